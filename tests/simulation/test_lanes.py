@@ -47,5 +47,3 @@ def test_kernels_are_not_split():
     assert SPLIT not in str(lowered.compile(OPTIONS).as_text())
     if lanes.tiles_in_flight(jax.devices("cpu")[:1]) > 1:
         assert SPLIT in str(lowered.compile(UNSPLIT).as_text())
-
-

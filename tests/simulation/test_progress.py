@@ -1,6 +1,8 @@
 """Progress: a bar for terminals and notebooks, silence elsewhere, and a function for all else."""
 
+import contextlib
 import io
+import re
 import sys
 import time
 import types
@@ -10,6 +12,8 @@ import jax
 import pytest
 
 import jaxdp
+from jaxdp.simulation.sweeps import local
+from jaxdp.simulation.sweeps.compilation import CACHE_HIT, counted_hits
 from jaxdp.simulation.sweeps.lanes import Program
 from jaxdp.simulation.sweeps.progress import Progress
 from tests.simulation.store_worker import NUM_LANES, SWEEP, build
@@ -43,7 +47,9 @@ def test_a_bar_where_there_is_one(monkeypatch, tmp_path):
         assert f"{NUM_LANES}/{NUM_LANES}" in last
         assert "00:00 left" in last
         assert "lanes/s" in last
-        assert "rounds/s, 1 x cpu: cpu" in last
+        assert re.search(
+            r"rounds/s, 1 x cpu: cpu, tiles of \d+ lanes( \(\d+% unused\))?, program compiled in \d+.\d s", last
+        )
         terminal.truncate(0)
     jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), progress=True, store=tmp_path / "s.zarr")
     assert phases(terminal.getvalue().strip("\0")) == ["tracing", "complete"]
@@ -101,3 +107,30 @@ def test_workers_rates_start_with_the_first_chunk():
     assert told[0].seconds_left is None
     assert told[-1].seconds_left == 0
     assert told[-1].lanes_per_second > 0
+
+
+def test_a_program_from_the_cache_is_named(monkeypatch, tmp_path):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(local, "counted_hits", lambda: contextlib.nullcontext(["hit"]))
+    jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), progress=True)
+    assert "program from the cache" in terminal.getvalue()
+
+
+def test_hits_of_the_cache_are_counted():
+    with counted_hits() as hits:
+        jax.monitoring.record_event(CACHE_HIT)
+        jax.monitoring.record_event("/jax/compilation_cache/cache_misses")
+    jax.monitoring.record_event(CACHE_HIT)
+    assert hits == [CACHE_HIT]
+
+
+@pytest.mark.parametrize(("engine", "announced"), [("rounds", True), ("blocks", False)])
+def test_a_tile_that_takes_minutes_is_announced(monkeypatch, caplog, engine, announced):
+    """Not by blocks, whose number is not known before they are played."""
+    monkeypatch.setattr(local, "tile_seconds", lambda *numbers: 125.0)
+    learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=2)
+    run = jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.2, 0.8]), 3, engine=engine)
+    jaxdp.sweep(run, axes={"epsilon": [1.0]}, num_seeds=2, key=jax.random.key(0), tile_size=4)
+    text = "a tile of 4 lanes plays 3 rounds, which may take 2 minutes"
+    assert caplog.messages == ([text] if announced else [])

@@ -63,7 +63,9 @@ def test_a_single_tile_that_does_not_fit(monkeypatch):
     found = runner(Machine(fits=0), 4, monkeypatch)
     with (
         pytest.warns(RuntimeWarning, match="memory ran out"),
-        pytest.raises(MemoryError, match=r"a tile of 4 lanes does not fit in memory .* tile_size=2 is the largest that should"),
+        pytest.raises(
+            MemoryError, match=r"a tile of 4 lanes does not fit in memory .* tile_size=2 is the largest that should"
+        ),
     ):
         list(found.chunks(chunks((), (LANES,), (10,)), lambda lanes: None))
 
@@ -98,7 +100,8 @@ def test_a_tile_that_is_known_not_to_fit_is_not_run(monkeypatch):
     compiled = Compiled([], jax.devices("cpu")[:1], TILE, 3 * 2**20)
     monkeypatch.setattr(schedule, "free_bytes", lambda device: 2 * 2**20)
     with pytest.raises(
-        MemoryError, match=r"^a tile of 4 lanes must fit .* 2 MiB are free, got 3 MiB; tile_size=2 is the largest that should"
+        MemoryError,
+        match=r"^a tile of 4 lanes must fit .* 2 MiB are free, got 3 MiB; tile_size=2 is the largest that should",
     ):
         Runner(compiled, Lanes(10, LANES))
     done = []

@@ -181,6 +181,7 @@ def sweep(
             if path is not None:
                 check_storable(results)
             source = LocalSource(plan, report) if executor is None else RemoteSource(plan, executor, timeout, report)
+            report.set_tile(plan.tiles())
             results.attrs["provenance"] = plan.provenance(source.place)
 
             def shape() -> tuple[int, ...]:

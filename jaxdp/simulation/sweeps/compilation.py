@@ -1,5 +1,6 @@
 """Compiled programs on disk, so that the next process does not compile them again."""
 
+import contextlib
 import hashlib
 import importlib.metadata
 import os
@@ -7,7 +8,7 @@ import platform
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import jax
@@ -16,6 +17,7 @@ from jax.experimental.compilation_cache import compilation_cache
 from jaxdp.simulation.store.processor import host_processor
 
 WIDEST = ("avx512f", "avx2", "avx", "sse4_2", "sve", "asimd", "neon")
+CACHE_HIT = "/jax/compilation_cache/cache_hits"  # an event of JAX
 SHORTEST = 0.1  # seconds of compiling that are worth a file
 
 
@@ -59,6 +61,23 @@ def cache_compilations(folder: str | Path | None = None) -> Path | None:
     if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", SHORTEST)
     return path
+
+
+@contextlib.contextmanager
+def counted_hits() -> Iterator[list[str]]:
+    """Yields a list that grows by each program which JAX takes from its cache on disk within."""
+    hits: list[str] = []
+
+    def listen(event: str, **details: str | int) -> None:
+        del details
+        if event == CACHE_HIT:
+            hits.append(event)
+
+    jax.monitoring.register_event_listener(listen)
+    try:
+        yield hits
+    finally:
+        jax.monitoring.unregister_event_listener(listen)
 
 
 def keep_or_leave(keep: bool, tell: Callable[[str], object]) -> None:

@@ -1,19 +1,26 @@
 """Chunks computed on this process's devices, program by program."""
 
 import contextlib
+import logging
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from jaxdp.simulation.store.chunks import Chunk
+from jaxdp.simulation.sweeps.compilation import counted_hits
+from jaxdp.simulation.sweeps.lanes import Program
 from jaxdp.simulation.sweeps.plan import Plan
 from jaxdp.simulation.sweeps.progress import Reporter
 from jaxdp.simulation.sweeps.schedule import Arrays, Chunks, Runner
 from jaxdp.simulation.sweeps.source import fitting_lanes, whole_tiles
+from jaxdp.simulation.sweeps.tiles import tile_seconds
 
 SECONDS_OF_A_CHUNK = 20.0  # what a kill may lose, and long beside the writing of a chunk
 PART_OF_MEMORY = 16
 FEWEST_CHUNKS = 4  # of a program for each process
 FEWEST_TILES_TO_TIME = 32
+LONG = 60.0  # seconds of a tile that are announced
+LOG = logging.getLogger("jaxdp")
 
 
 class LocalSource:
@@ -82,8 +89,24 @@ class LocalSource:
             traced = self._plan.program(program)
             traced.trace()
             self._report.describe(f"compiling{about}")
-            self._runners[program] = Runner(traced.compile(), self._plan.lanes)
+            with counted_hits() as hits:
+                start = time.perf_counter()
+                compiled = traced.compile()
+                seconds = time.perf_counter() - start
+            self._report.set_program(f"program {'from the cache' if hits else f'compiled in {seconds:.1f} s'}")
+            self._runners[program] = Runner(compiled, self._plan.lanes)
+            self._announce(program, traced)
         return self._runners[program]
+
+    def _announce(self, program: int, traced: Program) -> None:
+        """Logs that the first result takes over a minute, where that is known."""
+        rounds = self._plan.rounds(program)
+        if rounds is None or not self._plan.plays_by_rounds(program):
+            return
+        lanes, platform = self._plan.tile_size, self._plan.devices[0].platform
+        seconds = tile_seconds(platform, rounds, lanes, traced.lane_bytes())
+        if seconds > LONG:
+            LOG.warning(f"a tile of {lanes:,} lanes plays {rounds:,} rounds, which may take {seconds / 60:.0f} minutes")
 
     def _running(self, program: int) -> str:
         return self._plan.name(program) if self._plan.static_axes else "running"

@@ -217,6 +217,17 @@ class Plan:
             },
         )
 
+    def plays_by_rounds(self, program: int) -> bool:
+        """Whether lanes play round by round: a turn of the loop is then a round."""
+        made_by = self.runs[program].made_by
+        return made_by is not None and made_by.arguments.get("engine") == "rounds"
+
+    def tiles(self) -> str:
+        """Returns in words how large a tile is, and how much of a program's tiles is unused."""
+        size, lanes = self.tile_size, self.lanes.num_lanes
+        unused = 1 - lanes / (-(-lanes // size) * size)
+        return f"tiles of {size:,} lanes" + (f" ({unused:.0%} unused)" if unused >= 0.005 else "")
+
     def rounds(self, program: int) -> int | None:
         """Rounds of a lane; None for runs that have none."""
         checkpoints = self.runs[program].coords.get("round")

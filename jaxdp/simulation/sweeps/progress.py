@@ -51,10 +51,11 @@ class Reporter:
         self._lanes = self._counted = 0
         self._seconds, self._since = 0.0, None
         self._devices: tuple[str, ...] = ()
+        self._tile = self._program = ""
         self._bar = _bar(num_lanes, "tracing") if show is True and _is_seen() else None
 
     def start(self, num_lanes: int, already: int, devices: Sequence[str]) -> None:
-        """Tells what is to be run.
+        """Shows what is to be run.
 
         Args:
             num_lanes: all lanes of this call.
@@ -72,6 +73,14 @@ class Reporter:
         """Says what is being done."""
         if self._bar is not None:
             self._bar.set_description_str(text)
+
+    def set_tile(self, text: str) -> None:
+        """Shows how large a tile is, once lanes run."""
+        self._tile = text
+
+    def set_program(self, text: str) -> None:
+        """Shows where the program came from that runs now."""
+        self._program = text
 
     @contextlib.contextmanager
     def running(self, name: str) -> Generator[None, None, None]:
@@ -117,7 +126,8 @@ class Reporter:
 
     def _where(self) -> str:
         kinds = dict.fromkeys(self._devices)
-        return ", ".join(f"{self._devices.count(kind)} x {kind}" for kind in kinds)
+        places = (f"{self._devices.count(kind)} x {kind}" for kind in kinds)
+        return ", ".join(part for part in (*places, self._tile, self._program) if part)
 
 
 def _speed(now: Progress) -> list[str]:

@@ -9,6 +9,8 @@ from jaxdp.numerics.equations import equations
 ON_CPU = 256
 MULTIPLE, MOST = 1024, 2**16  # of lanes on a GPU
 MOST_BYTES = 2**32  # of a GPU's memory for the states and outputs of a tile's lanes: half of a small card's
+CPU_BYTES, GPU_BYTES = 5e9, 1e12  # a second of loops' states that a core, or a GPU, reads and writes, about
+GPU_ROUND = 15e-6  # seconds for some ten small kernels, by a model: it was not measured
 PROBE = 8191  # lanes of the program in which arrays of a lane are counted: a length that other arrays seldom have
 
 
@@ -28,6 +30,21 @@ def default_tile_size(platform: str, num_lanes: int, lane_bytes: Callable[[], in
         return ON_CPU
     wanted = min(-(-num_lanes // MULTIPLE) * MULTIPLE, MOST)
     return min(wanted, whole_tile(MOST_BYTES // max(lane_bytes(), 1)))
+
+
+def tile_seconds(platform: str, rounds: int, lanes: int, lane_bytes: int) -> float:
+    """Returns about how long a tile plays round by round, in seconds: right to a factor of
+    five.
+
+    Args:
+        platform: "cpu", or another kind of device.
+        rounds: of the horizon.
+        lanes: of the tile.
+        lane_bytes: as of `lane_bytes`.
+    """
+    if platform == "cpu":
+        return rounds * lanes * lane_bytes / CPU_BYTES
+    return rounds * max(GPU_ROUND, lanes * lane_bytes / GPU_BYTES)
 
 
 def whole_tile(lanes: int) -> int:
