@@ -30,9 +30,8 @@ def main(folder: Path) -> None:
         return jaxdp.sweep(run, axes={"epsilon": [0.5, 1.0]}, num_seeds=NUM_SEEDS, key=jax.random.key(0), **options)
 
     found = [sweep(devices=jax.devices()[:count]) for count in (1, 2)]
-    for index in range(3):
-        share = sweep(store=folder / "store", process_index=index, num_processes=3)
-    for results in [*found, share]:
+    found += [sweep(store=folder / "store", process_index=index, num_processes=3) for index in range(3)][2:]
+    for results in found:
         print(results.attrs["provenance"].split('"tile_size": ')[1].split(",")[0])
         np.testing.assert_array_equal(results.pseudo_regret, found[0].pseudo_regret)
 
