@@ -4,16 +4,14 @@ import contextlib
 from collections.abc import Iterator
 
 import jax
-import pytest
 
-from jaxdp.numerics import platforms
+from jaxdp.numerics.platforms import traced_for
 
 
 @contextlib.contextmanager
 def any_device() -> Iterator[None]:
     """Traces the forms of all devices; what JAX has traced before has those of a CPU alone."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(platforms, "has_only_cpus", lambda: False)
+    with traced_for("gpu"):
         jax.clear_caches()
         yield
     jax.clear_caches()

@@ -1,26 +1,46 @@
 """Computations that CPUs and other devices have in forms of their own."""
 
+import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextvars import ContextVar
 from typing import Any
 
 import jax
+
+_platform: ContextVar[str | None] = ContextVar("platform", default=None)
 
 
 def by_platform(*arguments: Any, cpu: Callable[..., Any], default: Callable[..., Any]) -> Any:
     """Returns what the form of the platform makes of the arguments, as `jax.lax.platform_dependent`.
 
-    That traces every form. Where JAX has CPUs alone, only theirs is traced: a sixth to a quarter of the time until a
-    program is compiled. Such a process lowers the CPU's form for other platforms, too; it has the same values there.
+    That traces every form. Where JAX has CPUs alone, only theirs is traced, which saves a sixth to a quarter of the
+    time until a program is compiled. Such a process lowers the CPU's form for other platforms, too, unless it traces
+    within `traced_for`; it has the same values there.
 
     Args:
         arguments: pytrees of arrays.
         cpu: the form for CPUs.
         default: the form for other devices; a result of the same shapes and dtypes.
     """
-    if has_only_cpus():
+    if is_cpu() and has_only_cpus():
         return cpu(*arguments)
     return jax.lax.platform_dependent(*arguments, cpu=cpu, default=default)
+
+
+@contextlib.contextmanager
+def traced_for(platform: str) -> Generator[None, None, None]:
+    """Programs traced within are for this kind of device, as "cpu" or "gpu"."""
+    token = _platform.set(platform)
+    try:
+        yield
+    finally:
+        _platform.reset(token)
+
+
+def is_cpu() -> bool:
+    """Returns whether programs are traced for a CPU: as `traced_for` says, or JAX's default device is one."""
+    return (_platform.get() or jax.default_backend()) == "cpu"
 
 
 @functools.cache

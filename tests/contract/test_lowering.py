@@ -12,12 +12,18 @@ import numpy as np
 import pytest
 
 from jaxdp.random import fast
-from jaxdp.registry import LEARNERS
+from jaxdp.registry import ESTIMATORS, LEARNERS
 from jaxdp.simulation import simulator
-from jaxdp.simulation.run.platform import traced_for
 from jaxdp.testing.devices import check_for_gpu, foreign_calls
+from tests.any_device import any_device
 
 LANES = 4
+
+
+@pytest.fixture(autouse=True, scope="module")
+def all_forms():
+    with any_device():
+        yield
 
 
 def traced(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -26,12 +32,32 @@ def traced(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_it_runs_on_a_gpu(name):
+def test_a_run_by_its_usual_engine(name):
     entry = LEARNERS[name]
     run = simulator(entry.make(), entry.make_environment(), entry.horizon, checkpoints=[1, entry.horizon])
-    with traced_for("gpu"):
-        keys = jax.random.split(fast(jax.random.key(0)), LANES)
-        check_for_gpu(jax.jit(jax.vmap(run, (0, None))).trace(keys, run.params(**entry.values)))
+    keys = jax.random.split(fast(jax.random.key(0)), LANES)
+    check_for_gpu(jax.jit(jax.vmap(run, (0, None))).trace(keys, run.params(**entry.values)))
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_an_estimator_over_lanes(name):
+    entry = ESTIMATORS[name]
+    estimator, (features, labels) = entry.make(), entry.make_data(jax.random.key(0))
+
+    def one(key, params):
+        key_report, key_fit = jax.random.split(key)
+        return estimator.fit(key_fit, params, features, estimator.privatize(key_report, params, features, labels))
+
+    check_for_gpu(
+        traced(
+            jax.vmap(one, (0, None)), jax.random.split(fast(jax.random.key(0)), LANES), estimator.params(**entry.values)
+        )
+    )
+
+
+def test_forms_of_other_devices_are_what_is_lowered():
+    text = jax.jit(lambda key: jax.random.split(key)).trace(fast(jax.random.key(0))).lower(lowering_platforms=("cuda",))
+    assert "inlineable" not in text.as_text()  # as kernels of a CPU are
 
 
 def test_a_call_of_the_cpu_is_found():

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import jaxdp
+from jaxdp.numerics.platforms import traced_for
 from jaxdp.simulation.run.checkpoints import resolve
 from jaxdp.simulation.run.pieces import cut
-from jaxdp.simulation.run.platform import traced_for
 
 HORIZON = 200
 CHECKPOINTS = [2, 3, 7, [1, 2, 7, 150], [5, 10], [199, 200], jaxdp.log_spaced(8)]

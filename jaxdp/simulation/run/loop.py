@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxdp.checks import check_leaves, check_made
 from jaxdp.core import Environment, Guarantee, Learner, MadeBy, check_interfaces
 from jaxdp.core.interface import text
+from jaxdp.numerics.platforms import is_cpu
 from jaxdp.simulation.run import outcomes as sums
 from jaxdp.simulation.run.checkpoints import LogSpaced, resolve
 from jaxdp.simulation.run.clipping import CLIPPED, count_clipped, warn_outside
@@ -19,7 +20,7 @@ from jaxdp.simulation.run.fit import begin, check_many, check_round
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.run.look import AT_STOP, STOPPING, RecordFn, at_stop, is_at_stop, merged, seen
 from jaxdp.simulation.run.pieces import play_pieces
-from jaxdp.simulation.run.platform import is_cpu, with_full_products
+from jaxdp.simulation.run.products import with_full_products
 from jaxdp.simulation.run.rounds import Keys, Play, round_keys, split_lane_key
 from jaxdp.simulation.run.values import check_point, check_taken, maker, once, parameters, taken, with_names
 from jaxdp.validation import check_horizon, check_key, warn_large_delta

@@ -12,7 +12,7 @@ import numpy as np
 from jaxdp.checks import check_leaves, check_made
 from jaxdp.core import Estimator, Guarantee, MadeBy, Problem, Sample, scalar_leaf
 from jaxdp.simulation.run.lane_run import Run
-from jaxdp.simulation.run.platform import with_full_products
+from jaxdp.simulation.run.products import with_full_products
 from jaxdp.simulation.run.values import check_point, check_taken, once, parameters, taken, with_names
 from jaxdp.validation import check_key, warn_large_delta
 

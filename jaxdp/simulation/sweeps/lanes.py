@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from jaxdp.numerics.platforms import traced_for
 from jaxdp.random import fast
 from jaxdp.simulation.run.lane_run import Run
-from jaxdp.simulation.run.platform import traced_for
 from jaxdp.simulation.run.stacking import stack_params
 from jaxdp.simulation.store.identity import calls_back, constant_bytes, program_hash, tree_hash
 from jaxdp.simulation.store.processor import blas_threads, cores, settings

@@ -33,8 +33,9 @@ def default_tile_size(platform: str, num_lanes: int, lane_bytes: Callable[[], in
 
 
 def tile_seconds(platform: str, rounds: int, lanes: int, lane_bytes: int) -> float:
-    """Returns about how long a tile plays round by round, in seconds: right to a factor of
-    five.
+    """Returns about how long a tile plays round by round, in seconds.
+
+    It is right to a factor of five: samplers that repeat draws take longer.
 
     Args:
         platform: "cpu", or another kind of device.
