@@ -112,6 +112,20 @@ class Program:
         tiles = self._traced(*shared, indices, indices).out_info
         return {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in tiles.items()}
 
+    def trace_without_arrays(self, sharding: Any) -> Any:
+        """Traces for a device that need not exist, as to count what a GPU would do.
+
+        Args:
+            sharding: of that device, as of `jax.experimental.topologies`.
+        """
+        indices = np.zeros(self._tile_size, np.uint32)
+
+        leaves = (*jax.tree.leaves((self._fast_key, *self._params)), indices, indices)
+        shapes = jax.eval_shape(lambda *leaves: leaves, *leaves)
+        (device,) = sharding.device_set
+        with traced_for(device.platform):
+            return self._tile.trace(*(jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=sharding) for s in shapes))
+
     def lane_bytes(self) -> int:
         """Returns about how much memory a lane needs, as `tiles.lane_bytes`; it may trace."""
         indices = np.zeros(self._tile_size, np.uint32)

@@ -1,0 +1,1 @@
+"""Counts of what programs do on a GPU, and descriptions of cards."""
