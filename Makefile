@@ -13,7 +13,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 CHECK_VERSION = import sys; sys.exit(sys.version_info < (3, 11) and "jaxdp needs Python 3.11 or newer; try: make PYTHON=python3.12 ...")
 WORKERS ?= 2
 
-.PHONY: run check test test-all test-part test-turn test-newest test-plain parts durations begin set-up newer docs notebooks lint \
+.PHONY: run check test test-all test-part test-turn test-newest test-plain parts durations begin set-up newer docs notebooks lint gpu-counts \
 	style bench lock
 
 run: $(READY)  ## the main job: what label privacy costs in reward estimation, as a figure
@@ -85,8 +85,8 @@ PYENV = $(or $(shell pyenv root 2>/dev/null),$(HOME)/.pyenv)
 NEWEST = $(PYTHON_NEWEST) python3.13 $(wildcard $(PYENV)/versions/3.13*/bin/python) python3
 IS_NEWEST = $(shell $(1) -c 'import sys; sys.exit(sys.version_info < (3, 13))' 2>/dev/null && echo $(1))
 NONE_NEWEST = found no Python 3.13 or newer; name one: make test-newest PYTHON_NEWEST=/path/to/python3.13
-ON_NEWEST = $(MAKE) VENV=.venv-newest LOCK=requirements-newest.lock \
-	PYTHON=$(or $(firstword $(foreach python,$(NEWEST),$(call IS_NEWEST,$(python)))),$(error $(NONE_NEWEST)))
+ITS_PYTHON = PYTHON=$(or $(firstword $(foreach python,$(NEWEST),$(call IS_NEWEST,$(python)))),$(error $(NONE_NEWEST)))
+ON_NEWEST = $(MAKE) VENV=.venv-newest LOCK=requirements-newest.lock $(ITS_PYTHON)
 
 # What JAXDP_PLAIN turns off is speed; what compiled programs look like is not tested then.
 PLAIN_TESTS := tests/golden tests/random --ignore tests/random/test_threefry.py
@@ -123,6 +123,11 @@ style: $(READY)
 
 bench: $(READY)  ## one table of speeds, meant to take under ten minutes; benchmarks/bench_*.py, run one by one, say more
 	$(BIN)/python benchmarks/table.py
+
+# In an environment of its own: CUDA's wheels have 4.4 GB. No GPU is needed.
+gpu-counts:  ## counts what a round costs on a GPU, and fails if more than in benchmarks/gpu/counts.json; WRITE=1 writes it
+	$(MAKE) --no-print-directory VENV=.venv-gpu LOCK=requirements-gpu.lock $(ITS_PYTHON) .venv-gpu/.ready
+	.venv-gpu/bin/python benchmarks/gpu_counts.py $(if $(WRITE),--write) $(foreach name,$(NAME),"$(name)")
 
 COMPILE := uv pip compile --universal --no-header --no-emit-index-url pyproject.toml --upgrade
 TESTED := --extra test --extra dask --extra parquet --extra accounting --extra bench

@@ -195,3 +195,14 @@ def test_no_warning_where_all_is_well(untold):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         jaxdp.cache_compilations()
+
+
+def test_compiled_programs_of_a_gpu_are_kept_unless_jax_is_told_otherwise(monkeypatch, tmp_path):
+    monkeypatch.setattr(compilation, "cache_compilations", lambda: tmp_path)
+    assert compilation.keep_for("gpu") == tmp_path
+    assert compilation.keep_for("cpu") is None
+    jax.config.update("jax_enable_compilation_cache", False)
+    try:
+        assert compilation.keep_for("gpu") is None
+    finally:
+        jax.config.update("jax_enable_compilation_cache", True)

@@ -63,6 +63,16 @@ def cache_compilations(folder: str | Path | None = None) -> Path | None:
     return path
 
 
+def keep_for(platform: str) -> Path | None:
+    """Keeps compiled programs where compiling takes long: on a GPU, unless JAX_ENABLE_COMPILATION_CACHE=0.
+
+    Returns:
+        The folder, as `cache_compilations`; None if programs are not kept here.
+    """
+    allowed = jax.config.jax_enable_compilation_cache  # pyright: ignore[reportAttributeAccessIssue]
+    return cache_compilations() if platform != "cpu" and allowed else None
+
+
 @contextlib.contextmanager
 def counted_hits() -> Iterator[list[str]]:
     """Yields a list that grows by each program which JAX takes from its cache on disk within."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxdp.simulation.store.chunks import Chunk
-from jaxdp.simulation.sweeps.compilation import counted_hits
+from jaxdp.simulation.sweeps.compilation import counted_hits, keep_for
 from jaxdp.simulation.sweeps.lanes import Program
 from jaxdp.simulation.sweeps.plan import Plan
 from jaxdp.simulation.sweeps.progress import Reporter
@@ -36,6 +36,7 @@ class LocalSource:
         self._plan, self._report = plan, report
         self._runners: dict[int, Runner] = {}
         self.place = plan.place()
+        self._folder = keep_for(plan.devices[0].platform)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -93,7 +94,9 @@ class LocalSource:
                 start = time.perf_counter()
                 compiled = traced.compile()
                 seconds = time.perf_counter() - start
-            self._report.set_program(f"program {'from the cache' if hits else f'compiled in {seconds:.1f} s'}")
+            kept = f" ({self._folder})" if self._folder else ""
+            how = "from the cache" if hits else f"compiled in {seconds:.1f} s"
+            self._report.set_program(f"program {how}{kept}")
             self._runners[program] = Runner(compiled, self._plan.lanes)
             self._announce(program, traced)
         return self._runners[program]

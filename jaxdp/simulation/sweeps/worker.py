@@ -16,6 +16,7 @@ import numpy as np
 from jaxdp.random.threefry import key_from_data
 from jaxdp.simulation.store.chunks import Chunk
 from jaxdp.simulation.store.identity import differences
+from jaxdp.simulation.sweeps.compilation import keep_for
 from jaxdp.simulation.sweeps.plan import Plan
 from jaxdp.simulation.sweeps.schedule import Arrays, Runner
 
@@ -67,6 +68,7 @@ class Job:
                 devices=None,
             )
             self.identity = self.plan.identity()
+        keep_for(self.plan.devices[0].platform)
         self._runners: dict[int, Runner] = {}
         self._lock = threading.Lock()
 
