@@ -171,17 +171,17 @@ def rate() -> float:
 
 
 def as_markdown(rows: list[dict[str, Any]]) -> str:
-    """The table."""
-    lines = [
-        "| learner | lanes x rounds | ns | Numba | plain | compiling | operations | times longer | GPU, rounds/s |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    """Returns the table, with a column for a GPU if there is a figure of one."""
+    heads = ["learner", "lanes x rounds", "ns", "Numba", "plain", "compiling", "operations", "times longer"]
+    with_gpu = any(row["gpu_rounds_per_second"] is not None for row in rows)
+    heads += ["GPU, rounds/s"] if with_gpu else []
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
 
-    def cell(value: float | None, text: str, missing: str = "-") -> str:
-        return missing if value is None else text.format(value)
+    def cell(value: float | None, text: str) -> str:
+        return "-" if value is None else text.format(value)
 
     for row in rows:
-        cells = (
+        cells = [
             row["learner"],
             f"{row['lanes']:,} x {row['horizon']:,}",
             f"{row['ns_per_lane_round_and_core']:.3g}",
@@ -190,8 +190,8 @@ def as_markdown(rows: list[dict[str, Any]]) -> str:
             f"{row['compiling_seconds']:.1f} s",
             cell(row["operations_per_lane_round"], "{:,.0f}"),
             cell(row["times_longer_than_operations"], "{:.2g}x"),
-            cell(row["gpu_rounds_per_second"], "{:.2e}", "not measured"),
-        )
+        ]
+        cells += [cell(row["gpu_rounds_per_second"], "{:.2e}")] if with_gpu else []
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
