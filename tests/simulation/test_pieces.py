@@ -13,7 +13,15 @@ from jaxdp.simulation.run.checkpoints import resolve
 from jaxdp.simulation.run.pieces import cut
 
 HORIZON = 200
-CHECKPOINTS = [2, 3, 7, [1, 2, 7, 150], [5, 10], [199, 200], jaxdp.log_spaced(8)]
+CHECKPOINTS = [
+    pytest.param(2, marks=pytest.mark.always, id="2"),
+    3,
+    7,
+    pytest.param([1, 2, 7, 150], marks=pytest.mark.always, id="[1, 2, 7, 150]"),
+    [5, 10],
+    [199, 200],
+    jaxdp.log_spaced(8),
+]
 
 
 def simulated(checkpoints: Any, num_lanes: int = 5) -> dict[str, np.ndarray]:

@@ -48,7 +48,8 @@ def test_a_cpu_has_256(num_seeds):
 @pytest.mark.parametrize(
     ("num_seeds", "expected"), [(1, 1024), (512, 1024), (513, 2048), (20_000, 40_960), (HUGE, 65_536)]
 )
-def test_a_gpu_has_all_lanes_of_a_program(gpu, num_seeds, expected):
+def test_a_gpu_has_all_lanes_of_a_program(gpu, monkeypatch, num_seeds, expected):
+    monkeypatch.setattr(Plan, "_most_lane_bytes", lambda plan: 1_000)
     assert planned(num_seeds).tile_size == expected
     assert planned(num_seeds, num_arms=[2, 3]).tile_size == expected
 
