@@ -4,10 +4,11 @@
 mistake in all learners. All but the last kind keep every noise scale as it is:
 
 - twice: a datum is counted in its round, and once more in the next one;
-- cap: one use more than `budget` or `max_switches` allows; of learners without, a datum weighs twice in sums;
+- cap: one use more than `budget` or `max_switches` allows; of learners without, a datum counts as zero where the exact
+  sum of those before is in the upper half of its range;
 - phase: what is public stays as it was where the exact sum of all data so far is in the upper half of its range;
 - noise: every round's update draws by the key of the first one;
-- sensitivity: noise is drawn for half the sensitivity, which is for twice the budget.
+- sensitivity: noise is drawn for half the sensitivity, which is for twice the budget, or at half the scale.
 
 A grey box looks first; outputs are attacked where it finds nothing. Rounds alone are played. The right learner, so
 wrapped, is not to be flagged.
@@ -36,14 +37,27 @@ from jaxdp.registry.registered import claim_of
 
 KINDS = ("right", "twice", "cap", "phase", "noise", "sensitivity")
 CAPS = ("budget", "max_switches")
-LOUDER = ("epsilon", "monitor_epsilon", "learning_rate")
+LOUDER = ("epsilon", "local_epsilon", "monitor_epsilon", "learning_rate")
+QUIETER = ("noise_stddev",)
 TRIALS = 100_000
 
 
 def added(report: Any, more: Any, action: Any) -> Any:
-    """A report with the data of another one added; a play that it begins with stays."""
-    both = jax.tree.map(jnp.add, report, more)
-    return (report[0], *both[1:]) if _has_play(report, action) else both
+    """Returns a report with the data of another one added; a play that it begins with stays."""
+    return _with_play_of(report, jax.tree.map(jnp.add, report, more), action)
+
+
+def without(report: Any, is_left_out: jax.Array, action: Any) -> Any:
+    """Returns a report whose data are zero where they are left out; a play that it begins with stays."""
+    kept = jax.tree.map(lambda leaf: jnp.where(is_left_out, jnp.zeros_like(leaf), leaf), report)
+    return _with_play_of(report, kept, action)
+
+
+def _with_play_of(report: Any, data: Any, action: Any) -> Any:
+    if not _has_play(report, action):
+        return data
+    parts = (report[0], *data[1:])
+    return report._make(parts) if hasattr(report, "_make") else parts
 
 
 def total(report: Any, action: Any) -> jax.Array:
@@ -84,12 +98,12 @@ def wrong(right: Learner, kind: str) -> Learner:
         if kind == "noise":
             key = jax.random.wrap_key_data(first)
         if kind == "sensitivity":
-            used = _changed(params, LOUDER, lambda leaf: 2 * leaf)
+            used = with_less_noise(params)
         if kind == "cap":
             if _names(params, CAPS):
                 used = _changed(params, CAPS, lambda leaf: leaf + 1)
             else:
-                given = added(report, report, action)
+                given = without(report, so_far > 0.5 * rounds, action)
         if kind == "twice":
             given = added(report, last, action)
         so_far, rounds = so_far + total(report, action), rounds + 1
@@ -107,9 +121,35 @@ def _names(params: Any, names: tuple[str, ...]) -> list[str]:
     return [name for name in names if hasattr(params, name)]
 
 
+def with_less_noise(params: Any) -> Any:
+    """Returns params whose budgets are doubled, and whose noise has half the scale, in all parts.
+
+    Raises:
+        ValueError: if there is nothing to change.
+    """
+    changed = _parts_changed(params)
+    if changed is params:
+        raise ValueError(f"params must have one of {', '.join(LOUDER + QUIETER)}, got {type(params).__name__}")
+    return changed
+
+
+def _parts_changed(params: Any) -> Any:
+    fields = params._fields if hasattr(params, "_fields") else [field.name for field in dataclasses.fields(params)]
+    new = {}
+    for name in fields:
+        part = getattr(params, name)
+        if name in LOUDER + QUIETER:
+            new[name] = part * 2 if name in LOUDER else part / 2
+        elif hasattr(part, "_fields") or dataclasses.is_dataclass(part):
+            inner = _parts_changed(part)
+            if inner is not part:
+                new[name] = inner
+    if not new:
+        return params
+    return params._replace(**new) if hasattr(params, "_replace") else dataclasses.replace(params, **new)
+
+
 def _changed(params: Any, names: tuple[str, ...], change: Callable[[Any], Any]) -> Any:
-    if not _names(params, names):
-        raise ValueError(f"params must have one of {', '.join(names)}, got {type(params).__name__}")
     return dataclasses.replace(params, **{name: change(getattr(params, name)) for name in _names(params, names)})
 
 
@@ -143,11 +183,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     central = [name for name, entry in LEARNERS.items() if claim_of(entry).trust_model != "local"]
     central = [name for name in central if LEARNERS[name].proof != "none"]
-    parser.add_argument("names", nargs="*", choices=[[], *central], default=central)
+    parser.add_argument("names", nargs="*", choices=[[], *central], default=[])
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     given = parser.parse_args()
     flagged, right, start = [], [], time.process_time()
-    for name in given.names:
+    for name in given.names or central:
         for kind in given.kinds:
             try:
                 told, by = verdict(name, kind)
