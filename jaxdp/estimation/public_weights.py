@@ -59,9 +59,13 @@ def cast_up(norms: jax.Array, dtype: jnp.dtype) -> jax.Array:
 
 
 def power_below(values: jax.Array) -> jax.Array:
-    """Returns the largest power of two that is at most each value; 1/2 for what is not positive and finite."""
-    normal = jnp.where((values > 0) & jnp.isfinite(values), values, 0.5)
-    return lax.stop_gradient(normal / (2 * jnp.frexp(normal)[0]))
+    """Returns the largest power of two that is at most each normal value; 1/2 for what is not positive and finite."""
+    found = jnp.where((values > 0) & jnp.isfinite(values), values, 0.5)
+    limits = jnp.finfo(found.dtype)
+    integer = {32: jnp.int32, 64: jnp.int64}[limits.bits]
+    # By its bits: JAX 0.12 lowers `jnp.frexp` without the 64-bit types with which it was traced.
+    exponent = lax.bitcast_convert_type(jnp.maximum(found, limits.tiny), integer) >> limits.nmant << limits.nmant
+    return lax.bitcast_convert_type(exponent, found.dtype)
 
 
 def cut_leaf(cut: float) -> Scalar:

@@ -16,6 +16,7 @@ from jaxdp.audit import Users, by_pair
 from jaxdp.audit.enumeration import Told, Values, outcome, transcript_law
 from jaxdp.audit.exact import Law
 from jaxdp.core import Learner, State
+from jaxdp.numerics.fixed_point import UNITS
 
 REACH = 45.0  # scales of noise beyond which nothing is integrated: exp(-45) of it is there
 
@@ -100,7 +101,7 @@ def explore_then_commit_law(
 ) -> Law:
     """Arms take turns; then the one whose total of rewards, clipped to [low, high], is largest after Laplace noise.
 
-    Binary rewards are in {0, 1}. The noise has scale (high - low) / epsilon.
+    Binary rewards are in {0, 1}, others rounded to units of their range. The noise has scale (high - low) / epsilon.
     """
     learner = bandits.explore_then_commit(num_arms=num_arms, explore_rounds=explore_rounds, rewards=rewards)
     is_binary = rewards == "binary"
@@ -110,11 +111,18 @@ def explore_then_commit_law(
         if state.public.round + 1 != explore_rounds:
             return None
         arm, reward = report
-        gain = np.where(np.arange(num_arms) == arm, _clipped(float(reward), low, high) - low, 0)
-        sums = state.private.totals
-        total = (sums if is_binary else sums.total) + gain
-        chances = largest_with_laplace(total * _epsilon(params) / (high - low))
-        private = state.private._replace(totals=total if is_binary else sums._replace(total=total))
+        share = (_clipped(float(reward), low, high) - low) / (high - low)
+        is_played, sums = np.arange(num_arms) == arm, state.private.totals
+        if is_binary:
+            totals = sums + is_played * share
+            ranges = totals
+        else:
+            units = np.asarray(sums.whole, np.int64) * UNITS + sums.part + is_played * round(share * UNITS)
+            parts = {"whole": units // UNITS, "part": units % UNITS}
+            totals = sums._replace(**{name: part.astype(sums.whole.dtype) for name, part in parts.items()})
+            ranges = units / UNITS
+        chances = largest_with_laplace(ranges * _epsilon(params))
+        private = state.private._replace(totals=totals)
         committed = [state.public._replace(round=state.public.round + 1, best_arm=best) for best in range(num_arms)]
         return [(State(private, public), chance) for public, chance in zip(committed, chances, strict=True)]
 

@@ -47,7 +47,7 @@ TRUE = {
     "svt_restarts": 0.575665,
     "svt_lazy": 3.885556,
     "svt_lazy_zcdp": 0.097235,
-    "mirror_descent": 0.459617,
+    "mirror_descent": 0.459615,
     "mirror_descent_clipped": 0.6016098,
     "ebs_local": 1.0,
     "rucb": 1.0,

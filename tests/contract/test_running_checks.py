@@ -38,7 +38,7 @@ def test_checks_that_one_fault_keeps_from_running_are_named_with_it():
     with pytest.raises(AssertionError) as caught:
         run_checks(wrong.learner_checks(wrong.rounds(update=wrong.loses_a_dtype)))
     text = str(caught.value)
-    assert text.startswith("1 of 11 checks failed: shapes fit under jit: ValueError: the learner's update must keep")
+    assert text.startswith("1 of 12 checks failed: shapes fit under jit: ValueError: the learner's update must keep")
     last = text.splitlines()[-1]
     assert last.startswith("(not run, for the same reason: one trace for all epsilons, jit equals eager, ")
 
