@@ -189,3 +189,15 @@ def test_errors(select):
             select(key, scores, bad)
         with pytest.raises(ValueError, match=f"sensitivity must be > 0, got {bad}"):
             select(key, scores, 1.0, sensitivity=bad)
+
+
+@pytest.mark.always
+@pytest.mark.optimised
+@pytest.mark.parametrize("noise", ["gumbel", "laplace", "exponential"])
+def test_optimised_programs_choose_the_largest_noisy_score(noise):
+    """A program that added noise anew for each use of it took the first of equal scores for the last, lower one."""
+    scores, num_lanes = jnp.array([0, 0, -1]), 50_000
+    keys = jax.random.split(jax.random.key(5), num_lanes)
+    found = jax.jit(jax.vmap(lambda key: noisy_max(key, scores, jnp.float32(0.9), noise=noise)))(keys)
+    first, second, _ = np.bincount(found, minlength=3) / num_lanes
+    assert abs(first - second) < 5 * math.sqrt(0.8 / num_lanes)  # var of the difference: (p + q - (p - q)^2) / n
