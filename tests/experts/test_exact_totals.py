@@ -18,6 +18,7 @@ from jaxdp.numerics import compensated, fixed_point
 EXPERTS, ROUNDS = 3, 256
 INTEGER = jnp.result_type(int)
 HORIZON = 2**31 - 2
+KEY = jax.random.key(0)
 STARTS = [(whole, part) for whole in (2**24, 2**26, 2**30 - 1) for part in (0, fixed_point.UNITS - 1)]
 
 
@@ -208,6 +209,52 @@ def test_float_sums_are_noticed(name, wrong, monkeypatch):
         check_exact(CASES[name], [(WRONG[wrong], 0)], read=read_floats, encode=rounded_start)
 
 
+# ---- one long block --------------------------------------------------------------------------------------------------
+def unit_of(round_):
+    """A loss in [.9, 1] of every round, in units; integers of 32 bits, of NumPy or JAX."""
+    return 2**20 - ((round_ * 1103515245 + 12345) >> 8) % 104857
+
+
+def totals_of_a_block(rounds, first_loss):
+    """Scans `limited_updates` through a block of `rounds` rounds but the last one; returns expert 0's total."""
+    learner = experts.limited_updates(num_experts=2)
+    params = jax.tree.map(jnp.asarray, learner.params(epsilon=1.0))
+    begun = learner.init(KEY, params)
+    state = State(begun.private, begun.public._replace(round=jnp.asarray(rounds - 1, INTEGER)))
+
+    def step(round_, state):
+        loss = unit_of(round_.astype(jnp.uint32)).astype(jnp.float32) * jnp.float32(1 / fixed_point.UNITS)
+        losses = jnp.stack([jnp.where(round_ == 0, jnp.float32(first_loss), loss), loss])
+        report = learner.privatize(KEY, params, state.public, None, jnp.int32(0), losses)
+        return learner.update(KEY, params, state, report)
+
+    after = jax.jit(lambda state: jax.lax.fori_loop(0, rounds - 1, step, state))(state)
+    return jax.tree.map(lambda word: word[:1], after.private.totals)
+
+
+def check_block(rounds, read=integers):
+    """Totals of two neighbours are those of NumPy's integers of 64 bits."""
+    others = sum(
+        int(unit_of(np.arange(begin, min(begin + 2**20, rounds - 1), dtype=np.uint32)).astype(np.int64).sum())
+        for begin in range(0, rounds - 1, 2**20)
+    ) - int(unit_of(np.uint32(0)))
+    for first_loss in (0.0, 1.0):
+        (total,) = read(totals_of_a_block(rounds, first_loss))
+        assert total == others + int(first_loss * fixed_point.UNITS)
+
+
+@pytest.mark.optimised
+def test_a_block_of_67_million_rounds_is_exact():
+    check_block(2**26)
+
+
+@pytest.mark.optimised
+def test_a_block_with_float_sums_is_noticed(monkeypatch):
+    monkeypatch.setattr(fixed_point, "add", plain_add)
+    with pytest.raises(AssertionError):
+        check_block(2**26, read=read_floats)
+
+
 # ---- what is still added up in floats --------------------------------------------------------------------------------
 FLOATS = {
     "_hedge.py": "without privacy",
@@ -287,9 +334,6 @@ def asked(module, learner, values, state, losses, monkeypatch):
         report = learner.privatize(KEY, params, state.public, None, jnp.int32(0), jnp.asarray(losses))
         learner.update(KEY, params, state, report)
     return int(integers(queries[0]))
-
-
-KEY = jax.random.key(0)
 
 
 @pytest.mark.parametrize(("whole", "part"), STARTS)
