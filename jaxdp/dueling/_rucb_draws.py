@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from jaxdp.numerics.kernels import own_kernel
 from jaxdp.random.choice import index_at
 
 UNMET = 1.5  # the bound of two arms of which nothing is known, less 1/2
@@ -47,7 +48,8 @@ def draw_right(uniform: jax.Array, bounds: jax.Array, left: jax.Array) -> jax.Ar
         left: [] int32.
     """
     is_left = jnp.arange(len(bounds), dtype=jnp.int32) == left
-    bounds = jnp.where(is_left, 0, bounds)
+    # Stored: XLA on CPU would compute them anew for each use, and none might then equal the maximum.
+    bounds = own_kernel(lambda bounds, is_left: jnp.where(is_left, 0, bounds), bounds, is_left)
     tied = bounds == jnp.max(bounds)
     others = tied & ~is_left
     return index_at(uniform, jnp.where(jnp.any(others), others, tied).astype(uniform.dtype))

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxdp.numerics.kernels import own_kernel
 from jaxdp.random.own_words import GOLDEN, mixed, own_word
 from jaxdp.random.threefry import fast
 
@@ -67,8 +66,18 @@ def largest(scores: jax.Array, order: jax.Array) -> jax.Array:
         >>> found.min().item(), found.max().item(), bool(abs(found.mean() - 1.5) < 0.05)
         (1, 2, True)
     """
-    if jnp.issubdtype(scores.dtype, jnp.floating):
-        # XLA on CPU would compute them anew for each use, with other last bits: none might then equal the maximum.
-        scores = own_kernel(lambda scores: scores, scores)
-    tied = scores == jnp.max(scores, axis=-1, keepdims=True)
-    return lax.argmax(jnp.where(tied, order, -1), scores.ndim - 1, jnp.int32)
+    # One reduction, which reads each score once. Compilers may compute scores anew for each use, with other last bits:
+    # where they are compared with their maximum, none may then equal it.
+    is_float = jnp.issubdtype(scores.dtype, jnp.floating)
+    least = jnp.asarray(-jnp.inf if is_float else jnp.iinfo(scores.dtype).min, scores.dtype)
+    every = lax.broadcasted_iota(jnp.int32, scores.shape, scores.ndim - 1)
+    entries = scores, jnp.broadcast_to(order, scores.shape), every
+    return lax.reduce(entries, (least, jnp.int32(-1), jnp.int32(0)), _larger, [scores.ndim - 1])[2]
+
+
+def _larger(one: tuple[jax.Array, ...], other: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+    """The entry of the larger score, or of the larger number in the order, or else the first one."""
+    (score, number, index), (its_score, its_number, its_index) = one, other
+    is_first = (its_number == number) & (its_index < index)
+    is_other = (its_score > score) | ((its_score == score) & ((its_number > number) | is_first))
+    return tuple(lax.select(is_other, its, own) for own, its in zip(one, other, strict=True))
