@@ -183,39 +183,6 @@ def audit_claims(
         raise typer.Exit(1)
 
 
-@app.command("reproduce")
-def reproduce_paper(
-    paper: Annotated[
-        str | None, typer.Argument(help="A paper, as the list without an argument names it.", show_default=False)
-    ] = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="8 times the repetitions. Says first how long it takes.")
-    ] = False,
-    row: Annotated[
-        list[str] | None,
-        typer.Option(help="Only rows whose number has this text in it, as 'Thm 4'. Repeat for several."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="New or empty folder for results.json and results.csv. Without it: results/reproduce-PAPER, or the "
-            "next free one."
-        ),
-    ] = None,
-    seed: Seed = 0,
-) -> None:
-    """Measure the statements of a source paper: claim, our number, agrees or differs, and why.
-
-    Without a paper it lists them, with the time each takes.
-    """
-    from jaxdp.studies.command import root_key
-    from jaxdp.studies.reproduce.running import command
-
-    if paper is not None:
-        root_key(seed)
-    command(paper, full=full, only=row or (), out=out, seed=seed, tell=typer.echo)
-
-
 def print_version(wanted: bool) -> None:
     """Prints the version where it is asked for, and stops."""
     if wanted:

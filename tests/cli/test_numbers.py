@@ -57,9 +57,6 @@ REFUSED = {
     "huge trials": (("audit", "laplace", "--trials", "1e22"), "trials must be <= 4503599627370496, got 1"),
     "a mechanism": (("audit", "laplas"), "got 'laplas'. Did you mean laplace?"),
     "a study": (("run", "dueling-regert"), "got 'dueling-regert'. Did you mean dueling-regret"),
-    "a paper": (("reproduce", "ldp-bandit"), "got 'ldp-bandit'. Did you mean ldp-bandits?"),
-    "a row": (("reproduce", "dp-dueling", "--row", "Them 1"), "got 'Them 1'. Did you mean Thm 1"),
-    "an empty row": (("reproduce", "dp-dueling", "--row", ""), "row must be a text that numbers of rows have, got ''"),
     "a reading without ballots": (
         ("run", "private-ranking", "--unranked", "last"),
         "unranked must be left out without",

@@ -1,7 +1,6 @@
 """Papers reproduced: rules and verdicts, the rows, the command, its files and the page."""
 
 import csv
-import importlib.util
 import json
 import math
 import re
@@ -10,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from jaxdp.__main__ import main
-from jaxdp.studies.reproduce import PAPERS, rows_of
-from jaxdp.studies.reproduce.page import page
-from jaxdp.studies.reproduce.rows import (
+from benchmarks.papers import PAPERS, rows_of
+from benchmarks.papers.page import HERE, PAGE, committed_page, page
+from benchmarks.papers.record import listed, make_record, reproduced, summary, told, write
+from benchmarks.papers.rows import (
     AGREES,
     DIFFERS,
     NOT_MEASURED,
@@ -27,9 +26,8 @@ from jaxdp.studies.reproduce.rows import (
     row,
     verdict,
 )
-from jaxdp.studies.reproduce.running import listed, make_record, reproduced, summary, told, write
+from benchmarks.papers.run import main
 
-DOCS = Path(__file__).parents[2] / "docs"
 SMALL = Size("small")
 
 # Every bound of the papers that the library has as a function, every table and figure, every theorem and corollary.
@@ -231,7 +229,7 @@ def test_every_row_is_measured_in_its_small_form(paper):
 
 # ---- the command -----------------------------------------------------------------------------------------------------
 def in_process(*arguments, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["jaxdp", "--no-cache", *arguments])
+    monkeypatch.setattr(sys, "argv", ["run.py", *arguments, "--no-cache"])
     with pytest.raises(SystemExit) as stopped:
         main()
     return stopped.value.code, capsys.readouterr()
@@ -239,14 +237,12 @@ def in_process(*arguments, monkeypatch, capsys):
 
 def test_the_command_lists_measures_and_overwrites_nothing(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    code, printed = in_process("reproduce", monkeypatch=monkeypatch, capsys=capsys)
+    code, printed = in_process(monkeypatch=monkeypatch, capsys=capsys)
     assert code == 0
     assert printed.out.strip() == listed()
     assert all(name in printed.out for name in PAPERS)
     for _ in range(2):
-        code, printed = in_process(
-            "reproduce", "dp-dueling", "--row", "remark 1", monkeypatch=monkeypatch, capsys=capsys
-        )
+        code, printed = in_process("dp-dueling", "--row", "remark 1", monkeypatch=monkeypatch, capsys=capsys)
         assert code == 0, printed.err
     assert "Remark 1: AGREES" in printed.out
     assert max(map(len, printed.out.splitlines())) <= 80
@@ -258,7 +254,7 @@ def test_the_command_lists_measures_and_overwrites_nothing(tmp_path, monkeypatch
     assert lines[0]["verdict"] == AGREES
     assert float(lines[0]["value"]) < 1
     code, printed = in_process(
-        "reproduce", "tracking", "--row", "Prop. 2", "--out", str(first), monkeypatch=monkeypatch, capsys=capsys
+        "tracking", "--row", "Prop. 2", "--out", str(first), monkeypatch=monkeypatch, capsys=capsys
     )
     assert code == 2
     assert "out must be a new or empty folder" in printed.err
@@ -272,19 +268,20 @@ def test_the_command_lists_measures_and_overwrites_nothing(tmp_path, monkeypatch
         (["--seed", "3"], "paper must be given with --full, --row, --out or --seed, got none"),
         (["tracking", "--row", "Thm 99"], "row must be in one of"),
         (["tracking", "--seed", "-1"], "seed must be in"),
+        (["ldp-bandit"], "got 'ldp-bandit'. Did you mean ldp-bandits?"),
+        (["dp-dueling", "--row", "Them 1"], "got 'Them 1'. Did you mean Thm 1"),
+        (["dp-dueling", "--row", ""], "row must be a text that numbers of rows have, got ''"),
     ],
 )
 def test_errors_name_the_argument(arguments, message, monkeypatch, capsys):
-    code, printed = in_process("reproduce", *arguments, monkeypatch=monkeypatch, capsys=capsys)
+    code, printed = in_process(*arguments, monkeypatch=monkeypatch, capsys=capsys)
     assert code == 2
     assert message in printed.err
 
 
 def test_a_full_run_says_its_time_first(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
-    code, printed = in_process(
-        "reproduce", "tracking", "--full", "--row", "Prop. 2", monkeypatch=monkeypatch, capsys=capsys
-    )
+    code, printed = in_process("tracking", "--full", "--row", "Prop. 2", monkeypatch=monkeypatch, capsys=capsys)
     assert code == 0, printed.err
     minutes = 8 * PAPERS["tracking"].minutes
     assert printed.out.startswith(f"tracking: 1 rows; all rows of the paper take at most {minutes} minutes")
@@ -359,17 +356,12 @@ def test_the_page_has_claims_and_errata(tmp_path):
 
 
 def test_the_committed_page_is_that_of_its_records():
-    spec = importlib.util.spec_from_file_location("make_papers_reproduced", DOCS / "make_papers_reproduced.py")
-    assert spec is not None
-    assert spec.loader is not None
-    maker = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(maker)
-    assert maker.made() == (DOCS / "project" / "papers_reproduced.md").read_text(encoding="utf-8")
+    assert committed_page() == PAGE.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_committed_records_are_of_the_rows_as_they_are(paper):
-    record = json.loads((DOCS / "project" / "reproduced" / f"{paper}.json").read_text(encoding="utf-8"))
+    record = json.loads((HERE / "records" / f"{paper}.json").read_text(encoding="utf-8"))
     told_ = [
         (each["number"], each["claim"], each["measured"], each["corrected"], each["why"]) for each in record["rows"]
     ]

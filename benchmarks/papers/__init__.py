@@ -1,4 +1,4 @@
-"""Papers reproduced: `python -m jaxdp reproduce PAPER`. A paper is a table of rows, statements with measures."""
+"""Papers reproduced: `python benchmarks/papers/run.py PAPER`. A paper is a table of rows, statements with measures."""
 
 import importlib
 from typing import TYPE_CHECKING, NamedTuple
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from jaxdp.validation import check_choice
 
 if TYPE_CHECKING:
-    from jaxdp.studies.reproduce.rows import Row
+    from benchmarks.papers.rows import Row
 
 
 class Paper(NamedTuple):
@@ -52,4 +52,4 @@ def rows_of(name: str) -> "tuple[Row, ...]":
     Raises:
         ValueError: if there is no paper of that name.
     """
-    return importlib.import_module(f"jaxdp.studies.reproduce.{check_paper(name).replace('-', '_')}").ROWS
+    return importlib.import_module(f"benchmarks.papers.{check_paper(name).replace('-', '_')}").ROWS

@@ -2,13 +2,13 @@
 
 # ruff: noqa: RUF001  (symbols of the papers are meant)
 
+from benchmarks.papers.dp_reward_measures import DELTA, DIM, SAMPLES, estimated
+from benchmarks.papers.measures import lower_bound, mean_ratio
+from benchmarks.papers.rows import Interval, Measures, Size
 from jaxdp import registry
 from jaxdp.audit import audit, exact_epsilon
 from jaxdp.estimation import gaussian_rewards, objective_perturbation
 from jaxdp.mechanisms import analytic_gaussian, gaussian_delta
-from jaxdp.studies.reproduce.dp_reward_measures import DELTA, DIM, SAMPLES, estimated
-from jaxdp.studies.reproduce.measures import lower_bound, mean_ratio
-from jaxdp.studies.reproduce.rows import Interval, Measures, Size
 from jaxdp.theory import reward_estimation as theory
 
 

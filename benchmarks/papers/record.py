@@ -1,4 +1,4 @@
-"""Runs a paper's rows, tells what each found as it is done, and writes a record of all."""
+"""Measures a paper's rows, prints each as it is done, and writes a record of all."""
 
 import csv
 import importlib.metadata
@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from jaxdp.studies.reproduce import PAPERS, rows_of
-from jaxdp.studies.reproduce.rows import (
+from benchmarks.papers import PAPERS, rows_of
+from benchmarks.papers.rows import (
     DIFFERS,
     FULL,
     NOT_MEASURED,
@@ -186,40 +186,3 @@ def write(record: Record, folder: Path) -> tuple[Path, Path]:
             for each in row["numbers"] or [{}]:
                 writer.writerow({**row, **each})
     return data, table
-
-
-def command(
-    paper: str | None, *, full: bool, only: Sequence[str], out: Path | None, seed: int, tell: Callable[[str], object]
-) -> None:
-    """`python -m jaxdp reproduce`: lists the papers, or measures one and writes what was found.
-
-    Args:
-        paper: its name; None lists them.
-        full: the full size, not the quick one.
-        only: texts that numbers of rows have; all without.
-        out: a new or empty folder; None takes the first free one of results/reproduce-PAPER, ...
-        seed: in [0, 2**32).
-        tell: what is printed.
-
-    Raises:
-        ValueError: if a name is unknown, or out is not a new or empty folder.
-    """
-    if paper is None:
-        if only or out is not None or full or seed:
-            raise ValueError("paper must be given with --full, --row, --out or --seed, got none")
-        tell(listed())
-        return
-    from jaxdp.studies.output import claimed_folder  # Matplotlib, which a list does not need
-
-    rows, size = chosen(paper, only), Size("full" if full else "quick", seed)
-    minutes = PAPERS[paper].minutes * (FULL if full else 1)
-    most = (
-        f"at most {minutes} minutes of processors, with {FULL} times the repetitions"
-        if full
-        else f"about {minutes} min"
-    )
-    tell(f"{paper}: {len(rows)} rows; all rows of the paper take {most}\n")
-    with claimed_folder(out, f"reproduce-{paper}") as folder:
-        record = reproduced(paper, rows, size, tell)
-        data, table = write(record, folder)
-    tell(f"{summary(record)}\n\ndata:  {data}\ntable: {table}")

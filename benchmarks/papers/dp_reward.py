@@ -4,9 +4,9 @@
 
 from functools import partial
 
-from jaxdp.studies.reproduce import dp_reward_measures as measure
-from jaxdp.studies.reproduce import dp_reward_privacy as privacy
-from jaxdp.studies.reproduce.rows import at_least, at_most, row
+from benchmarks.papers import dp_reward_measures as measure
+from benchmarks.papers import dp_reward_privacy as privacy
+from benchmarks.papers.rows import at_least, at_most, row
 
 L2, SEMI = "l2_error", "semi_norm_error"
 RATE, GROWTH = "exponent of n, ε = 1", "growth in ε / bound's"

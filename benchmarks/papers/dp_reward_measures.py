@@ -11,6 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
+from benchmarks.papers.measures import (
+    difference,
+    exponent,
+    largest,
+    mean,
+    mean_ratio,
+    share,
+    smallest,
+)
+from benchmarks.papers.rows import Interval, Measures, Size
 from jaxdp.core import Estimator
 from jaxdp.core.estimator import Problem
 from jaxdp.estimation import (
@@ -26,16 +36,6 @@ from jaxdp.estimation.objectives import randomized_label_loss
 from jaxdp.preferences import gaussian_comparisons, logistic, probit
 from jaxdp.simulation import estimation_run, sweep
 from jaxdp.studies import private_policy as policies
-from jaxdp.studies.reproduce.measures import (
-    difference,
-    exponent,
-    largest,
-    mean,
-    mean_ratio,
-    share,
-    smallest,
-)
-from jaxdp.studies.reproduce.rows import Interval, Measures, Size
 from jaxdp.studies.reward_estimation import estimators
 from jaxdp.studies.tiles import cpu_tile
 from jaxdp.theory import reward_estimation as theory

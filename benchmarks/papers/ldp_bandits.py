@@ -4,8 +4,8 @@
 
 from functools import partial
 
-from jaxdp.studies.reproduce import ldp_bandits_measures as measure
-from jaxdp.studies.reproduce.rows import Row, Rule, at_least, at_most, row
+from benchmarks.papers import ldp_bandits_measures as measure
+from benchmarks.papers.rows import Row, Rule, at_least, at_most, row
 
 RATE, COST, BOUND = "exponent of T, ε = 1", "exponent of c", "mean regret / bound, largest"
 ORDER = "An order with an unspecified constant: slopes only."

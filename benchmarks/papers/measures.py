@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxdp.audit import clopper_pearson
+from benchmarks.papers.rows import Interval, Size
 from jaxdp.stats import mean_interval, power_law, share_interval
-from jaxdp.studies.reproduce.rows import Interval, Size
 
 
 def mean(values: xr.DataArray) -> Interval:
@@ -63,12 +62,6 @@ def worst_over(ratio: xr.DataArray) -> Interval:
     """The largest mean over seeds of a ratio to a bound, over all other dimensions."""
     points = ratio.stack(point=[name for name in ratio.dims if name != "seed"])
     return largest(mean(points.isel(point=place)) for place in range(points.sizes["point"]))
-
-
-def at_most_share(hits: int, trials: int) -> Interval:
-    """A share of many trials, from how many hit."""
-    low, high = clopper_pearson(hits, trials)
-    return Interval(hits / trials, float(low), float(high))
 
 
 def lower_bound(value: float) -> Interval:

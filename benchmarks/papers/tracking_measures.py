@@ -10,13 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from jaxdp import experts, registry
-from jaxdp.audit import exact_budget, exact_epsilon, grey_box, whole
-from jaxdp.core import Environment, Learner
-from jaxdp.experts import classes
-from jaxdp.registry.laws import above_threshold_law, noisy_max_law
-from jaxdp.simulation import simulator, sweep
-from jaxdp.studies.reproduce.measures import (
+from benchmarks.papers.measures import (
     exponent,
     largest,
     lower_bound,
@@ -26,7 +20,13 @@ from jaxdp.studies.reproduce.measures import (
     smallest,
     upper_bound,
 )
-from jaxdp.studies.reproduce.rows import Interval, Measures, Size
+from benchmarks.papers.rows import Interval, Measures, Size
+from jaxdp import experts, registry
+from jaxdp.audit import exact_budget, exact_epsilon, grey_box, whole
+from jaxdp.core import Environment, Learner
+from jaxdp.experts import classes
+from jaxdp.registry.laws import above_threshold_law, noisy_max_law
+from jaxdp.simulation import simulator, sweep
 from jaxdp.studies.tiles import cpu_tile
 from jaxdp.studies.tracking import ADVERSARIES, LEARNERS, Setting, proved_bound, tracking_run
 from jaxdp.theory import tracking as theory

@@ -1,18 +1,29 @@
-"""The page of the documentation on the papers, from records of runs."""
+"""Makes docs/project/papers_reproduced.md from the records beside this file: `python benchmarks/papers/page.py`.
 
+A record is the results.json of `python benchmarks/papers/run.py PAPER`, kept as benchmarks/papers/records/PAPER.json.
+"""
+
+import json
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from jaxdp.studies.reproduce import PAPERS
-from jaxdp.studies.reproduce.rows import AGREES, DIFFERS, FULL, NOT_MEASURED, UNDECIDED
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from benchmarks.papers import PAPERS
+from benchmarks.papers.rows import AGREES, DIFFERS, FULL, NOT_MEASURED, UNDECIDED
+
+HERE = Path(__file__).parent
+PAGE = HERE.parents[1] / "docs" / "project" / "papers_reproduced.md"
 VERDICTS = (AGREES, DIFFERS, UNDECIDED, NOT_MEASURED)
 
 INTRODUCTION = f"""# Papers reproduced
 
 Each table, figure and theorem of the four source papers: what it claims, what was measured of it here, and whether
-the two agree. The page is made from records of runs; do not edit it. `python -m jaxdp reproduce PAPER` makes such a
-record, and prints the same; `--full` has {FULL} times the repetitions.
+the two agree. `benchmarks/papers/page.py` writes this page from records of runs; do not edit it.
+`python benchmarks/papers/run.py PAPER`, in a checkout of the repository, makes such a record and prints the same;
+`--full` has {FULL} times the repetitions.
 
 What the words mean:
 
@@ -68,9 +79,9 @@ def _paper(record: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
     full = " --full" if record["size"] == "full" else ""
     head = (
-        f"## {record['paper']}\n\n{record['citation']}.\n\n`python -m jaxdp reproduce {record['paper']}{full}`, seed "
-        f"{record['seed']}: {record['processor_seconds']:.0f} s of processors, {record['seconds']:.0f} s by the clock "
-        f"({record['machine']}; {versions}).\n"
+        f"## {record['paper']}\n\n{record['citation']}.\n\n`python benchmarks/papers/run.py {record['paper']}{full}`, "
+        f"seed {record['seed']}: {record['processor_seconds']:.0f} s of processors, {record['seconds']:.0f} s by the "
+        f"clock ({record['machine']}; {versions}).\n"
     )
     claims = [row for row in record["rows"] if not row["corrected"]]
     errata = [row for row in record["rows"] if row["corrected"]]
@@ -116,3 +127,13 @@ def _escaped(text: str) -> str:
     for old, new in (("|", "\\|"), ("_", "\\_"), ("*", "\\*"), ("~", "\\~"), ("$", "\\$"), ("<=", "≤"), (">=", "≥")):
         parts = [part.replace(old, new) for part in parts]
     return "**".join(parts)
+
+
+def committed_page() -> str:
+    """Returns the page of the records that are kept beside this file."""
+    files = [HERE / "records" / f"{name}.json" for name in PAPERS]
+    return page([json.loads(file.read_text(encoding="utf-8")) for file in files if file.exists()])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(committed_page(), encoding="utf-8")

@@ -2,8 +2,8 @@
 
 # ruff: noqa: RUF001  (symbols of the papers are meant)
 
-from jaxdp.studies.reproduce import dp_dueling_measures as measure
-from jaxdp.studies.reproduce.rows import at_least, at_most, between, row
+from benchmarks.papers import dp_dueling_measures as measure
+from benchmarks.papers.rows import at_least, at_most, between, row
 
 ORDER = "An order with an unspecified constant: slopes only."
 

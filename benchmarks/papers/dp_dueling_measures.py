@@ -11,16 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 
-from jaxdp import dueling, registry
-from jaxdp.audit import Users, audit, by_pair, grey_box, learner_attack
-from jaxdp.core import Learner
-from jaxdp.design import ball_net, g_optimal, g_optimal_differences
-from jaxdp.mechanisms import tree_radius
-from jaxdp.preferences import effective_borda_scores, lower_bound_matrix, preference_gaps, utility_matrix
-from jaxdp.simulation import simulator, sweep
-from jaxdp.stats import crossover
-from jaxdp.studies.dueling_linear import dueling_linear
-from jaxdp.studies.reproduce.measures import (
+from benchmarks.papers.measures import (
     exponent,
     lower_bound,
     mean,
@@ -30,7 +21,16 @@ from jaxdp.studies.reproduce.measures import (
     smallest,
     worst_over,
 )
-from jaxdp.studies.reproduce.rows import Interval, Measures, Size
+from benchmarks.papers.rows import Interval, Measures, Size
+from jaxdp import dueling, registry
+from jaxdp.audit import Users, audit, by_pair, grey_box, learner_attack
+from jaxdp.core import Learner
+from jaxdp.design import ball_net, g_optimal, g_optimal_differences
+from jaxdp.mechanisms import tree_radius
+from jaxdp.preferences import effective_borda_scores, lower_bound_matrix, preference_gaps, utility_matrix
+from jaxdp.simulation import simulator, sweep
+from jaxdp.stats import crossover
+from jaxdp.studies.dueling_linear import dueling_linear
 from jaxdp.studies.tiles import cpu_tile
 from jaxdp.theory import dueling as theory
 

@@ -12,6 +12,8 @@ import xarray as xr
 from scipy.optimize import minimize, root_scalar
 from scipy.stats import beta
 
+from benchmarks.papers.measures import exponent, largest, mean, mean_ratio, share, worst_over
+from benchmarks.papers.rows import Interval, Measures, Size
 from jaxdp import bandits
 from jaxdp.bandits import contextual
 from jaxdp.core import Environment, Learner
@@ -21,8 +23,6 @@ from jaxdp.simulation.run.values import parameters
 from jaxdp.studies.ldp_bandits import ldp_bandits
 from jaxdp.studies.ldp_best_arm import ldp_best_arm
 from jaxdp.studies.ldp_linear import uniform_regret
-from jaxdp.studies.reproduce.measures import exponent, largest, mean, mean_ratio, share, worst_over
-from jaxdp.studies.reproduce.rows import Interval, Measures, Size
 from jaxdp.studies.tiles import cpu_tile
 from jaxdp.theory import ldp_bandits as theory
 

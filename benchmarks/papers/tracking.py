@@ -2,8 +2,8 @@
 
 from functools import partial
 
-from jaxdp.studies.reproduce import tracking_measures as measure
-from jaxdp.studies.reproduce.rows import at_least, at_most, between, row
+from benchmarks.papers import tracking_measures as measure
+from benchmarks.papers.rows import at_least, at_most, between, row
 
 ORDER = "An order with an unspecified constant: slopes only."
 SETTING = "N = 10, S = 3, T = 2,000 and 20,000"

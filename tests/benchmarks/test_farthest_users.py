@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from jaxdp.studies.reproduce.ldp_bandits_measures import farthest_users
+from benchmarks.papers.ldp_bandits_measures import farthest_users
 
 
 def releases(users, link, noise_of_gradients):
