@@ -62,28 +62,40 @@ def read_registry(modules: list[str] | None) -> None:
 @app.command("list")
 def list_entries(
     kind: Annotated[str | None, typer.Option(help="Only this kind: mechanism, learner or estimator.")] = None,
+    every: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Every variant, with its claim at example values; a line for each where it is piped."
+        ),
+    ] = False,
     claims: Annotated[
         bool, typer.Option("--claims", help="Estimators and learners by what they keep private, in Markdown.")
     ] = False,
     sources: Annotated[
-        bool, typer.Option("--sources", help="Papers in full, and whether each claim is proved.")
+        bool, typer.Option("--sources", help="Every variant, its paper in full, and whether its claim is proved.")
     ] = False,
     with_: With = None,
 ) -> None:
-    """List every mechanism, learner and estimator with what it claims."""
+    """List every mechanism, learner and estimator: a row for each algorithm, in at most 100 columns."""
     from jaxdp import registry
+    from jaxdp.registry.overview import WIDTH, overview
 
     if claims and kind is not None:
         raise ValueError(f"kind must be left out with --claims, got {kind!r}")
     if claims and sources:
         raise ValueError("sources must be left out with --claims")
+    if claims and every:
+        raise ValueError("all must be left out with --claims")
     read_registry(with_)
     if claims:
         typer.echo(registry.claims_table())
-    else:  # a line for each entry where it goes into a pipe or a file, unless COLUMNS says how wide that is
-        is_shown = sys.stdout.isatty() or "COLUMNS" in os.environ
-        width = max(shutil.get_terminal_size().columns, 40) if is_shown else None
+        return
+    is_shown = sys.stdout.isatty() or "COLUMNS" in os.environ
+    width = max(shutil.get_terminal_size().columns, 40) if is_shown else None
+    if every or sources:  # a line for each entry where it goes into a pipe or a file
         typer.echo(registry.listing(kind, sources=sources, width=width))
+    else:
+        typer.echo(overview(kind, width=min(width or WIDTH, WIDTH)))
 
 
 @app.command("audit")

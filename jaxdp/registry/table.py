@@ -8,7 +8,7 @@ from jaxdp.registry.plugins import load_plugins
 from jaxdp.registry.registered import ESTIMATORS, KINDS, LEARNERS, TABLES, claim_of
 from jaxdp.validation import check_choice, check_count
 
-_HOW = {"pure": "ε-DP", "approximate": "(ε, δ)-DP", "zcdp": "ρ-zCDP", "gaussian": "μ-GDP"}  # noqa: RUF001
+HOW = {"pure": "ε-DP", "approximate": "(ε, δ)-DP", "zcdp": "ρ-zCDP", "gaussian": "μ-GDP"}  # noqa: RUF001
 _SHORT = {"Theorem": "Thm", "Algorithms": "Algs", "Algorithm": "Alg.", "Definition": "Def."}
 WIDTH = 80  # of a terminal that does not say how wide it is
 ROOMY = 84  # columns beside the names from which claim, text and paper stand side by side
@@ -107,7 +107,7 @@ def claims_table() -> str:
         told = ("", "nothing", "none", "")
         if claim.is_private:
             size = getattr(entry, "multiple", "")
-            how = f"{size} · {_HOW[claim.kind]}" if size else _HOW[claim.kind]
+            how = f"{size} · {HOW[claim.kind]}" if size else HOW[claim.kind]
             told = (claim.trust_model, claim.privacy_unit, how, entry.proof)
         cells = (f"`{name}`", paper(entry.source), *told)
         lines.append(f"| {' | '.join(cells)} |")

@@ -274,6 +274,7 @@ def test_own_ballots_into_a_store(folder, monkeypatch, capsys):
         (["run", "private-ranking", "--seed", "9" * 20], f"seed must be in [0, 2**32), got {'9' * 20}"),
         (["list", "--kind", "oracle"], "kind must be one of mechanism, learner, estimator, got 'oracle'"),
         (["list", "--claims", "--kind", "learner"], "kind must be left out with --claims, got 'learner'"),
+        (["list", "--claims", "--all"], "all must be left out with --claims"),
         (["--cpu-devices", "0", "list"], "cpu_devices must be a whole number >= 1, got 0"),
     ],
 )

@@ -61,7 +61,7 @@ def python(site, *arguments):
 
 
 def test_they_are_listed_and_what_is_broken_is_told(site):
-    result = python(site, "-m", "jaxdp", "list")
+    result = python(site, "-m", "jaxdp", "list", "--all")
     assert result.returncode == 0, result.stderr
     assert "\x1b" not in result.stdout  # no colours in a pipe
     assert max(map(len, result.stdout.splitlines())) <= 80

@@ -6,6 +6,7 @@ import pytest
 
 from jaxdp import registry
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
+from jaxdp.registry.overview import overview
 from jaxdp.registry.table import paper
 
 
@@ -29,6 +30,53 @@ def test_a_listing_that_is_searched_has_a_line_for_each():
     assert rows[0].split()[:2] == ["KIND", "NAME"]
     assert [row.split()[1] for row in rows[1:]] == list(LEARNERS)
     assert all(LEARNERS[row.split()[1]].summary in row for row in rows[1:])
+
+
+def named(row):
+    """The names of the entries that a row of the overview stands for."""
+    name, _, _, *variants = re.split(r"\s{2,}", row)
+    told = [re.sub(r" \(.*\)", "", each) for each in re.split(r", (?![^(]*\))", variants[0])] if variants else []
+    known = {*MECHANISMS, *LEARNERS, *ESTIMATORS}
+    return [each for each in (name, *(f"{name}_{v}" if f"{name}_{v}" in known else v for v in told)) if each in known]
+
+
+def test_the_overview_names_everything_once_in_a_row_an_algorithm():
+    text = overview(width=200)
+    body = text.split("\n\nA variant's name")[0].splitlines()
+    assert body[0].split() == ["NAME", "TRUST", "CLAIM", "VARIANTS"]
+    rows = [line for line in body[1:] if line and not line.endswith(":")]
+    names = [name for row in rows for name in named(row)]
+    assert sorted(names) == sorted((*MECHANISMS, *LEARNERS, *ESTIMATORS))
+    factories = {(entry.family, entry.factory) for t in (MECHANISMS, LEARNERS, ESTIMATORS) for entry in t.values()}
+    assert len(rows) == len(factories)
+    titles = [line for line in body if line.endswith(":")]
+    assert len(titles) == len(set(titles))
+    assert "experts (learners):" in titles
+    only = overview("estimator").splitlines()
+    assert [line for line in only if line.endswith(":")] == ["estimation (estimators):"]
+
+
+def test_the_overview_tells_trust_and_what_is_as_published():
+    rows = {line.split()[0]: re.split(r"\s{2,}", line) for line in overview(width=200).splitlines() if "  " in line}
+    assert rows["rucb"] == ["rucb", "local", "ε-DP", "blocks (central)"]
+    assert rows["mirror_descent"][1:3] == ["central", "ρ-zCDP"]  # noqa: RUF001
+    assert "noisy_losses (local), paper (local, as published)" in rows["mirror_descent"][3]
+    assert rows["hedge"] == ["hedge", "-", "none"]
+    assert rows["gaussian"][3] == "classical_gaussian"
+
+
+def test_the_overview_fits(monkeypatch):
+    long = "a_rather_long_name_" * 5
+    whole = overview()
+    assert max(map(len, whole.splitlines())) <= 100
+    for width in (40, 64, 100):
+        assert max(map(len, overview(width=width).splitlines())) <= width
+        assert overview(width=width).split()[:2] in (["NAME", "TRUST"], ["NAME:", "TRUST,"])
+    monkeypatch.setitem(registry.LEARNERS, long, LEARNERS["rucb"])
+    assert f"blocks (central), {long}" in " ".join(overview(width=200).split())
+    for width in (40, 100):
+        assert max(map(len, overview(width=width).splitlines())) <= width
+        assert long in "".join(overview(width=width).split())
 
 
 def test_a_name_that_is_not_there_is_told_with_its_neighbours():
@@ -55,8 +103,12 @@ def test_a_name_longer_than_the_terminal_is_not_cut(monkeypatch):
         assert name in "".join(text.split())
     with pytest.raises(ValueError, match="width must be a whole number >= 40, got 20"):
         registry.listing(width=20)
+    with pytest.raises(ValueError, match="width must be a whole number >= 40, got 20"):
+        overview(width=20)
 
 
 def test_a_listing_refuses_other_kinds():
     with pytest.raises(ValueError, match="kind must be one of mechanism, learner, estimator, got 'estimation'"):
         registry.listing("estimation")
+    with pytest.raises(ValueError, match="kind must be one of mechanism, learner, estimator, got 'estimation'"):
+        overview("estimation")
