@@ -74,21 +74,24 @@ def test_no_loop_asks_when_to_end():
 )
 def test_pieces_end_at_checkpoints(checkpoints):
     pieces = cut(checkpoints)
-    assert all(1 <= length <= pieces.rounds for length in pieces.lengths)
+    assert set(pieces.lengths) <= {1, pieces.rounds}
     ends = list(itertools.accumulate(pieces.lengths))
     last = dict(zip(pieces.looks, ends, strict=True))
     assert [last[index] for index in range(len(checkpoints))] == checkpoints
     assert pieces.looks == sorted(pieces.looks)
 
 
-def test_pieces_of_even_checkpoints_are_whole():
+def test_pieces_of_even_checkpoints_are_alike():
     assert cut([250, 500, 750, 1000]) == (250, [250] * 4, [0, 1, 2, 3])
-    assert cut([100, 1000, 10000]).whole
+    assert cut([100, 1000, 10000]).alike
 
 
-def test_few_rounds_are_played_for_nothing():
+def test_spans_that_differ_by_a_round_have_single_rounds():
+    assert cut([333, 666, 1000]) == (333, [333, 333, 333, 1], [0, 1, 2, 2])
+
+
+def test_looks_are_few():
     for horizon in (10**4, 10**6, 2**31 - 1):
         for checkpoints in (resolve(jaxdp.log_spaced(16), horizon), resolve(7, horizon), [1, 10, 1000, horizon]):
-            pieces = cut(checkpoints)
-            assert pieces.rounds * len(pieces.lengths) <= 1.1 * horizon
-            assert len(pieces.lengths) <= 1_000_000
+            assert len(cut(checkpoints).lengths) <= 0.06 * horizon
+            assert len(cut(checkpoints).lengths) <= 1_000_000

@@ -1,4 +1,4 @@
-"""Rounds between checkpoints in pieces of one length.
+"""Rounds between checkpoints in pieces: many rounds, or one.
 
 A GPU waits for the host after each turn of a loop whose number of turns the program does not know. The loops here have
 known numbers of turns. A CPU waits for nobody, and plays from checkpoint to checkpoint.
@@ -15,15 +15,15 @@ import jax.numpy as jnp
 from jaxdp.simulation.run.rounds import Play
 
 LOOK = 1.5  # rounds that a look costs, about, by kernels that XLA launches for an H100
-MASK = 1.25  # a round of a piece that may end before its last round, in rounds of others
+BRANCH = 0.7  # rounds that the host's wait costs where pieces differ in length
 
 
 class Pieces(NamedTuple):
     """Pieces of the rounds up to the last checkpoint, in order.
 
     Attributes:
-        rounds: in a whole piece.
-        lengths: of each piece, in [1, rounds]; less than `rounds` only where a checkpoint ends it.
+        rounds: in a long piece.
+        lengths: of each piece, `rounds` or 1.
         looks: of each piece, the index of the checkpoint that it leads to.
     """
 
@@ -32,26 +32,25 @@ class Pieces(NamedTuple):
     looks: list[int]
 
     @property
-    def whole(self) -> bool:
-        """Whether no piece ends before its time."""
+    def alike(self) -> bool:
+        """Whether all pieces have the same length."""
         return min(self.lengths) == self.rounds
 
 
 def cut(checkpoints: Sequence[int]) -> Pieces:
-    """Returns the pieces that cost least, counting rounds that are played for nothing and a look at each piece's end.
+    """Returns the pieces that cost least, counting a look at the end of each and waits where lengths differ.
 
     Args:
         checkpoints: increasing rounds >= 1.
     """
     spans = [stop - start for start, stop in itertools.pairwise([0, *checkpoints])]
-    longest = max(spans)
-    powers = (2**power for power in range(longest.bit_length()))
-    rounds = min((longest, math.gcd(*spans), *powers), key=lambda rounds: _cost(spans, rounds))
+    powers = (2**power for power in range(max(spans).bit_length()))
+    rounds = min((math.gcd(*spans), min(spans), *powers), key=lambda rounds: _cost(spans, rounds))
     lengths, looks = [], []
     for index, span in enumerate(spans):
-        count = -(-span // rounds)
-        lengths += [rounds] * (count - 1) + [span - (count - 1) * rounds]
-        looks += [index] * count
+        long, single = divmod(span, rounds)
+        lengths += [rounds] * long + [1] * single
+        looks += [index] * (long + single)
     return Pieces(rounds, lengths, looks)
 
 
@@ -74,22 +73,15 @@ def play_pieces(
     """
     pieces = cut(checkpoints)
 
+    def long(play: Play) -> Play:
+        return jax.lax.fori_loop(0, pieces.rounds, lambda _, play: step(play), play)
+
     def piece(carry: tuple[Play, dict[str, jax.Array]], each: tuple[jax.Array, jax.Array]):
         play, outputs = carry
         length, index = each
-
-        stop = play.round + length
-
-        def turn(number: jax.Array, play: Play) -> Play:
-            after = step(play)
-            if pieces.whole:
-                return after
-            kept = jax.tree.map(lambda new, old: jnp.where(number < length, new, old), after, play)
-            return kept._replace(round=after.round)  # XLA knows a number that grows by one, and needs no kernel for it
-
-        play = jax.lax.fori_loop(0, pieces.rounds, turn, play)._replace(round=stop)
+        play = long(play) if pieces.alike else jax.lax.cond(length == 1, step, long, play)
         read = dict(look(play))
-        # A checkpoint's last piece writes last.
+        # The last piece before a checkpoint writes last.
         return (play, {name: rows.at[index].set(read[name]) for name, rows in outputs.items()}), None
 
     shapes = jax.eval_shape(look, play)
@@ -99,5 +91,6 @@ def play_pieces(
 
 
 def _cost(spans: Sequence[int], rounds: int) -> float:
-    count = sum(-(-span // rounds) for span in spans)
-    return count * (LOOK + rounds * (1 if all(span % rounds == 0 for span in spans) else MASK))
+    long, single = sum(span // rounds for span in spans), sum(span % rounds for span in spans)
+    each = LOOK + (BRANCH if single else 0)
+    return long * (rounds + each) + single * (1 + each)
