@@ -13,7 +13,7 @@ from jaxdp.audit.play import play
 from jaxdp.audit.seen import stop_is_seen
 from jaxdp.audit.units import map_units
 from jaxdp.core import Guarantee, Learner
-from jaxdp.core.made_by import cut
+from jaxdp.core.made_by import shorten
 from jaxdp.simulation.run.values import parameters
 from jaxdp.validation import check_count, check_key
 
@@ -35,7 +35,9 @@ class Leaks:
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        return cut(f"Leaks({self.verdict}: {len(self.found)} found; {'; '.join((*self.found, *self.notes)) or 'none'})")
+        return shorten(
+            f"Leaks({self.verdict}: {len(self.found)} found; {'; '.join((*self.found, *self.notes)) or 'none'})"
+        )
 
     @property
     def verdict(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from jaxdp.core.made_by import cut
+from jaxdp.core.made_by import shorten
 
 COLUMNS = (
     "NAME",
@@ -93,7 +93,7 @@ class Row:
         found = f"{self.currency} >= {self.lower_bound:.4g} where {self.claimed:g} is claimed"
         exact = "" if self.exact is None else f", exactly {self.exact:.6g}"
         more = f"{len(self.faults)} faults, {len(self.notes)} notes"
-        return cut(f"Row({self.name}: {self.verdict}, {found}{exact}, {self.trials} trials, {more})")
+        return shorten(f"Row({self.name}: {self.verdict}, {found}{exact}, {self.trials} trials, {more})")
 
 
 def heading(names: Iterable[str], width: int | None = None) -> str:

@@ -17,7 +17,7 @@ from jaxdp.audit.intervals import mu_bound
 from jaxdp.audit.renyi import choose_cells, rho_bound
 from jaxdp.audit.sampling import MANY_TRIALS, Outputs, Release, Score, chunk_size, draw, histogram, output_size
 from jaxdp.core import Guarantee
-from jaxdp.core.made_by import cut
+from jaxdp.core.made_by import shorten
 from jaxdp.validation import check_count, check_key, check_probability
 
 SHARE = 10  # one trial in so many shapes the scores, and another chooses the guesses; the rest evaluate them
@@ -51,7 +51,7 @@ class Attack(NamedTuple):
     exact: Callable[[Any], Any] | None = None
 
     def __repr__(self) -> str:
-        return cut(f"Attack({getattr(self.release, '__name__', type(self.release).__name__)}: {self.claim})")
+        return shorten(f"Attack({getattr(self.release, '__name__', type(self.release).__name__)}: {self.claim})")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +85,7 @@ class AuditResult:
 
     def __repr__(self) -> str:
         found = f"{self.currency} >= {self.lower_bound:.4g} where {self.claimed:g} is claimed"
-        return cut(f"AuditResult({self.verdict}: {found}, {self.trials} trials, confidence {self.confidence:g})")
+        return shorten(f"AuditResult({self.verdict}: {found}, {self.trials} trials, confidence {self.confidence:g})")
 
 
 def audit(

@@ -9,7 +9,7 @@ import numpy as np
 from jaxdp.audit.accounting import exact, noise_scale, scalar
 from jaxdp.audit.replay import Release, Site, alike
 from jaxdp.core import Guarantee
-from jaxdp.core.made_by import cut
+from jaxdp.core.made_by import shorten
 from jaxdp.mechanisms import tape
 
 SLACK = 1e-4  # relative, for what float32 adds up
@@ -69,7 +69,7 @@ class GreyBox:
     def __repr__(self) -> str:
         counts = f"{len(self.sites)} sites, {len(self.faults)} faults, {len(self.notes)} notes"
         found = f"epsilon spent {self.spent:.4g}" + ("" if self.loss is None else f", loss {self.loss:.4g}")
-        return cut(f"GreyBox({self.verdict}: {counts}, {found}, claim {self.claim})")
+        return shorten(f"GreyBox({self.verdict}: {counts}, {found}, claim {self.claim})")
 
     @property
     def verdict(self) -> str:

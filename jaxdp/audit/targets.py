@@ -11,7 +11,7 @@ from jaxdp.audit.domains import Domain
 from jaxdp.audit.exact import Law
 from jaxdp.audit.findings import GreyBox
 from jaxdp.core import Guarantee
-from jaxdp.core.made_by import cut
+from jaxdp.core.made_by import shorten
 
 
 class Space(NamedTuple):
@@ -75,7 +75,7 @@ class Target:
 
     def __repr__(self) -> str:
         known = [name for name, way in (("exact law", self.laws), ("grey box", self.grey_box)) if way is not None]
-        return cut(f"Target({self.claim}: {', '.join([*self.attacks, *known]) or 'nothing to attack'})")
+        return shorten(f"Target({self.claim}: {', '.join([*self.attacks, *known]) or 'nothing to attack'})")
 
 
 def failed(what: str, error: Exception) -> str:

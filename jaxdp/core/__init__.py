@@ -1,12 +1,12 @@
-"""The vocabulary: what a learner, an environment, an offline estimator, a channel and a privacy claim are.
+"""Types of learners, environments, offline estimators, channels and privacy claims.
 
-An algorithm is a NamedTuple of pure functions, made by a factory whose arguments fix shapes and loop bounds. What a
-sweep may vary (epsilon, a learning rate) is a leaf of the algorithm's frozen `Params` dataclass, registered as a
-pytree, so that one compiled program serves every value. The type of each function states its duty. Conventions,
+An algorithm is a NamedTuple of pure functions, made by a factory whose arguments fix shapes and loop bounds. Values
+that a sweep may vary (epsilon, a learning rate) are leaves of the algorithm's frozen `Params` dataclass, registered as
+a pytree, so that one compiled program serves every value. The type of each function states its duty. Conventions,
 everywhere:
 
 * **Keys come first and are never defaulted, stored or reused.** A function that needs no key takes it and ignores it.
-* **The trust boundary is in the types.** `act` sees `State.public` only; `update` sees what `privatize` returned only.
+* **The trust boundary is in the types.** `act` sees `State.public` only; `update` sees the output of `privatize` only.
 * **`epsilon=inf` is the non-private algorithm**, in the same compiled program.
 * **`params(**values)` runs on the host**: it takes one grid point of plain numbers, validates it, and calibrates noise
   in float64. Nothing solves for a noise scale inside a compiled loop.

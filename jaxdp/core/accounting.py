@@ -1,4 +1,4 @@
-"""Claims as events of Google's dp-accounting, for its accountants."""
+"""Conversion of claims to events of Google's dp-accounting."""
 
 import math
 from typing import TYPE_CHECKING, Any
@@ -8,14 +8,14 @@ if TYPE_CHECKING:
 
 
 def dp_event(claim: "Guarantee", *, accountant: str = "pld", delta_apart: bool = False) -> Any:
-    """Returns the event whose privacy loss is the worst that a claim allows; `Guarantee.to_dp_event` has the duties.
+    """Returns the event whose privacy loss is the worst that a claim allows; see `Guarantee.to_dp_event`.
 
     A Gaussian claim is the Gaussian mechanism at noise multiplier 1 / mu. A pure claim is binary randomized response at
-    its epsilon, which every epsilon-DP mechanism is a post-processing of (Kairouz, Oh & Viswanath, 2015). Discrete
-    Laplace noise of sensitivity 1 has the same two privacy losses with the same probabilities.
+    its epsilon: every epsilon-DP mechanism is a post-processing of it (Kairouz, Oh & Viswanath, 2015). Discrete Laplace
+    noise of sensitivity 1 has the same two privacy losses with the same probabilities.
 
     Raises:
-        ValueError: if the claim has a delta that is not kept apart.
+        ValueError: if the claim has a delta and `delta_apart` is False.
         ImportError: if dp-accounting is not installed.
     """
     if claim.is_private and claim.delta > 0 and not delta_apart:
@@ -34,10 +34,10 @@ def dp_event(claim: "Guarantee", *, accountant: str = "pld", delta_apart: bool =
         return dp_accounting.ZCDpEvent(claim.rho)
     if claim.mu is not None:
         return dp_accounting.GaussianDpEvent(1 / claim.mu)
-    if accountant == "pld":  # where dp-accounting 0.6.0 counts repeated randomized response once
+    if accountant == "pld":  # dp-accounting 0.6.0's PLD counts repeated randomized response once
         return DiscreteLaplaceDpEvent(claim.epsilon, sensitivity=1)
-    odds = math.exp(-claim.epsilon)  # of a lie to the truth
+    odds = math.exp(-claim.epsilon)  # P(lie) / P(truth)
     response = dp_accounting.RandomizedResponseDpEvent(2 * odds / (1 + odds), num_buckets=2)
-    # Costs nothing. Accountants refuse it where they would count the response too low: PLD, and `REPLACE_SPECIAL`.
+    # This event costs nothing. Accountants that would count the response too low (PLD, `REPLACE_SPECIAL`) refuse it.
     nothing = dp_accounting.SampledWithoutReplacementDpEvent(1, 0, dp_accounting.GaussianDpEvent(1.0))
     return dp_accounting.ComposedDpEvent([response, nothing])

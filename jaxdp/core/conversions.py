@@ -1,7 +1,7 @@
-"""What a budget rho or mu, or given Gaussian noise, means as (epsilon, delta): float64 on the host.
+"""Conversions of rho, mu and Gaussian noise to (epsilon, delta), in float64 on the host.
 
-Every result is rounded to the safe side by about 1e-12: an epsilon spent never comes out too small, a budget rho never
-too large.
+Every result is rounded to the safe side by about 1e-12: an epsilon spent is never too small, a budget rho never too
+large.
 """
 
 import math
@@ -16,7 +16,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 
 
 def gaussian_delta(epsilon: float, noise_stddev: float, l2_sensitivity: float = 1.0) -> float:
-    """The privacy profile of the Gaussian mechanism: the smallest delta at which it is (epsilon, delta)-DP.
+    """Returns the privacy profile of the Gaussian mechanism: the smallest delta at which it is (epsilon, delta)-DP.
 
     The value is exact up to float64 rounding (about 1e-12 relative), in both directions.
 
@@ -52,7 +52,7 @@ def gaussian_delta(epsilon: float, noise_stddev: float, l2_sensitivity: float = 
 
 
 def gaussian_epsilon(delta: float, noise_stddev: float, l2_sensitivity: float = 1.0) -> float:
-    """The smallest epsilon at which the Gaussian mechanism is (epsilon, delta)-DP: the inverse of `gaussian_delta`.
+    """Returns the smallest epsilon at which the Gaussian mechanism is (epsilon, delta)-DP: inverts `gaussian_delta`.
 
     Args:
         delta: in (0, 1).
@@ -97,14 +97,14 @@ def gaussian_epsilon(delta: float, noise_stddev: float, l2_sensitivity: float = 
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """The epsilon at which rho-zCDP implies (epsilon, delta)-DP.
+    """Returns the epsilon at which rho-zCDP implies (epsilon, delta)-DP.
 
     Args:
         rho: zCDP budget, > 0; infinity gives infinity.
         delta: in (0, 1).
 
     Returns:
-        epsilon in [0, inf]: the infimum over Rényi orders, rounded up by 1e-12 of the terms it is the difference of.
+        epsilon in [0, inf]: the infimum over Rényi orders, rounded up by 1e-12 of the terms that are subtracted.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.
@@ -118,7 +118,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
     Deviations:
         None. With b = order - 1 the objective's derivative is rho - (ln(1/delta) - ln(1+b)) / b^2, which changes sign
-        once; any b gives a valid epsilon, so an inexact b costs accuracy, never privacy.
+        once. Any b gives a valid epsilon, so an inexact b costs accuracy, never privacy.
     """
     rho, delta = check_above("rho", rho, 0.0), check_delta(delta)
     if rho == math.inf:
@@ -135,7 +135,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
-    """The largest rho for which `zcdp_epsilon` promises (epsilon, delta)-DP.
+    """Returns the largest rho for which `zcdp_epsilon` promises (epsilon, delta)-DP.
 
     Args:
         epsilon: > 0; infinity gives infinity.
@@ -176,21 +176,22 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 
 
 def check_sensitivity(l2_sensitivity: float) -> float:
-    """Returns the sensitivity as a float, if it is finite and > 0.
+    """Returns the sensitivity as a float.
 
     Raises:
-        ValueError: if not.
+        ValueError: if it is not finite and > 0.
     """
     return check_above("l2_sensitivity", float(check_finite("l2_sensitivity", l2_sensitivity)), 0.0)
 
 
 def log_delta_of(epsilon: float, ratio: float) -> float:
-    """Log of the Gaussian mechanism's delta at epsilon >= 0 and 0 < ratio = noise_stddev / l2_sensitivity < inf.
+    """Returns the log of the Gaussian mechanism's delta at epsilon >= 0 for a finite noise ratio > 0.
 
-    Theorem 8 says delta = Phi(-u) - e^epsilon Phi(-v), with u, v below. Since v^2 - u^2 = 2 epsilon, it is also
-    phi(u) (R(u) - R(v)), R(x) = Phi(-x) / phi(x) the Mills ratio: nothing overflows. R' = x R - 1.
+    The ratio is noise_stddev / l2_sensitivity. Theorem 8 says delta = Phi(-u) - e^epsilon Phi(-v), with u, v below.
+    Since v^2 - u^2 = 2 epsilon, it is also phi(u) (R(u) - R(v)), R(x) = Phi(-x) / phi(x) the Mills ratio: nothing
+    overflows. R' = x R - 1.
     """
-    from scipy.special import ndtr  # SciPy where it is used: `import jaxdp` stays quick
+    from scipy.special import ndtr  # imported here to keep `import jaxdp` fast
 
     u, v = epsilon * ratio - 1 / (2 * ratio), epsilon * ratio + 1 / (2 * ratio)
     if ratio >= 1:  # v - u = 1 / ratio is small and R(u) - R(v) would cancel: integrate -R' over [u, v] instead
@@ -198,7 +199,7 @@ def log_delta_of(epsilon: float, ratio: float) -> float:
         difference = float(_WEIGHTS @ (1 - x * _mills(x))) / (2 * ratio)
     elif u >= 0:
         difference = _mills(u) - _mills(v)
-    else:  # delta may be near 1: what is missing is accurate
+    else:  # delta may be near 1: 1 - delta is accurate
         return math.log1p(-(float(ndtr(u)) + math.exp(-u * u / 2) / math.sqrt(2 * math.pi) * _mills(v)))
     return -u * u / 2 - math.log(2 * math.pi) / 2 + math.log(difference) if difference > 0 else -math.inf
 
@@ -210,10 +211,10 @@ def _mills(x):
 
 
 def root(decreasing: Callable[[float], float], start: float) -> float:
-    """The root of a decreasing function, bracketed from start by doubling steps."""
+    """Returns the root of a decreasing function, bracketed from start by doubling steps."""
     low = high = start
     step = 1.0
-    while decreasing(low) < 0 and low > -700:  # its exponential stays finite
+    while decreasing(low) < 0 and low > -700:  # keeps its exponential finite
         low, step = max(low - step, -700.0), 2 * step
     step = 1.0
     while decreasing(high) > 0 and high < 700:

@@ -1,4 +1,4 @@
-"""What a learner plays against."""
+"""Environments: the problems that learners play."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -7,70 +7,70 @@ from typing import Any, NamedTuple, Protocol
 import jax
 
 from jaxdp.core.interface import Interface
-from jaxdp.core.made_by import MadeBy, described
+from jaxdp.core.made_by import MadeBy, describe
 from jaxdp.core.shown import html_of
 
 Outcome = Mapping[str, jax.Array]
 
 
 class WorldFn(Protocol):
-    """The world before the first round. Called once for each lane; every learner gets the same key."""
+    """Draws the world before the first round. Called once for each lane; every learner gets the same key."""
 
     def __call__(self, key: jax.Array, params: Any) -> Any: ...
 
 
 class ContextFn(Protocol):
-    """This round's context, which the learner's `act` and `privatize` are shown, before the action is chosen."""
+    """Returns this round's context, shown to the learner's `act` and `privatize` before the action is chosen."""
 
     def __call__(self, key: jax.Array, params: Any, world: Any) -> Any: ...
 
 
 class ContextsFn(Protocol):
-    """The contexts of the next rounds, one for each of the `keys`, as `context` gives them one after the other.
+    """Returns the contexts of the next rounds, one for each of the `keys`, as `context` gives them one after the other.
 
-    For problems whose contexts do not depend on what is played meanwhile. `keys` are those that `context` gets.
+    For problems whose contexts do not depend on the actions in between. `keys` are those that `context` gets.
     """
 
     def __call__(self, keys: jax.Array, params: Any, world: Any) -> Any: ...
 
 
 class FeedbackFn(Protocol):
-    """Answers an action: (World, feedback, outcome).
+    """Answers an action: returns (world, feedback, outcome).
 
-    `outcome` is a small dict of scalars that are summed over rounds, at least `pseudo_regret`: truth values are
-    counted, integers are added and stop at the largest, floats are added with compensation. A full-information feedback
-    must not depend on the action.
+    `outcome` is a small dict of scalars that are summed over rounds, at least `pseudo_regret`: booleans are counted,
+    integers are added and saturate at the largest, floats are added with compensation. A full-information feedback must
+    not depend on the action.
     """
 
     def __call__(self, key: jax.Array, params: Any, world: Any, action: Any) -> tuple[Any, Any, Outcome]: ...
 
 
 class SummaryFn(Protocol):
-    """Metrics in hindsight, read at checkpoints: dict of arrays."""
+    """Returns metrics in hindsight, read at checkpoints: dict of arrays."""
 
     def __call__(self, params: Any, world: Any) -> Outcome: ...
 
 
 class MeansFn(Protocol):
-    """The mean feedback of every action, or its least and its largest for any context: a public array. On the host."""
+    """Returns the mean feedback of every action, or its range over contexts: a public array. On the host."""
 
     def __call__(self, params: Any) -> Any: ...
 
 
 class JudgeFn(Protocol):
-    """What a learner's answer is worth: dict of arrays, such as `correct` and `simple_regret`.
+    """Evaluates a learner's answer: dict of arrays, such as `correct` and `simple_regret`.
 
-    Read at checkpoints, and where the learner stops.
+    Called at checkpoints, and where the learner stops.
     """
 
     def __call__(self, params: Any, world: Any, answer: Any) -> Outcome: ...
 
 
 class BlockFn(Protocol):
-    """Answers many rounds, as `feedback` one after the other: (worlds, feedback, outcomes).
+    """Answers many rounds, as `feedback` does one after the other: returns (worlds, feedback, outcomes).
 
     Each has a leading axis of rounds, one for each of the `keys`, which are those that `feedback` gets. `contexts` are
-    those rounds' contexts, or None. A learner may use fewer rounds: the world goes on from the last one used.
+    those rounds' contexts, or None. A learner may use fewer rounds: the world then continues from the last one used.
     """
 
     def __call__(
@@ -79,21 +79,21 @@ class BlockFn(Protocol):
 
 
 class TallyFn(Protocol):
-    """Answers counts of actions: (world, totals of feedback, totals of outcomes), with the law of single rounds.
+    """Answers counts of actions: (world, totals of feedback, totals of outcomes), distributed as for single rounds.
 
-    Totals of feedback have a leading axis of actions; not so full information, the same for every action: that is added
-    up over all rounds.
+    Totals of feedback have a leading axis of actions. Full-information feedback is the same for every action: its total
+    is the sum over all rounds, without that axis.
     """
 
     def __call__(self, key: jax.Array, params: Any, world: Any, counts: jax.Array) -> tuple[Any, Any, Outcome]: ...
 
 
 class Persons(NamedTuple):
-    """Whose data the rounds are, where one person may answer in several of them.
+    """The persons behind the rounds, where one person may answer in several of them.
 
     Attributes:
-        name: what a person is called, for example "voter".
-        rounds: how many rounds' feedback depends on one person's data at most, >= 1, whatever is played.
+        name: the word for a person, for example "voter".
+        rounds: the largest number of rounds whose feedback depends on one person's data, >= 1, for any actions.
     """
 
     name: str
@@ -101,25 +101,25 @@ class Persons(NamedTuple):
 
 
 class Environment(NamedTuple):
-    """What a learner plays against. Its keys are never the learner's: every learner meets the same world.
+    """A problem that a learner plays. Its keys are never the learner's: every learner meets the same world.
 
     Attributes:
         params: (**values) -> Params. On the host, as for a learner; called once for each distinct set of its own
             values, so that large leaves which do not vary are one object.
-        init: the world before the first round.
-        context: what is shown before an action, or None where the problem has no contexts.
+        init: draws the world before the first round.
+        context: returns the context shown before an action, or None if the problem has no contexts.
         feedback: answers an action.
-        summary: metrics in hindsight; or None.
-        judge: what an answer is worth; or None.
+        summary: returns metrics in hindsight; or None.
+        judge: evaluates an answer; or None.
         block: answers many rounds at once; or None.
         tally: answers counts of actions; or None.
-        contexts: of many rounds at once, for blocks in problems with contexts; or None.
-        interface: the actions that it answers, its feedback, its contexts and the answers that it judges; or None.
-        horizon: the number of rounds that it can answer, or None for any number.
+        contexts: returns the contexts of many rounds at once, for blocks in problems with contexts; or None.
+        interface: the actions that it answers, its feedback, its contexts and the answers that it evaluates; or None.
+        horizon: the largest number of rounds, or None for any number.
         dims: names of the dimensions of each metric of `summary` and `judge`, where they have names.
-        persons: whose data the rounds are: a run's guarantee then has a second claim, of a person; None where a round
-            is all that is known of anybody.
-        means: the mean feedback of every action, or of contexts the least and largest that it can be; None where it is
+        persons: whose data the rounds are: a run's guarantee then has a second claim, for a person. None if persons are
+            not known beyond single rounds.
+        means: returns the mean feedback of every action or, with contexts, its least and largest value; None if it is
             not known in advance.
         made_by: the factory and its arguments, for people.
     """
@@ -141,7 +141,7 @@ class Environment(NamedTuple):
     made_by: MadeBy | None = None
 
     def __repr__(self) -> str:
-        return described(self, "environment")
+        return describe(self, "environment")
 
     def _repr_html_(self) -> str:
         return html_of(self, "environment")

@@ -1,4 +1,4 @@
-"""What an offline estimator is, and what it is run on."""
+"""Offline estimators, and the problems that they are run on."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
@@ -6,12 +6,12 @@ from typing import Any, NamedTuple, Protocol
 import jax
 
 from jaxdp.core.guarantee import Guarantee
-from jaxdp.core.made_by import MadeBy, brief, described
+from jaxdp.core.made_by import MadeBy, describe, format_tuple
 from jaxdp.core.shown import html_of
 
 
 class LabelsPrivatizeFn(Protocol):
-    """What the curator (local model) or the public (central model) may see of the labels.
+    """Returns everything of the labels that the curator (local model) or the public (central model) may see.
 
     May read: params, features, labels, its own key (once).
     """
@@ -20,19 +20,19 @@ class LabelsPrivatizeFn(Protocol):
 
 
 class FitFn(Protocol):
-    """The estimate: post-processing of the report, and of features that are public. Steps are scanned inside."""
+    """Returns the estimate: post-processing of the report and of public features. Steps are scanned inside."""
 
     def __call__(self, key: jax.Array, params: Any, features: jax.Array, report: Any) -> Any: ...
 
 
 class CheckDataFn(Protocol):
-    """On the host: raises ValueError for a data set that the estimator is not written for."""
+    """Raises ValueError, on the host, for a data set that the estimator does not support."""
 
     def __call__(self, features: Any, labels: Any, *, feature_norm: Any) -> None: ...
 
 
 class NoiseFn(Protocol):
-    """What stands between labels and the logistic objective that `fit` minimises: a `jaxdp.estimation.LabelNoise`."""
+    """Returns the `jaxdp.estimation.LabelNoise` between labels and the logistic objective of `fit`."""
 
     def __call__(self, params: Any, features: jax.Array) -> Any: ...
 
@@ -42,16 +42,16 @@ class Estimator(NamedTuple):
 
     Attributes:
         params: (**values) -> Params. On the host, as for a learner.
-        guarantee: (**values) -> Guarantee. On the host, for the same values: what is claimed.
+        guarantee: (**values) -> Guarantee. On the host: the claim for the same values.
         privatize: the trust boundary. Features are public, unless the guarantee's privacy unit includes them.
-        fit: the estimate, from what `privatize` returned.
-        check: refuses a data set that it is not written for. None takes comparisons of pairs.
-        check_estimate: (estimate) -> None. On the host: raises where nothing was released, or what was cannot be used.
-            None takes every estimate.
-        features_public: whether the privacy unit leaves features public, so that `fit`, and whoever tells the estimator
-            something, may read them. Estimators that say nothing are told nothing that was read from features.
-        noise: where `fit` replaces labels by unbiased ones and takes the features to be public: how. None where it does
-            anything else: confidence sets are not made for it.
+        fit: returns the estimate, from the output of `privatize`.
+        check: refuses a data set that the estimator does not support. None accepts comparisons of pairs.
+        check_estimate: (estimate) -> None. On the host: raises if nothing was released, or the release cannot be used.
+            None accepts every estimate.
+        features_public: whether the privacy unit leaves features public, so that `fit`, and any caller that passes
+            known facts to the estimator, may read them. If False, no fact that was read from features is passed.
+        noise: describes the noise, if `fit` replaces labels by unbiased ones and takes the features to be public. None
+            if it does anything else: confidence sets are then not available.
         made_by: the factory and its arguments, for people.
     """
 
@@ -66,25 +66,25 @@ class Estimator(NamedTuple):
     made_by: MadeBy | None = None
 
     def __repr__(self) -> str:
-        return described(self, "estimator")
+        return describe(self, "estimator")
 
     def _repr_html_(self) -> str:
         return html_of(self, "estimator")
 
 
 class Sample(NamedTuple):
-    """One data set, and what an analyst knows of it, by the name of the `Params` field for which it stands.
+    """One data set, and an analyst's knowledge of it, by the name of the `Params` field that it replaces.
 
-    What is known comes in two groups, since one of them is private where features are.
+    This knowledge comes in two groups, since one of them is private where features are.
 
     Attributes:
         features: [num_samples, ...] float, public or private as the estimator's privacy unit says.
         labels: [num_samples] int, private.
-        truth: what the labels were drawn from, or None; metrics alone read it.
+        truth: the parameter from which labels were drawn, or None; metrics alone read it.
         known: facts of the world, whatever the data: the radius that contains the truth, a bound that was fixed before
-            features were drawn. Every estimator is told them.
-        known_from_features: facts that were read from the features, such as the largest norm. Only estimators whose
-            privacy unit leaves features public are told them.
+            features were drawn. They are passed to every estimator.
+        known_from_features: facts that were read from the features, such as the largest norm. They are passed only to
+            estimators whose privacy unit leaves features public.
     """
 
     features: jax.Array
@@ -94,7 +94,7 @@ class Sample(NamedTuple):
     known_from_features: Mapping[str, jax.Array] = {}
 
     def __repr__(self) -> str:
-        return brief(self)
+        return format_tuple(self)
 
 
 class SampleFn(Protocol):
@@ -104,22 +104,22 @@ class SampleFn(Protocol):
 
 
 class MetricsFn(Protocol):
-    """Measures an estimate against the truth: dict of arrays."""
+    """Compares an estimate with the truth: dict of arrays."""
 
     def __call__(self, params: Any, sample: Sample, estimate: Any) -> Mapping[str, jax.Array]: ...
 
 
 class Problem(NamedTuple):
-    """What an estimator is run on: draws a data set, and measures an estimate against the truth.
+    """A problem for estimators: draws a data set, and compares an estimate with the truth.
 
     Attributes:
         params: (**values) -> Params. On the host, as for an estimator.
         sample: draws a data set.
-        metrics: measures an estimate.
+        metrics: compares an estimate with the truth.
         dims: names of the dimensions of each metric, for labelling.
         coords: values along those dimensions, where they have any.
-        known: names of the `Params` fields for which each sample's `known` has a value.
-        known_from_features: names of those for which its `known_from_features` has one.
+        known: names of the `Params` fields that each sample's `known` provides.
+        known_from_features: names of those that its `known_from_features` provides.
         made_by: the factory and its arguments, for people.
     """
 
@@ -133,7 +133,7 @@ class Problem(NamedTuple):
     made_by: MadeBy | None = None
 
     def __repr__(self) -> str:
-        return described(self, "problem")
+        return describe(self, "problem")
 
     def _repr_html_(self) -> str:
         return html_of(self, "problem")

@@ -1,4 +1,4 @@
-"""Privacy claims as data: what was proved, in the currency in which it was proved."""
+"""Privacy claims as data, each in the currency in which it was proved."""
 
 import dataclasses
 import math
@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from jaxdp.core.accounting import dp_event
-from jaxdp.core.composition import composed, of_person
+from jaxdp.core.composition import compose_claims, of_person
 from jaxdp.core.conversions import gaussian_epsilon, zcdp_epsilon
-from jaxdp.core.made_by import cut
+from jaxdp.core.made_by import shorten
 from jaxdp.core.shown import guarantee_rows, page
 from jaxdp.validation import (
     check_above,
@@ -22,7 +22,7 @@ from jaxdp.validation import (
 TRUST_MODELS = ("central", "local", "shuffle", "joint")
 KINDS = ("pure", "approximate", "zcdp", "gaussian", "none")
 SEEN = ("report", "action", "public")
-_SEES = {  # by trust model, unless the claim says otherwise: a curator's reports are private, a user's are not
+_SEES = {  # default by trust model: a curator's reports are private, a user's are not
     "central": ("action", "public"),
     "local": SEEN,
     "shuffle": ("action", "public"),
@@ -33,7 +33,7 @@ _AS_TRUSTED = frozenset({"as the trust model says"})
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Guarantee:
-    """What is claimed for one privacy unit, and why. Made by `pure`, `approximate`, `zcdp`, `gaussian` or `none`.
+    """A privacy claim and its argument. Made by `pure`, `approximate`, `zcdp`, `gaussian` or `none`.
 
     Attributes:
         kind: "pure" (epsilon-DP), "approximate" ((epsilon, delta)-DP), "zcdp" (rho-zCDP), "gaussian" (mu-GDP) or
@@ -41,20 +41,21 @@ class Guarantee:
         epsilon: privacy budget of a pure or approximate claim, in (0, inf); infinity for all others.
         delta: failure mass of an approximate claim, in [0, 1), kept at an infinite budget; 0 for all others.
         rho: zero-concentrated budget of a zCDP claim, > 0; else None.
-        mu: budget of a Gaussian claim, > 0: no easier to tell apart than N(0, 1) from N(mu, 1); else None.
+        mu: budget of a Gaussian claim, > 0: neighbours are no easier to distinguish than N(0, 1) from N(mu, 1); else
+            None.
         trust_model: "central" (a curator sees the data), "local" (only the user does), "shuffle" or "joint".
         privacy_unit: whose data one unit of budget protects, for example "one label".
         adjacency: how neighbouring inputs differ.
         argument: one sentence, why the claim holds.
-        sees: what of each round of a learner the world may log under this claim, out of "report", "action" and
-            "public". By default all of it in the local model, and all but reports in the central and the shuffle model.
-            A contextual learner whose action depends on a private context leaves out "action". In the joint model it is
-            "public" or nothing, as a user's action may depend on that user's data without noise; all other users also
-            see their own actions.
-        unit_leaves: names of the leaves of a user's data that may differ between neighbours; None is all of them.
-        batch: in the shuffle model the users who are shuffled together, >= 1; else None.
+        sees: the parts of each round of a learner that the world may log under this claim, out of "report", "action"
+            and "public". By default all of them in the local model, and all except reports in the central and the
+            shuffle model. A contextual learner whose action depends on a private context leaves out "action". In the
+            joint model it is "public" or nothing, as a user's action may depend on that user's data without noise; all
+            other users also see their own actions.
+        unit_leaves: names of the leaves of a user's data that may differ between neighbours; None for all of them.
+        batch: in the shuffle model the number of users who are shuffled together, >= 1; else None.
         local_epsilon: in the shuffle model the budget of one user's report before it is shuffled, > 0; else None.
-        numerical_delta: a proved bound, in [0, 1), on what the program's arithmetic adds to delta; 0 where it is exact.
+        numerical_delta: a proved bound, in [0, 1), on the delta that the program's arithmetic adds; 0 if it is exact.
             Random bits count as ideal. None: no bound is stated, and the claim holds in real arithmetic, that is up to
             floating point.
 
@@ -110,67 +111,67 @@ class Guarantee:
                 check(name, value)
         if self.numerical_delta is not None and not 0 <= self.numerical_delta < 1:
             raise ValueError(f"numerical_delta must be in [0, 1) or None, got {self.numerical_delta}")
-        seen = _SEES[self.trust_model] if self.sees == _AS_TRUSTED else self.sees
+        view = _SEES[self.trust_model] if self.sees == _AS_TRUSTED else self.sees
         is_joint = self.trust_model == "joint"
-        if isinstance(seen, str) or not (seen or is_joint):
-            raise ValueError(f"sees must be a list of some of {', '.join(SEEN)}, got {seen!r}")
-        for what in seen:
-            check_choice("sees in the joint model" if is_joint else "sees", what, SEEN[-1:] if is_joint else SEEN)
-        object.__setattr__(self, "sees", frozenset(seen))
+        if isinstance(view, str) or not (view or is_joint):
+            raise ValueError(f"sees must be a list of some of {', '.join(SEEN)}, got {view!r}")
+        for part in view:
+            check_choice("sees in the joint model" if is_joint else "sees", part, SEEN[-1:] if is_joint else SEEN)
+        object.__setattr__(self, "sees", frozenset(view))
         if self.unit_leaves is not None:
             if isinstance(self.unit_leaves, str):
                 raise ValueError(f"unit_leaves must be a list of names, got {self.unit_leaves!r}")
             object.__setattr__(self, "unit_leaves", tuple(self.unit_leaves))
-        # Plain numbers: equal claims are written alike, whatever type their budget came in.
+        # Plain numbers, so that equal claims have equal texts for any type of their budget.
         for name in ("epsilon", "delta", "rho", "mu", "batch", "local_epsilon", "numerical_delta"):
             if (value := getattr(self, name)) is not None:
                 object.__setattr__(self, name, int(value) if name == "batch" else float(value))
 
     @classmethod
     def pure(cls, epsilon: float, **about: Any) -> "Guarantee":
-        """epsilon-DP.
+        """Returns an epsilon-DP claim.
 
         Args:
             epsilon: in (0, inf]; infinity claims nothing.
-            **about: trust_model, privacy_unit, argument, and what else is an attribute.
+            **about: trust_model, privacy_unit, argument, and any other attributes.
         """
         return cls.approximate(epsilon, 0.0, **about)
 
     @classmethod
     def approximate(cls, epsilon: float, delta: float, **about: Any) -> "Guarantee":
-        """(epsilon, delta)-DP.
+        """Returns an (epsilon, delta)-DP claim.
 
         Args:
             epsilon: in (0, inf]; infinity claims nothing.
             delta: in [0, 1); 0 is a pure claim.
-            **about: trust_model, privacy_unit, argument, and what else is an attribute.
+            **about: trust_model, privacy_unit, argument, and any other attributes.
         """
         kind = "none" if check_epsilon(epsilon) == math.inf else "approximate" if delta else "pure"
         return cls(kind=kind, epsilon=float(epsilon), delta=delta, **about)
 
     @classmethod
     def zcdp(cls, rho: float, **about: Any) -> "Guarantee":
-        """rho-zCDP: every Rényi divergence of order a > 1 is at most rho a (Bun & Steinke, 2016).
+        """Returns a rho-zCDP claim: every Rényi divergence of order a > 1 is at most rho a (Bun & Steinke, 2016).
 
         Args:
             rho: in (0, inf]; infinity claims nothing.
-            **about: trust_model, privacy_unit, argument, and what else is an attribute.
+            **about: trust_model, privacy_unit, argument, and any other attributes.
         """
         return cls.none(**about) if check_above("rho", rho, 0.0) == math.inf else cls(kind="zcdp", rho=rho, **about)
 
     @classmethod
     def gaussian(cls, mu: float, **about: Any) -> "Guarantee":
-        """mu-GDP: no easier to tell apart than N(0, 1) from N(mu, 1) (Dong, Roth & Su, 2022).
+        """Returns a mu-GDP claim: no easier to distinguish than N(0, 1) from N(mu, 1) (Dong, Roth & Su, 2022).
 
         Args:
             mu: in (0, inf]; infinity claims nothing.
-            **about: trust_model, privacy_unit, argument, and what else is an attribute.
+            **about: trust_model, privacy_unit, argument, and any other attributes.
         """
         return cls.none(**about) if check_above("mu", mu, 0.0) == math.inf else cls(kind="gaussian", mu=mu, **about)
 
     @classmethod
     def none(cls, **about: Any) -> "Guarantee":
-        """No claim: of an algorithm without privacy, or of any at an infinite budget."""
+        """Returns no claim: for an algorithm without privacy, or for any at an infinite budget."""
         return cls(kind="none", **about)
 
     @property
@@ -179,7 +180,7 @@ class Guarantee:
         return self.kind != "none"
 
     def __repr__(self) -> str:
-        return cut(f"Guarantee({self})")
+        return shorten(f"Guarantee({self})")
 
     def _repr_html_(self) -> str:
         return page(str(self), "guarantee", guarantee_rows(self))
@@ -197,7 +198,7 @@ class Guarantee:
 
     @property
     def arithmetic(self) -> str:
-        """How the program's arithmetic keeps the claim, in words."""
+        """How the program's arithmetic affects the claim, as text."""
         if not self.is_private:
             return "no claim"
         if self.numerical_delta is None:
@@ -205,14 +206,14 @@ class Guarantee:
         return f"rounding adds at most {self.numerical_delta:.3g} to delta" if self.numerical_delta else "exact"
 
     def epsilon_at(self, delta: float) -> float:
-        """The smallest epsilon for which the claim is known to imply (epsilon, delta)-DP.
+        """Returns the smallest epsilon for which the claim is known to imply (epsilon, delta)-DP.
 
         Args:
             delta: in [0, 1), besides `numerical_delta`, which is not counted here.
 
         Returns:
-            epsilon in [0, inf]: of a pure claim its own; of an approximate claim its own where delta is at least the
-            claim's; of zCDP the infimum over Rényi orders; of a Gaussian claim the exact value; infinity where nothing
+            epsilon in [0, inf]: for a pure claim its own; for an approximate claim its own if delta is at least the
+            claim's; for zCDP the infimum over Rényi orders; for a Gaussian claim the exact value; infinity if nothing
             follows.
 
         Raises:
@@ -233,21 +234,21 @@ class Guarantee:
         return gaussian_epsilon(delta, 1.0, self.mu)
 
     def compose(self, other: "Guarantee", *, delta: float | None = None) -> "Guarantee":
-        """The guarantee of releasing both results, by adaptive composition.
+        """Returns the guarantee of releasing both results, by adaptive composition.
 
-        Claims of one kind compose in their currency: epsilons, deltas and rhos add, and mus as the sides of a right
-        triangle. A pure claim beside zCDP counts as rho = epsilon^2 / 2, a Gaussian one as rho = mu^2 / 2. Every other
-        pair is composed as (epsilon, delta).
+        Claims of one kind compose in their currency: epsilons, deltas and rhos add up, and mus add as root of the sum
+        of squares. Beside zCDP, a pure claim counts as rho = epsilon^2 / 2 and a Gaussian one as rho = mu^2 / 2. Every
+        other pair is composed as (epsilon, delta).
 
         Args:
             other: the guarantee of the other release, on the same data.
-            delta: at which a zCDP or Gaussian claim is turned into (epsilon, delta) where that is needed; it adds to
+            delta: at which a zCDP or Gaussian claim is converted to (epsilon, delta) where that is needed; it adds to
                 the other claim's.
 
         Returns:
-            The guarantee of the pair, under which the world may log what both allow. A sum of deltas that reaches 1
-            claims nothing, and so do a budget that overflows and any claim beside none. Numerical deltas add up; where
-            one is not stated, or their sum reaches 1, that of the pair is not stated either.
+            The guarantee of the pair, under which the world may log what both allow. The result claims nothing if the
+            sum of deltas reaches 1, the budget overflows, or either claim is none. Numerical deltas add up; if one is
+            not stated, or their sum reaches 1, that of the pair is not stated either.
 
         Raises:
             ValueError: if the two differ in trust model, privacy unit, adjacency, unit leaves or batch, or allow
@@ -257,13 +258,13 @@ class Guarantee:
             Dwork & Roth (2014), Theorem 3.16; Bun & Steinke (2016), Lemma 1.7 and Proposition 1.4; Dong, Roth & Su
             (2022), Corollary 3.3.
         """
-        return composed(self, other, delta)
+        return compose_claims(self, other, delta)
 
     def of_person(self, units: int, *, privacy_unit: str) -> "Guarantee":
-        """The claim for a person who holds several privacy units, all of which may change at once.
+        """Returns the claim for a person who holds several privacy units, all of which may change at once.
 
-        In the local model each unit leaves its person's device in a report of its own, whose law depends on that unit
-        and on what was released before. So the person's reports compose, adaptively: epsilons, deltas and rhos are
+        In the local model each unit leaves its person's device in a report of its own, whose distribution depends on
+        that unit and on earlier releases. So the person's reports compose, adaptively: epsilons, deltas and rhos are
         multiplied by k = units, mu by its root. In all other models the person is a group of k units that one mechanism
         reads. A chain of k + 1 inputs, each of which differs from the one before in one unit, gives k epsilon; with a
         delta also (e^(k epsilon) - 1) / (e^epsilon - 1) times delta, the sum of e^(i epsilon) delta over i < k; and k^2
@@ -271,13 +272,12 @@ class Guarantee:
         large.
 
         Args:
-            units: k >= 1, how many units a person holds at most.
-            privacy_unit: what the person's data are called, for example "one voter".
+            units: k >= 1, the largest number of units that a person holds.
+            privacy_unit: the name of the person's data, for example "one voter".
 
         Returns:
-            The guarantee of replacing one person. A delta that reaches 1 claims nothing, and neither does a budget that
-            overflows. A numerical delta grows as a delta does; for groups under zCDP or Gaussian claims one above 0 is
-            not stated.
+            The guarantee of replacing one person. It claims nothing if delta reaches 1 or the budget overflows. A
+            numerical delta grows as a delta does; for groups under zCDP or Gaussian claims one above 0 is not stated.
 
         Raises:
             ValueError: if units is not a whole number >= 1.
@@ -300,16 +300,16 @@ class Guarantee:
         call or in several, in accountants by privacy loss distributions (PLD) for `ADD_OR_REMOVE_ONE`, or by Rényi
         divergences (RDP) for `REPLACE_ONE`. They give, for each kind:
 
-        * pure: the most that any mechanism of that epsilon costs. Other accountants refuse its event.
+        * pure: the largest cost of any mechanism of that epsilon. Other accountants refuse its event.
         * zcdp: by RDP, the claim's `epsilon_at` up to the coarse orders. PLD accountants refuse it.
         * gaussian: by PLD `epsilon_at`, by RDP a bound on it. PLD accountants for `REPLACE_ONE` take the sensitivity
           for twice its value, a safe bound.
-        * approximate, and so most shuffle claims: no event has a delta. With `delta_apart=True` it is the event of
-          epsilon alone, and you take the sum of all such claims' deltas off the delta that you ask an accountant for.
+        * approximate, and so most shuffle claims: no event has a delta. With `delta_apart=True` the result is the event
+          of epsilon alone; subtract the sum of all such claims' deltas from the delta that you ask an accountant for.
         * none: an event without privacy.
 
         Args:
-            accountant: "pld" or "rdp": where the event is to be composed. It changes the event of epsilon.
+            accountant: "pld" or "rdp": the accountant that composes the event. It changes the event of epsilon.
             delta_apart: whether you account for the delta of an approximate claim yourself.
 
         Returns:
@@ -330,12 +330,16 @@ class Guarantee:
         return dp_event(self, accountant=accountant, delta_apart=check_flag("delta_apart", delta_apart))
 
     def to_dict(self) -> dict[str, Any]:
-        """The claim as plain values, for provenance; infinity is the string "inf", which every JSON reader takes."""
-        values = {**dataclasses.asdict(self), "sees": _listed(self.sees), "unit_leaves": _listed(self.unit_leaves)}
+        """Returns the claim as plain values, for provenance; infinity is the string "inf", as JSON has none."""
+        values = {
+            **dataclasses.asdict(self),
+            "sees": _sort_names(self.sees),
+            "unit_leaves": _sort_names(self.unit_leaves),
+        }
         return {
             name: "inf" if isinstance(value, float) and math.isinf(value) else value for name, value in values.items()
         }
 
 
-def _listed(names: Iterable[str] | None) -> list[str] | None:
+def _sort_names(names: Iterable[str] | None) -> list[str] | None:
     return None if names is None else sorted(names)

@@ -1,4 +1,4 @@
-"""What learners and environments exchange, written down so that a pair that does not fit is refused."""
+"""Spaces of the actions, feedback, contexts and answers that learners and environments exchange."""
 
 import math
 from collections.abc import Callable
@@ -14,20 +14,20 @@ from jaxdp.validation import check_choice, check_count, check_positive
 
 KINDS = {"integers": np.integer, "numbers": np.floating}
 NORMS = ("l1", "l2", "max")
-ROUNDING = 1e-12  # of a norm, relative
+ROUNDING = 1e-12  # relative error of a norm
 BOUNDED = '; a bandit for numbers is made with rewards="bounded", if it takes this argument'
 
 
 class Space(NamedTuple):
-    """Arrays of one shape whose entries lie within bounds, and which lie in a ball where one is given.
+    """Arrays of one shape, with bounds on entries and, if `radius` is finite, on the arrays' norm.
 
     Attributes:
         kind: "integers" or "numbers" (floats).
         shape: of the arrays.
         low: smallest entry.
         high: largest entry.
-        radius: the largest norm of an array; infinity is no ball.
-        norm: of the ball, "l1", "l2" or "max", the largest absolute value of an entry.
+        radius: largest norm of an array; infinity for no ball.
+        norm: of the ball: "l1", "l2" or "max" (the largest absolute value of an entry).
 
     Examples:
         >>> print(arms(4))
@@ -50,7 +50,7 @@ class Space(NamedTuple):
         return f"{self.kind}{box}{shape}{ball}"
 
     def __contains__(self, other: object) -> bool:
-        """Whether every array of the other space is of this one: by its bounds, or by its ball.
+        """Returns whether `other` is contained in this space, as far as its bounds or its ball show.
 
         Examples:
             >>> ball(3, norm="l1") in ball(3), ball(3) in Space("numbers", (3,), -1, 1), ball(3) in ball(3, norm="l1")
@@ -63,11 +63,11 @@ class Space(NamedTuple):
         return low <= lowest and highest <= high and largest <= self.radius * (1 + ROUNDING)
 
     def fits(self, array: jax.Array | jax.ShapeDtypeStruct) -> bool:
-        """Whether an array has this shape and kind; its entries are not looked at."""
+        """Returns whether an array has this shape and kind; its entries are not checked."""
         return array.shape == self.shape and np.issubdtype(array.dtype, KINDS[self.kind])
 
     def holds(self, array: jax.Array) -> jax.Array:
-        """Whether an array that fits lies within the bounds and in the ball, [] bool; NaN does not.
+        """Returns whether an array that fits lies within the bounds and in the ball, [] bool; NaN does not.
 
         A norm may exceed the radius by its rounding.
 
@@ -88,7 +88,7 @@ class Space(NamedTuple):
         return inside if self.radius == math.inf else inside & self._in_ball(array.astype(default_float()))
 
     def _ends(self) -> tuple[float, float]:
-        """The smallest and the largest entry."""
+        """Returns the smallest and the largest entry."""
         low, high = max(self.low, -self.radius), min(self.high, self.radius)
         if self.kind == "integers":
             low = math.ceil(low) if math.isfinite(low) else low
@@ -96,11 +96,11 @@ class Space(NamedTuple):
         return low, high
 
     def _largest(self, norm: str) -> float:
-        """No array has a larger norm than this."""
+        """Returns an upper bound on the norms of arrays."""
         size = max(math.prod(self.shape), 1)
-        of_ones = {"l1": size, "l2": math.sqrt(size), "max": 1.0}  # the norm of an array of ones
-        of_box = max(map(abs, self._ends())) * of_ones[norm]
-        return min(of_box, self.radius * max(of_ones[norm] / of_ones[self.norm], 1.0))
+        norm_of_ones = {"l1": size, "l2": math.sqrt(size), "max": 1.0}
+        norm_of_box = max(map(abs, self._ends())) * norm_of_ones[norm]
+        return min(norm_of_box, self.radius * max(norm_of_ones[norm] / norm_of_ones[self.norm], 1.0))
 
     def _in_ball(self, array: jax.Array) -> jax.Array:
         rounding = 1 + 4 * float(jnp.finfo(array.dtype).eps) * math.sqrt(max(array.size, 1))
@@ -112,14 +112,14 @@ class Space(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """A pair of points that a learner asks about at once: centre + offset and centre - offset.
+    """A pair of points that a learner queries at once: centre + offset and centre - offset.
 
-    The environment answers the difference of their losses, which it computes without the cancellation of two nearly
-    equal numbers.
+    The environment returns the difference of their losses. It computes this difference without the cancellation of two
+    nearly equal numbers.
 
     Attributes:
         centre: [dim] float, the point that is played.
-        offset: [dim] float, how far the two points lie from it.
+        offset: [dim] float, the displacement of the two points from the centre.
     """
 
     centre: Any
@@ -127,13 +127,13 @@ class Probe(NamedTuple):
 
 
 class Interface(NamedTuple):
-    """What is exchanged in a round: pytrees of spaces, with the structure of what is exchanged.
+    """The spaces of a round's action, feedback, context and answer, each a pytree with the structure of the arrays.
 
     Attributes:
-        action: what is played.
-        feedback: what comes back.
-        context: what is shown before, or None.
-        answer: what the learner would answer now, and the environment judges; or None.
+        action: of the learner.
+        feedback: of the environment.
+        context: shown before the action, or None.
+        answer: of the learner at any time, evaluated by the environment; or None.
     """
 
     action: Any
@@ -143,7 +143,7 @@ class Interface(NamedTuple):
 
 
 def arms(num_arms: int) -> Space:
-    """The indices of a finite number of arms or experts.
+    """Returns the space of the indices of a finite number of arms or experts.
 
     Raises:
         ValueError: if num_arms < 2.
@@ -152,7 +152,7 @@ def arms(num_arms: int) -> Space:
 
 
 def pairs(num_arms: int) -> Space:
-    """Ordered pairs of arms, the left one first: what a dueling bandit plays.
+    """Returns the space of ordered pairs of arms, the left one first: a dueling bandit's actions.
 
     Raises:
         ValueError: if num_arms < 2.
@@ -165,7 +165,7 @@ def pairs(num_arms: int) -> Space:
 
 
 def ball(dim: int, radius: float = 1.0, *, norm: str = "l2") -> Space:
-    """Vectors of bounded norm.
+    """Returns the space of vectors of bounded norm.
 
     Raises:
         ValueError: if dim < 1, radius is not finite and > 0, or norm has another name.
@@ -185,73 +185,82 @@ def ball(dim: int, radius: float = 1.0, *, norm: str = "l2") -> Space:
 
 
 def is_space(node: Any) -> bool:
-    """Whether a node of a pytree is a space, which is itself a tuple."""
+    """Returns whether a node of a pytree is a space, which is itself a tuple."""
     return isinstance(node, Space)
 
 
-def compared(spaces: Any, others: Any, compare: Callable[[Space, Any], Any]) -> list[Any] | None:
+def map_spaces(spaces: Any, others: Any, compare: Callable[[Space, Any], Any]) -> list[Any] | None:
     """Compares two pytrees, space by space.
 
     Args:
         spaces: pytree of spaces.
-        others: pytree of the same structure: of spaces, or of arrays.
-        compare: (space, its counterpart) -> anything.
+        others: pytree of spaces or of arrays, of the same structure.
+        compare: (space, its counterpart) -> any value.
 
     Returns:
-        What compare returns for each; None if the structures differ.
+        The values of `compare`, one for each space; None if the structures differ.
     """
-    mine, theirs = jax.tree.flatten(spaces, is_leaf=is_space), jax.tree.flatten(others, is_leaf=is_space)
-    if mine[1] != theirs[1]:
+    flat_spaces, flat_others = jax.tree.flatten(spaces, is_leaf=is_space), jax.tree.flatten(others, is_leaf=is_space)
+    if flat_spaces[1] != flat_others[1]:
         return None
-    return [compare(*each) for each in zip(mine[0], theirs[0], strict=True)]
+    return [compare(*pair) for pair in zip(flat_spaces[0], flat_others[0], strict=True)]
 
 
 def fits(spaces: Any, arrays: Any) -> bool:
-    """Whether a pytree of arrays has the structure, shapes and kinds of a pytree of spaces."""
+    """Returns whether a pytree of arrays has the structure, shapes and kinds of a pytree of spaces."""
     return _every(spaces, arrays, Space.fits)
 
 
 def holds(spaces: Any, arrays: Any) -> jax.Array:
-    """Whether all arrays of a pytree that fits lie within their spaces, [] bool."""
-    found = compared(spaces, arrays, Space.holds)
-    return jnp.asarray(False) if found is None else jnp.stack(found).all()
+    """Returns whether all arrays of a pytree that fits lie within their spaces, [] bool."""
+    inside = map_spaces(spaces, arrays, Space.holds)
+    return jnp.asarray(False) if inside is None else jnp.stack(inside).all()
 
 
 def text(spaces: Any) -> str:
-    """A pytree of spaces in words."""
+    """Formats a pytree of spaces."""
     return str(jax.tree.map(str, spaces, is_leaf=is_space))
 
 
 def check_interfaces(learner: Interface | None, environment: Interface | None) -> None:
-    """Checks that what the environment takes and gives is what the learner is written for.
+    """Checks that a learner and an environment exchange the same things.
 
     Raises:
-        ValueError: if their actions differ; if feedback or contexts of the environment are not among the learner's; or
-            if the learner's answers are not among those that the environment judges.
+        ValueError: if their actions differ; if feedback or contexts of the environment are not contained in the
+            learner's; or if the learner's answers are not contained in those that the environment evaluates.
     """
     if learner is None or environment is None:
         return
     for name in Interface._fields:
-        mine, theirs = getattr(learner, name), getattr(environment, name)
+        learner_spaces, environment_spaces = getattr(learner, name), getattr(environment, name)
         if name == "answer":
-            fit = mine is None or theirs is None or _every(theirs, mine, Space.__contains__)
-        elif mine is None or theirs is None:
-            fit = mine is theirs
+            fit = (
+                learner_spaces is None
+                or environment_spaces is None
+                or _every(environment_spaces, learner_spaces, Space.__contains__)
+            )
+        elif learner_spaces is None or environment_spaces is None:
+            fit = learner_spaces is environment_spaces
         else:
-            fit = _every(mine, theirs, Space.__eq__ if name == "action" else Space.__contains__)
+            fit = _every(learner_spaces, environment_spaces, Space.__eq__ if name == "action" else Space.__contains__)
         if not fit:
+            is_unbounded = name == "feedback" and _are_numbers_for_integers(learner_spaces, environment_spaces)
             raise ValueError(
-                f"{name} must be the same for learner and environment, got {text(mine)} and {text(theirs)}"
-                f"{BOUNDED if name == 'feedback' and _are_numbers_for_integers(mine, theirs) else ''}"
+                f"{name} must be the same for learner and environment, got {text(learner_spaces)} and "
+                f"{text(environment_spaces)}{BOUNDED if is_unbounded else ''}"
             )
 
 
-def _are_numbers_for_integers(mine: Any, theirs: Any) -> bool:
-    """Whether one integer is expected and one number is given."""
-    are_spaces = isinstance(mine, Space) and isinstance(theirs, Space)
-    return are_spaces and mine.shape == theirs.shape == () and (mine.kind, theirs.kind) == ("integers", "numbers")
+def _are_numbers_for_integers(learner_spaces: Any, environment_spaces: Any) -> bool:
+    """Returns whether the learner expects one integer and the environment gives one number."""
+    are_spaces = isinstance(learner_spaces, Space) and isinstance(environment_spaces, Space)
+    return (
+        are_spaces
+        and learner_spaces.shape == environment_spaces.shape == ()
+        and (learner_spaces.kind, environment_spaces.kind) == ("integers", "numbers")
+    )
 
 
 def _every(spaces: Any, others: Any, compare: Callable[[Space, Any], bool]) -> bool:
-    found = compared(spaces, others, compare)
-    return found is not None and all(found)
+    matches = map_spaces(spaces, others, compare)
+    return matches is not None and all(matches)

@@ -1,4 +1,4 @@
-"""Which factory made an algorithm, and of what: for people who look at one, and for tables."""
+"""Records of the factory and the arguments that made an algorithm: for `repr` and for tables."""
 
 import functools
 import inspect
@@ -12,22 +12,22 @@ from jax.core import Tracer
 
 P = ParamSpec("P")
 Made = TypeVar("Made")
-LONGEST = 200  # characters of a text, less one
-FEW = 8  # values of a list that are written out
-MOST = 1000  # entries of an array that is kept
+LONGEST = 200  # a text has fewer characters
+FEW = 8  # longest list that is printed in full
+MOST = 1000  # entries of the largest array that is stored
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|0x[0-9a-fA-F]{6,}")
 
 
 class MadeBy:
     """A factory's name and the arguments that it was called with.
 
-    Its text is one line of less than 200 characters, which holds no address in memory. Arguments in `unnamed` are told
+    Its text is one line of less than 200 characters without memory addresses. Arguments in `unnamed` are printed
     without their names.
 
     Attributes:
         name: of the factory.
-        arguments: by name, as given; those left at their defaults are not among them. Of arrays with more than 1,000
-            entries, which would take memory as long as the algorithm, shape and dtype.
+        arguments: by name, as passed; arguments left at their defaults are omitted. An array with more than 1,000
+            entries, which would take memory as long as the algorithm lives, is replaced by its shape and dtype.
 
     Examples:
         >>> MadeBy("explore_then_commit", {"num_arms": 4, "explore_rounds": 800})
@@ -35,21 +35,23 @@ class MadeBy:
     """
 
     def __init__(self, name: str, arguments: Mapping[str, Any], unnamed: tuple[str, ...] = ()) -> None:
-        self.name, self.arguments = name, {name: _kept(value) for name, value in arguments.items()}
+        self.name, self.arguments = name, {name: _shrink_array(value) for name, value in arguments.items()}
         self._unnamed = unnamed
 
     def __repr__(self) -> str:
-        room, inside = LONGEST - 1 - len(f"{self.name}()"), ""
+        room, line = LONGEST - 1 - len(f"{self.name}()"), ""
         for most in (LONGEST // 2, LONGEST // 4, LONGEST // 8):
-            told = {name: text(value, most) for name, value in self.arguments.items()}
-            inside = ", ".join(each if name in self._unnamed else f"{name}={each}" for name, each in told.items())
-            if len(inside) <= room:
+            shown_values = {name: text(value, most) for name, value in self.arguments.items()}
+            line = ", ".join(
+                shown if name in self._unnamed else f"{name}={shown}" for name, shown in shown_values.items()
+            )
+            if len(line) <= room:
                 break
-        return cut(f"{self.name}({inside if len(inside) <= room else inside[: max(room - 3, 0)] + '...'})")
+        return shorten(f"{self.name}({line if len(line) <= room else line[: max(room - 3, 0)] + '...'})")
 
 
 def factory(function: Callable[P, Made]) -> Callable[P, Made]:
-    """Decorates a factory, so that what it returns says how it was made.
+    """Decorates a factory so that its result records how it was made.
 
     Args:
         function: returns a NamedTuple with a field `made_by`. If factories are nested, the outermost one is recorded.
@@ -69,13 +71,13 @@ def factory(function: Callable[P, Made]) -> Callable[P, Made]:
 
 
 def reusing_factory(function: Callable[P, Made]) -> Callable[P, Made]:
-    """Decorates a factory as `factory`, for results that depend on nothing but the arguments.
+    """Decorates a factory as `factory` does, for results that depend on nothing except the arguments.
 
-    Equal arguments of the same types then give the same object, as long as it is among the 128 that were asked for
-    last, so that what JAX compiled for its functions serves again.
+    Equal arguments of the same types return the same object, as long as it is among the 128 last requested. JAX then
+    reuses the programs compiled for its functions.
 
     Args:
-        function: as for `factory`. Arguments that have no hash give a new object each time.
+        function: as for `factory`. Unhashable arguments give a new object each time.
 
     Returns:
         The same function.
@@ -94,58 +96,58 @@ def reusing_factory(function: Callable[P, Made]) -> Callable[P, Made]:
     return make_once
 
 
-def described(value: Any, kind: str) -> str:
-    """The text of an algorithm: how it was made, or what kind it is and the name of one of its functions."""
-    if value.made_by is not None:
-        return repr(value.made_by)
-    function = value.params
-    return cut(f"<{kind} {getattr(function, '__qualname__', type(function).__name__).split('.<locals>')[0]}>")
+def describe(algorithm: Any, kind: str) -> str:
+    """Returns the text of an algorithm: how it was made, or else its kind and the name of one of its functions."""
+    if algorithm.made_by is not None:
+        return repr(algorithm.made_by)
+    function = algorithm.params
+    return shorten(f"<{kind} {getattr(function, '__qualname__', type(function).__name__).split('.<locals>')[0]}>")
 
 
-def brief(value: Any) -> str:
-    """A named tuple in one line of less than 200 characters: of arrays, which may be traced, dtype and shape.
+def format_tuple(value: Any) -> str:
+    """Formats a named tuple in one line of less than 200 characters; arrays, which may be traced, as dtype and shape.
 
-    What is in a field `private` shows shapes only, of numbers too.
+    A field `private` shows shapes only, for numbers too.
 
     Examples:
         >>> from jaxdp.core import State
         >>> State(private={"wins": np.zeros((8, 8), np.int32)}, public=np.float32(0.5))
         State(private={wins: int32[8, 8]}, public=0.5)
     """
-    return cut(_brief(value))
+    return shorten(_brief(value))
 
 
-def cut(line: str) -> str:
-    """A text as one line of less than 200 characters without addresses in memory."""
+def shorten(line: str) -> str:
+    """Returns a text as one line of less than 200 characters without memory addresses."""
     line = _ADDRESS.sub("", " ".join(line.split()))
     return line if len(line) < LONGEST else f"{line[: LONGEST - 4]}..."
 
 
 def text(value: Any, most: int = LONGEST // 2) -> str:
-    """An argument in few words: at most so many characters, or its type or its factory's name alone."""
+    """Formats an argument in at most `most` characters, or as its type or its factory's name alone."""
     if isinstance(value, np.ndarray | jax.Array) and value.ndim == 0:
-        return cut(str(value))
+        return shorten(str(value))
     if isinstance(value, np.ndarray | jax.Array | jax.ShapeDtypeStruct):
         return f"<{' by '.join(map(str, value.shape))} array>"
     if type(value) is int and value >= 10**5 and str(value).strip("0") == "1":
         return f"10**{len(str(value)) - 1}"
     if callable(value):
-        return cut(getattr(value, "__name__", type(value).__name__))
+        return shorten(getattr(value, "__name__", type(value).__name__))
     if isinstance(value, list | tuple) and not hasattr(value, "_fields") and len(value) > FEW:
         return f"<{len(value)} values>"
     if type(value) is list:
-        line = f"[{', '.join(text(each, most) for each in value)}]"
+        line = f"[{', '.join(text(item, most) for item in value)}]"
     elif type(value) is dict:
-        line = f"{{{', '.join(f'{name!r}: {text(each, most)}' for name, each in value.items())}}}"
+        line = f"{{{', '.join(f'{name!r}: {text(item, most)}' for name, item in value.items())}}}"
     else:
-        line = cut(repr(value))
+        line = shorten(repr(value))
     if len(line) <= most:
         return line
     made_by = getattr(value, "made_by", None)
     return f"<{getattr(value, 'name', type(value).__name__)}>" if made_by is None else f"{made_by.name}(...)"
 
 
-def _kept(value: Any) -> Any:
+def _shrink_array(value: Any) -> Any:
     is_large = isinstance(value, np.ndarray | jax.Array) and value.size > MOST
     return jax.ShapeDtypeStruct(value.shape, value.dtype) if is_large else value
 
@@ -153,12 +155,12 @@ def _kept(value: Any) -> Any:
 def _brief(value: Any, secret: bool = False) -> str:
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         fields = zip(value._fields, value, strict=True)  # pyright: ignore[reportAttributeAccessIssue]
-        inside = ", ".join(f"{name}={_brief(each, secret or name == 'private')}" for name, each in fields)
+        inside = ", ".join(f"{name}={_brief(item, secret or name == 'private')}" for name, item in fields)
         return f"{type(value).__name__}({inside})"
     if type(value) in (list, tuple):
-        return f"({', '.join(_brief(each, secret) for each in value)})"
+        return f"({', '.join(_brief(item, secret) for item in value)})"
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{name}: {_brief(each, secret)}' for name, each in value.items())}}}"
+        return f"{{{', '.join(f'{name}: {_brief(item, secret)}' for name, item in value.items())}}}"
     if isinstance(value, np.ndarray | np.generic | jax.Array) and (value.ndim or secret or isinstance(value, Tracer)):
         return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
     if secret:

@@ -1,4 +1,4 @@
-"""Values on the host and leaves in the program: how numbers of one grid point become `Params`, and what is claimed."""
+"""Conversion of a grid point's numbers to `Params` leaves, and of claims to functions of the same values."""
 
 import inspect
 import math
@@ -13,20 +13,20 @@ from jaxdp.validation import check_number
 if TYPE_CHECKING:
     from jaxdp.core.guarantee import Guarantee
 
-Scalar = float | np.floating | np.integer | jax.Array  # what a scalar leaf of `Params` may be
+Scalar = float | np.floating | np.integer | jax.Array  # types of a scalar leaf of `Params`
 
 
 def default_float() -> np.dtype:
-    """JAX's default float type: float32, or float64 under x64."""
+    """Returns JAX's default float type: float32, or float64 under x64."""
     return np.dtype(jax.dtypes.canonicalize_dtype(float))
 
 
 def scalar_leaf(name: str, value: float) -> np.floating:
-    """A host number as a `Params` leaf.
+    """Returns a host number as a `Params` leaf.
 
     Args:
         name: of the value, for the error.
-        value: a number; infinity and NaN are kept.
+        value: a number; infinity and NaN are allowed.
 
     Returns:
         A NumPy scalar of JAX's default float type, rounded to nearest.
@@ -37,14 +37,14 @@ def scalar_leaf(name: str, value: float) -> np.floating:
     dtype = default_float()
     with np.errstate(over="ignore", under="ignore"):
         leaf = dtype.type(value)
-    # Subnormal numbers too: compiled programs take them for 0.
+    # Subnormal numbers are refused too: compiled programs flush them to 0.
     if (math.isfinite(value) and not np.isfinite(leaf)) or (value != 0 and abs(leaf) < np.finfo(dtype).smallest_normal):
         raise ValueError(f"{name} must be within the range of {dtype}, got {value}")
     return leaf
 
 
 def leaf_rounded_down(name: str, value: float) -> np.floating:
-    """As `scalar_leaf`, never rounded up: a budget, or a rate of which a budget allows no more.
+    """Returns a `scalar_leaf` that is never rounded up: for a budget, or a rate that a budget limits.
 
     Examples:
         >>> float(leaf_rounded_down("epsilon", 0.1)) <= 0.1 < float(np.float32(0.1))
@@ -79,21 +79,21 @@ def interval_leaves(
 
 
 def only(params: Callable[..., Any], names: Collection[str]) -> Callable[..., Any]:
-    """The same `params`, which takes these names alone, and needs `delta` if that is one of them.
+    """Restricts `params` to these names, and makes `delta` required if it is one of them.
 
-    A value that would be ignored, or is missing, is a TypeError.
+    The result raises a TypeError for a value that would be ignored, or is missing.
 
     Args:
         params: (**values) -> Params.
         names: of the values that matter.
 
     Returns:
-        A function with the signature that is left.
+        A function with the remaining signature.
     """
     signature = inspect.signature(params)
-    kept = signature.replace(
+    signature_left = signature.replace(
         parameters=[
-            # Its default is that of variants which do not take it, and no delta.
+            # The default of `delta` is for variants that do not take it; it is not a valid delta.
             p.replace(default=p.empty) if p.name == "delta" else p
             for p in signature.parameters.values()
             if p.name in names
@@ -102,27 +102,28 @@ def only(params: Callable[..., Any], names: Collection[str]) -> Callable[..., An
 
     def restricted(**values: Any) -> Any:
         try:
-            kept.bind(**values)
+            signature_left.bind(**values)
         except TypeError as error:
             raise TypeError(f"{params.__qualname__}(): {error}") from None
         return params(**values)
 
-    restricted.__signature__ = kept  # pyright: ignore[reportFunctionMemberAccess]
+    restricted.__signature__ = signature_left  # pyright: ignore[reportFunctionMemberAccess]
     return restricted
 
 
 def claimed(params: Callable[..., Any], claim: Callable[..., "Guarantee"]) -> Callable[..., "Guarantee"]:
-    """The `guarantee` of an algorithm: it takes what `params` takes, and claims only for values that `params` accepts.
+    """Builds the `guarantee` of an algorithm, which claims only for values that `params` accepts.
 
     Args:
         params: (**values) -> Params.
-        claim: (some of the values, by their names) -> Guarantee. A value with a default here may be none of `params`.
+        claim: (some of the values, by their names) -> Guarantee. A value with a default here need not be one of
+            `params`.
 
     Returns:
         A function with the signature of `params`.
 
     Raises:
-        ValueError: if claim asks for a value that params does not take.
+        ValueError: if claim requires a value that params does not take.
 
     Examples:
         >>> from jaxdp.core import Guarantee
@@ -132,8 +133,8 @@ def claimed(params: Callable[..., Any], claim: Callable[..., "Guarantee"]) -> Ca
         >>> print(claimed(params, claim)(epsilon=0.5, learning_rate=0.2))
         0.5-DP, local, one label
     """
-    signature, asked = inspect.signature(params), inspect.signature(claim).parameters
-    for name, parameter in asked.items():
+    signature, claim_parameters = inspect.signature(params), inspect.signature(claim).parameters
+    for name, parameter in claim_parameters.items():
         if name not in signature.parameters and parameter.default is parameter.empty:
             raise ValueError(
                 f"claim must ask for values that params takes, {', '.join(signature.parameters)}, got {name}"
@@ -143,7 +144,7 @@ def claimed(params: Callable[..., Any], claim: Callable[..., "Guarantee"]) -> Ca
         params(**values)
         bound = signature.bind(**values)
         bound.apply_defaults()
-        return claim(**{name: value for name, value in bound.arguments.items() if name in asked})
+        return claim(**{name: value for name, value in bound.arguments.items() if name in claim_parameters})
 
     guarantee.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
     return guarantee

@@ -1,4 +1,4 @@
-"""What a notebook shows of an algorithm: how it was made, what it claims, what it exchanges, which values it takes."""
+"""HTML of learners, environments, estimators, problems and channels for notebooks."""
 
 import html
 import inspect
@@ -8,7 +8,7 @@ from typing import Any
 from jaxdp.core.interface import text as spaces
 from jaxdp.core.made_by import text
 
-# Values at which a claim is shown as an example, where the algorithm has no defaults for them.
+# Values at which an example of the claim is shown if the algorithm has no defaults for them.
 EXAMPLES = {
     "epsilon": 1.0,
     "delta": 1e-6,
@@ -24,16 +24,20 @@ EXAMPLES = {
     "bound": 1.0,
     "norm": 1.0,
 }
-OTHERS = {"epsilon": 2.0, "rho": 1.0, "mu": 2.0}  # to see what of a claim does not depend on its budget
+OTHERS = {
+    "epsilon": 2.0,
+    "rho": 1.0,
+    "mu": 2.0,
+}  # a second point, which shows the parts of a claim that do not depend on its budget
 Rows = list[tuple[str, str]]
 
 
 def html_of(value: Any, kind: str) -> str:
-    """An algorithm, environment, estimator, problem or channel as HTML.
+    """Returns an algorithm, environment, estimator, problem or channel as HTML.
 
     Args:
-        value: with `params`, `made_by`, and perhaps `guarantee`, `interface`.
-        kind: in a word.
+        value: object with `params`, `made_by`, and perhaps `guarantee`, `interface`.
+        kind: of the object, in one word.
 
     Returns:
         A table without colours of its own, so that it is readable on light and dark backgrounds.
@@ -42,17 +46,17 @@ def html_of(value: Any, kind: str) -> str:
 
 
 def page(title: str, kind: str, rows: Iterable[tuple[str, str]]) -> str:
-    """A title and rows of (name, text), escaped, as HTML."""
+    """Returns a title and rows of (name, text), escaped, as HTML."""
     cells = "".join(
         f'<tr><th style="text-align: left">{html.escape(name)}</th>'
-        f'<td style="text-align: left">{html.escape(told)}</td></tr>'
-        for name, told in rows
+        f'<td style="text-align: left">{html.escape(text_of_row)}</td></tr>'
+        for name, text_of_row in rows
     )
     return f"<div><strong>{html.escape(title)}</strong> <em>{html.escape(kind)}</em><table>{cells}</table></div>"
 
 
 def rows_of(value: Any) -> Rows:
-    """Claim, interface and values, as far as there are any."""
+    """Returns the rows of the claim, interface and values that the object has."""
     rows: Rows = []
     if (guarantee := getattr(value, "guarantee", None)) is not None:
         rows += _claim(guarantee)
@@ -74,7 +78,7 @@ def rows_of(value: Any) -> Rows:
 
 
 def guarantee_rows(claim: Any) -> Rows:
-    """A claim, and why it holds."""
+    """Returns the rows of a claim, with the reason why it holds."""
     return [
         ("claim", str(claim)),
         ("because", claim.argument),
@@ -85,22 +89,22 @@ def guarantee_rows(claim: Any) -> Rows:
 
 
 def run_rows(made_of: Mapping[str, Any], params: Callable[..., Any], coords: Mapping[str, Any]) -> Rows:
-    """What each part of a run claims and takes."""
+    """Returns the rows of the claims and values of each part of a run."""
     rows: Rows = []
     for name, part in made_of.items():
         if isinstance(part, Mapping):  # estimators by name
-            rows += [(each, f"{inner!r}: {claim_text(inner.guarantee)}") for each, inner in part.items()]
-            rows.append(("values", _together(part.values())))
+            rows += [(label, f"{estimator!r}: {claim_text(estimator.guarantee)}") for label, estimator in part.items()]
+            rows.append(("values", _values_of_parts(part.values())))
         elif hasattr(part, "params"):
-            private = hasattr(part, "guarantee")  # the interface is told of one of the two
+            has_claim = hasattr(part, "guarantee")  # only the learner shows the interface
             rows.append((name, repr(part)))
             rows += [
-                (f"{label} of the {name}", told)
-                for label, told in rows_of(part)
+                (f"{label} of the {name}", row_text)
+                for label, row_text in rows_of(part)
                 if label
                 in (
                     ("claim", "because", "action", "feedback", "context", "values")
-                    if private
+                    if has_claim
                     else ("metrics", "values")
                 )
             ]
@@ -112,32 +116,36 @@ def run_rows(made_of: Mapping[str, Any], params: Callable[..., Any], coords: Map
 
 
 def claim_text(guarantee: Callable[..., Any]) -> str:
-    """What is claimed: at the defaults or at example values; else which values the claim needs."""
+    """Returns the claim at the defaults or at example values; else the names of the values that it needs."""
     return _claim(guarantee)[0][1]
 
 
 def _claim(guarantee: Callable[..., Any]) -> Rows:
     parameters = _parameters(guarantee)
-    needed = [each.name for each in parameters if each.default is each.empty and each.kind is not each.VAR_KEYWORD]
+    needed = [
+        parameter.name
+        for parameter in parameters
+        if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
+    ]
     examples = {name: EXAMPLES[name] for name in needed if name in EXAMPLES}
-    claim = _tried(guarantee, examples) if len(examples) == len(needed) else None
+    claim = _claim_or_none(guarantee, examples) if len(examples) == len(needed) else None
     if claim is None:
         return [("claim", f"needs {', '.join(needed)}" if needed else "not known")]
     at = ", ".join(f"{name}={value:g}" for name, value in examples.items())
     if not at:
         return [("claim", str(claim)), ("because", claim.argument)]
     rows = [("claim", f"{claim} (at {at})"), ("because", claim.argument)]
-    other = _tried(guarantee, {**examples, **{name: OTHERS[name] for name in examples if name in OTHERS}})
+    other = _claim_or_none(guarantee, {**examples, **{name: OTHERS[name] for name in examples if name in OTHERS}})
     alike = other is not None and all(
         getattr(claim, name) == getattr(other, name) for name in ("trust_model", "privacy_unit")
     )
     return rows if not alike else [*rows, ("at any values", f"{claim.trust_model} model, of {claim.privacy_unit}")]
 
 
-def _tried(guarantee: Callable[..., Any], values: Mapping[str, float]) -> Any:
+def _claim_or_none(guarantee: Callable[..., Any], values: Mapping[str, float]) -> Any:
     try:
         return guarantee(**values)
-    except Exception:  # of a user's algorithm, perhaps: an object that is only looked at raises nothing
+    except Exception:  # perhaps in a user's code: `repr` must not raise
         return None
 
 
@@ -149,15 +157,17 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def _values(params: Callable[..., Any]) -> str:
-    """Names and defaults of what `params` takes."""
-    told = [
-        each.name if each.default is each.empty else f"{each.name}={text(each.default)}" for each in _parameters(params)
+    """Returns the names and defaults of the values that `params` takes."""
+    names_and_defaults = [
+        parameter.name if parameter.default is parameter.empty else f"{parameter.name}={text(parameter.default)}"
+        for parameter in _parameters(params)
     ]
-    return ", ".join(told) or "none"
+    return ", ".join(names_and_defaults) or "none"
 
 
-def _together(parts: Iterable[Any]) -> str:
-    found = {each.name: each for part in parts for each in _parameters(part.params)}
+def _values_of_parts(parts: Iterable[Any]) -> str:
+    parameters = {parameter.name: parameter for part in parts for parameter in _parameters(part.params)}
     return ", ".join(
-        each.name if each.default is each.empty else f"{each.name}={text(each.default)}" for each in found.values()
+        parameter.name if parameter.default is parameter.empty else f"{parameter.name}={text(parameter.default)}"
+        for parameter in parameters.values()
     )

@@ -15,7 +15,7 @@ import jax
 from jaxdp.audit import Domain, Past, Users, by_action
 from jaxdp.checks import check_made
 from jaxdp.core import Environment, Estimator, Guarantee, Learner, MadeBy
-from jaxdp.core.made_by import cut, described
+from jaxdp.core.made_by import describe, shorten
 from jaxdp.registry.data import COMPARISONS, Data, tiny_data
 from jaxdp.registry.second import Second
 from jaxdp.simulation.run.values import parameters, taken
@@ -42,7 +42,7 @@ class Mechanism(NamedTuple):
     made_by: MadeBy | None = None
 
     def __repr__(self) -> str:
-        return described(self, "mechanism")
+        return describe(self, "mechanism")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -125,7 +125,7 @@ class Entry:
 
     def __repr__(self) -> str:
         """The factory and what it is called with, under 200 characters."""
-        return cut(f"{type(self).__name__} of {self.made_by}")
+        return shorten(f"{type(self).__name__} of {self.made_by}")
 
     @property
     def made_by(self) -> MadeBy:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from jax.typing import ArrayLike, DTypeLike
 
 from jaxdp.core import MadeBy, default_float
-from jaxdp.core.made_by import described
+from jaxdp.core.made_by import describe
 from jaxdp.numerics import fixed_point
 from jaxdp.validation import check_count, check_finite, check_list
 
@@ -69,7 +69,7 @@ class Counter(NamedTuple):
     made_by: MadeBy | None = None
 
     def __repr__(self) -> str:
-        return described(self, "counter")
+        return describe(self, "counter")
 
 
 def check_times(times: npt.ArrayLike, horizon: int) -> np.ndarray:

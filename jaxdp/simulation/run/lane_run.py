@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from jaxdp.core.made_by import MadeBy, described
+from jaxdp.core.made_by import MadeBy, describe
 from jaxdp.core.shown import page, run_rows
 from jaxdp.simulation.run.stacking import stack_varying
 from jaxdp.simulation.run.values import as_list, is_list
@@ -38,7 +38,7 @@ class Run:
     made_by: MadeBy | None = None
 
     def __repr__(self) -> str:
-        return described(self, "run")
+        return describe(self, "run")
 
     def _repr_html_(self) -> str:
         made_of = {} if self.made_by is None else self.made_by.arguments
