@@ -1,26 +1,21 @@
 """All entries, by name, and how users add their own."""
 
+import dataclasses
 import difflib
+import importlib
+import math
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from jaxdp.core import Guarantee
-from jaxdp.registry.bandits import BANDITS
-from jaxdp.registry.barriers import BARRIERS
-from jaxdp.registry.best_arm import BEST_ARM
-from jaxdp.registry.channels import CHANNELS
-from jaxdp.registry.contextual import CONTEXTUAL
-from jaxdp.registry.convex import CONVEX
-from jaxdp.registry.counters import COUNTERS
-from jaxdp.registry.dueling import DUELING
-from jaxdp.registry.dueling_blocks import DUELING_BLOCKS
 from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, MechanismEntry
-from jaxdp.registry.estimation import ESTIMATION
-from jaxdp.registry.experts import EXPERTS
-from jaxdp.registry.linear_duels import LINEAR_DUELS
-from jaxdp.registry.mechanisms import RELEASES
-from jaxdp.registry.reached import told_auditors
-from jaxdp.registry.shuffle import SHUFFLED
-from jaxdp.registry.shuffled_duels import SHUFFLED_DUELS
+
+HERE = Path(__file__).parent
+MOST = 0.85  # of a claim that attacks reach on right code with 10^6 trials, where an entry says nothing else
+BUDGETS = (0.1, 4.0)  # values of epsilon at which learners and estimators are attacked besides their own
 
 
 class Table(dict[str, Any]):
@@ -31,32 +26,61 @@ class Table(dict[str, Any]):
         raise KeyError(f"{name}: no entry has this name; near it: {', '.join(near)}")
 
 
-MECHANISMS: dict[str, MechanismEntry] = Table(told_auditors({**RELEASES, **CHANNELS, **COUNTERS, **SHUFFLED}))
-LEARNERS: dict[str, LearnerEntry] = Table(
-    told_auditors(
-        {
-            **BANDITS,
-            **BEST_ARM,
-            **CONVEX,
-            **BARRIERS,
-            **CONTEXTUAL,
-            **EXPERTS,
-            **DUELING,
-            **LINEAR_DUELS,
-            **DUELING_BLOCKS,
-            **SHUFFLED_DUELS,
-        }
-    )
-)
-ESTIMATORS: dict[str, EstimatorEntry] = Table(told_auditors({**ESTIMATION}))
+def entry_modules() -> Iterator[ModuleType]:
+    """Yields the modules in the packages beside this file, except those whose names begin with an underscore."""
+    root = f"{__package__}."
+    for module in pkgutil.walk_packages([str(HERE)], root):
+        path = module.name.removeprefix(root).split(".")
+        if not module.ispkg and len(path) > 1 and not path[-1].startswith("_"):
+            yield importlib.import_module(module.name)
 
+
+def _collected() -> dict[str, Entry]:
+    """Returns the entries of all modules, in the order of their `ORDER`; of modules without one last, by their paths.
+
+    Raises:
+        ValueError: if two modules have an entry of one name.
+    """
+    modules = sorted(entry_modules(), key=lambda module: getattr(module, "ORDER", math.inf))
+    found: dict[str, Entry] = {}
+    for module in modules:
+        for name, entry in module.ENTRIES.items():
+            if name in found:
+                raise ValueError(f"ENTRIES must have new names, got {name!r} in {module.__name__}, which another has")
+            found[name] = _told_auditors(entry)
+    return found
+
+
+def _told_auditors(entry: Entry) -> Entry:
+    """Returns an entry with the share that attacks reach, and other budgets, where it claims something.
+
+    What it says itself stays, as do budgets that its `values` lack.
+    """
+    if entry.proof == "none":
+        return entry
+    grid = dict(entry.grid)
+    if "epsilon" in entry.values and "epsilon" not in grid:
+        grid["epsilon"] = tuple(x for x in BUDGETS if x != entry.values["epsilon"])
+    return dataclasses.replace(entry, reached=MOST if entry.reached is None else entry.reached, grid=grid)
+
+
+_ENTRIES = _collected()
+
+
+def _of_kind(kind: type[Entry]) -> dict[str, Any]:
+    return Table({name: entry for name, entry in _ENTRIES.items() if isinstance(entry, kind)})
+
+
+MECHANISMS: dict[str, MechanismEntry] = _of_kind(MechanismEntry)
+LEARNERS: dict[str, LearnerEntry] = _of_kind(LearnerEntry)
+ESTIMATORS: dict[str, EstimatorEntry] = _of_kind(EstimatorEntry)
 TABLES: dict[str, tuple[type[Entry], dict[str, Any]]] = {
     "mechanism": (MechanismEntry, MECHANISMS),
     "learner": (LearnerEntry, LEARNERS),
     "estimator": (EstimatorEntry, ESTIMATORS),
 }
 KINDS = tuple(TABLES)
-_LIBRARYS = frozenset(name for _, table in TABLES.values() for name in table)
+_LIBRARYS = frozenset(_ENTRIES)
 
 
 def register(name: str, entry: Entry, *, replace: bool = False) -> None:

@@ -16,7 +16,6 @@ from jaxdp.audit import AuditResult, GreyBox, Leaks, Row
 from jaxdp.core import MadeBy, Sample, State
 from jaxdp.estimation import gaussian_rewards
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
-from jaxdp.registry.channels import CHANNELS
 
 ADDRESS = re.compile("0x")
 PROBLEM = gaussian_rewards(num_samples=20, dim=2)
@@ -88,10 +87,10 @@ def test_an_estimator_and_its_run(name):
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_a_mechanism(name):
-    check_line(MECHANISMS[name])
-    check_line(MECHANISMS[name].make())
-    if name in CHANNELS:
-        entry = CHANNELS[name]
+    entry = MECHANISMS[name]
+    check_line(entry)
+    check_line(entry.make())
+    if entry.family == "channels":
         assert entry.factory is not None
         channel = entry.factory(**{**entry.variant, **entry.sizes})
         assert isinstance(channel, jaxdp.core.Channel)

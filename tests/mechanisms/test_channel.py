@@ -13,10 +13,11 @@ from jaxdp.core import Channel, Guarantee, default_float
 from jaxdp.mechanisms import label_channel, laplace, moment_channel, scalar_channel, vector_channel
 from jaxdp.mechanisms.channel import scalar
 from jaxdp.mechanisms.channel.vector import into_ball
-from jaxdp.registry.channels import CHANNELS
+from jaxdp.registry import MECHANISMS
 from tests.mechanisms.channels import CASES, DRAWS, params_of, sampler, stacked
 
 KEY = partial(jax.random.key, 7)
+CHANNELS = {name: entry for name, entry in MECHANISMS.items() if entry.family == "channels"}
 WIDE = jax.config.read("jax_enable_x64")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from jaxdp.core import default_float
 from jaxdp.mechanisms import _shuffled_bits as bits
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, Entry
-from jaxdp.registry.shuffle import VALUES
+from jaxdp.registry.mechanisms.shuffle import VALUES
 from tests.privacy.planter import planted
 
 

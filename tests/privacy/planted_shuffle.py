@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import jaxdp
 from jaxdp.mechanisms import randomized_response, shuffled_ones
 from jaxdp.registry import MECHANISMS
-from jaxdp.registry.shuffle import shuffled_reports
+from jaxdp.registry.mechanisms.shuffle import shuffled_reports
 
 RIGHT = MECHANISMS["shuffled_randomized_response"]
 

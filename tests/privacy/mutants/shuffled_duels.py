@@ -10,7 +10,7 @@ from jaxdp.audit import by_pair, learner_attack
 from jaxdp.core import Learner, State
 from jaxdp.dueling import ebs_shuffle
 from jaxdp.mechanisms import shuffle_local_epsilon, shuffled
-from jaxdp.registry.shuffled_duels import one_batch
+from jaxdp.registry.dueling.ebs_shuffle import one_batch
 from tests.privacy.mutants.case import Case
 
 # A first batch of twenty users for each of two arms, at a budget of 2.

@@ -1,0 +1,56 @@
+"""Worlds, users and neighbours of several bandits."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import bandits
+from jaxdp.audit import Users
+from jaxdp.core import Environment
+from jaxdp.registry.draws import either, spread
+
+# Values beyond what a learner clips to are a user's to hold, too.
+LOW, HIGH = -5.0, 5.0
+
+
+def bernoulli(num_arms: int) -> Environment:
+    return bandits.bernoulli_bandit(spread(0.2, 0.8, num_arms))
+
+
+def gaussian(num_arms: int) -> Environment:
+    return bandits.gaussian_bandit(spread(0.2, 0.8, num_arms), stddev=0.5)
+
+
+def one_reward_moves(low: float, high: float, num_arms: int, rounds: int, dtype: Any) -> tuple[Users, Users]:
+    """All arms in turn: the first arm pays nothing, or once; the others pay always."""
+    never = np.full((rounds, num_arms), high, dtype)
+    never[:, 0] = low
+    once = never.copy()
+    once[0, 0] = high
+    return Users(never), Users(once)
+
+
+def every_reward_moves(num_arms: int) -> tuple[Users, Users]:
+    """One round, in which every arm pays nothing, or pays."""
+    nothing, paid = (Users(np.full((1, num_arms), pay, np.int32)) for pay in (0, 1))
+    return nothing, paid
+
+
+def every_reward_leaves(num_arms: int) -> tuple[Users, Users]:
+    """One round, in which every reward is no number, or beyond what is clipped to: such users are private, too."""
+    missing, far = (Users(np.full((1, num_arms), pay, float)) for pay in (np.nan, HIGH))
+    return missing, far
+
+
+def draw_binary(key: jax.Array, num_arms: int) -> Users:
+    return Users(either(key, 0, 1, num_arms, jnp.int32))
+
+
+def draw_any(key: jax.Array, num_arms: int) -> Users:
+    """Rewards beyond both ends, and some that are no numbers."""
+    return Users(jax.random.choice(key, jnp.asarray([LOW, HIGH, np.nan]), (num_arms,)))
+
+
+ON_REPORTS = "on reports as by Zheng, Cai, Huang, Li & Wang (2020), Appendix B.1"

@@ -1,0 +1,25 @@
+"""Entries of `linear_ucb`."""
+
+from jaxdp.bandits import contextual
+from jaxdp.registry.bandits.contextual._users import entry
+
+ORDER = 280  # in lists
+
+ALGORITHM_5 = "Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5"
+ENTRIES = {
+    "linear_ucb": entry(
+        "plays the arm with the largest upper bound in a linear model, by contexts and rewards with Gaussian noise",
+        contextual.linear_ucb,
+        ALGORITHM_5,
+        variant={"update_every": 3},
+        values={"epsilon": 1.0, "delta": 1e-2},
+    ),
+    "linear_ucb_ball": entry(
+        "the same by random points of a sphere",
+        contextual.linear_ucb,
+        f"{ALGORITHM_5}; Duchi, Jordan & Wainwright (2018), section 4.2.3",
+        variant={"report": "l2_ball", "update_every": 0.5},
+        values={"epsilon": 1.0},
+        randomizes=True,
+    ),
+}

@@ -1,0 +1,51 @@
+"""Entries of `linear_ucb_joint`."""
+
+import jax
+import numpy as np
+
+from jaxdp.audit import Users
+from jaxdp.bandits import contextual
+from jaxdp.registry.bandits.contextual._users import a_user_is_replaced, context_of, entry
+from jaxdp.registry.second import Second
+
+ORDER = 300  # in lists
+
+
+def the_first_user_is_replaced(num_arms: int, dim: int, later: int = 2) -> tuple[Users, Users]:
+    """As `a_user_is_replaced`, and users more, after whom the counter says more of the first."""
+    context = np.asarray(context_of(2, num_arms, dim), float)
+    others = Users(np.full((later, num_arms), np.nan), context[None].repeat(later, 0))
+    first, second = (
+        jax.tree.map(lambda *parts: np.concatenate(parts), one, others) for one in a_user_is_replaced(num_arms, dim)
+    )
+    return first, second
+
+
+def the_first_of_sixteen(num_arms: int, dim: int) -> tuple[Users, Users]:
+    """As `the_first_user_is_replaced`, and twelve users more, with whom a tree has four levels."""
+    return the_first_user_is_replaced(num_arms, dim, later=15)
+
+
+SIXTEEN = Second({"horizon": 16}, neighbours=the_first_of_sixteen)
+ENTRIES = {
+    "linear_ucb_joint": entry(
+        "plays the arm with the largest upper bound in a linear model, from continual counters of moments",
+        contextual.linear_ucb_joint,
+        "Shariff & Sheffet (2018), Algorithms 1 and 2",
+        variant={"update_every": 1},
+        sizes={"num_arms": 2, "dim": 2, "horizon": 4},
+        values={"epsilon": 1.0, "delta": 1e-2},
+        neighbours=the_first_user_is_replaced,
+        second=SIXTEEN,
+    ),
+    "linear_ucb_joint_tree": entry(
+        "the same from trees of noisy blocks",
+        contextual.linear_ucb_joint,
+        "Shariff & Sheffet (2018), Algorithms 1 and 2",
+        variant={"counter": "tree", "update_every": 0.5},
+        sizes={"num_arms": 2, "dim": 2, "horizon": 4},
+        values={"epsilon": 1.0, "delta": 1e-2},
+        neighbours=the_first_user_is_replaced,
+        second=SIXTEEN,
+    ),
+}

@@ -1,0 +1,40 @@
+"""Entries of `two_point`."""
+
+from jaxdp.bandits import convex
+from jaxdp.core import Environment
+from jaxdp.registry.bandits.convex._losses import CURVED, entry
+
+ORDER = 240  # in lists
+
+
+def _differences(dim: int) -> Environment:
+    return convex.quadratic_losses(dim=dim, feedback="difference")
+
+
+TWO = {"environment": _differences}
+PAIRS = "Agarwal, Dekel & Xiao (2010); on reports: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 2"
+ENTRIES = {
+    "two_point": entry(
+        "descends by the reported slope of a loss between two points",
+        convex.two_point,
+        report="rr",
+        source=PAIRS,
+        **TWO,
+    ),
+    "two_point_gaussian": entry(
+        "the same with Gaussian reports",
+        convex.two_point,
+        report="gaussian",
+        source=PAIRS,
+        **TWO,
+    ),
+    "two_point_strongly_convex": entry(
+        "the same for strongly convex losses, in shrinking steps",
+        convex.two_point,
+        report="rr",
+        source=PAIRS,
+        variant={"losses": "strongly_convex"},
+        values=CURVED,
+        **TWO,
+    ),
+}

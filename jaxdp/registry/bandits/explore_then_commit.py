@@ -1,0 +1,108 @@
+"""Entries of `explore_then_commit`."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from jaxdp import bandits
+from jaxdp.audit import Users
+from jaxdp.audit.enumeration import Values, transcript_law
+from jaxdp.audit.exact import Law
+from jaxdp.core import State
+from jaxdp.numerics.fixed_point import UNITS
+from jaxdp.registry.bandits._rewards import HIGH, LOW, bernoulli, draw_any, draw_binary, gaussian, one_reward_moves
+from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.laws import budget_of, clipped, largest_with_laplace
+from jaxdp.registry.second import Second
+
+ORDER = 140  # in lists
+
+
+def _binary_neighbours(num_arms: int, explore_rounds: int) -> tuple[Users, Users]:
+    return one_reward_moves(0, 1, num_arms, explore_rounds, np.int32)
+
+
+def _bounded_neighbours(num_arms: int, explore_rounds: int) -> tuple[Users, Users]:
+    return one_reward_moves(LOW, HIGH, num_arms, explore_rounds, float)
+
+
+def _beyond_exploring(low: float, high: float, num_arms: int, explore_rounds: int, dtype: Any) -> tuple[Users, Users]:
+    """As many rounds after exploring as before."""
+    return one_reward_moves(low, high, num_arms, 2 * explore_rounds, dtype)
+
+
+def _binary_beyond(num_arms: int, explore_rounds: int) -> tuple[Users, Users]:
+    return _beyond_exploring(0, 1, num_arms, explore_rounds, np.int32)
+
+
+def _bounded_beyond(num_arms: int, explore_rounds: int) -> tuple[Users, Users]:
+    return _beyond_exploring(LOW, HIGH, num_arms, explore_rounds, float)
+
+
+SOURCE = "standard; noise by Dwork & Roth (2014), Theorem 3.6"
+
+
+def explore_then_commit_law(
+    params: Any, data: Users, *, num_arms: int, explore_rounds: int, rewards: str = "binary"
+) -> Law:
+    """Arms take turns; then the one whose total of rewards, clipped to [low, high], is largest after Laplace noise.
+
+    Binary rewards are in {0, 1}, others rounded to units of their range. The noise has scale (high - low) / epsilon.
+    """
+    learner = bandits.explore_then_commit(num_arms=num_arms, explore_rounds=explore_rounds, rewards=rewards)
+    is_binary = rewards == "binary"
+    low, high = (0.0, 1.0) if is_binary else (float(params.low), float(params.high))
+
+    def commits(params: Any, state: State, report: Any) -> Values | None:
+        if state.public.round + 1 != explore_rounds:
+            return None
+        arm, reward = report
+        share = (clipped(float(reward), low, high) - low) / (high - low)
+        is_played, sums = np.arange(num_arms) == arm, state.private.totals
+        if is_binary:
+            totals = sums + is_played * share
+            ranges = totals
+        else:
+            units = np.asarray(sums.whole, np.int64) * UNITS + sums.part + is_played * round(share * UNITS)
+            parts = {"whole": units // UNITS, "part": units % UNITS}
+            totals = sums._replace(**{name: part.astype(sums.whole.dtype) for name, part in parts.items()})
+            ranges = units / UNITS
+        chances = largest_with_laplace(ranges * budget_of(params))
+        private = state.private._replace(totals=totals)
+        committed = [state.public._replace(round=state.public.round + 1, best_arm=best) for best in range(num_arms)]
+        return [(State(private, public), chance) for public, chance in zip(committed, chances, strict=True)]
+
+    claim = learner.guarantee(epsilon=budget_of(params))
+    return transcript_law(learner, params, data, claim=claim, update_law=commits)
+
+
+EXPLORE_THEN_COMMIT = LearnerEntry(
+    family="bandits",
+    summary="plays binary arms in turn, then the one with the largest Laplace-noised total",
+    source=SOURCE,
+    proof="proved",
+    factory=bandits.explore_then_commit,
+    draws_in_update=True,
+    sizes={"num_arms": 3, "explore_rounds": 12},
+    values={"epsilon": 1.0},
+    environment=bernoulli,
+    horizon=70,
+    neighbours=_binary_neighbours,
+    draw_user=draw_binary,
+    law=explore_then_commit_law,
+    second=Second({"explore_rounds": 6}, neighbours=_binary_beyond),
+)
+ENTRIES = {
+    "explore_then_commit": EXPLORE_THEN_COMMIT,
+    "explore_then_commit_bounded": replace(
+        EXPLORE_THEN_COMMIT,
+        summary="the same for rewards that are clipped to an interval",
+        variant={"rewards": "bounded"},
+        values={"epsilon": 1.0, "reward_low": -1.0, "reward_high": 2.0},
+        environment=gaussian,
+        neighbours=_bounded_neighbours,
+        draw_user=draw_any,
+        second=Second({"explore_rounds": 6}, neighbours=_bounded_beyond),
+    ),
+}

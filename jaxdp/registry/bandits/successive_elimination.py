@@ -1,0 +1,47 @@
+"""Entries of `successive_elimination`."""
+
+from dataclasses import replace
+
+from jaxdp import bandits
+from jaxdp.registry.bandits._best_arm import (
+    REPORTED,
+    bernoulli,
+    binary_neighbours,
+    bounded_neighbours,
+    draw_bounded,
+    gaussian,
+)
+from jaxdp.registry.bandits._rewards import draw_binary
+from jaxdp.registry.entries import LearnerEntry
+
+ORDER = 220  # in lists
+
+ELIMINATION = f"Even-Dar, Mannor & Mansour (2006), Algorithm 3; {REPORTED}"
+# Intervals so narrow that the third sweep may drop an arm.
+SUCCESSIVE_ELIMINATION = LearnerEntry(
+    family="bandits",
+    summary="finds the best arm by dropping those with few wins, from randomized binary rewards",
+    source=ELIMINATION,
+    proof="proved",
+    factory=bandits.successive_elimination,
+    sizes={"num_arms": 3},
+    values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.3},
+    environment=bernoulli,
+    horizon=16,
+    neighbours=binary_neighbours,
+    draw_user=draw_binary,
+    randomizes=True,
+)
+ENTRIES = {
+    "successive_elimination": SUCCESSIVE_ELIMINATION,
+    "successive_elimination_bounded": replace(
+        SUCCESSIVE_ELIMINATION,
+        summary="the same from randomized responses of bounded rewards",
+        variant={"rewards": "bounded"},
+        values={"epsilon": 1.0, "failure_prob": 0.1, "reward_low": -1.0, "reward_high": 2.0},
+        environment=gaussian,
+        horizon=12,
+        neighbours=bounded_neighbours,
+        draw_user=draw_bounded,
+    ),
+}

@@ -1,0 +1,39 @@
+"""The entry of `successive_elimination_central`."""
+
+import numpy as np
+
+from jaxdp import bandits
+from jaxdp.audit import Users
+from jaxdp.registry.bandits._rewards import bernoulli, draw_binary, one_reward_moves
+from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.second import Second
+
+ORDER = 190  # in lists
+
+
+def _an_epoch_moves(num_arms: int) -> tuple[Users, Users]:
+    """The same over a first epoch in which each arm has four turns."""
+    return one_reward_moves(0, 1, num_arms, 4 * num_arms, np.int32)
+
+
+def _three_epochs(num_arms: int) -> tuple[Users, Users]:
+    """The rounds of `_an_epoch_moves`, and as many of a later epoch."""
+    return one_reward_moves(0, 1, num_arms, 8 * num_arms, np.int32)
+
+
+ENTRIES = {
+    "successive_elimination_central": LearnerEntry(
+        family="bandits",
+        summary="plays arms in epochs, after which those with a low Laplace-noised mean are dropped",
+        source="Sajed & Sheffet (2019), DP successive elimination",
+        proof="proved",
+        factory=bandits.successive_elimination_central,
+        sizes={"num_arms": 3},  # an arm far behind two others stays by its own noise; behind one, by either's
+        values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.016},
+        environment=bernoulli,
+        horizon=40,
+        neighbours=_an_epoch_moves,
+        draw_user=draw_binary,
+        second=Second(neighbours=_three_epochs),
+    ),
+}

@@ -1,0 +1,24 @@
+"""The entry of `thompson`."""
+
+from jaxdp import bandits
+from jaxdp.registry.bandits._rewards import bernoulli, draw_binary, every_reward_moves
+from jaxdp.registry.entries import LearnerEntry
+
+ORDER = 170  # in lists
+
+ENTRIES = {
+    "thompson": LearnerEntry(
+        family="bandits",
+        summary="plays the arm that is the best in a draw from the posterior, by randomized rewards",
+        source="Thompson (1933); Agrawal & Goyal (2012), Algorithm 1, by randomized responses of Warner (1965)",
+        proof="proved",
+        factory=bandits.thompson,
+        sizes={"num_arms": 3},
+        values={"epsilon": 1.0},
+        environment=bernoulli,
+        horizon=8,
+        neighbours=every_reward_moves,
+        draw_user=draw_binary,
+        randomizes=True,
+    ),
+}

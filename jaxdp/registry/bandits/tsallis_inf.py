@@ -1,0 +1,48 @@
+"""Entries of `tsallis_inf`."""
+
+from dataclasses import replace
+
+from jaxdp import bandits
+from jaxdp.registry.bandits._rewards import (
+    ON_REPORTS,
+    bernoulli,
+    draw_any,
+    draw_binary,
+    every_reward_leaves,
+    every_reward_moves,
+    gaussian,
+)
+from jaxdp.registry.entries import LearnerEntry
+
+ORDER = 150  # in lists
+
+TSALLIS_INF = LearnerEntry(
+    family="bandits",
+    summary="follows the leader regularised by Tsallis entropy, by randomized rewards",
+    source=f"Zimmert & Seldin (2021), Algorithms 1 and 2; {ON_REPORTS}",
+    proof="proved",
+    factory=bandits.tsallis_inf,
+    sizes={"num_arms": 3},
+    values={"epsilon": 1.0},
+    environment=bernoulli,
+    horizon=12,
+    neighbours=every_reward_moves,
+    draw_user=draw_binary,
+    randomizes=True,
+)
+ENTRIES = {
+    "tsallis_inf": TSALLIS_INF,
+    "tsallis_inf_gaussian": replace(
+        TSALLIS_INF,
+        summary="the same by clipped rewards with Gaussian noise, with losses of reduced variance",
+        reached=0.8,  # of Gaussian noise at a small delta
+        variant={"report": "gaussian", "estimator": "rv", "rewards": "bounded"},
+        sizes={"num_arms": 3, "horizon": 10},
+        values={"epsilon": 1.0, "delta": 1e-3, "reward_low": -1.0, "reward_high": 2.0},
+        environment=gaussian,
+        neighbours=every_reward_leaves,
+        draw_user=draw_any,
+        horizon=10,
+        randomizes=False,
+    ),
+}

@@ -1,0 +1,25 @@
+"""The entry of `ucb`."""
+
+from jaxdp import bandits
+from jaxdp.registry.bandits._rewards import ON_REPORTS, draw_any, every_reward_leaves, gaussian
+from jaxdp.registry.entries import LearnerEntry
+
+ORDER = 160  # in lists
+
+ENTRIES = {
+    "ucb": LearnerEntry(
+        family="bandits",
+        summary="plays the arm with the largest upper bound, by randomized rewards that were clipped",
+        source=f"Auer, Cesa-Bianchi & Fischer (2002), UCB1; {ON_REPORTS}",
+        proof="proved",
+        factory=bandits.ucb,
+        variant={"rewards": "bounded"},
+        sizes={"num_arms": 3},
+        values={"epsilon": 1.0, "reward_low": -1.0, "reward_high": 2.0},
+        environment=gaussian,
+        horizon=12,
+        neighbours=every_reward_leaves,
+        draw_user=draw_any,
+        randomizes=True,
+    ),
+}

@@ -1,0 +1,56 @@
+"""Entries of `ucb_central`."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from jaxdp import bandits
+from jaxdp.audit import Users
+from jaxdp.registry.bandits._rewards import bernoulli, draw_binary, one_reward_moves
+from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.second import Second
+
+ORDER = 200  # in lists
+
+
+def _first_reward_moves(num_arms: int) -> tuple[Users, Users]:
+    """Arms pay always, but for the first user, who may pay nothing."""
+    return one_reward_moves(0, 1, num_arms, 2 * num_arms, np.int32)
+
+
+def _the_first_arm_stays(num_arms: int) -> tuple[Users, Users]:
+    """The first arm alone pays, but once perhaps, so that it is played through several blocks."""
+    always = np.zeros((18, num_arms), np.int32)
+    always[:, 0] = 1
+    once = always.copy()
+    once[0, 0] = 0
+    return Users(always), Users(once)
+
+
+UCB_CENTRAL = LearnerEntry(
+    family="bandits",
+    summary="plays the arm with the largest upper bound, from Laplace-noised totals of doubling blocks",
+    source="Auer, Cesa-Bianchi & Fischer (2002), UCB1; Azize & Basu (2022)",
+    proof="proved",
+    factory=bandits.ucb_central,
+    draws_in_update=True,
+    sizes={"num_arms": 3},
+    values={"epsilon": 1.0},
+    environment=bernoulli,
+    horizon=30,
+    neighbours=_first_reward_moves,
+    draw_user=draw_binary,
+    second=Second(neighbours=_the_first_arm_stays),
+)
+ENTRIES = {
+    "ucb_central": UCB_CENTRAL,
+    "ucb_central_tree": replace(
+        UCB_CENTRAL,
+        summary="the same from continual counters of rewards, one an arm",
+        source="Auer, Cesa-Bianchi & Fischer (2002), UCB1; Mishra & Thakurta (2015)",
+        variant={"release": "tree"},
+        sizes={"num_arms": 2, "horizon": 10},
+        second=Second({"horizon": 24}, neighbours=_the_first_arm_stays),
+        horizon=10,
+    ),
+}

@@ -1,0 +1,43 @@
+"""Worlds, users and neighbours of several dueling bandits."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import dueling
+from jaxdp.audit import Users
+from jaxdp.core import Environment
+from jaxdp.preferences import lower_bound_matrix
+
+
+def ranked(num_arms: int) -> Environment:
+    """The second arm is near the first, all others are far."""
+    return dueling.utility_duels([1.0, 0.5, *[-2.0] * (num_arms - 2)])
+
+
+def one_good_arm(num_arms: int) -> Environment:
+    """The first arm beats every other with probability 3/4, all others are alike."""
+    return dueling.matrix_duels(lower_bound_matrix(num_arms))
+
+
+def draw_duels(key: jax.Array, num_arms: int) -> Users:
+    """A user who answers each ordered pair of arms by a fair coin."""
+    return Users(jax.random.bernoulli(key, shape=(num_arms, num_arms)).astype(jnp.int32))
+
+
+def every_duel_moves(num_arms: int) -> tuple[Users, Users]:
+    """One round, in which every duel is lost, or won."""
+    lost, won = (Users(np.full((1, num_arms, num_arms), won, np.int32)) for won in (0, 1))
+    return lost, won
+
+
+SAHA_ASI = "Saha & Asi (2024), Algorithm 1"
+PRIVATIZED = 'on privatized responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025)'
+
+
+def a_user_changes(num_arms: int, rounds: int, user: int) -> tuple[Users, Users]:
+    """The lower arm of a pair wins always, or all but once: users of all rounds, who differ in one."""
+    always = np.tile(np.triu(np.ones((num_arms, num_arms), np.int32)), (rounds, 1, 1))
+    once = always.copy()
+    once[user] = 1 - once[user]
+    return Users(always), Users(once)

@@ -1,0 +1,65 @@
+"""Entries of `double_thompson`."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from jaxdp import dueling
+from jaxdp.audit import Users, by_pair
+from jaxdp.audit.exact import Law
+from jaxdp.registry.dueling._duels import a_user_changes, draw_duels, every_duel_moves, one_good_arm
+from jaxdp.registry.dueling._laws import first_duel, report_law
+from jaxdp.registry.entries import LearnerEntry
+
+ORDER = 460  # in lists
+
+
+def _the_first_duel(num_arms: int) -> tuple[Users, Users]:
+    """The first user, whose duel is a block of its own, unless an arm was to duel with itself; then comes the next."""
+    return a_user_changes(num_arms, 6, 0)
+
+
+def double_thompson_law(params: Any, data: Users, *, num_arms: int) -> Law:
+    """Of the report on the first duel.
+
+    Its left arm is any. Its right arm is the likeliest to beat the left one: by a chance that is uniform in [0, 1], or
+    1/2 for the left arm itself.
+    """
+    itself = 0.5 ** (num_arms - 1)  # all others are below
+    chances = np.full((num_arms, num_arms), (1 - itself) / (num_arms - 1) / num_arms)
+    np.fill_diagonal(chances, itself / num_arms)
+    return report_law(dueling.double_thompson(num_arms=num_arms), params, data, first_duel(chances))
+
+
+DOUBLE_THOMPSON = LearnerEntry(
+    family="dueling",
+    summary="draws both arms of a duel from posteriors of randomized outcomes",
+    source="Wu & Liu (2016), Algorithm 1 (D-TS), by randomized responses of Warner (1965)",
+    proof="proved",
+    factory=dueling.double_thompson,
+    sizes={"num_arms": 3},
+    values={"epsilon": 1.0},
+    environment=one_good_arm,
+    horizon=6,
+    neighbours=every_duel_moves,
+    draw_user=draw_duels,
+    users_answer=by_pair,
+    randomizes=True,
+    law=double_thompson_law,
+)
+ENTRIES = {
+    "double_thompson": DOUBLE_THOMPSON,
+    "double_thompson_blocks": replace(
+        DOUBLE_THOMPSON,
+        summary="draws both arms of a duel from posteriors of Laplace-noised wins in doubling blocks",
+        source="Wu & Liu (2016), Algorithm 1 (D-TS), by doubling blocks of Azize & Basu (2022)",
+        variant={"release": "blocks"},
+        sizes={"num_arms": 2},
+        values={"epsilon": 0.5},
+        horizon=8,
+        neighbours=_the_first_duel,
+        randomizes=False,
+        law=None,
+    ),
+}

@@ -1,0 +1,72 @@
+"""Entries of `ebs_elimination`."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from jaxdp import dueling
+from jaxdp.audit import Users, by_pair
+from jaxdp.registry.dueling._duels import SAHA_ASI, draw_duels, ranked
+from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.second import Second
+
+ORDER = 420  # in lists
+
+
+def _the_first_duel_moves(num_arms: int, rounds: int) -> tuple[Users, Users]:
+    """The first user says that the left arm lost, or won. The second arm loses always as the left one, the others win.
+
+    So it is the second arm that is dropped, if any, and where it was the first one's opponent what was won over it is
+    taken back: the user's answer is used again.
+    """
+    lost = np.ones((rounds, num_arms, num_arms), np.int32)
+    lost[:, 1] = lost[0] = 0
+    won = lost.copy()
+    won[0] = 1
+    return Users(lost), Users(won)
+
+
+def _an_early_drop(num_arms: int) -> tuple[Users, Users]:
+    return _the_first_duel_moves(num_arms, num_arms)
+
+
+def _the_first_block_ends(num_arms: int, arity: int = 2) -> tuple[Users, Users]:
+    """Each arm has its turns, until the first one has been the left one `arity` times."""
+    return _the_first_duel_moves(num_arms, (arity - 1) * num_arms + 1)
+
+
+def _later_drops(num_arms: int) -> tuple[Users, Users]:
+    return _the_first_duel_moves(num_arms, 16)
+
+
+# Leaves alone, and intervals so narrow that the second duel may drop an arm: an outcome is in two leaves soon.
+EBS_ELIMINATION = LearnerEntry(
+    family="dueling",
+    summary="duels, after each of which arms are dropped by private counters of wins",
+    source=SAHA_ASI,
+    proof="proved",
+    reached=0.7,  # an outcome counts twice in one run of seven: the opponent is drawn, drops are noisy
+    factory=dueling.ebs_elimination,
+    sizes={"num_arms": 3, "horizon": 24},
+    values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.01},
+    environment=ranked,
+    neighbours=_an_early_drop,
+    draw_user=draw_duels,
+    users_answer=by_pair,
+    second=Second(neighbours=_later_drops),
+)
+ENTRIES = {
+    "ebs_elimination": EBS_ELIMINATION,
+    # Blocks of four entries above the leaves: the first arm's fourth duel, in round ten, ends the first of them.
+    "ebs_elimination_gaussian": replace(
+        EBS_ELIMINATION,
+        summary="the same with Gaussian noise",
+        reached=0.4,  # an outcome counts twice in longer runs only
+        variant={"noise": "gaussian"},
+        sizes={"num_arms": 3, "horizon": 12, "arity": 4},
+        values={"epsilon": 1.0, "delta": 1e-3, "failure_prob": 0.1},
+        neighbours=_the_first_block_ends,
+        second=Second({"horizon": 16}, neighbours=_later_drops),
+        horizon=12,
+    ),
+}

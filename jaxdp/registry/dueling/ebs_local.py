@@ -1,0 +1,48 @@
+"""The entry of `ebs_local`."""
+
+from typing import Any
+
+import numpy as np
+
+from jaxdp import dueling
+from jaxdp.audit import Users, by_pair
+from jaxdp.audit.enumeration import Values
+from jaxdp.audit.exact import Law
+from jaxdp.registry.dueling._duels import SAHA_ASI, draw_duels, every_duel_moves, one_good_arm
+from jaxdp.registry.dueling._laws import report_law
+from jaxdp.registry.entries import LearnerEntry
+
+ORDER = 430  # in lists
+
+
+def ebs_local_law(params: Any, data: Users, *, num_arms: int, horizon: int) -> Law:
+    """Of the report on a duel of the least played active arm with any active one."""
+
+    def duels(params: Any, public: Any, context: None) -> Values:
+        del params, context
+        active = np.flatnonzero(public.active)
+        played = public.plays[np.ix_(active, active)].sum(axis=1)
+        seldom = active[played == played.min()]
+        chance = 1 / (len(seldom) * len(active))
+        return [(np.asarray([left, right]), chance) for left in seldom for right in active]
+
+    return report_law(dueling.ebs_local(num_arms=num_arms, horizon=horizon), params, data, duels)
+
+
+ENTRIES = {
+    "ebs_local": LearnerEntry(
+        family="dueling",
+        summary="duels by randomized outcomes, where arms whose interval lies below another's are dropped",
+        source=f"{SAHA_ASI} and Remark 3",
+        proof="proved",
+        factory=dueling.ebs_local,
+        sizes={"num_arms": 3, "horizon": 16},
+        values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.2},
+        environment=one_good_arm,
+        neighbours=every_duel_moves,
+        draw_user=draw_duels,
+        users_answer=by_pair,
+        randomizes=True,
+        law=ebs_local_law,
+    ),
+}

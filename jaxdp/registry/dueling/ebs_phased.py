@@ -1,0 +1,46 @@
+"""The entry of `ebs_phased`."""
+
+import numpy as np
+
+from jaxdp import dueling
+from jaxdp.audit import Users, by_pair
+from jaxdp.registry.dueling._duels import SAHA_ASI, draw_duels, ranked
+from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.second import Second
+
+ORDER = 410  # in lists
+
+
+def _one_duel_moves(num_arms: int) -> tuple[Users, Users]:
+    """All pairs in turn. The first arm wins no duel as the left one, or its first; the others win always."""
+    never = np.ones((num_arms**2, num_arms, num_arms), np.int32)
+    never[:, 0] = 0
+    once = never.copy()
+    once[0, 0] = 1
+    return Users(never), Users(once)
+
+
+def _two_phases(num_arms: int) -> tuple[Users, Users]:
+    """The rounds of `_one_duel_moves`, and those of a later phase."""
+    first, second = (Users(np.tile(users.answers, (3, 1, 1))) for users in _one_duel_moves(num_arms))
+    second.answers[num_arms**2 :, 0] = 0
+    return first, second
+
+
+ENTRIES = {
+    "ebs_phased": LearnerEntry(
+        family="dueling",
+        summary="duels in phases, after which arms with a low Laplace-noised share of wins are dropped",
+        source=f"{SAHA_ASI}, in the phased form that mends its analysis",
+        proof="proved",
+        factory=dueling.ebs_phased,
+        sizes={"num_arms": 3},
+        values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.003},
+        environment=ranked,
+        horizon=50,
+        neighbours=_one_duel_moves,
+        draw_user=draw_duels,
+        users_answer=by_pair,
+        second=Second(neighbours=_two_phases),
+    ),
+}

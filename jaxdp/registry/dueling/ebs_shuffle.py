@@ -1,0 +1,75 @@
+"""The entry of `ebs_shuffle`."""
+
+import numpy as np
+
+from jaxdp import dueling, mechanisms
+from jaxdp.audit import Users, by_pair
+from jaxdp.registry.dueling._duels import draw_duels, ranked
+from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.second import Second
+
+ORDER = 480  # in lists
+
+# A first batch of twelve users an arm at a budget of 1.24, and a second one that the horizon does not end.
+VALUES = {"epsilon": 1.0, "delta": 1e-2, "failure_prob": 0.1, "confidence_multiplier": 0.07}
+
+
+LARGER = {"epsilon": 1.2}  # at a second point
+
+
+def one_batch(num_arms: int, **values: float) -> tuple[Users, Users]:
+    """The duels of the first phase. The first user's is lost, or won, by the first arm.
+
+    Of the other users of that arm's batch as many say that it won as tell most of the first one's answer. The other
+    arms always win as the left one, so that the first one is dropped for it, if at all.
+
+    Args:
+        num_arms: number of arms.
+        **values: of the learner; by default the entry's.
+    """
+    values = values or VALUES
+    params = dueling.ebs_shuffle(num_arms=num_arms).params(**values)
+    batch = int(params.passes[0, num_arms]) * num_arms
+    local_epsilon, lost = float(params.local_epsilon[0, num_arms]), batch
+    if local_epsilon > values["epsilon"]:
+        lost = batch - mechanisms.shuffle_worst_ones(values["epsilon"], local_epsilon, batch)  # the first user's, too
+    return _of_batch(num_arms, batch, lost)
+
+
+def _of_batch(num_arms: int, batch: int, lost: int) -> tuple[Users, Users]:
+    """The first arm's batch, in which so many users, the first one with them, say that it lost."""
+    answers = np.ones((batch * num_arms, num_arms, num_arms), np.int32)
+    answers[: lost * num_arms : num_arms, 0] = 0  # arms take turns on the left
+    won = answers.copy()
+    won[0] = 1
+    return Users(answers), Users(won)
+
+
+def _one_batch(num_arms: int) -> tuple[Users, Users]:
+    return one_batch(num_arms)
+
+
+def _all_others_say_won(num_arms: int) -> tuple[Users, Users]:
+    """The same where all others say that the arm won, however the claim is counted."""
+    params = dueling.ebs_shuffle(num_arms=num_arms).params(**{**VALUES, **LARGER})
+    return _of_batch(num_arms, int(params.passes[0, num_arms]) * num_arms, 1)
+
+
+ENTRIES = {
+    "ebs_shuffle": LearnerEntry(
+        family="dueling",
+        summary="duels in phases, after which arms with few ones in a shuffled batch of reports are dropped",
+        source="Saha & Asi (2024), Algorithm 1, by shuffled randomized responses as in Cheu et al. (2019)",
+        proof="proved",
+        factory=dueling.ebs_shuffle,
+        sizes={"num_arms": 2},
+        values=VALUES,
+        environment=ranked,
+        horizon=70,
+        neighbours=_one_batch,
+        draw_user=draw_duels,
+        users_answer=by_pair,
+        randomizes=True,
+        second=Second(values=LARGER, neighbours=_all_others_say_won),
+    ),
+}

@@ -1,0 +1,67 @@
+"""The entry of `g_optimal_elimination`."""
+
+import numpy as np
+
+from jaxdp import dueling
+from jaxdp.audit import Users, by_pair
+from jaxdp.core import Environment, Learner
+from jaxdp.registry.dueling._duels import draw_duels
+from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.second import Second
+
+ORDER = 470  # in lists
+
+
+def _arms(num_arms: int) -> np.ndarray:
+    """On a circle in the plane, evenly: [num_arms, 2].
+
+    Of four, a design has the two diagonals, one in each direction, so that a model shows each of the two counts of
+    wins; of three, it shows what two numbers tell of three counts.
+    """
+    turn = 2 * np.pi * np.arange(num_arms) / num_arms
+    return np.stack([np.cos(turn), np.sin(turn)], axis=1)
+
+
+def g_optimal_elimination(*, num_arms: int) -> Learner:
+    """`dueling.g_optimal_elimination` of so many arms in the plane."""
+    return dueling.g_optimal_elimination(features=_arms(num_arms))
+
+
+def _linear(num_arms: int) -> Environment:
+    return dueling.linear_duels(_arms(num_arms), [0.8, 0.5])
+
+
+def _the_first_duel_moves(num_arms: int, rounds: int = 4) -> tuple[Users, Users]:
+    """A phase of two duels, and more. The left arm loses the first or not; it wins the others.
+
+    The first answer is used where its phase ends, and once more if what was won is not counted from zero again.
+    """
+    lost = np.ones((rounds, num_arms, num_arms), np.int32)
+    lost[0] = 0
+    won = lost.copy()
+    won[0] = 1
+    return Users(lost), Users(won)
+
+
+def _two_phases(num_arms: int) -> tuple[Users, Users]:
+    return _the_first_duel_moves(num_arms, 12)
+
+
+ENTRIES = {
+    # A first phase of two duels and a second one of six at most, where noise is so large that a duel counts.
+    "g_optimal_elimination": LearnerEntry(
+        family="linear dueling bandits",
+        summary="duels that an optimal design chooses; a model of Laplace-noised wins drops arms with features",
+        source="Saha & Asi (2024), Algorithm 2, corrected",
+        proof="proved",
+        factory=g_optimal_elimination,
+        sizes={"num_arms": 4},
+        values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 2e-4},
+        environment=_linear,
+        horizon=12,
+        neighbours=_the_first_duel_moves,
+        draw_user=draw_duels,
+        users_answer=by_pair,
+        second=Second(neighbours=_two_phases),
+    ),
+}

@@ -1,0 +1,61 @@
+"""Entries of `rucb`."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from jaxdp import dueling
+from jaxdp.audit import Users, by_pair
+from jaxdp.audit.exact import Law
+from jaxdp.registry.dueling._duels import PRIVATIZED, a_user_changes, draw_duels, every_duel_moves, one_good_arm
+from jaxdp.registry.dueling._laws import first_duel, report_law
+from jaxdp.registry.entries import LearnerEntry
+
+ORDER = 440  # in lists
+
+
+def _a_later_duel(num_arms: int) -> tuple[Users, Users]:
+    """The third user: of two arms the first in the block of rounds three and four. The next block ends in round 8.
+
+    What is known after round 4 is used again then, if it is not counted from zero.
+    """
+    return a_user_changes(num_arms, 8, 2)
+
+
+def rucb_law(params: Any, data: Users, *, num_arms: int) -> Law:
+    """Of the report on the first duel: any arm may be the champion, and any other its strongest rival."""
+    chances = np.full((num_arms, num_arms), 1 / (num_arms - 1) / num_arms)
+    np.fill_diagonal(chances, 0.0)
+    return report_law(dueling.rucb(num_arms=num_arms), params, data, first_duel(chances))
+
+
+RUCB = LearnerEntry(
+    family="dueling",
+    summary="duels the likely champion with its strongest rival, by upper bounds from randomized outcomes",
+    source=f"Zoghi, Whiteson, Munos & de Rijke (2014), Algorithm 1; {PRIVATIZED}",
+    proof="proved",
+    factory=dueling.rucb,
+    sizes={"num_arms": 3},
+    values={"epsilon": 1.0},
+    environment=one_good_arm,
+    horizon=12,
+    neighbours=every_duel_moves,
+    draw_user=draw_duels,
+    users_answer=by_pair,
+    randomizes=True,
+    law=rucb_law,
+)
+ENTRIES = {
+    "rucb": RUCB,
+    "rucb_blocks": replace(
+        RUCB,
+        summary="duels the likely champion with its strongest rival, by Laplace-noised wins in doubling blocks",
+        source="Zoghi, Whiteson, Munos & de Rijke (2014), Algorithm 1, by doubling blocks of Azize & Basu (2022)",
+        variant={"release": "blocks"},
+        sizes={"num_arms": 2},
+        neighbours=_a_later_duel,
+        randomizes=False,
+        law=None,
+    ),
+}

@@ -1,0 +1,77 @@
+"""Entries of `versatile_sparring`."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from jaxdp import dueling
+from jaxdp.audit import Users, by_pair
+from jaxdp.audit.enumeration import Values
+from jaxdp.audit.exact import Law
+from jaxdp.core import Environment
+from jaxdp.preferences import cyclic_matrix, lower_bound_matrix
+from jaxdp.registry.dueling._duels import PRIVATIZED, draw_duels, every_duel_moves
+from jaxdp.registry.dueling._laws import report_law
+from jaxdp.registry.entries import LearnerEntry
+
+ORDER = 450  # in lists
+
+
+def _cyclic(num_arms: int) -> Environment:
+    return dueling.matrix_duels(cyclic_matrix(num_arms), regret="borda")
+
+
+def _switching(num_arms: int, horizon: int) -> Environment:
+    """After two fifths of the rounds the last arm is the best."""
+    matrices = [lower_bound_matrix(num_arms), lower_bound_matrix(num_arms, num_arms - 1)]
+    return dueling.switching_duels(matrices, [0, 2 * horizon // 5])
+
+
+SPARRING = (
+    "Ailon, Karnin & Joachims (2014), sparring; Saha & Gaillard (2022), with Tsallis-INF (Zimmert & Seldin, 2021); "
+    + PRIVATIZED
+)
+
+
+def versatile_sparring_law(params: Any, data: Users, *, num_arms: int) -> Law:
+    """Of the report on a duel for which each of two players has drawn an arm by weights of its own."""
+
+    def duels(params: Any, public: Any, context: None) -> Values:
+        del params, context
+        weights = np.outer(*np.asarray(public.weights, np.float64).T)
+        return [(np.asarray(pair), chance) for pair, chance in np.ndenumerate(weights / weights.sum())]
+
+    return report_law(dueling.versatile_sparring(num_arms=num_arms), params, data, duels)
+
+
+VERSATILE_SPARRING = LearnerEntry(
+    family="dueling",
+    summary="two Tsallis-INF players draw the arms of a duel, by randomized outcomes",
+    source=SPARRING,
+    proof="proved",
+    factory=dueling.versatile_sparring,
+    sizes={"num_arms": 3},
+    values={"epsilon": 1.0},
+    environment=_cyclic,
+    horizon=12,
+    neighbours=every_duel_moves,
+    draw_user=draw_duels,
+    users_answer=by_pair,
+    randomizes=True,
+    law=versatile_sparring_law,
+)
+ENTRIES = {
+    "versatile_sparring": VERSATILE_SPARRING,
+    "versatile_sparring_gaussian": replace(
+        VERSATILE_SPARRING,
+        summary="the same by outcomes with Gaussian noise",
+        variant={"report": "gaussian", "losses": "reduced_variance"},
+        sizes={"num_arms": 3, "horizon": 10},
+        values={"epsilon": 1.0, "delta": 1e-3},
+        environment=_switching,
+        horizon=10,
+        randomizes=False,
+        law=None,
+    ),
+}

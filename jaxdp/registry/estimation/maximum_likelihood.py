@@ -1,0 +1,38 @@
+"""Entries of `mle`, `mle_rr` and `debiased_rr`."""
+
+from jaxdp import estimation
+from jaxdp.registry.entries import EstimatorEntry
+from jaxdp.registry.estimation._problems import DP_REWARD, SAMPLES
+
+ORDER = 490  # in lists
+
+MLE = EstimatorEntry(
+    family="estimation",
+    summary="maximum likelihood from labels in the clear",
+    source=f"Zhu, Jiao & Jordan (2023); {DP_REWARD}, eq. (8)",
+    proof="none",
+    factory=estimation.mle,
+    sizes=SAMPLES,
+    values={"radius": 3.0},
+)
+ENTRIES = {
+    "mle": MLE,
+    "mle_rr": EstimatorEntry(
+        family="estimation",
+        summary="maximum likelihood of randomized labels",
+        source=f"{DP_REWARD}, eq. (3), Theorem 4.1",
+        proof="proved",
+        factory=estimation.mle_rr,
+        sizes=SAMPLES,
+        values={"epsilon": 1.0, "radius": 3.0},
+    ),
+    "debiased_rr": EstimatorEntry(
+        family="estimation",
+        summary="minimum of the de-biased loss of randomized labels",
+        source=f"{DP_REWARD}, eq. (4)-(6), Theorem 4.2",
+        proof="proved",
+        factory=estimation.debiased_rr,
+        sizes=SAMPLES,
+        values={"epsilon": 1.0, "radius": 3.0},
+    ),
+}

@@ -1,0 +1,61 @@
+"""Entries of `objective_perturbation`, `sgd_objective_perturbation` and `literal_objective_perturbation`."""
+
+from dataclasses import replace
+
+from jaxdp import estimation
+from jaxdp.registry.data import MOVES_A_CUT
+from jaxdp.registry.entries import EstimatorEntry
+from jaxdp.registry.estimation._problems import DP_REWARD, HARDT, SAMPLES
+from jaxdp.registry.second import Second
+
+ORDER = 510  # in lists
+
+OBJECTIVE_PERTURBATION = EstimatorEntry(
+    family="estimation",
+    summary="maximum likelihood with a Gaussian-noised sufficient statistic of the labels",
+    source=f"{DP_REWARD}, Theorem 5.2, Algorithm 2",
+    proof="proved",
+    factory=estimation.objective_perturbation,
+    sizes=SAMPLES,
+    values={"epsilon": 1.0, "delta": 1e-3, "radius": 3.0},
+)
+ENTRIES = {
+    "objective_perturbation": OBJECTIVE_PERTURBATION,
+    "objective_perturbation_cut": replace(
+        OBJECTIVE_PERTURBATION,
+        summary="the same with long public features cut, which takes less noise",
+        source=f"{DP_REWARD}, Theorem 5.2, Algorithm 2, with public weights",
+        variant={"weights": "cut"},
+        second=Second(values={"epsilon": 4.0}, neighbours=MOVES_A_CUT),
+    ),
+    "objective_perturbation_cut_k_norm": replace(
+        OBJECTIVE_PERTURBATION,
+        summary="the same with K-norm noise, for pure privacy",
+        source=f"{DP_REWARD}, Theorem 5.2, Algorithm 2, with public weights; {HARDT}",
+        variant={"weights": "cut", "noise": "k_norm"},
+        values={"epsilon": 1.0, "radius": 3.0},
+        second=Second(values={"epsilon": 4.0}, neighbours=MOVES_A_CUT),
+    ),
+    "sgd_objective_perturbation": replace(
+        OBJECTIVE_PERTURBATION,
+        summary="one pass of projected SGD with a Gaussian-noised sufficient statistic of the labels",
+        source=f"{DP_REWARD}, section 6 (objective perturbation using SGD updates)",
+        factory=estimation.sgd_objective_perturbation,
+    ),
+    "sgd_objective_perturbation_cut_k_norm": replace(
+        OBJECTIVE_PERTURBATION,
+        summary="the same with public weights and K-norm noise",
+        source=f"{DP_REWARD}, section 6, with public weights; {HARDT}",
+        factory=estimation.sgd_objective_perturbation,
+        variant={"weights": "cut", "noise": "k_norm"},
+        values={"epsilon": 1.0, "radius": 3.0},
+        second=Second(values={"epsilon": 4.0}, neighbours=MOVES_A_CUT),
+    ),
+    "literal_objective_perturbation": replace(
+        OBJECTIVE_PERTURBATION,
+        summary="SGD on raw labels with a noisy linear term, as the paper's simulation reads; no proof of privacy",
+        source=f"{DP_REWARD}, section 6, with sigma of Theorem 5.2",
+        proof="none",
+        factory=estimation.literal_objective_perturbation,
+    ),
+}

@@ -1,0 +1,57 @@
+"""Entries of `plackett_luce_mle`, `plackett_luce_debiased_krr` and `plackett_luce_objective_perturbation`."""
+
+from dataclasses import replace
+
+from jaxdp import estimation
+from jaxdp.registry.data import (
+    CHOICES,
+    CHOICES_MOVE_A_CUT,
+    tiny_choices,
+)
+from jaxdp.registry.entries import EstimatorEntry
+from jaxdp.registry.estimation._problems import CHOSEN, DP_REWARD, HARDT
+from jaxdp.registry.second import Second
+
+ORDER = 540  # in lists
+
+PLACKETT_LUCE_MLE = EstimatorEntry(
+    family="estimation",
+    summary="maximum likelihood from choices among K actions in the clear",
+    source=f"Plackett (1975), Luce (1959); {DP_REWARD}, eq. (11) and appendix C.4",
+    proof="none",
+    factory=estimation.plackett_luce_mle,
+    sizes=CHOSEN,
+    values={"radius": 3.0},
+    data=tiny_choices,
+    neighbours=CHOICES,
+)
+ENTRIES = {
+    "plackett_luce_mle": PLACKETT_LUCE_MLE,
+    "plackett_luce_debiased_krr": replace(
+        PLACKETT_LUCE_MLE,
+        summary="minimum of the de-biased loss of K-ary randomized choices",
+        source=f"{DP_REWARD}, eq. (12); de-biasing as in its eq. (4)-(6)",
+        proof="proved",
+        factory=estimation.plackett_luce_debiased_krr,
+        values={"epsilon": 1.0, "radius": 3.0},
+    ),
+    "plackett_luce_objective_perturbation": replace(
+        PLACKETT_LUCE_MLE,
+        summary="maximum likelihood with a Gaussian-noised sufficient statistic of choices among K actions",
+        source=f"{DP_REWARD}, Theorem 5.2 and Algorithm 2, for K actions",
+        proof="proved",
+        reached=0.8,
+        factory=estimation.plackett_luce_objective_perturbation,
+        values={"epsilon": 1.0, "delta": 1e-3, "radius": 3.0},
+    ),
+    "plackett_luce_objective_perturbation_cut_k_norm": replace(
+        PLACKETT_LUCE_MLE,
+        summary="the same with public weights and K-norm noise",
+        source=f"{DP_REWARD}, Theorem 5.2 and Algorithm 2, for K actions; {HARDT}",
+        proof="proved",
+        factory=estimation.plackett_luce_objective_perturbation,
+        variant={"weights": "cut", "noise": "k_norm"},
+        values={"epsilon": 1.0, "radius": 3.0},
+        second=Second(values={"epsilon": 4.0}, neighbours=CHOICES_MOVE_A_CUT),
+    ),
+}

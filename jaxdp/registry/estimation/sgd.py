@@ -1,0 +1,29 @@
+"""Entries of `sgd` and `sgd_rr`."""
+
+from jaxdp import estimation
+from jaxdp.registry.entries import EstimatorEntry
+from jaxdp.registry.estimation._problems import DP_REWARD, SAMPLES
+
+ORDER = 500  # in lists
+
+SGD = EstimatorEntry(
+    family="estimation",
+    summary="one pass of projected SGD over labels in the clear",
+    source=f"{DP_REWARD}, section 6",
+    proof="none",
+    factory=estimation.sgd,
+    sizes=SAMPLES,
+    values={"radius": 3.0},
+)
+ENTRIES = {
+    "sgd": SGD,
+    "sgd_rr": EstimatorEntry(
+        family="estimation",
+        summary="one pass of projected SGD over randomized labels",
+        source=f"{DP_REWARD}, eq. (10), Theorem 4.5, Algorithm 1",
+        proof="proved",
+        factory=estimation.sgd_rr,
+        sizes=SAMPLES,
+        values={"epsilon": 1.0, "radius": 3.0},
+    ),
+}

@@ -1,0 +1,1 @@
+"""Entries of learners that predict from experts' advice."""

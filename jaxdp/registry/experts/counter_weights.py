@@ -1,0 +1,42 @@
+"""Entries of `counter_weights`."""
+
+from dataclasses import replace
+
+from jaxdp import experts
+from jaxdp.audit import whole
+from jaxdp.experts import classes
+from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.experts._worlds import a_loss_of_a_long_run, adaptive, all_losses_move, draw_any_losses, shifting
+from jaxdp.registry.second import Second
+
+ORDER = 370  # in lists
+
+COUNTED = "Hedge on noisy prefix sums after Agarwal & Singh (2017), with the square-root Toeplitz counter"
+COUNTER_WEIGHTS = LearnerEntry(
+    family="experts",
+    summary="exponential weights on losses that one continual counter has made noisy",
+    source=COUNTED,
+    proof="proved",
+    reached=0.5,  # of Gaussian noise a bound on rho finds as much of one release; the grey box finds all
+    factory=experts.counter_weights,
+    sizes={"num_experts": 2, "horizon": 6},
+    values={"epsilon": 1.0, "delta": 1e-3},
+    environment=adaptive,
+    neighbours=all_losses_move,
+    draw_user=draw_any_losses,
+    users_answer=whole,
+    second=Second({"horizon": 16}, neighbours=a_loss_of_a_long_run),
+)
+ENTRIES = {
+    "counter_weights": COUNTER_WEIGHTS,
+    "counter_weights_switching": replace(
+        COUNTER_WEIGHTS,
+        summary="the same over sequences of experts that switch once",
+        source=f"{COUNTED}; sequences of Asi, Raman & Saha (2025), Theorem 4.1",
+        reached=0.45,  # likewise
+        variant={"sequences": classes.switching(num_switches=1)},
+        sizes={"num_experts": 3, "horizon": 6},
+        values={"epsilon": 0.5, "delta": 1e-3},
+        environment=shifting,
+    ),
+}

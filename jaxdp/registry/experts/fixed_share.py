@@ -1,0 +1,25 @@
+"""The entry of `fixed_share`."""
+
+from jaxdp import experts
+from jaxdp.audit import whole
+from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.experts._worlds import all_losses_move, draw_any_losses, shifting
+
+ORDER = 400  # in lists
+
+ENTRIES = {
+    "fixed_share": LearnerEntry(
+        family="experts",
+        summary="the same, with a share of every weight given to all experts, so that shifts are followed",
+        source="Herbster & Warmuth (1998)",
+        proof="none",
+        factory=experts.fixed_share,
+        variant={"num_switches": 1},
+        sizes={"num_experts": 3, "horizon": 6},
+        values={"learning_rate": 0.5},
+        environment=shifting,
+        neighbours=all_losses_move,
+        draw_user=draw_any_losses,
+        users_answer=whole,
+    ),
+}

@@ -1,0 +1,24 @@
+"""The entry of `hedge`."""
+
+from jaxdp import experts
+from jaxdp.audit import whole
+from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.experts._worlds import all_losses_move, draw_any_losses, stochastic
+
+ORDER = 390  # in lists
+
+ENTRIES = {
+    "hedge": LearnerEntry(
+        family="experts",
+        summary="exponential weights on losses in the clear",
+        source="Freund & Schapire (1997)",
+        proof="none",
+        factory=experts.hedge,
+        sizes={"num_experts": 3, "horizon": 6},
+        values={"learning_rate": 0.5},
+        environment=stochastic,
+        neighbours=all_losses_move,
+        draw_user=draw_any_losses,
+        users_answer=whole,
+    ),
+}

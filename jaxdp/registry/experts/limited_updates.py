@@ -1,0 +1,74 @@
+"""Entries of `limited_updates`."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from jaxdp import experts
+from jaxdp.audit import Users, whole
+from jaxdp.audit.exact import Law
+from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.experts._laws import Grown, law_of_rounds, losses_of
+from jaxdp.registry.experts._worlds import TRACKING, adaptive, blame_moves, draw_any_losses, draw_losses, stochastic
+from jaxdp.registry.laws import noisy_max_law
+from jaxdp.registry.second import Second
+
+ORDER = 330  # in lists
+
+
+def limited_updates_law(params: Any, data: Users, *, num_experts: int, losses: str = "bounded") -> Law:
+    """Of the expert with the least noisy loss in rounds 2^(k-1) to 2^k - 1, who plays up to round 2^(k+1) - 1."""
+    seen, epsilon = losses_of(data, binary=losses == "binary"), float(params.epsilon)
+
+    def later(round_: int, expert: int) -> Grown:
+        following = round_ + 2  # counted from 1
+        if following & (following - 1):
+            return iter([(expert, 1.0)])
+        totals = seen[following // 2 - 1 : following - 1].sum(axis=0)
+        return iter(noisy_max_law(np.float64(epsilon), -totals, noise="exponential").items())
+
+    first = dict.fromkeys(range(num_experts), 1 / num_experts)
+    return law_of_rounds(len(seen), first, later, lambda _, expert: expert, lambda _, expert: (expert,))
+
+
+def all_in_one_block(num_experts: int) -> tuple[Users, Users]:
+    """The first expert has the losses of rounds 2 and 3, which are a block; or all have had one there."""
+    return blame_moves(num_experts, 1, "first", "first")
+
+
+def four_blocks(num_experts: int) -> tuple[Users, Users]:
+    """The losses of rounds 2 and 3 as in one block, then a block of four rounds and most of one of eight."""
+    return blame_moves(num_experts, 1, "first", "first", *["none"] * 9)
+
+
+LIMITED_UPDATES = LearnerEntry(
+    family="experts",
+    summary="plays in each block of rounds the best expert of the last one, half as long, after noise",
+    source=TRACKING.format("Algorithm 1"),
+    proof="proved",
+    factory=experts.limited_updates,
+    sizes={"num_experts": 3},
+    values={"epsilon": 1.0},
+    environment=adaptive,
+    horizon=20,
+    neighbours=all_in_one_block,
+    draw_user=draw_any_losses,
+    users_answer=whole,
+    draws_in_update=True,
+    law=limited_updates_law,
+    second=Second(neighbours=four_blocks),
+)
+ENTRIES = {
+    "limited_updates": LIMITED_UPDATES,
+    # Totals are of losses that are numbers.
+    "limited_updates_binary": replace(
+        LIMITED_UPDATES,
+        summary="the same for losses of 0 or 1, by counts too",
+        variant={"losses": "binary"},
+        values={"epsilon": 0.5},
+        environment=stochastic,
+        horizon=12,
+        draw_user=draw_losses,
+    ),
+}

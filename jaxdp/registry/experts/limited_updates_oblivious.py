@@ -1,0 +1,77 @@
+"""Entries of `limited_updates_oblivious`."""
+
+from dataclasses import replace
+from typing import Any
+
+from scipy.special import softmax
+
+from jaxdp import experts
+from jaxdp.audit import Users, whole
+from jaxdp.audit.exact import Law
+from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.experts._laws import Grown, law_of_rounds, losses_of
+from jaxdp.registry.experts._worlds import a_loss_of_a_long_run, blame_moves, draw_any_losses, shifting
+from jaxdp.registry.second import Second
+
+ORDER = 340  # in lists
+
+
+def limited_updates_oblivious_law(params: Any, data: Users, *, num_experts: int, horizon: int) -> Law:
+    """Of the expert who plays through a batch, drawn with odds exp(-rate total) after it."""
+    losses, rate, batch = losses_of(data), float(params.learning_rate), int(params.batch)
+
+    def later(round_: int, expert: int) -> Grown:
+        played = round_ + 1
+        if played % batch or played >= horizon:
+            return iter([(expert, 1.0)])
+        return iter(enumerate(softmax(-rate * losses[:played].sum(axis=0)).tolist()))
+
+    first = dict.fromkeys(range(num_experts), 1 / num_experts)
+    return law_of_rounds(len(losses), first, later, lambda _, expert: expert, lambda _, expert: (expert,))
+
+
+def the_first_batch_decides(num_experts: int) -> tuple[Users, Users]:
+    """The same for batches of two rounds, of which the second has no losses."""
+    return blame_moves(num_experts, 0, "none", "none", "none")
+
+
+def the_first_of_a_batch_decides(num_experts: int) -> tuple[Users, Users]:
+    """The same, and the first expert has the other losses of the first batch: it is drawn rarely."""
+    return blame_moves(num_experts, 0, "first", "none", "none")
+
+
+def the_first_of_batches_decides(num_experts: int, horizon: int) -> tuple[Users, Users]:
+    """The first expert has two losses in the first batch, of which one moves, and there are none later."""
+    return blame_moves(num_experts, 0, "first", *["none"] * (horizon - 2))
+
+
+BATCHES = "McSherry & Talwar (2007), the exponential mechanism, in batches of rounds"
+# Losses of the first batch make both selections of the first expert rare.
+LIMITED_UPDATES_OBLIVIOUS = LearnerEntry(
+    family="experts",
+    summary="draws an expert for each batch of rounds by the exponential mechanism on all earlier losses",
+    source=BATCHES,
+    proof="proved",
+    factory=experts.limited_updates_oblivious,
+    sizes={"num_experts": 10, "horizon": 5},
+    values={"epsilon": 4.0, "batch": 2},
+    environment=shifting,
+    neighbours=the_first_of_a_batch_decides,
+    draw_user=draw_any_losses,
+    users_answer=whole,
+    draws_in_update=True,
+    law=limited_updates_oblivious_law,
+    second=Second({"horizon": 8}, {"batch": 3}, the_first_of_batches_decides),
+)
+ENTRIES = {
+    "limited_updates_oblivious": LIMITED_UPDATES_OBLIVIOUS,
+    "limited_updates_oblivious_zcdp": replace(
+        LIMITED_UPDATES_OBLIVIOUS,
+        summary="the same by zero-concentrated accounting",
+        variant={"accounting": "zcdp"},
+        sizes={"num_experts": 3, "horizon": 5},
+        values={"epsilon": 2.0, "delta": 1e-3, "batch": 2},
+        neighbours=the_first_batch_decides,
+        second=Second({"horizon": 8}, {"batch": 3}, a_loss_of_a_long_run),
+    ),
+}

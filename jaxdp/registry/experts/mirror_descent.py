@@ -1,0 +1,127 @@
+"""Entries of `mirror_descent`."""
+
+from collections.abc import Hashable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.special import softmax
+
+from jaxdp import experts
+from jaxdp.audit import Users, whole
+from jaxdp.audit.exact import Law
+from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.experts._laws import law_of_rounds, losses_of
+from jaxdp.registry.experts._worlds import (
+    TRACKING,
+    a_loss_of_a_long_run,
+    all_losses_move,
+    blame_moves,
+    draw_any_losses,
+    punishing,
+    shifting,
+    the_first_loss_decides,
+)
+from jaxdp.registry.second import Second
+
+ORDER = 380  # in lists
+
+
+def sampled_shares_law(
+    params: Any, data: Users, *, num_experts: int, horizon: int, num_switches: int, mixing: str = "fixed_share"
+) -> Law:
+    """Of experts drawn anew in each round, by shares that absorb all losses before and stay away from 0."""
+    losses, rate = losses_of(data), float(params.learning_rate)
+    passed, floor = num_switches / (horizon - 1), num_switches / (num_experts * horizon)
+    shares = [np.full(num_experts, 1 / num_experts)]
+    for each in losses:
+        grown = softmax(np.log(shares[-1]) - rate * each)
+        if mixing == "fixed_share":
+            shares.append((1 - passed) * grown + passed / (num_experts - 1) * (1 - grown))
+        else:
+            scale = brentq(lambda scale, grown=grown: np.maximum(floor, scale * grown).sum() - 1, 0, 2, xtol=1e-15)
+            shares.append(np.maximum(floor, scale * grown))
+
+    def shown(_: int, expert: int) -> tuple[Hashable, ...]:
+        return (tuple(float(other == expert) for other in range(num_experts)),)
+
+    return law_of_rounds(
+        len(losses),
+        dict(enumerate(shares[0].tolist())),
+        lambda round_, _: enumerate(shares[round_ + 1].tolist()),
+        lambda _, expert: expert,
+        shown,
+        has_clock=False,
+    )
+
+
+def the_first_loss_decides_all(num_experts: int, horizon: int) -> tuple[Users, Users]:
+    """In every round to the horizon."""
+    return blame_moves(num_experts, 0, *["none"] * (horizon - 1))
+
+
+MIRROR_DESCENT = LearnerEntry(
+    family="experts",
+    summary="draws each play by weights that follow shifts, in the clear; sampling alone hides the losses",
+    source=TRACKING.format("Algorithm 3"),
+    proof="proved",
+    reached=0.6,  # true: 0.751; draws of two experts that differ by much cost less than their range says
+    factory=experts.mirror_descent,
+    variant={"num_switches": 1},
+    sizes={"num_experts": 2, "horizon": 6},
+    values={"epsilon": 4.0, "delta": 1e-3},
+    environment=punishing,
+    neighbours=the_first_loss_decides_all,
+    draw_user=draw_any_losses,
+    users_answer=whole,
+    draws_in_update=True,
+    law=sampled_shares_law,
+)
+ENTRIES = {
+    "mirror_descent": MIRROR_DESCENT,
+    "mirror_descent_clipped": replace(
+        MIRROR_DESCENT,
+        summary="the same by weights that are all kept above a floor",
+        variant={"num_switches": 1, "mixing": "clipped"},
+        reached=None,
+    ),
+    "mirror_descent_noisy_losses": replace(
+        MIRROR_DESCENT,
+        summary="mirror descent on losses to each of which noise is added",
+        variant={"num_switches": 1, "form": "noisy_losses", "noise": "laplace"},
+        values={"epsilon": 1.0},
+        environment=shifting,
+        neighbours=all_losses_move,
+        reached=None,
+        draws_in_update=False,
+        law=None,
+    ),
+    # Noise for one loss, where a vector has one for each expert: what is claimed is what it costs, not what was said.
+    "mirror_descent_paper": LearnerEntry(
+        family="experts",
+        summary="mirror descent as published, whose noise hides one loss of a vector; the claim is num_experts epsilon",
+        source='Asi, Raman & Saha (2025), Algorithm 3, "Tracking the Best Expert Privately", as published',
+        proof="proved",
+        factory=experts.mirror_descent,
+        variant={"num_switches": 1, "constants": "paper"},
+        sizes={"num_experts": 3, "horizon": 6},
+        values={"epsilon": 0.5},
+        environment=shifting,
+        neighbours=all_losses_move,
+        draw_user=draw_any_losses,
+        users_answer=whole,
+        multiple="num_experts",
+    ),
+    "mirror_descent_intervals": replace(
+        MIRROR_DESCENT,
+        summary="the same, with one learner for each length of intervals, of which the best is tracked",
+        source=TRACKING.format("Theorem 5.2"),
+        reached=0.45,  # a loss is forgotten at the end of each interval
+        variant={"num_switches": 1, "form": "intervals"},
+        environment=shifting,
+        neighbours=the_first_loss_decides,
+        second=Second({"horizon": 8}, neighbours=a_loss_of_a_long_run),
+        law=None,
+    ),
+}

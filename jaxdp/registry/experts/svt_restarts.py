@@ -1,0 +1,107 @@
+"""The entry of `svt_restarts`."""
+
+import math
+from collections.abc import Hashable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxdp import experts
+from jaxdp.audit import Users, whole
+from jaxdp.audit.exact import Law
+from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.experts._laws import Grown, law_of_rounds, losses_of, still_below
+from jaxdp.registry.experts._worlds import TRACKING, blame_moves, draw_any_losses, shifting
+from jaxdp.registry.laws import noisy_max_law
+from jaxdp.registry.second import Second
+
+ORDER = 350  # in lists
+
+
+class Epoch(NamedTuple):
+    """Of limited updates that begin anew what decides how they go on.
+
+    Attributes:
+        begin: rounds before the epoch.
+        plays: the experts of its rounds, and of the next one.
+        questions: asked in it so far, of which none was answered "above".
+        restarts: epochs before it.
+    """
+
+    begin: int
+    plays: tuple[int, ...]
+    questions: tuple[float, ...]
+    restarts: int
+
+
+def svt_restarts_law(params: Any, data: Users, *, num_experts: int, check_every: int = 1) -> Law:
+    """Of limited updates at half of epsilon, and of the rounds at whose ends the other half's tests restart them.
+
+    Every `check_every` rounds the largest regret of a dyadic window of the epoch, less its threshold, is asked for, at
+    sensitivity 2. The noise of a threshold is integrated over.
+    """
+    losses, budget = losses_of(data), float(params.epsilon) / 2
+    slack = np.cumsum([0.0, *(float(params.block_slack[n.bit_length() - 1]) for n in range(1, len(losses) + 1))])
+
+    def question(played: int, epoch: Epoch) -> float:
+        now, first, regrets = played // check_every, epoch.begin // check_every, []
+        multiples = {2**k * ((now - 1) // 2**k - one) for k in range(now.bit_length() + 1) for one in (0, 1)}
+        for begin in (check_every * each for each in multiples | {first} if each >= first):
+            own = losses[range(begin, played), epoch.plays[begin - epoch.begin :]].sum()
+            chance = slack[played - epoch.begin] - slack[begin - epoch.begin]
+            chance += float(params.window_slack) * math.sqrt(played - begin)
+            regrets.append(own - losses[begin:played].sum(axis=0).min() - chance)
+        return max(regrets) - float(params.margin)
+
+    def later(round_: int, epoch: Epoch) -> Grown:
+        played, local, goes_on, asked = round_ + 1, round_ + 1 - epoch.begin, 1.0, epoch.questions
+        if played % check_every == 0:
+            asked = (*asked, question(played, epoch) / 2)
+            goes_on = still_below(asked, budget) / still_below(epoch.questions, budget)
+            yield Epoch(played, epoch.plays[-1:], (), epoch.restarts + 1), 1 - goes_on
+        chosen = {epoch.plays[-1]: 1.0}
+        if not (local + 1) & local:
+            totals = losses[epoch.begin + (local + 1) // 2 - 1 : played].sum(axis=0)
+            chosen = noisy_max_law(np.float64(budget), -totals, noise="exponential")
+        for expert, chance in chosen.items():
+            yield epoch._replace(plays=(*epoch.plays, expert), questions=asked), goes_on * chance
+
+    def shown(played: int, epoch: Epoch) -> tuple[Hashable, ...]:
+        return played - epoch.begin, epoch.plays[-1], epoch.restarts
+
+    first = {Epoch(0, (expert,), (), 0): 1 / num_experts for expert in range(num_experts)}
+    return law_of_rounds(len(losses), first, later, lambda _, epoch: epoch.plays[-1], shown)
+
+
+def a_question_and_a_block(num_experts: int) -> tuple[Users, Users]:
+    """The same, and in the round that moves the expert that is played is much worse than another, or better."""
+    return blame_moves(num_experts, 1, "none", "first")
+
+
+def an_epoch_and_more(num_experts: int) -> tuple[Users, Users]:
+    """A question and a block of the first epoch, and rounds enough for others, as after a restart."""
+    return blame_moves(num_experts, 1, "none", "first", *["none"] * 3, *["first"] * 3, *["none"] * 3)
+
+
+ENTRIES = {
+    # A margin so low that epochs of a few rounds end. A question every three rounds: each window has all of these, and
+    # may move by as much as is declared.
+    "svt_restarts": LearnerEntry(
+        family="experts",
+        summary="limited updates that begin anew where the sparse vector technique finds that losses have shifted",
+        source=TRACKING.format("Algorithm 2"),
+        proof="proved",
+        reached=0.5,  # true: 0.576, and at most 7/8 at any sizes: see its docstring
+        factory=experts.svt_restarts,
+        variant={"check_every": 3},
+        sizes={"num_experts": 2, "horizon": 12},
+        values={"epsilon": 1.0, "failure_prob": 0.5, "margin": -6.0},
+        environment=shifting,
+        neighbours=a_question_and_a_block,
+        draw_user=draw_any_losses,
+        users_answer=whole,
+        draws_in_update=True,
+        law=svt_restarts_law,
+        second=Second(neighbours=an_epoch_and_more),
+    ),
+}

@@ -1,0 +1,76 @@
+"""What entries of several mechanisms have in common."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from jaxdp.core import Guarantee, default_float
+from jaxdp.mechanisms.numerical import laplace_delta
+from jaxdp.validation import check_delta, check_epsilon, check_positive
+
+Pair = tuple[np.ndarray, np.ndarray]
+UNIT = "one record"
+
+
+def claim(
+    trust_model: str, unit: str, argument: str, added: Callable[[float, float], float | None] = lambda *budget: None
+) -> Callable[..., Guarantee]:
+    """A `guarantee`: pure, or approximate where a delta is given.
+
+    Args:
+        trust_model: of the claim.
+        unit: of privacy.
+        argument: why it holds.
+        added: (epsilon, delta) -> what arithmetic adds to delta.
+    """
+
+    def guarantee(
+        *, epsilon: float, delta: float | None = None, sensitivity: float = 1.0, bound: float = 1.0
+    ) -> Guarantee:
+        del sensitivity, bound  # noise follows them
+        return Guarantee.approximate(
+            epsilon,
+            0.0 if delta is None else check_delta(delta),
+            trust_model=trust_model,
+            privacy_unit=unit,
+            argument=argument,
+            numerical_delta=added(epsilon, delta or 0.0),
+        )
+
+    return guarantee
+
+
+NUMBERS = 8  # of a release, at most: see the sizes
+
+
+def laplaces(epsilon: float, delta: float) -> float | None:
+    return laplace_delta(epsilon, numbers=NUMBERS, spread=NUMBERS)
+
+
+class Params(NamedTuple):
+    """Of a release of one input.
+
+    Attributes:
+        epsilon: [] float.
+        unit: [] float, the sensitivity, or the bound on a scalar.
+    """
+
+    epsilon: np.ndarray
+    unit: np.ndarray
+
+
+def budget(*, epsilon: float) -> np.ndarray:
+    return np.asarray(check_epsilon(epsilon), default_float())
+
+
+def for_sensitivity(*, epsilon: float, sensitivity: float = 1.0) -> Params:
+    return Params(budget(epsilon=epsilon), np.asarray(check_positive("sensitivity", sensitivity), default_float()))
+
+
+def itself(data):
+    return data
+
+
+BUDGETS = (0.1, 4.0)
+SENSITIVITIES = (0.3, 3.0)  # no powers of two

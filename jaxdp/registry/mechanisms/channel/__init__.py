@@ -1,0 +1,1 @@
+"""Entries of channels, as mechanisms whose input is one user's value."""

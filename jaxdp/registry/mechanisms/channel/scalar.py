@@ -1,0 +1,63 @@
+"""Entries of `scalar_channel`."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.audit.enumeration import outcome
+from jaxdp.audit.exact import Law
+from jaxdp.core import default_float
+from jaxdp.mechanisms import scalar_channel
+from jaxdp.registry.laws import budget_of, clipped, two_ends
+from jaxdp.registry.mechanisms.channel._channels import GAUSSIAN, HUGE, LAPLACE, entry
+
+ORDER = 60  # in lists
+
+
+def scalar_law(params: Any, data: Any) -> Law:
+    """Of one of the two numbers c widths from the centre of an interval, whose mean is the clipped number.
+
+    c is (e^epsilon + 1) / (2 (e^epsilon - 1)), so that the likelier end of two numbers at the edges is e^epsilon times
+    as likely as the other.
+    """
+    low, high = float(params.low), float(params.high)
+    value = clipped(float(data), low, high)
+    centre, reach = (low + high) / 2, (high - low) / (2 * math.tanh(budget_of(params) / 2))
+    upper, lower = two_ends((value - low) / (high - low), budget_of(params))
+    return {outcome(np.asarray(centre + reach)): upper, outcome(np.asarray(centre - reach)): lower}
+
+
+# Values outside the domain, which count as values at its edge, and these two are as far apart as any, or nearly so.
+_SCALARS = (np.asarray(np.nan, np.float32), np.asarray(HUGE, np.float32))
+
+
+def _within_one(data: jax.Array) -> jax.Array:
+    return jnp.where(data > -1, jnp.minimum(data, 1), -1).astype(default_float())
+
+
+ENTRIES = {
+    f"scalar_channel_{report}": entry(
+        f"reports a number of an interval {text}",
+        scalar_channel,
+        source,
+        _SCALARS,
+        _within_one,
+        variant={"report": report},
+        values={"low": -1.0, **more},
+        grid={"low": (0.5, -3.0)},
+        law=scalar_law if report == "rr" else None,
+    )
+    for report, text, source, more in (
+        (
+            "rr",
+            "as one of two numbers, without bias",
+            "Duchi, Jordan & Wainwright (2018), in one dimension",
+            {},
+        ),
+        ("laplace", "with Laplace noise", LAPLACE, {}),
+        ("gaussian", "with Gaussian noise", GAUSSIAN, {"delta": 1e-2}),
+    )
+}

@@ -1,0 +1,49 @@
+"""Entries of `vector_channel`."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.core import default_float
+from jaxdp.mechanisms import vector_channel
+from jaxdp.registry.mechanisms.channel._channels import GAUSSIAN, HUGE, LAPLACE, entry
+
+ORDER = 80  # in lists
+
+_L1_VECTORS = (np.asarray([np.inf, np.nan, 0, 0], np.float32), np.asarray([-np.inf, 0, 0, 0], np.float32))
+
+
+def _l1_edge(data: jax.Array) -> jax.Array:
+    """Of a vector with one infinite entry."""
+    return jnp.where(jnp.isinf(data), jnp.sign(data), 0).astype(default_float())
+
+
+def _square(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two corners of a cube, whose norms overflow."""
+    return np.full(size, HUGE, np.float32), np.full(size, -HUGE, np.float32)
+
+
+def _l2_edge(data: jax.Array) -> jax.Array:
+    """Of a vector with equal entries."""
+    return jnp.sign(data).astype(default_float()) / jnp.sqrt(jnp.asarray(data.size, default_float()))
+
+
+ENTRIES = {
+    "vector_channel_l1": entry(
+        "reports a vector of bounded L1 norm with Laplace noise",
+        vector_channel,
+        LAPLACE,
+        _L1_VECTORS,
+        _l1_edge,
+        variant={"shape": (4,), "norm": "l1"},
+    ),
+    "vector_channel_l2": entry(
+        "reports a vector of bounded L2 norm with Gaussian noise",
+        vector_channel,
+        GAUSSIAN,
+        _square(4),
+        _l2_edge,
+        variant={"shape": (4,), "norm": "l2"},
+        values={"delta": 1e-2},
+    ),
+}

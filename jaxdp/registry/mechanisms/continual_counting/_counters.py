@@ -1,0 +1,55 @@
+"""What entries of counters have in common."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.audit import Domain, replaced_rows
+from jaxdp.core import default_float
+from jaxdp.mechanisms import Counter
+from jaxdp.mechanisms.numerical import nodes_delta
+from jaxdp.registry.mechanisms._releases import Pair
+
+UNIT = "one entry of a stream"
+LONGEST = 16  # of the horizons here
+LEVELS = LONGEST.bit_length()
+
+
+# Counters are made when they are used: they have the float type of that time.
+def in_nodes(epsilon: float, delta: float) -> float | None:
+    return nodes_delta(epsilon, LEVELS)
+
+
+def prefixes(counter: Counter, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
+    return counter.prefixes(jax.random.split(key, len(data)), params, data)
+
+
+def fed(counter: Counter, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
+    """The same, entry by entry."""
+    key_init, key_feed = jax.random.split(key)
+
+    def feed(state: Any, entry: tuple[jax.Array, jax.Array]) -> tuple[Any, jax.Array]:
+        state = counter.feed(entry[0], params, state, entry[1])
+        return state, counter.read(params, state)
+
+    state = counter.init(key_init, params, dtype=data.dtype)
+    return jax.lax.scan(feed, state, (jax.random.split(key_feed, len(data)), data))[1]
+
+
+def total(data):
+    return jnp.cumsum(data).astype(default_float())
+
+
+def the_first_entry_moves(horizon: int) -> Pair:
+    """It ends no block, and is in one of each level. The second is 1."""
+    second = np.zeros(horizon, np.int32)
+    second[1] = 1
+    both = second.copy()
+    both[0] = 1
+    return second, both
+
+
+def bits(horizon: int) -> Domain:
+    return replaced_rows(lambda key: jax.random.bernoulli(key).astype(jnp.int32), count=horizon)

@@ -1,0 +1,54 @@
+"""The entry of `noisy_leads`."""
+
+import numpy as np
+
+from jaxdp import mechanisms
+from jaxdp.audit import Domain, moved_values
+from jaxdp.core import default_float
+from jaxdp.registry.entries import MechanismEntry
+from jaxdp.registry.mechanisms._releases import BUDGETS, UNIT, Pair, claim, for_sensitivity, laplaces
+
+ORDER = 40  # in lists
+
+
+def _noisy_leads(key, params, data):
+    return mechanisms.noisy_leads(key, data, params.epsilon, l1_sensitivity=params.unit)
+
+
+def _leads(data):
+    return (data - data.max()).astype(default_float())
+
+
+def _one_more(num_counts: int, sensitivity: float = 1.0) -> Pair:
+    """Counts that float32 does not tell apart; the first one is by 1 larger, or as much as it may move."""
+    totals = np.full(num_counts, 2**29 + 32, np.int32)
+    more = totals.copy()
+    more[0] += int(sensitivity)
+    return totals, more
+
+
+def _whole_change(num_counts: int, sensitivity: float = 1.0) -> Domain:
+    return moved_values((num_counts,), norm="l1", by=sensitivity, dtype=np.int32, low=0)
+
+
+ENTRIES = {
+    "noisy_leads": MechanismEntry(
+        family="mechanisms",
+        summary="adds Laplace noise to totals, and reports by how much each is behind the largest",
+        source="Dwork & Roth (2014), Theorem 3.6",
+        proof="proved",
+        factory=mechanisms.noisy_leads,
+        sizes={"num_counts": 5},  # of two, one difference alone is seen, which tells less
+        values={"epsilon": 1.0},
+        params=for_sensitivity,
+        guarantee=claim(
+            "central", UNIT, "Laplace mechanism at L1 sensitivity 1; differences are post-processing", laplaces
+        ),
+        release=_noisy_leads,
+        grid={"epsilon": BUDGETS, "sensitivity": (3.0,)},
+        other_sizes=({"num_counts": 2},),
+        domain=_whole_change,
+        neighbours=_one_more,
+        exact=_leads,
+    ),
+}

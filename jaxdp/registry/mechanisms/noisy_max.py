@@ -1,0 +1,65 @@
+"""Entries of `noisy_max`."""
+
+import numpy as np
+
+from jaxdp import mechanisms
+from jaxdp.audit import Domain, moved_values
+from jaxdp.mechanisms.numerical import selection_delta
+from jaxdp.registry.entries import MechanismEntry
+from jaxdp.registry.laws import noisy_max_law
+from jaxdp.registry.mechanisms._releases import BUDGETS, NUMBERS, SENSITIVITIES, UNIT, Pair, claim, for_sensitivity
+
+ORDER = 30  # in lists
+
+
+def _selected(epsilon: float, delta: float) -> float | None:
+    return selection_delta(NUMBERS, epsilon)
+
+
+def _noisy_max(key, params, data, *, noise):
+    return mechanisms.noisy_max(key, data, params.epsilon, sensitivity=params.unit, noise=noise)
+
+
+def _all_scores_move(num_scores: int, sensitivity: float = 1.0) -> Pair:
+    """The first score goes down and all others up, each by the sensitivity: it is seldom the largest."""
+    first = np.zeros(num_scores, np.float32)
+    first[0] = -3 * sensitivity
+    second = first + np.float32(sensitivity)
+    second[0] = first[0] - np.float32(sensitivity)
+    return first, second
+
+
+def _scores_change(num_scores: int, sensitivity: float = 1.0) -> Domain:
+    return moved_values((num_scores,), norm="max", by=sensitivity)
+
+
+ENTRIES = {
+    f"noisy_max_{noise}": MechanismEntry(
+        family="mechanisms",
+        summary=f"selects the largest of scores with {text}",
+        source=source,
+        proof="proved",
+        factory=mechanisms.noisy_max,
+        variant={"noise": noise},
+        sizes={"num_scores": 3},
+        values={"epsilon": 1.0},
+        params=for_sensitivity,
+        guarantee=claim("central", UNIT, f"{text} of scale 2 / epsilon on scores of sensitivity 1", _selected),
+        release=_noisy_max,
+        grid={"epsilon": BUDGETS, "sensitivity": SENSITIVITIES},
+        other_sizes=({"num_scores": 8},),
+        domain=_scores_change,
+        neighbours=_all_scores_move,
+        exact=None,  # equal scores are selected from at random
+        law=noisy_max_law,
+    )
+    for noise, text, source in (
+        ("laplace", "Laplace noise", "Dwork & Roth (2014), Claim 3.9"),
+        ("gumbel", "Gumbel noise (the exponential mechanism)", "Dwork & Roth (2014), Theorem 3.10"),
+        (
+            "exponential",
+            "one-sided exponential noise (permute-and-flip)",
+            "McKenna & Sheldon (2020), with Ding et al. (2021)",
+        ),
+    )
+}

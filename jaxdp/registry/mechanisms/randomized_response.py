@@ -1,0 +1,98 @@
+"""Entries of `randomized_response` and `randomize_scalar`."""
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import mechanisms
+from jaxdp.audit import Domain, replaced_rows
+from jaxdp.audit.exact import Law
+from jaxdp.core import default_float
+from jaxdp.registry.entries import MechanismEntry
+from jaxdp.registry.laws import budget_of, label_law, two_ends
+from jaxdp.registry.mechanisms._releases import BUDGETS, SENSITIVITIES, Pair, Params, budget, claim, itself
+from jaxdp.validation import check_positive
+
+ORDER = 20  # in lists
+
+
+def sign_law(params: Any, data: Any) -> Law:
+    """Of a random sign whose mean is the number, in [-1, 1], times (e^epsilon - 1) / (e^epsilon + 1)."""
+    return dict(zip((1, -1), two_ends((float(data) + 1) / 2, budget_of(params)), strict=True))
+
+
+def _for_bound(*, epsilon: float, bound: float = 1.0) -> Params:
+    return Params(budget(epsilon=epsilon), np.asarray(check_positive("bound", bound), default_float()))
+
+
+def _randomized_response(key, epsilon, data, *, num_labels):
+    return mechanisms.randomized_response(key, data, epsilon, num_labels=num_labels)
+
+
+def _randomize_scalar(key, params, data):
+    return mechanisms.randomize_scalar(key, data, params.epsilon, bound=params.unit)
+
+
+def _scalars(bound: float = 1.0) -> Pair:
+    return np.asarray(-bound, np.float32), np.asarray(bound, np.float32)
+
+
+def _any_label(num_labels: int) -> Domain:
+    return replaced_rows(lambda key: jax.random.randint(key, (), 0, num_labels, jnp.int32))
+
+
+def _any_scalar(bound: float = 1.0) -> Domain:
+    """Numbers within the bound; what is beyond is the caller's to clip."""
+    specials = [tuple(float(np.float32(share * bound)) for share in (-1, -0.5, -1e-3, 0, 0.25, 0.5, 0.999, 1))]
+    return replaced_rows(lambda key: jax.random.uniform(key, (), np.float32, -bound, bound), specials=specials)
+
+
+_LABELS = (np.asarray(0, np.int32), np.asarray(1, np.int32))
+RANDOMIZED_RESPONSE = MechanismEntry(
+    family="mechanisms",
+    summary="reports a binary label truthfully with probability sigmoid(epsilon)",
+    source="Warner (1965)",
+    proof="proved",
+    factory=mechanisms.randomized_response,
+    variant={"num_labels": 2},
+    values={"epsilon": 1.0},
+    params=budget,
+    guarantee=claim("local", "one label", "randomized response"),
+    release=_randomized_response,
+    grid={"epsilon": BUDGETS},
+    domain=_any_label,
+    neighbours=_LABELS,
+    exact=itself,
+    law=label_law,
+)
+ENTRIES = {
+    "randomized_response": RANDOMIZED_RESPONSE,
+    "k_ary_randomized_response": replace(
+        RANDOMIZED_RESPONSE,
+        summary="reports one of K labels, the true one exp(epsilon) times as likely as any other",
+        source="Kairouz, Bonawitz & Ramage (2016)",
+        sizes={"num_labels": 4},
+        guarantee=claim("local", "one label", "K-ary randomized response"),
+        other_sizes=({"num_labels": 2}, {"num_labels": 16}),
+        variant={},
+    ),
+    "randomize_scalar": MechanismEntry(
+        family="mechanisms",
+        summary="reports a bounded scalar as one random sign, unbiased after scaling",
+        source="Duchi, Jordan & Wainwright (2018), in one dimension",
+        proof="proved",
+        factory=mechanisms.randomize_scalar,
+        values={"epsilon": 1.0},
+        params=_for_bound,
+        guarantee=claim("local", "one scalar in [-1, 1]", "randomized response with a bias linear in the scalar"),
+        release=_randomize_scalar,
+        grid={"epsilon": BUDGETS, "bound": SENSITIVITIES},
+        domain=_any_scalar,
+        neighbours=_scalars,
+        exact=None,  # a random sign at every epsilon
+        law=sign_law,
+    ),
+}

@@ -1,0 +1,100 @@
+"""The entry of `shuffled_ones`."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import mechanisms
+from jaxdp.audit import Domain, replaced_rows
+from jaxdp.audit.exact import Law
+from jaxdp.audit.shuffle_law import law_of_ones
+from jaxdp.core import Guarantee, default_float
+from jaxdp.registry.entries import MechanismEntry
+from jaxdp.registry.second import Second
+
+ORDER = 130  # in lists
+
+Bits = tuple[np.ndarray, np.ndarray]
+VALUES = {"epsilon": 1.0, "delta": 1e-3}
+
+
+def local_budget(*, epsilon: float, delta: float, num_users: int) -> np.ndarray:
+    """The largest budget of one report with which a batch is (epsilon, delta)-DP, rounded down in JAX's floats."""
+    exact = mechanisms.shuffle_local_epsilon(epsilon, delta, num_users)
+    rounded = np.asarray(exact, default_float())
+    return np.nextafter(rounded, np.zeros_like(rounded)) if float(rounded) > exact else rounded
+
+
+def guarantee(*, epsilon: float, delta: float, num_users: int) -> Guarantee:
+    """The claim of the batch, for the budget of one report as it is used."""
+    local_epsilon = float(local_budget(epsilon=epsilon, delta=delta, num_users=num_users))
+    return mechanisms.shuffle_guarantee(epsilon, delta, local_epsilon=local_epsilon, batch=num_users)
+
+
+def worst_bits(num_users: int) -> Bits:
+    """The first user holds 0 or 1; as many others hold a 1 as tell most at the entry's values."""
+    epsilon = VALUES["epsilon"]
+    local_epsilon = mechanisms.shuffle_local_epsilon(epsilon, VALUES["delta"], num_users)
+    zero = np.zeros(num_users, np.int32)
+    if epsilon < local_epsilon:
+        zero[1 : 1 + mechanisms.shuffle_worst_ones(epsilon, local_epsilon, num_users)] = 1
+    one = zero.copy()
+    one[0] = 1
+    return zero, one
+
+
+def _all_others_hold_one(num_users: int) -> Bits:
+    """The first user holds 0 or 1, and all others a 1, however the claim is counted."""
+    one = np.ones(num_users, np.int32)
+    zero = one.copy()
+    zero[0] = 0
+    return zero, one
+
+
+def shuffled_reports(key: Any, local_epsilon: Any, data: Any) -> Any:
+    """Every user's randomized response, in the order in which the server gets them."""
+    key_report, key_order = jax.random.split(key)
+    reports = mechanisms.randomized_response(key_report, data, local_epsilon)
+    return mechanisms.shuffled(key_order, reports)
+
+
+def _ones(key, local_epsilon, data, *, num_users):
+    return mechanisms.shuffled_ones(key, data.sum(dtype=data.dtype), local_epsilon, batch=num_users)
+
+
+def _law(params: Any, data: Any) -> Law:
+    return law_of_ones(np.asarray(data), float(params))
+
+
+def _bits(num_users: int) -> Domain:
+    return replaced_rows(lambda key: jax.random.bernoulli(key).astype(jnp.int32), count=num_users)
+
+
+def _sum(data):
+    return data.sum(dtype=data.dtype)
+
+
+ENTRIES = {
+    "shuffled_randomized_response": MechanismEntry(
+        family="mechanisms",
+        summary="counts the ones of a shuffled batch of binary randomized responses",
+        source="Cheu et al. (2019); the hockey-stick divergence of the two laws of the count",
+        proof="proved",
+        reached=0.7,  # what delta leaves is in the far tail of a count
+        factory=mechanisms.shuffled_ones,
+        sizes={"num_users": 100},
+        values=VALUES,
+        params=local_budget,
+        guarantee=guarantee,
+        release=_ones,
+        others={"reports": shuffled_reports},
+        law=_law,
+        other_sizes=({"num_users": 10},),
+        domain=_bits,
+        neighbours=worst_bits,
+        exact=_sum,
+        second=Second({"num_users": 40}, neighbours=_all_others_hold_one),
+    ),
+}

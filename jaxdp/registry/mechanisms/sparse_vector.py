@@ -1,0 +1,63 @@
+"""Entries of `above_threshold`."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import mechanisms
+from jaxdp.audit import Domain, moved_values
+from jaxdp.mechanisms.numerical import sparse_vector_delta
+from jaxdp.registry.entries import MechanismEntry
+from jaxdp.registry.laws import above_threshold_law
+from jaxdp.registry.mechanisms._releases import BUDGETS, SENSITIVITIES, UNIT, Pair, claim, for_sensitivity
+
+ORDER = 50  # in lists
+
+
+def _asked(epsilon: float, delta: float) -> float | None:
+    return sparse_vector_delta(epsilon / 2)
+
+
+def _above_threshold(key, params, data, *, split):
+    return mechanisms.above_threshold(key, data, params.epsilon, threshold=0.5, sensitivity=params.unit, split=split)
+
+
+def _first_above(data):
+    return jnp.where(jnp.any(data >= 0.5), jnp.argmax(data >= 0.5), data.size).astype(jnp.int32)
+
+
+def _last_above(num_queries: int, sensitivity: float = 1.0) -> Pair:
+    """All but the last suggest a high threshold, which the last must then reach against the change."""
+    last = np.zeros(num_queries, np.float32)
+    last[-1] = sensitivity
+    return last, np.float32(sensitivity) - last
+
+
+def _queries_change(num_queries: int, sensitivity: float = 1.0) -> Domain:
+    return moved_values((num_queries,), norm="max", by=sensitivity)
+
+
+ENTRIES = {
+    name: MechanismEntry(
+        family="mechanisms",
+        summary=f"finds the first of many queries above a threshold, {text}",
+        source="Dwork & Roth (2014), Algorithm 1 and Theorem 3.23; Lyu, Su & Li (2017), section 4.2, for the split",
+        proof="proved",
+        factory=mechanisms.above_threshold,
+        variant={"split": split},
+        sizes={"num_queries": 9},
+        values={"epsilon": 1.0},
+        params=for_sensitivity,
+        guarantee=claim("central", UNIT, f"AboveThreshold on queries of sensitivity 1, {text}", _asked),
+        release=_above_threshold,
+        grid={"epsilon": BUDGETS, "sensitivity": SENSITIVITIES},
+        other_sizes=({"num_queries": 3},),
+        domain=_queries_change,
+        neighbours=_last_above,
+        exact=_first_above,
+        law=above_threshold_law,
+    )
+    for name, split, text in (
+        ("above_threshold", "even", "epsilon split evenly"),
+        ("above_threshold_optimal_split", "optimal", "epsilon split 1 : 2^(2/3)"),
+    )
+}
