@@ -1,6 +1,7 @@
 """Measured durations of tests, in CPU seconds: which tests are slow, and how new figures enter `durations.json`."""
 
 import json
+import re
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -9,7 +10,7 @@ from tests.loop.collection import ROOT, collect
 
 BUDGET = 0.3  # CPU seconds: a test that takes more is left to the long run
 # Golden comparisons and planted mistakes find most wrong algorithms for their seconds.
-LARGER = {"tests/golden/": 3.0, "tests/privacy/": 3.0}
+LARGER = re.compile(r"tests/(golden/|privacy/|(\w+/)*test_(golden|mistakes)\w*\.py)"), 3.0
 SHOWN = 20  # names that are printed at most
 FOLDER = Path("tests/loop")
 Durations = Mapping[str, float | None]
@@ -40,7 +41,8 @@ def is_over(name: str, durations: Durations) -> bool:
 
 def budget_of(name: str) -> float:
     """Returns the CPU seconds that a test may take in `make test`."""
-    return next((budget for folder, budget in LARGER.items() if name.startswith(folder)), BUDGET)
+    files, budget = LARGER
+    return budget if files.match(name) else BUDGET
 
 
 def read_measured(paths: Iterable[Path]) -> dict[str, float]:

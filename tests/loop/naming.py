@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parents[2]
 LIBRARY, TESTS = ROOT / "jaxdp", ROOT / "tests"
 ALGORITHMS = ("mechanisms", "estimation", "bandits", "dueling", "experts")
+ZOO = TESTS / "privacy" / "test_mutants.py"
 OVER_ENTRIES = re.compile(r"parametrize\(.*\b(LEARNERS|MECHANISMS|ESTIMATORS|ENTRIES|NAMES)\b")
 FROM_TESTS = re.compile(r"^from (tests[\w.]*) import (\([^)]*\)|.*)$", re.MULTILINE)
 Definition = tuple[Path, str]  # a file, and a name at its top level
@@ -135,6 +136,16 @@ def tests_of(path: str | Path) -> list[Path]:
     return [file for file in test_files() if names_in_file(file, wanted) or (wanted.entries and by_registry(file))]
 
 
+def folder_of(path: str) -> Path:
+    """Returns where tests of a file or folder of the library stand: beside other layers' tests, or of algorithms."""
+    layer, *names = Path(path).relative_to("jaxdp").with_suffix("").parts
+    if layer not in ALGORITHMS:
+        return TESTS.joinpath(layer, *names)
+    place = [name.removeprefix("_") for name in names]
+    private = next((number for number, name in enumerate(names, 1) if name.startswith("_")), len(names))
+    return TESTS.joinpath("algorithms", layer, *place[:private])
+
+
 def test_files() -> list[Path]:
     """Returns all files with tests."""
     return sorted(TESTS.rglob("test_*.py"))
@@ -145,8 +156,15 @@ def by_registry(file: Path) -> bool:
     return OVER_ENTRIES.search(_text(file)) is not None
 
 
+def mutant_files() -> list[Path]:
+    """Returns the files with the zoo's mistakes."""
+    return sorted([*(TESTS / "algorithms").rglob("mutants.py"), *(TESTS / "privacy" / "mutants").glob("*.py")])
+
+
 def names_in_file(file: Path, wanted: Subject) -> bool:
-    """Returns whether any test of a file names the subject."""
+    """Returns whether any test of a file names the subject; of the zoo's tests, whether any mistake does."""
+    if file == ZOO:
+        return any(names_in_test(each, name, wanted) for each in mutant_files() for name in module(each).uses)
     if not any(_mentions(each, wanted) for each in (file, *_helpers(file))):
         return False
     return any(names_in_test(file, test, wanted) for test in module(file).uses if test.lower().startswith("test"))

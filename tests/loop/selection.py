@@ -18,7 +18,6 @@ from tests.loop import naming
 from tests.loop.durations import read_durations
 
 CONTRACT = ("test_structure.py", "test_distribution.py")  # `make check` runs what they run, one by one
-ZOO_TESTS = Path("privacy", "test_mutants.py")
 UNKNOWN = 1.0  # seconds of a test that has not been measured
 KINDS = ("golden", "mutants", "doctests", "tests")  # in the order in which they run
 
@@ -33,7 +32,7 @@ class Selection:
 
     def __init__(self, wanted: naming.Subject, *, skip_slow: bool = True) -> None:
         self.wanted, self.skip_slow, self.durations = wanted, skip_slow, read_durations(naming.ROOT)
-        self.folders = [naming.TESTS / Path(wanted.text).relative_to("jaxdp")] if "/" in wanted.text else []
+        self.folders = [naming.folder_of(wanted.text)] if "/" in wanted.text else []
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -62,7 +61,7 @@ class Selection:
             return item.path in self.wanted.own
         if any(item.path.is_relative_to(folder) for folder in self.folders):
             return True
-        if item.path == naming.TESTS / ZOO_TESTS:
+        if item.path == naming.ZOO:
             return self.names_case(item)
         if {*self.wanted.entries} & {*_values(item)}:
             return True
@@ -92,7 +91,7 @@ class Selection:
 
 def files_for(wanted: naming.Subject) -> list[Path]:
     """Returns the test files that may name the subject, and its own files for their doctests."""
-    folder = naming.TESTS / Path(wanted.text).relative_to("jaxdp") if "/" in wanted.text else None
+    folder = naming.folder_of(wanted.text) if "/" in wanted.text else None
     tests = [
         file
         for file in naming.test_files()
@@ -110,9 +109,9 @@ def kind_of(item: pytest.Item) -> str:
     """Returns what kind of test it is, one of `KINDS`."""
     if isinstance(item, pytest.DoctestItem):
         return "doctests"
-    if item.path.is_relative_to(naming.TESTS / "golden"):
+    if item.path.stem.startswith("test_golden") or item.path.is_relative_to(naming.TESTS / "golden"):
         return "golden"
-    return "mutants" if item.path == naming.TESTS / ZOO_TESTS else "tests"
+    return "mutants" if item.path == naming.ZOO else "tests"
 
 
 def _values(item: pytest.Item) -> Iterable[str]:

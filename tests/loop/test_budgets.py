@@ -116,10 +116,12 @@ def test_a_test_that_has_become_slow_is_reported(run, pytester, monkeypatch):
     assert "test_known" not in printed
 
 
-def test_some_folders_have_a_larger_budget():
-    durations = {f"tests/{folder}/test_it.py::test_it": 2.0 for folder in ("golden", "privacy", "audit")}
-    assert [name for name in durations if is_over(name, durations)] == ["tests/audit/test_it.py::test_it"]
-    assert is_over("tests/golden/test_it.py::test_it", {"tests/golden/test_it.py::test_it": 3.1})
+def test_comparisons_and_mistakes_have_a_larger_budget():
+    files = ("privacy/test_it", "algorithms/dueling/rucb/test_golden", "algorithms/bandits/test_golden_arms")
+    quick = {f"tests/{file}.py::test_it": 2.0 for file in (*files, "algorithms/dueling/rucb/test_mistakes")}
+    slow = {f"tests/{file}.py::test_it": 2.0 for file in ("audit/test_it", "algorithms/dueling/rucb/test_rucb")}
+    assert [name for name in {**quick, **slow} if is_over(name, {**quick, **slow})] == [*slow]
+    assert all(is_over(name, {name: 3.1}) for name in quick)
 
 
 def test_a_mark_by_hand_is_refused(run, pytester):

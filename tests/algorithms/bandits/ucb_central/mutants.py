@@ -1,0 +1,30 @@
+"""Mistakes of `ucb_central`."""
+
+import jax
+import numpy as np
+
+from jaxdp.audit import Users, learner_attack
+from jaxdp.bandits import ucb_central
+from tests.privacy.mutants.case import Case
+
+VALUES = {"epsilon": 1.0}
+
+
+def block_released_twice() -> Case:
+    """The total of a block is released with noise, and again when the next arm is chosen: the mean of both counts."""
+    right = ucb_central(num_arms=2)
+
+    def update(key, params, state, report):
+        once, again = (right.update(each, params, state, report) for each in jax.random.split(key))
+        sums = jax.tree.map(lambda first, second: (first + second) / 2, once.public.sums, again.public.sums)
+        return once._replace(public=once.public._replace(sums=sums))
+
+    never = np.ones((1, 2), np.int32)
+    users = Users(never - 1), Users(never)
+    wrong = learner_attack(right._replace(update=update), VALUES, users)
+    return Case(wrong=wrong, right=(learner_attack(right, VALUES, users),), trials=20_000)
+
+
+CASES = {
+    "a block of rewards released twice": block_released_twice,
+}

@@ -1,0 +1,85 @@
+"""Mistakes of `ebs_elimination`."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp import registry
+from jaxdp.audit import Users, by_pair, learner_attack
+from jaxdp.core import State
+from jaxdp.dueling import ebs_elimination
+from tests.privacy.mutants.case import Case
+
+
+def _first_duel() -> tuple[Users, Users]:
+    """Four rounds in which arm 0 wins always, or all but the first."""
+    always = np.ones((4, 2, 2), np.int32)
+    later = always.copy()
+    later[0] = 0
+    return Users(always), Users(later)
+
+
+def counters_fed_upon_wins() -> Case:
+    """As printed: a counter's clock goes on if the arm wins, and so it tells who won."""
+    right = ebs_elimination(num_arms=2, horizon=4)
+
+    def update(key, params, state, report):
+        _, won = report
+        after = right.update(key, params, state, report)
+        idle = after._replace(
+            private=state.private,
+            public=after.public._replace(digits=state.public.digits, estimates=state.public.estimates),
+        )
+        return jax.tree.map(lambda new, old: jnp.where(won > 0, new, old), after, idle)
+
+    values, users = {"epsilon": 1.0}, _first_duel()
+    wrong, twin = (
+        learner_attack(one, values, users, answer=by_pair)  # pyright: ignore[reportArgumentType]
+        for one in (right._replace(update=update), right)
+    )
+    return Case(wrong=wrong, right=(twin,), trials=1_000)
+
+
+def counters_at_half_their_noise() -> Case:
+    """An outcome and its negative cost the budget each. Attacked by the registered neighbours, who see both."""
+    right = registry.attacks(["ebs_elimination"])["ebs_elimination"].attacks["rounds"]
+    node = right.params.noise
+    wrong = dataclasses.replace(right.params, noise=dataclasses.replace(node, epsilon=2 * node.epsilon))
+    return Case(wrong=right._replace(params=wrong), right=(right,), trials=200_000)
+
+
+def node_noise_reused() -> Case:
+    """The same noise in every leaf: the difference of two is exact."""
+    right = ebs_elimination(num_arms=2, horizon=4)
+
+    def init(key, params):
+        state = right.init(key, params)
+        return State((state.private, jax.random.fold_in(key, 0)), state.public)
+
+    def update(key, params, state, report):
+        del key
+        private, once = state.private
+        after = right.update(once, params, State(private, state.public), report)
+        return State((after.private, once), after.public)
+
+    values, users = {"epsilon": 1.0}, _first_duel()
+    wrong, twin = (
+        learner_attack(one, values, users, answer=by_pair, look=_leaves)  # pyright: ignore[reportArgumentType]
+        for one in (right._replace(init=init, update=update), right)
+    )
+    return Case(wrong=wrong, right=(twin,), trials=1_000)
+
+
+def _leaves(seen):
+    """By how much the first leaf of each arm differs from its second."""
+    after = seen["public"].estimates.sum(1)
+    return jnp.stack([after[2, 0] - 2 * after[0, 0], after[3, 1] - 2 * after[1, 1]])
+
+
+CASES = {
+    "counters of duels fed upon wins only": counters_fed_upon_wins,
+    "counters of duels at half their noise": counters_at_half_their_noise,
+    "the noise of a node reused in every node": node_noise_reused,
+}

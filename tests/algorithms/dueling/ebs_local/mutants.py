@@ -1,0 +1,29 @@
+"""Mistakes of `ebs_local`."""
+
+import dataclasses
+
+import numpy as np
+
+from jaxdp.audit import Users, by_pair, learner_attack
+from jaxdp.dueling import ebs_local
+from tests.privacy.mutants.case import Case
+
+
+def responses_at_twice_epsilon() -> Case:
+    right = ebs_local(num_arms=2, horizon=10)
+
+    def privatize(key, params, public, context, action, feedback):
+        twice = dataclasses.replace(params, epsilon=2 * params.epsilon)
+        return right.privatize(key, twice, public, context, action, feedback)
+
+    users = tuple(Users(np.full((1, 2, 2), won, np.int32)) for won in (0, 1))
+    wrong, twin = (
+        learner_attack(one, {"epsilon": 1.0}, users, answer=by_pair)  # pyright: ignore[reportArgumentType]
+        for one in (right._replace(privatize=privatize), right)
+    )
+    return Case(wrong=wrong, right=(twin,), trials=2_000)
+
+
+CASES = {
+    "outcomes of duels reported at twice epsilon": responses_at_twice_epsilon,
+}

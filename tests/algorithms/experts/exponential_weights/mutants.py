@@ -1,0 +1,28 @@
+"""Mistakes of `exponential_weights`."""
+
+import numpy as np
+
+from jaxdp.audit import Users, learner_attack, whole
+from jaxdp.experts import exponential_weights
+from jaxdp.mechanisms import laplace
+from tests.privacy.mutants.case import Case
+
+VALUES = {"epsilon": 1.0}
+
+
+def unclipped_report() -> Case:
+    """Noise for losses in [0, 1] on losses that are not."""
+    right = exponential_weights(num_experts=2, horizon=10)
+
+    def privatize(key, params, public, context, action, feedback):
+        return laplace(key, feedback, params.epsilon, l1_sensitivity=2.0)
+
+    users = Users(np.full((1, 2), -1.0)), Users(np.full((1, 2), 2.0))
+    attacks = (learner_attack(one, VALUES, users, answer=whole) for one in (right._replace(privatize=privatize), right))
+    wrong, twin = attacks
+    return Case(wrong=wrong, right=(twin,), trials=4_000)
+
+
+CASES = {
+    "a local report that forgets to clip": unclipped_report,
+}
