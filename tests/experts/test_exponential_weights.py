@@ -14,7 +14,7 @@ import scipy.stats
 import jaxdp
 from jaxdp.experts import exponential_weights, stochastic_losses
 from jaxdp.numerics import compensated
-from tests.golden.make_bandit_reference import EPSILONS, EXPERTS, PATH
+from tests.algorithms.make_bandit_reference import EPSILONS, EXPERTS, PATH
 from tests.simulation.worlds import with_plays
 
 X64 = jax.config.read("jax_enable_x64")

@@ -4,7 +4,7 @@ import numpy as np
 
 from jaxdp.audit import Users, learner_attack, whole
 from tests.audit.small_learners import pair_of_releases
-from tests.privacy.mutants.case import Case
+from tests.privacy.case import Case
 
 VALUES = {"epsilon": 1.0}
 

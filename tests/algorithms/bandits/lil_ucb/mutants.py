@@ -6,7 +6,7 @@ import numpy as np
 
 from jaxdp.audit import Users, learner_attack
 from jaxdp.bandits import lil_ucb
-from tests.privacy.mutants.case import Case
+from tests.privacy.case import Case
 
 
 def _rewards(low: float, high: float, dtype: type, rounds: int = 1) -> tuple[Users, Users]:

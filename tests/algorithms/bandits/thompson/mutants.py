@@ -8,7 +8,7 @@ from jaxdp.audit import Users, learner_attack
 from jaxdp.bandits import thompson
 from jaxdp.core import Interface, Space, arms
 from jaxdp.mechanisms import randomized_response
-from tests.privacy.mutants.case import Case
+from tests.privacy.case import Case
 
 VALUES = {"epsilon": 1.0}
 

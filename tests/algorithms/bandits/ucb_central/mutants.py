@@ -5,7 +5,7 @@ import numpy as np
 
 from jaxdp.audit import Users, learner_attack
 from jaxdp.bandits import ucb_central
-from tests.privacy.mutants.case import Case
+from tests.privacy.case import Case
 
 VALUES = {"epsilon": 1.0}
 

@@ -10,7 +10,7 @@ from jaxdp import registry
 from jaxdp.audit import Users, by_pair, learner_attack
 from jaxdp.core import State
 from jaxdp.dueling import ebs_elimination
-from tests.privacy.mutants.case import Case
+from tests.privacy.case import Case
 
 
 def _first_duel() -> tuple[Users, Users]:

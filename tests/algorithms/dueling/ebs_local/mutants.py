@@ -6,7 +6,7 @@ import numpy as np
 
 from jaxdp.audit import Users, by_pair, learner_attack
 from jaxdp.dueling import ebs_local
-from tests.privacy.mutants.case import Case
+from tests.privacy.case import Case
 
 
 def responses_at_twice_epsilon() -> Case:

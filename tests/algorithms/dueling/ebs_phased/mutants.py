@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxdp.audit import Users, by_pair, learner_attack
 from jaxdp.dueling import ebs_phased
-from tests.privacy.mutants.case import Case
+from tests.privacy.case import Case
 
 
 def unnoised_elimination() -> Case:

@@ -11,7 +11,7 @@ from jaxdp.core import Learner, State
 from jaxdp.dueling import ebs_shuffle
 from jaxdp.mechanisms import shuffle_local_epsilon, shuffled
 from jaxdp.registry.dueling.ebs_shuffle import one_batch
-from tests.privacy.mutants.case import Case
+from tests.privacy.case import Case
 
 # A first batch of twenty users for each of two arms, at a budget of 2.
 VALUES = {"epsilon": 1.0, "delta": 0.05, "failure_prob": 0.1, "confidence_multiplier": 0.13}

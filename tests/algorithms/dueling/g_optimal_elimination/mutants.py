@@ -8,7 +8,7 @@ import numpy as np
 from jaxdp.audit import Users, by_pair, learner_attack
 from jaxdp.core import Learner
 from jaxdp.dueling import g_optimal_elimination
-from tests.privacy.mutants.case import Case
+from tests.privacy.case import Case
 
 VALUES = {"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 1e-5}  # a first phase of one duel
 RIGHT = g_optimal_elimination(features=[[0.8], [-0.8]])

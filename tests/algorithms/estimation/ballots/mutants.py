@@ -11,7 +11,7 @@ from jaxdp.audit import Attack
 from jaxdp.estimation import ballot_objective_perturbation, ballot_rr, ballot_sensitivity
 from jaxdp.mechanisms import randomized_response
 from jaxdp.preferences import pair_features
-from tests.privacy.mutants.case import Case, claim
+from tests.privacy.case import Case, claim
 
 NUM_ITEMS = 3
 CENTRAL, LOCAL = ballot_objective_perturbation(), ballot_rr()

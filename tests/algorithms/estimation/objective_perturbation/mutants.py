@@ -8,7 +8,7 @@ import numpy as np
 from jaxdp.audit import Attack
 from jaxdp.estimation import WithCut, objective_perturbation
 from jaxdp.mechanisms import k_norm
-from tests.privacy.mutants.case import Case, claim
+from tests.privacy.case import Case, claim
 
 UNCUT = objective_perturbation()
 FEATURES = np.asarray([[1.0, 0.0], [0.3, 0.4]], np.float32)

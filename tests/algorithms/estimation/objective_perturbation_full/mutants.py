@@ -9,7 +9,7 @@ from jaxdp.core import Estimator
 from jaxdp.estimation import (
     objective_perturbation_full,
 )
-from tests.privacy.mutants.case import Case, claim
+from tests.privacy.case import Case, claim
 
 FULL = {"epsilon": 1.0, "delta": 1e-3, "feature_norm": 1.0}
 

@@ -9,7 +9,7 @@ from jaxdp.core import Estimator
 from jaxdp.estimation import (
     plackett_luce_objective_perturbation,
 )
-from tests.privacy.mutants.case import Case, claim
+from tests.privacy.case import Case, claim
 
 ACTIONS = np.asarray([[[1.0, 0.0], [0.0, 0.5], [0.0, 0.0]], [[0.3, 0.4], [0.1, 0.0], [0.0, 0.0]]], np.float32)
 BEFORE, AFTER = np.asarray([0, 1], np.int32), np.asarray([1, 1], np.int32)

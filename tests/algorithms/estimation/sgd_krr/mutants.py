@@ -10,7 +10,7 @@ from jaxdp.estimation import (
     sgd_krr,
 )
 from jaxdp.mechanisms import randomized_response
-from tests.privacy.mutants.case import Case, claim
+from tests.privacy.case import Case, claim
 
 ACTIONS = np.asarray([[[1.0, 0.0], [0.0, 0.5], [0.0, 0.0]], [[0.3, 0.4], [0.1, 0.0], [0.0, 0.0]]], np.float32)
 BEFORE, AFTER = np.asarray([0, 1], np.int32), np.asarray([1, 1], np.int32)

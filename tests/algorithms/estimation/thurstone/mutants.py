@@ -7,7 +7,7 @@ from jaxdp.core import Estimator
 from jaxdp.estimation import (
     thurstone_rr,
 )
-from tests.privacy.mutants.case import Case, claim
+from tests.privacy.case import Case, claim
 
 FEATURES = np.asarray([[1.0, 0.0], [0.3, 0.4]], np.float32)
 BEFORE, AFTER = np.asarray([0, 1], np.int32), np.asarray([1, 1], np.int32)

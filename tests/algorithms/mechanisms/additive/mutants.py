@@ -6,7 +6,7 @@ import numpy as np
 
 from jaxdp.audit import Attack
 from jaxdp.mechanisms import analytic_gaussian, gaussian, k_norm, laplace
-from tests.privacy.mutants.case import Case, claim
+from tests.privacy.case import Case, claim
 
 
 def noisy_count(key, epsilon, count):

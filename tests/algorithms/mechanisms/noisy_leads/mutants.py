@@ -5,7 +5,7 @@ import numpy as np
 
 from jaxdp.audit import Attack
 from jaxdp.mechanisms import laplace
-from tests.privacy.mutants.case import Case, claim
+from tests.privacy.case import Case, claim
 
 
 def floats_of_counts(key, epsilon, counts):

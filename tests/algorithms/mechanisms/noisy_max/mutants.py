@@ -6,7 +6,7 @@ import numpy as np
 
 from jaxdp.audit import Attack
 from jaxdp.mechanisms import noisy_max, noisy_min
-from tests.privacy.mutants.case import Case, claim
+from tests.privacy.case import Case, claim
 
 
 def best_of(key, sensitivity, scores):

@@ -6,7 +6,7 @@ import numpy as np
 
 from jaxdp.audit import Attack
 from jaxdp.mechanisms import randomized_response
-from tests.privacy.mutants.case import Case, claim
+from tests.privacy.case import Case, claim
 
 
 def coin_twice(key, epsilon, label):

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit import Attack
-from tests.privacy.mutants.case import Case, claim
+from tests.privacy.case import Case, claim
 
 BELOW, ABOVE, STOPPED = 0, 1, 2
 EPSILON = 1.0

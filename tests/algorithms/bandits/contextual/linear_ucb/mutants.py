@@ -11,7 +11,7 @@ from jaxdp.bandits.contextual import linear_ucb
 from jaxdp.core import Learner
 from jaxdp.mechanisms import Moments
 from jaxdp.numerics.small_linear_algebra import square_triangle
-from tests.privacy.mutants.case import Case
+from tests.privacy.case import Case
 
 SIZES: Any = {"num_arms": 2, "dim": 2, "horizon": 5}
 VALUES = {"epsilon": 1.0, "delta": 1e-2}

@@ -10,7 +10,7 @@ from jaxdp.bandits.contextual import linear_ucb_joint
 from jaxdp.bandits.contextual._linear_ucb_joint import joint_moments
 from jaxdp.core import State
 from jaxdp.numerics.small_linear_algebra import cholesky_solve
-from tests.privacy.mutants.case import Case
+from tests.privacy.case import Case
 
 SIZES: Any = {"num_arms": 2, "dim": 2, "horizon": 2, "update_every": 1}
 TILT = math.pi / 6  # of either user from the first axis: their matrices differ off the diagonal alone

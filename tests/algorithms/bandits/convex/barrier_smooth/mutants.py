@@ -5,7 +5,7 @@ import numpy as np
 from jaxdp.audit import Users, learner_attack, whole
 from jaxdp.bandits.convex import barrier_smooth
 from jaxdp.mechanisms import laplace
-from tests.privacy.mutants.case import Case
+from tests.privacy.case import Case
 
 
 def losses_of_a_barrier_unclipped() -> Case:

@@ -9,7 +9,7 @@ from jaxdp.audit import Users, learner_attack, whole
 from jaxdp.bandits.convex import fkm
 from jaxdp.core import Learner
 from jaxdp.mechanisms import laplace
-from tests.privacy.mutants.case import Case
+from tests.privacy.case import Case
 
 SIZES: Any = {"dim": 2, "horizon": 10}
 VALUES = {"epsilon": 1.0}

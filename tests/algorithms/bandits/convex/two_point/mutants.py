@@ -11,7 +11,7 @@ from jaxdp.audit import Users, learner_attack, whole
 from jaxdp.bandits.convex import two_point
 from jaxdp.core import Learner
 from jaxdp.mechanisms import scalar_channel
-from tests.privacy.mutants.case import Case
+from tests.privacy.case import Case
 
 SIZES: Any = {"dim": 2, "horizon": 10}
 VALUES = {"epsilon": 1.0}

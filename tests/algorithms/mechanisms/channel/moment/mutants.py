@@ -7,7 +7,7 @@ import numpy as np
 
 from jaxdp.audit import Attack
 from jaxdp.mechanisms import moment_channel
-from tests.privacy.mutants.case import Case, claim
+from tests.privacy.case import Case, claim
 
 CHANNEL = moment_channel(2)
 # Two users (x, y) whose x x^T differ off the diagonal alone, and whose y x differ, too.

@@ -9,7 +9,7 @@ import numpy as np
 from jaxdp.audit import Attack
 from jaxdp.mechanisms import tree_counter
 from jaxdp.mechanisms.continual_counting import gaussian_tree
-from tests.privacy.mutants.case import Case, claim
+from tests.privacy.case import Case, claim
 
 COUNTER = tree_counter(horizon=3, arity=2, combine=False)
 STREAMS = np.asarray([0, 0, 0], np.int32), np.asarray([1, 0, 0], np.int32)
