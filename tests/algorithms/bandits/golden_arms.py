@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from tests.golden.numpy_duels import gaussian_stddev
+from tests.algorithms.dueling.golden_duels import gaussian_stddev
 
 
 def factor(epsilon):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from tests.algorithms.bandits.golden_arms import drawn, losses_of, rewards_of
-from tests.golden.numpy_duels import tsallis_weights
+from tests.algorithms.dueling.golden_duels import tsallis_weights
 
 
 def tsallis_inf(

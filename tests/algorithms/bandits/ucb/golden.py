@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from tests.algorithms.bandits.golden_arms import bits, factor, largest, rewards_of
-from tests.golden.numpy_duels import gaussian_stddev
+from tests.algorithms.dueling.golden_duels import gaussian_stddev
 
 
 def ucb(generator, epsilon, *, means, horizon, lanes, rate, report="rr", delta=None):

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 import jaxdp
 from jaxdp.core import Environment, Learner
 from jaxdp.dueling import matrix_duels
-from tests.golden.make_duels_reference import statistics
+from tests.algorithms.dueling.make_duels_reference import statistics
 
 
 def counted_duels(matrix: ArrayLike) -> Environment:

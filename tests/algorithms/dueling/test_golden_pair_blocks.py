@@ -5,9 +5,9 @@ import json
 import pytest
 
 from jaxdp import dueling
-from tests.golden import make_pair_blocks_reference as golden
-from tests.golden.counted_duels import play, program
-from tests.golden.make_duels_reference import check
+from tests.algorithms.dueling import make_pair_blocks_reference as golden
+from tests.algorithms.dueling.counted_duels import play, program
+from tests.algorithms.dueling.make_duels_reference import check
 
 REFERENCE = json.loads(golden.PATH.read_text())
 LANES = 1000

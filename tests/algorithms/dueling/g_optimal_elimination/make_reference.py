@@ -1,7 +1,7 @@
 """Reference values of elimination by optimal designs, from the independent NumPy version.
 
-Run `python -m tests.golden.make_linear_duels_reference` from the repository's root to make
-linear_duels_reference.json again; it takes a minute on one core.
+Run `python -m tests.algorithms.dueling.g_optimal_elimination.make_reference` from the repository's root to make
+reference.json again; it takes a minute on one core.
 """
 
 import json
@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tests.golden.numpy_linear_duels import Played, g_optimal_elimination
+from tests.algorithms.dueling.g_optimal_elimination.golden import Played, g_optimal_elimination
 
-PATH = Path(__file__).with_name("linear_duels_reference.json")
+PATH = Path(__file__).with_name("reference.json")
 SEED = 20240901
 # Four arms in general position: whichever are left, every pair of them has the same weight in the one optimal design.
 FEATURES = [[0.9, 0.0, 0.1], [0.3, 0.8, 0.0], [-0.4, 0.2, 0.7], [-0.2, -0.7, -0.3]]

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from jaxdp.dueling import ebs_elimination
-from tests.golden import make_duels_reference as golden
-from tests.golden.counted_duels import play, program
+from tests.algorithms.dueling import make_duels_reference as golden
+from tests.algorithms.dueling.counted_duels import play, program
 
 pytestmark = pytest.mark.optimised
 

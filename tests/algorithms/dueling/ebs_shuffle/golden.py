@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from scipy.signal import fftconvolve
 from scipy.stats import binom
 
-from tests.golden.numpy_duels import Played, played_phases
+from tests.algorithms.dueling.golden_duels import Played, played_phases
 
 FEW = 10  # numbers of zeros among the others that are tried; and further ones in steps
 LARGEST_BUDGET = 8.0

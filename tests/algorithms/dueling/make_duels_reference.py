@@ -1,7 +1,7 @@
 """Reference values of the dueling algorithms, from the independent NumPy versions.
 
-Run `python -m tests.golden.make_duels_reference` from the repository's root to make duels_reference.json again, with
-names of cases to make only those (all take a quarter of an hour on one core).
+Run `python -m tests.algorithms.dueling.make_duels_reference` from the repository's root to make duels_reference.json
+again, with names of cases to make only those (all take a quarter of an hour on one core).
 """
 
 import json
@@ -13,17 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from tests.golden.numpy_duels import (
-    Played,
-    double_thompson,
-    ebs_local,
-    ebs_phased,
-    gaussian_stddev,
-    rucb,
-    versatile_sparring,
-)
-from tests.golden.numpy_ebs import ebs_elimination
-from tests.golden.numpy_shuffle import ebs_shuffle
+from tests.algorithms.dueling.double_thompson.golden import double_thompson
+from tests.algorithms.dueling.ebs_elimination.golden import ebs_elimination
+from tests.algorithms.dueling.ebs_local.golden import ebs_local
+from tests.algorithms.dueling.ebs_phased.golden import ebs_phased
+from tests.algorithms.dueling.ebs_shuffle.golden import ebs_shuffle
+from tests.algorithms.dueling.golden_duels import Played, gaussian_stddev
+from tests.algorithms.dueling.rucb.golden import rucb
+from tests.algorithms.dueling.versatile_sparring.golden import versatile_sparring
 
 PATH = Path(__file__).with_name("duels_reference.json")
 SEED = 20240701

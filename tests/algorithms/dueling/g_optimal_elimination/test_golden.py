@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from jaxdp.dueling import g_optimal_elimination, linear_duels
-from tests.golden import make_linear_duels_reference as golden
-from tests.golden.numpy_linear_duels import Played
+from tests.algorithms.dueling.g_optimal_elimination import make_reference as golden
+from tests.algorithms.dueling.g_optimal_elimination.golden import Played
 
 REFERENCE = json.loads(golden.PATH.read_text())
 LANES = 700

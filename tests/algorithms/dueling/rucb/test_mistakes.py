@@ -1,4 +1,4 @@
-"""Mistakes of dueling bandits by blocks are flagged, and their correct twins are not."""
+"""Mistakes of RUCB by blocks are flagged, and their correct twins are not."""
 
 import jax
 import jax.numpy as jnp

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from jaxdp import dueling
-from tests.golden import make_duels_reference as golden
-from tests.golden.counted_duels import play, program
+from tests.algorithms.dueling import make_duels_reference as golden
+from tests.algorithms.dueling.counted_duels import play, program
 from tests.lazily import Lazy
 
 REFERENCE = json.loads(golden.PATH.read_text())

@@ -10,7 +10,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from tests.golden.numpy_duels import Played, gaussian_stddev
+from tests.algorithms.dueling.golden_duels import Played, gaussian_stddev
 
 
 class NoisyTree:

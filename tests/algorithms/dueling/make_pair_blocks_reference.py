@@ -1,7 +1,7 @@
 """Reference values of RUCB and double Thompson sampling by blocks, from the independent NumPy versions.
 
-Run `python -m tests.golden.make_pair_blocks_reference` from the repository's root to make pair_blocks_reference.json
-again (some minutes on one core).
+Run `python -m tests.algorithms.dueling.make_pair_blocks_reference` from the repository's root to make
+pair_blocks_reference.json again (some minutes on one core).
 """
 
 import json
@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from tests.golden.make_duels_reference import MATRIX, SAMPLE, summary
-from tests.golden.numpy_duels import Played
-from tests.golden.numpy_pair_blocks import double_thompson_blocks, rucb_blocks
+from tests.algorithms.dueling.double_thompson.golden_blocks import double_thompson_blocks
+from tests.algorithms.dueling.golden_duels import Played
+from tests.algorithms.dueling.make_duels_reference import MATRIX, SAMPLE, summary
+from tests.algorithms.dueling.rucb.golden_blocks import rucb_blocks
 
 PATH = Path(__file__).with_name("pair_blocks_reference.json")
 SEED = 20240927
