@@ -83,7 +83,7 @@ def play_block(
         round=play.round + used,
         state=state,
         world=jax.tree.map(lambda leaf: leaf[used - 1], worlds),
-        outcomes=outcomes.add_block(play.outcomes, outcome, order, used),
+        outcomes=outcomes.add_block(play.outcomes, outcome, order if blocks.order else None, used),
         action=None if play.action is None else jax.tree.map(lambda leaf: leaf[last], plan.actions),
         stopped=None if learner.done is None else learner.done(mine, state.public),
     )

@@ -28,16 +28,16 @@ def add(running: Running, outcomes: Mapping[str, jax.Array]) -> Running:
     return {name: _add(total, outcomes[name]) for name, total in running.items()}
 
 
-def add_block(running: Running, outcomes: Mapping[str, jax.Array], order: jax.Array, used: jax.Array) -> Running:
+def add_block(running: Running, outcomes: Mapping[str, jax.Array], order: jax.Array | None, used: jax.Array) -> Running:
     """Adds a block's outcomes of the first `used` rounds, one after the other: as `add` round by round, bit for bit.
 
     Args:
         running: the sums so far.
         outcomes: by name, [block length].
-        order: [block length] integers, which round each is of, increasing among those used.
+        order: [block length] integers, which round each is of, increasing among those used; None is 0, 1, 2, ...
         used: [] integer, how many rounds to add.
     """
-    return _add_rounds((running, {name: outcomes[name] for name in running}, order, used))
+    return _add_rounds((running, {name: outcomes[name] for name in running}, order, used)) if running else running
 
 
 def totals(running: Running) -> dict[str, jax.Array]:
@@ -46,22 +46,27 @@ def totals(running: Running) -> dict[str, jax.Array]:
 
 
 @across_lanes
-def _add_rounds(block: tuple[Running, dict[str, jax.Array], jax.Array, jax.Array]) -> Running:
+def _add_rounds(block: tuple[Running, dict[str, jax.Array], jax.Array | None, jax.Array]) -> Running:
     running, outcomes, order, used = block
+    length = len(next(iter(outcomes.values())))
+    num_chunks = -(-length // UNROLLED)
+    missing = num_chunks * UNROLLED - length  # rounds that are not played, to fill the last chunk
 
-    def some(running: Running, outcomes: dict[str, jax.Array], order: jax.Array, used: jax.Array) -> Running:
-        for index in range(len(order)):
-            running = _add_used(running, {name: values[index] for name, values in outcomes.items()}, order[index], used)
+    def some(running: Running, outcomes: dict[str, jax.Array], rounds: jax.Array, used: jax.Array) -> Running:
+        for index in range(UNROLLED):
+            round_ = rounds + index if order is None else rounds[index]
+            running = _add_used(running, {name: values[index] for name, values in outcomes.items()}, round_, used)
         return running
-
-    num_chunks = -(-len(order) // UNROLLED)
-    missing = num_chunks * UNROLLED - len(order)  # rounds that are not played, to fill the last chunk
 
     def chunks(leaf: jax.Array, fill: jax.Array | int) -> jax.Array:
         rest = jnp.full((missing, *leaf.shape[1:]), fill, leaf.dtype)
         return jnp.concatenate([leaf, rest]).reshape(num_chunks, UNROLLED, *leaf.shape[1:])
 
-    xs = {name: chunks(values, 0) for name, values in outcomes.items()}, chunks(order, used)
+    starts = jnp.arange(0, num_chunks * UNROLLED, UNROLLED, dtype=used.dtype)
+    xs = (
+        {name: chunks(values, 0) for name, values in outcomes.items()},
+        starts if order is None else chunks(order, used),
+    )
     return jax.lax.scan(lambda running, chunk: (own_kernel(some, running, *chunk, used), None), running, xs)[0]
 
 
