@@ -8,7 +8,9 @@ import pytest
 import scipy.stats
 
 from jaxdp import registry
-from tests.golden import numpy_tracking as exact
+from tests.algorithms.experts import golden_tracking as exact
+from tests.algorithms.experts.limited_updates_oblivious.golden import limited_updates_oblivious_law
+from tests.algorithms.experts.svt_restarts.golden import Thresholds, svt_restarts_law
 
 PANELS = 600
 
@@ -22,7 +24,7 @@ def check_selections(rate, drawn_at):
         losses = rng.integers(0, 2, (rounds, num_experts)).astype(float)
         other = losses.copy()
         losses[0, 0], losses[0, 1:], other[0, 0], other[0, 1:] = 1, 0, 0, 1
-        laws = [exact.limited_updates_oblivious_law(each, drawn_at, 1) for each in (losses, other)]
+        laws = [limited_updates_oblivious_law(each, drawn_at, 1) for each in (losses, other)]
         for seen, chance in laws[0].items():
             low, high = sorted((num_experts * chance, num_experts * laws[1][seen]))  # the first one is drawn by a coin
             share = high ** (1 / (rounds - 1))
@@ -126,9 +128,9 @@ def restarts_share(sensitivity):
     epsilon, worst = 4.0, 0.0
     for rest in ([[1, 0], [1, 0]], [[0, 1], [1, 0]], [[1, 0], [0, 0]]):
         for margin in (-9.0, -5.0):
-            told = exact.Thresholds(num_experts=2, horizon=3, epsilon=epsilon, failure_prob=0.5, margin=margin)
+            told = Thresholds(num_experts=2, horizon=3, epsilon=epsilon, failure_prob=0.5, margin=margin)
             laws = [
-                exact.svt_restarts_law(np.asarray([first, *rest], float), epsilon, told, sensitivity=sensitivity)
+                svt_restarts_law(np.asarray([first, *rest], float), epsilon, told, sensitivity=sensitivity)
                 for first in ([1, 0], [0, 1])
             ]
             worst = max(worst, max(abs(math.log(laws[0][seen] / laws[1][seen])) for seen in laws[0]))

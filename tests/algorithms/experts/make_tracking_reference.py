@@ -9,7 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.golden import numpy_tracking
+from tests.algorithms.experts.limited_updates.golden import limited_updates
+from tests.algorithms.experts.limited_updates_oblivious.golden import limited_updates_oblivious
+from tests.algorithms.experts.svt_lazy.golden import svt_lazy
+from tests.algorithms.experts.svt_restarts.golden import svt_restarts
 
 PATH = Path(__file__).with_name("tracking_reference.json")
 WORLD = {"before": [0.7, 0.2, 0.7], "after": [0.2, 0.9, 0.7], "shift": 150, "horizon": 300}
@@ -33,13 +36,21 @@ def means_of_world():
     return np.where(rounds < WORLD["shift"], np.asarray(WORLD["before"]), np.asarray(WORLD["after"]))
 
 
+FUNCTIONS = {
+    "limited_updates": limited_updates,
+    "svt_restarts": svt_restarts,
+    "limited_updates_oblivious": limited_updates_oblivious,
+    "svt_lazy": svt_lazy,
+}
+
+
 def make():
     generator = np.random.default_rng(20250501)
     reference = {}
     for name, cases in LEARNERS.items():
         lanes, reference[name] = LANES.get(name, 10_000), []
         for case in cases:
-            found = getattr(numpy_tracking, name)(generator, lanes, means_of_world(), **case)
+            found = FUNCTIONS[name](generator, lanes, means_of_world(), **case)
             reference[name].append(
                 {
                     output: {

@@ -12,8 +12,8 @@ import pytest
 from jaxdp.audit import exact_epsilon, exact_rho, g_test
 from jaxdp.experts import _lazy_decisions, classes, lazy_weights, lazy_weights_parameters
 from jaxdp.numerics import fixed_point
-from tests.experts import enumerated
-from tests.experts.lazy_mutants import unlimited, without_fake_switches
+from tests.algorithms.experts import enumerated
+from tests.algorithms.experts.lazy_weights.lazy_mutants import unlimited, without_fake_switches
 
 DRAWS = 40_000
 GIVEN = {"epsilon": 30.0, "delta": 1e-6}

@@ -17,7 +17,7 @@ from jaxdp.experts._mirror_sampling import step_of
 from jaxdp.experts._shares import exact_fixed_share_step, fixed_share_step, projected
 from jaxdp.mechanisms.tape import recording
 from jaxdp.numerics import compensated
-from tests.experts.counted_mutants import claimed_as_published, overspent
+from tests.algorithms.experts.counted_mutants import claimed_as_published, overspent
 
 DTYPE = jnp.result_type(float)
 X64 = bool(jax.config.read("jax_enable_x64"))

@@ -13,8 +13,8 @@ import pytest
 
 import jaxdp
 from jaxdp import experts
-from tests.experts.worlds import shifting
-from tests.golden.make_tracking_reference import LEARNERS, PATH, WORLD
+from tests.algorithms.experts.make_tracking_reference import LEARNERS, PATH, WORLD
+from tests.algorithms.experts.worlds import shifting
 
 REFERENCE = json.loads(PATH.read_text())
 KEY = partial(jax.random.key, 31)

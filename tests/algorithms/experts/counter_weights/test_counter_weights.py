@@ -19,7 +19,7 @@ from jaxdp.experts import (
     mirror_descent,
 )
 from jaxdp.experts._counter_parameters import static_bound
-from tests.experts.counted_mutants import for_one_expert, too_little_noise
+from tests.algorithms.experts.counted_mutants import for_one_expert, too_little_noise
 
 VALUES: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}
 FREE: dict[str, Any] = {"epsilon": math.inf, "delta": 1e-6}

@@ -12,7 +12,7 @@ import pytest
 
 from jaxdp.audit import g_test
 from jaxdp.experts import _filter, classes
-from tests.experts import enumerated
+from tests.algorithms.experts import enumerated
 
 X64 = jax.config.read("jax_enable_x64")
 TOLERANCE = 1e-12 if X64 else 1e-5

@@ -1,0 +1,31 @@
+"""An independent version of `limited_updates_oblivious`, in NumPy."""
+
+import numpy as np
+
+from tests.algorithms.experts.golden_tracking import draw, exponential_mechanism
+
+
+def limited_updates_oblivious_law(losses, rate, batch):
+    """Of the experts of all batches."""
+    rounds, num_experts = losses.shape
+    law: dict[tuple[int, ...], float] = {(expert,): 1 / num_experts for expert in range(num_experts)}
+    for end in range(batch, rounds, batch):
+        chances = exponential_mechanism(losses[:end].sum(0), rate)
+        law = {
+            (*experts, expert): chance * of_expert
+            for experts, chance in law.items()
+            for expert, of_expert in enumerate(chances)
+        }
+    return law
+
+
+def limited_updates_oblivious(generator, lanes, means, rate, batch):
+    horizon, num_experts = means.shape
+    expert, regret = generator.integers(num_experts, size=lanes), np.zeros(lanes)
+    totals = np.zeros((lanes, num_experts))
+    for played, of_round in enumerate(means, start=1):
+        regret += of_round[expert] - of_round.min()
+        totals += draw(generator, lanes, of_round)
+        if played % batch == 0 and played < horizon:
+            expert = (generator.gumbel(0, 1 / rate, totals.shape) - totals).argmax(1)
+    return {"pseudo_regret": regret, "last": expert}

@@ -1,0 +1,76 @@
+"""The kernels of `svt_restarts` equal its plain form, bit for bit."""
+
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdp
+from jaxdp.experts._restart_windows import KERNELS, PLAIN, Dyadic, wide
+from jaxdp.numerics import fixed_point
+from tests.algorithms.experts.lane_kernels import equal, in_lanes
+
+LANES = 500
+THIRD = fixed_point.UNITS // 3
+EMPTY = fixed_point.zero()
+SIZES = [2, 5, 16, 17, 40]  # up to 16 experts lanes are the fast axis
+
+
+def played(steps, num_experts, checks=100):
+    """The largest excess and the memory after some questions, of walks with equal values among them."""
+    random = np.random.default_rng(num_experts)
+    walks = jnp.asarray(random.integers(-2, 3, (LANES, checks, num_experts)).cumsum(1), jnp.result_type(int)) * THIRD
+    begins = jnp.asarray(random.integers(0, checks // 2, LANES), jnp.result_type(int))
+
+    def lane(walk, begin):
+        windows = Dyadic(num_experts, checks, steps)
+
+        def question(carry, units):
+            memory, before, now = carry
+            memory, regrets = windows.remember(memory, before, now, jnp.asarray(True)), fixed_point.add(EMPTY, units)
+
+            def slack(times):
+                return jnp.sqrt((now + 1 - times).astype(jnp.float64)) / 2
+
+            largest = windows.largest(memory, regrets, slack, now + 1, jnp.minimum(begin, now))
+            return (memory, regrets, now + 1), largest
+
+        start = windows.empty(), fixed_point.zero(num_experts), jnp.zeros((), jnp.result_type(int))
+        return jax.lax.scan(question, start, walk)
+
+    return in_lanes(lane, walks, begins)
+
+
+@pytest.mark.parametrize("num_experts", SIZES)
+def test_windows_are_the_plain_ones(num_experts):
+    assert equal(played(KERNELS, num_experts), played(PLAIN, num_experts))
+
+
+WRONG = {
+    "written a level late": KERNELS._replace(
+        replaced=lambda written, *sums: KERNELS.replaced(jnp.roll(written, 1), *sums)
+    ),
+    "the first expert's sums": KERNELS._replace(
+        largest_sums=lambda regrets, memory: wide(regrets)[0] - wide(memory)[0]
+    ),
+    "the smallest": KERNELS._replace(largest=lambda values: -KERNELS.largest(-values)),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_windows_are_noticed(name):
+    assert not equal(played(WRONG[name], 5), played(PLAIN, 5))
+
+
+@pytest.mark.parametrize(("windows", "is_laid_out"), [("dyadic", True), ("all", False)])
+def test_long_memories_keep_lanes_apart(windows, is_laid_out):
+    """A question reads a lane's own part of the memory of all windows, which must lie together."""
+    learner = jaxdp.experts.svt_restarts(num_experts=5, horizon=4000, windows=windows, check_every=4)
+    run = jaxdp.simulator(learner, jaxdp.experts.stochastic_losses([0.5] * 5), 4000, engine="blocks")
+    params = run.params(epsilon=1.0)
+    memory = learner.init(jax.random.key(0), params["learner"]).private.windows.whole.shape
+    traced = jax.make_jaxpr(jax.vmap(run, (0, None)))(jax.random.split(jax.random.key(0), 3), params)
+    shape = re.escape(f"[{','.join(map(str, (3, *memory)))}]")
+    assert bool(re.search(rf"{shape} = layout_constraint", str(traced))) == is_laid_out
