@@ -1,4 +1,4 @@
-"""Whether the built site describes every public name, and has no dead link within: `python docs/check_site.py SITE`."""
+"""Checks that the site describes every public name and has no dead link inside: `python docs/check_site.py SITE`."""
 
 import sys
 import zlib
@@ -12,7 +12,7 @@ from site_pages.names import everything
 
 
 class Page(HTMLParser):
-    """The targets of a page's links and pictures, and the places that links may lead to."""
+    """A page of HTML: the targets of its links and pictures, and the anchors that links may name."""
 
     def __init__(self, text: str) -> None:
         """Reads a page of HTML."""
@@ -22,7 +22,7 @@ class Page(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Notes what a tag names."""
+        """Records the link targets and anchors of a tag."""
         for name, value in attrs:
             if value is None:
                 continue
@@ -33,7 +33,7 @@ class Page(HTMLParser):
 
 
 def dead_links(pages: dict[Path, Page]) -> list[str]:
-    """Links to files that are not there, and to places that a page does not have.
+    """Returns links to missing files and to missing anchors of pages.
 
     Args:
         pages: every page of the site, by its absolute path.
@@ -52,7 +52,7 @@ def dead_links(pages: dict[Path, Page]) -> list[str]:
 
 
 def inventory(path: Path) -> set[str]:
-    """The names of Python that a site describes, from its objects.inv."""
+    """Returns the Python names that a site describes, from its objects.inv."""
     data = path.read_bytes()
     for _ in range(4):  # the lines before the compressed part
         _, _, data = data.partition(b"\n")
@@ -61,7 +61,7 @@ def inventory(path: Path) -> set[str]:
 
 
 def main() -> int:
-    """The command. Returns 1 where something is missing."""
+    """Runs the command. Returns 1 if something is missing."""
     site = Path(sys.argv[1]).resolve()
     pages = {path: Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
     dead, known = dead_links(pages), inventory(site / "objects.inv")

@@ -1,4 +1,4 @@
-"""How Sphinx builds the site: `make docs`."""
+"""Configuration of Sphinx for the site: `make docs`."""
 
 import inspect
 import re
@@ -45,7 +45,7 @@ html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
-# The pages stand alone: no font, no script and no picture comes from elsewhere, but for the formulas of some pages.
+# The pages stand alone: no font, script or picture comes from elsewhere, except for the formulas of some pages.
 
 CLASSES: dict[str, list[names.Name]] = {}  # by their last names, which several may share, as `Space`
 for each in names.everything():
@@ -55,23 +55,23 @@ KNOWN = re.compile(rf"(?<![\w.'\"])({'|'.join(sorted(CLASSES, key=len, reverse=T
 
 
 def _docstring(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
-    """Sections of docstrings as headings and definitions."""
+    """Converts sections of docstrings to headings and definitions."""
     lines[:] = docstrings.to_rst("\n".join(lines))
 
 
 def _signature(app: Any, what: str, name: str, value: Any, options: Any, shown: str, result: str) -> Any:
-    """Arguments as the source writes them; a type that the reference describes becomes a link."""
+    """Returns the arguments as the source writes them, with links to types that the reference describes."""
     found = docstrings.signature(value)
     if found is None:
         return None
     arguments, arrow, returned = found.rpartition(") -> ")
     if not arrow:
-        return _linked(found, value), None
-    return _linked(f"{arguments})", value), _linked(returned, value)
+        return _link_types(found, value), None
+    return _link_types(f"{arguments})", value), _link_types(returned, value)
 
 
-def _linked(text: str, value: Any) -> str:
-    """Types by their whole paths, which become links. Of several of one name it is the one that the source means."""
+def _link_types(text: str, value: Any) -> str:
+    """Replaces types by their full paths, which become links. The source's module decides between types of one name."""
     module = sys.modules.get(getattr(inspect.unwrap(value), "__module__", ""))
 
     def path(match: re.Match[str]) -> str:
@@ -84,7 +84,7 @@ def _linked(text: str, value: Any) -> str:
 
 
 def _skip(app: Any, what: str, name: str, value: Any, skip: bool, options: Any) -> bool | None:
-    """Fields of tuples are described under Attributes already; what tuples themselves have is left out."""
+    """Skips fields of tuples, which are described under Attributes, and methods of all tuples."""
     kind = type(value).__name__
     if kind in ("_tuplegetter", "member_descriptor") or name in ("_asdict", "_replace", "_make"):
         return True
@@ -99,7 +99,7 @@ def _write(app: Any) -> None:
 
 
 def setup(app: Any) -> None:
-    """Called by Sphinx."""
+    """Connects the functions above to Sphinx, which calls this."""
     app.connect("builder-inited", _write)
     app.connect("autodoc-process-docstring", _docstring)
     app.connect("autodoc-process-signature", _signature)

@@ -24,8 +24,8 @@ KEY = jax.random.key(0)
 BUDGETS = (0.3, 1.0, 3.0, 10.0, float("inf"))
 
 
-def tracked(*learners: str) -> xr.Dataset:
-    """Dynamic regret of learners where the best of ten experts shifts three times in 20,000 rounds."""
+def simulate_tracking(*learners: str) -> xr.Dataset:
+    """Simulates dynamic regret of learners; the best of ten experts shifts three times in 20,000 rounds."""
     return tracking_regret(
         epsilon=BUDGETS,
         learner=learners,
@@ -37,13 +37,13 @@ def tracked(*learners: str) -> xr.Dataset:
 
 
 def counter_weights() -> Figure:
-    """Weights on one noisy counter against the paper's forms."""
+    """Compares weights on one noisy counter with the paper's forms."""
     labels = {
         "counter_weights": "counter_weights, (ε, δ)",
         "svt_restarts": "svt_restarts (Algorithm 2, corrected), ε",
         "mirror_descent_intervals": "mirror_descent_intervals (order of Thm 5.2), (ε, δ)",
     }
-    regret = tracked(*labels).dynamic_regret
+    regret = simulate_tracking(*labels).dynamic_regret
     figure = plotting.panels(1, 1, width=5.0)
     plotting.cost_of_privacy(
         regret, hue="learner", ax=figure.axes[0], labels=labels, yscale="log", ylabel="dynamic regret"
@@ -55,12 +55,12 @@ def counter_weights() -> Figure:
 
 
 def meta_experts() -> Figure:
-    """The reduction over all sequences, and the same learner without sequences."""
+    """Compares the reduction over all sequences with the same learner on single experts."""
     labels = {
         "lazy_weights": "lazy_weights on all sequences of 3 switches",
         "lazy_weights_static": "lazy_weights on single experts",
     }
-    regret = tracked(*labels).dynamic_regret
+    regret = simulate_tracking(*labels).dynamic_regret
     figure = plotting.panels(1, 1, width=5.0)
     plotting.cost_of_privacy(
         regret, hue="learner", ax=figure.axes[0], labels=labels, yscale="log", ylabel="dynamic regret"
@@ -72,7 +72,7 @@ def meta_experts() -> Figure:
 
 
 def blocks() -> Figure:
-    """Duels released by doubling blocks against DP-EBS."""
+    """Compares duels released by doubling blocks with DP-EBS."""
     labels = {
         "double_thompson_blocks": "double Thompson by blocks",
         "ebs_phased": "ebs_phased (Algorithm 1, by phases)",
@@ -95,7 +95,7 @@ def blocks() -> Figure:
 
 
 def ball_report() -> Figure:
-    """Contextual reports on a sphere against Gaussian ones."""
+    """Compares contextual reports on a sphere with Gaussian ones."""
     results = ldp_linear.ldp_linear(
         learner=("paper", "gaussian", "ball"), epsilon=(0.5, 1.0), dim=(5,), num_seeds=8, horizon=50_000, key=KEY
     )
@@ -124,7 +124,7 @@ def ball_report() -> Figure:
 
 
 def public_weights() -> Figure:
-    """Central estimates with weights from public features against those without."""
+    """Compares central estimates with and without weights from public features."""
     names = ("mle", "objective_perturbation", "objective_perturbation_cut", "objective_perturbation_cut_k_norm")
     known = reward_estimation.estimators("exact")
     results = sweep(
@@ -153,7 +153,7 @@ def public_weights() -> Figure:
 
 
 def audits() -> Figure:
-    """What one loss vector costs in the published Algorithm 3 and in the corrected one, as a grey box measures it."""
+    """Measures, by a grey box, the cost of one loss vector in the published and in the corrected Algorithm 3."""
     sizes, found = [2, 4, 8, 16], {"as published": [], "corrected": []}
     for size in sizes:
         about: dict[str, Any] = {"num_experts": size, "horizon": 40, "num_switches": 1}

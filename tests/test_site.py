@@ -15,9 +15,9 @@ DOCS = ROOT / "docs"
 sys.path.insert(0, str(DOCS))
 
 from site_pages.commands import commands_page  # noqa: E402
-from site_pages.docstrings import escaped, plain, section, to_rst  # noqa: E402
-from site_pages.names import PAGES, described, everything, missing, public_modules  # noqa: E402
-from site_pages.pages import algorithms_page, deviations_page, theorems_page, tidied  # noqa: E402
+from site_pages.docstrings import escape, plain, section, to_rst  # noqa: E402
+from site_pages.names import PAGES, everything, missing, names_by_page, public_modules  # noqa: E402
+from site_pages.pages import algorithms_page, deviations_page, theorems_page, tidy  # noqa: E402
 
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS  # noqa: E402
 from jaxdp.studies import STUDIES  # noqa: E402
@@ -121,7 +121,7 @@ def test_the_table_of_algorithms_has_every_entry_with_a_link():
 
 
 def test_every_theorem_and_deviation_and_command_is_on_its_page():
-    theory = [name for names in described()["theory"].values() for name in names]
+    theory = [name for names in names_by_page()["theory"].values() for name in names]
     page = theorems_page()
     assert [name.path for name in theory if f"<{name.path}>" not in page] == []
     page = deviations_page()
@@ -165,13 +165,13 @@ def test_progress_shows_its_last_state():
     streams = [{"output_type": "stream", "name": "stderr", "text": text} for text in ("\r 0%", "\r50%", "\r100%\n")]
     other = {"output_type": "stream", "name": "stdout", "text": ["a\n", "b"]}
     cells = [{"cell_type": "code", "outputs": [*streams, other]}, {"cell_type": "markdown"}]
-    found = tidied({"cells": cells})["cells"][0]["outputs"]
+    found = tidy({"cells": cells})["cells"][0]["outputs"]
     assert [output["text"] for output in found] == ["100%\n", "a\nb"]
 
 
 def test_docstrings_become_what_is_meant():
-    assert escaped("|theta^ - theta*| of `x`s, *meant*, a_") == "\\|theta^ - theta\\*\\| of `x`\\ s, *meant*, a\\_"
-    assert escaped("* **`f(**x)` runs on the host**: it") == "* `f(**x)` **runs on the host**: it"
+    assert escape("|theta^ - theta*| of `x`s, *meant*, a_") == "\\|theta^ - theta\\*\\| of `x`\\ s, *meant*, a\\_"
+    assert escape("* **`f(**x)` runs on the host**: it") == "* `f(**x)` **runs on the host**: it"
     assert plain(["Two:", "* one", "* two"]) == ["Two:", "", "* one", "* two"]
     lines = to_rst("Does it.\n\nArgs:\n    x: [n] float,\n        |x| <= 1.\n\nReturns:\n    A number: 1.")
     assert lines[:1] == ["Does it."]

@@ -1,16 +1,16 @@
-"""The help of every command as a page."""
+"""Writes the page with the help of every command."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import typer
-from site_pages.docstrings import escaped
+from site_pages.docstrings import escape
 
 from jaxdp.__main__ import app
 
 
 def commands(command: Any = None, path: str = "python -m jaxdp") -> Iterator[tuple[str, Any]]:
-    """(how it is called, the command) of the whole program and of each of its commands, those of groups after it."""
+    """Yields (call, command) for the program and for each of its commands; commands of a group follow it."""
     if command is None:
         command = typer.main.get_command(app)
     yield path, command
@@ -21,12 +21,12 @@ def commands(command: Any = None, path: str = "python -m jaxdp") -> Iterator[tup
 
 
 def commands_page() -> str:
-    """What `--help` says of each command, with its arguments in a table."""
+    """Returns the page with the `--help` of each command, and its arguments in a table."""
     lines = [
         "Commands",
         "========",
         "",
-        "``jaxdp`` and ``python -m jaxdp`` are the same program. ``--help`` prints what this page says.",
+        "``jaxdp`` and ``python -m jaxdp`` are the same program. ``--help`` prints the text of this page.",
         "",
     ]
     for path, command in commands():
@@ -35,11 +35,11 @@ def commands_page() -> str:
         depth = "-" if path.count(" ") < 4 else "^"
         title = f"``{path}``"
         lines += ["", title, depth * len(title), ""]
-        lines += [escaped(line) for line in (command.help or "").splitlines()] + [""]
+        lines += [escape(line) for line in (command.help or "").splitlines()] + [""]
         rows = [row for row in map(_row, command.params) if row]
         if rows:
             lines += [".. list-table::", "   :header-rows: 1", "   :widths: 32 18 50", "   :class: wide", ""]
-            for row in [["argument", "default", "what it is"], *rows]:
+            for row in [["argument", "default", "meaning"], *rows]:
                 lines += [f"   {'* -' if number == 0 else '  -'} {cell}" for number, cell in enumerate(row)]
             lines.append("")
     return "\n".join(lines) + "\n"
@@ -54,7 +54,7 @@ def _row(parameter: Any) -> list[str] | None:
         name = " ".join(f"``{each}``" for each in (*parameter.opts, *parameter.secondary_opts))
     default = parameter.default
     if default is None or callable(default) or default is False or default == () or default == []:
-        told = ""
+        shown = ""
     else:
-        told = ", ".join(str(each) for each in default) if isinstance(default, (list, tuple)) else str(default)
-    return [name, f"``{told}``" if told else "", escaped(" ".join((parameter.help or "").split()))]
+        shown = ", ".join(str(each) for each in default) if isinstance(default, (list, tuple)) else str(default)
+    return [name, f"``{shown}``" if shown else "", escape(" ".join((parameter.help or "").split()))]

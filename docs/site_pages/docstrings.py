@@ -1,4 +1,4 @@
-"""A docstring of the library as reStructuredText: its sections become headings, its lists of arguments definitions."""
+"""Converts docstrings to reStructuredText: sections become headings, and lists of arguments become definitions."""
 
 import ast
 import inspect
@@ -16,25 +16,25 @@ STRONG = re.compile(r"(?<![\w*])(\*\*?)(?=[^\s*])([^*\n]+?)(?<=[^\s*])\1(?![\w*]
 
 
 def sections(text: str) -> Iterator[tuple[str, list[str]]]:
-    """(name, lines) of each section of a docstring, without their indentation; the first one has no name."""
+    """Yields (name, lines) of each section of a docstring, without indentation; the first section has no name."""
     name, lines = "", []
     for line in inspect.cleandoc(text).splitlines():
         heading = HEADING.fullmatch(line)
         if heading:
-            yield name, _outdented(lines)
+            yield name, _dedent(lines)
             name, lines = heading[1], []
         else:
             lines.append(line)
-    yield name, _outdented(lines)
+    yield name, _dedent(lines)
 
 
 def section(value: Any, name: str) -> str:
-    """The text of one section of an object's docstring, empty where it has none."""
+    """Returns the text of one section of an object's docstring; empty if it has none."""
     return "\n".join(dict(sections(inspect.getdoc(value) or "")).get(name, ()))
 
 
 def to_rst(text: str) -> list[str]:
-    """The lines of a docstring as reStructuredText."""
+    """Returns the lines of a docstring as reStructuredText."""
     lines: list[str] = []
     for name, body in sections(text):
         if name:
@@ -44,7 +44,7 @@ def to_rst(text: str) -> list[str]:
 
 
 def plain(lines: list[str]) -> list[str]:
-    """Lines of prose, lists and doctests, with what reStructuredText would misread escaped.
+    """Escapes lines of prose, lists and doctests, so that reStructuredText reads them as written.
 
     A list may follow its paragraph without an empty line, as in Markdown.
     """
@@ -54,18 +54,18 @@ def plain(lines: list[str]) -> list[str]:
         in_doctest = line.lstrip().startswith(">>>") or (in_doctest and bool(line.strip()))
         if _starts_item(line) and before.strip() and not _belongs_to_item(before, line):
             found.append("")
-        found.append(line if in_doctest else escaped(line))
+        found.append(line if in_doctest else escape(line))
         before = line
     return found
 
 
-def escaped(line: str) -> str:
-    """One line of prose, in which only backticks, emphasis and bullets are markup."""
+def escape(line: str) -> str:
+    """Escapes one line of prose, in which only backticks, emphasis and bullets are markup."""
     indent = line[: len(line) - len(line.lstrip())]
     rest = line[len(indent) :]
     bullet = re.match(r"[*-] ", rest)
     start = bullet[0] if bullet else ""
-    parts = CODE.split(_unnested(rest[len(start) :]))
+    parts = CODE.split(_unnest(rest[len(start) :]))
     found = ""
     for number, part in enumerate(parts):
         if number % 2:  # code
@@ -79,9 +79,9 @@ def escaped(line: str) -> str:
 
 
 def signature(value: Any) -> str | None:
-    """The arguments and the result of a function, or the fields of a class, as its source writes them.
+    """Returns the arguments and the result of a function, or the fields of a class, as its source writes them.
 
-    Aliases, as of arrays, keep their names. None where there is no source, or a class has no fields of its own.
+    Aliases, such as aliases of arrays, keep their names. None if there is no source, or a class has no own fields.
     """
     try:
         (node,) = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(value)))).body
@@ -119,17 +119,17 @@ def _field(node: ast.AnnAssign) -> str:
     return text
 
 
-def _outdented(lines: list[str]) -> list[str]:
+def _dedent(lines: list[str]) -> list[str]:
     return textwrap.dedent("\n".join(lines)).strip("\n").splitlines()
 
 
 def _definitions(lines: list[str]) -> list[str]:
-    """`name: text` at the left margin as a definition list."""
+    """Converts `name: text` at the left margin to a definition list."""
     found: list[str] = []
     body: list[str] = []
 
     def close() -> None:
-        found.extend(f"   {line}" if line else "" for line in plain(_outdented(body)))
+        found.extend(f"   {line}" if line else "" for line in plain(_dedent(body)))
         body.clear()
 
     for line in lines:
@@ -148,25 +148,25 @@ def _definitions(lines: list[str]) -> list[str]:
 
 
 def _names_parts(lines: list[str]) -> bool:
-    """Whether a section describes several parts by name, as of a tuple, with their later lines indented."""
+    """Returns whether a section describes several parts by name (as parts of a tuple), with later lines indented."""
     starts = [number for number, line in enumerate(lines) if ITEM.match(line)]
     return len(starts) > 1 and starts[0] == 0 and all(line.startswith(" ") or ITEM.match(line) for line in lines)
 
 
-def _unnested(text: str) -> str:
-    """Code within bold text stands beside it: reStructuredText nests neither in the other."""
+def _unnest(text: str) -> str:
+    """Moves code out of bold text, because reStructuredText nests neither in the other."""
     kept = CODE.findall(text)
     numbers = iter(range(len(kept)))
     text = CODE.sub(lambda found: f"\x01{next(numbers)}\x01", text)
 
-    def apart(found: re.Match[str]) -> str:
+    def bold_outside_code(found: re.Match[str]) -> str:
         pieces = re.split("(\x01\\d+\x01)", found[1])
         return "".join(
             piece if number % 2 else re.sub(r"\S(?:.*\S)?", lambda words: f"**{words[0]}**", piece)
             for number, piece in enumerate(pieces)
         )
 
-    text = re.sub("\\*\\*(?=\\S)([^*\n]*\x01[^*\n]*)(?<=\\S)\\*\\*", apart, text)
+    text = re.sub("\\*\\*(?=\\S)([^*\n]*\x01[^*\n]*)(?<=\\S)\\*\\*", bold_outside_code, text)
     return re.sub("\x01(\\d+)\x01", lambda found: kept[int(found[1])], text)
 
 
@@ -175,13 +175,13 @@ def _starts_item(line: str) -> bool:
 
 
 def _belongs_to_item(before: str, line: str) -> bool:
-    """Whether a line of a list follows another of the same list."""
+    """Returns whether a line of a list follows another line of the same list."""
     indent = len(line) - len(line.lstrip())
     return _starts_item(before) or (len(before) - len(before.lstrip())) > indent
 
 
 def _outside(text: str) -> str:
-    """Prose between code: vertical bars, lone stars and trailing underscores are meant as they are."""
+    """Escapes vertical bars, lone stars and trailing underscores in prose between code."""
     text = text.replace("\\", "\\\\").replace("|", "\\|").replace("`", "\\`")
     kept: list[str] = []
 

@@ -1,4 +1,4 @@
-"""Every public name of the library, and the page of the reference that describes it."""
+"""Lists every public name of the library, and the page of the reference that describes it."""
 
 import importlib
 import inspect
@@ -46,7 +46,7 @@ PAGES: dict[str, tuple[str, ...]] = {
         "jaxdp.theory.contextual",
     ),
 }
-# What a factory returns, and the heading under which a page has it.
+# The return type of a factory, and its heading on a page.
 KINDS = {
     "Learner": "Learners",
     "Estimator": "Estimators",
@@ -57,10 +57,10 @@ KINDS = {
 }
 
 
-# What stands for itself and has no docstring of its own.
+# Values without a docstring of their own.
 DATA = {
-    "jaxdp.core.Outcome": "What a round adds to the sums: a scalar for each name, at least `pseudo_regret`.",
-    "jaxdp.core.Scalar": "What a scalar leaf of `Params` may be: a number of Python or NumPy, or a scalar array.",
+    "jaxdp.core.Outcome": "The numbers that a round adds to sums: a scalar for each name, at least `pseudo_regret`.",
+    "jaxdp.core.Scalar": "The type of a scalar leaf of `Params`: a number of Python or NumPy, or a scalar array.",
     "jaxdp.preferences.logistic": "The Bradley-Terry link: the logistic function of a difference of utilities.",
     "jaxdp.preferences.probit": "The Thurstone link: the normal distribution function of a difference of utilities.",
     "jaxdp.registry.ESTIMATORS": "Every registered estimator, by name: an `EstimatorEntry` each.",
@@ -75,9 +75,9 @@ class Name(NamedTuple):
     """One public name.
 
     Attributes:
-        path: where users find it, as `jaxdp.dueling.rucb`.
-        value: what it names.
-        kind: the heading under which its page has it.
+        path: the path that users import, such as `jaxdp.dueling.rucb`.
+        value: the object.
+        kind: its heading on its page.
     """
 
     path: str
@@ -91,16 +91,16 @@ class Name(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """The first line of its docstring, or what `DATA` says of it. Empty where there is neither."""
+        """The first line of its docstring, or its line in `DATA`; empty without either."""
         if self.kind == "Data":
             return DATA.get(self.path, "")
         return (self.value.__doc__ or "").strip().partition("\n")[0]
 
 
 def public_modules() -> list[str]:
-    """Modules that users import from: no part of the name is private, and `__all__` says what they export.
+    """Returns the modules that users import from: no part of the name is private, and `__all__` lists the exports.
 
-    Modules that such a module exports are public as well, with what they define.
+    Modules that such a module exports are public as well, with all their definitions.
     """
     found = ["jaxdp"]
     for each in pkgutil.walk_packages(jaxdp.__path__, "jaxdp."):
@@ -115,7 +115,7 @@ def public_modules() -> list[str]:
 
 
 def exports(module: ModuleType) -> list[str]:
-    """Names that a public module exports: `__all__`, or else the public functions and classes that it defines."""
+    """Returns the names that a public module exports: `__all__`, or else the functions and classes that it defines."""
     if hasattr(module, "__all__"):
         return list(module.__all__)
     return [
@@ -128,7 +128,7 @@ def exports(module: ModuleType) -> list[str]:
 
 
 def kind_of(value: Any) -> str:
-    """The heading under which a page has this value."""
+    """Returns the heading of a value on its page."""
     if inspect.isfunction(value):
         returned = inspect.signature(value).return_annotation
         returned = getattr(returned, "__name__", str(returned))
@@ -136,8 +136,8 @@ def kind_of(value: Any) -> str:
     return "Types" if inspect.isclass(value) else "Data"
 
 
-def described() -> dict[str, dict[str, list[Name]]]:
-    """The reference: for each page and each of its modules the names that it describes, each of them once."""
+def names_by_page() -> dict[str, dict[str, list[Name]]]:
+    """Returns, for each page and module of the reference, the names that it describes; each name occurs once."""
     seen: set[int] = set()
     pages: dict[str, dict[str, list[Name]]] = {}
     for page, modules in PAGES.items():
@@ -155,17 +155,17 @@ def described() -> dict[str, dict[str, list[Name]]]:
 
 
 def everything() -> Iterator[Name]:
-    """Every name that the reference describes, page by page."""
-    for modules in described().values():
+    """Yields every name that the reference describes, page by page."""
+    for modules in names_by_page().values():
         for names in modules.values():
             yield from names
 
 
 def missing(names: list[Name], modules: list[str]) -> list[str]:
-    """What these public modules export and these names do not describe, or describe without a docstring.
+    """Returns exports of public modules that no name describes, or that have no docstring.
 
     Args:
-        names: of the reference.
+        names: the names of the reference.
         modules: names of public modules, as `public_modules` gives them.
     """
     values = {id(name.value) for name in names}

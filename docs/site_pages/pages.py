@@ -1,6 +1,6 @@
 """Writes the generated pages of the reference, for the site's build or as `python docs/site_pages/pages.py`.
 
-They are the functions and types of every public module, the table of algorithms, the environments, the theorems, the
+These pages list the functions and types of every public module, the algorithms, the environments, the theorems, the
 deviations from the papers, and the help of every command.
 """
 
@@ -15,8 +15,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from site_pages.commands import commands_page
-from site_pages.docstrings import escaped, section, to_rst
-from site_pages.names import KINDS, Name, described, everything
+from site_pages.docstrings import escape, section, to_rst
+from site_pages.names import KINDS, Name, everything, names_by_page
 
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, claims_table
 
@@ -27,7 +27,7 @@ TITLES = {
     "mechanisms": "Mechanisms and channels",
     "estimation": "Reward estimation",
     "bandits": "Bandits with finitely many arms",
-    "convex": "Bandits on a ball",
+    "convex": "Bandits on a ball or a box",
     "contextual": "Contextual bandits",
     "dueling": "Dueling bandits",
     "experts": "Prediction from experts",
@@ -50,17 +50,17 @@ NUMBER = re.compile(
 
 
 def heading(text: str, mark: str) -> list[str]:
-    """A heading of reStructuredText."""
+    """Returns a heading of reStructuredText."""
     return [text, mark * max(len(text), 3), ""]
 
 
 def role(name: Name) -> str:
-    """A link to what describes a name."""
+    """Returns a link to the description of a name."""
     return f":py:obj:`{name.path.rpartition('.')[2]} <{name.path}>`"
 
 
 def table(head: list[str], rows: list[list[str]], widths: str) -> list[str]:
-    """A table whose cells are reStructuredText of one line. One of many columns scrolls on a narrow screen."""
+    """Returns a table; its cells are reStructuredText of one line. Wide tables scroll on a narrow screen."""
     kind = "wide many" if len(head) > 3 else "wide"
     lines = [".. list-table::", "   :header-rows: 1", f"   :widths: {widths}", f"   :class: {kind}", ""]
     for row in [head, *rows]:
@@ -69,16 +69,16 @@ def table(head: list[str], rows: list[list[str]], widths: str) -> list[str]:
 
 
 def directive(name: Name) -> list[str]:
-    """What makes autodoc describe a name."""
+    """Returns the directive with which autodoc describes a name."""
     if inspect.isclass(name.value):
         return [f".. autoclass:: {name.path}", "   :members:", ""]
     if inspect.isfunction(name.value):
         return [f".. autofunction:: {name.path}", ""]
-    return [f".. py:data:: {name.path.rpartition('.')[2]}", "", f"   {escaped(name.summary)}", ""]
+    return [f".. py:data:: {name.path.rpartition('.')[2]}", "", f"   {escape(name.summary)}", ""]
 
 
 def module_page(page: str, modules: dict[str, list[Name]]) -> str:
-    """The page of one entry of `PAGES`."""
+    """Returns the page of one entry of `PAGES`."""
     lines = heading(TITLES[page], "=")
     for path, names in modules.items():
         if len(modules) > 1:
@@ -90,15 +90,15 @@ def module_page(page: str, modules: dict[str, list[Name]]) -> str:
                 continue
             if sum(map(bool, groups.values())) > 1:
                 lines += heading(kind, "^")
-            rows = [[role(name), escaped(name.summary)] for name in group]
-            lines += table(["name", "what it is"], rows, "30 70")
+            rows = [[role(name), escape(name.summary)] for name in group]
+            lines += table(["name", "summary"], rows, "30 70")
             for name in group:
                 lines += directive(name)
     return "\n".join(lines) + "\n"
 
 
 def algorithms_page() -> str:
-    """The registry's table of claims, each algorithm with a link to its description."""
+    """Returns the registry's table of claims, with links to the descriptions of algorithms."""
     paths = {id(inspect.unwrap(name.value)): name for name in everything()}
     by_name = {name.path.rpartition(".")[2]: name for name in everything() if name.kind in ("Learners", "Estimators")}
     entries = {**LEARNERS, **ESTIMATORS}
@@ -108,75 +108,75 @@ def algorithms_page() -> str:
         factory = inspect.unwrap(entries[name.strip("`")].factory)
         known = paths.get(id(factory)) or by_name.get(name.strip("`"))
         link = f":py:obj:`{name.strip('`')} <{known.path}>`" if known else f"``{name.strip('`')}``"
-        cells.append([link, *(escaped(cell) for cell in rest)])
-    mechanisms = [[f"``{name}``", escaped(entry.summary)] for name, entry in MECHANISMS.items()]
+        cells.append([link, *(escape(cell) for cell in rest)])
+    mechanisms = [[f"``{name}``", escape(entry.summary)] for name, entry in MECHANISMS.items()]
     return "\n".join(
         [
             *heading("Algorithms and their claims", "="),
-            "Every registered learner and estimator, by its paper and by what it claims.",
+            "This page lists every registered learner and estimator, with its paper and its claim.",
             "``python -m jaxdp list --claims`` prints this table,",
-            "the ``Privacy`` section of a docstring says why the claim holds, and",
-            "``python -m jaxdp audit`` attacks it. A claim is proved where its proof is in the paper or in the",
+            "the ``Privacy`` section of a docstring explains why the claim holds, and",
+            "``python -m jaxdp audit`` attacks it. A claim counts as proved if its proof is in the paper or in the",
             "docstring.",
             "",
             *table(head, cells, "27 29 10 15 10 9"),
             *heading("Mechanisms", "-"),
-            "What the registry has beside them, each with a claim of its own that the same command attacks:",
+            "The registry also has mechanisms. Each has a claim of its own, which the same command attacks:",
             "",
-            *table(["mechanism", "what it is"], mechanisms, "30 70"),
+            *table(["mechanism", "summary"], mechanisms, "30 70"),
         ]
     )
 
 
 def environments_page() -> str:
-    """Every environment and every problem of every family."""
+    """Returns the page with the environments and problems of every family."""
     lines = [
         *heading("Environments and problems", "="),
-        "What learners play, and what estimators estimate. A learner plays any environment whose actions and feedback",
-        "have its shapes; a simulator checks that before it compiles.",
+        "Learners play environments, and estimators solve problems. A learner can play any environment with actions",
+        "and feedback of its shapes; a simulator checks the shapes before it compiles.",
         "",
     ]
-    pages = described()
+    pages = names_by_page()
     for page, modules in pages.items():
         found = [each for names in modules.values() for each in names if each.kind in ("Environments", "Problems")]
         if found:
             lines += heading(TITLES[page], "-")
-            lines += table(["name", "what it is"], [[role(each), escaped(each.summary)] for each in found], "30 70")
+            lines += table(["name", "summary"], [[role(each), escape(each.summary)] for each in found], "30 70")
     return "\n".join(lines)
 
 
 def theorems_page() -> str:
-    """The functions of `jaxdp.theory`, by paper and by the number that their `Source` names."""
+    """Returns the page with the functions of `jaxdp.theory`, by paper and by the number in their `Source`."""
     lines = [
         *heading("Theorems by number", "="),
-        "Each bound of the papers that is a function here, under its number in the paper. Constants are as printed;",
+        "This page lists the bounds that are functions here, by their number in the paper. Constants are as printed;",
         "``corrected=True`` applies the corrections that the docstring names, and an order bound has an argument",
         "``scale`` for the constant that the paper does not specify.",
         "",
     ]
-    for path, names in described()["theory"].items():
+    for path, names in names_by_page()["theory"].items():
         module = importlib.import_module(path)
         rows = []
         for name in names:
             source = " ".join(section(name.value, "Source").split())
             found = NUMBER.search(source)
-            rows.append([escaped(found.group() if found else source), role(name), escaped(name.summary)])
+            rows.append([escape(found.group() if found else source), role(name), escape(name.summary)])
         if rows:
             rows.sort(key=lambda row: [int(part) for part in re.findall(r"\d+", row[0])] or [10**6])
             lines += heading((module.__doc__ or "").partition("\n")[0].rstrip(".").replace("`", "``"), "-")
-            lines += table(["number", "function", "what it bounds"], rows, "18 30 52")
+            lines += table(["number", "function", "bound"], rows, "18 30 52")
     return "\n".join(lines)
 
 
 def deviations_page() -> str:
-    """The `Deviations` section of everything that has one with content."""
+    """Returns the page with all `Deviations` sections that are not empty."""
     lines = [
         *heading("Deviations from the papers", "="),
-        "Where an algorithm here is not what its paper prints, its docstring says so and gives the reason, under",
-        "``Deviations``. This page collects those sections. What is not listed follows its source.",
+        "If an algorithm here differs from its paper, the ``Deviations`` section of its docstring says so, with the",
+        "reason. This page collects those sections. Algorithms that are not listed follow their source.",
         "",
     ]
-    for page, modules in described().items():
+    for page, modules in names_by_page().items():
         found = [each for names in modules.values() for each in names if _deviates(each)]
         if found:
             lines += heading(TITLES[page], "-")
@@ -192,12 +192,12 @@ def _deviates(name: Name) -> bool:
 
 
 def write(folder: Path = API) -> dict[str, str]:
-    """Writes every generated page, and leaves a page alone whose text is the same.
+    """Writes every generated page, except pages with unchanged text.
 
     Returns:
         The text of each page by its name.
     """
-    pages = {page: module_page(page, modules) for page, modules in described().items()}
+    pages = {page: module_page(page, modules) for page, modules in names_by_page().items()}
     pages |= {
         "algorithms": algorithms_page(),
         "environments": environments_page(),
@@ -216,8 +216,8 @@ def write(folder: Path = API) -> dict[str, str]:
     return pages
 
 
-def tidied(notebook: dict[str, Any]) -> dict[str, Any]:
-    """A notebook whose bars of progress show their last state alone, as a terminal would."""
+def tidy(notebook: dict[str, Any]) -> dict[str, Any]:
+    """Returns a notebook with only the last state of each progress bar, as a terminal would show it."""
     for cell in notebook["cells"]:
         kept: list[dict[str, Any]] = []
         for output in cell.get("outputs", ()):
@@ -238,18 +238,18 @@ def tidied(notebook: dict[str, Any]) -> dict[str, Any]:
 
 
 def copy_notebooks(executed: Path, folder: Path) -> list[str]:
-    """Puts the executed notebooks among the tutorials.
+    """Copies the executed notebooks to the tutorials.
 
     Args:
-        executed: where `notebooks/make.py run` wrote them.
-        folder: of the tutorials.
+        executed: the folder that `notebooks/make.py run` wrote.
+        folder: the folder of the tutorials.
 
     Returns:
         Their names, in order.
     """
     names = []
     for path in sorted(executed.glob("[0-9][0-9]_*.ipynb")):
-        text, target = json.dumps(tidied(json.loads(path.read_text(encoding="utf-8")))), folder / path.name
+        text, target = json.dumps(tidy(json.loads(path.read_text(encoding="utf-8")))), folder / path.name
         if not target.exists() or target.read_text(encoding="utf-8") != text:
             target.write_text(text, encoding="utf-8")
         names.append(path.stem)
