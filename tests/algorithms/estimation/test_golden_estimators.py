@@ -10,7 +10,7 @@ import pytest
 
 from jaxdp.estimation._objective_perturbation_full import perturbed_minimizer
 from jaxdp.registry import ESTIMATORS
-from tests.golden.numpy_estimators import GOLDEN, RATE, clipped, logistic_minimum
+from tests.algorithms.estimation.golden_estimators import GOLDEN, RATE, clipped, logistic_minimum
 
 OF_BALLOTS = ("ballot_mle", "ballot_objective_perturbation", "ballot_rr")  # in test_ballots.py
 X64 = bool(jax.config.read("jax_enable_x64"))
@@ -20,8 +20,8 @@ BOUNDS = {"inside": 40.0, "on the ball": 0.4}
 PRIVATE = [name for name in GOLDEN if "epsilon" in ESTIMATORS[name].values]
 
 
-# With public weights and K-norm noise: tests/estimation/test_public_weights.py holds what they minimise against SciPy,
-# tests/mechanisms/test_k_norm.py the noise against its law.
+# With public weights and K-norm noise: test_public_weights.py beside this file holds what they minimise against SciPy,
+# tests/algorithms/mechanisms/additive/test_k_norm.py the noise against its law.
 ELSEWHERE = {name for name in ESTIMATORS if name.endswith(("_cut", "_k_norm"))}
 
 

@@ -20,7 +20,7 @@ ORDERS = (((0,), (1, 2)), ((2,), (3,)), ((3,), (0,), (1,), (2,)), ((1, 3), (0, 2
 BALLOTS = Ballots(("a", "b", "c", "d"), ORDERS, (80, 30, 40, 50, 20, 90))
 NUM_JAX, NUM_NUMPY = 1000, 300
 PAIRS = list(itertools.combinations(range(NUM_ITEMS), 2))
-ELECTION = Path(__file__).parents[3] / "shared/data/00002-00000002.soi"
+ELECTION = Path(__file__).parents[5] / "shared/data/00002-00000002.soi"
 
 
 def opinion(places: dict[int, int], first: int, second: int) -> float:
@@ -189,5 +189,5 @@ def test_how_often_the_winner_of_2003_survives_a_curator():
     error = math.sqrt(0.96 * 0.04 / len(direction))
     assert abs(shares[1.0] - 0.96) + 5 * error < 0.01
     assert shares[2.0] - 5 * error > 0.99
-    page = (Path(__file__).parents[2] / "docs" / "howto" / "own_data.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "howto" / "own_data.md").read_text(encoding="utf-8")
     assert "survives 96% of the time at ε = 1 and over 99% at ε = 2" in " ".join(page.split())
