@@ -1,4 +1,4 @@
-"""Grey-box audit: what mechanisms are asked to noise, measured under neighbouring users along one forced transcript."""
+"""Grey-box audit: the values that mechanisms noise, measured under neighbouring users along one forced transcript."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -11,14 +11,14 @@ import numpy as np
 from jaxdp.audit.accounting import cost, loss
 from jaxdp.audit.adversary import Answer, Users, by_action
 from jaxdp.audit.checks import budget
-from jaxdp.audit.findings import SLACK, GreyBox, measured, repeated, wrong_use
-from jaxdp.audit.forced import Base, replacements, starting
-from jaxdp.audit.noise_laws import off_law
+from jaxdp.audit.findings import SLACK, GreyBox, find_reuse, measure_sites, wrong_use
+from jaxdp.audit.forced import Base, replacements, run_starter
+from jaxdp.audit.noise_laws import distribution_faults
 from jaxdp.audit.replay import Release, Site, UnreadableError, replay
-from jaxdp.audit.same_results import as_rounds
+from jaxdp.audit.same_results import blocks_equal_rounds
 from jaxdp.audit.steps import at, steps_of
 from jaxdp.audit.units import map_units
-from jaxdp.audit.unrecorded import Played, unexplained
+from jaxdp.audit.unrecorded import Played, judge_changes
 from jaxdp.checks import check_made
 from jaxdp.core import Guarantee, Learner
 from jaxdp.simulation.run.engines import ENGINES
@@ -37,31 +37,34 @@ def grey_box(
     num_neighbours: int = 256,
     path: str = "rounds",
 ) -> GreyBox:
-    """Measures how far one user moves what a learner noises, and compares it with what is declared.
+    """Measures how far one user moves the values that a learner noises, and compares it with declared sensitivities.
 
-    Plays the learner against random users, and then again with a tape open, with the same keys and *the same plays and
-    public states put in*, for users of whom one is replaced, in what the claim's `unit_leaves` name. Each mechanism's
-    value is written down, and the base's put in its place: all that is released stays as it was, and the next value
-    differs by the one user's data alone. Found are: a declared sensitivity that is exceeded; a sum of costs beyond the
-    claim; what the claim's `sees` lets an adversary see and what changes all the same (a path around the noise); noise
-    whose size follows the data; values outside what a local randomizer takes; a key used for two releases, or the same
-    in every run; the same noise twice; noise that does not follow the law that is recorded of it, drawn with 4096 keys;
-    and a release that is not the sum of its value and that noise.
+    Plays the learner against random users. Then plays it again with a tape open, with the same keys and *the same plays
+    and public states put in*, for runs in which one user is replaced, in the leaves that the claim's `unit_leaves`
+    name. Each mechanism's value is recorded, and the base's value is put in its place. So every release stays as it
+    was, and the next value differs by the one user's data alone. The audit finds:
 
-    *Seen*, if `sees` names it: plays, public states and reports; in the local model reports always, and no public
-    states, which follow from them; in the joint model plays and reports of all users but the replaced one. Where a
-    learner with `done` stops is seen in any case. In the shuffle model the reports' mechanisms are held to
-    `local_epsilon`; what shuffling gains is not accounted for.
+    * a declared sensitivity that is exceeded; a sum of costs beyond the claim;
+    * a change of anything that the claim's `sees` lets an adversary see (a path around the noise);
+    * noise whose size follows the data; values outside the range of a local randomizer;
+    * a key used for two releases, or the same in every run; the same noise twice;
+    * noise that does not follow its recorded distribution, drawn with 4096 keys; a release that is not the sum of its
+      value and that noise.
 
-    What changes may have been noised by something that writes nothing on the tape. It has not if it is the same with
-    4096 keys: too few for randomized response that writes nothing at an epsilon above about 6. Else, if nothing at all
-    was written, the verdict is "cannot tell". In a learner that writes some of its releases, what changes is a fault if
-    all of it depends on them: data are added to a noised number. Where some of it does not, the verdict is "cannot
-    tell", too.
+    *Seen*, if `sees` names it: plays, public states and reports. In the local model reports are always seen, and public
+    states are not, as they follow from reports; in the joint model plays and reports of all users except the replaced
+    one are seen. The stopping time of a learner with `done` is always seen. In the shuffle model the reports'
+    mechanisms are compared with `local_epsilon`; the amplification by shuffling is not accounted for.
+
+    A change may have been noised by a mechanism that writes nothing on the tape. It has not if the changed value is the
+    same with 4096 keys (too few for randomized response that writes nothing at an epsilon above about 6). Otherwise, if
+    nothing at all was recorded, the verdict is "cannot tell". If the learner records some of its releases, a change is
+    a fault if all of it depends on them: data are added to a noised number. If some of it does not, the verdict is
+    "cannot tell", too.
 
     Rounds and counts whose releases lie behind no branch, loop or inner `jit` are compiled, once for all of them. Other
     steps run operation by operation, a round in about a tenth of a second, a block in up to some seconds, so that a
-    release may lie behind a branch on what is public.
+    release may lie behind a branch on public values.
 
     Args:
         key: a typed PRNG key.
@@ -69,16 +72,16 @@ def grey_box(
             `privatize` and `absorb`), or under branches and loops over public values.
         values: a grid point of its params.
         draw_user: key -> Users of one round, without the leading axis; or (key, past) -> Users, who react to a `Past`.
-            Both the users played against and those that replace them: let it reach the extremes of what a user may
-            hold, and beyond what the learner clips.
+            It draws both the base's users and their replacements: let it reach the extremes of a user's data, and
+            beyond the learner's clipping.
         rounds: to play, >= 1; at least until the last kind of release.
         answer: (answers, past, action) -> feedback.
-        num_bases: runs against users drawn afresh, >= 2.
+        num_bases: runs against freshly drawn users, >= 2.
         num_neighbours: replacements tried for each run, >= 1.
         path: how rounds are played: "rounds"; "blocks" or "counts" where the learner has them.
 
     Returns:
-        What was found. The search is random: a rare worst case may be missed.
+        The findings. The search is random: a rare worst case may be missed.
 
     Raises:
         ValueError: if key is not a single typed key, a count is too small, draw_user does not return Users, the learner
@@ -86,7 +89,7 @@ def grey_box(
             inside a `vmap`.
 
     Source:
-        Measuring what is noised along a fixed transcript is the usual proof of adaptive composition, run.
+        The usual proof of adaptive composition, executed: values are measured along a fixed transcript.
 
     Examples:
         >>> import jaxdp
@@ -108,23 +111,23 @@ def grey_box(
         raise ValueError(f"path must be one of the learner's, {', '.join(paths_of(learner))}, got {path!r}")
     claim, params = learner.guarantee(**values), jax.tree.map(jnp.asarray, learner.params(**values))
     base = Base(learner, answer, params, claim, path, draw_user, rounds)
-    start = starting(base)
-    played, programs = [], {}
+    start = run_starter(base)
+    runs, programs = [], {}
     for key_base in jax.random.split(key, num_bases):
         key_users, key_play, key_where, key_others = jax.random.split(key_base, 4)
         scene, users = start(key_users, key_play)
-        where = jax.random.randint(key_where, (num_neighbours,), 0, rounds)
-        others = replacements(base, scene, key_others, where)
-        others = map_units(claim, lambda mine, new: new, at(users, where), others)
-        streams = jax.tree.map(partial(_replaced, where), users, others)
-        steps, of_whom = steps_of(scene), np.concatenate([[-1], np.asarray(where)])
-        run = replay(scene, steps, key_play, streams, of_whom, programs=programs)
-        played.append(Played(scene, steps, key_play, streams, run))
+        replaced = jax.random.randint(key_where, (num_neighbours,), 0, rounds)
+        new_users = replacements(base, scene, key_others, replaced)
+        new_users = map_units(claim, lambda old, new: new, at(users, replaced), new_users)
+        streams = jax.tree.map(partial(_replace_round, replaced), users, new_users)
+        steps, replaced_rounds = steps_of(scene), np.concatenate([[-1], np.asarray(replaced)])
+        run = replay(scene, steps, key_play, streams, replaced_rounds, programs=programs)
+        runs.append(Played(scene, steps, key_play, streams, run))
         if run.changed and path != "rounds":  # which takes seconds, and can only end in the same way
             break
-    faults, notes = unexplained(jax.random.fold_in(key, 1), played)
-    wrong, drawn = off_law(jax.random.fold_in(key, 2), played[0])
-    return _judged(claim, played, [*faults, *wrong], notes, drawn)
+    faults, notes = judge_changes(jax.random.fold_in(key, 1), runs)
+    noise_faults, num_drawn = distribution_faults(jax.random.fold_in(key, 2), runs[0])
+    return _judge(claim, runs, [*faults, *noise_faults], notes, num_drawn)
 
 
 def grey_box_of_paths(
@@ -138,10 +141,11 @@ def grey_box_of_paths(
     num_bases: int = 2,
     num_neighbours: int = 64,
 ) -> GreyBox:
-    """A grey-box audit of every path that a learner has, as one.
+    """Audits every path of a learner by `grey_box`, as one result.
 
-    Blocks that give the plays and public states of single rounds in some thousand random runs, bit for bit, are not
-    audited again: what rounds are, they are. So learners can be audited whose blocks draw noise inside their kernels.
+    If blocks give the plays and public states of single rounds in some thousand random runs, bit for bit, they are not
+    audited again: the audit of rounds holds for them. So learners whose blocks draw noise inside their kernels can be
+    audited.
 
     Args:
         key: a typed PRNG key.
@@ -154,11 +158,11 @@ def grey_box_of_paths(
         num_neighbours: replacements tried for each run, >= 1.
 
     Returns:
-        What was found on all paths; what is told of another one than "rounds" begins with its name. A path whose
-        releases cannot be read is a note.
+        The findings on all paths; those of a path other than "rounds" begin with its name. A path whose releases cannot
+        be read is a note.
 
     Raises:
-        ValueError: as `grey_box`, but for releases that cannot be read.
+        ValueError: as `grey_box`, except for releases that cannot be read.
     """
     check_made("learner", learner, Learner)
     check_count("rounds", rounds)
@@ -167,10 +171,10 @@ def grey_box_of_paths(
     base = Base(learner, answer, learner.params(**values), claim, "blocks", draw_user, rounds)
     for path in paths_of(learner):
         prefix = "" if path == "rounds" else f"in {path}: "
-        if path == "blocks" and as_rounds(jax.random.fold_in(key, 2), base):
+        if path == "blocks" and blocks_equal_rounds(jax.random.fold_in(key, 2), base):
             continue
         try:
-            found = grey_box(
+            result = grey_box(
                 key,
                 learner,
                 values,
@@ -184,13 +188,13 @@ def grey_box_of_paths(
         except UnreadableError as error:
             notes.append(f"{prefix}{error}")
             continue
-        sites += [dataclasses.replace(one, site=f"{prefix}{one.site}") for one in found.sites]
-        if pair is None or found.spent > spent:
-            pair = found.pair
-        spent = max(spent, found.spent)
-        losses += [] if found.loss is None else [found.loss]
-        faults += [f"{prefix}{fault}" for fault in found.faults]
-        notes += [f"{prefix}{note}" for note in found.notes]
+        sites += [dataclasses.replace(site, site=f"{prefix}{site.site}") for site in result.sites]
+        if pair is None or result.spent > spent:
+            pair = result.pair
+        spent = max(spent, result.spent)
+        losses += [] if result.loss is None else [result.loss]
+        faults += [f"{prefix}{fault}" for fault in result.faults]
+        notes += [f"{prefix}{note}" for note in result.notes]
     return GreyBox(
         claim=claim,
         sites=tuple(sites),
@@ -203,34 +207,34 @@ def grey_box_of_paths(
 
 
 def paths_of(learner: Learner) -> list[str]:
-    """The engines that a learner has."""
+    """Returns the engines that a learner supports."""
     return ["rounds", *(["blocks"] if learner.blocks else []), *(["counts"] if learner.counts else [])]
 
 
-def _replaced(where: jax.Array, base: jax.Array, new: jax.Array) -> jax.Array:
-    """[neighbours + 1, rounds, ...]: the base itself, and copies with one round replaced."""
-    copies = jnp.broadcast_to(base, (len(where), *base.shape)).at[jnp.arange(len(where)), where].set(new)
+def _replace_round(rounds: jax.Array, base: jax.Array, new: jax.Array) -> jax.Array:
+    """Stacks the base and its copies with one round replaced: [neighbours + 1, rounds, ...]."""
+    copies = jnp.broadcast_to(base, (len(rounds), *base.shape)).at[jnp.arange(len(rounds)), rounds].set(new)
     return jnp.concatenate([base[None], copies])
 
 
-def _judged(
-    claim: Guarantee, played: list[Played], faults: list[str], notes: list[str], drawn: Mapping[Site, int]
+def _judge(
+    claim: Guarantee, plays: list[Played], faults: list[str], notes: list[str], num_drawn: Mapping[Site, int]
 ) -> GreyBox:
-    """Adds what is wrong with the releases to what is told of changes."""
-    runs = [one.run.releases for one in played]
-    sites = measured(runs, drawn)
-    spent, overspent, unknown, pair = _spent(claim, runs, played)
+    """Adds the faults of releases to those of changes."""
+    runs = [site.run.releases for site in plays]
+    sites = measure_sites(runs, num_drawn)
+    spent, overspent, unknown, pair = _account(claim, runs, plays)
     notes = [*notes, *unknown]
     if claim.trust_model == "shuffle":
         notes = [*notes, "the amplification by shuffling is not accounted here"]
     faults = [*faults, *overspent]
-    for one in sites:
-        if one.declared is not None and one.measured > one.declared * (1 + SLACK):
+    for site in sites:
+        if site.declared is not None and site.measured > site.declared * (1 + SLACK):
             faults.append(
-                f"{one.site} changes by {one.measured:.6g} in {one.norm} norm, declared is {one.declared:.6g}"
+                f"{site.site} changes by {site.measured:.6g} in {site.norm} norm, declared is {site.declared:.6g}"
             )
-    faults += [fault for releases in runs for one in releases for fault in wrong_use(one)]
-    faults += repeated(runs)
+    faults += [fault for releases in runs for site in releases for fault in wrong_use(site)]
+    faults += find_reuse(runs)
     if not claim.is_private:  # no claim cannot be violated
         faults = []
     return GreyBox(
@@ -245,35 +249,33 @@ def _judged(
 
 
 def _largest_loss(runs: list[list[Release]]) -> float | None:
-    """The largest known loss of a transcript, of all its releases together."""
+    """Returns the largest known loss of a transcript, over all its releases together."""
     totals = [np.abs(np.sum([loss(one.entry) for one in releases], axis=0)) for releases in runs if releases]
     largest = max((float(total[~np.isnan(total)].max()) for total in totals), default=0.0)  # the base's own is 0
     return largest or None
 
 
-def _spent(
-    claim: Guarantee, runs: list[list[Release]], played: list[Played]
+def _account(
+    claim: Guarantee, runs: list[list[Release]], plays: list[Played]
 ) -> tuple[float, list[str], list[str], tuple[Users, Users] | None]:
-    """The largest epsilon that one neighbour costs, what is wrong with costs, what is not known of them, and whose.
-
-    In the shuffle model the accounting is of one user's report, which is made in `privatize`. Elsewhere a claim is held
-    to its own currency. Of a Gaussian claim that pure noise is paid for, costs are known only from above: what exceeds
-    it is a fault where the epsilon that it implies is exceeded, too.
-    """
-    is_shuffled = claim.trust_model == "shuffle"
-    spent, implied, faults, notes, (claimed, delta) = 0.0, 0.0, [], [], budget(claim)
+    """Returns one neighbour's largest epsilon, the faults and unknowns of all costs, and that pair of users."""
+    is_shuffled = claim.trust_model == "shuffle"  # accounting is then of one user's report, made in `privatize`
+    spent, implied, faults, notes, (claimed_epsilon, delta) = 0.0, 0.0, [], [], budget(claim)
     pair = None
-    for releases, one in zip(runs, played, strict=True):
-        counted = [each for each in releases if not is_shuffled or each.site.stage == "privatize"]
-        costs = cost([(each.entry, each.change) for each in counted], len(jax.tree.leaves(one.streams)[0]), delta)
+    for releases, play in zip(runs, plays, strict=True):
+        counted = [release for release in releases if not is_shuffled or release.site.stage == "privatize"]
+        costs = cost(
+            [(release.entry, release.change) for release in counted], len(jax.tree.leaves(play.streams)[0]), delta
+        )
         if costs.epsilon.max() > spent:
-            worst, of_base = int(np.argmax(costs.epsilon)), one.streams
-            pair = tuple(jax.tree.map(lambda x, row=row: np.asarray(x[row]), of_base) for row in (0, worst))
+            worst_neighbour, users = int(np.argmax(costs.epsilon)), play.streams
+            pair = tuple(jax.tree.map(lambda x, row=row: np.asarray(x[row]), users) for row in (0, worst_neighbour))
         spent = max(spent, float(costs.epsilon.max()))
         if is_shuffled:
             continue
         in_epsilon = costs.epsilon
         if claim.mu is not None:
+            # Pure noise gives only an upper bound on mu: a fault only if the implied epsilon is exceeded, too.
             exceeds = costs.mu > claim.mu * (1 + SLACK)
             in_epsilon = costs.epsilon[exceeds & ~costs.is_gaussian]
             if (exceeds & costs.is_gaussian).any():
@@ -289,6 +291,6 @@ def _spent(
     if is_shuffled:
         if claim.local_epsilon is not None and spent > claim.local_epsilon * (1 + SLACK):
             faults.append(f"a user's report costs epsilon = {spent:.6g}, local_epsilon is {claim.local_epsilon:g}")
-    elif claim.rho is None and implied > claimed * (1 + SLACK):
-        faults.append(f"releases cost epsilon = {implied:.6g} at delta = {delta:g}, claimed is {claimed:g}")
+    elif claim.rho is None and implied > claimed_epsilon * (1 + SLACK):
+        faults.append(f"releases cost epsilon = {implied:.6g} at delta = {delta:g}, claimed is {claimed_epsilon:g}")
     return spent, faults, notes, pair

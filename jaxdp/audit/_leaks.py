@@ -1,4 +1,4 @@
-"""Leak test: at a tiny budget noise drowns all that it enters, so what still follows the data never met it."""
+"""Leak test: at a tiny budget noise drowns its inputs, so values that still follow the data never met it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ from jaxdp.core.made_by import shorten
 from jaxdp.simulation.run.values import parameters
 from jaxdp.validation import check_count, check_key
 
-EPSILON = 1e-6  # of a pure claim; of a Gaussian one it is mu, and rho is that of this mu
+EPSILON = 1e-6  # of a pure claim; also the mu of a Gaussian claim, and rho is the one that this mu implies
 TINY = {"epsilon": EPSILON, "mu": EPSILON, "rho": EPSILON**2 / 2, "delta": EPSILON**2}
-RELATIVE = 1e-3  # what data adds to noise of scale 1 / EPSILON, with room for 1000 rounds
+RELATIVE = 1e-3  # share that data adds to noise of scale 1 / EPSILON, with room for 1000 rounds
 
 
 @dataclass(frozen=True, kw_only=True)
 class Leaks:
-    """What a leak test found.
+    """The result of a leak test.
 
     Attributes:
-        found: names of what differs, and where.
-        notes: why the test could not tell.
+        found: names and rounds of the values that differ.
+        notes: why the test could not decide.
     """
 
     found: tuple[str, ...]
@@ -41,7 +41,7 @@ class Leaks:
 
     @property
     def verdict(self) -> str:
-        """What was seen: "violated" if something leaks; else "cannot tell" if there are notes; else "consistent"."""
+        """The verdict: "violated" if something leaks; else "cannot tell" if there are notes; else "consistent"."""
         return "violated" if self.found else "cannot tell" if self.notes else "consistent"
 
 
@@ -56,33 +56,33 @@ def leaks(
     path: str = "rounds",
     randomizes: bool = False,
 ) -> Leaks:
-    """What a learner releases about two unrelated runs' users at a tiny budget with the same keys.
+    """Finds values that a learner releases without noise: two runs, unrelated users, tiny budgets, equal keys.
 
-    For learners whose noise is added and calibrated by epsilon = 1e-6, mu = 1e-6 or rho = 5e-13: then every released
-    number is noise of scale 1e6, the same in both runs, and every decision is made by it. The test cannot tell of
-    others: of learners whose noise is calibrated by something else, as their claim at these values shows; of those that
-    refuse such values; and of randomized response, whose report is the label, turned or not.
+    For learners whose noise is additive and calibrated by epsilon = 1e-6, mu = 1e-6 or rho = 5e-13: then every released
+    number is noise of scale 1e6, the same in both runs, and noise makes every decision. The test cannot decide for
+    other learners: those whose noise is calibrated by something else, as their claim at these values shows; those that
+    refuse such values; and randomized response, whose report is the label, flipped or not.
 
-    Found is what is released *beside* the noise: a number or a decision that none of it has entered. Not found is what
-    is added *to* a noised number, as a raw reward to a noised estimate: the noise drowns both. Nor is noise that is too
-    small, unless it is a thousand times so. `grey_box` finds these.
+    It finds values released *beside* the noise: a number or a decision that no noise has entered. It does not find data
+    added *to* a noised number, such as a raw reward added to a noised estimate: the noise drowns both. Nor does it find
+    noise that is too small, unless it is a thousand times too small. `grey_box` finds these.
 
     Args:
         key: a typed PRNG key.
         learner: to test.
-        values: a grid point of its params; epsilon, mu, rho and delta among them are replaced. Without any budget among
-            them, it is that of these three which params takes.
-        users: of two runs, of the same shapes and dtypes; the more they differ the better. Of the second only what the
-            claim's `unit_leaves` name is used.
+        values: a grid point of its params; epsilon, mu, rho and delta among them are replaced. If they contain no
+            budget, the first of these three that params takes is added.
+        users: of two runs, of the same shapes and dtypes; the more they differ the better. From the second only the
+            leaves that the claim's `unit_leaves` name are used.
         answer: (answers, past, action) -> feedback.
-        num_keys: runs; a difference counts if it is there with every key, since noise may be small by chance. >= 1.
+        num_keys: runs, >= 1; a difference counts if it occurs with every key, since noise may be small by chance.
         path: how rounds are played: "rounds"; "blocks" or "counts" where the learner has them.
         randomizes: whether reports are randomized responses.
 
     Returns:
-        What differs of all that the claim's `sees` names: plays, public states and reports; in the local model reports
-        always, and no public states; in the joint model public states alone, since all users differ here, and a user's
-        own play and report may follow the user. Where the learner stops counts in any case.
+        The differences in everything that the claim's `sees` names: plays, public states and reports; in the local
+        model reports always, and no public states; in the joint model public states alone, since all users differ here,
+        and a user's own play and report may follow the user. The stopping time always counts.
 
     Raises:
         ValueError: if key is not a single typed key, num_keys < 1, the runs' users differ in shapes or dtypes, the
@@ -109,24 +109,24 @@ def leaks(
         names = ", ".join(name for name in tiny if name in TINY) or "no budget"
         note = f"noise cannot be made to drown data by values: with {names} as small as can be the claim is {claim}"
         return Leaks(found=(), notes=(note,))
-    pair = users[0], map_units(claim, lambda mine, theirs: theirs, *users)
+    pair = users[0], map_units(claim, lambda old, new: new, *users)
 
     @jax.jit
-    def seen(key: jax.Array, users: Users) -> Any:
+    def observe(key: jax.Array, users: Users) -> Any:
         transcript = play(learner, answer, key, params, users, path=path)
-        return {name: getattr(transcript, _ATTRIBUTES[name]) for name in _compared(claim, learner)}
+        return {name: getattr(transcript, _ATTRIBUTES[name]) for name in _names_to_compare(claim, learner)}
 
-    differ: dict[str, np.ndarray] = {}
-    for one in jax.random.split(key, num_keys):
-        same = (jax.random.clone(one), jax.random.clone(one))  # on purpose
-        first, second = (_by_name(seen(k, run)) for k, run in zip(same, pair, strict=True))
-        for name, where in _differing(first, second).items():
-            differ[name] = where & differ.get(name, np.True_)
+    differences: dict[str, np.ndarray] = {}
+    for run_key in jax.random.split(key, num_keys):
+        same = (jax.random.clone(run_key), jax.random.clone(run_key))  # equal keys on purpose
+        first, second = (_by_name(observe(k, run)) for k, run in zip(same, pair, strict=True))
+        for name, mask in _find_differences(first, second).items():
+            differences[name] = mask & differences.get(name, np.True_)
     return Leaks(
         found=tuple(
-            f"{name} of round {int(np.flatnonzero(where.reshape(len(where), -1).any(axis=1))[0]) + 1}"
-            for name, where in differ.items()
-            if where.any()
+            f"{name} of round {int(np.flatnonzero(mask.reshape(len(mask), -1).any(axis=1))[0]) + 1}"
+            for name, mask in differences.items()
+            if mask.any()
         )
     )
 
@@ -134,7 +134,7 @@ def leaks(
 _ATTRIBUTES = {"play": "actions", "public": "after", "report": "reports", "length": "length"}
 
 
-def _compared(claim: Guarantee, learner: Learner) -> list[str]:
+def _names_to_compare(claim: Guarantee, learner: Learner) -> list[str]:
     names = [name for name, word in (("play", "action"), ("public", "public")) if word in claim.sees]
     if claim.trust_model == "local":
         return ["report", *(name for name in names if name == "play")]
@@ -146,16 +146,15 @@ def _compared(claim: Guarantee, learner: Learner) -> list[str]:
 
 
 def _tiny(learner: Learner, values: Mapping[str, float]) -> dict[str, float]:
-    """The values with a tiny budget."""
     tiny = {**values, **{name: TINY[name] for name in values if name in TINY}}
     if not any(name in values for name in ("epsilon", "mu", "rho")):
-        taken = [name for name in ("epsilon", "mu", "rho") if name in parameters(learner.params)][:1]
-        tiny |= {name: TINY[name] for name in taken}
+        budgets = [name for name in ("epsilon", "mu", "rho") if name in parameters(learner.params)][:1]
+        tiny |= {name: TINY[name] for name in budgets}
     return tiny
 
 
 def _is_tiny(claim: Guarantee) -> bool:
-    """Whether the claim implies noise of about the scale 1 / EPSILON; a learner may share a budget, or double it."""
+    """Returns whether the claim implies noise of scale about 1 / EPSILON; a learner may share or double a budget."""
     budget = claim.epsilon if claim.mu is None else claim.mu
     if claim.rho is not None:
         budget = (2 * claim.rho) ** 0.5
@@ -167,23 +166,20 @@ def _by_name(tree: Any) -> dict[str, np.ndarray]:
     return {"".join(str(part).strip("[]'") for part in where): np.asarray(leaf) for where, leaf in leaves}
 
 
-def _differing(first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Where arrays of two runs differ.
-
-    The `excess` of a compensated sum is what rounding put into its `total`: it may differ by as much as that rounds.
-    """
-    found = {}
+def _find_differences(first: Mapping[str, np.ndarray], second: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Returns, for each name, where the arrays of two runs differ."""
+    differences = {}
     for name, left in first.items():
         total, rounding = f"{name.removesuffix('.excess')}.total", 0.0
-        if name.endswith(".excess") and total in first:
+        if name.endswith(".excess") and total in first:  # may differ by the rounding of `total`
             size = np.maximum(np.abs(first[total]), np.abs(second[total])).astype(np.float64)
             rounding = float(np.finfo(first[total].dtype).eps) * size
-        found[name] = _differ(left, second[name], rounding)
-    return found
+        differences[name] = _differ(left, second[name], rounding)
+    return differences
 
 
 def _differ(left: np.ndarray, right: np.ndarray, rounding: Any = 0.0) -> np.ndarray:
-    """Integers too may be large and noisy; what is NaN or infinite in one run only differs."""
+    # Integers may be large and noisy, too. A value that is NaN or infinite in one run only differs.
     left, right = left.astype(np.float64), right.astype(np.float64)
     same = (left == right) | (np.isnan(left) & np.isnan(right))
     with np.errstate(invalid="ignore"):

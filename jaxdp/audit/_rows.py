@@ -1,4 +1,4 @@
-"""A row of the scoreboard, as text and as JSON."""
+"""Rows of the scoreboard, as text and as JSON."""
 
 import json
 import math
@@ -25,12 +25,12 @@ class Tried:
 
     Attributes:
         path: by which outputs were computed.
-        point: values or sizes that are other than the claim's own, such as "epsilon=0.1"; empty if none are.
+        point: values or sizes that differ from the claim's own, such as "epsilon=0.1"; empty if none do.
         inputs: "given", or "found" by a search.
         trials: outputs under each input.
         claimed: the number in the claim's currency, at that point.
-        lower_bound: that was proved.
-        confidence: of this bound by itself.
+        lower_bound: on the same number.
+        confidence: of this bound alone.
     """
 
     path: str
@@ -44,27 +44,28 @@ class Tried:
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What was found about one claim.
+    """The findings about one claim.
 
     Attributes:
-        name: what was attacked.
+        name: of the target.
         currency: of the claim: "epsilon", "rho" or "mu".
         claimed: the number in that currency, at `point`; infinity claims nothing.
-        delta: of an approximate claim; 0 of zCDP and Gaussian ones.
-        lower_bound: on the same number, by black-box attacks: that with the largest ratio of all; 0 if there was none.
-        ratio: lower_bound / claimed: near 1 the attack is tight and the claim is spent; above 1 it is violated; 0 where
-            nothing is claimed.
-        exact: the true number by exact laws, at the claim's own values and inputs; None where they are not known.
+        delta: of an approximate claim; 0 for zCDP and Gaussian ones.
+        lower_bound: on the same number, by the black-box attack with the largest ratio; 0 if there was none.
+        ratio: lower_bound / claimed: near 1 the attack is tight and the claim is spent; above 1 the claim is violated;
+            0 if nothing is claimed.
+        exact: the true number by exact distributions, at the claim's own values and inputs; None where they are not
+            known.
         path: that gave the lower bound; empty if there was none.
-        trials: outputs under each input, of the attack that the bound is from; if there is none, as asked for.
-        seconds: taken by all that was done, compilation included.
-        verdict: "violated" if a lower bound, the exact number or the grey box says so; "cannot tell" if nothing found
-            an answer; "blunt" if attacks reach less than half of what they reach on right code, as where noise is too
-            large, or inputs do not get through; else "consistent", which is no proof.
-        event: that tells the inputs apart on that path.
-        faults: that the grey box found, in words.
-        notes: what was not attacked, and why; and whether exact laws can be those of what was.
-        point: values or sizes other than the claim's own that gave the lower bound; empty if none were.
+        trials: outputs under each input, in the attack that gave the bound; if there is none, as requested.
+        seconds: of everything, compilation included.
+        verdict: "violated" if a lower bound, the exact number or the grey box says so; "cannot tell" if no attack gave
+            an answer; "blunt" if attacks reach less than half of what they reach on correct code (the noise may be too
+            large, or inputs may have no effect); else "consistent", which is no proof.
+        event: that distinguishes the inputs on that path.
+        faults: found by the grey box, as sentences.
+        notes: what was not attacked, and why; and whether exact distributions can be those of the attacked program.
+        point: values or sizes other than the claim's own that gave the lower bound; empty if none did.
         code: Python code that audits the inputs that gave it, if a search found them; else empty.
         confidence: that all lower bounds of the row hold.
         tried: the black-box attacks, in order.
@@ -90,25 +91,25 @@ class Row:
     tried: tuple[Tried, ...] = ()
 
     def __repr__(self) -> str:
-        found = f"{self.currency} >= {self.lower_bound:.4g} where {self.claimed:g} is claimed"
+        bound = f"{self.currency} >= {self.lower_bound:.4g} where {self.claimed:g} is claimed"
         exact = "" if self.exact is None else f", exactly {self.exact:.6g}"
-        more = f"{len(self.faults)} faults, {len(self.notes)} notes"
-        return shorten(f"Row({self.name}: {self.verdict}, {found}{exact}, {self.trials} trials, {more})")
+        counts = f"{len(self.faults)} faults, {len(self.notes)} notes"
+        return shorten(f"Row({self.name}: {self.verdict}, {bound}{exact}, {self.trials} trials, {counts})")
 
 
 def heading(names: Iterable[str], width: int | None = None) -> str:
-    """The table's first line, for rows of these names; they set the first column's width.
+    """Formats the table's first line; the names of the rows set the first column's width.
 
     Args:
         names: of all rows.
-        width: columns that a line may fill; None is as many as it takes. Where they are too few, columns are left out.
+        width: columns of a line; None for as many as the table takes. If they are too few, columns are left out.
     """
     names = list(names)
     return _wide(COLUMNS, names) if _fits(names, width) else _narrow(NARROW, names, width)
 
 
 def line(row: Row, names: Iterable[str], width: int | None = None) -> str:
-    """A row as a line under `heading` of the same names and width; in few columns a long name has a line of its own."""
+    """Formats a row under a `heading` of the same names and width; in few columns a long name gets its own line."""
     names = list(names)
     if not _fits(names, width):
         claim, bound = f"{row.currency} {row.claimed:.4g}", f"{row.lower_bound:.4f}"
@@ -130,18 +131,18 @@ def line(row: Row, names: Iterable[str], width: int | None = None) -> str:
 
 
 def remarks(row: Row) -> list[str]:
-    """Lines to print below a row: where the bound was found, what the grey box found, and what was not attacked."""
-    told = [*(f"fault: {fault}" for fault in row.faults), *(f"note: {note}" for note in row.notes)]
+    """Returns lines to print below a row: where the bound was found, the faults, and what was not attacked."""
+    texts = [*(f"fault: {fault}" for fault in row.faults), *(f"note: {note}" for note in row.notes)]
     if row.point:
-        told.append(f"worst at {row.point}")
+        texts.append(f"worst at {row.point}")
     if row.code:
-        told.append("worst between inputs that a search found" + (":" if row.verdict == "violated" else ""))
-    lines = [f"  {_one_line(text)}" for text in told]
+        texts.append("worst between inputs that a search found" + (":" if row.verdict == "violated" else ""))
+    lines = [f"  {_one_line(text)}" for text in texts]
     return [*lines, *row.code.splitlines()] if row.verdict == "violated" else lines
 
 
 def to_json(rows: Iterable[Row]) -> str:
-    """The rows as a JSON array of objects; infinity is the string "inf", which every JSON reader takes."""
+    """Returns the rows as a JSON array of objects; infinity is the string "inf", as JSON has none."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
@@ -174,7 +175,7 @@ def _narrow(cells: tuple[str, ...], names: Iterable[str], width: int | None) -> 
     assert width is not None
     room = min(_longest(names), max(4, width - sum(NARROW_WIDTHS) - 2 * (len(NARROW_WIDTHS) + 1) - LAST))
     middle = (cell.rjust(w) for cell, w in zip(cells[1:-1], NARROW_WIDTHS, strict=True))
-    rest = "  ".join((*middle, cells[-1]))
+    numbers = "  ".join((*middle, cells[-1]))
     if len(cells[0]) > room:
-        return f"{cells[0]}\n{' ' * room}  {rest}"
-    return f"{cells[0].ljust(room)}  {rest}"
+        return f"{cells[0]}\n{' ' * room}  {numbers}"
+    return f"{cells[0].ljust(room)}  {numbers}"

@@ -1,4 +1,4 @@
-"""Audits of many claims as one table: what each claims, and what all attacks on it could prove."""
+"""Audits of many claims as one table: each claim, and the largest bound that all attacks on it prove."""
 
 import dataclasses
 import math
@@ -16,25 +16,25 @@ from jaxdp.audit.black_box import FEWEST_TRIALS, MOST_TRIALS, Attack, AuditResul
 from jaxdp.audit.checks import native
 from jaxdp.audit.exact import exact_budget
 from jaxdp.audit.findings import GreyBox
-from jaxdp.audit.targets import Point, Space, Target, failed
+from jaxdp.audit.targets import Point, Space, Target, failure_note
 from jaxdp.validation import INT64_MAX, check_count, check_key, check_probability
 
 __all__ = ["COLUMNS", "Row", "Step", "Tried", "expected_minutes", "heading", "line", "remarks", "scoreboard", "to_json"]
 
-SLACK = 1e-6  # relative, by which an exact budget may exceed what is claimed: laws are rounded
-FEW = 50_000  # trials that are not worth a first look by fewer
-FIRST_LOOK = 10  # of one trial in so many
-LAST_LOOK = 0.5  # of the error, where what promises most is looked at again by all trials
+SLACK = 1e-6  # relative, by which an exact budget may exceed the claim: probabilities are rounded
+FEW = 50_000  # fewest trials of a first look
+FIRST_LOOK = 10  # a first look takes one trial in so many
+LAST_LOOK = 0.5  # share of the error for the most promising way, attacked again by all trials
 FOUND = 2  # pairs of inputs that are attacked after a search
-JUDGED = 10**5  # trials from which an attack may be called blunt
-BLUNT = 0.5  # of what attacks reach on right code
+JUDGED = 10**5  # fewest trials for the verdict "blunt"
+BLUNT = 0.5  # share of what attacks reach on correct code
 
 
 class Step(NamedTuple):
-    """What a scoreboard does next.
+    """The next step of a scoreboard.
 
     Attributes:
-        name: of the claim.
+        name: of the target.
         currency: of the claim.
         what: a path, "exact law", "grey box", "search", or a point with its path.
     """
@@ -45,7 +45,7 @@ class Step(NamedTuple):
 
 
 class Way(NamedTuple):
-    """One black-box attack, as it can be made.
+    """One black-box attack that can be made.
 
     Attributes:
         path: by which outputs are computed.
@@ -61,19 +61,19 @@ class Way(NamedTuple):
 
     @property
     def what(self) -> str:
-        """For a progress bar, for notes, and for the key."""
+        """The text for a progress bar and notes; the key depends on it."""
         return f"{self.path} at {self.point}" if self.point else self.path
 
 
-class Done(NamedTuple):
-    """What a way gave."""
+class Attacked(NamedTuple):
+    """The result of one way."""
 
     way: Way
     result: AuditResult
 
     @property
     def ratio(self) -> float:
-        """Of what is claimed; the bound itself where nothing is."""
+        """The bound over the claimed number; the bound itself if nothing is claimed."""
         claimed = self.result.claimed
         return self.result.lower_bound / (1.0 if claimed == math.inf else claimed)
 
@@ -91,31 +91,31 @@ def scoreboard(
 ) -> Generator[Row]:
     """Audits one claim after the other, each by all the ways that its target has.
 
-    Every path between the given inputs; the inputs that a search finds, of the first path, unless a grey box looks at
-    inputs, as at a learner's; one point of other values or sizes. Each gets a tenth of the trials, at least 50,000; the
-    one that promises most gets all of them, on fresh outputs. What a search looks at serves it alone: bounds are
-    counted on outputs of their own. A grey box looks at a target's second point, if there is one, and in place of the
-    first one: more is reached there. Where there is none, or it cannot tell, outputs are attacked there, by the first
-    path.
+    The ways are: every path between the given inputs; the inputs that a search finds, on the first path, unless a grey
+    box looks at inputs (as it does for a learner); one point of other values or sizes. Each gets a tenth of the trials,
+    at least 50,000; the most promising one gets all of them, on fresh outputs. Outputs of a search serve the search
+    alone: bounds are counted on separate outputs. A grey box looks at a target's second point instead of the first, if
+    there is one: more code is reached there. If there is none, or its verdict is "cannot tell", outputs are attacked
+    there, on the first path.
 
-    What raises an exception is skipped, with a note in the row: the other ways and the other claims are still tried.
+    A way that raises an exception is skipped, with a note in the row: the other ways and claims are still tried.
 
     Args:
-        key: a typed PRNG key. What a row draws depends on it and on its name, not on what else is audited.
+        key: a typed PRNG key. A row's draws depend on it and on the row's name, not on other targets.
         targets: by name; an attack alone is a target with one path, "release".
-        trials: outputs under each input of what promises most, >= 100.
-        confidence: that all lower bounds of all rows hold. Each of n rows has an error probability of
-            (1 - confidence) / n. Within a row attacks share it evenly, but that by all trials has a half, if others
-            had fewer. Of correct claims all, so often, stay consistent.
-        thorough: whether every path gets all trials and a long search, a learner's too, every point is attacked, a
-            second one by all paths, and what is noised is looked at in both.
-        searched: whether inputs are searched, and points attacked; without, it is the given inputs at the claim's own
-            values alone, which is quicker and sees less.
-        turn: which of the points of a target is attacked, if not all are: their number modulo how many there are.
+        trials: outputs under each input of the most promising way, >= 100.
+        confidence: that all lower bounds of all rows hold. Each of n rows has an error probability of (1 - confidence)
+            / n. Within a row attacks share it evenly, except that the one by all trials has a half, if others had
+            fewer. With probability `confidence` all correct claims stay consistent.
+        thorough: whether every path gets all trials and a long search (also of a learner), every point is attacked, a
+            second one on all paths, and the grey box looks at both points.
+        searched: whether inputs are searched, and points attacked. Otherwise only the given inputs at the claim's own
+            values are used, which is quicker and sees less.
+        turn: which point of a target is attacked, if not all are: the index modulo the number of points.
         before: called before each step, for a progress bar.
 
     Yields:
-        One row per target, as it is done.
+        One row per target, as soon as it is complete.
 
     Raises:
         ValueError: if key is not a single typed key, or trials or confidence is out of range.
@@ -126,17 +126,17 @@ def scoreboard(
         check_probability("confidence", confidence),
     )
     turn = check_count("turn", turn, 0, maximum=INT64_MAX)
-    each = 1 - (1 - confidence) / max(1, len(targets))
-    for name, given in targets.items():
-        target = given if isinstance(given, Target) else Target(claim=given.claim, attacks={"release": given})
+    row_confidence = 1 - (1 - confidence) / max(1, len(targets))
+    for name, attack in targets.items():
+        target = attack if isinstance(attack, Target) else Target(claim=attack.claim, attacks={"release": attack})
         if not searched:
             target = dataclasses.replace(target, spaces={}, points=())
-        own = jax.random.fold_in(key, zlib.crc32(name.encode()))
-        yield _Audit(own, name, target, trials, each, thorough, turn, before).row()
+        row_key = jax.random.fold_in(key, zlib.crc32(name.encode()))
+        yield _Audit(row_key, name, target, trials, row_confidence, thorough, turn, before).row()
 
 
 def expected_minutes(targets: Mapping[str, Target]) -> float:
-    """About how long a thorough `scoreboard` takes, in minutes of two cores; by what such steps took on the average.
+    """Estimates how long a thorough `scoreboard` takes, in minutes on two cores, from the average times of such steps.
 
     Args:
         targets: by name.
@@ -171,12 +171,12 @@ class _Audit:
         self.currency, self.claimed, self.delta = native(target.claim)
         self.points = target.points if thorough else target.points[turn % max(1, len(target.points)) :][:1]
         self.notes: list[str] = []
-        self.done: list[Done] = []
+        self.done: list[Attacked] = []
         self.seen: list[Tried] = []
-        self.laws: list[tuple[float, float]] = []  # exact numbers, and what is claimed
+        self.laws: list[tuple[float, float]] = []  # (exact number, claimed number)
         self.boxes: list[GreyBox] = []
         self.second = [] if target.second is None else list(target.second.attacks.items())[: None if thorough else 1]
-        # What a search of a learner's users finds, its grey box sees as well, and sooner.
+        # A learner's grey box sees what a search of its users finds, and sooner.
         self.spaces = list(target.spaces.items())[: None if thorough else int(target.grey_box is None)]
         ways = (
             len(target.attacks)
@@ -189,12 +189,12 @@ class _Audit:
         self.each, self.last = 1 - error / max(1, ways), 1 - (1 - confidence) * LAST_LOOK
 
     def row(self) -> Row:
-        """Everything, and what was found."""
+        """Runs all steps and returns the row."""
         start, target, second = time.perf_counter(), self.target, self.target.second
-        own = self.trials if self.thorough else self.first
+        trials = self.trials if self.thorough else self.first
         for number, (path, attack) in enumerate(target.attacks.items()):
             # The first path's key does not depend on its name.
-            self.attack(Way(path, "", lambda attack=attack: attack), own, key=self.key if number == 0 else None)
+            self.attack(Way(path, "", lambda attack=attack: attack), trials, key=self.key if number == 0 else None)
         exact, pair = self.exact(target), None
         if second is None or second.grey_box is None or self.thorough:
             grey = self.look(target)
@@ -204,15 +204,15 @@ class _Audit:
             grey = self.look(second)
             if self.thorough or grey is None or grey.verdict == "cannot tell":
                 for path, attack in self.second:
-                    self.attack(Way(path, second.point, lambda attack=attack: attack), own)
+                    self.attack(Way(path, second.point, lambda attack=attack: attack), trials)
         for path, space in self.spaces:
             for way in self.found(path, space, pair):
                 self.attack(way, self.first)
         for point in self.points:
             self.at(point)
         self.attack_best()
-        given = [done.result.lower_bound for done in self.done if not (done.way.point or done.way.code)]
-        if exact is not None and max(given, default=0.0) > exact * (1 + SLACK):
+        given_bounds = [done.result.lower_bound for done in self.done if not (done.way.point or done.way.code)]
+        if exact is not None and max(given_bounds, default=0.0) > exact * (1 + SLACK):
             self.notes.append(
                 "exact law: it gives less than the lower bound: by chance, or it is not the law of what was attacked"
             )
@@ -245,16 +245,16 @@ class _Audit:
         return jax.random.fold_in(self.key, zlib.crc32(what.encode()))
 
     def tried(self, what: str, attempt: Callable[[], Any]) -> Any:
-        """What an attempt gives; a note and nothing if it fails."""
+        """Runs an attempt; on failure adds a note and returns None."""
         self.before(Step(self.name, self.currency, what))
         try:
             return attempt()
         except Exception as error:
-            self.notes.append(failed(what, error))
+            self.notes.append(failure_note(what, error))
             return None
 
     def exact(self, target: Target) -> float | None:
-        """The exact number of the target's laws, if they are known."""
+        """Returns the exact number of the target's distributions, if they are known."""
         laws = target.laws
         if laws is None:
             return None
@@ -268,7 +268,7 @@ class _Audit:
         return exact
 
     def look(self, target: Target) -> GreyBox | None:
-        """What the target's grey box finds."""
+        """Returns the findings of the target's grey box."""
         box = target.grey_box
         if box is None:
             return None
@@ -280,19 +280,19 @@ class _Audit:
         return grey
 
     def attack(self, way: Way, trials: int, key: jax.Array | None = None, *, is_last: bool = False) -> None:
-        """Tries a way, with so many trials."""
-        own = self.folded(f"{way.what} {way.code}".strip()) if key is None else key
+        """Tries a way, with `trials` outputs under each input."""
+        attack_key = self.folded(f"{way.what} {way.code}".strip()) if key is None else key
         confidence = self.last if is_last else self.each
-        result = self.tried(way.what, lambda: audit(own, way.make(), trials=trials, confidence=confidence))
+        result = self.tried(way.what, lambda: audit(attack_key, way.make(), trials=trials, confidence=confidence))
         if result is None:
             return
-        self.done.append(Done(way, result))
+        self.done.append(Attacked(way, result))
         inputs = "found" if way.code else "given"
-        about = {"path": way.path, "point": way.point, "inputs": inputs, "trials": trials, "confidence": confidence}
-        self.seen.append(Tried(claimed=result.claimed, lower_bound=result.lower_bound, **about))
+        fields = {"path": way.path, "point": way.point, "inputs": inputs, "trials": trials, "confidence": confidence}
+        self.seen.append(Tried(claimed=result.claimed, lower_bound=result.lower_bound, **fields))
 
-    def found(self, path: str, make: Callable[[], Space | None], known: Any, point: str = "") -> list[Way]:
-        """What a search finds, as ways."""
+    def found(self, path: str, make: Callable[[], Space | None], known_pair: Any, point: str = "") -> list[Way]:
+        """Returns the pairs of inputs that a search finds, as ways."""
         what = f"search at {point}" if point else "search"
 
         def attempt() -> list[Way]:
@@ -302,7 +302,7 @@ class _Audit:
             first, second = space.attack.neighbours
             if space.with_place:
                 first, second = first[0], second[0]
-            pairs = ((first, second), *(() if known is None else (known,)))
+            pairs = ((first, second), *(() if known_pair is None else (known_pair,)))
             effort = FULL if self.thorough else SHORT if space.with_place else QUICK
             pairs_found = search(
                 self.folded(f"{what} {path}"),
@@ -317,19 +317,19 @@ class _Audit:
                 without=() if space.with_place else ((first, second),),
             )
             ways = []
-            for one in pairs_found:
-                inputs = one.first, one.second
+            for pair in pairs_found:
+                inputs = pair.first, pair.second
                 if space.with_place:
-                    inputs = tuple((x, jnp.int32(one.changed)) for x in inputs)
+                    inputs = tuple((x, jnp.int32(pair.changed)) for x in inputs)
                 attack = space.attack._replace(neighbours=inputs)
-                code = space.code(one.first, one.second)
+                code = space.code(pair.first, pair.second)
                 ways.append(Way(path, point, lambda attack=attack: attack, code))
             return ways
 
         return self.tried(what, attempt) or []
 
     def at(self, point: Point) -> None:
-        """Attacks a point by the first path."""
+        """Attacks a point on the first path."""
         path = next(iter(self.target.attacks), "")
         self.attack(Way(path, point.name, point.make), self.first)
         if self.thorough:
@@ -337,30 +337,30 @@ class _Audit:
                 self.attack(way, self.first)
 
     def attack_best(self) -> None:
-        """Gives all trials to what promises most, unless it has had them, or is refuted already."""
+        """Gives all trials to the most promising way, unless it has had them, or is refuted already."""
         best = max(self.done, key=lambda done: done.ratio, default=None)
-        if best is None or best.result.trials >= self.trials or _refuted(best.result):
+        if best is None or best.result.trials >= self.trials or _is_refuted(best.result):
             return
         key = self.folded(f"again {best.way.what} {best.way.code}")
         self.attack(best.way, self.trials, key=key, is_last=True)
 
     def verdict(self) -> str:
-        """Of all ways together."""
+        """Returns the verdict of all ways together."""
         verdicts = {done.result.verdict for done in self.done} | {grey.verdict for grey in self.boxes}
         verdicts |= {"violated" if _exceeds(exact, claimed) else "consistent" for exact, claimed in self.laws}
-        found = next((verdict for verdict in ("violated", "consistent") if verdict in verdicts), "cannot tell")
-        return "blunt" if found == "consistent" and self.is_blunt() else found
+        strongest = next((verdict for verdict in ("violated", "consistent") if verdict in verdicts), "cannot tell")
+        return "blunt" if strongest == "consistent" and self.is_blunt() else strongest
 
     def is_blunt(self) -> bool:
-        """Whether attacks at the claim's own values reach far less than on right code."""
+        """Returns whether attacks at the claim's own values reach far less than on correct code."""
         reached = self.target.reached
-        own = [done.ratio for done in self.done if not done.way.point]
-        return reached is not None and self.trials >= JUDGED and bool(own) and max(own) < BLUNT * reached
+        ratios = [done.ratio for done in self.done if not done.way.point]
+        return reached is not None and self.trials >= JUDGED and bool(ratios) and max(ratios) < BLUNT * reached
 
 
 def _exceeds(exact: float, claimed: float) -> bool:
     return exact > claimed * (1 + SLACK)
 
 
-def _refuted(result: AuditResult) -> bool:
+def _is_refuted(result: AuditResult) -> bool:
     return result.verdict == "violated"

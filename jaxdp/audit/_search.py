@@ -1,4 +1,4 @@
-"""A search for two neighbouring inputs that tell: pairs evolve, scored by few outputs, all in one compiled program."""
+"""Search for two distinguishable neighbouring inputs: pairs evolve, scored by few outputs, in one compiled program."""
 
 import functools
 from typing import Any, NamedTuple
@@ -14,21 +14,21 @@ from jaxdp.validation import check_count, check_key
 
 LARGEST_BATCH = 2**22  # numbers of outputs in flight
 THRESHOLDS = 32  # on each column
-COLUMNS = 12  # of many, those whose means or spreads differ most
-CELLS = 1024  # of outputs by their bits
-SURE = 2.0  # standard errors, by which a frequency that looks good is taken to be worse
-STRANGERS = 4  # one new pair in so many is random
-FEWER = 0.1  # taken from the score of a pair that was looked at once
-AS_LOW = -100.0  # where NaN stands on the scale of `_squeezed`, below all numbers
+COLUMNS = 12  # used at most: those whose means or spreads differ most
+CELLS = 1024  # cells of outputs by their bits
+SURE = 2.0  # standard errors by which frequencies are moved to the worse side
+STRANGERS = 4  # one in so many new pairs is random
+FEWER = 0.1  # penalty for a pair that was scored once; over n for n scores
+AS_LOW = -100.0  # NaN on the scale of `_squeeze`, below all numbers
 
 
 class Effort(NamedTuple):
-    """How much a search tries.
+    """The effort of a search.
 
     Attributes:
         pairs: alive at a time, >= 4.
         generations: >= 1; in each, half of the pairs are new.
-        draws: outputs under either input for each look at a pair, >= 64.
+        draws: outputs under either input for each score of a pair, >= 64.
     """
 
     pairs: int
@@ -48,7 +48,7 @@ class Found(NamedTuple):
         first: input.
         second: its neighbour.
         changed: the row in which they differ.
-        score: about the bound that few outputs promise; not a bound, for it is the best of many.
+        score: an estimate of the bound from few outputs; not a bound, since it is the best of many.
     """
 
     first: Any
@@ -72,25 +72,25 @@ def search(
 ) -> list[Found]:
     """Looks for neighbouring inputs between which outputs differ most.
 
-    The pairs begin with those known and with random ones. In each generation every pair is scored by fresh outputs; the
-    half whose mean scores are best stays, and the other half is made anew, each pair out of two that stay. Outputs
-    serve to score alone: whoever states a bound for what was found must draw others.
+    The pairs begin with the known ones and with random ones. In each generation every pair is scored by fresh outputs;
+    the half with the best mean scores stays, and the other half is replaced, each new pair bred from two that stay.
+    Outputs are for scoring alone: a bound on the found pair needs other outputs.
 
     Args:
         key: a typed PRNG key.
         release: (key, params, data) -> output.
         params: of the mechanism.
-        claim: what it claims; at its delta outputs are compared.
+        claim: of the mechanism; outputs are compared at its delta.
         domain: of pairs of inputs.
         known: pairs to begin with, beside random ones. Those that do not fit the domain are left out.
-        effort: how much is tried.
+        effort: size of the search.
         keep: how many to return, >= 1.
         with_place: whether `data` is (input, changed) in place of the input alone.
         without: pairs that are not returned.
 
     Returns:
-        At most `keep` pairs, the best first, of which no two are the same. Pairs of one input and itself are left out.
-        A pair is the same in either order.
+        At most `keep` different pairs, the best first. Pairs of one input and itself are left out. A pair is the same
+        in either order.
 
     Raises:
         ValueError: if key is not a single typed key, or keep or a number of the effort is too small.
@@ -101,28 +101,29 @@ def search(
         check_count(name, getattr(effort, name), least)
     genomes = [genome for first, second in known if (genome := _genome(domain, first, second)) is not None]
     genomes = genomes[: effort.pairs // 2]
-    begin = jax.tree.map(lambda *leaves: jnp.stack(leaves), *genomes) if genomes else None
+    start = jax.tree.map(lambda *leaves: jnp.stack(leaves), *genomes) if genomes else None
     program = _evolve(release, domain, effort, claim.delta, with_place)
-    population, scores = program(key, params, begin)
+    population, scores = program(key, params, start)
     order, scores = np.argsort(-np.asarray(scores), kind="stable"), np.asarray(scores)
     found: list[Found] = []
     for index in order:
         first, second, changed = domain.pair(jax.tree.map(lambda x, index=index: x[index], population))
         first, second = (jax.tree.map(np.asarray, data) for data in (first, second))
-        one = Found(first, second, int(changed), float(scores[index]))
-        others = [*(other[:2] for other in found), *without]
-        if not _same(first, second) and not any(_alike(one[:2], other) for other in others):
-            found.append(one)
+        pair = Found(first, second, int(changed), float(scores[index]))
+        other_pairs = [*(other[:2] for other in found), *without]
+        if not _same(first, second) and not any(_alike(pair[:2], other) for other in other_pairs):
+            found.append(pair)
         if len(found) == keep:
             break
     return found
 
 
 def separation(first: Outputs, second: Outputs, *, delta: float) -> jax.Array:
-    """About the bound on epsilon that outputs under two inputs promise, for comparing pairs of inputs.
+    """Estimates the bound on epsilon from outputs under two inputs, for comparing pairs of inputs.
 
-    One half of the outputs shapes columns and thresholds, the other half is counted: single numbers, what is NaN, a
-    linear combination that separates the means, and cells of whole outputs. Within a program; differentiates nothing.
+    One half of the outputs shapes columns and thresholds, the other half is counted: single numbers, the count of NaN,
+    a linear combination that separates the means, and cells of whole outputs. Runs within a program; not for
+    differentiation.
 
     Args:
         first: n outputs under the first input.
@@ -130,49 +131,49 @@ def separation(first: Outputs, second: Outputs, *, delta: float) -> jax.Array:
         delta: in [0, 1), of the claim.
 
     Returns:
-        [] float; -inf is never returned, and 0 if nothing tells.
+        [] float; -inf is never returned, and 0 if nothing distinguishes the inputs.
     """
     half = len(first.bucket) // 2
     shaping, counted = ([_columns(x, part) for x in (first, second)] for part in (slice(0, half), slice(half, None)))
     mean = [jnp.mean(x, axis=0) for x in shaping]
     spread = [jnp.std(x, axis=0) + 1e-6 for x in shaping]
-    apart = jnp.abs(mean[0] - mean[1]) / (spread[0] + spread[1]) + jnp.abs(jnp.log(spread[0] / spread[1]))
-    best = jax.lax.top_k(apart, min(COLUMNS, len(apart)))[1]
+    differences = jnp.abs(mean[0] - mean[1]) / (spread[0] + spread[1]) + jnp.abs(jnp.log(spread[0] / spread[1]))
+    best = jax.lax.top_k(differences, min(COLUMNS, len(differences)))[1]
     weights = (mean[0] - mean[1]) / (jnp.square(spread[0]) + jnp.square(spread[1]))
     tables = [jnp.zeros(CELLS, default_float()).at[x.bucket[:half] % np.int32(CELLS)].add(1.0) for x in (first, second)]
     table = jnp.log((tables[0] + 1) / (tables[1] + 1))
 
     def scores(columns: jax.Array, bucket: jax.Array) -> jax.Array:
-        own = jnp.take(columns, best, axis=1)
-        return jnp.concatenate([own, (columns @ weights)[:, None], table[bucket % np.int32(CELLS)][:, None]], axis=1)
+        values = jnp.take(columns, best, axis=1)
+        return jnp.concatenate([values, (columns @ weights)[:, None], table[bucket % np.int32(CELLS)][:, None]], axis=1)
 
     shaped = [scores(x, y.bucket[:half]) for x, y in zip(shaping, (first, second), strict=True)]
-    here, there = (scores(x, y.bucket[half:]) for x, y in zip(counted, (first, second), strict=True))
+    first_scores, second_scores = (scores(x, y.bucket[half:]) for x, y in zip(counted, (first, second), strict=True))
     step = max(1, half // (THRESHOLDS // 2))
     ranked = [jnp.sort(x[: half // step * step], axis=0)[step // 2 :: step] for x in shaped]
     thresholds = jnp.concatenate(ranked)
-    above = [jnp.mean(x[:, None, :] > thresholds[None], axis=0, dtype=x.dtype) for x in (here, there)]
-    size = len(here)
+    above = [jnp.mean(x[:, None, :] > thresholds[None], axis=0, dtype=x.dtype) for x in (first_scores, second_scores)]
+    size = len(first_scores)
     bounds = [_promise(p, q, size, delta) for a, b in (above, above[::-1]) for p, q in ((a, b), (1 - a, 1 - b))]
     return jnp.maximum(jnp.max(jnp.stack(bounds)), 0.0)
 
 
 def _promise(likely: jax.Array, unlikely: jax.Array, size: int, delta: float) -> jax.Array:
-    """Roughly the lower bound on epsilon of two frequencies out of `size`."""
+    """Estimates the lower bound on epsilon from two frequencies out of `size`."""
     low = likely - SURE * jnp.sqrt(likely * (1 - likely) / size) - SURE / size - delta
     high = unlikely + SURE * jnp.sqrt(unlikely * (1 - unlikely) / size) + SURE**2 / size
     return jnp.where(low > 0, jnp.log(jnp.maximum(low, 1e-9)) - jnp.log(high), -jnp.inf)
 
 
 def _columns(outputs: Outputs, part: slice) -> jax.Array:
-    """Numbers on a scale without overflow, and how many are NaN."""
+    """Returns numbers on a scale without overflow, and the count of NaN."""
     numbers = outputs.numbers[part]
     missing = jnp.sum(jnp.isnan(numbers), axis=1, dtype=numbers.dtype)
     low = outputs.low[part] if outputs.low.shape[1] else numbers[:, :0]
-    return jnp.concatenate([_squeezed(numbers), low, missing[:, None]], axis=1)
+    return jnp.concatenate([_squeeze(numbers), low, missing[:, None]], axis=1)
 
 
-def _squeezed(numbers: jax.Array) -> jax.Array:
+def _squeeze(numbers: jax.Array) -> jax.Array:
     largest = float(jnp.finfo(numbers.dtype).max)
     squeezed = jnp.sign(numbers) * jnp.log1p(jnp.minimum(jnp.abs(numbers), largest))
     return jnp.where(jnp.isnan(numbers), AS_LOW, squeezed)
@@ -180,7 +181,7 @@ def _squeezed(numbers: jax.Array) -> jax.Array:
 
 @functools.lru_cache(maxsize=64)
 def _evolve(release: Release, domain: Domain, effort: Effort, delta: float, with_place: bool) -> Any:
-    """The search as a program: (key, params, genomes to begin with) -> pairs and their mean scores."""
+    """Builds the search program: (key, params, genomes to begin with) -> pairs and their mean scores."""
     pairs, generations, draws = effort
     stay = pairs // 2
 
@@ -200,19 +201,20 @@ def _evolve(release: Release, domain: Domain, effort: Effort, delta: float, with
 
         return separation(*(many(k, x) for k, x in zip(keys, inputs, strict=True)), delta=delta)
 
-    def program(key: jax.Array, params: Any, begin: Any) -> tuple[Any, jax.Array]:
+    def program(key: jax.Array, params: Any, first_genomes: Any) -> tuple[Any, jax.Array]:
         key_start, key_run = jax.random.split(key)
         population = jax.vmap(domain.start)(jax.random.split(key_start, pairs))
-        if begin is not None:
-            population = jax.tree.map(lambda x, new: x.at[: len(new)].set(new), population, begin)
+        if first_genomes is not None:
+            population = jax.tree.map(lambda x, new: x.at[: len(new)].set(new), population, first_genomes)
 
         def generation(carry: Any, key: jax.Array) -> Any:
             population, totals, looks = carry
             key_score, key_new, key_partner = jax.random.split(key, 3)
-            now = jax.lax.map(
-                lambda each: score(each[0], params, each[1]), (jax.random.split(key_score, pairs), population)
+            new_scores = jax.lax.map(
+                lambda key_and_genome: score(key_and_genome[0], params, key_and_genome[1]),
+                (jax.random.split(key_score, pairs), population),
             )
-            totals, looks = totals + now, looks + 1
+            totals, looks = totals + new_scores, looks + 1
             order = jnp.argsort(-(totals / looks - FEWER / looks))
             population, totals, looks = jax.tree.map(lambda x: x[order], (population, totals, looks))
             best = jax.tree.map(lambda x: x[:stay], population)
@@ -220,17 +222,17 @@ def _evolve(release: Release, domain: Domain, effort: Effort, delta: float, with
             key_alter, key_start = jax.random.split(key_new)
             new = jax.vmap(domain.alter)(jax.random.split(key_alter, stay), best, partners)
             strangers = jax.vmap(domain.start)(jax.random.split(key_start, stay))
-            is_strange = jnp.arange(stay) < stay // STRANGERS  # in place of what the worst of the best give
+            is_strange = jnp.arange(stay) < stay // STRANGERS  # they replace children of the worst survivors
             new = jax.tree.map(lambda x, y: jnp.where(_like(is_strange[::-1], x), y, x), new, strangers)
-            kept = population, totals, looks
+            survivors = population, totals, looks
             population = jax.tree.map(lambda x, y: x.at[pairs - stay :].set(y), population, new)
             fresh = jnp.arange(pairs) >= pairs - stay
             totals, looks = jnp.where(fresh, 0.0, totals), jnp.where(fresh, 0, looks)
-            return (population, totals, looks), kept
+            return (population, totals, looks), survivors
 
         start = population, jnp.zeros(pairs, default_float()), jnp.zeros(pairs, default_float())
-        _, kept = jax.lax.scan(generation, start, jax.random.split(key_run, generations))
-        population, totals, looks = jax.tree.map(lambda x: x[-1], kept)
+        _, survivors = jax.lax.scan(generation, start, jax.random.split(key_run, generations))
+        population, totals, looks = jax.tree.map(lambda x: x[-1], survivors)
         return population, totals / looks - FEWER / looks
 
     return jax.jit(program)
@@ -243,7 +245,7 @@ def _like(flags: jax.Array, x: jax.Array) -> jax.Array:
 def _genome(domain: Domain, first: Any, second: Any) -> Any:
     try:
         return domain.genome(first, second)
-    except (ValueError, TypeError):  # of other shapes or structure
+    except (ValueError, TypeError):  # the pair has other shapes or another structure
         return None
 
 

@@ -1,4 +1,4 @@
-"""What recorded releases cost together, for each of many neighbours at once."""
+"""Total cost of recorded releases, for each of many neighbours at once."""
 
 from typing import Any, NamedTuple
 
@@ -14,9 +14,9 @@ class Change(NamedTuple):
 
     Attributes:
         largest: [neighbours] largest change of a vector (of an entry, if entries are randomized one by one).
-        total: [neighbours] the same, added up over vectors (over entries).
-        squares: [neighbours] its square, added up over vectors (over entries).
-        entries: [neighbours] how many entries differ.
+        total: [neighbours] sum of these changes over vectors (over entries).
+        squares: [neighbours] sum of their squares over vectors (over entries).
+        entries: [neighbours] number of entries that differ.
     """
 
     largest: np.ndarray
@@ -26,13 +26,13 @@ class Change(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What releases cost, for each neighbour.
+    """The cost of releases, for each neighbour.
 
     Attributes:
-        epsilon: [neighbours] float, at the delta asked for.
+        epsilon: [neighbours] float, at the requested delta.
         rho: [neighbours] float, zero-concentrated.
-        mu: [neighbours] float, as Gaussian DP; what is paid for pure noise counts as the least mu that it implies.
-        is_gaussian: [neighbours] bool, whether nothing but Gaussian noise was paid for, and so mu is exact.
+        mu: [neighbours] float, as Gaussian DP; the cost of pure noise counts as the least mu that it implies.
+        is_gaussian: [neighbours] bool, whether all paid noise was Gaussian, so that mu is exact.
     """
 
     epsilon: np.ndarray
@@ -42,13 +42,13 @@ class Cost(NamedTuple):
 
 
 def change(entry: tape.Entry) -> Change:
-    """Measures a release.
+    """Measures how far neighbours move a release.
 
     Args:
         entry: whose value has a leading axis of neighbours.
 
     Returns:
-        Its changes in its norm. What becomes NaN or infinite, or stops being so, has changed by infinity.
+        Its changes in its norm. A value that becomes NaN or infinite, or stops being so, has changed by infinity.
     """
     value = exact(entry.value)
     count = len(value)
@@ -63,26 +63,26 @@ def change(entry: tape.Entry) -> Change:
         rows = rows.reshape(count, 1, -1)
     size = np.abs(rows)
     if entry.norm == "l1":
-        each = size.sum(axis=2)
+        norms = size.sum(axis=2)
     elif entry.norm == "l2":
-        each = np.sqrt(np.square(size).sum(axis=2))
+        norms = np.sqrt(np.square(size).sum(axis=2))
     elif entry.norm == "max":
-        each = size.max(axis=2)
+        norms = size.max(axis=2)
     elif entry.norm == "spread":
         infinite = np.isinf(rows).any(axis=2)
         finite = np.where(np.isinf(rows), 0.0, rows)
-        each = np.where(infinite, np.inf, (finite.max(axis=2) - finite.min(axis=2)) / 2)
+        norms = np.where(infinite, np.inf, (finite.max(axis=2) - finite.min(axis=2)) / 2)
     elif entry.norm == "any":
-        each = (size > 0).any(axis=2).astype(float)
+        norms = (size > 0).any(axis=2).astype(float)
     else:
-        each = (size > 0).sum(axis=2).astype(float)
+        norms = (size > 0).sum(axis=2).astype(float)
     return Change(
-        each.max(axis=1), each.sum(axis=1), np.square(each).sum(axis=1), (~same).reshape(count, -1).sum(axis=1)
+        norms.max(axis=1), norms.sum(axis=1), np.square(norms).sum(axis=1), (~same).reshape(count, -1).sum(axis=1)
     )
 
 
 def exact(value: Any) -> np.ndarray:
-    """A recorded value as float64: integers and sums in fixed point are exact up to 2^53 units."""
+    """Converts a recorded value to float64: integers and sums in fixed point are exact up to 2^53 units."""
     if isinstance(value, fixed_point.Sum):
         whole, part = (np.asarray(word).astype(np.float64) for word in value)
         return whole + part / fixed_point.UNITS
@@ -90,25 +90,25 @@ def exact(value: Any) -> np.ndarray:
 
 
 def scalar(value: Any) -> float:
-    """A number of the base's run."""
+    """Returns a number of the base's run."""
     return float(np.asarray(value).ravel()[0])
 
 
 def noise_scale(entry: tape.Entry) -> float:
-    """What an entry's noise is multiplied by before it is added."""
+    """Returns the factor of an entry's noise."""
     if entry.noise_stddev is not None:
         return scalar(entry.noise_stddev)
     return (1.0 if entry.sensitivity is None else scalar(entry.sensitivity)) / scalar(entry.epsilon)
 
 
 def loss(entry: tape.Entry) -> np.ndarray:
-    """The privacy loss of what is released: log of its density under the base's value over that under a neighbour's.
+    """Returns the privacy loss of a release: log of its density under the base's value over that under a neighbour's.
 
     Args:
         entry: whose value has a leading axis of neighbours, and whose noise is the base's.
 
     Returns:
-        [neighbours] float; NaN where the value changes and the release is not known to be a sum of it and noise.
+        [neighbours] float; NaN if the value changes and the release is not known to be its sum with noise.
     """
     value = exact(entry.value)
     count = len(value)
@@ -117,21 +117,25 @@ def loss(entry: tape.Entry) -> np.ndarray:
         return np.where(same.reshape(count, -1).all(axis=1), 0.0, np.nan)
     noise = np.asarray(entry.noise)[:1].astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
-        moved = noise + np.where(same, 0.0, (value[:1] - value) / noise_scale(entry))
-        each = np.abs(moved) - np.abs(noise) if entry.law == "laplace" else (np.square(moved) - np.square(noise)) / 2
-    return np.where(same, 0.0, each).reshape(count, -1).sum(axis=1)
+        noise_difference = noise + np.where(same, 0.0, (value[:1] - value) / noise_scale(entry))
+        losses = (
+            np.abs(noise_difference) - np.abs(noise)
+            if entry.law == "laplace"
+            else (np.square(noise_difference) - np.square(noise)) / 2
+        )
+    return np.where(same, 0.0, losses).reshape(count, -1).sum(axis=1)
 
 
 def cost(releases: list[tuple[tape.Entry, Change]], neighbours: int, delta: float) -> Cost:
-    """What releases cost together, by what neighbours change.
+    """Returns the total cost of releases, from the changes of neighbours.
 
     Costs of pure mechanisms add; Gaussian ones add in squares; entries of one run of AboveThreshold cost as much as the
-    dearest of them, from one report to the next. At delta > 0 the epsilon is the least of that sum and of what follows
-    from zero-concentrated DP. Mus add in squares, those of pure mechanisms too.
+    most expensive of them, from one report to the next. At delta > 0 the epsilon is the smaller of that sum and of the
+    epsilon that zero-concentrated DP implies. Mus add in squares, those of pure mechanisms too.
 
     Args:
         releases: in order, with their changes [neighbours].
-        neighbours: how many.
+        neighbours: number of neighbours.
         delta: in [0, 1).
 
     Returns:
@@ -144,40 +148,40 @@ def cost(releases: list[tuple[tape.Entry, Change]], neighbours: int, delta: floa
     pure, rho, squares, pure_squares = (np.zeros(neighbours) for _ in range(4))
     runs: dict[tuple[float, int], np.ndarray] = {}
     reports: dict[float, int] = {}
-    for entry, moved in releases:
+    for entry, moves in releases:
         if entry.noise_stddev is not None:
-            squares += np.square(ratio(moved.total, scalar(entry.noise_stddev)))
+            squares += np.square(ratio(moves.total, scalar(entry.noise_stddev)))
             continue
         epsilon = scalar(entry.epsilon)
         if entry.each:
-            own, own_rho = _times(moved.entries, epsilon), _times(moved.entries, epsilon**2 / 2)
+            pure_cost, rho_cost = _times(moves.entries, epsilon), _times(moves.entries, epsilon**2 / 2)
         else:
             unit = 1.0 if entry.sensitivity is None else scalar(entry.sensitivity)
-            each_rho = epsilon**2 / 2 if entry.rho is None else scalar(entry.rho)
-            own, own_rho = _times(moved.total, epsilon / unit), _times(moved.squares, each_rho / unit**2)
+            unit_rho = epsilon**2 / 2 if entry.rho is None else scalar(entry.rho)
+            pure_cost, rho_cost = _times(moves.total, epsilon / unit), _times(moves.squares, unit_rho / unit**2)
         if entry.run is None:
-            pure, rho, pure_squares = pure + own, rho + own_rho, pure_squares + np.square(_mu(own))
+            pure, rho, pure_squares = pure + pure_cost, rho + rho_cost, pure_squares + np.square(_mu(pure_cost))
             continue
         run = scalar(entry.run)
         if entry.halted is not None and bool(scalar(entry.halted)):
             continue
         group = (run, reports.get(run, 0))
-        runs[group] = np.maximum(runs.get(group, 0.0), own)
+        runs[group] = np.maximum(runs.get(group, 0.0), pure_cost)
         reports[run] = reports.get(run, 0) + int(entry.reported is not None and bool(scalar(entry.reported)))
-    for own in runs.values():
-        pure, rho, pure_squares = pure + own, rho + own**2 / 2, pure_squares + np.square(_mu(own))
+    for pure_cost in runs.values():
+        pure, rho, pure_squares = pure + pure_cost, rho + pure_cost**2 / 2, pure_squares + np.square(_mu(pure_cost))
     rho = rho + squares / 2
-    epsilon = np.asarray([_epsilon(*one, delta) for one in zip(pure, rho, squares, strict=True)])
+    epsilon = np.asarray([_epsilon(*totals, delta) for totals in zip(pure, rho, squares, strict=True)])
     return Cost(epsilon, rho, np.sqrt(squares + np.minimum(pure_squares, np.square(_mu(pure)))), pure == 0)
 
 
 def _mu(epsilon: np.ndarray) -> np.ndarray:
-    """The least mu that follows from pure epsilon: the curve of mu is convex, and meets the two lines of epsilon's."""
+    """Returns the least mu that pure epsilon implies: mu's convex trade-off curve touches the two lines of epsilon."""
     return -2 * ndtri(expit(-epsilon))
 
 
 def ratio(moved: np.ndarray, unit: float) -> np.ndarray:
-    """Change over unit; no change is free even where there is no noise."""
+    """Divides a change by a unit; no change is free even without noise."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(moved > 0, moved / unit, 0.0)
 

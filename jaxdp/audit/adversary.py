@@ -1,4 +1,4 @@
-"""Users who answer as an adversary decides, as an environment for every engine of the simulator."""
+"""Users who answer as an adversary decides: an environment for every engine of the simulator."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,10 +14,10 @@ Answer = Callable[[Any, "Past", Any], Any]
 
 
 class Users(NamedTuple):
-    """The private data of a run: one user a round, who would answer to any action.
+    """The private data of a run: one user a round, with an answer to any action.
 
     Attributes:
-        answers: pytree of [rounds, ...] arrays, what each user would answer; an `Answer` reads it.
+        answers: pytree of [rounds, ...] arrays, each user's answers, which an `Answer` reads.
         contexts: pytree of [rounds, ...] arrays; None where the problem has no contexts.
     """
 
@@ -26,18 +26,18 @@ class Users(NamedTuple):
 
 
 class Past(NamedTuple):
-    """What an adversary may react to: the transcript so far, as far as the claim lets anybody see it.
+    """The transcript that an adversary may react to: everything so far that the claim lets anybody see.
 
     Arrays hold zeros from `round` on. Within a block, and within rounds that are played as one total, only the plays
-    are added (in problems with contexts, and in blocks whose reports are one sum, not even these): what is released is
-    seen at the end.
+    are added (in problems with contexts, and in blocks whose reports are one sum, not even these): releases are seen at
+    the end.
 
     Attributes:
         round: [] integer, rounds played.
         actions: pytree of [rounds, ...] arrays, the plays so far.
-        public: pytree of [rounds, ...] arrays, `public` after each round; after each block or total, at the round with
-            which it began.
-        reports: pytree of [rounds, ...] arrays; None where reports are not seen, and of totals.
+        public: pytree of [rounds, ...] arrays, `public` after each round; after each block or total, at the index of
+            its first round.
+        reports: pytree of [rounds, ...] arrays; None if reports are not seen, and for totals.
     """
 
     round: jax.Array
@@ -47,11 +47,11 @@ class Past(NamedTuple):
 
 
 def by_action(answers: Any, past: Past, action: jax.Array) -> jax.Array:
-    """One answer for each arm: the user answers to the arm played.
+    """Returns the user's answer to the arm played, out of one answer for each arm.
 
     Args:
         answers: [num_arms, ...] of the user.
-        past: is not looked at.
+        past: unused.
         action: [] integer, the arm.
     """
     del past
@@ -59,11 +59,11 @@ def by_action(answers: Any, past: Past, action: jax.Array) -> jax.Array:
 
 
 def by_pair(answers: Any, past: Past, action: jax.Array) -> jax.Array:
-    """A matrix of answers, one for each ordered pair: the user answers to the duel of the left with the right arm.
+    """Returns the user's answer to the duel played, out of a matrix of answers to the ordered pairs (left, right).
 
     Args:
         answers: [num_arms, num_arms, ...] of the user.
-        past: is not looked at.
+        past: unused.
         action: [2] integer, the left arm and the right one.
     """
     del past
@@ -71,13 +71,13 @@ def by_pair(answers: Any, past: Past, action: jax.Array) -> jax.Array:
 
 
 def whole(answers: Any, past: Past, action: Any) -> Any:
-    """Full information: the user shows everything, whatever is played."""
+    """Returns all of the user's answers (full information), for any action."""
     del past, action
     return answers
 
 
 def num_rounds(users: Users) -> int:
-    """How many users there are.
+    """Returns the number of users.
 
     Raises:
         ValueError: if there is none, or leading axes differ.
@@ -88,7 +88,7 @@ def num_rounds(users: Users) -> int:
     return lengths.pop()[0]
 
 
-def asked(
+def users_environment(
     learner: Learner,
     answer: Answer,
     person: Callable[[jax.Array, Past], Users],
@@ -98,15 +98,15 @@ def asked(
     rounds: int,
     with_contexts: bool,
 ) -> Environment:
-    """An environment that asks one user a round. Its world is the number of rounds that were played.
+    """Builds an environment that asks one user a round. Its world is the number of rounds played.
 
     Args:
-        learner: who asks.
+        learner: that plays.
         answer: (answers, past, action) -> feedback.
         person: (round, past) -> that round's user.
-        past_of: (round, plays before it) -> what an adversary sees.
+        past_of: (round, plays before it) -> the past that an adversary sees.
         actions: pytree of [rounds, ...] arrays, the plays so far; zeros after them.
-        rounds: how many there are.
+        rounds: their number.
         with_contexts: whether users have contexts.
 
     Returns:
@@ -117,48 +117,48 @@ def asked(
         del key, params
         return person(world, past_of(world, actions)).contexts
 
-    def said(round_: jax.Array, actions: Any, action: Any) -> Any:
+    def answer_to(round_: jax.Array, actions: Any, action: Any) -> Any:
         past = past_of(round_, actions)
         return answer(person(round_, past).answers, past, action)
 
     def feedback(key, params, world, action):
         del key, params
-        return world + 1, said(world, actions, action), {}
+        return world + 1, answer_to(world, actions, action), {}
 
-    def all_said(places: jax.Array, planned: Any) -> Any:
+    def answers_to(slots: jax.Array, actions_planned: Any) -> Any:
         """What users say to plays of the rounds `places`, who know the plays before their own.
 
         Users with contexts know the plays before the first of these rounds, as when they showed their contexts. Blocks
         with a total ask one round at a time: their users know the plays before the block.
         """
         if with_contexts:
-            return jax.vmap(lambda round_, action: said(round_, actions, action))(places, planned)
-        known = jax.tree.map(lambda all_, new: all_.at[places].set(new, mode="drop"), actions, planned)
+            return jax.vmap(lambda round_, action: answer_to(round_, actions, action))(slots, actions_planned)
+        all_actions = jax.tree.map(lambda all_, new: all_.at[slots].set(new, mode="drop"), actions, actions_planned)
 
-        def one(round_: jax.Array, action: Any) -> Any:
+        def answer_at(round_: jax.Array, action: Any) -> Any:
             earlier = jnp.arange(rounds, dtype=round_.dtype) < round_
-            return said(round_, jax.tree.map(lambda x: kept(earlier, x), known), action)
+            return answer_to(round_, jax.tree.map(lambda x: zero_other_rows(earlier, x), all_actions), action)
 
-        return jax.vmap(one)(places, planned)
+        return jax.vmap(answer_at)(slots, actions_planned)
 
     def block(keys, params, world, contexts, actions):
         del params, contexts
-        places = world + jnp.arange(len(keys), dtype=world.dtype)
-        return places + 1, all_said(places, actions), {}
+        slots = world + jnp.arange(len(keys), dtype=world.dtype)
+        return slots + 1, answers_to(slots, actions), {}
 
     def contexts(keys, params, world):
         del params
-        places = world + jnp.arange(len(keys), dtype=world.dtype)
-        return jax.vmap(lambda round_: person(round_, past_of(round_, actions)).contexts)(places)
+        slots = world + jnp.arange(len(keys), dtype=world.dtype)
+        return jax.vmap(lambda round_: person(round_, past_of(round_, actions)).contexts)(slots)
 
     def tally(key, params, world, counts):
         del key, params
         index, is_played = in_order(counts, rounds)
-        places = jnp.where(is_played, world + jnp.arange(rounds, dtype=world.dtype), rounds)
-        feedback = all_said(places, numbered(learner, index))
+        slots = jnp.where(is_played, world + jnp.arange(rounds, dtype=world.dtype), rounds)
+        feedback = answers_to(slots, actions_at(learner, index))
         assert learner.interface is not None
         added = jax.tree.map(
-            lambda said, space: _totals(answer, index, is_played, counts, said, space),
+            lambda answer_to, space: _totals(answer, index, is_played, counts, answer_to, space),
             feedback,
             learner.interface.feedback,
         )
@@ -176,14 +176,14 @@ def asked(
 
 
 def in_order(counts: jax.Array, rounds: int) -> tuple[jax.Array, jax.Array]:
-    """Plays as counts, put in the order of actions.
+    """Lists counts of plays in the order of actions.
 
     Args:
         counts: [num_actions] integers, how often each is played.
-        rounds: at most as many plays as these.
+        rounds: upper bound on the number of plays.
 
     Returns:
-        [rounds] integers, which action each place plays; and [rounds] bool, whether it is played at all.
+        [rounds] integers, the action of each slot; and [rounds] bool, whether the slot is played.
 
     Examples:
         >>> index, is_played = in_order(jnp.array([1, 0, 2]), 4)
@@ -195,8 +195,8 @@ def in_order(counts: jax.Array, rounds: int) -> tuple[jax.Array, jax.Array]:
     return jnp.minimum(index, len(counts) - 1).astype(jnp.int32), every < counts.sum(dtype=counts.dtype)
 
 
-def numbered(learner: Learner, index: jax.Array) -> jax.Array:
-    """The actions of these numbers, as `Counts` number them: arms, or ordered pairs in the order of a flattened matrix.
+def actions_at(learner: Learner, index: jax.Array) -> jax.Array:
+    """Returns the actions with these indices, in the order of `Counts`: arms, or ordered pairs as a flattened matrix.
 
     Args:
         learner: whose actions they are.
@@ -211,13 +211,13 @@ def numbered(learner: Learner, index: jax.Array) -> jax.Array:
     space = None if learner.interface is None else learner.interface.action
     if not isinstance(space, Space) or space.kind != "integers" or space.low != 0 or len(space.shape) > 1:
         raise ValueError(f"interface must say that actions are arms or tuples of arms to play counts, got {space}")
-    each = tuple([int(space.high) + 1] * int(np.prod(space.shape)))
-    actions = jnp.unravel_index(index, each)
+    sizes = tuple([int(space.high) + 1] * int(np.prod(space.shape)))
+    actions = jnp.unravel_index(index, sizes)
     return (jnp.stack(actions, axis=-1) if space.shape else actions[0]).astype(jnp.int32)
 
 
 def example(spaces: Any) -> Any:
-    """Zeros of the shapes and kinds that a pytree of spaces tells."""
+    """Returns zeros of the shapes and kinds of a pytree of spaces."""
 
     def zeros(space: Space) -> jax.Array:
         return jnp.zeros(space.shape, default_float() if space.kind == "numbers" else jnp.int32)
@@ -225,28 +225,28 @@ def example(spaces: Any) -> Any:
     return jax.tree.map(zeros, spaces, is_leaf=is_space)
 
 
-def kept(where: jax.Array, x: jax.Array) -> jax.Array:
-    """[n, ...] with zeros in all rows but those `where` [n] is true."""
+def zero_other_rows(where: jax.Array, x: jax.Array) -> jax.Array:
+    """Returns [n, ...] with zeros in the rows where `where` [n] is false."""
     return jnp.where(where.reshape(-1, *[1] * (x.ndim - 1)), x, jnp.zeros((), x.dtype))
 
 
-def total_type(said: jax.Array, counts: jax.Array, space: Any) -> Any:
-    """The dtype of what users' answers of a space add up to: of whole numbers that of counts."""
-    return counts.dtype if isinstance(space, Space) and space.kind == "integers" else said.dtype
+def total_type(answers: jax.Array, counts: jax.Array, space: Any) -> Any:
+    """Returns the dtype of a sum of users' answers in a space: that of counts, for integers."""
+    return counts.dtype if isinstance(space, Space) and space.kind == "integers" else answers.dtype
 
 
-def total_shape(answer: Answer, said: jax.Array, counts: jax.Array) -> tuple[int, ...]:
-    """The shape of what users' answers add up to: by action, but for full information, which is of all plays."""
-    return said.shape if answer is whole else (len(counts), *said.shape)
+def total_shape(answer: Answer, answers: jax.Array, counts: jax.Array) -> tuple[int, ...]:
+    """Returns the shape of the total of users' answers: by action; for full information, one sum of all plays."""
+    return answers.shape if answer is whole else (len(counts), *answers.shape)
 
 
 def _totals(
-    answer: Answer, index: jax.Array, is_played: jax.Array, counts: jax.Array, said: jax.Array, space: Any
+    answer: Answer, index: jax.Array, is_played: jax.Array, counts: jax.Array, answers: jax.Array, space: Any
 ) -> jax.Array:
-    """What users said, added up: what so many users can say within the space, as `Counts` are promised."""
+    """Sums users' answers, clipped to the space, as `Counts` are promised."""
     if isinstance(space, Space):
-        said = jnp.clip(said, space.low, space.high)
-    said = kept(is_played, said.astype(total_type(said, counts, space)))
+        answers = jnp.clip(answers, space.low, space.high)
+    answers = zero_other_rows(is_played, answers.astype(total_type(answers, counts, space)))
     if answer is whole:
-        return jnp.sum(said, axis=0, dtype=said.dtype)
-    return jnp.zeros(total_shape(answer, said[0], counts), said.dtype).at[index].add(said)
+        return jnp.sum(answers, axis=0, dtype=answers.dtype)
+    return jnp.zeros(total_shape(answer, answers[0], counts), answers.dtype).at[index].add(answers)

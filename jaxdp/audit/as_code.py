@@ -1,4 +1,4 @@
-"""Inputs as Python code that makes them again."""
+"""Inputs as Python code that recreates them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,19 +6,19 @@ from typing import Any
 import jax
 import numpy as np
 
-ONE_BY_ONE = 4  # entries up to which an array of equal ones is written out
+ONE_BY_ONE = 4  # largest array of equal entries that is written entry by entry
 
 
 def expression(value: Any, names: dict[str, str]) -> str:
-    """An expression for a pytree of arrays, of tuples, lists, mappings and None.
+    """Writes a Python expression for a pytree of arrays, of tuples, lists, mappings and None.
 
     Args:
         value: the pytree.
-        names: what the expression needs beside `array`, `full`, `inf` and `nan` of NumPy, each with its module; what is
-            found is added.
+        names: the classes that the expression needs beside `array`, `full`, `inf` and `nan` of NumPy, each with its
+            module; this function adds to it.
 
     Returns:
-        One line of code, by which arrays come back with the same bits, types and shapes (NaN as any NaN).
+        One line of code that recreates arrays with the same bits, types and shapes (NaN as any NaN).
 
     Examples:
         >>> names = {}
@@ -33,11 +33,11 @@ def expression(value: Any, names: dict[str, str]) -> str:
         items = [expression(item, names) for item in value]
         fields = getattr(value, "_fields", None)
         if fields is not None:
-            made = type(value)
-            names[made.__name__] = made.__module__
-            return f"{made.__name__}({', '.join(f'{n}={i}' for n, i in zip(fields, items, strict=True))})"
-        inner = ", ".join(items)
-        return f"[{inner}]" if isinstance(value, list) else f"({inner}{',' if len(items) == 1 else ''})"
+            cls = type(value)
+            names[cls.__name__] = cls.__module__
+            return f"{cls.__name__}({', '.join(f'{n}={i}' for n, i in zip(fields, items, strict=True))})"
+        joined = ", ".join(items)
+        return f"[{joined}]" if isinstance(value, list) else f"({joined}{',' if len(items) == 1 else ''})"
     if not isinstance(value, np.ndarray | np.generic | jax.Array | int | float):
         raise TypeError(f"cannot be written as code: {type(value).__name__}")
     array = np.asarray(value)
@@ -48,19 +48,19 @@ def expression(value: Any, names: dict[str, str]) -> str:
 
 
 def program(pair: tuple[Any, Any], call: str, setup: Sequence[str] = ()) -> str:
-    """Code that audits a pair of inputs.
+    """Writes code that audits a pair of inputs.
 
     Args:
         pair: two inputs.
         call: an expression for the attack, in which `first` and `second` are the inputs, and `registry` is
             `jaxdp.registry`.
-        setup: lines that come before the inputs.
+        setup: lines that precede the inputs.
 
     Returns:
-        Lines that run as they are.
+        A complete program.
     """
     names: dict[str, str] = {}
-    first, second = (expression(one, names) for one in pair)
+    first, second = (expression(data, names) for data in pair)
     return "\n".join(
         [
             "import jax",

@@ -1,4 +1,4 @@
-"""Black-box audit: how much two neighbouring inputs can be told apart from a mechanism's outputs alone."""
+"""Black-box audit: how well two neighbouring inputs can be distinguished by a mechanism's outputs alone."""
 
 import functools
 import time
@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxdp.audit.checks import check_alike, native
 from jaxdp.audit.events import Event, Merit, candidate_thresholds, choose, describe, learn_scores
-from jaxdp.audit.guesses import guess_bound, roughly
+from jaxdp.audit.guesses import fast_guess_bound, guess_bound
 from jaxdp.audit.intervals import mu_bound
 from jaxdp.audit.renyi import choose_cells, rho_bound
 from jaxdp.audit.sampling import MANY_TRIALS, Outputs, Release, Score, chunk_size, draw, histogram, output_size
@@ -20,28 +20,28 @@ from jaxdp.core import Guarantee
 from jaxdp.core.made_by import shorten
 from jaxdp.validation import check_count, check_key, check_probability
 
-SHARE = 10  # one trial in so many shapes the scores, and another chooses the guesses; the rest evaluate them
+SHARE = 10  # one trial in so many shapes the scores, and another one chooses the guesses; the rest evaluate them
 LARGEST_SAMPLE = 2**17  # outputs kept to shape the scores
 LARGEST_KEPT = 2**24  # numbers kept in all
 FEWEST_TRIALS = 100
-MOST_TRIALS = 2**52  # of both inputs together float64 counts twice as many
-MAIN = 0.6  # of the error is for the first of several guesses, which promises most as a rule
-WIDTHS = (2, 8)  # thresholds on a score that evaluate: few numbers of them, to compile seldom
+MOST_TRIALS = 2**52  # float64 counts twice as many, those of both inputs together
+MAIN = 0.6  # share of the error for the first of several guesses, usually the most promising
+WIDTHS = (2, 8)  # numbers of evaluating thresholds on a score: few choices, to compile seldom
 
 Pair = tuple[np.ndarray, np.ndarray]  # under the first input, and under the second
 
 
 class Attack(NamedTuple):
-    """A mechanism, its claim, and two inputs that should be hard to tell apart.
+    """A mechanism, its claim, and two inputs that should be hard to distinguish.
 
     Attributes:
-        release: (key, params, data) -> output, a pytree of arrays: all that the adversary sees. Use one function object
-            for several audits: it is compiled once.
+        release: (key, params, data) -> output, a pytree of arrays: everything that the adversary sees. Use one function
+            object for several audits: it is compiled once.
         params: of the mechanism.
         neighbours: two adjacent inputs of the same shapes and dtypes.
-        claim: what the mechanism claims.
-        exact: data -> the output that the mechanism would make without noise; None where it is not known. Coordinates
-            that come out so are counted: noise that is missing in one of many, each time in another, is found by that.
+        claim: of the mechanism.
+        exact: data -> the output without noise; None where it is not known. Coordinates that equal it are counted. This
+            finds noise that is missing in one of many coordinates, each time in another.
     """
 
     release: Release
@@ -56,20 +56,20 @@ class Attack(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class AuditResult:
-    """What an audit found.
+    """The result of an audit.
 
     Attributes:
         claim: that was attacked.
         currency: of the claim: "epsilon", "rho" or "mu".
-        claimed: the number in that currency; infinity where nothing is claimed.
-        delta: of an approximate claim; 0 of zCDP and Gaussian ones.
+        claimed: the number in that currency; infinity if nothing is claimed.
+        delta: of an approximate claim; 0 for zCDP and Gaussian ones.
         lower_bound: on the same number, >= 0; true with probability at least `confidence`.
         confidence: of the bound.
         trials: outputs drawn under each input.
         verdict: "violated" if the lower bound exceeds `claimed`, else "consistent", which is no proof.
-        event: that tells the inputs apart, and how often it happened in the trials that evaluate it, or two of them, of
-            which one tells of either input; or the cells by which their Rényi divergence was bounded.
-        seconds: taken, compilation included.
+        event: that distinguishes the inputs, with its frequencies in the trials that evaluate it; or two events, one
+            for each input; or the cells that bound their Rényi divergence.
+        seconds: of the audit, compilation included.
     """
 
     claim: Guarantee
@@ -84,46 +84,46 @@ class AuditResult:
     seconds: float
 
     def __repr__(self) -> str:
-        found = f"{self.currency} >= {self.lower_bound:.4g} where {self.claimed:g} is claimed"
-        return shorten(f"AuditResult({self.verdict}: {found}, {self.trials} trials, confidence {self.confidence:g})")
+        bound = f"{self.currency} >= {self.lower_bound:.4g} where {self.claimed:g} is claimed"
+        return shorten(f"AuditResult({self.verdict}: {bound}, {self.trials} trials, confidence {self.confidence:g})")
 
 
 def audit(
     key: jax.Array, attack: Attack, *, trials: int = 10**6, confidence: float = 0.95, low_bits: bool = False
 ) -> AuditResult:
-    """Attacks a privacy claim by telling two neighbouring inputs apart.
+    """Attacks a privacy claim by distinguishing two neighbouring inputs.
 
-    A tenth of the trials shapes scores: where outputs repeat a histogram of the log likelihood ratio, and unless that
-    saw every outcome often single coordinates and three classifiers: a small network, a logistic regression on
+    A tenth of the trials shapes scores: a histogram of the log likelihood ratio, if outputs repeat; and, unless that
+    saw every outcome often, single coordinates and three classifiers: a small network, a logistic regression on
     piecewise linear functions of each coordinate, and a histogram of each coordinate. Another tenth chooses at most
-    four guesses of the input: that it is the one where a score is above a threshold, or not above one, or that it is
-    the one there and the other one here. They are the guess whose lower bound promises to be largest on the rest if
-    nothing is above the claim, and has most of the error probability; that whose lower bound is largest on these
-    outputs; and those whose bounds promise to be largest on the rest, which may be rarer: one of outcomes that repeat,
-    one of the other scores. The rest are fresh outputs, each of an input that a fair coin chooses, on which it is
-    counted how often a guess is right. Guesses share the error probability: nothing else is tried on these outputs, so
-    nothing else needs correcting for.
+    four guesses of the input. A guess names one input where a score is above a threshold, or not above one, or the
+    first input in one case and the second in the other. The chosen guesses are: the one whose lower bound promises to
+    be largest on the rest if nothing is above the claim (it has most of the error probability); the one whose lower
+    bound is largest on these outputs; and those whose bounds promise to be largest on the rest, which may be rarer: one
+    of outcomes that repeat, one of the other scores. The rest of the trials are fresh outputs, each of an input that a
+    fair coin chooses; the audit counts how often a guess is right. Guesses share the error probability: nothing else is
+    tried on these outputs, so nothing else needs a correction.
 
-    How often a guess may be right bounds the epsilon at a claimed delta, by one Clopper-Pearson limit. The mu of a
-    Gaussian claim is bounded by events, counted under both inputs. A zCDP claim is about all orders of Rényi
-    divergence: what is chosen for it is an order, and a function of the output that is constant on cells of a score,
-    from whose two means a bound on rho follows.
+    The count of right guesses bounds the epsilon at a claimed delta, by one Clopper-Pearson limit. The mu of a Gaussian
+    claim is bounded by events, counted under both inputs. A zCDP claim covers all orders of Rényi divergence: the audit
+    chooses an order, and a function of the output that is constant on cells of a score; a bound on rho follows from its
+    two means.
 
     Args:
         key: a typed PRNG key.
         attack: what to attack.
-        trials: outputs under each input, >= 100; in a claim on epsilon, where coins choose, on the average. A violation
-            that needs an event of probability q needs many times 1 / q trials.
+        trials: outputs under each input, >= 100; for a claim on epsilon, where coins choose the input, the average
+            number. A violation that needs an event of probability q needs many times 1 / q trials.
         confidence: that the lower bound holds, in (0, 1).
-        low_bits: whether the power of two that divides a float is looked at, too. Floating-point noise of any textbook
-            gives inputs away by it, that of this library as well, so that its claims, which are of real numbers, fail.
+        low_bits: whether the power of two that divides a float is used, too. It reveals the input behind textbook
+            floating-point noise, also this library's, so that claims, which hold for real numbers, fail.
 
     Returns:
         The result, in the currency of the claim. No claim cannot be violated.
 
     Raises:
         ValueError: if key is not a single typed key, the inputs differ in structure, shape or dtype, the output is
-            empty or not of numbers, `exact` makes another number of them, or trials or confidence is out of range.
+            empty or not numeric, `exact` makes another number of outputs, or trials or confidence is out of range.
 
     Source:
         Steinke, Nasr & Jagielski (2023) for guesses; Mironov (2012) for low bits; Dong, Roth & Su (2022) for mu;
@@ -153,10 +153,12 @@ def audit(
     keys = jax.random.split(key, 8)
     samples = max(1, min(trials // SHARE, LARGEST_SAMPLE, LARGEST_KEPT // size))
 
-    kept = [draw(k, release, params, x, trials=samples, chunk=chunk) for k, x in zip(keys[:2], inputs, strict=True)]
+    shaping_outputs = [
+        draw(k, release, params, x, trials=samples, chunk=chunk) for k, x in zip(keys[:2], inputs, strict=True)
+    ]
     exact = None if attack.exact is None else _exact(attack.exact, inputs, size)
-    scores = learn_scores(keys[2], *kept, exact=exact, low_bits=low_bits)
-    pooled = Outputs(*map(np.concatenate, zip(*kept, strict=True)))
+    scores = learn_scores(keys[2], *shaping_outputs, exact=exact, low_bits=low_bits)
+    pooled = Outputs(*map(np.concatenate, zip(*shaping_outputs, strict=True)))
     thresholds = np.stack([candidate_thresholds(score, pooled) for score in scores])
     found = _Search(
         counter=functools.partial(_above, attack, inputs, chunk=chunk),
@@ -189,16 +191,16 @@ def audit(
 
 
 class _Search(NamedTuple):
-    """What is known before anything is chosen.
+    """The scores and trials, before anything is chosen.
 
     Attributes:
-        counter: (keys, scores, thresholds, trials) -> under either input, how many fresh outputs score above each, of
-            so many under either.
+        counter: (keys, scores, thresholds, trials) -> under either input, how many of `trials` fresh outputs score
+            above each threshold.
         scores: S of them.
         thresholds: [S, T].
         choosing: trials that choose.
-        evaluating: trials that evaluate, under each input; on the average, where coins choose the input.
-        error: with which the limit on either count, or on either mean, may fail.
+        evaluating: trials that evaluate, under each input; on average, where coins choose the input.
+        error: probability with which the limit on either count, or on either mean, may fail.
     """
 
     counter: Callable[..., Pair]
@@ -210,35 +212,35 @@ class _Search(NamedTuple):
 
 
 def deal(key: jax.Array, trials: int) -> tuple[int, int]:
-    """How many of 2 * trials outputs fair coins give to either input."""
+    """Returns how many of 2 * trials outputs fair coins assign to each input."""
     coins = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
     first = int(coins.binomial(2 * trials, 0.5))
     return first, 2 * trials - first
 
 
 class _Bound(NamedTuple):
-    """What counts prove.
+    """A lower bound from counts.
 
     Attributes:
-        exactly: (likely, unlikely, trials, sides, error) -> the bound, where the numbers of outputs that are for the
-            input guessed, and for the other one, are summed over the sides; trials are under each input.
-        roughly: the same of arrays, to compare guesses.
-        sides: the most events of a guess.
+        lower_bound: (likely, unlikely, trials, sides, error) -> the bound. `likely` and `unlikely` count outputs of the
+            guessed input and of the other one, summed over the sides; trials are under each input.
+        estimate: the same for arrays, fast, to compare guesses.
+        sides: largest number of events of a guess.
     """
 
-    exactly: Callable[[int, int, int, int, float], float]
-    roughly: Merit
+    lower_bound: Callable[[int, int, int, int, float], float]
+    estimate: Merit
     sides: int
 
 
 def _of_epsilon(delta: float) -> _Bound:
-    def exactly(likely: int, unlikely: int, trials: int, sides: int, error: float) -> float:
+    def lower_bound(likely: int, unlikely: int, trials: int, sides: int, error: float) -> float:
         return guess_bound(likely, likely + unlikely, 2 * trials, sides=sides, delta=delta, error=error)
 
     def about(likely: np.ndarray, unlikely: np.ndarray, trials: int, sides: int, error: float) -> np.ndarray:
-        return roughly(likely, unlikely, 2 * trials, sides=sides, delta=delta, error=error)
+        return fast_guess_bound(likely, unlikely, 2 * trials, sides=sides, delta=delta, error=error)
 
-    return _Bound(exactly, about, sides=2)
+    return _Bound(lower_bound, about, sides=2)
 
 
 def _mu(likely: Any, unlikely: Any, trials: int, sides: int, error: float) -> Any:
@@ -258,26 +260,26 @@ def _by_guess(
     dealt: tuple[int, int],
     pooled: Outputs,
 ) -> tuple[float, str]:
-    """The largest bound of at most four guesses, and its events in words.
+    """Returns the largest bound of at most four guesses, and the text of its events.
 
     Args:
         choosing: two keys.
         evaluating: two keys.
-        found: what is known before.
-        bound: what counts prove.
-        claimed: what the bound is to exceed.
+        found: scores and trials.
+        bound: from counts.
+        claimed: the number that the bound should exceed.
         dealt: outputs under either input that evaluate.
-        pooled: outputs, by which events are described.
+        pooled: outputs, to describe events.
     """
-    above, other_above = found.counter(choosing, found.scores, found.thresholds, (found.choosing,) * 2)
+    counts_above, other_above = found.counter(choosing, found.scores, found.thresholds, (found.choosing,) * 2)
     guesses = choose(
         found.scores,
         found.thresholds,
-        above,
+        counts_above,
         other_above,
         found.choosing,
         found.evaluating,
-        merit=bound.roughly,
+        merit=bound.estimate,
         sides=bound.sides,
         claimed=claimed,
         error=2 * found.error,
@@ -285,55 +287,67 @@ def _by_guess(
     # Few scores are counted faster than all of them; few trials are counted before a program for that is compiled.
     is_many = found.evaluating >= MANY_TRIALS
     scores = _different(guess[0].score for guess in guesses) if is_many else found.scores
-    own = [[event.threshold for guess in guesses for event in guess if event.score is score] for score in scores]
-    width = next(size for size in WIDTHS if size >= max(map(len, own))) if is_many else found.thresholds.shape[1]
+    score_thresholds = [
+        [event.threshold for guess in guesses for event in guess if event.score is score] for score in scores
+    ]
+    width = (
+        next(size for size in WIDTHS if size >= max(map(len, score_thresholds)))
+        if is_many
+        else found.thresholds.shape[1]
+    )
     thresholds = np.full_like(found.thresholds[: len(scores), :width], np.inf)
-    for row, values in zip(thresholds, own, strict=True):
+    for row, values in zip(thresholds, score_thresholds, strict=True):
         row[: len(values)] = sorted(values)
     counted = found.counter(evaluating, scores, thresholds, dealt)
 
     def counts(event: Event) -> list[int]:
-        place = next(place for place, score in enumerate(scores) if score is event.score)
-        column = int(np.searchsorted(thresholds[place], event.threshold))
-        higher = [int(above[place, column]) for above in counted]
+        row = next(row for row, score in enumerate(scores) if score is event.score)
+        column = int(np.searchsorted(thresholds[row], event.threshold))
+        higher = [int(counts_above[row, column]) for counts_above in counted]
         return higher if event.above else [trials - count for trials, count in zip(dealt, higher, strict=True)]
 
     best = -np.inf, ""
     shares = [1.0] if len(guesses) == 1 else [MAIN, *[(1 - MAIN) / (len(guesses) - 1)] * (len(guesses) - 1)]
     for guess, share in zip(guesses, shares, strict=True):
         likely = unlikely = 0
-        told = []
+        texts = []
         for event in guess:
-            here, there = counts(event)
-            likely, unlikely = (likely + here, unlikely + there) if event.first else (likely + there, unlikely + here)
-            rates = " and ".join(f"{count / max(1, n):.3g}" for count, n in zip((here, there), dealt, strict=True))
-            told.append(f"{describe(event, pooled)}, with frequencies {rates}")
-        lower = float(bound.exactly(likely, unlikely, found.evaluating, len(guess), 2 * found.error * share))
-        best = max(best, (lower, "; ".join(told)))
+            first_count, second_count = counts(event)
+            likely, unlikely = (
+                (likely + first_count, unlikely + second_count)
+                if event.first
+                else (likely + second_count, unlikely + first_count)
+            )
+            rates = " and ".join(
+                f"{count / max(1, n):.3g}" for count, n in zip((first_count, second_count), dealt, strict=True)
+            )
+            texts.append(f"{describe(event, pooled)}, with frequencies {rates}")
+        lower = float(bound.lower_bound(likely, unlikely, found.evaluating, len(guess), 2 * found.error * share))
+        best = max(best, (lower, "; ".join(texts)))
     return best
 
 
 def _different(scores: Iterable[Score]) -> list[Score]:
-    """Each object once, in order."""
+    """Returns each object once, in order."""
     return list({id(score): score for score in scores}.values())
 
 
 def _by_cells(choosing: jax.Array, evaluating: jax.Array, found: _Search) -> tuple[float, str]:
-    """A bound on rho from the cells of one score, and what they are."""
+    """Returns a bound on rho from the cells of one score, and the text of the cells."""
 
-    def counted(keys: Iterable[jax.Array], scores: list[Score], thresholds: np.ndarray, trials: int) -> Pair:
+    def count_cells(keys: Iterable[jax.Array], scores: list[Score], thresholds: np.ndarray, trials: int) -> Pair:
         above, other_above = found.counter(keys, scores, thresholds, (trials, trials))
         return _between(above, trials), _between(other_above, trials)
 
     half = found.choosing // 2
     shaping, judging = (
-        counted(keys, found.scores, found.thresholds, trials)
+        count_cells(keys, found.scores, found.thresholds, trials)
         for keys, trials in zip(
             zip(*map(jax.random.split, choosing), strict=True), (half, found.choosing - half), strict=True
         )
     )
     cells = choose_cells(found.scores, found.thresholds, shaping, judging, found.evaluating, error=found.error)
-    (counts,), (other_counts,) = counted(evaluating, [cells.score], cells.thresholds[None], found.evaluating)
+    (counts,), (other_counts,) = count_cells(evaluating, [cells.score], cells.thresholds[None], found.evaluating)
     return rho_bound(cells, counts, other_counts, error=found.error), str(cells)
 
 
@@ -347,7 +361,7 @@ def _above(
     *,
     chunk: int,
 ) -> Pair:
-    """Under either input, how many of so many fresh outputs score above each threshold: [S, T]."""
+    """Counts, under either input, the fresh outputs that score above each threshold: [S, T]."""
     first, second = (
         histogram(k, attack.release, attack.params, x, scores, thresholds, trials=n, chunk=chunk)
         for k, x, n in zip(keys, inputs, trials, strict=True)
@@ -356,16 +370,18 @@ def _above(
 
 
 def _between(above: np.ndarray, trials: int) -> np.ndarray:
-    """[..., T + 1] outputs between thresholds, from those above each."""
+    """Returns [..., T + 1] counts of outputs between thresholds, from those above each."""
     ends = [np.full((*above.shape[:-1], 1), count) for count in (trials, 0)]
     return -np.diff(np.concatenate([ends[0], above, ends[1]], axis=-1))
 
 
 def _exact(exact: Callable[[Any], Any], inputs: tuple[Any, Any], size: int) -> Pair:
-    """[m] floats under either input, in the order of outputs."""
-    # One draw of a release without randomness is laid out as any other.
-    made = [draw(jax.random.key(0), lambda key, params, x: exact(x), None, x, trials=1, chunk=1) for x in inputs]
-    first, second = (outputs.numbers[0] for outputs in made)
+    """Returns [m] floats under either input, in the order of outputs."""
+    # A draw of a release without randomness has the same layout as any other.
+    exact_outputs = [
+        draw(jax.random.key(0), lambda key, params, x: exact(x), None, x, trials=1, chunk=1) for x in inputs
+    ]
+    first, second = (outputs.numbers[0] for outputs in exact_outputs)
     if len(first) != size:
         raise ValueError(f"exact must make as many numbers as release, {size}, got {len(first)}")
     return first, second

@@ -1,4 +1,4 @@
-"""Checks of what every attack takes, and what it holds a claim to."""
+"""Checks of the inputs of every attack, and a claim's budget in its own currency or in epsilon."""
 
 import math
 from typing import Any, NamedTuple
@@ -8,23 +8,23 @@ import numpy as np
 
 from jaxdp.core import Guarantee
 
-NATIVE_DELTA = 0.01  # where what a zCDP or Gaussian claim implies is told in epsilon
+NATIVE_DELTA = 0.01  # at which a zCDP or Gaussian claim is converted to epsilon
 
 
 class Budget(NamedTuple):
-    """A claim in epsilon."""
+    """A claim as (epsilon, delta)."""
 
     epsilon: float
     delta: float
 
 
 class Native(NamedTuple):
-    """A claim as it was made.
+    """A claim in its own currency.
 
     Attributes:
-        currency: "rho" of a zCDP claim, "mu" of a Gaussian one, else "epsilon".
-        claimed: the number, > 0; infinity where nothing is claimed.
-        delta: of an approximate claim; 0 of zCDP and Gaussian ones.
+        currency: "rho" for a zCDP claim, "mu" for a Gaussian one, else "epsilon".
+        claimed: the number, > 0; infinity if nothing is claimed.
+        delta: of an approximate claim; 0 for zCDP and Gaussian ones.
     """
 
     currency: str
@@ -33,7 +33,7 @@ class Native(NamedTuple):
 
 
 def native(claim: Guarantee) -> Native:
-    """What a lower bound must exceed to refute a claim."""
+    """Returns the number that a lower bound must exceed to refute a claim."""
     if claim.rho is not None:
         return Native("rho", claim.rho, 0.0)
     if claim.mu is not None:
@@ -42,7 +42,7 @@ def native(claim: Guarantee) -> Native:
 
 
 def budget(claim: Guarantee) -> Budget:
-    """A claim's own (epsilon, delta), or what its rho or mu implies at one delta."""
+    """Returns a claim's own (epsilon, delta), or those that its rho or mu implies at one delta."""
     delta = NATIVE_DELTA if claim.kind in ("zcdp", "gaussian") else claim.delta
     return Budget(claim.epsilon_at(delta), delta)
 

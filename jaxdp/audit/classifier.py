@@ -1,4 +1,4 @@
-"""An estimate of the log likelihood ratio from outputs under two inputs: a small classifier, trained with Optax."""
+"""Estimate of the log likelihood ratio from outputs under two inputs: a small classifier, trained with Optax."""
 
 from typing import Any, NamedTuple
 
@@ -32,7 +32,7 @@ class Weights(NamedTuple):
 
 
 def features(z: jax.Array) -> jax.Array:
-    """Of standardised outputs [n, m]: themselves, absolute values, and products of two (of many, squares only)."""
+    """Returns features of standardised outputs [n, m]: values, absolute values, products of two (if many, squares)."""
     products = jnp.square(z)
     if z.shape[1] <= LARGEST_QUADRATIC:
         rows, columns = np.triu_indices(z.shape[1])
@@ -41,9 +41,9 @@ def features(z: jax.Array) -> jax.Array:
 
 
 def logit(weights: Weights, outputs: jax.Array) -> jax.Array:
-    """The estimated log likelihood ratio, first input over second, of outputs [n, m] -> [n].
+    """Returns the estimated log likelihood ratio, first input over second, of outputs [n, m] -> [n].
 
-    NaN and infinity count as the mean: an output that may have them needs further columns that say so.
+    NaN and infinity count as the mean: an output that may have them needs further columns as indicators.
     """
     z = (outputs - weights.center[None]) / weights.scale[None]
     z = jnp.clip(jnp.where(jnp.isinf(outputs) | jnp.isnan(z), 0, z), -LARGEST_FEATURE, LARGEST_FEATURE)
@@ -65,8 +65,8 @@ def train(key: jax.Array, first: np.ndarray, second: np.ndarray) -> Weights:
     """
     pooled = np.concatenate([first, second])
     pooled = np.where(np.isfinite(pooled), pooled, np.nan)
-    known = np.any(np.isfinite(pooled), axis=0)
-    pooled[:, ~known] = 0
+    is_finite = np.any(np.isfinite(pooled), axis=0)
+    pooled[:, ~is_finite] = 0
     center, scale = np.nanmean(pooled, axis=0, dtype=np.float64), np.nanstd(pooled, axis=0, dtype=np.float64)
     scale = np.where(scale > 0, scale, 1.0)
     dtype, size = first.dtype, first.shape[1]
@@ -88,9 +88,11 @@ def train(key: jax.Array, first: np.ndarray, second: np.ndarray) -> Weights:
 def _train(key: jax.Array, start: Weights, first: jax.Array, second: jax.Array) -> Weights:
     optimizer = optax.adam(optax.cosine_decay_schedule(LEARNING_RATE, STEPS))
 
-    def loss(trained: dict[str, jax.Array], here: jax.Array, there: jax.Array) -> jax.Array:
+    def loss(trained: dict[str, jax.Array], first_batch: jax.Array, second_batch: jax.Array) -> jax.Array:
         weights = start._replace(trained=trained)
-        return jnp.mean(jax.nn.softplus(-logit(weights, here))) + jnp.mean(jax.nn.softplus(logit(weights, there)))
+        return jnp.mean(jax.nn.softplus(-logit(weights, first_batch))) + jnp.mean(
+            jax.nn.softplus(logit(weights, second_batch))
+        )
 
     def step(carry: Any, key: jax.Array) -> tuple[Any, None]:
         trained, state = carry

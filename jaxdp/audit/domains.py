@@ -1,4 +1,4 @@
-"""What two neighbouring inputs may be, for a search: how to begin, and how to change a pair a little."""
+"""Domains of neighbouring inputs for a search: random pairs, and small changes of a pair."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -14,20 +14,20 @@ NORMS = ("l1", "l2", "max")
 POWERS = tuple(2.0**power for power in (-24, -10, -3, -1, 0, 1, 2, 3, 7, 8, 15, 16, 24, 30))
 ANYTHING = (0.0, *POWERS, *(-x for x in POWERS), 127.0, 255.0, 20.0, 2.0**24 + 2, 2.0**100, -(2.0**100))
 NO_NUMBERS = (float("nan"), float("inf"), float("-inf"))
-ROUNDING = 1e-6  # relative, by which a norm may exceed its bound
+ROUNDING = 1e-6  # relative excess of a norm over its bound
 
 Change = Callable[[Any, Any], Any]
 
 
 class Domain(NamedTuple):
-    """Pairs of neighbouring inputs, as functions that JAX can trace. A pair is kept as a genome, a pytree of arrays.
+    """Pairs of neighbouring inputs, as functions that JAX can trace. A pair is stored as a genome, a pytree of arrays.
 
     Attributes:
         start: key -> a random genome.
-        alter: (key, genome, another genome) -> a genome, a little changed or made of both.
+        alter: (key, genome, another genome) -> a genome, slightly changed or made of both.
         pair: genome -> (first input, second input, changed), neighbours in every case; `changed` is the row in which
-            they differ, 0 where an input is one row.
-        genome: (first input, second input) -> genome, on the host, of neighbours that are known.
+            they differ, 0 if an input is one row.
+        genome: (first input, second input) -> genome, on the host, for known neighbours.
     """
 
     start: Callable[[jax.Array], Any]
@@ -37,12 +37,12 @@ class Domain(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Many rows, one of which another takes the place of.
+    """Rows, and another row that replaces one of them.
 
     Attributes:
         base: pytree of [count, ...] arrays.
         other: pytree of [...] arrays, one row.
-        place: [] int32, in [0, count).
+        place: [] int32, index of the replaced row in [0, count).
     """
 
     base: Any
@@ -51,11 +51,11 @@ class Rows(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """Numbers that move a little.
+    """Numbers and a small change of them.
 
     Attributes:
         base: [...] numbers.
-        delta: [...] of the same type, what is added, before it is made to fit.
+        delta: [...] of the same type, the summand, before it is made to fit.
     """
 
     base: jax.Array
@@ -67,20 +67,20 @@ def replaced_rows(
     *,
     count: int | None = None,
     specials: Sequence[Sequence[float]] = (),
-    unit: Change = lambda mine, theirs: theirs,
+    unit: Change = lambda row, other_row: other_row,
 ) -> Domain:
-    """Inputs of rows, as users, records or entries of a stream, that differ in one row.
+    """Builds a domain of inputs of rows (users, records or entries of a stream) that differ in one row.
 
     Args:
         draw: key -> one row, a pytree of arrays; let it reach the extremes.
-        count: how many rows an input has, >= 1; None where an input is a single row, without a leading axis.
+        count: number of rows of an input, >= 1; None if an input is a single row, without a leading axis.
         specials: for each leaf of a row, numbers that may stand in any of its entries, besides those that `draw` gives;
             empty for none in any leaf.
-        unit: (row, another row) -> the first with what the privacy unit covers taken from the second.
+        unit: (row, another row) -> the first row with the privacy unit's part taken from the second.
 
     Returns:
-        The domain. Its runs are of rows drawn one by one, constant, alternating, or of two parts; the changed row may
-        stand anywhere.
+        The domain. Its inputs have rows that are drawn one by one, constant, alternating, or in two parts; the changed
+        row may stand anywhere.
 
     Raises:
         ValueError: if count < 1.
@@ -98,7 +98,7 @@ def replaced_rows(
     width = sum(leaf.size for leaf in jax.tree.leaves(like))
 
     def user(key: jax.Array, dice: Dice) -> Any:
-        """A row as drawn, or with entries that are special."""
+        """Draws a row, perhaps with special entries."""
         return _with_specials(dice, jax.tree.map(jnp.asarray, draw(key)), specials)
 
     def start(key: jax.Array) -> Rows:
@@ -113,18 +113,18 @@ def replaced_rows(
         dice = Dice(key_dice, 64 + 4 * (width + 8))
         new = user(key_user, dice)
         base = _where_rows(_sometimes_rows(dice, 0.3, rows), partner.base, genome.base)
-        place = _place(dice, rows, genome.place, partner.place)
+        place = _draw_place(dice, rows, genome.place, partner.place)
         stream = dice.one_of([new, genome.other, jax.tree.map(lambda x: x[0], base)])
-        base = _where_rows(_sometimes_rows(dice, 0.5, rows), _every(stream, rows), base)
-        mine = jax.tree.map(lambda x: x[place], base)
-        mine = dice.one_of([mine, mine, new, partner.other])
-        base = jax.tree.map(lambda x, one: x.at[place].set(one), base, mine)
+        base = _where_rows(_sometimes_rows(dice, 0.5, rows), _repeat_row(stream, rows), base)
+        row = jax.tree.map(lambda x: x[place], base)
+        row = dice.one_of([row, row, new, partner.other])
+        base = jax.tree.map(lambda x, one: x.at[place].set(one), base, row)
         other = dice.one_of([genome.other, genome.other, new, partner.other])
         return Rows(base, other, place)
 
     def pair(genome: Rows) -> tuple[Any, Any, jax.Array]:
-        mine = jax.tree.map(lambda x: x[genome.place], genome.base)
-        changed = unit(mine, genome.other)
+        row = jax.tree.map(lambda x: x[genome.place], genome.base)
+        changed = unit(row, genome.other)
         second = jax.tree.map(lambda x, one: x.at[genome.place].set(one), genome.base, changed)
         inputs = genome.base, second
         if count is None:
@@ -134,18 +134,18 @@ def replaced_rows(
     def genome(first: Any, second: Any) -> Rows:
         if count is None:
             first, second = (jax.tree.map(lambda x: np.asarray(x)[None], data) for data in (first, second))
-        differs = _differing(first, second)
+        differs = _differing_rows(first, second)
         place = int(np.argmax(differs)) if differs.any() else 0
         other = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[place]), second)
         length = len(differs)
-        index = np.minimum(np.arange(rows), length - 1)  # the last row goes on
+        index = np.minimum(np.arange(rows), length - 1)  # the last row is repeated
         index = np.where((np.arange(rows) >= length) & (index == place), max(place - 1, 0), index)
         if place >= rows:
             raise ValueError(f"neighbours must differ in one of the first {rows} rows, got {place}")
         base = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)[index]), first)
-        for mine, theirs in zip(jax.tree.leaves(like), jax.tree.leaves(other), strict=True):
-            if mine.shape != theirs.shape:
-                raise ValueError(f"neighbours must have rows of shape {mine.shape}, got {theirs.shape}")
+        for row, other_row in zip(jax.tree.leaves(like), jax.tree.leaves(other), strict=True):
+            if row.shape != other_row.shape:
+                raise ValueError(f"neighbours must have rows of shape {row.shape}, got {other_row.shape}")
         base, other = (jax.tree.map(lambda x, to: x.astype(to.dtype), data, like) for data in (base, other))
         return Rows(base, other, jnp.int32(place))
 
@@ -161,7 +161,7 @@ def moved_values(
     low: float = -(2.0**30),
     high: float = 2.0**30,
 ) -> Domain:
-    """Inputs of numbers that differ by a bounded norm, as exact values of queries do.
+    """Builds a domain of inputs of numbers that differ by a bounded norm, as exact values of queries do.
 
     Args:
         shape: of an input.
@@ -196,22 +196,22 @@ def moved_values(
     spread = by / {"l1": size, "l2": size**0.5, "max": 1}[norm]
 
     def numbers(dice: Dice) -> jax.Array:
-        """Special ones, all zero, all alike, or near one another."""
-        one = jnp.asarray(values)[dice.below(len(values))]
+        """Draws numbers: special ones, all zero, all equal, or near one another."""
+        value = jnp.asarray(values)[dice.below(len(values))]
         mixed = jnp.asarray(values)[dice.below(len(values), shape)]
-        near = one + (by * (4 * dice.uniform(shape) - 2)).astype(kind)
-        zero, same = jnp.zeros(shape, kind), jnp.full(shape, one)
-        alone = jnp.where((jnp.arange(size) == dice.below(size)).reshape(shape), one, zero)
-        return jnp.clip(dice.one_of([zero, zero, same, alone, near, mixed]), kind.type(low), kind.type(high))
+        near = value + (by * (4 * dice.uniform(shape) - 2)).astype(kind)
+        zero, same = jnp.zeros(shape, kind), jnp.full(shape, value)
+        single = jnp.where((jnp.arange(size) == dice.below(size)).reshape(shape), value, zero)
+        return jnp.clip(dice.one_of([zero, zero, same, single, near, mixed]), kind.type(low), kind.type(high))
 
     def change(dice: Dice) -> jax.Array:
-        """One entry that moves as far as it may, all of them, or some less far."""
-        one = (jnp.arange(size) == dice.below(size)).reshape(shape)
-        alone = jnp.where(one, by, 0.0)
+        """Draws a move: one entry as far as allowed, all entries, or some less far."""
+        value = (jnp.arange(size) == dice.below(size)).reshape(shape)
+        single = jnp.where(value, by, 0.0)
         signs = jnp.where(dice.uniform(shape) < 0.5, 1.0, -1.0)
-        share, apart = dice.uniform(shape), jnp.where(one, -spread, spread)
-        moves = [alone * signs, signs * spread, apart, -apart, alone * share, signs * share * spread]
-        if is_whole and spread < 1:  # nothing is left of smaller moves
+        share, all_but_one = dice.uniform(shape), jnp.where(value, -spread, spread)
+        moves = [single * signs, signs * spread, all_but_one, -all_but_one, single * share, signs * share * spread]
+        if is_whole and spread < 1:  # smaller moves round to 0
             moves = moves[:1]
         delta = dice.one_of([x.astype(default_float()) for x in moves])
         return (jnp.round(delta) if is_whole else delta).astype(kind)
@@ -223,14 +223,14 @@ def moved_values(
     def alter(key: jax.Array, genome: Moved, partner: Moved) -> Moved:
         dice = Dice(key, 16 + 5 * size)
         new = numbers(dice)
-        some = jnp.where(dice.uniform(shape) < 0.3, dice.one_of([partner.base, new]), genome.base)
-        base = dice.one_of([genome.base, some, some, new])
+        mixed = jnp.where(dice.uniform(shape) < 0.3, dice.one_of([partner.base, new]), genome.base)
+        base = dice.one_of([genome.base, mixed, mixed, new])
         return Moved(base, dice.one_of([genome.delta, genome.delta, partner.delta, -genome.delta, change(dice)]))
 
     def pair(genome: Moved) -> tuple[Any, Any, jax.Array]:
-        # What is added is rounded with the sum: only differences that keep to the bound are neighbours.
+        # The sum is rounded: only differences within the bound are neighbours.
         second = genome.base + genome.delta
-        if is_whole:  # a sum that wraps around goes to the other end, far away
+        if is_whole:  # a sum that wraps around lands far away
             second = jnp.where((second > genome.base) == (genome.delta > 0), second, genome.base)
         second = jnp.clip(second, kind.type(low), kind.type(high))
         moved = jnp.abs(second.astype(default_float()) - genome.base.astype(default_float()))
@@ -249,12 +249,12 @@ def moved_values(
     return Domain(start, alter, pair, genome)
 
 
-def _differing(first: Any, second: Any) -> np.ndarray:
-    """[rows] bool, where two inputs differ."""
+def _differing_rows(first: Any, second: Any) -> np.ndarray:
+    """Returns where two inputs differ, [rows] bool."""
     differs = []
-    for mine, theirs in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
-        mine, theirs = np.asarray(mine), np.asarray(theirs)
-        differs.append(((mine != theirs) & ((mine == mine) | (theirs == theirs))).reshape(len(mine), -1).any(axis=1))
+    for left, right in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
+        left, right = np.asarray(left), np.asarray(right)
+        differs.append(((left != right) & ((left == left) | (right == right))).reshape(len(left), -1).any(axis=1))
     return np.any(differs, axis=0)
 
 
@@ -262,28 +262,27 @@ class Dice:
     """Random numbers out of one draw, which compiles faster than a draw for each."""
 
     def __init__(self, key: jax.Array, size: int) -> None:
-        """So many can be taken."""
         self._numbers, self._taken = jax.random.uniform(key, (size,)), 0
 
     def uniform(self, shape: tuple[int, ...] = ()) -> jax.Array:
-        """[*shape] float in [0, 1)."""
+        """Returns [*shape] float in [0, 1)."""
         size = int(np.prod(shape))
         first, self._taken = self._taken, self._taken + size
         assert self._taken <= len(self._numbers)
         return self._numbers[first : first + size].reshape(shape)
 
     def below(self, count: int, shape: tuple[int, ...] = ()) -> jax.Array:
-        """[*shape] int32 in [0, count)."""
+        """Returns [*shape] int32 in [0, count)."""
         return jnp.minimum((self.uniform(shape) * count).astype(jnp.int32), count - 1)
 
     def one_of(self, forms: list[Any]) -> Any:
-        """One of these pytrees, with equal odds."""
+        """Returns one of these pytrees, with equal odds."""
         which = self.below(len(forms))
         return jax.tree.map(lambda *leaves: jnp.stack(leaves)[which], *forms)
 
 
 def _with_specials(dice: Dice, row: Any, specials: Sequence[Sequence[float]]) -> Any:
-    """A row, of each leaf of which no entry, one, some or all are special."""
+    """Replaces no entry, one, some or all entries of each leaf of a row by special numbers."""
     leaves, tree = jax.tree.flatten(row)
     changed = []
     for leaf, numbers in zip(leaves, specials, strict=True):
@@ -298,13 +297,13 @@ def _with_specials(dice: Dice, row: Any, specials: Sequence[Sequence[float]]) ->
     return jax.tree.unflatten(tree, changed)
 
 
-def _place(dice: Dice, rows: int, mine: jax.Array, other: jax.Array) -> jax.Array:
-    """The row to change: mostly the same; or the first, the last, any, or the other's."""
-    return dice.one_of([mine, mine, mine, mine, jnp.int32(0), jnp.int32(rows - 1), dice.below(rows), other])
+def _draw_place(dice: Dice, rows: int, current: jax.Array, other: jax.Array) -> jax.Array:
+    """Draws the row to change: mostly the same; or the first, the last, any, or the other's."""
+    return dice.one_of([current, current, current, current, jnp.int32(0), jnp.int32(rows - 1), dice.below(rows), other])
 
 
 def _sometimes_rows(dice: Dice, share: float, rows: int) -> jax.Array:
-    """[rows] bool: in that share of cases one row, all, every second, those before one, or from it on; else none."""
+    """Draws [rows] bool: with odds `share` one row, all, every second, those before one, or from one on; else none."""
     index = jnp.arange(rows, dtype=jnp.int32)
     where, every = dice.below(rows), jnp.ones(rows, bool)
     some = dice.one_of([index == where, every, index % 2 == 0, index < where, index >= where])
@@ -315,5 +314,5 @@ def _where_rows(where: jax.Array, these: Any, those: Any) -> Any:
     return jax.tree.map(lambda a, b: jnp.where(where.reshape(-1, *[1] * (a.ndim - 1)), a, b), these, those)
 
 
-def _every(row: Any, rows: int) -> Any:
+def _repeat_row(row: Any, rows: int) -> Any:
     return jax.tree.map(lambda x: jnp.broadcast_to(x, (rows, *x.shape)), row)

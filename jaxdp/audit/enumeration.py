@@ -1,8 +1,8 @@
-"""The exact law of what a learner releases, by enumeration of every transcript of a tiny world.
+"""The exact distribution of a learner's releases, by enumeration of every transcript of a tiny world.
 
-A learner's functions draw from keys, and no call tells the probability of what it returns. So the caller tells the law
-of each function that draws, from the algorithm's definition; every other function is called. Laws that are told are
-checked against draws only roughly here: hold sampled transcripts against the result by `g_test`.
+A learner's functions draw from keys, and a call does not return the probability of its result. So the caller gives the
+distribution of each function that draws, from the algorithm's definition; every other function is called. These
+distributions are checked against draws only roughly here: compare sampled transcripts with the result by `g_test`.
 """
 
 import math
@@ -17,43 +17,43 @@ import numpy as np
 from jaxdp.audit.adversary import Answer, Past, Users, by_action, num_rounds
 from jaxdp.audit.exact import TOLERANCE, Law
 from jaxdp.audit.play import Transcript
-from jaxdp.audit.seen import Parts, rounds_seen, shown
+from jaxdp.audit.seen import Parts, rounds_seen, visible_past
 from jaxdp.checks import check_made
 from jaxdp.core import Guarantee, Learner
 from jaxdp.validation import check_count
 
-DIGITS = 5  # of floats in outcomes: float32 arithmetic in another order agrees in so many
-NUM_KEYS = 64  # with which each function is called at each of its arguments
-MOST = 2**20  # transcripts, after merging, that are told apart in one round
+DIGITS = 5  # of floats in outcomes: so many agree when float32 arithmetic is reordered
+NUM_KEYS = 64  # for the calls of each function at each of its arguments
+MOST = 2**20  # distinct transcripts of one round, after merging
 
 Values = Sequence[tuple[Any, float]]
 Told = Callable[..., Values | None]
 
 
 def outcome(output: Any, *, digits: int = DIGITS) -> Hashable:
-    """An output as something that a law can have as a key.
+    """Converts an output to a hashable outcome, a key of a distribution.
 
     Args:
         output: pytree of arrays.
-        digits: to which floats are rounded, >= 1, so that a float32 result equals the number that a law tells in
-            float64. Floats that differ by less are one outcome, which is post-processing: an exact epsilon can become
-            smaller by it, not larger. 17 rounds nothing.
+        digits: to which floats are rounded, >= 1, so that a float32 result equals the number that a distribution gives
+            in float64. Floats that differ by less are one outcome. This is post-processing: it can only make an exact
+            epsilon smaller. 17 rounds nothing.
 
     Returns:
-        Of one array its number, or nested tuples of numbers; of any other pytree the tuple of these for its leaves. NaN
-        is the string "nan", which equals itself.
+        For one array its number, or nested tuples of numbers; for any other pytree the tuple of these for its leaves.
+        NaN is the string "nan", which equals itself.
 
     Examples:
         >>> outcome(np.int32(3)), outcome((np.float32(0.1), np.asarray([True, False])))
         (3, (0.1, (True, False)))
     """
     leaves, structure = jax.tree.flatten(output)
-    frozen = tuple(_frozen(np.asarray(leaf).tolist(), digits) for leaf in leaves)
+    frozen = tuple(_freeze(np.asarray(leaf).tolist(), digits) for leaf in leaves)
     return frozen[0] if jax.tree_util.treedef_is_leaf(structure) else frozen
 
 
 def outcomes(outputs: Any, *, digits: int = DIGITS) -> list[Hashable]:
-    """Of many outputs the outcomes, for `g_test`; that of equal ones is made once.
+    """Converts outputs to hashable outcomes for `g_test`, converting duplicates once.
 
     Args:
         outputs: pytree of [num_outputs, ...] arrays.
@@ -67,21 +67,21 @@ def outcomes(outputs: Any, *, digits: int = DIGITS) -> list[Hashable]:
         [(2, 0.5), (1, 0.5), (2, 0.5)]
     """
     distinct, which = _distinct(outputs)
-    each = [outcome(output, digits=digits) for output in distinct]
-    return [each[k] for k in which]
+    converted = [outcome(output, digits=digits) for output in distinct]
+    return [converted[k] for k in which]
 
 
-def seen(transcript: Transcript, claim: Guarantee, changed: int | None = None) -> Parts:
-    """What an adversary sees of a transcript of single rounds; see `jaxdp.audit.seen.rounds_seen`.
+def observed_parts(transcript: Transcript, claim: Guarantee, changed: int | None = None) -> Parts:
+    """Selects the parts of a transcript of single rounds that an adversary sees; see `jaxdp.audit.seen.rounds_seen`.
 
     Args:
         transcript: of all rounds.
         claim: of the learner.
-        changed: the round of the user who differs, counted from 0; makes no difference in the central model.
+        changed: the round of the user who differs, counted from 0; irrelevant in the central model.
 
     Returns:
-        Of each part of the transcript the rounds that are seen, in arrays [rounds seen, ...]; None for a part that is
-        not seen.
+        For each part of the transcript the observed rounds, in arrays [rounds seen, ...]; None for a part that is not
+        seen.
 
     Raises:
         ValueError: as `rounds_seen`.
@@ -110,20 +110,20 @@ def transcript_law(
     update_law: Told | None = None,
     digits: int = DIGITS,
 ) -> Law:
-    """The exact law of what an adversary sees of a learner's transcript, round after round.
+    """Enumerates the exact distribution of an adversary's view of a learner's transcript, round after round.
 
-    Each of the four laws takes the arguments of its function but the key, as NumPy arrays, and returns all values that
-    the function may have there with their probabilities: [(value, probability), ...]. None, in place of the law or as
-    its result, means that the function is deterministic, everywhere or at these arguments.
+    Each of the four distributions takes the arguments of its function except the key, as NumPy arrays, and returns all
+    possible values with their probabilities: [(value, probability), ...]. None, in place of the distribution or as its
+    result, means that the function is deterministic, everywhere or at these arguments.
 
-    Transcripts that agree in the state and in what was seen are merged, so that the time grows with the number of these
-    and not with that of all transcripts.
+    Transcripts with the same state and the same view are merged, so that the time grows with the number of these and
+    not with the number of all transcripts.
 
     Args:
-        learner: whose transcripts are enumerated. Its stopping time is not asked.
+        learner: whose transcripts are enumerated. Its stopping time is not used.
         params: the learner's, as `params(**values)` makes them.
         users: one for each round.
-        claim: the learner's: who sees what; see `seen`.
+        claim: the learner's: it determines the view, see `observed_parts`.
         changed: the round of the user who differs between neighbours; only the local and the joint model need it.
         answer: how users answer; see `jaxdp.audit.play.play`.
         adaptive: whether `answer` reads the past. Transcripts with different pasts are then not merged.
@@ -131,20 +131,20 @@ def transcript_law(
         act_law: of `act`: (params, public, context) -> values.
         report_law: of `privatize`: (params, public, context, action, feedback) -> values.
         update_law: of `update`: (params, state, report) -> values.
-        digits: to which floats that are seen are rounded; see `outcome`.
+        digits: to which floats of the view are rounded; see `outcome`.
 
     Returns:
-        Probabilities > 0 by outcome, that of `seen` of the transcript. Where all probabilities that are told are
+        Probabilities > 0 by outcome, that of `observed_parts` of the transcript. If all given probabilities are
         fractions, each is the float next to the exact one.
 
     Raises:
-        ValueError: if a function whose law is not told gives different results with 64 keys; if it gives a value that
-            its law does not have, or the law's values have another structure or other shapes than its results, or its
-            probabilities are negative or do not sum to 1; if `answer` reads the past and adaptive is False; if there
-            are more than 2^20 transcripts; or as `seen`.
+        ValueError: if a function without a given distribution gives different results with 64 keys; if it gives a value
+            that its distribution does not have, or the distribution's values have another structure or other shapes
+            than its results, or its probabilities are negative or do not sum to 1; if `answer` reads the past and
+            adaptive is False; if there are more than 2^20 transcripts; or as `observed_parts`.
 
     Deviations:
-        A function that draws something else with none of 64 keys is taken to be deterministic. What `init` draws into
+        A function that gives the same result with all of 64 keys is taken to be deterministic. A draw of `init` in
         `public` counts as seen only in states after rounds, and before the report in the local model.
 
     Examples:
@@ -172,52 +172,52 @@ def transcript_law(
     check_count("digits", digits)
     rounds = num_rounds(users)
     visible = rounds_seen(claim, changed, rounds)
-    last = visible.reports[0] if claim.trust_model == "local" else None  # what comes later follows from others' data
+    last = visible.reports[0] if claim.trust_model == "local" else None  # later values follow from others' data
     users = jax.tree.map(lambda x: np.asarray(jnp.asarray(x)), users)
-    init = _law_of("init", learner.init, "init_law", init_law)
-    act = _law_of("act", learner.act, "act_law", act_law)
-    privatize = _law_of("privatize", learner.privatize, "report_law", report_law)
-    update = _law_of("update", learner.update, "update_law", update_law)
+    init = _values_function("init", learner.init, "init_law", init_law)
+    act = _values_function("act", learner.act, "act_law", act_law)
+    privatize = _values_function("privatize", learner.privatize, "report_law", report_law)
+    update = _values_function("update", learner.update, "update_law", update_law)
 
     def ask(answers: Any, past: Any, action: Any) -> Any:
         past = past if adaptive else _Forgotten()
         return answer(answers, past, action)
 
-    asked = jax.jit(ask)
+    answer_on_host = jax.jit(ask)
 
     nodes: _Nodes = {}
     for state, chance in init(params):
         _add(nodes, _Node(state, (), ()), chance)
     for round_ in range(rounds if last is None else last + 1):
         answers, context = _row(users, round_)
-        grown: _Nodes = {}
-        for node, reached in _merged(nodes):
+        next_nodes: _Nodes = {}
+        for node, probability in _merge(nodes):
             public = node.state.public
-            for action, of_action in act(params, public, context):
+            for action, action_chance in act(params, public, context):
                 past = _past(claim, changed, node.history, public, action, rounds) if adaptive else None
-                feedback = jax.tree.map(np.asarray, asked(answers, past, action))
-                for report, of_report in privatize(params, public, context, action, feedback):
+                feedback = jax.tree.map(np.asarray, answer_on_host(answers, past, action))
+                for report, report_chance in privatize(params, public, context, action, feedback):
                     states = [(node.state, 1)] if round_ == last else update(params, node.state, report)
-                    for after, of_after in states:
+                    for after, state_chance in states:
                         step = Parts(action, report, public, after.public)
                         history = (*node.history, step) if adaptive else ()
                         grown_node = _Node(after, history, (*node.seen, _record(step, visible, round_, digits)))
-                        _add(grown, grown_node, reached * of_action * of_report * of_after)
-        nodes = grown
+                        _add(next_nodes, grown_node, probability * action_chance * report_chance * state_chance)
+        nodes = next_nodes
 
     law: dict[Any, list[Any]] = {}
-    for node, reached in _merged(nodes):
-        law.setdefault(_assembled(node.seen), []).append(reached)
+    for node, probability in _merge(nodes):
+        law.setdefault(_assemble(node.seen), []).append(probability)
     return {key: float(_sum(chances)) for key, chances in law.items()}
 
 
 class _Node(NamedTuple):
-    """Where a transcript may stand.
+    """A state that a transcript may reach.
 
     Attributes:
         state: the learner's.
-        history: the rounds so far; empty where nobody reads the past.
-        seen: of each round, of each part of the transcript, the leaves as parts of outcomes; None for a part not seen.
+        history: the rounds so far; empty if nobody reads the past.
+        seen: for each round and each part of the transcript, the leaves as parts of outcomes; None for an unseen part.
     """
 
     state: Any
@@ -225,11 +225,11 @@ class _Node(NamedTuple):
     seen: tuple[Any, ...]
 
 
-_Nodes = dict[Any, tuple[_Node, list[Any]]]  # by what tells them apart: a node, and the probabilities of ways to it
+_Nodes = dict[Any, tuple[_Node, list[Any]]]  # by content: a node, and the probabilities of the paths to it
 
 
 class _Forgotten:
-    """In place of a past that is not kept."""
+    """Stands for a past that is not stored."""
 
     def __getattr__(self, name: str) -> Any:
         raise ValueError(f"adaptive must be True for an answer that reads the past, got False, and it reads {name!r}")
@@ -242,41 +242,45 @@ def _add(nodes: _Nodes, node: _Node, chance: Any) -> None:
             raise ValueError(f"transcripts of one round must be at most {MOST}, got more: take fewer rounds or actions")
 
 
-def _merged(nodes: _Nodes) -> Iterable[tuple[_Node, Any]]:
+def _merge(nodes: _Nodes) -> Iterable[tuple[_Node, Any]]:
     return ((node, _sum(chances)) for node, chances in nodes.values())
 
 
 def _sum(chances: Sequence[Any]) -> Any:
-    """Exact for fractions."""
+    """Sums probabilities, exactly for fractions."""
     return sum(chances) if all(isinstance(chance, Rational) for chance in chances) else math.fsum(chances)
 
 
-def _law_of(name: str, function: Callable[..., Any], argument: str, told: Told | None) -> Callable[..., Values]:
-    """(params, ...) -> the values of a function of (key, params, ...), remembered by its arguments."""
-    drawn = jax.jit(lambda keys, *given: jax.vmap(lambda key: function(key, *given))(keys))
+def _values_function(
+    name: str, function: Callable[..., Any], argument: str, distribution: Told | None
+) -> Callable[..., Values]:
+    """Returns a memoized function (params, ...) -> the values of a function of (key, params, ...)."""
+    drawn = jax.jit(lambda keys, *arguments: jax.vmap(lambda key: function(key, *arguments))(keys))
     keys = jax.random.split(jax.random.key(0), NUM_KEYS)
-    found: dict[Any, Values] = {}
+    cache: dict[Any, Values] = {}
 
-    def law(*given: Any) -> Values:
-        content = _content(given)
-        if content not in found:
-            distinct, _ = _distinct(drawn(keys, *given))
-            found[content] = _values(name, argument, None if told is None else told(*given), distinct)
-        return found[content]
+    def law(*arguments: Any) -> Values:
+        content = _content(arguments)
+        if content not in cache:
+            distinct, _ = _distinct(drawn(keys, *arguments))
+            cache[content] = _values(
+                name, argument, None if distribution is None else distribution(*arguments), distinct
+            )
+        return cache[content]
 
     return law
 
 
-def _values(name: str, argument: str, told: Values | None, distinct: list[Any]) -> Values:
-    """The values of a function at some arguments, by what is told of them and by some that it returned."""
-    if told is None:
+def _values(name: str, argument: str, given_values: Values | None, distinct: list[Any]) -> Values:
+    """Returns a function's values at some arguments, from the caller's distribution and from sampled values."""
+    if given_values is None:
         if len(distinct) > 1:
             raise ValueError(
                 f"{argument} must tell the law of {name} where it is random, got None where {NUM_KEYS} keys give "
                 f"{len(distinct)} different results"
             )
         return [(distinct[0], 1)]
-    values = [(_cast(argument, value, distinct[0]), chance) for value, chance in told]
+    values = [(_cast(argument, value, distinct[0]), chance) for value, chance in given_values]
     chances = [chance for _, chance in values]
     if not all(chance >= 0 for chance in chances) or not abs(_sum(chances) - 1) <= TOLERANCE:
         raise ValueError(f"{argument} must have probabilities >= 0 that sum to 1, got {chances}")
@@ -288,7 +292,7 @@ def _values(name: str, argument: str, told: Values | None, distinct: list[Any]) 
 
 
 def _cast(argument: str, value: Any, like: Any) -> Any:
-    """A value in the types of another."""
+    """Converts a value to the types of another."""
 
     def sketch(tree: Any) -> Any:
         return jax.tree.structure(tree), [np.shape(leaf) for leaf in jax.tree.leaves(tree)]
@@ -302,15 +306,15 @@ def _cast(argument: str, value: Any, like: Any) -> Any:
 
 
 def _record(step: Parts, shown: Parts, round_: int, digits: int) -> tuple[Any, ...]:
-    """What is seen of one round: of each part its leaves, or None."""
+    """Returns the observed leaves of each part of one round, or None."""
     return tuple(
-        tuple(_frozen(leaf.tolist(), digits) for leaf in jax.tree.leaves(part)) if round_ in of_part else None
-        for part, of_part in zip(step, shown, strict=True)
+        tuple(_freeze(leaf.tolist(), digits) for leaf in jax.tree.leaves(part)) if round_ in rounds_of_part else None
+        for part, rounds_of_part in zip(step, shown, strict=True)
     )
 
 
-def _assembled(records: tuple[Any, ...]) -> Hashable:
-    """Of each leaf that is seen its values, round after round: the outcome of `seen` of the transcript."""
+def _assemble(records: tuple[Any, ...]) -> Hashable:
+    """Concatenates the observed values of every leaf over rounds: the outcome of `observed_parts` of the transcript."""
     parts = zip(*records, strict=True)
     return tuple(leaf for part in parts for leaf in zip(*(x for x in part if x is not None), strict=True))
 
@@ -318,24 +322,24 @@ def _assembled(records: tuple[Any, ...]) -> Hashable:
 def _past(
     claim: Guarantee, changed: int | None, history: tuple[Parts, ...], public: Any, action: Any, rounds: int
 ) -> Past:
-    """What an adversary may react to, as `play` has it, but for reports."""
+    """Returns the past that an adversary may react to, as `play` does, except for reports."""
 
-    def padded(like: np.ndarray, *played: np.ndarray) -> np.ndarray:
+    def pad(like: np.ndarray, *played: np.ndarray) -> np.ndarray:
         return np.stack([*played, *[np.zeros_like(like)] * (rounds - len(played))])
 
-    actions = jax.tree.map(padded, action, *(step.actions for step in history))
-    after = jax.tree.map(padded, public, *(step.after for step in history))
-    return shown(claim, changed, Past(np.int32(len(history)), actions, after))  # pyright: ignore[reportArgumentType]
+    actions = jax.tree.map(pad, action, *(step.actions for step in history))
+    after = jax.tree.map(pad, public, *(step.after for step in history))
+    return visible_past(claim, changed, Past(np.int32(len(history)), actions, after))  # pyright: ignore[reportArgumentType]
 
 
 def _distinct(many: Any) -> tuple[list[Any], np.ndarray]:
-    """Of a pytree of [number, ...] arrays the rows that differ, and which of these each row is."""
+    """Returns the distinct rows of a pytree of [number, ...] arrays, and for each row the index of its equal."""
     leaves, structure = jax.tree.flatten(jax.tree.map(np.asarray, many))
     if not leaves:
         return [many], np.zeros(0, np.intp)
     raw = [np.ascontiguousarray(leaf.reshape(len(leaf), -1)).view(np.uint8) for leaf in leaves]
     bits = np.concatenate(raw, axis=1)
-    if (bits == bits[0]).all():  # at once: most functions are deterministic
+    if (bits == bits[0]).all():  # the fast case: most functions are deterministic
         first, which = np.zeros(1, np.intp), np.zeros(len(bits), np.intp)
     else:
         _, first, which = np.unique(bits, axis=0, return_index=True, return_inverse=True)
@@ -346,16 +350,16 @@ def _row(tree: Any, index: int) -> Any:
     return jax.tree.map(lambda x: x[index], tree)
 
 
-def _frozen(value: Any, digits: int) -> Hashable:
+def _freeze(value: Any, digits: int) -> Hashable:
     if isinstance(value, list):
-        return tuple(_frozen(each, digits) for each in value)
+        return tuple(_freeze(item, digits) for item in value)
     if not isinstance(value, float):
         return value
     return float(f"{value:.{digits}g}") + 0.0 if value == value else "nan"  # -0.0 is 0.0
 
 
 def _content(tree: Any) -> Hashable:
-    """Equal for pytrees of the same arrays."""
+    """Returns a key that is equal for pytrees of the same arrays."""
     leaves, structure = jax.tree.flatten(tree)
     arrays = map(np.asarray, leaves)
     return structure, tuple((array.dtype.str, array.shape, array.tobytes()) for array in arrays)

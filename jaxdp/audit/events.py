@@ -1,4 +1,4 @@
-"""Which event tells two inputs apart: scores that order the outputs, and thresholds on them."""
+"""Events that distinguish two inputs: scores that order the outputs, and thresholds on them."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -12,25 +12,25 @@ from jaxdp.audit.additive import SIGNIFICANT, Bins, Hinges, binned_logit, fit_bi
 from jaxdp.audit.classifier import Weights, logit, train
 from jaxdp.audit.sampling import BUCKETS, LOW_BITS, Outputs, Score, evaluate
 
-FEWEST_SEEN = 32  # times that each outcome must be seen for a histogram to need no other scores beside it
-CHANCE = 1e-3  # that outputs which never repeat are taken for ones that do
+FEWEST_SEEN = 32  # a histogram suffices if each outcome is seen so often
+CHANCE = 1e-3  # probability that outputs which never repeat are taken for ones that do
 LARGEST_VECTOR = 8  # coordinates up to which each is a score by itself
 NUM_THRESHOLDS = 512
-STEPS = 2**12  # into which the difference of two distances is divided
-GUESSED = 0.4  # error of a bound that is about the estimate, and finite where nothing was wrong
-CAREFUL = 0.005  # of one that an event which looks good by luck seldom has
-STRIDE = 8  # between thresholds of which all pairs are looked at
+STEPS = 2**12  # levels of the difference of two distances
+GUESSED = 0.4  # error of a bound near the estimate, finite where no guess was wrong
+CAREFUL = 0.005  # error of a bound that an event seldom reaches by luck
+STRIDE = 8  # between thresholds in the search over all pairs
 SHOWN = 6  # outcomes listed in a description
 
 
 class Event(NamedTuple):
-    """A set of outputs, and the input under which it is to be likely.
+    """A set of outputs, and the input under which it should be likely.
 
     Attributes:
-        score: what is compared with the threshold.
+        score: compared with the threshold.
         threshold: the event is score > threshold, or its complement.
         above: whether it is the event itself.
-        first: whether it is to be likely under the first input and rare under the second, or the reverse.
+        first: whether it should be likely under the first input and rare under the second, or the reverse.
     """
 
     score: Score
@@ -46,12 +46,12 @@ Place = tuple[int, int, int]  # kind of event, score, threshold
 
 
 class Extra(NamedTuple):
-    """Columns that outputs need beside their numbers.
+    """Indices of outputs that need extra feature columns.
 
     Attributes:
-        low: [a] int32, which numbers are of integers that were rounded: their lowest bits.
-        special: [b] int32, which numbers may be NaN or infinite: three indicators each.
-        lattice: [c] int32, of which numbers the power of two that divides them is looked at.
+        low: [a] int32, numbers of integers that were rounded: a column of their lowest bits.
+        special: [b] int32, numbers that may be NaN or infinite: three indicators each.
+        lattice: [c] int32, numbers with a column of the power of two that divides them.
     """
 
     low: np.ndarray
@@ -67,32 +67,32 @@ def learn_scores(
     exact: tuple[np.ndarray, np.ndarray] | None = None,
     low_bits: bool = False,
 ) -> list[Score]:
-    """Scores that order outputs by how much likelier one input makes them.
+    """Fits scores that order outputs by how much likelier one input makes them.
 
     Args:
         key: of the classifier's training.
         first: n outputs under the first input.
         second: n outputs under the second.
-        exact: [m] floats under either input, what an output is without noise, where it is known.
-        low_bits: whether the lowest bits of floats are looked at.
+        exact: [m] floats under either input, the outputs without noise, where they are known.
+        low_bits: whether the lowest bits of floats are used.
 
     Returns:
-        Where outputs repeat a smoothed histogram of the log likelihood ratio: alone if every outcome was seen often.
-        Else three classifiers, the product with the difference of means, and of few coordinates each coordinate itself;
-        numbers that were rounded or are not finite, and low bits, count as more coordinates. Where `exact` is known,
-        how many numbers equal it, and how much nearer to it they are under one input than under the other: the log
-        likelihood ratio of noise whose density is a function of a norm.
+        If outputs repeat, a smoothed histogram of the log likelihood ratio: alone if every outcome was seen often.
+            Otherwise also three classifiers, the product with the difference of means, and, if coordinates are few,
+            each coordinate itself; numbers that were rounded or are not finite, and low bits, count as more
+            coordinates. If `exact` is known, also how many numbers equal it, and how much nearer to it they are under
+            one input than under the other: the log likelihood ratio of noise whose density is a function of a norm.
     """
-    here, there = (np.bincount(x.bucket, minlength=BUCKETS) for x in (first, second))
-    seen = here + there
-    known, ratios = np.flatnonzero(seen), np.zeros(BUCKETS, np.float32)
-    # one imagined outcome each: what was seen once is no evidence yet
-    ratios[known] = np.log((here[known] + 1) / (there[known] + 1))
+    first_counts, second_counts = (np.bincount(x.bucket, minlength=BUCKETS) for x in (first, second))
+    counts = first_counts + second_counts
+    occurring, ratios = np.flatnonzero(counts), np.zeros(BUCKETS, np.float32)
+    # One imagined outcome each: an outcome seen once is no evidence yet.
+    ratios[occurring] = np.log((first_counts[occurring] + 1) / (second_counts[occurring] + 1))
     table = Score(_table_score, ratios, "outcome")
-    if seen[known].min() >= FEWEST_SEEN:
+    if counts[occurring].min() >= FEWEST_SEEN:
         return [table]
-    # the expected number of buckets that are as full, if every output were new
-    repeats = BUCKETS * gammainc(seen.max(), seen.sum() / BUCKETS) < CHANCE
+    # The expected number of buckets that are as full, if every output were new.
+    repeats = BUCKETS * gammainc(counts.max(), counts.sum() / BUCKETS) < CHANCE
     extra = _extra(first, second, low_bits=low_bits)
     matrices = [np.asarray(_matrix(extra, x)) for x in (first, second)]
     size, names = first.numbers.shape[1], _names(first.numbers.shape[1], extra)
@@ -103,12 +103,12 @@ def learn_scores(
     hinges = Score(_hinge_logit, (extra, fit_hinges(*matrices)), "log ratio by hinges")
     bins = Score(_binned_logit, (extra, fit_bins(*matrices)), "log ratio by histograms")
     means = Score(_product, (extra, _difference_of_means(*matrices)), "along the means")
-    own = [] if exact is None else _by_exact(*exact)
-    return [*([table] if repeats else []), *few, network, hinges, bins, means, *own]
+    exact_scores = [] if exact is None else _by_exact(*exact)
+    return [*([table] if repeats else []), *few, network, hinges, bins, means, *exact_scores]
 
 
 def candidate_thresholds(score: Score, outputs: Outputs) -> np.ndarray:
-    """Thresholds on a score, fine towards both tails.
+    """Returns thresholds on a score, fine towards both tails.
 
     Args:
         score: of outputs.
@@ -118,7 +118,7 @@ def candidate_thresholds(score: Score, outputs: Outputs) -> np.ndarray:
         [NUM_THRESHOLDS] ascending, in the score's own precision, halfway between values that occur, so that rounding
         cannot move an outcome across.
     """
-    values = np.unique(_scored(score, outputs))
+    values = np.unique(_score_outputs(score, outputs))
     if len(values) < 2:
         return np.full(NUM_THRESHOLDS, values[0])
     ranks = np.geomspace(1, len(values) - 1, NUM_THRESHOLDS // 2).round().astype(int)
@@ -141,7 +141,7 @@ def choose(
     claimed: float,
     error: float,
 ) -> list[Guess]:
-    """The guesses that promise the largest lower bounds, by counts that did not shape the scores.
+    """Chooses the guesses that promise the largest lower bounds, by counts that did not shape the scores.
 
     Args:
         scores: S of them.
@@ -149,88 +149,94 @@ def choose(
         above: [S, T], how many of `trials` outputs under the first input scored above each threshold.
         other_above: [S, T], under the second input.
         trials: outputs under each input.
-        evaluating: outputs under each input, on the average, on which the guesses will be counted.
-        merit: about the bound that counts would prove.
+        evaluating: average number of outputs under each input on which the guesses will be counted.
+        merit: estimate of the bound that counts would prove.
         sides: 1 for single events alone; 2 for pairs as well.
-        claimed: what the bound is to exceed.
-        error: with which a bound may then exceed the truth.
+        claimed: the number that the bound should exceed.
+        error: probability with which a bound may then exceed the truth.
 
     Returns:
-        One to four guesses, each once:
+        One to four different guesses:
 
-        * that of the largest bound which `evaluating` outputs would prove by a careful estimate that is not above the
-          claim: if the claim is right, what looks to be above it does so by luck;
-        * that of the largest bound which these counts prove, a common one as a rule;
-        * those of the largest bounds which `evaluating` outputs would prove if these shares held there: one of outcomes
-          that repeat, and one of other scores. A rare event is found so, of which these outputs are too few to prove
-          much. The two are apart since the tails of other scores are many, and some of them look good by luck.
+        * the one with the largest bound that `evaluating` outputs would prove, by a careful estimate that is not above
+            the claim: if the claim is right, an estimate above it is luck;
+        * the one with the largest bound that these counts prove, usually a common event;
+        * those with the largest bounds that `evaluating` outputs would prove if these shares held there: one of
+            outcomes that repeat, and one of other scores. This finds a rare event, of which these outputs are too few
+            to prove much. The two are separate since the tails of other scores are many, and some of them look good by
+            luck.
     """
     likely = np.stack([above, other_above, trials - above, trials - other_above]).astype(np.float64)
     unlikely = likely[[1, 0, 3, 2]]
-    times, strict = evaluating / trials, error / NUM_THRESHOLDS  # among so many events, a rare one looks good by luck
+    times, strict = evaluating / trials, error / NUM_THRESHOLDS  # stricter: some of many rare events look good by luck
 
-    def proved(here: np.ndarray, there: np.ndarray, sides: int) -> np.ndarray:
-        return merit(here, there, trials, sides, strict)
+    def proved_bound(likely_counts: np.ndarray, unlikely_counts: np.ndarray, sides: int) -> np.ndarray:
+        return merit(likely_counts, unlikely_counts, trials, sides, strict)
 
-    def promised(here: np.ndarray, there: np.ndarray, sides: int) -> np.ndarray:
-        wrong = np.minimum(np.ceil((there + 0.5) * times), sides * evaluating)
-        return merit(np.floor(here * times), wrong, evaluating, sides, error)
+    def promised_bound(likely_counts: np.ndarray, unlikely_counts: np.ndarray, sides: int) -> np.ndarray:
+        wrong = np.minimum(np.ceil((unlikely_counts + 0.5) * times), sides * evaluating)
+        return merit(np.floor(likely_counts * times), wrong, evaluating, sides, error)
 
-    def credible(here: np.ndarray, there: np.ndarray, sides: int) -> np.ndarray:
-        estimate, careful = (merit(here, there, trials, sides, e) for e in (GUESSED, CAREFUL))
-        with np.errstate(invalid="ignore"):  # what proves nothing is -inf
-            found = np.minimum(careful, claimed) - (estimate - promised(here, there, sides))
-        return np.where(careful > -np.inf, found, -np.inf)
+    def credible_bound(likely_counts: np.ndarray, unlikely_counts: np.ndarray, sides: int) -> np.ndarray:
+        estimate, careful = (merit(likely_counts, unlikely_counts, trials, sides, e) for e in (GUESSED, CAREFUL))
+        with np.errstate(invalid="ignore"):  # -inf proves nothing
+            guesses = np.minimum(careful, claimed) - (estimate - promised_bound(likely_counts, unlikely_counts, sides))
+        return np.where(careful > -np.inf, guesses, -np.inf)
 
     is_table = np.asarray([score.function is _table_score for score in scores], dtype=bool)
     every = np.ones_like(is_table)
-    found: list[Guess] = []
-    for measure, among in ((credible, every), (proved, every), (promised, is_table), (promised, ~is_table)):
-        if not among.any():
+    guesses: list[Guess] = []
+    for measure, allowed in (
+        (credible_bound, every),
+        (proved_bound, every),
+        (promised_bound, is_table),
+        (promised_bound, ~is_table),
+    ):
+        if not allowed.any():
             continue
-        places = np.flatnonzero(among)
-        counts = likely[:, places], unlikely[:, places]
+        rows = np.flatnonzero(allowed)
+        counts = likely[:, rows], unlikely[:, rows]
         best = _best_event(measure, *counts)
         if sides > 1:
             best = max(best, _best_pair(measure, *counts), key=lambda one: one[0])
         guess = tuple(
-            Event(scores[places[place]], float(thresholds[places[place], index]), above=kind < 2, first=kind % 2 == 0)
-            for kind, place, index in best[1]
+            Event(scores[rows[row]], float(thresholds[rows[row], index]), above=kind < 2, first=kind % 2 == 0)
+            for kind, row, index in best[1]
         )
-        if not any(_same(guess, other) for other in found):
-            found.append(guess)
-    return found
+        if not any(_same(guess, other) for other in guesses):
+            guesses.append(guess)
+    return guesses
 
 
 def _best_event(measure: Measure, likely: np.ndarray, unlikely: np.ndarray) -> tuple[float, list[Place]]:
-    """The largest merit of a single event, and where it is, from counts [4, S, T]."""
+    """Returns the largest merit of a single event, and its place, from counts [4, S, T]."""
     merits = measure(likely, unlikely, 1)
     best = np.unravel_index(np.argmax(merits), merits.shape)
     return float(merits[best]), [tuple(int(i) for i in best)]  # pyright: ignore[reportReturnType]
 
 
 def _best_pair(measure: Measure, likely: np.ndarray, unlikely: np.ndarray) -> tuple[float, list[Place]]:
-    """The largest merit of a pair: one input is guessed above a threshold, the other one not above a lower one."""
+    """Returns the largest merit of a pair: guess one input above a threshold, the other not above a lower one."""
     coarse = np.arange(0, likely.shape[2], STRIDE)
     best: tuple[float, list[Place]] = -np.inf, []
     for high, low in ((0, 3), (1, 2)):
-        value, place, i, j = _pairs(measure, likely[[high, low]], unlikely[[high, low]], coarse, coarse)
+        value, row, i, j = _pairs(measure, likely[[high, low]], unlikely[[high, low]], coarse, coarse)
         around = [np.arange(max(0, x - STRIDE + 1), min(likely.shape[2], x + STRIDE)) for x in (i, j)]
-        own = np.s_[[high, low], place : place + 1]
-        value, _, i, j = max((value, place, i, j), _pairs(measure, likely[own], unlikely[own], *around))
+        rows = np.s_[[high, low], row : row + 1]
+        value, _, i, j = max((value, row, i, j), _pairs(measure, likely[rows], unlikely[rows], *around))
         if value > best[0]:
-            best = value, [(high, place, i), (low, place, j)]
+            best = value, [(high, row, i), (low, row, j)]
     return best
 
 
 def _pairs(
     measure: Measure, likely: np.ndarray, unlikely: np.ndarray, highs: np.ndarray, lows: np.ndarray
 ) -> tuple[float, int, int, int]:
-    """The largest merit, its score and its two thresholds, from counts [2, S, T] of what is above and what is not."""
+    """Returns the largest merit, its score and its two thresholds, from counts [2, S, T] of above and not above."""
     right, wrong = (x[0][:, highs, None] + x[1][:, None, lows] for x in (likely, unlikely))
     merits = np.where(highs[:, None] >= lows[None], measure(right, wrong, 2), -np.inf)
-    place, i, j = (int(x) for x in np.unravel_index(np.argmax(merits), merits.shape))
-    return float(merits[place, i, j]), place, int(highs[i]), int(lows[j])
+    row, i, j = (int(x) for x in np.unravel_index(np.argmax(merits), merits.shape))
+    return float(merits[row, i, j]), row, int(highs[i]), int(lows[j])
 
 
 def _same(guess: Guess, other: Guess) -> bool:
@@ -240,17 +246,17 @@ def _same(guess: Guess, other: Guess) -> bool:
 
 
 def describe(event: Event, outputs: Outputs) -> str:
-    """The event in words; of a histogram, the outcomes among these outputs that are in it."""
+    """Formats the event; for a histogram, the outcomes among these outputs that are in it."""
     if event.score.function is not _table_score:
         return f"{event.score.name} {'>' if event.above else '<='} {event.threshold:.6g}"
     _, index, counts = np.unique(outputs.bucket, return_index=True, return_counts=True)
     outcomes = Outputs(*(x[index] for x in outputs))
-    inside = (_scored(event.score, outcomes) > event.threshold) == event.above
+    inside = (_score_outputs(event.score, outcomes) > event.threshold) == event.above
     members = outcomes.numbers[inside][np.argsort(-counts[inside], kind="stable")]
     rows = [[f"{x:.9g}" for x in member] for member in members[:SHOWN].tolist()]
     words = [row[0] if len(row) == 1 else f"({', '.join(row)})" for row in rows]
-    rest = f" and {len(members) - SHOWN} more" if len(members) > SHOWN else ""
-    return f"output in {{{', '.join(words)}}}{rest}"
+    more = f" and {len(members) - SHOWN} more" if len(members) > SHOWN else ""
+    return f"output in {{{', '.join(words)}}}{more}"
 
 
 def _extra(first: Outputs, second: Outputs, *, low_bits: bool) -> Extra:
@@ -276,7 +282,7 @@ def _names(size: int, extra: Extra) -> list[str]:
 
 
 def _columns(extra: Extra, outputs: Outputs) -> jax.Array:
-    """The numbers and what they need beside them, in the order of `_names`: [n, columns] float."""
+    """Returns the numbers and their extra columns, in the order of `_names`: [n, columns] float."""
     numbers, special = outputs.numbers, jnp.take(outputs.numbers, extra.special, axis=1)
     flags = [jnp.isnan(special), jnp.isposinf(special), jnp.isneginf(special)]
     low = jnp.take(outputs.low, extra.low, axis=1) if extra.low.size else numbers[:, :0]
@@ -285,7 +291,7 @@ def _columns(extra: Extra, outputs: Outputs) -> jax.Array:
 
 
 def _power_of_two(numbers: jax.Array) -> jax.Array:
-    """The largest k such that a float is a whole multiple of 2^k; of 0, NaN and infinity a large one."""
+    """Returns the largest k such that a float is a multiple of 2^k; for 0, NaN and infinity a large one."""
     info = jnp.finfo(numbers.dtype)
     bits = jax.lax.bitcast_convert_type(numbers, {4: jnp.int32, 8: jnp.int64}[numbers.dtype.itemsize])
     mantissa = bits & np.asarray(2**info.nmant - 1, bits.dtype)
@@ -321,7 +327,7 @@ def _binned_logit(weights: tuple[Extra, Bins], outputs: Outputs) -> jax.Array:
 
 
 def _bare(weights: tuple[jax.Array, jax.Array, jax.Array], outputs: Outputs) -> jax.Array:
-    """How many coordinates are what they are without noise under the first input, less those of the second."""
+    """Returns how many coordinates equal the first input's exact value, less those that equal the second's."""
     columns, first, second = weights
     numbers = jnp.take(outputs.numbers, columns, axis=1)
     equal = [jnp.sum(numbers == exact[None], axis=1).astype(numbers.dtype) for exact in (first, second)]
@@ -335,19 +341,19 @@ def _product(weights: tuple[Extra, jax.Array], outputs: Outputs) -> jax.Array:
 
 
 def _difference_of_means(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """[m] of rows [n, m], by the variance of each column; 0 where the means differ by no more than chance."""
-    here, there = (np.where(np.isfinite(x), x, 0) for x in (first, second))
-    apart = here.mean(axis=0, dtype=np.float64) - there.mean(axis=0, dtype=np.float64)
-    variance = (here.var(axis=0, dtype=np.float64) + there.var(axis=0, dtype=np.float64)) / 2
-    differ = np.square(apart) * len(first) > SIGNIFICANT**2 * 2 * variance
-    return np.where(differ & (variance > 0), apart / np.where(variance > 0, variance, 1), 0).astype(first.dtype)
+    """Returns [m] differences of means over variances of rows [n, m]; 0 if not beyond chance."""
+    first_values, second_values = (np.where(np.isfinite(x), x, 0) for x in (first, second))
+    difference = first_values.mean(axis=0, dtype=np.float64) - second_values.mean(axis=0, dtype=np.float64)
+    variance = (first_values.var(axis=0, dtype=np.float64) + second_values.var(axis=0, dtype=np.float64)) / 2
+    differ = np.square(difference) * len(first) > SIGNIFICANT**2 * 2 * variance
+    return np.where(differ & (variance > 0), difference / np.where(variance > 0, variance, 1), 0).astype(first.dtype)
 
 
 def _by_exact(first: np.ndarray, second: np.ndarray) -> list[Score]:
-    tells = np.flatnonzero(first != second).astype(np.int32)
-    if not tells.size:
+    differing = np.flatnonzero(first != second).astype(np.int32)
+    if not differing.size:
         return []
-    scores = [Score(_bare, (tells, first[tells], second[tells]), "bare numbers")]
+    scores = [Score(_bare, (differing, first[differing], second[differing]), "bare numbers")]
     if np.isfinite(first).all() and np.isfinite(second).all():
         scores += [
             Score(_nearer_in_l1, (first, second), "nearer in L1 norm"),
@@ -357,7 +363,7 @@ def _by_exact(first: np.ndarray, second: np.ndarray) -> list[Score]:
     return scores
 
 
-# The rounding of these scores must not tell of an output's low bits, where many outputs have nearly the same score.
+# If many outputs have nearly the same score, the rounding of these scores must not reveal an output's low bits.
 def _nearer_in_l1(weights: tuple[jax.Array, jax.Array], outputs: Outputs) -> jax.Array:
     first, second = (exact[None] for exact in weights)
     reach = jnp.abs(first - second)
@@ -378,7 +384,7 @@ def _along(weights: tuple[jax.Array, jax.Array], outputs: Outputs) -> jax.Array:
     return (2 * outputs.numbers - first[None] - second[None]) @ (first - second)
 
 
-def _scored(score: Score, outputs: Outputs) -> np.ndarray:
+def _score_outputs(score: Score, outputs: Outputs) -> np.ndarray:
     return np.asarray(_evaluate(score.function, score.weights, outputs))
 
 

@@ -1,6 +1,6 @@
-"""Privacy of small discrete problems, exactly; and whether a sampler draws from its law.
+"""Exact privacy of small discrete problems, and a test whether a sampler follows its distribution.
 
-A law is a mapping from each possible transcript to its probability under one input.
+A distribution is a mapping from each possible transcript to its probability under one input.
 """
 
 import math
@@ -16,27 +16,27 @@ from jaxdp.validation import check_at_least
 
 Law = Mapping[Any, float]
 
-TOLERANCE = 1e-6  # on the sum of a law: laws by quadrature are not exact
-FEWEST_EXPECTED = 5.0  # outcomes expected less often are counted together, as the chi-squared limit needs
-COARSE, FINE, PARTS = 1 / 16, 1e-5, 8  # widths of intervals of Rényi orders, and into how many one is divided
-ALL, MOST = 1e-3, 512  # narrower intervals are no more than so many
+TOLERANCE = 1e-6  # on a sum of probabilities: quadrature is not exact
+FEWEST_EXPECTED = 5.0  # rarer outcomes are counted together, as the chi-squared limit needs
+COARSE, FINE, PARTS = 1 / 16, 1e-5, 8  # widths of intervals of Rényi orders, and the parts of a divided one
+ALL, MOST = 1e-3, 512  # at most MOST intervals are narrower than ALL
 LARGEST_ORDER = 1e300
-TOGETHER = 2**20  # terms of divergences at once
+TOGETHER = 2**20  # terms of divergences in memory
 
 
 def exact_delta(first: Law, second: Law, epsilon: float) -> float:
-    """The smallest delta at which two laws are (epsilon, delta)-indistinguishable, in both directions.
+    """Returns the smallest delta at which two distributions are (epsilon, delta)-indistinguishable, in both directions.
 
     Args:
         first: under one input.
         second: under a neighbouring input.
-        epsilon: >= 0; infinity gives the mass of what one input alone makes possible.
+        epsilon: >= 0; infinity gives the mass of outcomes that only one input makes possible.
 
     Returns:
         delta in [0, 1]: the larger hockey-stick divergence, sum over outcomes of max(0, p - exp(epsilon) q).
 
     Raises:
-        ValueError: if epsilon is not >= 0, or a law has a negative probability or does not sum to 1.
+        ValueError: if epsilon is not >= 0, or a distribution has a negative probability or does not sum to 1.
 
     Source:
         Barthe & Olmedo (2013).
@@ -46,15 +46,16 @@ def exact_delta(first: Law, second: Law, epsilon: float) -> float:
         0.5
     """
     epsilon = check_at_least("epsilon", epsilon, 0.0)
-    p, q = _aligned(first, second)
+    p, q = _align(first, second)
     return min(1.0, max(_hockey_stick(p, q, epsilon), _hockey_stick(q, p, epsilon)))
 
 
 def exact_epsilon(first: Law, second: Law, delta: float = 0.0) -> float:
-    """The smallest epsilon at which two laws are (epsilon, delta)-indistinguishable, in both directions.
+    """Returns the smallest epsilon for (epsilon, delta)-indistinguishability of two distributions, both directions.
 
     Sums of probabilities are rounded: an event counts only if its probability exceeds delta by more than the relative
-    2^-52 for each outcome. So what has exactly the mass delta is not taken for more. At delta = 0 nothing is forgiven.
+    2^-52 for each outcome. So an event whose mass is exactly delta does not count. At delta = 0 there is no such
+    tolerance.
 
     Args:
         first: under one input.
@@ -65,10 +66,10 @@ def exact_epsilon(first: Law, second: Law, delta: float = 0.0) -> float:
         epsilon in [0, inf].
 
     Raises:
-        ValueError: if delta is outside [0, 1), or a law has a negative probability or does not sum to 1.
+        ValueError: if delta is outside [0, 1), or a distribution has a negative probability or does not sum to 1.
 
     Source:
-        The most telling events are {p / q > t} (Neyman-Pearson), so that epsilon is the largest log((p(E) - delta) /
+        The most powerful events are {p / q > t} (Neyman-Pearson), so that epsilon is the largest log((p(E) - delta) /
         q(E)) over them.
 
     Examples:
@@ -77,12 +78,12 @@ def exact_epsilon(first: Law, second: Law, delta: float = 0.0) -> float:
     """
     if not 0 <= delta < 1:
         raise ValueError(f"delta must be in [0, 1), got {delta}")
-    p, q = _aligned(first, second)
+    p, q = _align(first, second)
     return max(0.0, _log_ratio(p, q, delta), _log_ratio(q, p, delta))
 
 
 def exact_mu(first: Law, second: Law) -> float:
-    """The smallest mu at which two laws are mu-GDP: no easier to tell apart than N(0, 1) from N(mu, 1).
+    """Returns the smallest mu at which two distributions are mu-GDP: as hard to distinguish as N(0, 1) and N(mu, 1).
 
     Args:
         first: under one input.
@@ -92,12 +93,12 @@ def exact_mu(first: Law, second: Law) -> float:
         mu in [0, inf].
 
     Raises:
-        ValueError: if a law has a negative probability or does not sum to 1.
+        ValueError: if a distribution has a negative probability or does not sum to 1.
 
     Source:
-        Dong, Roth & Su (2022), Definition 2.6. Between the most telling events {p / q > t} (Neyman-Pearson) the
-        trade-off of errors is linear, and that of normal laws convex: events alone decide. What holds for an event
-        holds for its complement, hence in both directions.
+        Dong, Roth & Su (2022), Definition 2.6. Between the most powerful events {p / q > t} (Neyman-Pearson) the
+        trade-off of errors is linear, and that of normal distributions convex: events alone decide. A bound for an
+        event holds for its complement, and so in both directions.
 
     Examples:
         >>> round(exact_mu({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}), 6)
@@ -111,19 +112,19 @@ def exact_mu(first: Law, second: Law) -> float:
 
 
 def exact_rho(first: Law, second: Law) -> float:
-    """The smallest rho at which two laws are rho-zCDP: the largest D_a / a over Rényi orders a > 1 and both directions.
+    """Returns the smallest rho at which two distributions are rho-zCDP: the largest D_a / a over a > 1, both ways.
 
     Args:
         first: under one input.
         second: under a neighbouring input.
 
     Returns:
-        rho in [0, inf], but for rounding never too large. Too small by less than 1e-6 of itself, by a proof, and by
-        less than 1e-9 unless nearly the same is reached at orders far apart: then most of those are looked at less
-        closely. Infinite where one input alone makes an outcome possible. Orders above 1e300 are not looked at.
+        rho in [0, inf], never too large except for rounding. It is too small by less than 1e-6 of itself, by a proof,
+        and by less than 1e-9 unless orders far apart reach nearly the same value: then most of those are searched less
+        closely. Infinite if one input alone makes an outcome possible. Orders above 1e300 are not searched.
 
     Raises:
-        ValueError: if a law has a negative probability or does not sum to 1.
+        ValueError: if a distribution has a negative probability or does not sum to 1.
 
     Source:
         Bun & Steinke (2016), Definition 1.1.
@@ -135,11 +136,11 @@ def exact_rho(first: Law, second: Law) -> float:
     p, q = _possible(first, second)
     if np.any((p > 0) != (q > 0)):
         return math.inf
-    return max(_concentrated(p, q), _concentrated(q, p))
+    return max(_zcdp_rho(p, q), _zcdp_rho(q, p))
 
 
 def exact_budget(first: Law, second: Law, claim: Guarantee) -> float:
-    """The true budget of two laws in the currency of a claim: rho, mu, or epsilon at the claimed delta."""
+    """Returns the true budget of two distributions in a claim's currency: rho, mu, or epsilon at the claimed delta."""
     currency, _, delta = native(claim)
     if currency == "rho":
         return exact_rho(first, second)
@@ -147,18 +148,18 @@ def exact_budget(first: Law, second: Law, claim: Guarantee) -> float:
 
 
 def g_test(samples: Iterable[Hashable], law: Law) -> float:
-    """How surprising samples are under a law: the p-value of a G test.
+    """Returns the p-value of a G test of samples against a distribution.
 
     Args:
         samples: independent transcripts.
-        law: that they should follow. Outcomes expected fewer than 5 times are counted together.
+        law: the distribution that they should follow. Outcomes expected fewer than 5 times are counted together.
 
     Returns:
-        p-value in [0, 1]; 0 where a sample is impossible under the law.
+        p-value in [0, 1]; 0 if a sample is impossible under the distribution.
 
     Raises:
-        ValueError: if there are no samples, one is not hashable (a vector must be made a tuple), or the law has a
-            negative probability or does not sum to 1.
+        ValueError: if there are no samples, one is not hashable (a vector must be made a tuple), or the distribution
+            has a negative probability or does not sum to 1.
 
     Source:
         Sokal & Rohlf (1981); the statistic 2 sum O log(O / E) is asymptotically chi-squared.
@@ -181,8 +182,8 @@ def g_test(samples: Iterable[Hashable], law: Law) -> float:
     if rare.any():
         expected = np.append(expected[~rare], expected[rare].sum())
         observed = np.append(observed[~rare], observed[rare].sum())
-    kept = expected > 0
-    expected, observed = expected[kept], observed[kept]
+    is_possible = expected > 0
+    expected, observed = expected[is_possible], observed[is_possible]
     if len(expected) == 1:
         return 1.0
     statistic = 2 * float(np.sum(xlogy(observed, observed / expected)))
@@ -200,7 +201,7 @@ def _check_law(name: str, law: Law) -> None:
         raise ValueError(f"{name} must sum to 1, got {total}")
 
 
-def _aligned(first: Law, second: Law) -> tuple[np.ndarray, np.ndarray]:
+def _align(first: Law, second: Law) -> tuple[np.ndarray, np.ndarray]:
     _check_law("first", first)
     _check_law("second", second)
     outcomes = {**dict.fromkeys(first), **dict.fromkeys(second)}
@@ -208,7 +209,7 @@ def _aligned(first: Law, second: Law) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _possible(first: Law, second: Law) -> tuple[np.ndarray, np.ndarray]:
-    p, q = _aligned(first, second)
+    p, q = _align(first, second)
     return p[(p > 0) | (q > 0)], q[(p > 0) | (q > 0)]
 
 
@@ -229,19 +230,18 @@ def _log_ratio(p: np.ndarray, q: np.ndarray, delta: float) -> float:
 
 
 def _quantiles(law: np.ndarray) -> np.ndarray:
-    """Normal quantiles of the probabilities of the first outcome, of the first two, ..., of all but the last."""
+    """Returns normal quantiles of the probabilities of the first outcome, the first two, ..., all except the last."""
     below, above = np.cumsum(law)[:-1], np.cumsum(law[::-1])[-2::-1]
     return np.where(below < above, ndtri(np.minimum(below, 0.5)), -ndtri(np.minimum(above, 0.5)))
 
 
-def _concentrated(p: np.ndarray, q: np.ndarray) -> float:
-    """The largest D_a / a over orders a > 1, of positive laws.
+def _zcdp_rho(p: np.ndarray, q: np.ndarray) -> float:
+    """Returns the largest D_a / a over orders a > 1, for positive distributions.
 
     Orders are written a = cosh(t / 2)^2. (a - 1) D_a is convex in a, so it lies above its tangent where D_a / a is
-    largest. It follows that the value at the upper end of an interval of t, of width w, is below the largest value in
-    the interval by no more than the share 4 sinh(w / 2)^2. Intervals that might hold the largest value are divided
-    until that share is below 1e-9, or below 1e-6 if too many might. D_a is at most the largest log ratio, which limits
-    the orders.
+    largest. Therefore the value at the upper end of an interval of t, of width w, is below the largest value in the
+    interval by at most the share 4 sinh(w / 2)^2. Intervals that might hold the largest value are divided until that
+    share is below 1e-9, or below 1e-6 if too many might. D_a is at most the largest log ratio, which limits the orders.
     """
     ratios = np.log1p((p - q) / q) if np.all(np.abs(p - q) <= q / 2) else np.log(p) - np.log(q)
     best, ceiling = float(_rates(np.zeros(1), p, q, ratios)[0]), float(ratios.max())
@@ -255,27 +255,25 @@ def _concentrated(p: np.ndarray, q: np.ndarray) -> float:
         best = max(best, float(rates.max()))
         if width < FINE:
             break
-        kept = rates > best * (1 - 4 * math.sinh(width / 2) ** 2)
-        if width < ALL and kept.sum() > MOST:
-            kept = np.argsort(-rates)[:MOST]
-        ends = ends[kept]
+        candidates = rates > best * (1 - 4 * math.sinh(width / 2) ** 2)
+        if width < ALL and candidates.sum() > MOST:
+            candidates = np.argsort(-rates)[:MOST]
+        ends = ends[candidates]
         width /= PARTS
         ends = (ends[:, None] - width * np.arange(PARTS)).ravel()
     return best
 
 
 def _rates(above: np.ndarray, p: np.ndarray, q: np.ndarray, ratios: np.ndarray) -> np.ndarray:
-    """D_a / a for orders a = 1 + above, in parts that fit into memory."""
+    """Returns D_a / a for orders a = 1 + above, in parts that fit into memory."""
     size = max(1, TOGETHER // len(p))
     parts = [_rate(above[i : i + size, None], p, q, ratios) for i in range(0, len(above), size)]
     return np.concatenate(parts)
 
 
 def _rate(above: np.ndarray, p: np.ndarray, q: np.ndarray, ratios: np.ndarray) -> np.ndarray:
-    """With s = a - 1, D_a is log(1 + s G) / s, G = sum of p (exp(s log(p / q)) - 1) / s + q - p.
-
-    Adding q - p, whose sum is 0, makes every term >= 0: nothing cancels where the laws are close.
-    """
+    # With s = a - 1, D_a is log(1 + s G) / s, G = sum of p (exp(s log(p / q)) - 1) / s + q - p. Adding q - p, whose sum
+    # is 0, makes every term >= 0: nothing cancels where the distributions are close.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         powers = above * ratios
         tilted = np.where(above > 0, np.expm1(powers) / above, ratios)

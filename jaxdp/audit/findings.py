@@ -1,4 +1,4 @@
-"""What a grey-box audit found: what neighbours changed at each site, and what is wrong with how it was noised."""
+"""Results of a grey-box audit: the changes by neighbours at each site, and faults in the noise."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,21 +12,21 @@ from jaxdp.core import Guarantee
 from jaxdp.core.made_by import shorten
 from jaxdp.mechanisms import tape
 
-SLACK = 1e-4  # relative, for what float32 adds up
-SCALES = ("sensitivity", "epsilon", "rho", "noise_stddev", "run")  # what noise depends on must not depend on the data
+SLACK = 1e-4  # relative, for sums in float32
+SCALES = ("sensitivity", "epsilon", "rho", "noise_stddev", "run")  # noise depends on these: data must not change them
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What neighbouring users changed at one site.
+    """The changes by neighbouring users at one site.
 
     Attributes:
-        site: where.
+        site: the mechanism and the function that calls it.
         norm: of the change, as `tape.Entry` names it.
         declared: largest change that the learner declares; None if it declares none.
         measured: largest change found.
-        releases: how many were made there in one run.
-        drawn: numbers of noise that were drawn there to compare their law with the one recorded; 0 if none was.
+        releases: number of releases there in one run.
+        drawn: number of noise values that were drawn there and compared with the recorded distribution; 0 if none.
     """
 
     site: str
@@ -39,23 +39,23 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class GreyBox:
-    """What a grey-box audit found.
+    """The result of a grey-box audit.
 
     Attributes:
         claim: that was attacked.
-        sites: where releases are made, and what changed there; empty if nothing was released in the rounds played.
+        sites: the sites of releases, and the changes there; empty if nothing was released in the rounds played.
         spent: largest epsilon that the accounting of the recorded releases gives to a pair of neighbours found, at the
             claimed delta (0.01 for zCDP and Gaussian claims); in the shuffle model that of one user's report. Not a
             lower bound on the true epsilon: several mechanisms may cost less than their sum.
-        faults: what is wrong, in words.
-        notes: what could not be told, and why.
-        pair: users of two runs who differ in one round, to whom `spent` belongs; None if nothing was released.
+        faults: as sentences.
+        notes: the questions left open, and why.
+        pair: users of two runs who differ in one round, for whom `spent` is reached; None if nothing was released.
         loss: the largest privacy loss, in absolute value, of a transcript that was played: the log ratio of the
-            densities of all numbers that Laplace and Gaussian noise was added to, under a base's users and under
-            neighbours. It is exact for that transcript, if noise has the law that is recorded. Where these noisy
-            numbers follow from what the claim lets be seen, it is a lower bound on the epsilon of a pure claim, true
-            without any error probability; it never exceeds what is spent. None in the shuffle model, and where all
-            that neighbours change, or nothing, meets other randomness.
+            densities, under a base's users and under neighbours, of all numbers with Laplace or Gaussian noise. It is
+            exact for that transcript, if noise has the recorded distribution. If these noisy numbers follow from what
+            the claim lets an adversary see, it is a lower bound on the epsilon of a pure claim, true without any error
+            probability; it never exceeds `spent`. None in the shuffle model, and if all changes by neighbours, or none,
+            meet other randomness.
     """
 
     claim: Guarantee
@@ -68,12 +68,12 @@ class GreyBox:
 
     def __repr__(self) -> str:
         counts = f"{len(self.sites)} sites, {len(self.faults)} faults, {len(self.notes)} notes"
-        found = f"epsilon spent {self.spent:.4g}" + ("" if self.loss is None else f", loss {self.loss:.4g}")
-        return shorten(f"GreyBox({self.verdict}: {counts}, {found}, claim {self.claim})")
+        costs = f"epsilon spent {self.spent:.4g}" + ("" if self.loss is None else f", loss {self.loss:.4g}")
+        return shorten(f"GreyBox({self.verdict}: {counts}, {costs}, claim {self.claim})")
 
     @property
     def verdict(self) -> str:
-        """Whether the learner keeps to what it declares and claims, as far as was seen.
+        """Whether the learner keeps its declarations and its claim, as far as observed.
 
         "violated" if there are faults; else "cannot tell" if there are notes; else "consistent", which is no proof.
         """
@@ -81,7 +81,7 @@ class GreyBox:
 
 
 def wrong_use(release: Release) -> list[str]:
-    """Faults in how one release is noised."""
+    """Returns the faults in how one release is noised."""
     entry, faults = release.entry, []
     for name in SCALES:
         scale = getattr(entry, name)
@@ -99,7 +99,7 @@ def wrong_use(release: Release) -> list[str]:
 
 
 def _is_sum(entry: tape.Entry) -> bool:
-    """Whether the base's value and the scaled noise make what is released, as nearly as floats tell."""
+    """Returns whether the base's value and the scaled noise sum to the release, up to float rounding."""
     value, noise, released = (exact(x)[0] for x in (entry.value, entry.noise, entry.released))
     scaled = noise_scale(entry) * noise
     with np.errstate(invalid="ignore"):
@@ -107,18 +107,18 @@ def _is_sum(entry: tape.Entry) -> bool:
         return bool(((np.abs(released - sums) <= slack) | ~np.isfinite(sums)).all())
 
 
-def measured(runs: list[list[Release]], drawn: Mapping[Site, int]) -> tuple[Measured, ...]:
-    """What neighbours changed at each site, in any of the runs, and how many numbers of its noise were compared."""
-    found: dict[Site, list[tuple[float, float | None, str]]] = {}
+def measure_sites(runs: list[list[Release]], drawn: Mapping[Site, int]) -> tuple[Measured, ...]:
+    """Returns the changes by neighbours at each site, in any of the runs, and the number of compared noise values."""
+    changes: dict[Site, list[tuple[float, float | None, str]]] = {}
     for release in (release for releases in runs for release in releases):
         sensitivity = release.entry.sensitivity
         declared = None if sensitivity is None else scalar(sensitivity)
-        found.setdefault(release.site, []).append((float(release.change.largest.max()), declared, release.entry.norm))
+        changes.setdefault(release.site, []).append((float(release.change.largest.max()), declared, release.entry.norm))
     rows = []
-    for site, all_ in found.items():
-        # the release that comes nearest to its own declaration, or exceeds it most
-        most, declared, norm = max(all_, key=lambda one: one[0] / (one[1] or 1.0))
-        count = round(len(all_) / len(runs))
+    for site, site_changes in changes.items():
+        # The release that comes nearest to its own declaration, or exceeds it most.
+        most, declared, norm = max(site_changes, key=lambda one: one[0] / (one[1] or 1.0))
+        count = round(len(site_changes) / len(runs))
         rows.append(
             Measured(
                 site=str(site),
@@ -132,11 +132,8 @@ def measured(runs: list[list[Release]], drawn: Mapping[Site, int]) -> tuple[Meas
     return tuple(rows)
 
 
-def repeated(runs: list[list[Release]]) -> list[str]:
-    """Keys and noise that serve twice. Noise must be equal in every run: in one, two floats may be so by chance.
-
-    Keys are too long for that, and may come together in some runs only, such as those that drop an arm in this round.
-    """
+def find_reuse(runs: list[list[Release]]) -> list[str]:
+    """Returns faults for keys and noise that are used twice. Noise must be equal in every run."""
     faults, places = [], []
     for releases in runs:
         keys = [((r.round, r.site), np.asarray(r.entry.key)[0].tobytes()) for r in releases if r.entry.key is not None]
@@ -147,9 +144,11 @@ def repeated(runs: list[list[Release]]) -> list[str]:
             for index, value in enumerate(np.asarray(r.entry.noise)[0].ravel().tolist())
         ]
         places.append((dict(keys), _pairs(keys), _pairs(draws)))
-    for where, data in places[0][0].items():
-        if len(places) > 1 and all(keys.get(where) == data for keys, _, _ in places[1:]):
-            faults.append(f"{where[1]} has the same key in every run")
+    for place, data in places[0][0].items():
+        if len(places) > 1 and all(keys.get(place) == data for keys, _, _ in places[1:]):
+            faults.append(f"{place[1]} has the same key in every run")
+    # Two floats of one run may be equal by chance. Keys are too long for that, and may meet in some runs only, such as
+    # those that drop an arm in this round.
     same_key = set.union(*(pairs for _, pairs, _ in places))
     same_noise = set.intersection(*(pairs for _, _, pairs in places)) if len(places) > 1 else set()
     for what, pairs in (("key serves", same_key), ("noise is drawn", same_noise)):
@@ -158,9 +157,9 @@ def repeated(runs: list[list[Release]]) -> list[str]:
     return faults
 
 
-def _pairs(found: list[tuple[Any, Any]]) -> set[tuple[Any, Any]]:
-    """Places with equal values, each with the first of its kind."""
+def _pairs(values: list[tuple[Any, Any]]) -> set[tuple[Any, Any]]:
+    """Returns pairs of places with equal values, each with the first of its kind."""
     places: dict[Any, list[Any]] = {}
-    for place, value in found:
+    for place, value in values:
         places.setdefault(value, []).append(place)
     return {(same[0], other) for same in places.values() for other in same[1:]}

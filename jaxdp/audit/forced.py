@@ -1,4 +1,4 @@
-"""Runs to be played again: users who are drawn, also as they react, and the transcripts that they lead to."""
+"""Runs for a replay: users who are drawn, perhaps reacting to the past, and the transcripts of their runs."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -10,14 +10,14 @@ import numpy as np
 
 from jaxdp.audit.adversary import Answer, Past, Users, example
 from jaxdp.audit.play import by_totals, draw_key, play
-from jaxdp.audit.seen import shown
+from jaxdp.audit.seen import visible_past
 from jaxdp.audit.steps import Scene, past_of
 from jaxdp.core import Guarantee, Learner
 from jaxdp.simulation.run.values import parameters
 
 
 class Base(NamedTuple):
-    """What is audited, and who draws its users."""
+    """The audited learner, and the source of its users."""
 
     learner: Learner
     answer: Answer
@@ -28,13 +28,13 @@ class Base(NamedTuple):
     rounds: int
 
 
-def starting(base: Base) -> Callable[[jax.Array, jax.Array], tuple[Scene, Users]]:
-    """A function of two keys, of the users and of the learner, that plays a run: its scene, and users [rounds, ...].
+def run_starter(base: Base) -> Callable[[jax.Array, jax.Array], tuple[Scene, Users]]:
+    """Returns a function (key of users, key of the learner) -> (scene of a played run, users [rounds, ...]).
 
     Raises:
         ValueError: if draw_user does not return Users.
     """
-    example, alone = _example(base), drawn_alone(base)
+    example, needs_no_past = _example(base), draws_without_past(base)
 
     @jax.jit
     def run(key: jax.Array, users: Users) -> Any:
@@ -45,32 +45,32 @@ def starting(base: Base) -> Callable[[jax.Array, jax.Array], tuple[Scene, Users]
             base.params,
             users,
             path=base.path,
-            draw_user=None if alone else base.draw_user,
-            shown=partial(shown, base.claim, None),
+            draw_user=None if needs_no_past else base.draw_user,
+            shown=partial(visible_past, base.claim, None),
         )
 
     def start(key_users: jax.Array, key: jax.Array) -> tuple[Scene, Users]:
-        if alone:
+        if needs_no_past:
             users = jax.vmap(base.draw_user)(jax.random.split(key_users, base.rounds))
         else:
             users = jax.tree.map(lambda x: jnp.zeros((base.rounds, *x.shape), x.dtype), example)
         scene = Scene(base.learner, base.answer, base.params, base.claim, base.path, run(key, users))
-        if not alone:
+        if not needs_no_past:
             rounds = jnp.arange(base.rounds)
-            users = _reacting(base, scene, jax.vmap(lambda round_: draw_key(key, round_))(rounds), rounds)
+            users = _draw_reacting(base, scene, jax.vmap(lambda round_: draw_key(key, round_))(rounds), rounds)
         return scene, users
 
     return start
 
 
-def replacements(base: Base, scene: Scene, key: jax.Array, where: jax.Array) -> Users:
-    """Other users [n, ...] for the rounds `where` [n]."""
-    keys = jax.random.split(key, len(where))
-    return jax.vmap(base.draw_user)(keys) if drawn_alone(base) else _reacting(base, scene, keys, where)
+def replacements(base: Base, scene: Scene, key: jax.Array, rounds: jax.Array) -> Users:
+    """Draws other users [n, ...] for the rounds `where` [n]."""
+    keys = jax.random.split(key, len(rounds))
+    return jax.vmap(base.draw_user)(keys) if draws_without_past(base) else _draw_reacting(base, scene, keys, rounds)
 
 
-def _reacting(base: Base, scene: Scene, keys: jax.Array, rounds: jax.Array) -> Users:
-    """Users [n, ...] who are drawn by what was known before these rounds [n]."""
+def _draw_reacting(base: Base, scene: Scene, keys: jax.Array, rounds: jax.Array) -> Users:
+    """Draws users [n, ...] given the past before these rounds [n]."""
     starts = np.flatnonzero(np.asarray(scene.transcript.length))
     start = jnp.asarray(starts[np.searchsorted(starts, np.asarray(rounds), side="right") - 1])
 
@@ -82,11 +82,11 @@ def _reacting(base: Base, scene: Scene, keys: jax.Array, rounds: jax.Array) -> U
     return draw(keys, start, rounds)
 
 
-def drawn_alone(base: Base) -> bool:
-    """Whether draw_user needs no past."""
+def draws_without_past(base: Base) -> bool:
+    """Returns whether draw_user needs no past."""
     if "past" not in parameters(base.draw_user):
         return True
-    try:  # it may take one, and need none
+    try:  # it may accept a past without needing it
         jax.eval_shape(base.draw_user, jax.random.key(0))
     except (TypeError, ValueError):
         return False
@@ -94,9 +94,9 @@ def drawn_alone(base: Base) -> bool:
 
 
 def _example(base: Base) -> Users:
-    """Shapes of a user."""
+    """Returns the shapes of a user."""
     key = jax.random.key(0)
-    if drawn_alone(base):
+    if draws_without_past(base):
         drawn = jax.eval_shape(base.draw_user, key)
     else:
         drawn = jax.eval_shape(lambda: base.draw_user(key, past=_no_past(base, key)))
@@ -106,7 +106,7 @@ def _example(base: Base) -> Users:
 
 
 def _no_past(base: Base, key: jax.Array) -> Past:
-    """The past before the first round: zeros, of the shapes that the learner's interface tells, or its functions."""
+    """Returns the past before the first round: zeros, shaped by the learner's interface or its functions."""
     learner, params = base.learner, base.params
     public = learner.init(key, params).public
     spaces: Mapping[str, Any] = {} if learner.interface is None else learner.interface._asdict()
@@ -128,4 +128,4 @@ def _no_past(base: Base, key: jax.Array) -> Past:
             raise ValueError("interface must be declared by a learner whose users react to reports, got None")
         reports = learner.privatize(key, params, public, context, action, value("feedback"))
     log = jax.tree.map(lambda x: jnp.zeros((base.rounds, *jnp.shape(x)), jnp.result_type(x)), (action, public, reports))
-    return shown(base.claim, None, Past(jnp.zeros((), jnp.result_type(int)), *log))
+    return visible_past(base.claim, None, Past(jnp.zeros((), jnp.result_type(int)), *log))

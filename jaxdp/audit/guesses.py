@@ -1,14 +1,15 @@
-"""A lower bound on epsilon from guesses: of which of two inputs an output is, where a fair coin chose the input.
+"""A lower bound on epsilon from guesses of the input behind each output, where a fair coin chose the input.
 
-Let P and Q be the laws of the output under either input, and (epsilon, delta) hold. At delta = 0 an output at which
-"the first" is guessed is of the first input with probability P / (P + Q) <= s, where s = 1 / (1 + exp(-epsilon)), and
-likewise of the second. The coins are independent, so of n guesses no more are right than a binomial of n and s has
-successes, whatever the outputs were. The Clopper-Pearson limit on s bounds epsilon: no event is counted under one input
-with a limit from below, and under the other with one from above, each of which must hold.
+Let P and Q be the distributions of the output under either input, and (epsilon, delta) hold. At delta = 0 an output at
+which the guess is "the first" is of the first input with probability P / (P + Q) <= s, where s = 1 / (1 +
+exp(-epsilon)), and likewise for the second. The coins are independent, so the number of right guesses out of n is
+stochastically at most binomial with n trials and success probability s, whatever the outputs were. The Clopper-Pearson
+limit on s bounds epsilon: there are no two limits, one from below under one input and one from above under the other,
+that must both hold.
 
-Of an output of P the part max(0, P - exp(epsilon) Q), of mass delta at most, is set aside; so much of Q is, where "the
-second" is guessed. What remains obeys the argument above. How many outputs were set aside is at most binomial; a limit
-on that number is taken from the guesses that were right.
+At delta > 0, set aside the part max(0, P - exp(epsilon) Q) of P, which has mass at most delta; and likewise of Q, where
+the guess is "the second". The remaining part obeys the argument above. The number of outputs that were set aside is at
+most binomial; a limit on that number is subtracted from the right guesses.
 
 Source:
     Steinke, Nasr & Jagielski (2023), "Privacy Auditing with One (1) Training Run", Theorem 3.1 and, for delta, the
@@ -22,22 +23,22 @@ from scipy.special import betainc, betaincinv, ndtri
 
 from jaxdp.audit.intervals import check_counts
 
-ASIDE = 0.2  # of the error: that more outputs were set aside than is allowed for
+ASIDE = 0.2  # share of the error for more outputs set aside than allowed for
 
 
 def guess_bound(right: int, guesses: int, coins: int, *, sides: int, delta: float, error: float) -> float:
-    """The lower bound on epsilon; above the true one with probability at most `error`.
+    """Returns the lower bound on epsilon; above the true one with probability at most `error`.
 
     Args:
-        right: whole number in [0, guesses], of the guesses that were right.
-        guesses: whole number in [0, coins]. For which outputs is guessed what was chosen without these outputs.
-        coins: outputs in all, of either input by independent fair coins.
+        right: integer in [0, guesses], number of right guesses.
+        guesses: integer in [0, coins]. The outputs to guess on must be chosen without these outputs.
+        coins: number of all outputs, of either input by independent fair coins.
         sides: 1 if only one of the inputs is ever guessed, 2 if both are.
         delta: in [0, 1), that the claim allows.
         error: in (0, 1).
 
     Returns:
-        The bound; -inf where nothing is proved.
+        The bound; -inf if nothing is proved.
 
     Raises:
         ValueError: if a count is negative or above its total.
@@ -50,21 +51,21 @@ def guess_bound(right: int, guesses: int, coins: int, *, sides: int, delta: floa
         return -math.inf
     check_counts(guesses, coins)
     check_counts(right, guesses)
-    aside = set_aside(coins, sides=sides, delta=delta, error=error)
-    kept, successes = guesses - aside, right - aside
+    num_aside = set_aside(coins, sides=sides, delta=delta, error=error)
+    remaining, successes = guesses - num_aside, right - num_aside
     if successes <= 0:
         return -math.inf
-    limit = float(betaincinv(successes, kept - successes + 1, error if delta == 0 else (1 - ASIDE) * error))
+    limit = float(betaincinv(successes, remaining - successes + 1, error if delta == 0 else (1 - ASIDE) * error))
     return math.log(limit) - math.log1p(-limit)
 
 
 def set_aside(coins: int, *, sides: int, delta: float, error: float) -> int:
-    """The smallest number that a binomial of `coins` and sides / 2 times delta exceeds seldom enough."""
+    """Returns the smallest number that a binomial of `coins` and sides / 2 times delta exceeds seldom enough."""
     rate = sides * delta / 2
     low, high = -1, coins
     if rate == 0:
         return 0
-    while high - low > 1:  # it is exceeded too often at `low`, and seldom enough at `high`
+    while high - low > 1:  # exceeded too often at `low`, seldom enough at `high`
         middle = (low + high) // 2
         if middle >= coins or betainc(middle + 1, coins - middle, rate) <= ASIDE * error:
             high = middle
@@ -73,23 +74,25 @@ def set_aside(coins: int, *, sides: int, delta: float, error: float) -> int:
     return high
 
 
-def roughly(right: np.ndarray, wrong: np.ndarray, coins: int, *, sides: int, delta: float, error: float) -> np.ndarray:
-    """About `guess_bound`, quickly, for comparing many guesses: with Wilson's limit.
+def fast_guess_bound(
+    right: np.ndarray, wrong: np.ndarray, coins: int, *, sides: int, delta: float, error: float
+) -> np.ndarray:
+    """Approximates `guess_bound`, fast, for comparing many guesses: with Wilson's limit.
 
     Args:
-        right: [...] float, of guesses that were right.
-        wrong: [...] float, of those that were not.
+        right: [...] float, number of right guesses.
+        wrong: [...] float, number of wrong ones.
         coins: as for `guess_bound`.
         sides: as for `guess_bound`.
         delta: as for `guess_bound`.
         error: as for `guess_bound`.
 
     Returns:
-        [...] float64; -inf where nothing is proved.
+        [...] float64; -inf if nothing is proved.
     """
     successes = right - set_aside(coins, sides=sides, delta=delta, error=error)
-    kept, z = successes + wrong, -float(ndtri(error if delta == 0 else (1 - ASIDE) * error))
+    remaining, z = successes + wrong, -float(ndtri(error if delta == 0 else (1 - ASIDE) * error))
     with np.errstate(divide="ignore", invalid="ignore"):
-        spread = z * np.sqrt(successes * wrong / kept + z * z / 4)
-        found = np.log((successes + z * z / 2 - spread) / (wrong + z * z / 2 + spread))
-    return np.where(successes > 0, found, -math.inf)
+        spread = z * np.sqrt(successes * wrong / remaining + z * z / 4)
+        bounds = np.log((successes + z * z / 2 - spread) / (wrong + z * z / 2 + spread))
+    return np.where(successes > 0, bounds, -math.inf)

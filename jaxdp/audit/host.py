@@ -1,4 +1,4 @@
-"""Samplers in plain Python as releases: JAX calls them back on the host."""
+"""Plain Python samplers as releases: JAX calls them back on the host."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,14 +13,13 @@ from jaxdp.audit.sampling import Release
 def python_release(
     sampler: Callable[[np.random.Generator, Any, Any], Any], shape: tuple[int, ...] = (), dtype: Any = np.float32
 ) -> Release:
-    """A release that a plain Python function computes, so that it can be audited as it is.
+    """Wraps a plain Python function as a release, so that it can be audited unchanged.
 
     Each output is one call on the host, some hundred thousand a second at best: audit with few trials.
 
     Args:
-        sampler: (generator, params, data) -> output, with NumPy arrays. It draws from the generator and from nothing
-            else, which would be seeded otherwise; a sampler with a source of its own gives valid audits that cannot be
-            repeated.
+        sampler: (generator, params, data) -> output, with NumPy arrays. It should draw from the generator alone; a
+            sampler with its own source of randomness gives valid audits that cannot be repeated.
         shape: of an output.
         dtype: of an output.
 
@@ -28,7 +27,7 @@ def python_release(
         (key, params, data) -> output, for `Attack`.
 
     Raises:
-        ValueError: if sampler is no function.
+        ValueError: if sampler is not callable.
 
     Examples:
         >>> from jaxdp.audit import Attack, audit
@@ -52,7 +51,7 @@ def python_release(
         seeds, params, data = jax.tree.map(np.asarray, (seeds, params, data))
         if seeds.ndim == 1:
             return one(seeds, params, data)
-        # What does not vary has an axis of length 1 where the seeds have one of all outputs.
+        # Constant arguments have an axis of length 1; the seeds have one entry for each output.
         at = lambda tree, i: jax.tree.map(lambda x: x[i if len(x) > 1 else 0], tree)  # noqa: E731
         return np.stack([one(seed, at(params, i), at(data, i)) for i, seed in enumerate(seeds)])
 

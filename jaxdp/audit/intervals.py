@@ -13,11 +13,11 @@ DIRECTIONS = ("first over second", "second over first")
 
 
 def clopper_pearson(counts: ArrayLike, trials: ArrayLike, *, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-    """Two-sided Clopper-Pearson intervals: they contain the true probability at least as often as they say.
+    """Returns two-sided Clopper-Pearson intervals: they contain the true probability at least as often as stated.
 
     Args:
-        counts: [...] whole numbers in [0, trials], successes.
-        trials: [...] whole numbers >= 1, broadcast against counts.
+        counts: [...] integers in [0, trials], successes.
+        trials: [...] integers >= 1, broadcast against counts.
         confidence: of each interval, in (0, 1); each side fails with probability at most (1 - confidence) / 2.
 
     Returns:
@@ -39,7 +39,7 @@ def clopper_pearson(counts: ArrayLike, trials: ArrayLike, *, confidence: float =
 
 
 def lower_limit(counts: ArrayLike, trials: ArrayLike, error: ArrayLike) -> np.ndarray:
-    """One-sided bound from below: above the true probability with probability at most `error`.
+    """Returns a one-sided lower bound: above the true probability with probability at most `error`.
 
     Args:
         counts: [...] whole numbers in [0, trials].
@@ -57,7 +57,7 @@ def lower_limit(counts: ArrayLike, trials: ArrayLike, error: ArrayLike) -> np.nd
 
 
 def upper_limit(counts: ArrayLike, trials: ArrayLike, error: ArrayLike) -> np.ndarray:
-    """One-sided bound from above: below the true probability with probability at most `error`.
+    """Returns a one-sided upper bound: below the true probability with probability at most `error`.
 
     Args:
         counts: as for `lower_limit`.
@@ -76,12 +76,12 @@ def upper_limit(counts: ArrayLike, trials: ArrayLike, error: ArrayLike) -> np.nd
 
 
 class EpsilonBound(NamedTuple):
-    """What the counts of some events prove.
+    """The lower bound that the counts of some events prove.
 
     Attributes:
         epsilon: lower bound on epsilon at the given delta, >= 0.
         event: index of the event that proves it, into the flattened counts.
-        direction: "first over second" where the event is too likely under the first input, else "second over first".
+        direction: "first over second" if the event is too likely under the first input, else "second over first".
     """
 
     epsilon: float
@@ -98,15 +98,14 @@ def epsilon_lower_bound(
     delta: float = 0.0,
     confidence: float = 0.95,
 ) -> EpsilonBound:
-    """A lower bound on epsilon at a claimed delta, from how often events happened under two neighbouring inputs.
+    """Returns a lower bound on epsilon at a claimed delta, from counts of events under two neighbouring inputs.
 
     (epsilon, delta)-DP says p <= exp(epsilon) q + delta for every event, so epsilon >= log((p - delta) / q), with p
-    bounded from below and q from above. Every event is tried in both directions. The error probability
-    1 - confidence is split evenly over all events, both directions and both sides (Bonferroni), so that the largest
-    bound holds too.
+    bounded from below and q from above. Every event is tried in both directions. The error probability 1 - confidence
+    is split evenly over all events, both directions and both sides (Bonferroni), so that the largest bound holds too.
 
     Args:
-        counts: [...] whole numbers, of each event under the first input. Events must be chosen without these counts.
+        counts: [...] integers, of each event under the first input. Events must be chosen without these counts.
         trials: under the first input, >= 1.
         other_counts: [...] of the same events under the second input.
         other_trials: under the second input, >= 1.
@@ -114,7 +113,7 @@ def epsilon_lower_bound(
         confidence: that the bound holds, in (0, 1).
 
     Returns:
-        The largest bound; epsilon is 0 where nothing is proved.
+        The largest bound; epsilon is 0 if nothing is proved.
 
     Raises:
         ValueError: if there is no event, the two shapes differ, or a value is out of range.
@@ -143,13 +142,13 @@ def epsilon_lower_bound(
 def log_ratio_bound(
     counts: ArrayLike, trials: int, other_counts: ArrayLike, other_trials: int, *, delta: float, error: float
 ) -> np.ndarray:
-    """log((p - delta) / q) at p's lower and q's upper limit, each of which fails with probability at most `error`.
+    """Returns log((p - delta) / q) at p's lower and q's upper limit; each fails with probability at most `error`.
 
     Args:
-        counts: [...] whole numbers, of events that are to be likely.
-        trials: that they are out of.
-        other_counts: [...] of the same events where they are to be unlikely.
-        other_trials: that those are out of.
+        counts: [...] integers, of events that should be likely.
+        trials: of these counts.
+        other_counts: [...] of the same events where they should be unlikely.
+        other_trials: of those counts.
         delta: in [0, 1).
         error: in (0, 1/2).
 
@@ -165,7 +164,7 @@ def log_ratio_bound(
 
 
 def mu_bound(counts: ArrayLike, trials: int, other_counts: ArrayLike, other_trials: int, *, error: float) -> np.ndarray:
-    """What counts prove of mu: N(0, 1) and N(mu, 1) give no event with quantiles of p and q further apart than mu.
+    """Returns a lower bound on mu from counts: mu-GDP bounds the gap between the normal quantiles of p and q.
 
     Args:
         counts: as for `log_ratio_bound`.
@@ -187,10 +186,10 @@ def mu_bound(counts: ArrayLike, trials: int, other_counts: ArrayLike, other_tria
 
 
 def check_counts(counts: ArrayLike, trials: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Both as float64, broadcast.
+    """Returns both as float64, broadcast.
 
     Raises:
-        ValueError: if a count is no whole number in [0, trials].
+        ValueError: if a count is not an integer in [0, trials], or trials < 1.
     """
     successes, total = np.broadcast_arrays(np.asarray(counts, np.float64), np.asarray(trials, np.float64))
     if not np.all(total >= 1):

@@ -1,4 +1,4 @@
-"""The attack on a learner whose changed round may be any, as one program: for searches, which try many."""
+"""Attack on a learner in which any round may change, as one program: for searches, which try many."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxdp.audit.adversary import Answer, Users, by_action, kept, num_rounds
+from jaxdp.audit.adversary import Answer, Users, by_action, num_rounds, zero_other_rows
 from jaxdp.audit.black_box import Attack
 from jaxdp.audit.play import Transcript, by_totals, play
 from jaxdp.audit.seen import rounds_seen, stop_is_seen
@@ -22,10 +22,10 @@ def moving_attack(
     answer: Answer = by_action,
     path: str = "rounds",
 ) -> Attack:
-    """The attack of `learner_attack` as a release whose data are (users, changed), with `changed` a traced number.
+    """Builds the attack of `learner_attack` as a release of the data (users, changed), with `changed` a traced number.
 
-    What is seen is the same, but for its form: of the joint model the changed round's play and report are zeros, and in
-    the local model what is seen of the one user comes from a run of all rounds.
+    The view is the same, except for its form: in the joint model the changed round's play and report are zeros, and in
+    the local model the view of the one user comes from a run of all rounds.
 
     Args:
         learner: to attack.
@@ -38,7 +38,7 @@ def moving_attack(
         The attack on ((users, changed), (users, changed)).
 
     Raises:
-        ValueError: if neighbours are none under the learner's claim.
+        ValueError: if neighbours are not neighbours under the learner's claim.
     """
     claim, params = learner.guarantee(**values), learner.params(**values)
     changed = jnp.int32(changed_round(claim, *neighbours))
@@ -48,13 +48,13 @@ def moving_attack(
     def release(key: jax.Array, params: Any, data: tuple[Users, jax.Array]) -> dict[str, Any]:
         users, changed = data
         transcript = play(learner, answer, key, params, users, path=path)
-        return _seen(claim, transcript, changed, num_rounds(users), path, total, stops, at_random)
+        return _observed(claim, transcript, changed, num_rounds(users), path, total, stops, at_random)
 
     first, second = neighbours
     return Attack(release, params, ((first, changed), (second, changed)), claim)
 
 
-def _seen(
+def _observed(
     claim: Guarantee,
     transcript: Transcript,
     changed: jax.Array,
@@ -78,15 +78,15 @@ def _seen(
     if model != "local" and at_random and "public" in claim.sees:
         before = jax.tree.map(lambda x: x[0], transcript.before)
     if model == "joint":
-        actions = jax.tree.map(lambda x: kept(others, x), actions)
+        actions = jax.tree.map(lambda x: zero_other_rows(others, x), actions)
     reports = rows(transcript.reports, which.reports)
-    if total:  # one stands for those of all its rounds
+    if total:  # one report stands for all its rounds
         reports = transcript.reports if which.reports else None
-    seen = {
+    view = {
         "report": reports,
         "action": None if total and model == "local" else actions,
         "before": before,
         "public": rows(transcript.after, which.after),
         "length": transcript.length if in_steps or stops else None,
     }
-    return {name: tree for name, tree in seen.items() if tree is not None}
+    return {name: tree for name, tree in view.items() if tree is not None}

@@ -1,4 +1,4 @@
-"""Whether noise has the law that is recorded of it: drawn again with many keys, and compared."""
+"""Test whether noise follows its recorded distribution: it is drawn again with many keys, and compared."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,8 +15,8 @@ from jaxdp.core import State
 from jaxdp.mechanisms import tape
 
 KEYS = 4096
-MOST_DRAWN = 2**17  # numbers of one site that are compared
-ERROR = 1e-6  # with which right noise is taken for wrong, for each site
+MOST_DRAWN = 2**17  # compared numbers of one site
+ERROR = 1e-6  # probability of a false alarm, for each site
 DISTRIBUTIONS = {
     "laplace": lambda x: np.where(x < 0, np.exp(-np.abs(x)) / 2, 1 - np.exp(-np.abs(x)) / 2),
     "normal": ndtr,
@@ -25,33 +25,33 @@ DISTRIBUTIONS = {
 }
 
 
-def off_law(key: jax.Array, played: Played) -> tuple[list[str], dict[Site, int]]:
-    """Compares the noise of each site, drawn anew in the first step that draws it, with the law that is recorded.
+def distribution_faults(key: jax.Array, played: Played) -> tuple[list[str], dict[Site, int]]:
+    """Compares the noise of each site, drawn again in the first step that draws it, with its recorded distribution.
 
     The Kolmogorov-Smirnov distance of n independent numbers exceeds sqrt(log(2 / ERROR) / (2 n)) with probability at
-    most ERROR. At half the scale, Laplace noise is 0.125 from its law, and normal noise 0.166, where 4096 numbers allow
-    0.042.
+    most ERROR. At half the scale, Laplace noise has distance 0.125 from its distribution, and normal noise 0.166; 4096
+    numbers allow 0.042.
 
     Args:
         key: a typed PRNG key.
         played: a run.
 
     Returns:
-        (faults; by site how many numbers were compared). Sites whose noise cannot be drawn with many keys at once, as
-        behind a branch on what is random, are left out.
+        (faults; number of compared values by site). Sites whose noise cannot be drawn with many keys at once, such as
+        behind a branch on random values, are left out.
     """
-    wanted: dict[int, list[Release]] = {}
-    known: set[Site] = set()
+    releases_by_step: dict[int, list[Release]] = {}
+    known_sites: set[Site] = set()
     starts = [step.start for step in played.steps]
     for release in played.run.releases:
-        if release.entry.law is not None and release.entry.noise is not None and release.site not in known:
-            known.add(release.site)
+        if release.entry.law is not None and release.entry.noise is not None and release.site not in known_sites:
+            known_sites.add(release.site)
             number = int(np.searchsorted(starts, release.round, side="right")) - 1
-            wanted.setdefault(number, []).append(release)
-    faults, drawn = [], {}
-    for number, releases in wanted.items():
+            releases_by_step.setdefault(number, []).append(release)
+    faults, num_drawn = [], {}
+    for number, releases in releases_by_step.items():
         try:
-            entries = _drawn(jax.random.fold_in(key, number), played, number)
+            entries = _draw_noise(jax.random.fold_in(key, number), played, number)
         except _UNREADABLE:
             continue
         for release in releases:
@@ -59,18 +59,18 @@ def off_law(key: jax.Array, played: Played) -> tuple[list[str], dict[Site, int]]
             if noise is None or law is None:
                 continue
             numbers = np.sort(noise.ravel()[:MOST_DRAWN].astype(np.float64))
-            drawn[release.site] = len(numbers)
+            num_drawn[release.site] = len(numbers)
             distance = ks_distance(numbers, law)
             if distance > np.sqrt(np.log(2 / ERROR) / (2 * len(numbers))):
                 faults.append(
                     f"the noise of {release.site} does not follow the {law} law that is recorded: their "
                     f"distributions differ by {distance:.2g} in {len(numbers)} draws"
                 )
-    return faults, drawn
+    return faults, num_drawn
 
 
 def ks_distance(ordered: np.ndarray, law: str) -> float:
-    """The Kolmogorov-Smirnov distance of ordered numbers [n] from a law of `tape.LAWS`; NaN is at infinity."""
+    """Returns the Kolmogorov-Smirnov distance of ordered numbers [n] from one of `tape.LAWS`; NaN is at infinity."""
     numbers = np.where(np.isnan(ordered), np.inf, ordered)
     below, count = DISTRIBUTIONS[law](numbers), len(numbers)
     steps = np.arange(count + 1) / count
@@ -85,35 +85,35 @@ _UNREADABLE = (
 )
 
 
-def _drawn(key: jax.Array, played: Played, number: int) -> dict[tuple[int, Site], np.ndarray]:
-    """The noise of one step with many keys, by round and site: [KEYS, ...]. All else is as it was played."""
+def _draw_noise(key: jax.Array, played: Played, number: int) -> dict[tuple[int, Site], np.ndarray]:
+    """Draws one step's noise with many keys, by round and site: [KEYS, ...]. All else is as it was played."""
     scene, step, users = played.scene, played.steps[number], at(played.streams, 0)
     public, private = at(scene.transcript.before, step.start), played.run.private[number]
     _, right_keys = step_keys(scene, played.key)
-    plan, places = at(scene.transcript.actions, step.start), ()
+    plan, slots = at(scene.transcript.actions, step.start), ()
     if scene.path != "rounds":
-        plan = choose(scene, step, right_keys, users, public, _closed)
-        places = places_of(scene, step, plan, public)
+        plan = choose(scene, step, right_keys, users, public, _no_tape)
+        slots = places_of(scene, step, plan, public)
     _, keys = jax.vmap(lambda one: step_keys(scene, one))(jax.random.split(key, KEYS))
-    where: list[tuple[int, Site]] = []
+    sites: list[tuple[int, Site]] = []
 
     def one(keys: Any) -> list[Any]:
-        made: list[tuple[int, Site, Any]] = []
+        records: list[tuple[int, Site, Any]] = []
         numbers: dict[tuple[str, int, str], int] = {}
 
         @contextmanager
-        def opened(stage: str, round_: int) -> Iterator[None]:
+        def open_tape(stage: str, round_: int) -> Iterator[None]:
             with tape.recording() as entries:
                 yield
             for entry in entries:
                 count = numbers[stage, round_, entry.name] = numbers.get((stage, round_, entry.name), -1) + 1
                 if entry.noise is not None:
-                    made.append((round_, Site(stage, entry.name, count), entry.noise))
+                    records.append((round_, Site(stage, entry.name, count), entry.noise))
 
-        choose(scene, step, keys, users, public, opened)
-        react(scene, step, keys, users, State(private, public), plan, places, opened)
-        where[:] = [(round_, site) for round_, site, _ in made]
-        return [noise for _, _, noise in made]
+        choose(scene, step, keys, users, public, open_tape)
+        react(scene, step, keys, users, State(private, public), plan, slots, open_tape)
+        sites[:] = [(round_, site) for round_, site, _ in records]
+        return [noise for _, _, noise in records]
 
     every = jax.vmap(one)
     try:  # as one program; a release behind a branch or a loop, or in an inner `jit`, is not at its top level
@@ -122,10 +122,10 @@ def _drawn(key: jax.Array, played: Played, number: int) -> dict[tuple[int, Site]
     except _UNREADABLE:
         with jax.disable_jit():
             noises = every(keys)
-    return {place: np.asarray(noise) for place, noise in zip(where, noises, strict=True)}
+    return {site: np.asarray(noise) for site, noise in zip(sites, noises, strict=True)}
 
 
 @contextmanager
-def _closed(stage: str, round_: Any) -> Iterator[None]:
+def _no_tape(stage: str, round_: Any) -> Iterator[None]:
     del stage, round_
     yield

@@ -1,4 +1,4 @@
-"""What a learner does with users whom an adversary chooses, by every engine of the simulator."""
+"""Transcripts of a learner with adversarial users, by every engine of the simulator."""
 
 import functools
 from collections.abc import Callable
@@ -12,13 +12,13 @@ from jaxdp.audit.adversary import (
     Answer,
     Past,
     Users,
-    asked,
+    actions_at,
     example,
     in_order,
     num_rounds,
-    numbered,
     total_shape,
     total_type,
+    users_environment,
 )
 from jaxdp.core import Blocks, Environment, Learner, State
 from jaxdp.simulation.run.blocks import BlockEvents, as_added, no_rounds, one_more, play_block, play_total
@@ -29,16 +29,16 @@ DrawUser = Callable[[jax.Array, Past], Users]
 
 
 class Transcript(NamedTuple):
-    """What happened, step after step. A step is one round; or a block; or rounds that are played as one total.
+    """The transcript of a run by steps. A step is one round, a block, or rounds that are played as one total.
 
-    What is told of a step stands at the round with which it began; elsewhere are zeros.
+    Values of a step stand at the index of its first round; other entries are zeros.
 
     Attributes:
-        actions: pytree of [rounds, ...] arrays, of every round; of totals in the order of actions.
+        actions: pytree of [rounds, ...] arrays, of every round; those of totals in the order of actions.
         reports: pytree of [rounds, ...] arrays, of every round; of totals (also those of blocks) one for each step.
         before: pytree of [rounds, ...] arrays, `public` before each step.
         after: the same after each step.
-        length: [rounds] integers, how many rounds the step took; 0 where none began.
+        length: [rounds] integers, number of rounds of the step; 0 where none began.
     """
 
     actions: Any
@@ -49,18 +49,18 @@ class Transcript(NamedTuple):
 
 
 def by_totals(learner: Learner, path: str) -> bool:
-    """Whether a step has one report, which stands for those of all its rounds."""
+    """Returns whether a step has one report that stands for all its rounds."""
     return path == "counts" or (path == "blocks" and has_totals(learner))
 
 
 def keys_of(key: jax.Array, rounds: int) -> tuple[jax.Array, Keys]:
-    """The key of `init`, and those of each round [rounds], with which `play` plays."""
+    """Returns the key of `init`, and the keys of each round [rounds], as `play` uses them."""
     key_init, roots = _roots(key)
     return key_init, jax.vmap(lambda r: round_keys(roots, r, rounds))(jnp.arange(rounds, dtype=jnp.int32))
 
 
 def draw_key(key: jax.Array, round_: Any) -> jax.Array:
-    """The key with which `play` draws a round's user."""
+    """Returns the key with which `play` draws a round's user."""
     return jax.random.fold_in(jax.random.fold_in(key, 3), round_)
 
 
@@ -79,17 +79,17 @@ def play(
     """Plays a learner against users, with the program of the simulator.
 
     Args:
-        learner: who plays.
-        answer: (answers, past, action) -> feedback, where answers are one user's. What it does with past and action is
-            the adversary's strategy: a user's would-be answers may depend on what has been seen.
+        learner: that plays.
+        answer: (answers, past, action) -> feedback, where answers are one user's. Its use of past and action is the
+            adversary's strategy: a user's would-be answers may depend on what has been seen.
         key: of everything.
         params: the learner's.
         users: one for each round.
         path: the engine: "rounds"; "blocks" or "counts" where the learner has them. As long as nobody reacts, blocks
-            give the plays and states of single rounds, and counts have their law, as have blocks with totals.
-        draw_user: (key, past) -> the next user, in place of the given one; None keeps those given.
-        fixed: the round whose user is the given one all the same.
-        shown: what of the past `answer` and `draw_user` get to see.
+            give the plays and states of single rounds; counts, and blocks with totals, have their distribution.
+        draw_user: (key, past) -> the next user, in place of the one in `users`; None plays `users`.
+        fixed: the round whose user is taken from `users` in any case.
+        shown: past -> the part of it that `answer` and `draw_user` see.
 
     Returns:
         The transcript, up to where the learner stops.
@@ -100,31 +100,31 @@ def play(
     rounds = num_rounds(users)
     key_init, roots = _roots(key)
     users = jax.tree.map(jnp.asarray, users)
-    # What is known when it is compiled would be computed by XLA's slow evaluator, for every trial of a chunk.
+    # Without the barrier XLA's slow evaluator would fold constants, for every trial of a chunk.
     state = jax.lax.optimization_barrier(jax.tree.map(jnp.asarray, learner.init(key_init, params)))
 
     def person(round_: jax.Array, past: Past) -> Users:
-        given = jax.tree.map(lambda x: x[round_], users)
+        fixed_user = jax.tree.map(lambda x: x[round_], users)
         if draw_user is None:
-            return given
-        drawn = jax.tree.map(jnp.asarray, draw_user(draw_key(key, round_), past))
-        kinds = [jax.tree.map(lambda x: f"{x.dtype}{list(x.shape)}", each) for each in (given, drawn)]
+            return fixed_user
+        drawn_user = jax.tree.map(jnp.asarray, draw_user(draw_key(key, round_), past))
+        kinds = [jax.tree.map(lambda x: f"{x.dtype}{list(x.shape)}", user) for user in (fixed_user, drawn_user)]
         if kinds[0] != kinds[1]:
             raise ValueError(f"draw_user must draw users like those given, {kinds[0]}, got {kinds[1]}")
         is_fixed = jnp.asarray(False) if fixed is None else round_ == fixed
-        return jax.tree.map(lambda old, new: jnp.where(is_fixed, old, new), given, drawn)
+        return jax.tree.map(lambda old, new: jnp.where(is_fixed, old, new), fixed_user, drawn_user)
 
     def world(log: Transcript) -> Environment:
         def past_of(round_: jax.Array, actions: Any) -> Past:
             return shown(Past(round_, actions, log.after, None if by_totals(learner, path) else log.reports))
 
-        return asked(
+        return users_environment(
             learner, answer, person, past_of, log.actions, rounds=rounds, with_contexts=users.contexts is not None
         )
 
     log = _blank(learner, answer, params, state, users, shown, path)
     choose_engine(learner, world(log), path)
-    both, integer = {"learner": params, "environment": None}, jnp.result_type(int)
+    all_params, integer = {"learner": params, "environment": None}, jnp.result_type(int)
     zero, stop = jnp.zeros((), integer), jnp.asarray(rounds, integer)
     start = Play(zero, state, zero, {}, None, None if learner.done is None else jnp.asarray(False))
 
@@ -143,29 +143,31 @@ def play(
         return after, write(log, now.round, events)
 
     if path == "rounds":
-        one = partial(step, lambda world, now: play_round(learner, world, rounds, roots, both, now), _write_round)
-        if learner.done is None:  # as many steps in every trial
-            return jax.lax.fori_loop(0, rounds, lambda _, carry: one(carry), (start, log))[1]
-        return jax.lax.while_loop(more, one, (start, log))[1]
+        one_round = partial(
+            step, lambda world, now: play_round(learner, world, rounds, roots, all_params, now), _write_round
+        )
+        if learner.done is None:  # the number of steps is the same in every trial
+            return jax.lax.fori_loop(0, rounds, lambda _, carry: one_round(carry), (start, log))[1]
+        return jax.lax.while_loop(more, one_round, (start, log))[1]
     if path == "counts":
-        total = partial(
+        one_total = partial(
             step,
-            lambda world, now: play_counts(learner, world, rounds, roots, both, now, stop),
+            lambda world, now: play_counts(learner, world, rounds, roots, all_params, now, stop),
             partial(_write_counts, learner),
         )
-        return jax.lax.while_loop(more, total, (start, log))[1]
+        return jax.lax.while_loop(more, one_total, (start, log))[1]
     carry = start, log
     for blocks in learner.blocks:
 
-        def unfinished(carry: tuple[Play, Transcript], blocks=blocks) -> jax.Array:
+        def must_continue(carry: tuple[Play, Transcript], blocks=blocks) -> jax.Array:
             until = blocks.until
             return more(carry) if until is None else more(carry) & ~until(params, carry[0].state.public)
 
-        def many(world: Environment, now: Play, blocks=blocks) -> tuple[Play, BlockEvents]:
+        def one_block(world: Environment, now: Play, blocks=blocks) -> tuple[Play, BlockEvents]:
             playing = play_block if blocks.total is None else play_total
-            return playing(blocks, learner, world, rounds, roots, both, now, stop)
+            return playing(blocks, learner, world, rounds, roots, all_params, now, stop)
 
-        carry = jax.lax.while_loop(unfinished, partial(step, many, partial(_write_block, blocks)), carry)
+        carry = jax.lax.while_loop(must_continue, partial(step, one_block, partial(_write_block, blocks)), carry)
     return carry[1]
 
 
@@ -183,7 +185,7 @@ def _blank(
     shown: Callable[[Past], Past],
     path: str,
 ) -> Transcript:
-    """A transcript of nothing, with the shapes of what will be written."""
+    """Returns an empty transcript, with the shapes of what will be written."""
     rounds, keys = num_rounds(users), jax.random.split(jax.random.key(0), 3)
     first = jax.tree.map(lambda x: x[0], users)
 
@@ -213,7 +215,7 @@ def _blank(
         if path != "counts":
             return action, report_on(keys[1], feedback)
         counts = learner.counts
-        if counts is None or learner.interface is None:  # refused where they are played
+        if counts is None or learner.interface is None:  # an error is raised where they are played
             return action, ()
         plan = counts.plan(keys[0], params, state.public, jnp.asarray(rounds, jnp.result_type(int)))
         many = jax.tree.map(
@@ -231,15 +233,15 @@ def _blank(
 def _total_of(
     blocks: Blocks, key: jax.Array, params: Any, public: Any, context: Any, action: Any, feedback: Any
 ) -> Any:
-    """What a block of such a user's rounds reports."""
+    """Returns the report of a block of such a user's rounds."""
     assert blocks.total is not None
     exact = blocks.total.exact(params, public, context, action, feedback)
     return blocks.total.release(key, params, public, sum_of([exact]), jnp.ones((), jnp.result_type(int)))
 
 
 def sum_of(exact: list[Any]) -> Any:
-    """The sum of what some rounds add, as the simulator adds it up."""
-    rounds = [jax.tree.map(jnp.asarray, each) for each in exact]
+    """Sums rounds' terms as the simulator does."""
+    rounds = [jax.tree.map(jnp.asarray, terms) for terms in exact]
     return as_added(functools.reduce(one_more, rounds, no_rounds(rounds[0])), rounds[0])
 
 
@@ -264,8 +266,8 @@ def _write_block(blocks: Blocks, log: Transcript, round_: jax.Array, events: Blo
 def _write_counts(learner: Learner, log: Transcript, round_: jax.Array, events: CountEvents) -> Transcript:
     rounds = len(log.length)
     index, is_played = in_order(events.plan.counts, rounds)
-    places = jnp.where(is_played, round_ + jnp.arange(rounds, dtype=round_.dtype), rounds)
+    slots = jnp.where(is_played, round_ + jnp.arange(rounds, dtype=round_.dtype), rounds)
     return log._replace(
-        actions=_write(log.actions, places, numbered(learner, index)),
+        actions=_write(log.actions, slots, actions_at(learner, index)),
         reports=_write(log.reports, round_, events.report),
     )

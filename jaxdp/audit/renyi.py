@@ -1,6 +1,6 @@
 """A lower bound on rho from counts: Rényi divergences in their variational form, whose two means are bounded by bets.
 
-For an order a > 1, two laws P and Q and any function g of an output, Hölder's inequality gives
+For an order a > 1, two distributions P and Q and any function g of an output, Hölder's inequality gives
 
     log E_P[exp((a - 1) g)] / (a - 1) - log E_Q[exp(a g)] / a <= D_a(P || Q) / a <= rho,
 
@@ -18,20 +18,20 @@ from jaxdp.audit.sampling import Score
 # The first is nearly the Kullback-Leibler divergence, whose means are the least noisy.
 ORDERS = np.array([1.001, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 64.0, 128.0, 256.0])
 NUMBERS_OF_CELLS = (2, 4, 16, 64, 256, 1024)
-LARGEST_STAKE = 0.9  # of the one at which a single output could lose all
-ROUNDING = 1e-12  # relative; the bound gives that away
+LARGEST_STAKE = 0.9  # share of the stake at which a single output could lose all
+ROUNDING = 1e-12  # relative; subtracted from the bound
 BISECTIONS = 100
 
 
 class Cells(NamedTuple):
-    """A function g of outputs, an order, and how to bet on its two means.
+    """A function g of outputs, an order, and stakes for bets on its two means.
 
     Attributes:
         score: its cells are between thresholds.
         thresholds: [T] ascending.
-        values: [T + 1] float64 <= 0, g in the cell above so many of them.
+        values: [T + 1] float64 <= 0, g in the cell with index = number of thresholds below.
         order: of the divergence, > 1.
-        first: whether it is the divergence of the first law from the second, or the reverse.
+        first: whether it is the divergence of the first distribution from the second, or the reverse.
         stakes: of the bets on either mean.
     """
 
@@ -57,73 +57,73 @@ def choose_cells(
     *,
     error: float,
 ) -> Cells:
-    """The function and order with the largest lower bound on rho, by counts that shaped neither.
+    """Chooses the function and order with the largest lower bound on rho, by counts that shaped neither.
 
     Args:
         scores: S of them.
         thresholds: [S, T].
-        shaping: under the first and the second input, [S, T + 1] how many outputs fell between thresholds; they give
-            the values of the cells.
-        judging: the same of other outputs, by which number of cells, order, score and direction are chosen.
+        shaping: under the first and the second input, [S, T + 1] counts of outputs between thresholds; they give the
+            values of the cells.
+        judging: the same for other outputs, which choose the number of cells, order, score and direction.
         trials: outputs on which the bound will be evaluated, for the stakes.
-        error: with which either mean's bound may then fail.
+        error: probability with which either mean's bound may then fail.
 
     Returns:
         The choice, its values learnt from all these counts.
     """
-    odds = math.log(len(ORDERS) / error)  # stricter: among so many, noise looks good by luck
-    best, chosen = -math.inf, (0, True, NUMBERS_OF_CELLS[0], ORDERS[0])
+    odds = math.log(len(ORDERS) / error)  # stricter: some of many orders look good by luck
+    best, choice = -math.inf, (0, True, NUMBERS_OF_CELLS[0], ORDERS[0])
     for number in NUMBERS_OF_CELLS:
         for score in range(len(scores)):
             for first in (True, False):
-                here, there = (side[score] for side in (shaping if first else shaping[::-1]))
-                values = _log_ratios(here, there, number)
-                here, there = (side[score] for side in (judging if first else judging[::-1]))
-                merits = _merits(values, here, there, odds)
+                first_counts, second_counts = (side[score] for side in (shaping if first else shaping[::-1]))
+                values = _log_ratios(first_counts, second_counts, number)
+                first_counts, second_counts = (side[score] for side in (judging if first else judging[::-1]))
+                merits = _merits(values, first_counts, second_counts, odds)
                 if merits.max() > best:
-                    best, chosen = merits.max(), (score, first, number, ORDERS[np.argmax(merits)])
-    score, first, number, order = chosen
+                    best, choice = merits.max(), (score, first, number, ORDERS[np.argmax(merits)])
+    score, first, number, order = choice
     counts = [a[score] + b[score] for a, b in zip(shaping, judging, strict=True)]
-    here, there = counts if first else counts[::-1]
-    values = _log_ratios(here, there, number)
+    first_counts, second_counts = counts if first else counts[::-1]
+    values = _log_ratios(first_counts, second_counts, number)
     gains, losses = _variables(values, order)
-    stakes = (_stake(gains, here, trials, error), _stake(losses, there, trials, error))
+    stakes = (_stake(gains, first_counts, trials, error), _stake(losses, second_counts, trials, error))
     return Cells(scores[score], thresholds[score], values, float(order), first, stakes)
 
 
 def rho_bound(cells: Cells, counts: np.ndarray, other_counts: np.ndarray, *, error: float) -> float:
-    """A lower bound on rho from fresh counts, true with probability at least 1 - 2 error.
+    """Returns a lower bound on rho from fresh counts, true with probability at least 1 - 2 error.
 
     Args:
         cells: chosen without these counts.
-        counts: [T + 1] whole numbers, outputs in each cell under the first input.
+        counts: [T + 1] integers, outputs in each cell under the first input.
         other_counts: [T + 1], under the second.
-        error: with which either mean's bound may fail, in (0, 1/2).
+        error: probability with which either mean's bound may fail, in (0, 1/2).
 
     Returns:
-        The bound; -inf where nothing is proved.
+        The bound; -inf if nothing is proved.
     """
-    here, there = (counts, other_counts) if cells.first else (other_counts, counts)
+    first_counts, second_counts = (counts, other_counts) if cells.first else (other_counts, counts)
     gains, losses = _variables(cells.values, cells.order)
-    gain = mean_bound(gains, here, cells.stakes[0], error)
-    loss = -mean_bound(-losses, there, cells.stakes[1], error)
+    gain = mean_bound(gains, first_counts, cells.stakes[0], error)
+    loss = -mean_bound(-losses, second_counts, cells.stakes[1], error)
     with np.errstate(divide="ignore"):
         likely, unlikely = np.log(gain) / (cells.order - 1), np.log(loss) / cells.order
     return float(likely - unlikely - ROUNDING * (1 + abs(unlikely)))
 
 
 def mean_bound(values: np.ndarray, counts: np.ndarray, stake: float, error: float) -> float:
-    """A lower bound on the mean of a variable with known values, by a bet that it is larger.
+    """Returns a lower bound on the mean of a variable with known values, by a bet that it is larger.
 
-    If the mean is m, a gambler who stakes on each of independent x wins 1 + stake (x - m), 1 on average. By Markov's
-    inequality he multiplies his money by 1 / error with probability at most `error`: a mean at which he did is refuted,
-    and so is every smaller one, at which he would have won more.
+    If the mean is m, a gambler who stakes on each of independent x multiplies the money by 1 + stake (x - m), 1 on
+    average. By Markov's inequality the money grows by the factor 1 / error with probability at most `error`. A mean at
+    which it did is refuted, and so is every smaller one, at which it would have grown more.
 
     Args:
-        values: [cells] that the variable takes.
-        counts: [cells] how often it took them.
+        values: [cells] of the variable.
+        counts: [cells] of these values.
         stake: in (0, 1 / (largest value - smallest value)), chosen without the counts.
-        error: with which the bound may exceed the mean, in (0, 1).
+        error: probability with which the bound may exceed the mean, in (0, 1).
 
     Returns:
         The bound, at least the smallest value.
@@ -138,14 +138,14 @@ def mean_bound(values: np.ndarray, counts: np.ndarray, stake: float, error: floa
     low, high = float(values.min()), float(values.max())
     target = -math.log(error)
 
-    def refuted(mean: float) -> bool:
+    def is_refuted(mean: float) -> bool:
         return float(counts @ np.log1p(stake * (values - mean))) >= target
 
-    if not refuted(low):
+    if not is_refuted(low):
         return low
     for _ in range(BISECTIONS):  # `low` is always refuted
         middle = low + (high - low) / 2
-        if refuted(middle):
+        if is_refuted(middle):
             low = middle
         else:
             high = middle
@@ -153,50 +153,48 @@ def mean_bound(values: np.ndarray, counts: np.ndarray, stake: float, error: floa
 
 
 def _stake(values: np.ndarray, counts: np.ndarray, trials: int, error: float) -> float:
-    """Nearly the stake that refutes the most, if the variance is as in these counts."""
+    """Returns nearly the stake that refutes the most, if the variance is as in these counts."""
     spread = float(np.ptp(values))
     if spread == 0:
         return 0.0
-    law = (counts + 1 / len(counts)) / (counts.sum() + 1)
-    variance = float(law @ np.square(values - law @ values))
+    probabilities = (counts + 1 / len(counts)) / (counts.sum() + 1)
+    variance = float(probabilities @ np.square(values - probabilities @ values))
     return min(LARGEST_STAKE / spread, math.sqrt(2 * -math.log(error) / (trials * variance)))
 
 
 def _variables(values: np.ndarray, order: float | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """exp((a - 1) g) and exp(a g); g <= 0 keeps them in [0, 1]."""
+    """Returns exp((a - 1) g) and exp(a g); g <= 0 keeps them in [0, 1]."""
     return np.exp((order - 1) * values), np.exp(order * values)
 
 
 def _log_ratios(counts: np.ndarray, other_counts: np.ndarray, number: int) -> np.ndarray:
-    """log(p / q) on about so many cells of equal mass, made of neighbouring ones; the largest is 0."""
+    """Returns log(p / q) on about `number` cells of equal mass, merged from neighbours; the largest is 0."""
     mass = counts + other_counts
     slot = np.minimum(number - 1, ((np.cumsum(mass) - mass / 2) * (number / max(1, mass.sum()))).astype(int))
-    # half an imagined output each: what was seen once is no evidence yet
+    # Half an imagined output each: an outcome seen once is no evidence yet.
     likely, unlikely = (np.bincount(slot, weights=side, minlength=number) + 0.5 for side in (counts, other_counts))
     values = (np.log(likely) - np.log(unlikely))[slot]
     return values - values.max()
 
 
 def _merits(values: np.ndarray, counts: np.ndarray, other_counts: np.ndarray, odds: float) -> np.ndarray:
-    """About what `rho_bound` would find for each order if it is positive, else how far from it: [orders] float64.
-
-    Bernstein's inequality with estimated variances stands in for the bets. A bound that is not positive is told in
-    units of what the inequality takes away, so that more trials make the best of these positive first.
-    """
+    """Estimates `rho_bound` for each order if it is positive, else its distance from that: [orders] float64."""
+    # Bernstein's inequality with estimated variances stands in for the bets. A bound that is not positive is divided by
+    # the inequality's deduction, so that more trials make the best of these positive first.
     gains, losses = _variables(values, ORDERS[:, None])
     (gain, slack), (loss, other_slack) = _means(gains, counts, odds), _means(losses, other_counts, odds)
-    found = _rate(gain, loss)
+    estimate = _rate(gain, loss)
     bound = _rate(np.maximum(gains.min(axis=1), gain - slack), np.minimum(1.0, loss + other_slack))
-    taken = np.where(found > bound, found - bound, np.inf)
-    return np.where(bound > 0, bound, np.where(taken < np.inf, bound / taken, -np.inf))
+    deduction = np.where(estimate > bound, estimate - bound, np.inf)
+    return np.where(bound > 0, bound, np.where(deduction < np.inf, bound / deduction, -np.inf))
 
 
 def _means(values: np.ndarray, counts: np.ndarray, odds: float) -> tuple[np.ndarray, np.ndarray]:
-    """Means of rows of values, and how far off they may be."""
+    """Returns means of rows of values, and bounds on their errors."""
     trials = max(1, counts.sum())
-    law = counts / trials
-    mean = values @ law
-    variance = np.square(values - mean[:, None]) @ law
+    probabilities = counts / trials
+    mean = values @ probabilities
+    variance = np.square(values - mean[:, None]) @ probabilities
     return mean, np.sqrt(2 * variance * odds / trials) + np.ptp(values, axis=1) * odds / (3 * trials)
 
 

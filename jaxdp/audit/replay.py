@@ -1,4 +1,4 @@
-"""A transcript played again under neighbouring users, with a tape open: what is noised, and what changes anyway."""
+"""Replays of a transcript under neighbouring users, with a tape open: noised values, and changes around them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,11 +15,11 @@ from jaxdp.audit.steps import Scene, Step, at, choose, places_of, react, step_ke
 from jaxdp.core import State
 from jaxdp.mechanisms import tape
 
-QUICKLY = {"xla_backend_optimization_level": 0}  # compiled for few steps; all lanes by the same scalar code
+QUICKLY = {"xla_backend_optimization_level": 0}  # for few steps; all lanes run the same scalar code
 LANE = "jaxdp_lane"
 Use = Callable[[jax.Array], jax.Array]
-traced_apart = jax.make_user_context(None)  # by a name: what was traced under another one is not taken from the cache
-_traces = [object()]  # names the traces made under tapes; a new name forgets them
+traced_apart = jax.make_user_context(None)  # takes a name: traces under another name are not taken from the cache
+_traces = [object()]  # name of the traces made under tapes; a new name discards them
 _NOT_CONCRETE = (
     jax.errors.ConcretizationTypeError,
     jax.errors.TracerArrayConversionError,
@@ -33,7 +33,7 @@ class UnreadableError(ValueError):
 
 
 class Site(NamedTuple):
-    """Where a release is made: the n-th call of a mechanism in one of a learner's functions."""
+    """The place of a release: the n-th call of a mechanism in one of a learner's functions."""
 
     stage: str
     name: str
@@ -53,7 +53,7 @@ class Release(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """What an adversary sees of a step, where neighbours changed it.
+    """A part of an adversary's view of a step, where neighbours changed it.
 
     Attributes:
         step: number of the step.
@@ -69,12 +69,12 @@ class Changed(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A replay.
+    """The result of a replay.
 
     Attributes:
         releases: in order.
-        changed: what changed though all that was recorded stayed.
-        seen: of each step, what an adversary sees of it under the base's users.
+        changed: changes while everything recorded stayed.
+        seen: for each step, an adversary's view of it under the base's users.
         private: before each step, the private state under the base's users.
     """
 
@@ -88,7 +88,7 @@ class Program(NamedTuple):
     """A step that was compiled, for any round.
 
     Attributes:
-        run: (transcript, start, keys, streams, private, public) -> entries' numbers, what is seen, and the next state.
+        run: (transcript, start, keys, streams, private, public) -> entries' numbers, the view, and the next state.
         made: (stage, round, entry) of each release, as the step was traced. Stages and entries' words hold for every
             round that the program plays; rounds and entries' numbers are tracers, and are taken from the call.
         name: of the traces made for it.
@@ -99,11 +99,11 @@ class Program(NamedTuple):
     name: object
 
 
-Programs = dict[Any, Program | None]  # of steps, by which leaves of the public state differ; None: by operations
+Programs = dict[Any, Program | None]  # of steps, by which leaves of the public state differ; None: not compiled
 
 
 def bases(value: jax.Array) -> jax.Array:
-    """The base's value in place of each neighbour's."""
+    """Returns the base's value in place of each neighbour's."""
     return jax.lax.all_gather(value, LANE)[0]
 
 
@@ -119,21 +119,21 @@ def replay(
 ) -> Run:
     """Plays a transcript again, step by step.
 
-    What the adversary sees of plays and of public states is put in, and the base's value in place of each value that
-    is noised. Blocks and counts end at the first step in which something changes all the same: such steps take seconds.
+    The adversary's view of plays and of public states is put in, and the base's value in place of each value that is
+    noised. Blocks and counts end at the first step in which something changes all the same: such steps take seconds.
 
     Args:
         scene: of the replay.
         steps: of the transcript.
         key: with which it was played.
         streams: users, [neighbours + 1, rounds, ...]; the first ones are the base's.
-        where: [neighbours + 1] the round whose user is replaced; -1 of the base.
+        where: [neighbours + 1] the round whose user is replaced; -1 for the base.
         use: value -> the value that is noised.
         programs: compiled steps, shared by replays with the same learner, users' shapes and `use`; None runs every step
             operation by operation.
 
     Returns:
-        What was found.
+        The releases, changes, views and private states.
 
     Raises:
         UnreadableError: if a mechanism is called where its value cannot be read.
@@ -147,48 +147,48 @@ def replay(
         if scene.sees_public:
             public = at(scene.transcript.before, step.start)
             axes = jax.tree.map(lambda _: None, public)
-        else:  # what is the same in all lanes may be branched on
+        else:  # a value that is equal in all lanes may be branched on
             axes = jax.tree.map(lambda x: None if alike(np.asarray(x)) else 0, public)
             public = jax.tree.map(lambda x: x[0] if alike(np.asarray(x)) else x, public)
         run.private.append(at(private, 0))
-        made, seen, private, public = _step(scene, step, keys, streams, private, public, axes, use, programs)
+        entries_made, view, private, public = _step(scene, step, keys, streams, private, public, axes, use, programs)
         numbers: dict[tuple[str, int, str], int] = {}
-        for stage, round_, entry in made:
+        for stage, round_, entry in entries_made:
             count = numbers[stage, round_, entry.name] = numbers.get((stage, round_, entry.name), -1) + 1
             run.releases.append(Release(round_, Site(stage, entry.name, count), entry, change(entry)))
-        own = (where >= step.start) & (where < step.start + step.length)
-        run.seen.append({what: [leaf[0] for leaf in leaves] for what, leaves in seen.items()})
-        found = []
-        for what, leaves in seen.items():
+        is_own = (where >= step.start) & (where < step.start + step.length)
+        run.seen.append({what: [leaf[0] for leaf in leaves] for what, leaves in view.items()})
+        changes = []
+        for what, leaves in view.items():
             # In the joint model everyone but the replaced user must see the same.
-            others = ~own if scene.claim.trust_model == "joint" and what == "the play" else slice(None)
+            others = ~is_own if scene.claim.trust_model == "joint" and what == "the play" else slice(None)
             masks = [np.asarray(_differ(leaf[others], leaf[:1]).any(axis=0)) for leaf in leaves]
             if any(mask.any() for mask in masks):
-                found.append(Changed(number, what, masks, run.seen[-1][what]))
-        run.changed.extend(found)
-        if found and scene.path != "rounds":
+                changes.append(Changed(number, what, masks, run.seen[-1][what]))
+        run.changed.extend(changes)
+        if changes and scene.path != "rounds":
             break
     return run
 
 
 def alike(batch: np.ndarray) -> bool:
-    """Whether all neighbours have the base's value."""
+    """Returns whether all neighbours have the base's value."""
     return not _differ(batch, batch[:1]).any()
 
 
 def visible(scene: Scene, play: Any, report: Any, state: State, used: Any) -> dict[str, Any]:
-    """What an adversary sees of a step, by the claim."""
-    claim, seen = scene.claim, {}
+    """Returns the parts of a step that an adversary sees, by the claim."""
+    claim, view = scene.claim, {}
     if scene.sees_public and claim.trust_model != "local":
-        seen["the public state"] = (state.public, used)
+        view["the public state"] = (state.public, used)
     if is_seen(claim, "action"):
-        seen["the play"] = play
+        view["the play"] = play
     if claim.trust_model == "local" or "report" in claim.sees:
-        seen["the report"] = report
+        view["the report"] = report
     if stop_is_seen(claim, scene.learner):
         assert scene.learner.done is not None
-        seen["the stop"] = scene.learner.done(scene.params, state.public)
-    return seen
+        view["the stop"] = scene.learner.done(scene.params, state.public)
+    return view
 
 
 def _step(
@@ -202,32 +202,35 @@ def _step(
     use: Use,
     programs: Programs | None,
 ) -> tuple[list[tuple[str, int, tape.Entry]], dict[str, list[np.ndarray]], Any, Any]:
-    """One step under all users at once: entries of [neighbours + 1, ...], what is seen of it, and the next state."""
-    found = None
-    if programs is not None and scene.path != "blocks":  # of a block, the plan tells which places are read
-        found = _compiled(scene, step, keys, streams, private, public, axes, use, programs)
-    if found is None:
-        made: list[tuple[str, Any, tape.Entry]] = []
-        one = _one(scene, step, keys, use, made)
-        # Batches of users, but one public state: branches on what is public are branches, and record what they release.
+    """Plays one step under all users at once: entries of [neighbours + 1, ...], the view, and the next state."""
+    result = None
+    if programs is not None and scene.path != "blocks":  # a block's plan determines the slots that are read
+        result = _run_compiled(scene, step, keys, streams, private, public, axes, use, programs)
+    if result is None:
+        records: list[tuple[str, Any, tape.Entry]] = []
+        one = _one(scene, step, keys, use, records)
+        # Users are batched, but the public state is not: branches on it run as branches, and record their releases.
         try:
-            # What was traced before, without a tape, would be taken from JAX's cache and write nothing.
+            # Earlier traces without a tape would be taken from JAX's cache and write nothing.
             with jax.disable_jit(), traced_apart(_traces[0]):
                 arrays, seen, state, _ = jax.vmap(one, in_axes=(0, 0, axes), axis_name=LANE)(streams, private, public)
         except _NOT_CONCRETE as error:
-            _traces[0] = object()  # the branch's trace is in the cache now, and would write nothing either
+            _traces[0] = object()  # the branch's cached trace would write nothing either
             raise UnreadableError(
                 "releases must be made at the top level of act, privatize and update, or behind branches on public "
                 "values: not behind a branch on private data, whose choice would tell, nor inside a vmap (call the "
                 f"mechanism once, with an array); got {type(error).__name__}"
             ) from error
     else:
-        made, arrays, seen, state = found
-    entries = [(stage, round_, entry._replace(**own)) for (stage, round_, entry), own in zip(made, arrays, strict=True)]
+        records, arrays, seen, state = result
+    entries = [
+        (stage, round_, entry._replace(**numbers))
+        for (stage, round_, entry), numbers in zip(records, arrays, strict=True)
+    ]
     return entries, {what: [np.asarray(leaf) for leaf in jax.tree.leaves(tree)] for what, tree in seen.items()}, *state
 
 
-def _compiled(
+def _run_compiled(
     scene: Scene,
     step: Step,
     keys: Any,
@@ -238,16 +241,16 @@ def _compiled(
     use: Use,
     programs: Programs,
 ) -> Any:
-    """What a step makes, by a program for all rounds; None where a release lies behind a branch, or a loop."""
+    """Plays a step by a program for all rounds; None if a release lies behind a branch, or a loop."""
     kind = jax.tree.structure(axes)
     if kind not in programs:
-        made: list[tuple[str, Any, tape.Entry]] = []
+        records: list[tuple[str, Any, tape.Entry]] = []
 
         def run(transcript: Any, start: Any, keys: Any, streams: Users, private: Any, public: Any) -> Any:
-            one = _one(scene._replace(transcript=transcript), step._replace(start=start), keys, use, made)
+            one = _one(scene._replace(transcript=transcript), step._replace(start=start), keys, use, records)
             return jax.vmap(one, in_axes=(0, 0, axes), axis_name=LANE)(streams, private, public)
 
-        programs[kind] = Program(jax.jit(run, compiler_options=QUICKLY), made, object())
+        programs[kind] = Program(jax.jit(run, compiler_options=QUICKLY), records, object())
     program = programs[kind]
     if program is None:
         return None
@@ -262,39 +265,41 @@ def _compiled(
     return [(stage, step.start, entry) for stage, _, entry in program.made], arrays, seen, state
 
 
-def _one(scene: Scene, step: Step, keys: Any, use: Use, made: list[tuple[str, Any, tape.Entry]]) -> Callable[..., Any]:
-    """A function of (users, private, public) that plays the step for one neighbour, and lists its releases in `made`.
+def _one(
+    scene: Scene, step: Step, keys: Any, use: Use, records: list[tuple[str, Any, tape.Entry]]
+) -> Callable[..., Any]:
+    """Returns a function of (users, private, public) that plays a step for one neighbour and adds to `records`.
 
-    It returns the numbers of the releases, what is seen, the next state, and the value that was noised in each release.
+    It returns the numbers of the releases, the view, the next state, and the value that was noised in each release.
     Callers need not read those values: they are returned so that JAX refuses a release inside a branch or a loop, where
     they are tracers of the branch's own.
     """
 
     def one(users: Users, private: Any, public: Any) -> Any:
-        made.clear()
+        records.clear()
         noised: list[jax.Array] = []
 
-        def put(value: jax.Array) -> jax.Array:
+        def replace_value(value: jax.Array) -> jax.Array:
             noised.append(use(value))
             return noised[-1]
 
         @contextmanager
-        def opened(stage: str, round_: int) -> Iterator[None]:
-            with tape.recording(put) as entries:
+        def open_tape(stage: str, round_: int) -> Iterator[None]:
+            with tape.recording(replace_value) as entries:
                 yield
-            made.extend((stage, round_, entry) for entry in entries)
+            records.extend((stage, round_, entry) for entry in entries)
 
-        play = choose(scene, step, keys, users, public, opened)
+        play = choose(scene, step, keys, users, public, open_tape)
         plan = at(scene.transcript.actions, step.start) if scene.path == "rounds" and scene.sees_plays else play
-        places = places_of(scene, step, plan, public)
-        report, state, used = react(scene, step, keys, users, State(private, public), plan, places, opened)
-        return [_arrays(entry) for _, _, entry in made], visible(scene, play, report, state, used), state, noised
+        slots = places_of(scene, step, plan, public)
+        report, state, used = react(scene, step, keys, users, State(private, public), plan, slots, open_tape)
+        return [_arrays(entry) for _, _, entry in records], visible(scene, play, report, state, used), state, noised
 
     return one
 
 
 def _arrays(entry: tape.Entry) -> dict[str, jax.Array]:
-    """The entry's numbers, which a vmap may return."""
+    """Returns the entry's numbers, which a vmap may return."""
     words = ("name", "norm", "law", "each")
     numbers = {name: x for name, x in entry._asdict().items() if name not in words and x is not None}
     return jax.tree.map(jnp.asarray, numbers)

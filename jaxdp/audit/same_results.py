@@ -1,4 +1,4 @@
-"""Whether blocks give the results of single rounds, whose audit then holds for them, too."""
+"""Comparison of blocks with single rounds: if they agree, the audit of rounds holds for blocks, too."""
 
 from functools import partial
 from typing import Any
@@ -7,37 +7,38 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit.forced import Base, drawn_alone
+from jaxdp.audit.forced import Base, draws_without_past
 from jaxdp.audit.play import play
 from jaxdp.simulation.run.engines import has_totals
 
-RUNS = 4096  # enough for one percent of noise more or less to change a choice in one of them
-LARGEST = 2**24  # numbers in all their transcripts
+RUNS = 4096  # in one of so many, noise larger or smaller by one percent changes a choice
+LARGEST = 2**24  # numbers in the transcripts of all runs
 QUICKLY = {"xla_backend_optimization_level": 0}  # compiled for few runs
 
 
-def as_rounds(key: jax.Array, base: Base) -> bool:
-    """Whether blocks give the plays and public states of single rounds, bit for bit, in random runs.
+def blocks_equal_rounds(key: jax.Array, base: Base) -> bool:
+    """Returns whether blocks give the plays and public states of single rounds, bit for bit, in random runs.
 
-    Not tried where users react: within a block they see less than in single rounds; nor of blocks with totals.
+    Not tried if users react, since within a block they see less than in single rounds, nor for blocks with totals:
+    returns False.
 
     Args:
         key: a typed PRNG key.
         base: a learner with blocks, and its users.
     """
-    if not drawn_alone(base) or has_totals(base.learner):
+    if not draws_without_past(base) or has_totals(base.learner):
         return False
 
-    def one(path: str, key: jax.Array, users: Any) -> Any:
+    def play_run(path: str, key: jax.Array, users: Any) -> Any:
         return play(base.learner, base.answer, key, base.params, users, path=path)
 
     key_users, key_runs = jax.random.split(key)
-    size = sum(x.size for x in jax.tree.leaves(jax.eval_shape(partial(one, "blocks"), key, _users(base, key))))
+    size = sum(x.size for x in jax.tree.leaves(jax.eval_shape(partial(play_run, "blocks"), key, _users(base, key))))
     count = max(1, min(RUNS, LARGEST // max(size, 1)))
     users = jax.vmap(partial(_users, base))(jax.random.split(key_users, count))
 
     def runs(path: str) -> Any:
-        compiled = jax.jit(jax.vmap(partial(one, path)), compiler_options=QUICKLY)
+        compiled = jax.jit(jax.vmap(partial(play_run, path)), compiler_options=QUICKLY)
         return compiled(jax.random.split(key_runs, count), users)
 
     blocks, rounds = runs("blocks"), runs("rounds")
@@ -47,15 +48,15 @@ def as_rounds(key: jax.Array, base: Base) -> bool:
     pairs = [
         *zip(jax.tree.leaves(blocks.actions), jax.tree.leaves(rounds.actions), strict=True),
         *(
-            (many[run, start], one[run, end])
-            for many, one in zip(jax.tree.leaves(blocks.after), jax.tree.leaves(rounds.after), strict=True)
+            (many[run, start], play_run[run, end])
+            for many, play_run in zip(jax.tree.leaves(blocks.after), jax.tree.leaves(rounds.after), strict=True)
         ),
     ]
-    return all(bool(jnp.array_equal(many, one, equal_nan=_is_float(one))) for many, one in pairs)
+    return all(bool(jnp.array_equal(many, play_run, equal_nan=_is_float(play_run))) for many, play_run in pairs)
 
 
 def _users(base: Base, key: jax.Array) -> Any:
-    """One run's."""
+    """Draws one run's users."""
     return jax.vmap(base.draw_user)(jax.random.split(key, base.rounds))
 
 

@@ -16,21 +16,21 @@ Release = Callable[[jax.Array, Any, Any], Any]
 CHUNK_ELEMENTS = 2**18  # output values in flight; more leaves the cache, fewer starve the vector units
 LARGEST_CHUNK = 2**12  # one size for all numbers of trials, so that they share programs; larger ones are no faster
 MANY_TRIALS = 2**19
-FEW = 8  # thresholds that are compared with each score, which is faster than a search
+FEW = 8  # thresholds up to which comparing each score with all is faster than a search
 BUCKETS = 2**20
 LOW_BITS = 0xFFFF
 _HASH = 0x9E3779B1  # odd, near 2^32 / golden ratio
 
 
 class Outputs(NamedTuple):
-    """What scores may look at: n outputs, each flattened to m numbers.
+    """The outputs that scores may use: n outputs, each flattened to m numbers.
 
     Attributes:
         numbers: [n, m] float of JAX's widest type; a complex number is two.
         low: [n, m] float, the lowest 16 bits of the integers that `numbers` had to round, else 0; [n, 0] if the output
             has no integers of 32 bits or more.
         bucket: [n] int32 in [0, BUCKETS), a hash of all bits. Any function of an output gives a valid event: a
-            collision can only blunt the attack.
+            collision can only weaken the attack.
     """
 
     numbers: Any
@@ -42,9 +42,9 @@ class Score(NamedTuple):
     """A number for each output; events are "score above a threshold" and "score not above it".
 
     Attributes:
-        function: (weights, Outputs) -> [n] float, a module-level function, for it is a static argument.
+        function: (weights, Outputs) -> [n] float, a module-level function, since it is a static argument.
         weights: pytree of arrays.
-        name: what the number is, for the reader.
+        name: of the number, for the reader.
     """
 
     function: Callable[[Any, Outputs], jax.Array]
@@ -53,10 +53,10 @@ class Score(NamedTuple):
 
 
 def output_size(release: Release, params: Any, data: Any) -> int:
-    """How many numbers one output holds.
+    """Returns how many numbers one output holds.
 
     Raises:
-        ValueError: if it holds something else, as a key.
+        ValueError: if it holds anything else, such as a key.
     """
     leaves = jax.tree.leaves(jax.eval_shape(jax.jit(release), jax.random.key(0), params, data))
     for leaf in leaves:
@@ -66,26 +66,26 @@ def output_size(release: Release, params: Any, data: Any) -> int:
 
 
 def evaluate(function: Callable[[Any, Outputs], jax.Array], weights: Any, outputs: Outputs) -> jax.Array:
-    """A score of outputs, [n] finite: NaN lies below all numbers, so that every event means the same everywhere."""
+    """Returns a score of outputs, [n] finite: NaN lies below all numbers, so that events mean the same everywhere."""
     scores = function(weights, outputs).astype(default_float())
     return jnp.nan_to_num(scores, nan=float(jnp.finfo(scores.dtype).min))
 
 
 def chunk_size(size: int) -> int:
-    """Trials a chunk, a power of two, for outputs of that many numbers."""
+    """Returns the trials of a chunk, a power of two, for outputs of `size` numbers."""
     return 2 ** (max(1, min(LARGEST_CHUNK, CHUNK_ELEMENTS // size)).bit_length() - 1)
 
 
 def draw(key: jax.Array, release: Release, params: Any, data: Any, *, trials: int, chunk: int) -> Outputs:
-    """Independent outputs, each flattened.
+    """Draws independent outputs, each flattened.
 
     Args:
         key: of all the draws.
         release: (key, params, data) -> output, a pytree of arrays.
         params: of the mechanism.
         data: its input.
-        trials: how many.
-        chunk: how many at a time.
+        trials: number of outputs.
+        chunk: number of outputs at a time.
 
     Returns:
         Outputs of n = trials, NumPy arrays.
@@ -106,7 +106,7 @@ def histogram(
     trials: int,
     chunk: int,
 ) -> np.ndarray:
-    """How many of fresh outputs score above each threshold; the outputs themselves are not kept.
+    """Counts fresh outputs whose scores are above each threshold; the outputs themselves are not stored.
 
     Args:
         key: of all the draws.
@@ -115,18 +115,18 @@ def histogram(
         data: as for `draw`.
         scores: S of them.
         thresholds: [S, T] float, each row ascending.
-        trials: how many outputs.
-        chunk: how many at a time.
+        trials: number of outputs.
+        chunk: number of outputs at a time.
 
     Returns:
         [S, T] int64.
     """
     functions, weights = tuple(s.function for s in scores), tuple(s.weights for s in scores)
     bins, before = np.zeros((len(scores), thresholds.shape[1] + 1), np.int64), None
-    apart = jax.random.fold_in(key, 0)  # what `draw` keeps under a key is never counted under it
-    for rest, outputs in _parts(apart, release, params, data, trials=trials, chunk=chunk):
-        # What was counted before is fetched when the next chunk is on its way.
-        before, counted = _count(functions, outputs, weights, thresholds, np.int32(min(rest, chunk))), before
+    separate_key = jax.random.fold_in(key, 0)  # outputs of `draw` under the same key are never counted again
+    for remaining, outputs in _parts(separate_key, release, params, data, trials=trials, chunk=chunk):
+        # The previous counts are fetched while the next chunk is computed.
+        before, counted = _count(functions, outputs, weights, thresholds, np.int32(min(remaining, chunk))), before
         bins += 0 if counted is None else np.asarray(counted)
     bins += 0 if before is None else np.asarray(before)
     return bins[:, :0:-1].cumsum(axis=1)[:, ::-1]
@@ -135,13 +135,13 @@ def histogram(
 def _parts(
     key: jax.Array, release: Release, params: Any, data: Any, *, trials: int, chunk: int
 ) -> Iterator[tuple[int, Outputs]]:
-    """Outputs by the chunk, and how many are wanted of these and the ones to come."""
+    """Yields outputs by the chunk, with the number of trials from this chunk on."""
     for index, start in enumerate(range(0, trials, chunk)):
         yield trials - start, _draw(release, chunk, key, np.int32(index), params, data)
 
 
 def outputs_of(release: Release, chunk: int, key: jax.Array, index: Any, params: Any, data: Any) -> Outputs:
-    """The outputs of one chunk, within a program: its number is `index`."""
+    """Returns the outputs of the chunk with number `index`, within a program."""
     keys = jax.random.split(jax.random.fold_in(fast(key), index), chunk)
     released = jax.vmap(jax.jit(release), (0, None, None))(keys, params, data)  # JAX traces one jitted function once
     leaves = [x.reshape(chunk, -1) for x in jax.tree.leaves(released)]
@@ -171,7 +171,7 @@ def _low(x: jax.Array, number: jax.Array) -> jax.Array:
 
 
 def _words(x: jax.Array) -> jax.Array:
-    """All bits of [n, m] numbers, as [n, words] uint32."""
+    """Returns all bits of [n, m] numbers, as [n, words] uint32."""
     if x.dtype.itemsize < 4:
         x = x.astype(jnp.float32 if jnp.issubdtype(x.dtype, jnp.floating) else jnp.int32)
     return jax.lax.bitcast_convert_type(x, jnp.uint32).reshape(len(x), -1)
@@ -182,14 +182,14 @@ _draw = jax.jit(outputs_of, static_argnums=(0, 1))
 
 @functools.partial(jax.jit, static_argnums=0)
 def _count(functions, outputs, weights, thresholds, wanted):
-    """Of the first so many outputs; its program serves all mechanisms whose outputs have the same shapes."""
+    """Counts the first `wanted` outputs; the program serves all mechanisms whose outputs have the same shapes."""
     is_wanted = jnp.arange(len(outputs.bucket), dtype=jnp.int32) < wanted
     scores = jnp.stack([evaluate(function, w, outputs) for function, w in zip(functions, weights, strict=True)])
     return jax.vmap(_bins, (0, None, 0))(scores, is_wanted, thresholds.astype(scores.dtype))
 
 
 def _bins(scores: jax.Array, wanted: jax.Array, thresholds: jax.Array) -> jax.Array:
-    """How many of the wanted scores lie above none of the thresholds, above one, ..., above all."""
+    """Counts the wanted scores that lie above none of the thresholds, above one, ..., above all."""
     if thresholds.size <= FEW:
         above = jnp.sum(wanted[None] & (scores[None] > thresholds[:, None]), axis=1, dtype=jnp.int32)
         ends = jnp.sum(wanted, dtype=jnp.int32)[None], jnp.zeros(1, jnp.int32)

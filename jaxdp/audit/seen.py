@@ -1,22 +1,22 @@
-"""What an adversary sees of a learner, by the trust model of its claim and by what the world may log under it."""
+"""An adversary's view of a learner, by the trust model of its claim and by what the world may log under it."""
 
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from jaxdp.audit.adversary import Past, kept
+from jaxdp.audit.adversary import Past, zero_other_rows
 from jaxdp.core import Guarantee, Learner
 
 
 class Parts(NamedTuple):
-    """Something for each part of a transcript.
+    """One value for each part of a transcript.
 
     Attributes:
-        actions: of the plays.
-        reports: of the reports.
-        before: of `public` before each round.
-        after: of `public` after each round.
+        actions: for the plays.
+        reports: for the reports.
+        before: for `public` before each round.
+        after: for `public` after each round.
     """
 
     actions: Any
@@ -28,7 +28,7 @@ class Parts(NamedTuple):
 def is_seen(claim: Guarantee, what: str) -> bool:
     """Returns whether an adversary sees `what` of a round: it is logged, or an action of the joint model's others.
 
-    In the joint model every user sees their own action, and all but the one who differs may be the adversary's.
+    In the joint model every user sees their own action, and all except the one who differs may be the adversary's.
 
     Args:
         claim: of the learner.
@@ -38,48 +38,48 @@ def is_seen(claim: Guarantee, what: str) -> bool:
 
 
 def rounds_seen(claim: Guarantee, changed: int | None, rounds: int) -> Parts:
-    """Of each part of a transcript the rounds that are seen.
+    """Returns, for each part of a transcript, the rounds that an adversary sees.
 
-    *Central*, *shuffle*: all rounds of what is in `sees`; what a server sees of a batch is in `public`. *Local*: of the
-    user who differs the report, and what else is in `sees`: the play, and `public` before the report; all that comes
-    later follows from these and from others' data. *Joint*: the actions of all other users, and `public` after every
-    round where `sees` has it. Others' reports follow from what they see and from noise of their own.
+    *Central*, *shuffle*: all rounds of the parts in `sees`; the server's view of a batch is in `public`. *Local*: the
+    report of the user who differs, and the other parts in `sees`: the play, and `public` before the report; all later
+    values follow from these and from others' data. *Joint*: the actions of all other users, and `public` after every
+    round if `sees` has it. Others' reports follow from what they see and from noise of their own.
 
     Args:
         claim: of the learner.
-        changed: the round of the user who differs, counted from 0; makes no difference in the first two models.
-        rounds: how many there are.
+        changed: the round of the user who differs, counted from 0; irrelevant in the first two models.
+        rounds: number of rounds.
 
     Returns:
         Tuples of rounds, counted from 0.
 
     Raises:
-        ValueError: if changed is missing, or no round, where it makes a difference.
+        ValueError: if changed is missing, or not a round, in the local or the joint model.
     """
     model = claim.trust_model
     if model in ("local", "joint") and (changed is None or not 0 <= changed < rounds):
         raise ValueError(f"changed must be a round in [0, {rounds}) in the {model} model, got {changed}")
     every = tuple(range(rounds))
-    own, others = (changed,), tuple(r for r in every if model != "joint" or r != changed)
+    own_round, other_rounds = (changed,), tuple(r for r in every if model != "joint" or r != changed)
 
     def if_logged(what: str, which: tuple[Any, ...]) -> tuple[Any, ...]:
         return which if is_seen(claim, what) else ()
 
     if model == "local":
-        return Parts(if_logged("action", own), own, if_logged("public", own), ())
-    return Parts(if_logged("action", others), if_logged("report", every), (), if_logged("public", every))
+        return Parts(if_logged("action", own_round), own_round, if_logged("public", own_round), ())
+    return Parts(if_logged("action", other_rounds), if_logged("report", every), (), if_logged("public", every))
 
 
 def stop_is_seen(claim: Guarantee, learner: Learner) -> bool:
-    """Whether where a learner stops tells more than what is in `sees`: everybody sees it, also who sees no `public`.
+    """Returns whether a learner's stopping time adds to the view: everybody sees it, even without `public`.
 
     In the local model it follows from reports.
     """
     return learner.done is not None and claim.trust_model != "local" and "public" not in claim.sees
 
 
-def shown(claim: Guarantee, changed: int | None, past: Past) -> Past:
-    """Returns what an adversary sees of the past: what the claim lets be logged, and what other users know.
+def visible_past(claim: Guarantee, changed: int | None, past: Past) -> Past:
+    """Returns an adversary's view of the past: everything that the claim lets be logged, and other users' knowledge.
 
     In the local and the joint model all other users may be the adversary's, who then knows their plays, and in the
     local model their reports and the states that follow from these.
@@ -98,17 +98,17 @@ def shown(claim: Guarantee, changed: int | None, past: Past) -> Past:
     others = everybody if changed is None else jnp.arange(rounds) != changed
     model = claim.trust_model
 
-    def masked(tree: Any, name: str) -> Any:
+    def mask(tree: Any, name: str) -> Any:
         if model == "joint" and name == "action":  # one's own action may follow one's own data
-            where = others
+            rows = others
         elif name in claim.sees:
-            where = everybody
+            rows = everybody
         else:  # public states of the local model follow from reports; in the others they are the curator's
-            where = others if model == "local" else nobody
-        return jax.tree.map(lambda x: kept(where, x), tree)
+            rows = others if model == "local" else nobody
+        return jax.tree.map(lambda x: zero_other_rows(rows, x), tree)
 
     return past._replace(
-        actions=masked(past.actions, "action"),
-        public=masked(past.public, "public"),
-        reports=masked(past.reports, "report") if "report" in claim.sees else None,
+        actions=mask(past.actions, "action"),
+        public=mask(past.public, "public"),
+        reports=mask(past.reports, "report") if "report" in claim.sees else None,
     )

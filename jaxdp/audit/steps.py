@@ -8,25 +8,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit.adversary import Answer, Past, Users, asked, kept
+from jaxdp.audit.adversary import Answer, Past, Users, users_environment, zero_other_rows
 from jaxdp.audit.play import Transcript, by_totals, keys_of, sum_of
-from jaxdp.audit.seen import shown
+from jaxdp.audit.seen import visible_past
 from jaxdp.core import BlockPlan, Blocks, Environment, Guarantee, Learner, State
 from jaxdp.simulation.run.rounds import Keys
 
-Opened = Callable[[str, Any], AbstractContextManager[Any]]  # (stage, round): where mechanisms write
+OpenTape = Callable[[str, Any], AbstractContextManager[Any]]  # (stage, round): where mechanisms write
 
 
 class Scene(NamedTuple):
-    """What is played again.
+    """The learner and the transcript of a replay.
 
     Attributes:
-        learner: who plays.
+        learner: that plays.
         answer: (answers, past, action) -> feedback.
         params: the learner's, as arrays.
         claim: the learner's.
         path: "rounds", "blocks" or "counts".
-        transcript: what happened, whose plays and public states are put in.
+        transcript: the original run, whose plays and public states are put in.
     """
 
     learner: Learner
@@ -38,7 +38,7 @@ class Scene(NamedTuple):
 
     @property
     def rounds(self) -> int:
-        """How many were played."""
+        """The number of rounds played."""
         return len(self.transcript.length)
 
     @property
@@ -53,12 +53,12 @@ class Scene(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Where a step begins.
+    """The position of a step.
 
     Attributes:
         start: [] integer, the round at which it starts, from 0.
         length: rounds.
-        block: which of the learner's blocks play it; 0 on other paths.
+        block: index of the learner's blocks that play it; 0 on other paths.
     """
 
     start: Any
@@ -66,13 +66,13 @@ class Step(NamedTuple):
     block: int
 
 
-class Made(NamedTuple):
-    """What came of a step.
+class StepResult(NamedTuple):
+    """The result of a step.
 
     Attributes:
-        report: what the curator saw.
+        report: that the curator saw.
         state: the learner's, afterwards.
-        used: the number of rounds, where the step decides it; else None.
+        used: the number of rounds, if the step decides it; else None.
     """
 
     report: Any
@@ -81,7 +81,7 @@ class Made(NamedTuple):
 
 
 def steps_of(scene: Scene) -> list[Step]:
-    """The steps of a transcript."""
+    """Returns the steps of a transcript."""
     lengths = np.asarray(scene.transcript.length)
     steps, block, learner = [], 0, scene.learner
     for start in np.flatnonzero(lengths).tolist():
@@ -94,55 +94,55 @@ def steps_of(scene: Scene) -> list[Step]:
 
 
 def step_keys(scene: Scene, key: jax.Array) -> tuple[jax.Array, Keys]:
-    """The key of `init`, and those of each round, with some to spare for the places of a block that stay empty."""
+    """Returns the key of `init`, and those of each round, with spare ones for empty slots of a block."""
     longest = max((blocks.length for blocks in scene.learner.blocks), default=0) if scene.path == "blocks" else 0
     return keys_of(key, scene.rounds + 2 * longest)
 
 
 def at(tree: Any, index: Any) -> Any:
-    """Each array's row."""
+    """Returns each array's row."""
     return jax.tree.map(lambda x: x[index], tree)
 
 
-def choose(scene: Scene, step: Step, keys: Keys, users: Users, public: Any, opened: Opened) -> Any:
-    """What is played next: an action, or a plan of actions or of counts.
+def choose(scene: Scene, step: Step, keys: Keys, users: Users, public: Any, open_tape: OpenTape) -> Any:
+    """Returns the next play: an action, or a plan of actions or of counts.
 
     Args:
         scene: of the replay.
-        step: which.
+        step: to play.
         keys: of all rounds.
         users: of all rounds.
         public: the public state.
-        opened: around what the learner computes.
+        open_tape: context manager around the learner's computations.
     """
     learner, params, limit = scene.learner, scene.params, jnp.asarray(scene.rounds - step.start)
     if scene.path == "rounds":
-        with opened("act", step.start):
+        with open_tape("act", step.start):
             return learner.act(keys.act[step.start], params, public, at(users.contexts, step.start))
-    with opened("plan", step.start):
+    with open_tape("plan", step.start):
         if scene.path == "counts":
             assert learner.counts is not None
             return learner.counts.plan(keys.act[step.start], params, public, limit)
         blocks = learner.blocks[step.block]
-        places = step.start + _order(blocks, params, public)
-        contexts, limit = _contexts(users, places), jnp.minimum(limit, blocks.length)
+        slots = step.start + _order(blocks, params, public)
+        contexts, limit = _contexts(users, slots), jnp.minimum(limit, blocks.length)
         if blocks.total is None:
-            return blocks.plan(keys.act[places], params, public, contexts, limit)
+            return blocks.plan(keys.act[slots], params, public, contexts, limit)
 
         def one(key: jax.Array, context: Any) -> BlockPlan:  # as the simulator asks for it
             return blocks.plan(key[None], params, public, jax.tree.map(lambda x: x[None], context), limit)
 
-        plans = jax.vmap(one)(keys.act[places], contexts)
+        plans = jax.vmap(one)(keys.act[slots], contexts)
         return BlockPlan(jax.tree.map(lambda x: x[:, 0], plans.actions), plans.length[0])
 
 
 def places_of(scene: Scene, step: Step, plan: Any, public: Any) -> tuple[tuple[int, int], ...]:
-    """Of a block: which place holds which of its rounds, for all places that are planned."""
+    """Returns (slot, round) for all planned slots of a block."""
     if scene.path != "blocks":
         return ()
     order = np.asarray(_order(scene.learner.blocks[step.block], scene.params, public))
     length = int(plan.length)
-    return tuple((place, round_) for place, round_ in enumerate(order.tolist()) if round_ < length)
+    return tuple((slot, round_) for slot, round_ in enumerate(order.tolist()) if round_ < length)
 
 
 def react(
@@ -152,82 +152,82 @@ def react(
     users: Users,
     state: State,
     plan: Any,
-    places: tuple[tuple[int, int], ...],
-    opened: Opened,
-) -> Made:
-    """What follows from the plan: users answer, reports are made, and the learner takes them in.
+    slots: tuple[tuple[int, int], ...],
+    open_tape: OpenTape,
+) -> StepResult:
+    """Plays the consequences of a plan: users answer, reports are made, and the learner takes them in.
 
-    Mechanisms of a block's reports are called one place after the other, so that each can be read; the sum of reports
-    that stands for all of them is one call, and what is read is the sum.
+    Mechanisms of a block's reports are called one slot after the other, so that each can be read; a sum that stands for
+    all reports is one call, and the sum is read.
 
     Args:
         scene: of the replay.
-        step: which.
+        step: to play.
         keys: of all rounds.
         users: of all rounds.
         state: the learner's.
-        plan: what `choose` returned.
-        places: of a block, as `places_of` returns them.
-        opened: around what the learner computes.
+        plan: returned by `choose`.
+        slots: of a block, as `places_of` returns them.
+        open_tape: context manager around the learner's computations.
     """
     learner, params, start, public = scene.learner, scene.params, step.start, state.public
     world = _world(scene, users, start)
     if scene.path == "rounds":
-        feedback = _answered(world, start, plan)
-        with opened("privatize", start):
+        feedback = _feedback_to(world, start, plan)
+        with open_tape("privatize", start):
             context = at(users.contexts, start)
             report = learner.privatize(keys.user[start], params, public, context, plan, feedback)
-        with opened("update", start):
-            return Made(report, learner.update(keys.update[start], params, state, report), None)
+        with open_tape("update", start):
+            return StepResult(report, learner.update(keys.update[start], params, state, report), None)
     if scene.path == "counts":
         counts = learner.counts
         assert counts is not None
         assert world.tally is not None
         totals = world.tally(keys.feedback[start], None, jnp.asarray(start), plan.counts)[1]
-        with opened("privatize", start):
+        with open_tape("privatize", start):
             report = counts.privatize(keys.user[start], params, public, plan, totals)
-        with opened("absorb", start):
-            return Made(report, counts.absorb(keys.update[start], params, state, plan, report), None)
+        with open_tape("absorb", start):
+            return StepResult(report, counts.absorb(keys.update[start], params, state, plan, report), None)
     blocks = learner.blocks[step.block]
     every = start + _order(blocks, params, public)
-    played = [(place, start + round_, at(plan.actions, place)) for place, round_ in places]
-    feedbacks = {place: _answered(world, round_, action) for place, round_, action in played}
+    played = [(slot, start + round_, at(plan.actions, slot)) for slot, round_ in slots]
+    feedbacks = {slot: _feedback_to(world, round_, action) for slot, round_, action in played}
     if blocks.total is not None:
-        with opened("total", start):
+        with open_tape("total", start):
             exact = [
-                blocks.total.exact(params, public, at(users.contexts, round_), action, feedbacks[place])
-                for place, round_, action in played
+                blocks.total.exact(params, public, at(users.contexts, round_), action, feedbacks[slot])
+                for slot, round_, action in played
             ]
             report = blocks.total.release(keys.user[start], params, public, sum_of(exact), plan.length)
     else:
         reports = {}
-        for place, round_, action in played:
+        for slot, round_, action in played:
             context = at(users.contexts, round_)
-            with opened("privatize", round_):
-                reports[place] = learner.privatize(keys.user[round_], params, public, context, action, feedbacks[place])
+            with open_tape("privatize", round_):
+                reports[slot] = learner.privatize(keys.user[round_], params, public, context, action, feedbacks[slot])
         report = _rows_of(reports, blocks.length)
-    with opened("absorb", start):
-        own = keys.update[every] if blocks.total is None else keys.update[start][None]
-        state, used = blocks.absorb(own, params, state, plan, report)
-    return Made(report, state, used)
+    with open_tape("absorb", start):
+        update_keys = keys.update[every] if blocks.total is None else keys.update[start][None]
+        state, used = blocks.absorb(update_keys, params, state, plan, report)
+    return StepResult(report, state, used)
 
 
-def _rows_of(found: dict[int, Any], length: int) -> Any:
-    """What was found of some places as arrays [length, ...]; zeros elsewhere."""
-    empty = jax.tree.map(jnp.zeros_like, next(iter(found.values())))
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *[found.get(place, empty) for place in range(length)])
+def _rows_of(values: dict[int, Any], length: int) -> Any:
+    """Stacks the values of some slots as arrays [length, ...]; zeros elsewhere."""
+    empty = jax.tree.map(jnp.zeros_like, next(iter(values.values())))
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *[values.get(slot, empty) for slot in range(length)])
 
 
 def _contexts(users: Users, rounds: Any) -> Any:
-    """Of these rounds; of those beyond the last one, its own."""
+    """Returns the contexts of these rounds; the last one is repeated past the end."""
     return jax.tree.map(lambda x: x[jnp.minimum(rounds, len(x) - 1)], users.contexts)
 
 
 def past_of(scene: Scene, start: Any, round_: Any) -> Past:
-    """What users of a round may react to, in the step that began at `start`.
+    """Returns the past that users of a round may react to, in the step that began at `start`.
 
-    Later users may know what the replaced one did, also in the joint model: the replay puts the same users into all
-    runs, and for any users in these rounds the claim must hold.
+    Later users may know the actions of the replaced one, also in the joint model: the replay puts the same users into
+    all runs, and the claim must hold for any users in these rounds.
     """
     return _seen_past(scene, start, round_, scene.transcript.actions)
 
@@ -236,18 +236,18 @@ def _seen_past(scene: Scene, start: Any, round_: Any, actions: Any) -> Past:
     every, log = jnp.arange(scene.rounds), scene.transcript
 
     def until(end: Any, tree: Any) -> Any:
-        return jax.tree.map(lambda x: kept(every < end, x), tree)
+        return jax.tree.map(lambda x: zero_other_rows(every < end, x), tree)
 
     is_total = by_totals(scene.learner, scene.path)
     reports = None if is_total else until(start, log.reports)
-    known = start if is_total and scene.path == "blocks" else round_  # users of such a block are asked one by one
-    past = Past(jnp.asarray(round_), until(known, actions), until(start, log.after), reports)
-    return shown(scene.claim, None, past)
+    known_until = start if is_total and scene.path == "blocks" else round_  # users of such a block are asked one by one
+    past = Past(jnp.asarray(round_), until(known_until, actions), until(start, log.after), reports)
+    return visible_past(scene.claim, None, past)
 
 
 def _world(scene: Scene, users: Users, start: Any) -> Environment:
-    """Who answers in a step."""
-    return asked(
+    """Returns the environment that answers in a step."""
+    return users_environment(
         scene.learner,
         scene.answer,
         lambda round_, past: at(users, round_),
@@ -258,7 +258,7 @@ def _world(scene: Scene, users: Users, start: Any) -> Environment:
     )
 
 
-def _answered(world: Environment, round_: Any, action: Any) -> Any:
+def _feedback_to(world: Environment, round_: Any, action: Any) -> Any:
     return world.feedback(jax.random.key(0), None, jnp.asarray(round_), action)[1]
 
 

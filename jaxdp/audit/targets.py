@@ -1,4 +1,4 @@
-"""What an audit of one claim attacks: every way in which the algorithm runs."""
+"""Targets of an audit: a claim, and every way in which the algorithm runs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,12 +15,12 @@ from jaxdp.core.made_by import shorten
 
 
 class Space(NamedTuple):
-    """Inputs among which a search looks for those that tell.
+    """Inputs among which a search looks for distinguishable ones.
 
     Attributes:
         attack: with a pair to begin with; its release takes the domain's inputs, or (input, changed) if `with_place`.
         domain: of pairs of inputs.
-        with_place: whether the release is told the row that differs.
+        with_place: whether the release gets the index of the row that differs.
         code: (first, second) -> Python code that audits them.
     """
 
@@ -34,8 +34,8 @@ class Point(NamedTuple):
     """Other values or sizes at which a claim is attacked.
 
     Attributes:
-        name: what is other, such as "epsilon=0.1".
-        make: () -> the attack there, by the first path.
+        name: of the difference, such as "epsilon=0.1".
+        make: () -> the attack there, on the first path.
         space: () -> the inputs to search there; None where they are not known.
     """
 
@@ -49,17 +49,17 @@ class Target:
     """A claim, and all the ways to attack it.
 
     Attributes:
-        claim: what is attacked.
-        attacks: by path, a way to compute what is released: "release" for most, "rounds", "blocks" and "counts" for
+        claim: to attack.
+        attacks: by path, a way to compute the releases: "release" for most, "rounds", "blocks" and "counts" for
             learners. All have the same claim.
-        laws: () -> the exact laws of the output under either of two neighbours; None where they are not known.
-        grey_box: key -> what a grey-box audit of all paths found; None where there is nothing for it to read.
+        laws: () -> the exact distributions of the output under two neighbours; None where they are not known.
+        grey_box: key -> the result of a grey-box audit of all paths; None if there is nothing for it to read.
         notes: what is not attacked, and why.
         spaces: by path, inputs to search besides those of `attacks`.
         points: other values and sizes.
-        reached: the share of the claim that attacks on right code reach, at the claim's own values; None if unknown.
+        reached: the share of the claim that attacks reach on correct code, at the claim's own values; None if unknown.
         second: the same algorithm at a second point, where other caps, budgets and phases bind; None if there is none.
-        point: of a second one, how it differs, such as "max_switches=2".
+        point: of a second one, the difference, such as "max_switches=2".
     """
 
     claim: Guarantee
@@ -74,12 +74,12 @@ class Target:
     point: str = ""
 
     def __repr__(self) -> str:
-        known = [name for name, way in (("exact law", self.laws), ("grey box", self.grey_box)) if way is not None]
-        return shorten(f"Target({self.claim}: {', '.join([*self.attacks, *known]) or 'nothing to attack'})")
+        other_ways = [name for name, way in (("exact law", self.laws), ("grey box", self.grey_box)) if way is not None]
+        return shorten(f"Target({self.claim}: {', '.join([*self.attacks, *other_ways]) or 'nothing to attack'})")
 
 
-def failed(what: str, error: Exception) -> str:
-    """A note of what could not be attacked, in one line.
+def failure_note(what: str, error: Exception) -> str:
+    """Returns a note of what could not be attacked, in one line.
 
     Examples:
         >>> failed("rounds", ValueError("users must be ...")), failed("grey box", KeyError("x"))

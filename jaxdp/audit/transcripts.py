@@ -1,4 +1,4 @@
-"""The attack on a learner: what an adversary sees of its transcript, by the trust model of its claim."""
+"""Attack on a learner: an adversary's view of its transcript, by the trust model of its claim."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from jaxdp.audit.adversary import Answer, Users, by_action, num_rounds
 from jaxdp.audit.black_box import Attack
 from jaxdp.audit.checks import check_alike
 from jaxdp.audit.play import DrawUser, Transcript, by_totals, play
-from jaxdp.audit.seen import Parts, rounds_seen, shown, stop_is_seen
+from jaxdp.audit.seen import Parts, rounds_seen, stop_is_seen, visible_past
 from jaxdp.checks import check_made
 from jaxdp.core import Guarantee, Learner
 
@@ -26,33 +26,34 @@ def learner_attack(
     path: str = "rounds",
     draw_user: DrawUser | None = None,
 ) -> Attack:
-    """The attack on a learner's claim: neighbouring users, and all that the claim lets an adversary see.
+    """Builds the attack on a learner's claim: neighbouring users, and all that the claim lets an adversary see.
 
-    What is seen follows from the claim's trust model and from its `sees`. *Central*: of every round what `sees` names,
-    by default every play and every `public` state. *Local*: of the one user that differs the report, and `public`
-    before it, and the play if `sees` names it; `act` and `privatize` together are the randomizer, (context, would-be
-    answers) its input. *Joint*: as central, but of the differing user neither play nor report, and of totals no report.
-    *Shuffle*: as central; what the server sees of a batch is in `public`. Where `public` is seen and `init` draws it,
-    it is seen before the first round, too. Where a learner with `done` stops is seen in any case.
+    The view follows from the claim's trust model and from its `sees`. *Central*: the parts of every round that `sees`
+    names, by default every play and every `public` state. *Local*: of the one user that differs the report, `public`
+    before it, and the play if `sees` names it; `act` and `privatize` together are the randomizer, and (context,
+    would-be answers) its input. *Joint*: as central, but without the differing user's play and report, and without
+    reports of totals. *Shuffle*: as central; the server's view of a batch is in `public`. If `public` is seen and
+    `init` draws it, it is seen before the first round, too. The stopping time of a learner with `done` is always seen.
 
     Args:
         learner: to attack.
         values: a grid point of its params.
         neighbours: two runs' users, which differ in one round.
         answer: (answers, past, action) -> feedback; see `play`.
-        look: post-processing of what is seen, to make the attack sharper: a dict of "action", "report", "public" and
-            "before", as far as they are seen, each as in a `Transcript`, of the rounds seen alone; "length" of blocks
-            and totals, and where the learner may stop without anybody seeing `public`. None is all of it.
+        look: post-processing of the view, to make the attack sharper. Its argument is a dict of "action", "report",
+            "public" and "before", as far as they are seen, each as in a `Transcript`, with the observed rounds alone;
+            "length" for blocks and totals, and if the learner may stop without anybody seeing `public`. None is the
+            whole view.
         path: how rounds are played: "rounds"; "blocks" or "counts" where the learner has them.
-        draw_user: (key, past) -> the user of a round, in place of those of `neighbours` in all rounds but the one that
-            differs: an adversary who chooses all other data while the learner plays. None keeps those given.
+        draw_user: (key, past) -> the user of a round, in place of those of `neighbours` in all rounds except the one
+            that differs: an adversary who chooses all other data while the learner plays. None plays `neighbours`.
 
     Returns:
         The attack, for `audit`.
 
     Raises:
         ValueError: if neighbours do not have the same shapes and dtypes, do not differ in exactly one round, or differ
-            in a leaf that is not of the claim's privacy unit; or if the learner lacks the path.
+            in a leaf outside the claim's privacy unit; or if the learner lacks the path.
 
     Examples:
         >>> import jaxdp
@@ -70,7 +71,7 @@ def learner_attack(
     which = _which(claim, changed, num_rounds(neighbours[0]), starts_at_random=starts_at_random(learner, params))
 
     def release(key: jax.Array, params: Any, users: Users) -> Any:
-        if is_local:  # what comes later follows from the report and from others' data
+        if is_local:  # later values follow from the report and from others' data
             users = jax.tree.map(lambda x: x[: changed + 1], users)
         transcript = play(
             learner,
@@ -81,48 +82,49 @@ def learner_attack(
             path=path,
             draw_user=draw_user,
             fixed=changed,
-            shown=lambda past: shown(claim, changed, past),
+            shown=lambda past: visible_past(claim, changed, past),
         )
-        output = _seen(claim, which, path, transcript, stops=stop_is_seen(claim, learner), by_total=total)
+        output = _observed(claim, which, path, transcript, stops=stop_is_seen(claim, learner), by_total=total)
         return output if look is None else look(output)
 
     return Attack(release, params, neighbours, claim)
 
 
 def changed_round(claim: Guarantee, first: Users, second: Users) -> int:
-    """The round in which two neighbouring runs' users differ.
+    """Returns the round in which two neighbouring runs' users differ.
 
     Raises:
-        ValueError: if shapes or dtypes differ, it is not exactly one round, or a leaf differs that is not of the unit.
+        ValueError: if shapes or dtypes differ, they do not differ in exactly one round, or a leaf outside the unit
+            differs.
     """
     rounds = num_rounds(first)
     check_alike("neighbours", first, second)
     differs = np.zeros(rounds, bool)
     for (path, a), b in zip(jax.tree_util.tree_leaves_with_path(first), jax.tree.leaves(second), strict=True):
         a, b = np.asarray(a), np.asarray(b)
-        here = ((a != b) & ((a == a) | (b == b))).reshape(rounds, -1).any(axis=1)  # NaN is NaN
-        if here.any() and not in_unit(claim, path):
+        leaf_differs = ((a != b) & ((a == a) | (b == b))).reshape(rounds, -1).any(axis=1)  # NaN is NaN
+        if leaf_differs.any() and not in_unit(claim, path):
             unit = ", ".join(claim.unit_leaves or ())
             raise ValueError(f"neighbours must differ in the privacy unit alone ({unit}), got {leaf_name(path)}")
-        differs |= here
+        differs |= leaf_differs
     if differs.sum() != 1:
         raise ValueError(f"neighbours must differ in exactly one round, got {np.flatnonzero(differs).tolist()}")
     return int(np.flatnonzero(differs)[0])
 
 
 def leaf_name(path: Any) -> str:
-    """The dotted name of a leaf of users, such as "contexts.features"."""
+    """Returns the dotted name of a leaf of users, such as "contexts.features"."""
     return jax.tree_util.keystr(path, simple=True, separator=".")
 
 
 def in_unit(claim: Guarantee, path: Any) -> bool:
-    """Whether a leaf of users may differ between neighbours: it, or what it is part of, is named in `unit_leaves`."""
+    """Returns whether a leaf of users may differ between neighbours: `unit_leaves` names it or a tree around it."""
     name = leaf_name(path)
     return claim.unit_leaves is None or any(name == unit or name.startswith(f"{unit}.") for unit in claim.unit_leaves)
 
 
 def _which(claim: Guarantee, changed: int, rounds: int, *, starts_at_random: bool) -> Parts:
-    """Of each part the rounds that are seen. What is the same in every trial is left out, and what is not is added."""
+    """Selects the observed rounds of each part; drops constants over trials, and adds a random start."""
     which = rounds_seen(claim, changed, rounds)
     if "public" not in claim.sees or (claim.trust_model == "local" and changed > 0):
         return which
@@ -130,33 +132,33 @@ def _which(claim: Guarantee, changed: int, rounds: int, *, starts_at_random: boo
 
 
 def starts_at_random(learner: Learner, params: Any) -> bool:
-    """Whether `public` before the first round may depend on the key of `init`."""
-    made = jax.make_jaxpr(lambda key: learner.init(key, params).public)(jax.random.key(0)).jaxpr
-    drawn = set(made.invars)
-    for equation in made.eqns:
-        if any(not isinstance(atom, Literal) and atom in drawn for atom in equation.invars):
-            drawn.update(equation.outvars)
-    return any(not isinstance(atom, Literal) and atom in drawn for atom in made.outvars)
+    """Returns whether `public` before the first round may depend on the key of `init`."""
+    jaxpr = jax.make_jaxpr(lambda key: learner.init(key, params).public)(jax.random.key(0)).jaxpr
+    random_variables = set(jaxpr.invars)
+    for equation in jaxpr.eqns:
+        if any(not isinstance(atom, Literal) and atom in random_variables for atom in equation.invars):
+            random_variables.update(equation.outvars)
+    return any(not isinstance(atom, Literal) and atom in random_variables for atom in jaxpr.outvars)
 
 
-def _seen(
+def _observed(
     claim: Guarantee, which: Parts, path: str, transcript: Transcript, *, stops: bool, by_total: bool
 ) -> dict[str, Any]:
     model, in_steps = claim.trust_model, path != "rounds"
-    # Of a block or a total no single user's can be told from where it stands; a total's report is every user's.
+    # In a block or a total, a position does not identify a user; a total's report is every user's.
     reports = transcript.reports if which.reports else None
     all_before = in_steps and model == "local" and which.before
-    seen = {
+    view = {
         "report": reports if by_total else _rows(transcript.reports, which.reports),
         "action": None if by_total and model == "local" else _rows(transcript.actions, which.actions),
         "before": transcript.before if all_before else _rows(transcript.before, which.before),
         "public": _rows(transcript.after, which.after),
-        # A stopping time is public; it follows from public states, where they are seen.
+        # A stopping time is public; it follows from public states, if they are seen.
         "length": transcript.length if in_steps or stops else None,
     }
-    return {name: tree for name, tree in seen.items() if tree is not None}
+    return {name: tree for name, tree in view.items() if tree is not None}
 
 
 def _rows(tree: Any, which: tuple[int, ...]) -> Any:
-    """Of these rounds; None for none."""
+    """Returns these rounds; None for none."""
     return jax.tree.map(lambda x: x[np.asarray(which)], tree) if which else None

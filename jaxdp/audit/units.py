@@ -1,4 +1,4 @@
-"""Users who are replaced: only what the privacy unit covers changes."""
+"""Replacement of users: only the privacy unit's leaves change."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,10 +10,10 @@ from jaxdp.core import Guarantee
 
 
 def map_units(claim: Guarantee, change: Callable[[Any, Any], Any], base: Any, other: Any) -> Any:
-    """Leaves of the privacy unit are changed, all others are the base's.
+    """Changes the leaves of the privacy unit; all others are the base's.
 
     Args:
-        claim: whose `unit_leaves` name the leaves, or trees of leaves; None is all.
+        claim: whose `unit_leaves` name the leaves, or trees of leaves; None for all.
         change: (leaf of base, leaf of other) -> leaf.
         base: pytree of a user's data.
         other: pytree of the same structure.
@@ -22,7 +22,7 @@ def map_units(claim: Guarantee, change: Callable[[Any, Any], Any], base: Any, ot
         A pytree of the same structure.
 
     Raises:
-        ValueError: if a name is that of no leaf, nor of a tree of leaves.
+        ValueError: if a name belongs to no leaf and no tree of leaves.
 
     Examples:
         >>> claim = Guarantee.pure(1.0, trust_model="local", privacy_unit="a", argument="b", unit_leaves=("x",))
@@ -35,5 +35,7 @@ def map_units(claim: Guarantee, change: Callable[[Any, Any], Any], base: Any, ot
         if not any(name == unit or name.startswith(f"{unit}.") for name in names):
             raise ValueError(f"unit_leaves must name leaves of a user's data, {', '.join(names)}, got {unit!r}")
     return jax.tree_util.tree_map_with_path(
-        lambda path, mine, theirs: change(mine, theirs) if in_unit(claim, path) else mine, base, other
+        lambda path, base_leaf, other_leaf: change(base_leaf, other_leaf) if in_unit(claim, path) else base_leaf,
+        base,
+        other,
     )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from jaxdp.core import default_float
-from jaxdp.preferences.files import malformed, shown, utf8_text
+from jaxdp.preferences.files import file_error, short_repr, utf8_text
 from jaxdp.validation import check_finite, warn_caller
 
 
@@ -51,14 +51,14 @@ def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
         raise ValueError(f"path must end in one of {', '.join(_READERS)}, got {name}")
     losses = _READERS[ending](name)
     if losses.ndim != 2 or losses.shape[0] < 1 or losses.shape[1] < 2:
-        raise malformed(name, "data", f"losses must be at least one round of two experts, got shape {losses.shape}")
+        raise file_error(name, "data", f"losses must be at least one round of two experts, got shape {losses.shape}")
     if losses.dtype != bool:
         try:
             for first in range(0, len(losses), _ROWS):
                 check_finite("losses", losses[first : first + _ROWS])
         except ValueError as error:
             place = "data" if not np.issubdtype(losses.dtype, np.floating) else _first_bad(losses)
-            raise malformed(name, place, str(error)) from None
+            raise file_error(name, place, str(error)) from None
     return losses
 
 
@@ -79,7 +79,7 @@ def _read_csv(name: str) -> np.ndarray:
     try:
         return _parse_csv(utf8_text(Path(name).read_bytes(), name), name)
     except csv.Error as error:  # such as a quote that is never closed
-        raise malformed(name, "data", str(error)) from error
+        raise file_error(name, "data", str(error)) from error
 
 
 def _parse_csv(text: str, name: str) -> np.ndarray:
@@ -98,21 +98,21 @@ def _parse_csv(text: str, name: str) -> np.ndarray:
     is_index = has_names and _is_index(titles[0], values[:, 0])
     counts_rows = _counts_rows(lines, values)
     if (has_names and not all(title.strip() for title in titles)) or is_index or (counts_rows and len(values) > 2):
-        raise malformed(name, "line 1", _INDEX_REASON)
+        raise file_error(name, "line 1", _INDEX_REASON)
     if counts_rows:
         warn_caller(
             f"{name}, line {1 + has_names}: the first column was read as an expert's losses. If it numbers the rows, "
             "leave it out (in pandas index=False); if it holds losses, numbers such as 1.0 say so"
         )
     if not has_names and _are_column_numbers([title.strip() for title in titles], rest, values[1:]):
-        reason = f"{shown(first.strip())} may name columns or be a round: use names, or write numbers such as 1.0"
-        raise malformed(name, "line 1", reason)
+        reason = f"{short_repr(first.strip())} may name columns or be a round: use names, or write numbers such as 1.0"
+        raise file_error(name, "line 1", reason)
     if values.shape[1] > 1 and [title.strip() for title in titles] == [
         str(column) for column in range(values.shape[1])
     ]:
         warn_caller(
-            f"{name}, line 1: {shown(first.strip())} was read as a round of losses. If it numbers the columns, leave "
-            "it out (in pandas header=False); if it is a round, numbers such as 1.0 say so"
+            f"{name}, line 1: {short_repr(first.strip())} was read as a round of losses. If it numbers the columns, "
+            "leave it out (in pandas header=False); if it is a round, numbers such as 1.0 say so"
         )
     is_small = values.min() >= 0 and values.max() <= 255 and (values == np.floor(values)).all()
     return values.astype(np.uint8 if is_small else default_float())
@@ -155,11 +155,13 @@ def _bad_line(text: str, name: str, has_names: bool) -> ValueError:
             continue
         fields = fields or len(row)
         if len(row) != fields:
-            return malformed(name, f"line {reader.line_num}", f"{len(row)} fields where there were {fields} before")
+            return file_error(name, f"line {reader.line_num}", f"{len(row)} fields where there were {fields} before")
         for field in row:
             if not _is_number(field) or not np.isfinite(float(field)):
-                return malformed(name, f"line {reader.line_num}", f"a loss must be a finite number, got {shown(field)}")
-    return malformed(name, "data", "not a table of numbers")
+                return file_error(
+                    name, f"line {reader.line_num}", f"a loss must be a finite number, got {short_repr(field)}"
+                )
+    return file_error(name, "data", "not a table of numbers")
 
 
 def _is_number(field: str) -> bool:
@@ -174,10 +176,10 @@ def _read_npy(name: str) -> np.ndarray:
     try:
         losses = np.load(name, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise malformed(name, "data", f"not a readable npy file of numbers ({shown(str(error))})") from error
+        raise file_error(name, "data", f"not a readable npy file of numbers ({short_repr(str(error))})") from error
     if not isinstance(losses, np.ndarray):  # whatever the name: a zip file begins with PK
         losses.close()
-        raise malformed(name, "data", "not an npy file but an npz archive: save one array, with numpy.save")
+        raise file_error(name, "data", "not an npy file but an npz archive: save one array, with numpy.save")
     return losses
 
 
@@ -192,13 +194,13 @@ def _read_parquet(name: str) -> np.ndarray:
         table = pq.read_table(pa.BufferReader(data))
         table.validate(full=True)
     except Exception as error:  # damaged bytes fail in more ways than pyarrow documents
-        raise malformed(name, "data", f"not a readable Parquet file ({shown(str(error))})") from error
+        raise file_error(name, "data", f"not a readable Parquet file ({short_repr(str(error))})") from error
     columns = [_column(column, title, name) for title, column in zip(table.column_names, table.columns, strict=True)]
     indices = (table.schema.pandas_metadata or {}).get("index_columns", [])  # a dict stands for one not in the file
     for title, values in zip(table.column_names, columns, strict=True):
         if title in [index for index in indices if isinstance(index, str)] or _is_index(title, values):
-            reason = f"column {shown(title)} is an index, not an expert: leave it out (in pandas index=False)"
-            raise malformed(name, "schema", reason)
+            reason = f"column {short_repr(title)} is an index, not an expert: leave it out (in pandas index=False)"
+            raise file_error(name, "schema", reason)
     return np.stack(columns, axis=1) if columns else np.zeros((0, 0))
 
 
@@ -207,10 +209,10 @@ def _column(column: Any, title: str, name: str) -> np.ndarray:
 
     kind = column.type
     if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
-        raise malformed(name, "schema", f"column {shown(title)} must hold numbers or truth values, got {kind}")
+        raise file_error(name, "schema", f"column {short_repr(title)} must hold numbers or truth values, got {kind}")
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy())[0])
-        raise malformed(name, f"row {row}", f"no value in column {shown(title)}")
+        raise file_error(name, f"row {row}", f"no value in column {short_repr(title)}")
     return column.to_numpy()
 
 

@@ -1,4 +1,4 @@
-"""Ballots: how voters ranked the alternatives, with ties and gaps, and what that says about every pair of them."""
+"""Ballots: voters' rankings of the alternatives, with ties and gaps, and their answers about every pair."""
 
 import itertools
 import operator
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxdp.preferences.files import shown
+from jaxdp.preferences.files import short_repr
 from jaxdp.preferences.tables import ComparisonTable, tabulate
 from jaxdp.validation import check_choice
 
@@ -26,7 +26,8 @@ class Ballots:
     """How often each order of the alternatives was cast.
 
     An order is a sequence of groups, the best first; the alternatives in a group are tied, and one that is in no group
-    was not ranked. Checked when made: sequences become tuples, whole numbers of any type int, and groups are sorted.
+    was not ranked. The constructor checks the values: sequences become tuples, integers of any type int, and groups are
+    sorted.
 
     Attributes:
         items: the alternatives' names, all different; text without control characters, or spaces at its ends.
@@ -35,7 +36,7 @@ class Ballots:
         counts: the number of ballots with each order, >= 1; at most 2**53 in all.
 
     Raises:
-        ValueError: if that is not so.
+        ValueError: if a value breaks these rules.
 
     Examples:
         >>> ballots = Ballots(("ann", "bob", "cy"), (((0,), (2, 1)), ((2,),)), (3, 2))
@@ -50,7 +51,7 @@ class Ballots:
     def __post_init__(self) -> None:
         object.__setattr__(self, "items", _sequence("items", self.items))
         object.__setattr__(self, "counts", tuple(map(_plain, _sequence("counts", self.counts))))
-        object.__setattr__(self, "orders", tuple(map(_nested, itertools.count(), _sequence("orders", self.orders))))
+        object.__setattr__(self, "orders", tuple(map(_nest_order, itertools.count(), _sequence("orders", self.orders))))
         for index, name in enumerate(self.items):
             if reason := name_fault(name):
                 raise ValueError(f"items[{index}] {reason}")
@@ -68,7 +69,7 @@ class Ballots:
             raise ValueError("orders must all be different")
         for index, count in enumerate(self.counts):
             if not _is_whole(count) or not count >= 1:
-                raise ValueError(f"counts[{index}] must be a whole number >= 1, got {shown(count)}")
+                raise ValueError(f"counts[{index}] must be a whole number >= 1, got {short_repr(count)}")
         if self.num_ballots > MAX_BALLOTS:
             raise ValueError("counts must sum to at most 2**53")
 
@@ -101,7 +102,7 @@ class Ballots:
         return Ballots(self.items, tuple(counts), tuple(counts.values()))
 
     def num_silent(self, *, unranked: str = "unknown") -> int:
-        """Returns how many ballots say nothing about any pair of alternatives.
+        """Returns the number of ballots without an answer about any pair of alternatives.
 
         Args:
             unranked: as for `answers`. As "unknown" a ballot that ranks one alternative is silent.
@@ -113,19 +114,19 @@ class Ballots:
         return sum(count for count, silent in zip(self.counts, is_silent, strict=True) if silent)
 
     def answers(self, *, unranked: str = "unknown") -> np.ndarray:
-        """What each order says about each pair of alternatives.
+        """Returns each order's answer about each pair of alternatives.
 
-        An alternative is above another if its group comes first. Tied alternatives, and two that were not ranked,
-        say nothing about each other.
+        An alternative is above another if its group comes first. Tied alternatives, and two that were not ranked, have
+        no answer.
 
         Args:
-            unranked: what a ballot says of a ranked alternative and one that is not: "unknown", nothing, as PrefLib
-                defines incomplete orders and as models of partial rankings read them; or "last", that the ranked one is
+            unranked: a ballot's answer about a ranked alternative and an unranked one: "unknown", none, as PrefLib
+                defines incomplete orders and as models of partial rankings read them; or "last", the ranked one is
                 above, as elections count them.
 
         Returns:
             [num_orders, num_pairs] int8 in {0, 1, 2} for the pairs i < j in the order of `pair_indices`: 2 where i is
-            above j, 0 where j is above i, 1 where the ballot says nothing: twice the label.
+            above j, 0 where j is above i, 1 where the ballot has no answer: twice the label.
 
         Raises:
             ValueError: if unranked is unknown, there are fewer than two alternatives, or the result would take more
@@ -140,24 +141,24 @@ class Ballots:
         for row, order in enumerate(self.orders):
             for position, group in enumerate(order):
                 positions[row, list(group)] = position
-        known = positions >= 0
+        is_ranked = positions >= 0
         if unranked == "last":
-            positions[~known] = num_items
-            known[:] = True
+            positions[~is_ranked] = num_items
+            is_ranked[:] = True
         answers = np.empty((num_orders, num_items * (num_items - 1) // 2), np.int8)
         start = 0
         for first in range(num_items - 1):  # one alternative against all later ones: small temporaries
             stop = start + num_items - 1 - first
             above = np.sign(positions[:, first + 1 :] - positions[:, first, None]).astype(np.int8)
-            answers[:, start:stop] = 1 + above * (known[:, first + 1 :] & known[:, first, None])
+            answers[:, start:stop] = 1 + above * (is_ranked[:, first + 1 :] & is_ranked[:, first, None])
             start = stop
         return answers
 
     def comparisons(self, *, unranked: str = "unknown") -> ComparisonTable:
-        """All pairs of alternatives about which a ballot says something, as a table of comparisons.
+        """Returns all pairs of alternatives with an answer, as a table of comparisons.
 
         One ballot makes up to num_items (num_items - 1) / 2 comparisons. A guarantee for one comparison is none for one
-        ballot, and which pairs were compared, and so who was ranked, is public in it.
+        ballot. The table makes public which pairs were compared, and so who was ranked.
 
         Args:
             unranked: as for `answers`.
@@ -166,7 +167,7 @@ class Ballots:
             The table, of all alternatives.
 
         Raises:
-            ValueError: as `answers`, and if no ballot says anything about any pair.
+            ValueError: as `answers`, and if no ballot has an answer about any pair.
         """
         answers = self.answers(unranked=unranked)
         counts = np.asarray(self.counts, np.int64)
@@ -199,12 +200,12 @@ class Ballots:
 
 
 def pair_indices(num_items: int) -> np.ndarray:
-    """All pairs of items, [num_items (num_items - 1) / 2, 2] int64 with first < second, sorted."""
+    """Returns all pairs of items, [num_items (num_items - 1) / 2, 2] int64 with first < second, sorted."""
     return np.stack(np.triu_indices(num_items, 1), axis=1)
 
 
 def pair_features(num_items: int) -> np.ndarray:
-    """The features e_i - e_j of all pairs of items, [num_pairs, num_items] float32, in the order of `pair_indices`."""
+    """Returns features e_i - e_j of all pairs of items, [num_pairs, num_items] float32, ordered as `pair_indices`."""
     pairs = pair_indices(num_items)
     rows = np.arange(len(pairs))
     features = np.zeros((len(pairs), num_items), np.float32)
@@ -214,44 +215,44 @@ def pair_features(num_items: int) -> np.ndarray:
 
 
 def name_fault(name: object) -> str | None:
-    """What is wrong with the name of an alternative, or None."""
+    """Returns the fault in the name of an alternative, or None."""
     if not isinstance(name, str) or not name:
-        return f"must be a name, got {shown(name)}"
+        return f"must be a name, got {short_repr(name)}"
     if name != name.strip() or any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
-        return f"must have no control characters, and no spaces at its ends, got {shown(name)}"
+        return f"must have no control characters, and no spaces at its ends, got {short_repr(name)}"
     return None
 
 
 def order_fault(order: Sequence[Sequence[int]], num_items: int) -> str | None:
-    """What is wrong with an order of groups of indices, or None."""
+    """Returns the fault in an order of groups of indices, or None."""
     if not order or not all(order):
         return "must rank at least one alternative, in groups that are not empty"
     ranked = [item for group in order for item in group]
     if not all(_is_whole(item) and 0 <= item < num_items for item in ranked):
-        return f"must rank alternatives in [0, {num_items}), got {shown(order)}"
+        return f"must rank alternatives in [0, {num_items}), got {short_repr(order)}"
     if len(set(ranked)) < len(ranked):
-        return f"must rank an alternative once at most, got {shown(order)}"
+        return f"must rank an alternative once at most, got {short_repr(order)}"
     return None
 
 
 def _sequence(name: str, values: Any) -> tuple:
-    """The values as a tuple; ValueError where they are text, or nothing to go through."""
+    """Returns the values as a tuple; ValueError for text, or if they are not iterable."""
     try:
         if not isinstance(values, str | bytes):
             return tuple(values)
     except TypeError:
         pass
-    raise ValueError(f"{name} must be a sequence, got {shown(values)}")
+    raise ValueError(f"{name} must be a sequence, got {short_repr(values)}")
 
 
-def _nested(index: int, order: Any) -> tuple:
-    """An order as a tuple of groups, each a tuple; ValueError where it is not nested so."""
+def _nest_order(index: int, order: Any) -> tuple:
+    """Returns an order as a tuple of groups, each a tuple; ValueError if it is not so nested."""
     name = f"orders[{index}]"
     return tuple(tuple(map(_plain, _sequence(f"every group of {name}", group))) for group in _sequence(name, order))
 
 
 def _plain(value: Any) -> Any:
-    """A whole number of any type as an int; anything else, also a truth value, as it is."""
+    """Converts an integer of any type to int; leaves anything else, also a bool, unchanged."""
     try:
         return value if isinstance(value, bool) else operator.index(value)
     except TypeError:

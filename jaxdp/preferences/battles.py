@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 
-from jaxdp.preferences.files import malformed, shown, utf8_text
+from jaxdp.preferences.files import file_error, short_repr, utf8_text
 
 BATTLE_COLUMNS = ("model_a", "model_b", "winner")
 _COLUMNS = ("winner", "loser", "weight", "tie")
@@ -12,56 +12,56 @@ _YES, _NO = ("1", "true"), ("", "0", "false")
 
 
 def is_of_battles(columns: list[str]) -> bool:
-    """Returns whether the columns are those of battles, beside any others."""
+    """Returns whether the columns are those of battles; there may be others."""
     return "model_a" in columns or "model_b" in columns
 
 
 def allows_ties(columns: list[str]) -> bool:
-    """Returns whether rows of these columns can be ties, which is public; whether one is a tie is not."""
+    """Returns whether rows of these columns can be ties. This is public; whether a row is a tie is private."""
     return is_of_battles(columns) or "tie" in columns
 
 
 def check_columns(header: list[str]) -> None:
-    """Raises ValueError, with the reason alone, where the columns are those of no table of comparisons."""
+    """Raises ValueError, with the reason alone, if the columns do not form a table of comparisons."""
     if duplicated := sorted(column for column, count in Counter(header).items() if count > 1):
-        raise ValueError(f"duplicated columns {shown(duplicated)}")
+        raise ValueError(f"duplicated columns {short_repr(duplicated)}")
     needed = BATTLE_COLUMNS if is_of_battles(header) else _COLUMNS[:2]
     if missing := [column for column in needed if column not in header]:
-        raise ValueError(f"missing columns {missing}, got {shown(header)}")
+        raise ValueError(f"missing columns {missing}, got {short_repr(header)}")
     if not is_of_battles(header) and (unknown := [column for column in header if column not in _COLUMNS]):
-        raise ValueError(f"unknown columns {shown(unknown)}")
+        raise ValueError(f"unknown columns {short_repr(unknown)}")
 
 
 def outcome(fields: dict[str, str]) -> tuple[str, str, bool]:
     """Returns the winner, the loser, and whether they tied, or raises ValueError with the reason alone."""
     if "model_a" in fields:
-        names, who = ("model_a", "model_b"), fields["winner"]
-        if who not in (*names, *_TIES):
-            raise ValueError(f"winner must be one of {', '.join((*names, *_TIES))}, got {shown(who)}")
-        names, is_tie = names[::-1] if who == "model_b" else names, who in _TIES
+        names, winner = ("model_a", "model_b"), fields["winner"]
+        if winner not in (*names, *_TIES):
+            raise ValueError(f"winner must be one of {', '.join((*names, *_TIES))}, got {short_repr(winner)}")
+        names, is_tie = names[::-1] if winner == "model_b" else names, winner in _TIES
     else:
         names, text = ("winner", "loser"), fields.get("tie", "").lower()
         if text not in (*_YES, *_NO):
-            raise ValueError(f"tie must be 0 or 1, true or false, got {shown(fields['tie'])}")
+            raise ValueError(f"tie must be 0 or 1, true or false, got {short_repr(fields['tie'])}")
         is_tie = text in _YES
     for column in names:
         if not fields[column]:
             raise ValueError(f"{column} is empty")
     first, second = (fields[column] for column in names)
     if first == second:
-        raise ValueError(f"{names[0]} and {names[1]} are both {shown(first)}")
+        raise ValueError(f"{names[0]} and {names[1]} are both {short_repr(first)}")
     return first, second, is_tie
 
 
 def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Returns the members of a JSON object, of which the standard reader would keep the last of each name."""
+    """Returns the members of a JSON object; raises for duplicates, of which the standard reader would keep the last."""
     if duplicated := sorted(name for name, count in Counter(name for name, _ in pairs).items() if count > 1):
-        raise ValueError(f"duplicated names {shown(duplicated)}")
+        raise ValueError(f"duplicated names {short_repr(duplicated)}")
     return dict(pairs)
 
 
 def json_rows(data: bytes, name: str) -> list[tuple[str, list[str], list[str], int]]:
-    """Returns the rows of a JSONL file, one object a line: (where it is, columns, fields, 1).
+    """Returns the rows of a JSONL file, one object a line: (place, columns, fields, 1).
 
     Columns that comparisons or battles do not have are left out.
     """
@@ -71,22 +71,22 @@ def json_rows(data: bytes, name: str) -> list[tuple[str, list[str], list[str], i
             continue
         where = f"line {number}"
         try:
-            found = json.loads(line, object_pairs_hook=_distinct)
+            members = json.loads(line, object_pairs_hook=_distinct)
         except (ValueError, RecursionError) as error:
-            raise malformed(name, where, f"not a JSON object ({shown(str(error))})") from None
-        if not isinstance(found, dict):
-            raise malformed(name, where, f"not a JSON object, got {shown(found)}")
-        kept = (*BATTLE_COLUMNS, "weight") if is_of_battles(list(found)) else _COLUMNS
-        found = {column: found[column] for column in kept if column in found}
-        for column, value in found.items():
+            raise file_error(name, where, f"not a JSON object ({short_repr(str(error))})") from None
+        if not isinstance(members, dict):
+            raise file_error(name, where, f"not a JSON object, got {short_repr(members)}")
+        columns_read = (*BATTLE_COLUMNS, "weight") if is_of_battles(list(members)) else _COLUMNS
+        members = {column: members[column] for column in columns_read if column in members}
+        for column, value in members.items():
             is_name = column not in ("weight", "tie")
             if not isinstance(value, str | int | float) or value != value or (is_name and isinstance(value, bool)):
-                raise malformed(name, where, f"{column} must be text or a number, got {shown(value)}")
+                raise file_error(name, where, f"{column} must be text or a number, got {short_repr(value)}")
         try:
-            check_columns(list(found))
+            check_columns(list(members))
         except ValueError as error:
-            raise malformed(name, where, str(error)) from None
-        rows.append((where, list(found), [str(value) for value in found.values()], 1))
+            raise file_error(name, where, str(error)) from None
+        rows.append((where, list(members), [str(value) for value in members.values()], 1))
     if not rows:
-        raise malformed(name, "line 1", "the file is empty")
+        raise file_error(name, "line 1", "the file is empty")
     return rows

@@ -1,4 +1,4 @@
-"""K-wise reward data: the features of K actions, and the label that says which one was preferred."""
+"""K-wise reward data: the features of K actions, and the label of the preferred one."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from jaxdp.validation import check_above, check_count
 
 
 class ChoiceData(NamedTuple):
-    """Choices among K actions under a linear reward, with the parameter that made them.
+    """Choices among K actions under a linear reward, with the parameter that generated them.
 
     Attributes:
         features: [num_samples, K, dim] float, φ of every action; |φ| <= L.
@@ -51,7 +51,7 @@ def gaussian_choices(
         dim: number of features, >= 1.
         rankings: whether labels rank all K actions, in place of naming the best.
         feature_norm: L > 0, to which longer φ are shrunk. None: none is, and L is the largest norm drawn, which may be
-            used like a bound known beforehand where only the labels are private.
+            used like a bound known in advance if only the labels are private.
         parameter_norm: B > 0, to which θ* is shrunk if it is longer; None: not shrunk.
         zero_sum: whether to subtract θ*'s mean before it is shrunk.
 
@@ -82,6 +82,6 @@ def gaussian_choices(
     else:
         bound = jnp.asarray(check_above("feature_norm", feature_norm, 0.0), features.dtype)
         features = clip_norm(features, bound)
-    utilities = jnp.matmul(features, parameter, precision="highest")  # accelerators round the factors otherwise
+    utilities = jnp.matmul(features, parameter, precision="highest")  # otherwise accelerators round the factors
     labels = (sample_rankings if rankings else sample_choices)(key_labels, utilities)
     return ChoiceData(features, labels, parameter, bound)

@@ -1,10 +1,10 @@
-"""Which items comparisons connect: the graph of who met whom, which is public under label privacy."""
+"""Connected groups of items: the graph of comparisons, which is public under label privacy."""
 
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from jaxdp.preferences.files import shown
+from jaxdp.preferences.files import short_repr
 from jaxdp.preferences.tables import ComparisonTable
 
 _SHOWN_GROUPS, _SHOWN_ITEMS = 3, 4  # named in an error
@@ -18,7 +18,7 @@ def comparison_groups(table: ComparisonTable) -> list[tuple[str, ...]]:
     function of private outcomes.
 
     Args:
-        table: who was compared with whom.
+        table: of comparisons.
 
     Returns:
         Groups in the order of their first items, each in the order of `table.items`.
@@ -42,11 +42,11 @@ def check_connected(name: str, table: ComparisonTable, way_out: str = "rank each
 
     Args:
         name: of the argument, for the error.
-        table: who was compared with whom.
-        way_out: what to do otherwise, for the error.
+        table: of comparisons.
+        way_out: advice in the error.
 
     Raises:
-        ValueError: if not, with the groups; their names are public.
+        ValueError: if they do not, with the groups; their names are public.
     """
     groups = comparison_groups(table)
     if len(groups) > 1:
@@ -58,6 +58,6 @@ def check_connected(name: str, table: ComparisonTable, way_out: str = "rank each
 
 
 def _shown_group(group: tuple[str, ...]) -> str:
-    names = [shown(name)[1:-1] for name in group[:_SHOWN_ITEMS]]
+    names = [short_repr(name)[1:-1] for name in group[:_SHOWN_ITEMS]]
     more = len(group) - len(names)
     return f"{{{', '.join(names)}{f' and {more} more' if more else ''}}}"

@@ -1,4 +1,4 @@
-"""Reward data: differential features and the labels that say which of two actions was preferred."""
+"""Reward data: differential features, and labels for the preferred one of two actions."""
 
 import math
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from jaxdp.validation import check_above, check_count, check_finite
 
 
 class RewardData(NamedTuple):
-    """Comparisons of pairs of actions under a linear reward, with the parameter that made them.
+    """Comparisons of pairs of actions under a linear reward, with the parameter that generated them.
 
     Attributes:
         features: [num_samples, dim] float, x = φ1 - φ0, the first action's features minus the second's; |x| <= 2L.
@@ -51,7 +51,7 @@ def gaussian_comparisons(
         dim: number of features, >= 1.
         link: P(first preferred) as a function of the margin x·θ*.
         feature_norm: L > 0, to which longer φ are shrunk (`inf`: none is, and L is `inf`). None: none is, and L is the
-            largest norm drawn, which may be used like a bound known beforehand where only the labels are private.
+            largest norm drawn, which may be used like a bound known in advance if only the labels are private.
         parameter_norm: B > 0, to which θ* is shrunk if it is longer; None: not shrunk.
         zero_sum: whether to subtract θ*'s mean before it is shrunk, so that <1, θ*> = 0.
 
@@ -59,8 +59,7 @@ def gaussian_comparisons(
         Features, labels, θ* and L.
 
     Raises:
-        ValueError: if a count is not a whole number >= 1, a norm is not > 0, or dim is 1 with zero_sum, where only 0 is
-            left.
+        ValueError: if a count is not an integer >= 1, a norm is not > 0, or dim is 1 with zero_sum (only 0 remains).
 
     Source:
         Chowdhury, Zhou & Natarajan (2023), section 6 (no norm given, zero_sum=False) and assumption 2.1 (both norms
@@ -89,7 +88,7 @@ def gaussian_comparisons(
         first, second = clip_norm(first, bound), clip_norm(second, bound)
 
     features = first - second
-    margins = jnp.matmul(features, parameter, precision="highest")  # accelerators round the factors otherwise
+    margins = jnp.matmul(features, parameter, precision="highest")  # otherwise accelerators round the factors
     return RewardData(features, sample_comparisons(key_labels, margins, link), parameter, bound)
 
 
@@ -128,7 +127,7 @@ def clip_norm(vectors: jax.Array, bound: ArrayLike) -> jax.Array:
     return jnp.where(long, unit * (jnp.where(long, bound, 1.0) / jnp.where(long, norms, 1.0)), vectors)
 
 
-_ROUNDING = 1e-6  # rows that were clipped or normalised in float32 exceed the norm they were given by less
+_ROUNDING = 1e-6  # rows clipped or normalised in float32 exceed their norm by less
 
 
 def differential_features(first: ArrayLike, second: ArrayLike, *, feature_norm: float = math.inf) -> jax.Array:

@@ -1,6 +1,6 @@
 """Links: the probability that the first item is preferred, as a function of the margin between two utilities.
 
-Every formula holds far out in both tails: nothing is computed as one minus a number near one.
+Every formula holds far into both tails: no value is computed as one minus a number near one.
 """
 
 import math
@@ -25,7 +25,7 @@ class Link(NamedTuple):
     over it, or make it a static argument of `jax.jit`.
 
     Attributes:
-        name: the name that `link` knows it by.
+        name: the argument of `link` for it.
         cdf: F(z), in [0, 1].
         log_cdf: log F(z), <= 0.
         slope: d/dz log F(z), >= 0 and decreasing. A label y has the log likelihood log F(z) or log F(-z); its
@@ -93,26 +93,26 @@ def _logistic_curvature(z: jax.Array) -> jax.Array:
 
 
 def _decay(z: jax.Array) -> jax.Array:
-    """Returns exp(-|z|). A `where`, as the derivative of abs at 0 is 0, which would spoil that of F."""
+    # Not abs: its derivative at 0 is 0, and would make that of F wrong.
     return jnp.exp(jnp.where(z >= 0, -z, z))
 
 
 class _Normal(NamedTuple):
     """The standard normal distribution at a = |z|, in factors that keep their relative accuracy in the tails."""
 
-    root: jax.Array  # the square root of the density: it underflows later than the density
+    root: jax.Array  # square root of the density; underflows later than the density
     mills: jax.Array  # the inverse Mills ratio, density / P(N > a)
     excess: jax.Array  # mills - a
     tail: jax.Array  # P(N > a), <= 1/2
 
 
-_FAR = 4.0  # up to here mills - a may be computed as a difference; from here on 20 terms of its fraction give 1.5e-11
+_FAR = 4.0  # below, mills - a may be computed as a difference; above, 20 terms of its fraction give 1.5e-11
 
 
 def _normal(z: jax.Array) -> _Normal:
     a = jnp.abs(z)
     root = (2 * math.pi) ** -0.25 * jnp.exp(-0.25 * a * a)
-    # Bounded not only for speed: the float32 erfcx of JAX 0.10 is 0 between 9.2 and 9.4.
+    # The bound is needed, not only for speed: the float32 erfcx of JAX 0.10 is 0 between 9.2 and 9.4.
     near = math.sqrt(2 / math.pi) / erfcx(jnp.minimum(a, _FAR) * math.sqrt(0.5))
     far = jnp.maximum(a, _FAR)
     fraction = far  # mills - a = 1/(a + 2/(a + 3/(a + ...))), Laplace's continued fraction
@@ -147,7 +147,7 @@ def _probit_curvature(z: jax.Array) -> jax.Array:
     return jnp.where(z < 0, n.mills * n.excess, (n.root * scaled + z) * scaled * n.root)
 
 
-# Derivatives in closed form: those of erfcx cancel in the tails.
+# Derivatives are in closed form: those of erfcx cancel in the tails.
 _probit_cdf.defjvps(lambda dz, _, z: dz * (_normal(z).root * _normal(z).root))
 _probit_log_cdf.defjvps(lambda dz, _, z: dz * _probit_slope(z))
 _probit_slope.defjvps(lambda dz, _, z: -dz * _probit_curvature(z))

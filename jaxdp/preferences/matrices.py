@@ -1,6 +1,6 @@
-"""Preference matrices, P[i, j] = the probability that i beats j: where they come from, and who wins by them.
+"""Preference matrices, P[i, j] = the probability that i beats j: constructors, and the winners that they define.
 
-All run on the host, in float64. A matrix is checked wherever it comes in.
+All functions run on the host, in float64, and check their matrices.
 """
 
 import jax
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from jaxdp.preferences.links import Link, check_link, logistic
 from jaxdp.validation import check_at_least, check_count, check_finite, check_number, check_within
 
-ROUNDING = 1e-6  # how far P[i, j] + P[j, i] may be from 1: matrices come from files and from float32
+ROUNDING = 1e-6  # tolerance of P[i, j] + P[j, i] = 1: matrices come from files and from float32
 
 
 def check_preferences(name: str, values: ArrayLike) -> np.ndarray:
@@ -35,7 +35,7 @@ def check_preferences(name: str, values: ArrayLike) -> np.ndarray:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
         raise ValueError(f"{name} must be a square matrix of at least two arms, got shape {matrix.shape}")
     matrix = check_within(name, matrix, 0.0, 1.0).astype(np.float64)
-    uneven = np.argwhere(np.abs(matrix + matrix.T - 1) > ROUNDING)  # on the diagonal, that it is 1/2
+    uneven = np.argwhere(np.abs(matrix + matrix.T - 1) > ROUNDING)  # also tests that the diagonal is 1/2
     if len(uneven):
         row, column = uneven[0].tolist()
         if row == column:
@@ -44,13 +44,13 @@ def check_preferences(name: str, values: ArrayLike) -> np.ndarray:
             f"{name} must have entries of opposite places that sum to 1, got {matrix[row, column]:g} at row {row}, "
             f"column {column} and {matrix[column, row]:g} at row {column}, column {row}"
         )
-    # The smaller of two opposite entries is kept: the larger one cannot tell a rare win from none.
+    # The smaller of two opposite entries is used: the larger one cannot distinguish a rare win from none.
     rare = np.minimum(np.minimum(matrix, matrix.T), 0.5)
     return np.select([matrix < matrix.T, matrix > matrix.T], [rare, 1 - rare], 0.5)
 
 
 def utility_matrix(utilities: ArrayLike, link: Link | str = logistic) -> np.ndarray:
-    """The matrix of arms with utilities: P[i, j] = F(utilities[i] - utilities[j]).
+    """Returns the matrix of arms with utilities: P[i, j] = F(utilities[i] - utilities[j]).
 
     Args:
         utilities: [num_arms] finite.
@@ -85,10 +85,10 @@ def utility_matrix(utilities: ArrayLike, link: Link | str = logistic) -> np.ndar
 
 
 def lower_bound_matrix(num_arms: int, challenger: int = 0) -> np.ndarray:
-    """The instances of a lower bound: arm 0 beats every arm with probability 3/4, all others are even.
+    """Returns an instance of a lower bound: arm 0 beats every arm with probability 3/4, all others are even.
 
-    With a challenger, that arm beats every arm, arm 0 too, with probability 3/4, and all else is as it was: an
-    algorithm must tell the two instances apart by what it learns of the challenger alone.
+    With a challenger, that arm beats every arm, also arm 0, with probability 3/4, and all else is unchanged: an
+    algorithm must distinguish the two instances by the challenger's duels alone.
 
     Args:
         num_arms: number of arms, >= 2.
@@ -114,14 +114,14 @@ def lower_bound_matrix(num_arms: int, challenger: int = 0) -> np.ndarray:
     if challenger >= num_arms:
         raise ValueError(f"challenger must be < num_arms={num_arms}, got {challenger}")
     matrix = np.full((num_arms, num_arms), 0.5)
-    for winner in (0, challenger):  # the later one wins against the earlier
+    for winner in (0, challenger):  # the later one overwrites the earlier
         matrix[winner, :], matrix[:, winner] = 0.75, 0.25
         matrix[winner, winner] = 0.5
     return matrix
 
 
 def cyclic_matrix(num_arms: int, *, gap: float = 0.25, lead: float = 0.1) -> np.ndarray:
-    """A matrix without a Condorcet winner, as in rock, paper, scissors; arm 0 is the Borda winner if lead > 0.
+    """Returns a matrix without a Condorcet winner, as in rock, paper, scissors; arm 0 is the Borda winner if lead > 0.
 
     Arm i beats each of the (num_arms - 1) // 2 arms that follow it around the circle with probability 1/2 + gap; arm 0
     beats those after it with probability 1/2 + gap + lead. For an even number of arms, opposite arms are even.
@@ -161,7 +161,7 @@ def cyclic_matrix(num_arms: int, *, gap: float = 0.25, lead: float = 0.1) -> np.
 
 
 def borda_scores(preferences: ArrayLike) -> np.ndarray:
-    """Each arm's probability of beating another arm, drawn at random among all others.
+    """Returns each arm's probability of beating another arm, drawn at random among all others.
 
     Args:
         preferences: [num_arms, num_arms], as `check_preferences` takes.
@@ -180,7 +180,7 @@ def borda_scores(preferences: ArrayLike) -> np.ndarray:
 
 
 def effective_borda_scores(preferences: ArrayLike, active: ArrayLike) -> np.ndarray:
-    """Each arm's probability of beating an arm drawn at random from the active set, itself included where it is in it.
+    """Returns each arm's probability of beating an arm drawn at random from the active set, perhaps itself.
 
     Args:
         preferences: [num_arms, num_arms], as `check_preferences` takes.
@@ -209,7 +209,7 @@ def effective_borda_scores(preferences: ArrayLike, active: ArrayLike) -> np.ndar
 
 
 def condorcet_winner(preferences: ArrayLike) -> int:
-    """The arm that beats every other arm with probability above 1/2; -1 where there is none.
+    """Returns the arm that beats every other arm with probability above 1/2; -1 if there is none.
 
     Args:
         preferences: [num_arms, num_arms] numbers in [0, 1]; P[i, j] is the probability that i beats j.
@@ -225,7 +225,7 @@ def condorcet_winner(preferences: ArrayLike) -> int:
 
 
 def copeland_winners(preferences: ArrayLike) -> np.ndarray:
-    """The arms that beat the most others with probability above 1/2: [num_winners] int64, in increasing order.
+    """Returns the arms that beat the most others with probability > 1/2: [num_winners] int64, increasing.
 
     Args:
         preferences: [num_arms, num_arms] numbers in [0, 1]; P[i, j] is the probability that i beats j.
@@ -241,7 +241,7 @@ def copeland_winners(preferences: ArrayLike) -> np.ndarray:
 
 
 def is_sst(preferences: ArrayLike, *, tolerance: float = 1e-9) -> bool:
-    """Strong stochastic transitivity: P[i, k] >= max(P[i, j], P[j, k]) for all i, j, k in some order of the arms.
+    """Tests strong stochastic transitivity: P[i, k] >= max(P[i, j], P[j, k]) for all i, j, k in some order of the arms.
 
     Args:
         preferences: [num_arms, num_arms], as `check_preferences` takes.
@@ -263,7 +263,7 @@ def is_sst(preferences: ArrayLike, *, tolerance: float = 1e-9) -> bool:
 
 
 def is_sti(preferences: ArrayLike, *, tolerance: float = 1e-9) -> bool:
-    """The stochastic triangle inequality: gaps add up to no less than the gap between the ends.
+    """Tests the stochastic triangle inequality: gaps add up to no less than the gap between the ends.
 
     With gap(i, j) = P[i, j] - 1/2, gap(i, k) <= gap(i, j) + gap(j, k) whenever i is at least even with j, and j with k.
 
@@ -288,7 +288,7 @@ def is_sti(preferences: ArrayLike, *, tolerance: float = 1e-9) -> bool:
 
 
 def preference_gaps(preferences: ArrayLike) -> np.ndarray:
-    """How far the Condorcet winner beats each arm: [num_arms] float64, P[winner, i] - 1/2, zero for itself.
+    """Returns by how much the Condorcet winner beats each arm: [num_arms] float64, P[winner, i] - 1/2, 0 for itself.
 
     Args:
         preferences: [num_arms, num_arms] numbers in [0, 1]; P[i, j] is the probability that i beats j.
@@ -306,7 +306,7 @@ def preference_gaps(preferences: ArrayLike) -> np.ndarray:
 
 
 def borda_gaps(preferences: ArrayLike) -> np.ndarray:
-    """How far each arm's Borda score lies below the largest: [num_arms] float64 >= 0.
+    """Returns how far each arm's Borda score lies below the largest: [num_arms] float64 >= 0.
 
     Args:
         preferences: [num_arms, num_arms] numbers in [0, 1]; P[i, j] is the probability that i beats j.

@@ -7,7 +7,7 @@ from jaxdp.preferences.links import Link, logistic
 
 
 def sample_comparisons(key: jax.Array, margins: jax.Array, link: Link = logistic) -> jax.Array:
-    """Draws who is preferred in each comparison.
+    """Draws the label of each comparison.
 
     One uniform draw per label: with the same key a larger margin never turns a 1 into a 0.
 
@@ -17,7 +17,7 @@ def sample_comparisons(key: jax.Array, margins: jax.Array, link: Link = logistic
         link: P(first preferred) as a function of the margin.
 
     Returns:
-        Labels of the margins' shape, int32 in {0, 1}: 1 (first preferred) with probability F(margin), exact but for the
+        Labels of the margins' shape, int32 in {0, 1}: 1 (first preferred) with probability F(margin), exact up to the
         spacing of uniform draws, 2^-23 in float32 and 2^-52 in float64.
 
     Source:
@@ -33,16 +33,16 @@ def sample_comparisons(key: jax.Array, margins: jax.Array, link: Link = logistic
 
 
 def sample_choices(key: jax.Array, utilities: jax.Array) -> jax.Array:
-    """Draws which of K items is preferred to all others (Plackett-Luce, top-1): item k with odds exp(utilities[k]).
+    """Draws the item preferred to all others (Plackett-Luce, top-1): item k of K with odds exp(utilities[k]).
 
-    With the same key it is the first of `sample_rankings`.
+    With the same key, the result is the first item of `sample_rankings`.
 
     Args:
         key: PRNG key.
         utilities: [..., K] float; -inf is never preferred to a finite one, and a NaN is taken for the best.
 
     Returns:
-        [...] int32 in [0, K), exact but for the rounding of utilities and Gumbel noise.
+        [...] int32 in [0, K), exact up to the rounding of utilities and Gumbel noise.
 
     Source:
         Luce (1959); the Gumbel maximum (Yellott, 1977).
@@ -51,19 +51,19 @@ def sample_choices(key: jax.Array, utilities: jax.Array) -> jax.Array:
         >>> sample_choices(jax.random.key(0), jnp.array([[0.0, 1e4, 0.0], [1e4, 0.0, 0.0]])).tolist()
         [1, 0]
     """
-    return jnp.argmax(_perturbed(key, utilities), axis=-1).astype(jnp.int32)
+    return jnp.argmax(_perturb(key, utilities), axis=-1).astype(jnp.int32)
 
 
 def sample_rankings(key: jax.Array, utilities: jax.Array) -> jax.Array:
-    """Draws a full ranking of K items (Plackett-Luce): each place by `sample_choices` among those that are left.
+    """Draws a full ranking of K items (Plackett-Luce): each place by `sample_choices` among the remaining items.
 
     Args:
         key: PRNG key.
         utilities: [..., K] float, finite or -inf.
 
     Returns:
-        [..., K] int32, the items from the best to the worst. Sorting by utility plus Gumbel noise has exactly this law,
-        but for rounding.
+        [..., K] int32, the items from the best to the worst. Sorting by utility plus Gumbel noise has exactly this
+        distribution, up to rounding.
 
     Source:
         Plackett (1975); the Gumbel sort (Yellott, 1977).
@@ -72,9 +72,9 @@ def sample_rankings(key: jax.Array, utilities: jax.Array) -> jax.Array:
         >>> sample_rankings(jax.random.key(0), jnp.array([0.0, 2e4, 1e4])).tolist()
         [1, 2, 0]
     """
-    return jnp.argsort(-_perturbed(key, utilities), axis=-1).astype(jnp.int32)
+    return jnp.argsort(-_perturb(key, utilities), axis=-1).astype(jnp.int32)
 
 
-def _perturbed(key: jax.Array, utilities: jax.Array) -> jax.Array:
+def _perturb(key: jax.Array, utilities: jax.Array) -> jax.Array:
     utilities = jnp.asarray(utilities)
     return utilities + jax.random.gumbel(key, utilities.shape, utilities.dtype, mode="high")  # no coarse upper tail

@@ -1,33 +1,32 @@
-"""Rows of text from Parquet files, through pyarrow, which is needed for nothing else."""
+"""Rows of text from Parquet files, through pyarrow, which no other module needs."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from jaxdp.preferences.files import malformed, shown
+from jaxdp.preferences.files import file_error, short_repr
 
 _BATCH = 2**16  # rows decoded at a time
 _MAX_ROWS = 10**8
-_MAX_BYTES = 2**31  # as the file declares them, before compression
+_MAX_BYTES = 2**31  # before compression, as the file declares
 _NUMERIC = ("weight",)
 
 
 def parquet_rows(
     data: bytes, name: str, check_columns: Callable[[list[str]], None]
 ) -> Iterator[tuple[str, list[str], list[str], int]]:
-    """The distinct rows of a Parquet file of names and weights, as text.
+    """Yields the distinct rows of a Parquet file of names and weights, as text.
 
-    A few bytes of Parquet can stand for very many rows, so they are taken in batches, and equal rows of a batch at
-    once.
+    A few bytes of Parquet can stand for very many rows, so they are read in batches, and equal rows of a batch at once.
 
     Args:
-        data: what the file holds.
+        data: content of the file.
         name: of the file, for errors.
-        check_columns: raises ValueError, with the reason alone, where the columns' names are wrong.
+        check_columns: raises ValueError, with the reason alone, if the columns' names are wrong.
 
     Yields:
-        (place, column names, fields, how often that row occurs in its batch); the place is that of its first time.
+        (place, column names, fields, count of that row in its batch); the place is that of its first occurrence.
 
     Raises:
         ValueError: if pyarrow is not installed, or the file is not Parquet, is damaged or too large, or has a column of
@@ -39,44 +38,44 @@ def parquet_rows(
     except ImportError as error:
         raise ValueError(f"{name}: reading Parquet takes pyarrow: pip install 'jaxdp[parquet]'") from error
 
-    schema = _decoded(lambda: pq.read_schema(pa.BufferReader(data)), name)
+    schema = _decode(lambda: pq.read_schema(pa.BufferReader(data)), name)
     columns = schema.names
     try:
         check_columns(columns)
         for field in schema:
             _check_type(field)
     except ValueError as error:
-        raise malformed(name, "schema", str(error)) from None
-    file = _decoded(lambda: pq.ParquetFile(pa.BufferReader(data), read_dictionary=["winner", "loser"]), name)
+        raise file_error(name, "schema", str(error)) from None
+    file = _decode(lambda: pq.ParquetFile(pa.BufferReader(data), read_dictionary=["winner", "loser"]), name)
     if file.metadata.num_rows > _MAX_ROWS:
-        raise malformed(name, "schema", f"{file.metadata.num_rows} rows, more than 10**8")
+        raise file_error(name, "schema", f"{file.metadata.num_rows} rows, more than 10**8")
     groups = (file.metadata.row_group(index) for index in range(file.metadata.num_row_groups))
-    if _decoded(lambda: sum(group.total_byte_size for group in groups), name) > _MAX_BYTES:
-        raise malformed(name, "schema", "more than 2 GiB when decompressed")
+    if _decode(lambda: sum(group.total_byte_size for group in groups), name) > _MAX_BYTES:
+        raise file_error(name, "schema", "more than 2 GiB when decompressed")
 
-    batches = _decoded(lambda: file.iter_batches(batch_size=_BATCH, use_threads=False), name)
+    batches = _decode(lambda: file.iter_batches(batch_size=_BATCH, use_threads=False), name)
     first = 1
-    while (batch := _decoded(lambda: next(batches, None), name)) is not None:
-        encoded = [_decoded(lambda column=column: _encode(column), name) for column in batch.columns]
+    while (batch := _decode(lambda: next(batches, None), name)) is not None:
+        encoded = [_decode(lambda column=column: _encode(column), name) for column in batch.columns]
         for position, times in _distinct([codes for codes, _ in encoded]):
             fields = [values[codes[position]] for codes, values in encoded]
             yield f"row {first + position}", columns, fields, times
         first += batch.num_rows
-        if first > _MAX_ROWS + 1:  # whatever the file declared
-            raise malformed(name, f"row {first}", "more than 10**8 rows")
+        if first > _MAX_ROWS + 1:  # the file may declare fewer
+            raise file_error(name, f"row {first}", "more than 10**8 rows")
 
 
-def _decoded(step: Callable[[], Any], name: str) -> Any:
-    """The result of a step of pyarrow's, which may fail on damaged bytes in more ways than it documents."""
+def _decode(step: Callable[[], Any], name: str) -> Any:
+    """Runs a step of pyarrow, which may fail on damaged bytes in more ways than it documents."""
     try:
         return step()
     except Exception as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise malformed(name, "data", f"not a readable Parquet file ({shown(reason)})") from error
+        raise file_error(name, "data", f"not a readable Parquet file ({short_repr(reason)})") from error
 
 
 def _check_type(field: Any) -> None:
-    """Raises ValueError, with the reason alone, where a column's type is not what its name asks for."""
+    """Raises ValueError, with the reason alone, if a column's type does not suit its name."""
     import pyarrow.types as kinds
 
     kind = field.type.value_type if kinds.is_dictionary(field.type) else field.type
@@ -89,7 +88,7 @@ def _check_type(field: Any) -> None:
 
 
 def _encode(column: Any) -> tuple[np.ndarray, list[str]]:
-    """A column as codes [rows] int64 into a list of texts; code -1 is its last, the empty text, for no value."""
+    """Returns a column as codes [rows] int64 into a list of texts; code -1 is the last one, empty, for no value."""
     import pyarrow.types as kinds
 
     if not kinds.is_dictionary(column.type):
@@ -101,11 +100,11 @@ def _encode(column: Any) -> tuple[np.ndarray, list[str]]:
 
 
 def _distinct(columns: list[np.ndarray]) -> list[tuple[int, int]]:
-    """The distinct rows of columns of codes, as (first position, how often), in the order of position."""
+    """Returns the distinct rows of columns of codes, as (first position, count), in the order of position."""
     combined = np.zeros_like(columns[0])
     for codes in columns:
-        seen, ranks = np.unique(codes, return_inverse=True)
-        _, combined = np.unique(combined, return_inverse=True)  # of 2^16 rows: the next line stays below 2^32
-        combined = combined * len(seen) + ranks
+        distinct_codes, ranks = np.unique(codes, return_inverse=True)
+        _, combined = np.unique(combined, return_inverse=True)  # 2^16 rows: the next line stays below 2^32
+        combined = combined * len(distinct_codes) + ranks
     _, first, times = np.unique(combined, return_index=True, return_counts=True)
     return sorted(zip(first.tolist(), times.tolist(), strict=True))

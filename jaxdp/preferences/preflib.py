@@ -2,7 +2,7 @@
 
 A file is UTF-8 text. Metadata come first, one a line as `# KEY: value`; then one line for each distinct order, as
 `count: order`. An order names alternatives by their number, from 1, the best first, separated by commas; tied ones
-share braces: `13: 1,{3,4},2`. The type says what orders may be:
+share braces: `13: 1,{3,4},2`. The type limits the orders:
 
     soc  strict, complete: every alternative, no ties
     soi  strict, possibly incomplete
@@ -18,7 +18,7 @@ import unicodedata
 from pathlib import Path
 
 from jaxdp.preferences.ballots import DATA_TYPES, MAX_BALLOTS, Ballots, Order, name_fault, order_fault
-from jaxdp.preferences.files import malformed, shown, utf8_text
+from jaxdp.preferences.files import file_error, short_repr, utf8_text
 
 _NAME = "ALTERNATIVE NAME"
 _TOTALS = ("NUMBER ALTERNATIVES", "NUMBER VOTERS", "NUMBER UNIQUE ORDERS")
@@ -30,10 +30,10 @@ def read_ballots(path: str | os.PathLike[str]) -> Ballots:
     """Reads ballots from a PrefLib file of type soc, soi, toc or toi.
 
     The metadata NUMBER ALTERNATIVES, NUMBER VOTERS, NUMBER UNIQUE ORDERS and ALTERNATIVE NAME 1, 2, ... are needed, and
-    must agree with the orders. The type is that of the ending of the file's name, or of the metadata DATA TYPE: one
-    is needed, and two must agree. Other metadata may be absent, and are not kept. Blank lines are skipped. A type that
-    is less restrictive than the orders (a toi file without ties) is taken, though PrefLib asks for the most
-    restrictive. The format of before 2022, which begins with the number of alternatives, is refused.
+    must agree with the orders. The type comes from the ending of the file's name, or the metadata DATA TYPE: one is
+    needed, and two must agree. Other metadata may be absent, and are ignored. Blank lines are skipped. A type that
+    is less restrictive than the orders (a toi file without ties) is accepted, though PrefLib asks for the most
+    restrictive. The format from before 2022, which begins with the number of alternatives, is refused.
 
     Args:
         path: the file.
@@ -49,12 +49,12 @@ def read_ballots(path: str | os.PathLike[str]) -> Ballots:
 
 
 def write_ballots(ballots: Ballots, path: str | os.PathLike[str]) -> None:
-    """Writes ballots as a new PrefLib file, of the type that the ending of its name says.
+    """Writes ballots as a new PrefLib file, of the type given by the ending of its name.
 
-    `read_ballots` gives the same ballots back.
+    `read_ballots` restores the same ballots.
 
     Args:
-        ballots: what to write. PrefLib asks for the most restrictive type, which is `ballots.data_type`; any that
+        ballots: to write. PrefLib asks for the most restrictive type, which is `ballots.data_type`; any that
             the orders fit is written.
         path: the file; its name ends in .soc, .soi, .toc or .toi.
 
@@ -77,7 +77,7 @@ def write_ballots(ballots: Ballots, path: str | os.PathLike[str]) -> None:
 
 
 def format_ballots(ballots: Ballots, kind: str, name: str) -> str:
-    """The text of a PrefLib file of that type and name; ValueError if the orders do not fit the type."""
+    """Formats a PrefLib file of that type and name; ValueError if the orders do not fit the type."""
     for index, order in enumerate(ballots.orders):
         if reason := _type_fault(order, kind, len(ballots.items)):
             raise ValueError(f"ballots must fit the type {kind}, got {ballots.data_type}: orders[{index}] {reason}")
@@ -93,58 +93,58 @@ def format_ballots(ballots: Ballots, kind: str, name: str) -> str:
 
 
 def parse_ballots(data: bytes, name: str) -> Ballots:
-    """The ballots in the bytes of a PrefLib file.
+    """Parses the bytes of a PrefLib file.
 
     Args:
-        data: what the file holds.
+        data: content of the file.
         name: of the file, for its type and for errors.
 
     Returns:
         As `read_ballots`.
 
     Raises:
-        ValueError: if the data is malformed, whatever the bytes.
+        ValueError: if the data is malformed in any way.
     """
     lines = [(number, line.strip()) for number, line in enumerate(utf8_text(data, name).split("\n"), 1)]
     lines = [(number, line) for number, line in lines if line]
     if not lines:
-        raise malformed(name, "line 1", "the file is empty")
+        raise file_error(name, "line 1", "the file is empty")
     number, line = lines[0]
     if _WHOLE.fullmatch(line):
         reason = (
             "a number alone begins PrefLib's format of before 2022, which is not read: get the file's current version"
         )
-        raise malformed(name, f"line {number}", reason)
+        raise file_error(name, f"line {number}", reason)
     header: dict[str, tuple[int, str]] = {}
     start = next((position for position, (_, line) in enumerate(lines) if not line.startswith("#")), len(lines))
     for number, line in lines[:start]:
         key, colon, value = (part.strip() for part in line[1:].partition(":"))
         if not colon:
-            raise malformed(name, f"line {number}", f"metadata must read '# KEY: value', got {shown(line)}")
+            raise file_error(name, f"line {number}", f"metadata must read '# KEY: value', got {short_repr(line)}")
         if key in header:
-            raise malformed(name, f"line {number}", f"{shown(key)} was given in line {header[key][0]} already")
+            raise file_error(name, f"line {number}", f"{short_repr(key)} was given in line {header[key][0]} already")
         header[key] = number, value
 
     last = f"line {lines[max(start, 1) - 1][0]}"
     kind = _kind(header, name, last)
     totals = {key: _total(header, key, name, last) for key in _TOTALS}
     items = _items(header, totals["NUMBER ALTERNATIVES"], name)
-    found: dict[Order, tuple[int, int]] = {}
+    orders: dict[Order, tuple[int, int]] = {}
     for number, line in lines[start:]:
         try:
             count, order = _ballot(line, kind, len(items))
-            if order in found:
-                raise ValueError(f"the same order as in line {found[order][0]}")
+            if order in orders:
+                raise ValueError(f"the same order as in line {orders[order][0]}")
         except ValueError as error:
-            raise malformed(name, f"line {number}", str(error)) from None
-        found[order] = number, count
-    counts = tuple(count for _, count in found.values())
+            raise file_error(name, f"line {number}", str(error)) from None
+        orders[order] = number, count
+    counts = tuple(count for _, count in orders.values())
     for key, counted in (("NUMBER VOTERS", sum(counts)), ("NUMBER UNIQUE ORDERS", len(counts))):
         if totals[key] != counted:
-            raise malformed(name, f"line {header[key][0]}", f"{key} is {totals[key]}, but the orders make {counted}")
+            raise file_error(name, f"line {header[key][0]}", f"{key} is {totals[key]}, but the orders make {counted}")
     if not counts or sum(counts) > MAX_BALLOTS:
-        raise malformed(name, f"line {lines[-1][0]}", "no orders" if not counts else "more than 2**53 ballots")
-    return Ballots(items, tuple(found), counts)
+        raise file_error(name, f"line {lines[-1][0]}", "no orders" if not counts else "more than 2**53 ballots")
+    return Ballots(items, tuple(orders), counts)
 
 
 def _ending(name: str) -> str | None:
@@ -153,34 +153,34 @@ def _ending(name: str) -> str | None:
 
 
 def _kind(header: dict[str, tuple[int, str]], name: str, last: str) -> str:
-    """The file's type, by its name and its metadata."""
+    """Returns the file's type, from its name and its metadata."""
     ending = _ending(name)
     line, declared = header.get("DATA TYPE", (0, None))
     if declared is None:
         if ending is None:
-            raise malformed(name, last, f"no DATA TYPE, and the name ends in none of .{', .'.join(DATA_TYPES)}")
+            raise file_error(name, last, f"no DATA TYPE, and the name ends in none of .{', .'.join(DATA_TYPES)}")
         return ending
     if declared not in DATA_TYPES:
-        raise malformed(
-            name, f"line {line}", f"DATA TYPE must be one of {', '.join(DATA_TYPES)}, got {shown(declared)}"
+        raise file_error(
+            name, f"line {line}", f"DATA TYPE must be one of {', '.join(DATA_TYPES)}, got {short_repr(declared)}"
         )
     if ending not in (None, declared):
-        raise malformed(name, f"line {line}", f"DATA TYPE is {declared}, but the name ends in .{ending}")
+        raise file_error(name, f"line {line}", f"DATA TYPE is {declared}, but the name ends in .{ending}")
     return declared
 
 
 def _total(header: dict[str, tuple[int, str]], key: str, name: str, last: str) -> int:
     if key not in header:
-        raise malformed(name, last, f"no metadata {key}")
+        raise file_error(name, last, f"no metadata {key}")
     line, text = header[key]
     try:
         return _whole(key, text)
     except ValueError as error:
-        raise malformed(name, f"line {line}", str(error)) from None
+        raise file_error(name, f"line {line}", str(error)) from None
 
 
 def _items(header: dict[str, tuple[int, str]], count: int, name: str) -> tuple[str, ...]:
-    """The names of the alternatives, by number. Nothing is made that is larger than the header itself."""
+    """Returns the names of the alternatives, by number. No object is larger than the header itself."""
     names: dict[int, str] = {}
     lines: dict[str, int] = {}
     for key, (line, item) in header.items():
@@ -195,13 +195,13 @@ def _items(header: dict[str, tuple[int, str]], count: int, name: str) -> tuple[s
             if reason := name_fault(item):
                 raise ValueError(f"{_NAME} {number} {reason}")
             if item in lines:
-                raise ValueError(f"the name {shown(item)} was given in line {lines[item]} already")
+                raise ValueError(f"the name {short_repr(item)} was given in line {lines[item]} already")
         except ValueError as error:
-            raise malformed(name, f"line {line}", str(error)) from None
+            raise file_error(name, f"line {line}", str(error)) from None
         names[number], lines[item] = item, line
     if len(names) != count:
         line, _ = header["NUMBER ALTERNATIVES"]
-        raise malformed(name, f"line {line}", f"NUMBER ALTERNATIVES is {count}, but {len(names)} are named")
+        raise file_error(name, f"line {line}", f"NUMBER ALTERNATIVES is {count}, but {len(names)} are named")
     return tuple(names[number] for number in range(1, count + 1))
 
 
@@ -211,7 +211,7 @@ def _ballot(line: str, kind: str, num_items: int) -> tuple[int, Order]:
         raise ValueError("metadata after the first order")
     text, colon, ranking = (part.strip() for part in line.partition(":"))
     if not colon:
-        raise ValueError(f"an order must read 'count: order', got {shown(line)}")
+        raise ValueError(f"an order must read 'count: order', got {short_repr(line)}")
     count = _whole("count", text)
     if not count >= 1:
         raise ValueError(f"count must be >= 1, got {count}")
@@ -219,21 +219,21 @@ def _ballot(line: str, kind: str, num_items: int) -> tuple[int, Order]:
     while more:
         match = _GROUP.match(ranking, position)
         if match is None:
-            raise ValueError(f"an order must read like 1,{{3,4}},2, got {shown(ranking[position:])}")
+            raise ValueError(f"an order must read like 1,{{3,4}},2, got {short_repr(ranking[position:])}")
         tied, single, separator = match.groups()
         texts = [single] if tied is None else tied.split(",")
         groups.append(tuple(sorted(_whole("alternative", item.strip()) - 1 for item in texts)))
         position, more = match.end(), separator == ","
     order = tuple(groups)
     if any(not 0 <= item < num_items for group in order for item in group):
-        raise ValueError(f"alternatives must be in [1, {num_items}], got {shown(ranking)}")
+        raise ValueError(f"alternatives must be in [1, {num_items}], got {short_repr(ranking)}")
     if reason := order_fault(order, num_items) or _type_fault(order, kind, num_items):
         raise ValueError(f"the order {reason}")
     return count, order
 
 
 def _type_fault(order: Order, kind: str, num_items: int) -> str | None:
-    """What of a valid order does not fit the type, or None."""
+    """Returns why a valid order does not fit the type, or None."""
     if kind[0] == "s" and any(len(group) > 1 for group in order):
         return f"has a tie, which {kind} has not"
     if kind[2] == "c" and sum(map(len, order)) < num_items:
@@ -248,5 +248,5 @@ def _order_text(order: Order) -> str:
 
 def _whole(name: str, text: str) -> int:
     if not _WHOLE.fullmatch(text):
-        raise ValueError(f"{name} must be a whole number, got {shown(text)}")
+        raise ValueError(f"{name} must be a whole number, got {short_repr(text)}")
     return int(text)

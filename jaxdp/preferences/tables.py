@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from jaxdp.preferences.battles import allows_ties, check_columns, is_of_battles, json_rows, outcome
-from jaxdp.preferences.files import malformed, shown, utf8_text
+from jaxdp.preferences.files import file_error, short_repr, utf8_text
 from jaxdp.preferences.parquet import parquet_rows
 
-_MAX_WEIGHT = 2**53  # from here on floats skip whole numbers
+_MAX_WEIGHT = 2**53  # above, floats skip integers
 _NUMBER = re.compile(
     r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 )  # Decimal() takes other scripts' digits too
@@ -29,8 +29,8 @@ _MAX_DESIGN_BYTES = 2**31
 class ComparisonTable:
     """How often each pair of items was compared, and who won.
 
-    Which pairs were compared, and how often, is public under label privacy; `wins` is private. So items and pairs are
-    in an order of their own, whatever the order of the file's lines and whoever won.
+    Which pairs were compared, and how often, is public under label privacy; `wins` is private. So the order of items
+    and pairs depends neither on the order of the file's lines nor on who won.
 
     Attributes:
         items: names, sorted: as numbers if all of them are numbers, else as text.
@@ -49,15 +49,15 @@ class ComparisonTable:
 
     @classmethod
     def from_arrays(cls, winner: Any, loser: Any, weight: Any = None, tie: Any = None) -> "ComparisonTable":
-        """The table in columns of NumPy arrays, lists, or Series of pandas.
+        """Builds the table from columns: NumPy arrays, lists, or Series of pandas.
 
-        The rules are those of a file (`read_comparisons`), and so is the table, where the file holds the same columns.
+        The rules are those of a file (`read_comparisons`), and so is the table, if the file holds the same columns.
 
         Args:
-            winner: [rows] names, as text or whole numbers, which become text. Categories are taken by their values.
+            winner: [rows] names, as text or integers, which become text. Categories are read as their values.
             loser: [rows] likewise.
-            weight: [rows] whole numbers >= 0, of such comparisons; None is 1 each.
-            tie: [rows] truth values, or 0 and 1: whether the two tied, in any order. None is no ties.
+            weight: [rows] integers >= 0, numbers of such comparisons; None is 1 each.
+            tie: [rows] bools, or 0 and 1: whether the two tied, in any order. None is no ties.
 
         Returns:
             The table.
@@ -83,7 +83,7 @@ class ComparisonTable:
                 )
         if not columns["winner"]:
             raise ValueError("winner must have at least one row, got none")
-        first: dict[tuple[str, ...], list[int]] = {}  # a row's text: where it is first, and how often it comes
+        first: dict[tuple[str, ...], list[int]] = {}  # by a row's text: its first index and its count
         for number, row in enumerate(zip(*columns.values(), strict=True)):
             first.setdefault(row, [number, 0])[1] += 1
         header = list(columns)
@@ -115,9 +115,9 @@ class ComparisonTable:
                 f"features of {self.num_comparisons} comparisons of {num_items} items would take {num_bytes} bytes, "
                 f"more than {_MAX_DESIGN_BYTES}"
             )
-        # Label privacy lets the features be public, so they must not tell who won: rows go by pair, and the sign says
-        # which item comes first in the table, not which one won. The order of labels within a pair is free, as its rows
-        # are equal; with wins first, a comparison that ends the other way changes one label.
+        # Features are public under label privacy, so they must not reveal who won: rows are sorted by pair, and the
+        # sign marks the item that comes first in the table, not the winner. The order of labels within a pair is free,
+        # as its rows are equal; with wins first, a comparison that ends the other way changes one label.
         rows = np.arange(self.num_comparisons)
         features = np.zeros((len(rows), num_items), np.float32)
         features[rows, np.repeat(self.pairs[:, 0], self.totals)] = 1
@@ -133,9 +133,9 @@ class ComparisonTable:
 def read_comparisons(path: str | os.PathLike[str]) -> ComparisonTable:
     """Reads a table of comparisons from CSV; or from Parquet or JSON lines, if the name ends in `.parquet` or `.jsonl`.
 
-    The columns, in any order, are `winner`, `loser` and, if wanted, `weight`: the number of such comparisons (a whole
-    number; 1 without the column; 0 makes the items known and adds no comparison), and `tie`: 1 or true where the two
-    tied, in any order; 0, false or nothing elsewhere. Rows about the same items add up, and spaces around names are
+    The columns, in any order, are `winner`, `loser` and, optionally, `weight`: the number of such comparisons (an
+    integer; 1 without the column; 0 makes the items known and adds no comparison), and `tie`: 1 or true if the two
+    tied, in any order; 0, false or empty otherwise. Rows about the same items add up, and spaces around names are
     dropped. A comparison is one row: two rows for one tie, a win for each side, would make it two units of privacy.
 
     CSV and JSON lines may hold battles instead: `model_a`, `model_b` and `winner`, which is model_a, model_b, or
@@ -149,7 +149,7 @@ def read_comparisons(path: str | os.PathLike[str]) -> ComparisonTable:
         path: the file.
 
     Returns:
-        The table. Item names stay text, also where they are numbers.
+        The table. Item names stay text, even if they are numbers.
 
     Raises:
         ValueError: if the file is malformed, with the file, the line (of Parquet, the row) and the reason; or if
@@ -164,32 +164,32 @@ def read_comparisons(path: str | os.PathLike[str]) -> ComparisonTable:
 
 
 def parse_comparisons(data: bytes, name: str) -> ComparisonTable:
-    """The table in the bytes of a CSV file.
+    """Parses the bytes of a CSV file as a table.
 
     Args:
-        data: what the file holds.
+        data: content of the file.
         name: of the file, for errors.
 
     Returns:
         As `read_comparisons`.
 
     Raises:
-        ValueError: if the data is malformed, whatever the bytes.
+        ValueError: if the data is malformed in any way.
     """
     rows = _csv_rows(data, name)
     if not rows:
-        raise malformed(name, "line 1", "the file is empty")
+        raise file_error(name, "line 1", "the file is empty")
     line, header = rows[0]
     header = [column.strip() for column in header]
     try:
         check_columns(header)
     except ValueError as error:
-        raise malformed(name, f"line {line}", str(error)) from None
+        raise file_error(name, f"line {line}", str(error)) from None
     return _tally(((f"line {line}", header, row, 1) for line, row in rows[1:]), name, f"line {rows[-1][0]}")
 
 
 def parse_parquet_comparisons(data: bytes, name: str) -> ComparisonTable:
-    """The table in the bytes of a Parquet file; as `parse_comparisons`.
+    """Parses the bytes of a Parquet file as a table; see `parse_comparisons`.
 
     Raises:
         ValueError: if the data is malformed, or pyarrow is not installed.
@@ -220,14 +220,14 @@ def baseball1987() -> ComparisonTable:
 
 
 def _column(name: str, values: Any) -> list[str]:
-    """A column as text, as a file would hold it; missing values are empty."""
+    """Returns a column as text, as a file would hold it; missing values are empty."""
     if isinstance(values, str | bytes | dict | set):
-        raise ValueError(f"{name} must be a column of values, got {shown(values)}")
+        raise ValueError(f"{name} must be a column of values, got {short_repr(values)}")
     column = np.asarray(values, dtype=object)
     if column.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {column.shape}")
-    wanted = (int, np.integer) if name != "weight" else (int, np.integer, float, np.floating, Decimal)
-    told = "text or whole numbers" if name != "weight" else "numbers"
+    types = (int, np.integer) if name != "weight" else (int, np.integer, float, np.floating, Decimal)
+    rule = "text or whole numbers" if name != "weight" else "numbers"
     texts = []
     for number, value in enumerate(column):
         if value is None or type(value).__name__ in ("NAType", "NaTType"):  # missing, in pandas
@@ -236,26 +236,26 @@ def _column(name: str, values: Any) -> list[str]:
             texts.append(value)
         elif name == "tie" and isinstance(value, bool | np.bool_):
             texts.append(str(bool(value)))
-        elif isinstance(value, wanted) and not isinstance(value, bool):
+        elif isinstance(value, types) and not isinstance(value, bool):
             texts.append(str(value))
         elif isinstance(value, float | np.floating) and np.isnan(value):
             texts.append("")
         else:
-            raise ValueError(f"from_arrays, row {number}: {name} must be {told}, got {shown(value)}")
+            raise ValueError(f"from_arrays, row {number}: {name} must be {rule}, got {short_repr(value)}")
     return texts
 
 
 def _csv_rows(data: bytes, name: str) -> list[tuple[int, list[str]]]:
-    """Returns the lines that hold more than spaces, as (number of the line, fields)."""
+    """Returns the lines that are not blank, as (number of the line, fields)."""
     reader = csv.reader(io.StringIO(utf8_text(data, name), newline=""), strict=True)
     try:
         return [(reader.line_num, row) for row in reader if len(row) > 1 or "".join(row).strip()]
     except csv.Error as error:
-        raise malformed(name, f"line {reader.line_num}", str(error)) from error
+        raise file_error(name, f"line {reader.line_num}", str(error)) from error
 
 
 def _tally(rows: Iterable[tuple[str, list[str], list[str], int]], name: str, last: str) -> ComparisonTable:
-    """Adds up rows of (where it is in the file, columns, fields, how often it occurs)."""
+    """Adds up rows of (place in the file, columns, fields, count of the row)."""
     counts: dict[tuple[str, str], int] = {}
     ties: dict[tuple[str, str], int] | None = None
     total = 0
@@ -266,13 +266,13 @@ def _tally(rows: Iterable[tuple[str, list[str], list[str], int]], name: str, las
             if total > _MAX_WEIGHT:
                 raise ValueError("more than 2**53 comparisons up to here")
         except ValueError as error:
-            raise malformed(name, where, str(error)) from None
+            raise file_error(name, where, str(error)) from None
         if ties is None and allows_ties(header):
             ties = {}
-        kept = ties if is_tie and ties is not None else counts
-        kept[winner, loser] = kept.get((winner, loser), 0) + times * weight
+        destination = ties if is_tie and ties is not None else counts
+        destination[winner, loser] = destination.get((winner, loser), 0) + times * weight
     if not total:
-        raise malformed(name, last, "no comparisons up to the end")
+        raise file_error(name, last, "no comparisons up to the end")
     return tabulate(counts, ties)
 
 
@@ -284,18 +284,18 @@ def _comparison(header: list[str], row: list[str]) -> tuple[str, str, int, bool]
     winner, loser, is_tie = outcome(fields)
     text = fields.get("weight", "1")
     if not _NUMBER.fullmatch(text) and text not in ("nan", "inf", "-inf"):
-        raise ValueError(f"weight must be a number, got {shown(text)}")
-    try:  # exactly: a float would round to a whole number, or to the bound
+        raise ValueError(f"weight must be a number, got {short_repr(text)}")
+    try:  # exact: a float would round to an integer, or to the bound
         weight = Decimal(text)
         if 0 <= weight <= _MAX_WEIGHT and weight == weight.to_integral_value():
             return winner, loser, int(weight), is_tie
     except InvalidOperation:  # nan, or an exponent beyond all bounds
         pass
-    raise ValueError(f"weight must be a whole number in [0, 2**53], got {shown(text)}")
+    raise ValueError(f"weight must be a whole number in [0, 2**53], got {short_repr(text)}")
 
 
 def tabulate(counts: dict[tuple[str, str], int], ties: dict[tuple[str, str], int] | None = None) -> ComparisonTable:
-    """Builds the table from the number of comparisons that ended (winner, loser), and of ties; 0 makes both known."""
+    """Builds the table from counts of comparisons that ended (winner, loser), and of ties; 0 makes both items known."""
     names = {name for pair in (*counts, *(ties or ())) for name in pair}
     numbers = {name: number for name in names if (number := _number(name)) is not None}
     items = tuple(sorted(names, key=lambda name: (numbers[name], name) if len(numbers) == len(names) else (0.0, name)))

@@ -13,7 +13,7 @@ from jaxdp.audit._grey_box import paths_of
 from jaxdp.audit.adversary import num_rounds
 from jaxdp.audit.exact import Law
 from jaxdp.audit.sampling import output_size
-from jaxdp.audit.targets import failed
+from jaxdp.audit.targets import failure_note
 from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, Mechanism, MechanismEntry
 from jaxdp.registry.plugins import load_plugins
 from jaxdp.registry.registered import ESTIMATORS, LEARNERS, MECHANISMS, claim_of, entry_of
@@ -92,13 +92,13 @@ def target(entry: Entry, name: str = "") -> Target:
         try:
             attacks[path] = make()
         except Exception as error:  # other paths and other entries can be attacked all the same
-            notes.append(failed(path, error))
+            notes.append(failure_note(path, error))
     box, second = _box(entry) if isinstance(entry, LearnerEntry) else None, None
     try:
         at = entry.at_second()
         second = None if at is None else dataclasses.replace(target(at, name), point=str(entry.second))
     except Exception as error:
-        notes.append(failed(str(entry.second), error))
+        notes.append(failure_note(str(entry.second), error))
     if isinstance(entry, LearnerEntry) and box is None:
         notes.append("grey box: the entry has no draw_user")
     return Target(

@@ -1,8 +1,8 @@
-"""What people ask of sweeps: intervals, paired differences, exponents, which epsilon is enough, where curves cross.
+"""Statistics of sweeps: intervals, paired differences, exponents, the smallest sufficient epsilon, crossings of curves.
 
 Every function takes one xarray DataArray with a dimension of independent repetitions, by default `seed`, and works on
 each point of the other dimensions. Lazy arrays are computed, in float64. A NaN is never skipped: its point is NaN.
-Intervals are by Student's t if nothing else is said; a single seed has none, and its limits are NaN.
+Intervals are by Student's t unless stated otherwise; a single seed has none, and its limits are NaN.
 
 >>> import xarray as xr
 >>> regret = xr.DataArray([[3.0, 4.0, 5.0], [1.0, 2.0, 3.5]], {"learner": ["mine", "theirs"]}, ("learner", "seed"))

@@ -1,11 +1,11 @@
-"""Where the means of two paired curves cross."""
+"""The crossing of the means of two paired curves."""
 
 from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
-from jaxdp.stats.arrays import check_array, check_places, student_quantile
+from jaxdp.stats.arrays import check_array, check_distinct_numbers, student_quantile
 from jaxdp.validation import check_choice, check_probability
 
 SCALES = ("log", "linear")
@@ -20,31 +20,31 @@ def crossover(
     confidence: float = 0.95,
     scale: str = "log",
 ) -> xr.Dataset:
-    """Where the means of two curves cross that were measured on the same seeds, with a confidence interval.
+    """Finds where the means of two curves measured on the same seeds cross, with a confidence interval.
 
-    Between the places of the grid each seed's difference a - b is interpolated, linearly in ln x. The crossing is where
-    the mean difference changes its sign. The interval spans all points at which Student's interval of the interpolated
+    Between grid points each seed's difference a - b is interpolated, linearly in ln x. The crossing is where the mean
+    difference changes its sign. The interval spans all points at which Student's interval of the interpolated
     differences contains 0 (test inversion, solved exactly as in Fieller's theorem): a point where the interpolated true
-    means are equal is one of them with probability `confidence`, exactly so for Gaussian differences. That is the
-    crossing of straight lines between the places of the grid: where true curves bend between them, take a finer grid.
+    means are equal is one of them with probability `confidence`, exactly so for Gaussian differences. This is the
+    crossing of straight lines between grid points: if the true curves bend between them, take a finer grid.
 
     Args:
         a: numbers with the dimensions `along` and `over`.
-        b: as a, with the same labels; further dimensions are worked on one by one.
+        b: as a, with the same labels; further dimensions are treated point by point.
         along: the dimension with the curves' x as coordinate, at least two finite ones, in any order. A point at
             infinity has no place on either scale, and is left out.
         over: the dimension of independent repetitions; a and b met the same world in each.
         confidence: of the interval, in (0, 1).
-        scale: "log", for x > 0, or "linear": what the interpolation is linear in.
+        scale: of the linear interpolation: "log", for x > 0, or "linear".
 
     Returns:
-        Without `along` and `over`: `estimate`, the crossing at the smallest x; `crossings`, how many there are;
-        `low` and `high`, which span the points that may be crossings, of all of them if there are several.
+        Without `along` and `over`: `estimate`, the crossing at the smallest x; `crossings`, their number; `low` and
+            `high`, which span the points that may be crossings, of all of them if there are several.
 
-        * No change of sign: `estimate` is NaN. `low` and `high` still span where one may be; they are NaN where each
-          point is shown to be none.
-        * Where the first place of the grid may be one, the data do not tell how far below it the curves cross: `low` is
-          the end of the scale, 0 ("log") or -infinity. Where the last may be, `high` is infinity.
+        * No change of sign: `estimate` is NaN. `low` and `high` still span where a crossing may be; they are NaN if
+            each point is shown not to be one.
+        * If the first grid point may be a crossing, the data do not determine how far below it the curves cross: `low`
+            is the end of the scale, 0 ("log") or -infinity. If the last may be, `high` is infinity.
         * NaN in either curve makes all four NaN, and a single seed `low` and `high`.
 
     Raises:
@@ -63,7 +63,7 @@ def crossover(
     """
     for name, values in (("a", a), ("b", b)):
         check_array(name, values, along, over)
-        check_places(values, along)
+        check_distinct_numbers(values, along)
     check_probability("confidence", confidence)
     log = check_choice("scale", scale, SCALES) == "log"
     try:
@@ -78,20 +78,25 @@ def crossover(
     if len(x) < 2 or (log and not (x > 0).all()):
         rule = "at least two finite values" + (", all > 0 (or scale='linear')" if log else "")
         raise ValueError(f"{along} must have {rule}, got {a[along].values.tolist()}")
-    found = _crossings(difference.values, student_quantile((1 + confidence) / 2, difference.sizes[over]))
+    positions_found = _crossings(difference.values, student_quantile((1 + confidence) / 2, difference.sizes[over]))
     positions, template = np.arange(len(x)), difference.isel({along: 0, over: 0}, drop=True)
 
-    def place(position: np.ndarray) -> np.ndarray:
+    def x_at(position: np.ndarray) -> np.ndarray:
         return np.exp(np.interp(position, positions, np.log(x))) if log else np.interp(position, positions, x)
 
-    low = np.where(found.low == 0, 0.0 if log else -np.inf, place(found.low))
-    high = np.where(found.high == positions[-1], np.inf, place(found.high))
-    parts = {"estimate": place(found.estimate), "low": low, "high": high, "crossings": found.crossings}
+    low = np.where(positions_found.low == 0, 0.0 if log else -np.inf, x_at(positions_found.low))
+    high = np.where(positions_found.high == positions[-1], np.inf, x_at(positions_found.high))
+    parts = {
+        "estimate": x_at(positions_found.estimate),
+        "low": low,
+        "high": high,
+        "crossings": positions_found.crossings,
+    }
     return xr.Dataset({name: template.copy(data=part) for name, part in parts.items()})
 
 
 class _Found(NamedTuple):
-    """Places on the grid, numbered from 0, with fractions between them: [...] float64, NaN where there is none."""
+    """Positions on the grid, from 0, with fractions between them: [...] float64, NaN if there is none."""
 
     estimate: np.ndarray
     low: np.ndarray
@@ -100,7 +105,7 @@ class _Found(NamedTuple):
 
 
 def _crossings(values: np.ndarray, quantile: float) -> _Found:
-    """Crossings of zero of curves [..., places, seeds]."""
+    """Returns the crossings of zero of curves [..., places, seeds]."""
     mean, count = values.mean(-1), values.shape[-1]
     centred = values - mean[..., None]
     scale = quantile**2 / (count * max(count - 1, 1))
@@ -115,22 +120,22 @@ def _crossings(values: np.ndarray, quantile: float) -> _Found:
         large = -(half + np.copysign(np.sqrt(half**2 - square * constant), half))
         roots = np.stack([large / square, constant / large, -start / step], -1)
     signs = np.sign(mean)
-    for place in range(1, signs.shape[-1]):  # a curve that only touches zero keeps its sign
-        signs[..., place] = np.where(signs[..., place] == 0, signs[..., place - 1], signs[..., place])
+    for index_now in range(1, signs.shape[-1]):  # a curve that touches zero without crossing keeps its sign
+        signs[..., index_now] = np.where(signs[..., index_now] == 0, signs[..., index_now - 1], signs[..., index_now])
     crosses = signs[..., :-1] * signs[..., 1:] < 0
     between = (roots >= 0) & (roots <= 1)
     between[..., 2] = crosses  # rounding must not lose the estimate
-    at = np.arange(mean.shape[-1])
-    points = np.where(between, at[:-1, None] + roots, np.nan).reshape(*mean.shape[:-1], -1)
-    points = np.concatenate([points, np.where(ends, at, np.nan)], -1)
-    crossing = np.where(crosses, at[:-1] + roots[..., 2], np.inf).min(-1)
+    index = np.arange(mean.shape[-1])
+    points = np.where(between, index[:-1, None] + roots, np.nan).reshape(*mean.shape[:-1], -1)
+    points = np.concatenate([points, np.where(ends, index, np.nan)], -1)
+    crossing = np.where(crosses, index[:-1] + roots[..., 2], np.inf).min(-1)
     estimate = np.where(np.isfinite(crossing), crossing, np.nan)
     low, high = np.fmin.reduce(points, -1), np.fmax.reduce(points, -1)
-    known = ~np.isnan(mean).any(-1)
-    limited = known & (count > 1)
+    is_known = ~np.isnan(mean).any(-1)
+    limited = is_known & (count > 1)
     return _Found(
-        np.where(known, estimate, np.nan),
+        np.where(is_known, estimate, np.nan),
         np.where(limited, low, np.nan),
         np.where(limited, high, np.nan),
-        np.where(known, crosses.sum(-1), np.nan),
+        np.where(is_known, crosses.sum(-1), np.nan),
     )

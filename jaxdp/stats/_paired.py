@@ -19,33 +19,33 @@ def paired(
     confidence: float = 0.95,
     adjust: str | None = "holm",
 ) -> xr.Dataset:
-    """How much the mean at every label of a dimension differs from the mean at one of them, paired by seed.
+    """Compares the mean at every label of a dimension with the mean at one of them, paired by seed.
 
-    In a sweep all learners and all epsilons meet the same worlds, seed by seed. What a seed's world adds to all of them
-    cancels in their difference, so its interval (Student's, of the differences) is narrower than two separate ones let
-    expect. Along "epsilon" against infinity the differences are the cost of privacy. It is right, but gains nothing,
-    where worlds differ: learners that play by counts meet worlds of their own.
+    In a sweep all learners and all epsilons meet the same worlds, seed by seed. The effect of a seed's world on all of
+    them cancels in their difference, so its interval (Student's, of the differences) is narrower than two separate
+    intervals suggest. Along "epsilon" against infinity the differences are the cost of privacy. Where worlds differ the
+    interval is still valid, but no narrower: learners that play by counts meet worlds of their own.
 
     Args:
-        values: numbers with the dimensions `along` and `over`; seeds are independent of one another.
-        along: the dimension whose labels are compared, as "learner" or "epsilon".
+        values: numbers with the dimensions `along` and `over`; seeds are independent.
+        along: the dimension whose labels are compared, such as "learner" or "epsilon".
         against: the label that the others are compared with.
         over: the dimension of independent repetitions.
-        confidence: of each interval by itself, in (0, 1): that of one comparison, not of all together.
+        confidence: of each interval alone, in (0, 1): that of one comparison, not of all together.
         adjust: "holm" for `p_adjusted`, or None for none.
 
     Returns:
         Along the other labels: `difference` (label minus `against`), `low` and `high`; `p_value`, two-sided, of no
-        difference, 1 where all differences are 0; and `p_adjusted`, by Holm over all comparisons of the result, those
-        along further dimensions too. If all with p_adjusted <= 0.05 are called different, one or more of these calls
-        are wrong with probability at most 5%. A comparison that is NaN is counted, and stays NaN.
+            difference, 1 if all differences are 0; and `p_adjusted`, by Holm over all comparisons of the result, those
+            along further dimensions too. If all with p_adjusted <= 0.05 are called different, one or more of these
+            calls are wrong with probability at most 5%. A comparison that is NaN is counted, and stays NaN.
 
     Raises:
         ValueError: if values lack a dimension, labels repeat, `against` is not among them or alone, or another argument
             is out of its range.
 
     Source:
-        Holm (1979), the step-down procedure; it needs no assumption on how comparisons depend on one another.
+        Holm (1979), the step-down procedure; it needs no assumption on the dependence of comparisons.
 
     Examples:
         >>> regret = xr.DataArray([[5.0, 6.0, 9.0], [4.0, 5.0, 7.0]], {"epsilon": [1.0, np.inf]}, ("epsilon", "seed"))
@@ -62,24 +62,24 @@ def paired(
     labels = values[along].values
     if np.ndim(against):
         raise ValueError(f"against must be one label of {along}, got {against!r}")
-    (places,) = np.nonzero(labels == against)
-    if len(places) != 1 or len(labels) < 2:
+    (indices,) = np.nonzero(labels == against)
+    if len(indices) != 1 or len(labels) < 2:
         raise ValueError(f"against must be one label of {along}, of two or more, got {against!r} of {labels.tolist()}")
-    others, one = values.isel({along: labels != against}), values.isel({along: places[0]}, drop=True)
-    difference, error, count = means(others.astype(np.float64) - one.astype(np.float64), over)
+    others, reference = values.isel({along: labels != against}), values.isel({along: indices[0]}, drop=True)
+    difference, error, count = means(others.astype(np.float64) - reference.astype(np.float64), over)
     half = student_quantile((1 + confidence) / 2, count) * error
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = abs(difference) / error
     p_value = xr.full_like(difference, np.nan) if count < 2 else ratio.copy(data=2 * stdtr(count - 1, -ratio.values))
     p_value = p_value.where((difference != 0) | (error != 0), 1.0)
-    found = {"difference": difference, "low": difference - half, "high": difference + half, "p_value": p_value}
+    results = {"difference": difference, "low": difference - half, "high": difference + half, "p_value": p_value}
     if adjust is not None:
-        found["p_adjusted"] = p_value.copy(data=_holm(p_value.values))
-    return xr.Dataset(found)
+        results["p_adjusted"] = p_value.copy(data=_holm(p_value.values))
+    return xr.Dataset(results)
 
 
 def _holm(p_values: np.ndarray) -> np.ndarray:
-    """Holm's adjusted p-values over all entries. NaN comes last, so that it counts as a comparison."""
+    """Returns Holm's adjusted p-values over all entries. NaN comes last, so that it counts as a comparison."""
     order = np.argsort(p_values, axis=None)
     steps = np.arange(p_values.size, 0, -1) * p_values.flat[order]
     adjusted = np.empty(p_values.shape)

@@ -10,16 +10,16 @@ from jaxdp.validation import check_probability
 
 
 def power_law(values: xr.DataArray, x: str, over: str = "seed", *, confidence: float = 0.95) -> xr.Dataset:
-    """The exponent a of mean ~ x^a: the slope of least squares through (ln x, ln mean), with a confidence interval.
+    """Fits the exponent a of mean ~ x^a: the least-squares slope through (ln x, ln mean), with a confidence interval.
 
-    The slope is a sum of weights times ln mean, so that seed s moves it by sum_x w(x) value(s, x) / mean(x) over the
-    number of seeds (delta method). Its standard error is that of the mean of these sums, and the interval has Student's
-    quantile: seeds are independent, values of one seed at several x need not be. It tells how far another set of seeds
-    would move the slope, not whether the mean follows a power law.
+    The slope is a weighted sum of ln mean, so that seed s moves it by sum_x w(x) value(s, x) / mean(x) over the number
+    of seeds (delta method). Its standard error is that of the mean of these sums, and the interval has Student's
+    quantile: seeds are independent, values of one seed at several x need not be. The interval says how far another set
+    of seeds would move the slope, not whether the mean follows a power law.
 
-    Where it says 95% it covers at least 94.5% from 8 seeds on for values that spread like a Gaussian around their mean,
-    by a fifth of it; from 100 on for skew ones that spread by 70% (two gamma factors, one of them common to the curve
-    of a seed). Of these it covers 92.7% at 8 seeds, 93.2% at 20, 94.3% at 40.
+    A 95% interval covers at least 94.5% from 8 seeds on for values whose Gaussian spread is a fifth of their mean, and
+    from 100 on for skew ones that spread by 70% (two gamma factors, one of them common to the curve of a seed). For the
+    latter it covers 92.7% at 8 seeds, 93.2% at 20, 94.3% at 40.
 
     Args:
         values: at least two x; other dimensions are fitted one by one.
@@ -42,10 +42,10 @@ def power_law(values: xr.DataArray, x: str, over: str = "seed", *, confidence: f
     """
     values = check_array("values", values, x, over).astype(np.float64).compute()
     check_probability("confidence", confidence)
-    at = values[x].astype(float)
-    if at.size < 2 or not bool(((at > 0) & np.isfinite(at)).all()):
-        raise ValueError(f"{x} must have at least two values, positive and finite, got {at.values.tolist()}")
-    centred = np.log(at) - np.log(at).mean()
+    points = values[x].astype(float)
+    if points.size < 2 or not bool(((points > 0) & np.isfinite(points)).all()):
+        raise ValueError(f"{x} must have at least two values, positive and finite, got {points.values.tolist()}")
+    centred = np.log(points) - np.log(points).mean()
     weights: Any = centred / (centred**2).sum()  # NumPy's stubs take functions of a DataArray for arrays
     mean = values.mean(over, skipna=False)
     mean = mean.where(mean > 0)

@@ -1,4 +1,4 @@
-"""How many repetitions can show a share at all."""
+"""The number of repetitions that can show a share at all."""
 
 import math
 
@@ -6,15 +6,15 @@ from jaxdp.validation import check_probability
 
 
 def seeds_needed(at_least: float, *, confidence: float = 0.95, sides: int = 1) -> int:
-    """Returns the fewest seeds that can show a share of at least this, which they do if all of them are hits.
+    """Returns the fewest seeds that can show a share of at least this; they do if all of them are hits.
 
-    Ask before a sweep: with fewer seeds no outcome is an answer, neither yes nor no. A share of at most p needs as many
-    as one of at least 1 - p. With a miss among them more are needed.
+    Use it before a sweep: with fewer seeds no outcome is an answer, neither yes nor no. A share of at most p needs as
+    many as one of at least 1 - p. If some seeds may miss, more are needed.
 
     Args:
         at_least: the share to be shown, in (0, 1).
-        confidence: with which it is to be shown, in (0, 1).
-        sides: 1 for a one-sided limit, as `smallest_epsilon` takes it; 2 for the lower limit of `share_interval`.
+        confidence: of the conclusion, in (0, 1).
+        sides: 1 for a one-sided limit, as in `smallest_epsilon`; 2 for the lower limit of `share_interval`.
 
     Raises:
         ValueError: if an argument is out of its range.

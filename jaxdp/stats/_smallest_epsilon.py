@@ -1,4 +1,4 @@
-"""The smallest epsilon that is shown to be good enough."""
+"""The smallest epsilon that is shown to be sufficient."""
 
 import warnings
 
@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 
 from jaxdp.stats._seeds_needed import seeds_needed
-from jaxdp.stats.arrays import check_array, check_places, means, student_quantile
+from jaxdp.stats.arrays import check_array, check_distinct_numbers, means, student_quantile
 from jaxdp.stats.intervals import count_hits
 from jaxdp.validation import check_choice, check_number, check_probability
 
@@ -23,33 +23,34 @@ def smallest_epsilon(
     confidence: float = 0.95,
     method: str | None = None,
 ) -> xr.DataArray:
-    """The smallest epsilon of the grid at which the mean is shown to be at most (or at least) a given number.
+    """Returns the smallest epsilon of the grid at which the mean is shown to be at most (or at least) a given number.
 
-    Epsilons are tested one after the other, from the largest down, and the first at which the test fails ends it; the
-    one before is returned. So there is nothing to correct for: with probability `confidence` at least, the mean is
-    really at most `at_most` at the epsilon that is returned and at all larger ones of the grid. This holds for each
-    point of other dimensions by itself, not for all of them together, and whether or not the mean falls with epsilon.
-    It says nothing of epsilons between those of the grid. A smaller one may be good enough too: more seeds may show it.
+    Epsilons are tested one after the other, from the largest down, until the first test fails; the last epsilon that
+    passed is returned. So no correction is needed: with probability `confidence` at least, the mean is really at most
+    `at_most` at the returned epsilon and at all larger ones of the grid. This holds for each point of other dimensions
+    alone, not for all of them together, and whether or not the mean falls with epsilon. It says nothing about epsilons
+    between those of the grid. A smaller one may be sufficient too: more seeds may show it.
 
     A test is one-sided and compares a confidence limit of the mean. "t" has Student's limit: exact for Gaussian values,
-    close for skew ones of many seeds; for few seeds of a law with a long upper tail it lets too large a mean pass more
-    often than it says. "share" has Clopper and Pearson's limit: valid for values 0 or 1, at any number of seeds.
+    close for skew ones with many seeds; with few seeds of a distribution with a long upper tail it accepts too large a
+    mean more often than stated. "share" has Clopper and Pearson's limit: valid for values 0 or 1, with any number of
+    seeds.
 
     Args:
-        metric: numbers with the dimensions `along` and `over`; seeds are independent of one another.
-        at_most: what the mean must not exceed; or give
-        at_least: what the mean must reach.
+        metric: numbers with the dimensions `along` and `over`; seeds are independent.
+        at_most: upper bound for the mean; or give
+        at_least: lower bound for the mean.
         along: the dimension with epsilons as coordinate, in any order; infinity is the largest.
         over: the dimension of independent repetitions.
-        confidence: that what is returned is good enough, in (0, 1).
-        method: "t" or "share"; None takes "share" where all values of metric are 0 or 1.
+        confidence: that the returned epsilon is sufficient, in (0, 1).
+        method: "t" or "share"; None takes "share" if all values of metric are 0 or 1.
 
     Returns:
-        Float64 values of that coordinate, without `along` and `over`: NaN where not even the largest epsilon is shown
-        to be good enough. Infinity where only the algorithm without privacy is.
+        Float64 values of that coordinate, without `along` and `over`: NaN if not even the largest epsilon is shown to
+            be sufficient. Infinity if only the algorithm without privacy is.
 
     Warns:
-        RuntimeWarning: if there are too few seeds to show it whatever they are (see `seeds_needed`; "t" takes two).
+        RuntimeWarning: if there are too few seeds to show it for any values (see `seeds_needed`; "t" takes two).
 
     Raises:
         ValueError: if not exactly one of `at_most` and `at_least` is given, metric lacks a dimension, epsilons repeat,
@@ -72,7 +73,7 @@ def smallest_epsilon(
         bound = check_number("at_least", at_least)
     else:
         raise ValueError(f"one of at_most and at_least must be given, got at_most={at_most} and at_least={at_least}")
-    places = check_places(metric, along)
+    epsilons = check_distinct_numbers(metric, along)
     if method is None:
         method = "share" if bool(metric.isin([0, 1]).all()) else "t"
     needed = _fewest_seeds(check_choice("method", method, METHODS), bound, at_most is None, confidence)
@@ -90,10 +91,12 @@ def smallest_epsilon(
         mean, error, count = means(metric, over)
         half = student_quantile(confidence, count) * error
         low, high = mean - half, mean + half
-    shown = low >= bound if at_most is None else high <= bound
-    descending = np.argsort(-places)
-    passed = shown.isel({along: descending}).cumprod(along).sum(along)  # tests before the first that fails; NaN fails
-    return passed.copy(data=np.append(np.nan, places[descending])[passed.values]).rename(f"smallest_{along}")
+    is_shown = low >= bound if at_most is None else high <= bound
+    descending = np.argsort(-epsilons)
+    num_passed = (
+        is_shown.isel({along: descending}).cumprod(along).sum(along)
+    )  # tests before the first failure; NaN fails
+    return num_passed.copy(data=np.append(np.nan, epsilons[descending])[num_passed.values]).rename(f"smallest_{along}")
 
 
 def _fewest_seeds(method: str, bound: float, is_at_least: bool, confidence: float) -> float:
@@ -105,8 +108,8 @@ def _fewest_seeds(method: str, bound: float, is_at_least: bool, confidence: floa
 
 
 def _limits_of_share(hits: xr.DataArray, over: str, error: float) -> tuple[xr.DataArray, xr.DataArray]:
-    """One-sided limits, each of which fails with probability at most `error`; NaN where a value is."""
-    from jaxdp.audit.intervals import lower_limit, upper_limit  # brings all of jaxdp.audit
+    """Returns one-sided limits, each of which fails with probability at most `error`; NaN where a value is."""
+    from jaxdp.audit.intervals import lower_limit, upper_limit  # imports all of jaxdp.audit
 
     total, known = count_hits(hits, over)
     limits = (bound(total.values, hits.sizes[over], error) for bound in (lower_limit, upper_limit))

@@ -1,4 +1,4 @@
-"""What the functions of this package ask of arrays, and the means that they share."""
+"""Checks of the arrays that this package takes, and their means."""
 
 from typing import Any, NamedTuple
 
@@ -14,8 +14,8 @@ class Means(NamedTuple):
 
     Attributes:
         mean: float64; NaN where a value is.
-        error: float64 >= 0, the standard error of the mean; NaN where a value is not finite, and for a single value.
-        repetitions: how many there are.
+        error: float64 >= 0, the standard error of the mean; NaN if a value is not finite, and for a single value.
+        repetitions: their number.
     """
 
     mean: xr.DataArray
@@ -24,7 +24,7 @@ class Means(NamedTuple):
 
 
 def check_array(name: str, values: Any, *dims: str) -> xr.DataArray:
-    """Returns values, if they are real numbers in a DataArray with at least one place along each of `dims`.
+    """Returns values, if they are real numbers in a DataArray with at least one entry along each of `dims`.
 
     Raises:
         ValueError: if not, or if a coordinate has the name of a result; for a Dataset it names the variables.
@@ -38,16 +38,16 @@ def check_array(name: str, values: Any, *dims: str) -> xr.DataArray:
     check_coordinates(f"coordinates of {name}", {*values.coords, *values.dims})
     for dim in dims:
         if values.sizes.get(dim, 0) < 1:
-            sizes = ", ".join(f"{each}: {size}" for each, size in values.sizes.items())
+            sizes = ", ".join(f"{axis}: {size}" for axis, size in values.sizes.items())
             raise ValueError(f"{name} must have at least one value along {dim!r}, got ({sizes})")
     return values
 
 
-def check_places(values: xr.DataArray, along: str) -> np.ndarray:
+def check_distinct_numbers(values: xr.DataArray, along: str) -> np.ndarray:
     """Returns the coordinate of a dimension as float64, if its numbers are all different.
 
     Raises:
-        ValueError: if there is no such coordinate, or it is not of different numbers.
+        ValueError: if there is no such coordinate, or its numbers are not all different.
     """
     if along not in values.coords or values[along].dtype.kind not in "iuf":
         got = values[along].values.tolist() if along in values.coords else "none"
@@ -59,7 +59,7 @@ def check_places(values: xr.DataArray, along: str) -> np.ndarray:
 
 
 def means(values: xr.DataArray, over: str) -> Means:
-    """Means over a dimension, with their standard errors; what is lazy is computed, chunk by chunk."""
+    """Computes means over a dimension, with their standard errors; lazy arrays are computed chunk by chunk."""
     wide, count = values.astype(np.float64), values.sizes[over]
     mean = wide.mean(over, skipna=False)
     if count < 2:
@@ -71,5 +71,5 @@ def means(values: xr.DataArray, over: str) -> Means:
 
 
 def student_quantile(probability: float, count: int) -> float:
-    """The quantile of Student's distribution for the mean of `count` values; NaN for a single one."""
+    """Returns the quantile of Student's distribution for the mean of `count` values; NaN for a single one."""
     return float(stdtrit(count - 1, probability)) if count > 1 else float("nan")

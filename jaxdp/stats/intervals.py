@@ -9,7 +9,7 @@ from jaxdp.stats.arrays import check_array, means, student_quantile
 from jaxdp.validation import INT64_MAX, check_choice, check_count, check_probability
 
 METHODS = ("t", "bootstrap")
-CELLS = 2**22  # numbers of one array of the bootstrap: 32 MB
+CELLS = 2**22  # numbers in one array of the bootstrap: 32 MB
 
 
 def mean_interval(
@@ -21,33 +21,33 @@ def mean_interval(
     num_resamples: int = 1999,
     random_state: int = 0,
 ) -> xr.Dataset:
-    """The mean over independent repetitions, and a confidence interval of each point's mean by itself.
+    """Computes the mean over independent repetitions, and a confidence interval of each point's mean alone.
 
-    "t" is Student's interval: exact for Gaussian values, however few; too narrow for few values of a skew law (of
-    exponential ones it covers 89% at 8 seeds and 92% at 20 where it says 95%).
+    "t" is Student's interval: exact for Gaussian values, however few; too narrow for few values of a skew distribution
+    (for exponential ones a 95% interval covers 89% at 8 seeds and 92% at 20).
 
     "bootstrap" is for these. It is the studentized bootstrap: quantiles of (mean* - mean) / error* over resamples of
-    the seeds take the place of Student's. Where Student's interval reaches further, it is widened to that. Where it
-    says 95%, it covers at least 94.5% from 8 seeds on for Gaussian and gamma values (shape 4, skewness 1), from 20 on
-    for exponential ones (skewness 2), from 100 on for lognormal ones with sigma = 1 (skewness 6). For 8 Gaussian values
-    it covers 96.4%, and is wider than Student's. Below 8 seeds it knows too little of the law. Where too many resamples
-    hold one value only, as for 2 or 3 seeds, or values that rarely differ, its limits are infinite.
+    the seeds replace Student's. If Student's interval reaches further, it is widened to that. A 95% interval covers at
+    least 94.5% from 8 seeds on for Gaussian and gamma values (shape 4, skewness 1), from 20 on for exponential ones
+    (skewness 2), from 100 on for lognormal ones with sigma = 1 (skewness 6). For 8 Gaussian values it covers 96.4%, and
+    is wider than Student's. Fewer than 8 seeds are too few for it. If too many resamples hold one value only, as for 2
+    or 3 seeds, or values that rarely differ, its limits are infinite.
 
-    Shares of hits are for `share_interval`.
+    Use `share_interval` for shares of hits.
 
     Args:
         values: numbers, independent along `over`.
         over: the dimension of independent repetitions.
         confidence: of each interval, in (0, 1).
         method: "t" or "bootstrap".
-        num_resamples: of the bootstrap, at least 2 / (1 - confidence) - 1. All points have the same ones.
-        random_state: whole number >= 0 that the bootstrap's resamples follow from: equal numbers, equal intervals.
+        num_resamples: of the bootstrap, at least 2 / (1 - confidence) - 1. All points share them.
+        random_state: integer >= 0, the seed of the bootstrap's resamples: equal numbers, equal intervals.
 
     Returns:
         `mean`, `low` and `high`, float64, without `over`. Limits are NaN for a single repetition.
 
     Raises:
-        ValueError: if values are no array with such a dimension, or another argument is out of its range.
+        ValueError: if values are not an array with such a dimension, or another argument is out of its range.
 
     Source:
         Efron & Tibshirani (1993), section 12.5, the bootstrap-t interval.
@@ -70,18 +70,18 @@ def mean_interval(
         check_count("random_state", random_state, 0, maximum=INT64_MAX)
         if count > 1:
             points = values.astype(np.float64).transpose(..., over).values.reshape(-1, count)
-            bounds = _studentized(points, rank, resamples, random_state).reshape(2, *mean.shape)
+            bounds = _bootstrap_quantiles(points, rank, resamples, random_state).reshape(2, *mean.shape)
             low, high = (np.fmin(low, mean - bounds[1] * error), np.fmax(high, mean - bounds[0] * error))
     return xr.Dataset({"mean": mean, "low": low, "high": high})
 
 
 def share_interval(hits: xr.DataArray, over: str = "seed", *, confidence: float = 0.95) -> xr.Dataset:
-    """The share of hits among independent repetitions, with its Clopper-Pearson confidence interval.
+    """Computes the share of hits among independent repetitions, with its Clopper-Pearson confidence interval.
 
     Args:
         hits: 0 or 1 (or False or True), independent along `over`. A NaN makes its point NaN.
         over: the dimension of independent repetitions.
-        confidence: of each interval, in (0, 1): how often it contains the probability of a hit, at least.
+        confidence: of each interval, in (0, 1): a lower bound on how often it contains the probability of a hit.
 
     Returns:
         `share`, `low` and `high`, float64 in [0, 1], without `over`.
@@ -94,19 +94,19 @@ def share_interval(hits: xr.DataArray, over: str = "seed", *, confidence: float 
         >>> print(f"{found.share:.2f} in [{found.low:.3f}, {found.high:.3f}]")
         0.75 in [0.194, 0.994]
     """
-    from jaxdp.audit.intervals import clopper_pearson  # brings all of jaxdp.audit
+    from jaxdp.audit.intervals import clopper_pearson  # imports all of jaxdp.audit
 
     check_array("hits", hits, over)
-    total, known = count_hits(hits, over)
+    total, is_known = count_hits(hits, over)
     low, high = (
         total.copy(data=limit) for limit in clopper_pearson(total.values, hits.sizes[over], confidence=confidence)
     )
-    found = xr.Dataset({"share": total / hits.sizes[over], "low": low, "high": high})
-    return found.where(known)
+    interval = xr.Dataset({"share": total / hits.sizes[over], "low": low, "high": high})
+    return interval.where(is_known)
 
 
 def count_hits(hits: xr.DataArray, over: str) -> tuple[xr.DataArray, xr.DataArray]:
-    """How many hits there are, and where that is known: a point with a NaN has a count without meaning.
+    """Counts the hits, and returns where the count is known: with a NaN it has no meaning.
 
     Raises:
         ValueError: if a value is neither 0 nor 1 nor NaN.
@@ -118,12 +118,12 @@ def count_hits(hits: xr.DataArray, over: str) -> tuple[xr.DataArray, xr.DataArra
     return hits.astype(np.float64).sum(over, skipna=True).compute(), hits.notnull().all(over).compute()
 
 
-def _studentized(points: np.ndarray, rank: int, resamples: int, random_state: int) -> np.ndarray:
-    """Bootstrap quantiles of (mean* - mean) / error*: [2, points], the rank-th smallest and the rank-th largest."""
+def _bootstrap_quantiles(points: np.ndarray, rank: int, resamples: int, random_state: int) -> np.ndarray:
+    """Returns bootstrap quantiles of (mean* - mean) / error*: [2, points], the rank-th smallest and largest."""
     count = points.shape[1]
     step = max(1, CELLS // max(count, resamples))
     draws = list(_draws(count, resamples, random_state)) if count * resamples <= CELLS else None
-    found = np.empty((2, len(points)))
+    quantiles = np.empty((2, len(points)))
     for start in range(0, len(points), step):
         part = points[start : start + step]
         centred = part - part.mean(1, keepdims=True)
@@ -139,12 +139,12 @@ def _studentized(points: np.ndarray, rank: int, resamples: int, random_state: in
             done += len(times)
         ratios[np.isnan(ratios)] = 0.0
         ratios = np.partition(ratios, [rank - 1, resamples - rank], axis=1)
-        found[:, start : start + step] = ratios[:, rank - 1], ratios[:, resamples - rank]
-    return found
+        quantiles[:, start : start + step] = ratios[:, rank - 1], ratios[:, resamples - rank]
+    return quantiles
 
 
 def _draws(count: int, resamples: int, random_state: int) -> Iterator[np.ndarray]:
-    """How often each repetition is drawn, for blocks of resamples: [block, count] float64 each."""
+    """Yields how often each repetition is drawn, for blocks of resamples: [block, count] float64 each."""
     step = max(1, CELLS // count)
     for start in range(0, resamples, step):
         rng = np.random.default_rng([random_state, start])

@@ -17,7 +17,7 @@ from jaxdp import plotting
 from jaxdp.bandits.contextual import context_sequence, logged_contexts, on_logged
 from jaxdp.bandits.contextual._uniform_log import REFUTED, NonuniformLogWarning
 from jaxdp.core import Environment
-from jaxdp.preferences.files import malformed, shown
+from jaxdp.preferences.files import file_error, short_repr
 from jaxdp.simulation import Run, simulator, sweep
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.linear_learners import LEARNERS, at_delta, check_learners, labels_of, refused
@@ -68,20 +68,22 @@ def read_contexts(path: str | os.PathLike[str]) -> Data:
             with loaded as file:
                 names, found = file.files, {key: file[key] for key in Data._fields if key in file.files}
     except (ValueError, EOFError, AttributeError, TypeError, zipfile.BadZipFile) as error:
-        raise malformed(name, "data", f"not a readable npz or npy file of numbers ({shown(str(error))})") from error
+        raise file_error(
+            name, "data", f"not a readable npz or npy file of numbers ({short_repr(str(error))})"
+        ) from error
     if isinstance(loaded, np.ndarray):
         if loaded.ndim != 3 or not loaded.size or loaded.dtype.kind not in "biuf":
-            raise malformed(
+            raise file_error(
                 name, "data", f"contexts must be numbers [T, K, d], got shape {loaded.shape} of {loaded.dtype}"
             )
         return Data(loaded, linear_rewards(loaded))
     _check_names(name, names)
     for key in ("contexts", "rewards"):
         if key not in found:
-            raise malformed(name, "data", f"{key} must be among its arrays")
+            raise file_error(name, "data", f"{key} must be among its arrays")
     axes = 2 if "actions" not in found else 1
     if found["contexts"].ndim != 3 or found["rewards"].ndim != axes:
-        raise malformed(
+        raise file_error(
             name,
             "data",
             "contexts must be [T, K, d], and rewards [T, K], or [T] with actions [T], got shapes "
@@ -94,9 +96,11 @@ def _check_names(name: str, arrays: Sequence[str]) -> None:
     """Refuses arrays that would be ignored."""
     unknown = [array for array in arrays if array not in Data._fields]
     if "propensities" in unknown:
-        raise malformed(name, "data", "propensities are not supported yet: logged arms must have been drawn uniformly")
+        raise file_error(name, "data", "propensities are not supported yet: logged arms must have been drawn uniformly")
     if unknown:
-        raise malformed(name, "data", f"arrays must be {', '.join(Data._fields)}, got {', '.join(map(shown, unknown))}")
+        raise file_error(
+            name, "data", f"arrays must be {', '.join(Data._fields)}, got {', '.join(map(short_repr, unknown))}"
+        )
 
 
 def linear_rewards(contexts: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import pytest
 
 from jaxdp import dueling
 from jaxdp.audit import Users, by_pair, exact_epsilon, g_test, whole
-from jaxdp.audit.enumeration import outcome, outcomes, seen, transcript_law
+from jaxdp.audit.enumeration import observed_parts, outcome, outcomes, transcript_law
 from jaxdp.audit.transcripts import Transcript, play
 from jaxdp.core import Guarantee, State
 from jaxdp.mechanisms import randomized_response
@@ -25,7 +25,7 @@ def sampled(learner, params, users, claim, changed=None, answer=whole):
     """What is seen of 10^5 transcripts, by the simulator's own program."""
 
     def release(key):
-        return seen(play(learner, answer, key, params, users), claim, changed)
+        return observed_parts(play(learner, answer, key, params, users), claim, changed)
 
     return outcomes(jax.jit(jax.vmap(release))(jax.random.split(jax.random.key(3), 100_000)))
 
@@ -135,7 +135,7 @@ def test_who_sees_what():
 
     def shown(trust_model, changed=None, **about):
         claim = Guarantee.pure(1.0, trust_model=trust_model, **{**every, **about})
-        return tuple(None if part is None else part.tolist() for part in seen(transcript, claim, changed))
+        return tuple(None if part is None else part.tolist() for part in observed_parts(transcript, claim, changed))
 
     assert shown("central") == ([0, 1, 2], [10, 11, 12], None, [30, 31, 32])
     assert shown("joint", 1, sees=("public",)) == ([0, 2], None, None, [30, 31, 32])

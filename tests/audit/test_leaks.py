@@ -9,7 +9,7 @@ import pytest
 
 from jaxdp import registry
 from jaxdp.audit import Users, leaks, whole
-from jaxdp.audit._leaks import _differing
+from jaxdp.audit._leaks import _find_differences
 from jaxdp.bandits import explore_then_commit
 from jaxdp.core import Guarantee
 from jaxdp.experts import exponential_weights
@@ -53,7 +53,7 @@ def test_what_rounding_leaves_beside_a_noisy_total_may_differ_and_data_there_may
         "sum.excess": np.asarray([excess], np.float32),
         "other.excess": np.asarray([1.0], np.float32),
     }
-    found = {name: bool(where.any()) for name, where in _differing(first, second).items()}
+    found = {name: bool(where.any()) for name, where in _find_differences(first, second).items()}
     assert found == {"sum.total": False, "sum.excess": differs, "other.excess": True}
 
 

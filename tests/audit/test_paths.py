@@ -11,7 +11,7 @@ import pytest
 from jaxdp import registry
 from jaxdp.audit import Past, Users, audit, by_action, learner_attack, whole
 from jaxdp.audit.play import play
-from jaxdp.audit.seen import shown
+from jaxdp.audit.seen import visible_past
 from jaxdp.bandits import explore_then_commit
 from jaxdp.core import CountPlan, Counts, Interface, Space, State, arms
 from jaxdp.mechanisms import laplace, noisy_max
@@ -159,7 +159,7 @@ def test_the_one_who_differs_is_not_drawn():
 )
 def test_what_an_adversary_sees_of_the_past(trust_model, sees, actions, public, reports):
     claim = small.claimed(trust_model, **({} if sees is None else {"sees": sees}))
-    past: Any = shown(claim, 1, Past(jnp.int32(3), jnp.ones(3, int), {"a": jnp.ones(3)}, jnp.ones((3, 2))))
+    past: Any = visible_past(claim, 1, Past(jnp.int32(3), jnp.ones(3, int), {"a": jnp.ones(3)}, jnp.ones((3, 2))))
     assert past.actions.tolist() == actions
     assert past.public["a"].tolist() == public
     assert (past.reports is None) == (reports is None)

@@ -12,7 +12,7 @@ import scipy.stats
 
 from jaxdp.audit import exact_epsilon, g_test
 from jaxdp.audit.checks import native
-from jaxdp.audit.enumeration import outcomes, seen
+from jaxdp.audit.enumeration import observed_parts, outcomes
 from jaxdp.audit.exact import exact_budget
 from jaxdp.audit.transcripts import play
 from jaxdp.registry import LEARNERS, MECHANISMS
@@ -77,7 +77,7 @@ def draws(name):
     def release(key, data):
         if name in MECHANISMS:
             return made.release(key, params, data)
-        return seen(play(made, entry.users_answer, key, params, data), claim, len(data.answers) - 1)
+        return observed_parts(play(made, entry.users_answer, key, params, data), claim, len(data.answers) - 1)
 
     keys = jax.random.split(jax.random.key(5), NUM_DRAWS[name in MECHANISMS])
     many = jax.jit(jax.vmap(release, (0, None)))
