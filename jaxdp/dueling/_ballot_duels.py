@@ -15,7 +15,7 @@ from jaxdp.memory import free_host_bytes
 from jaxdp.numerics.lookup import entry, nearest
 from jaxdp.preferences import Ballots, check_preferences, condorcet_winner
 from jaxdp.random import key_uniform, permuted
-from jaxdp.random.own_words import GOLDEN, mixed
+from jaxdp.random.own_words import GOLDEN, mix
 from jaxdp.validation import check_choice, check_count, check_finite, refuse_private
 
 ROWS = 1 << 16  # looked through at a time
@@ -213,7 +213,7 @@ def _of_pass(order: jax.Array, number: jax.Array) -> jax.Array:
     Both are mixed: by a first word that is larger by one, `permuted` moves most entries as before, one place further.
     """
     step = number.astype(jnp.uint32) * GOLDEN
-    return jnp.stack([mixed(order[0] + step), mixed(order[1] - step)])
+    return jnp.stack([mix(order[0] + step), mix(order[1] - step)])
 
 
 def _places(ballots: Ballots | ArrayLike) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Dots with bars beside names: estimates of many things, fitted exponents."""
+"""Dots with bars beside names: estimates of several quantities, fitted exponents."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from jaxdp.plotting.figure import drawn_on, finish
+from jaxdp.plotting.figure import axes_to_draw_on, finish
 from jaxdp.plotting.layout import room_for_names
 from jaxdp.plotting.records import BELOW, NEUTRAL, Drawn, curves_on, note, record
 from jaxdp.plotting.style import style
@@ -14,7 +14,7 @@ from jaxdp.plotting.summaries import Summary, seed_count, summary
 from jaxdp.plotting.words import Labels, check_values, label_of, natural_x, settle, title_of, values_of
 from jaxdp.stats import power_law
 
-SPREAD = 0.48  # of the height of a row, over all values of hue
+SPREAD = 0.48  # of all values of hue, in row heights
 ROW_HEIGHT = 0.42  # in inches
 
 
@@ -40,12 +40,12 @@ def dots(
         y: dimension with one line for each value, from top to bottom.
         hue: dimension with one dot in each line for each value.
         ax: axes to draw on; None makes a figure, which a notebook shows.
-        band: what the bars are, as in `curves`.
+        band: of the bars, as in `curves`.
         labels: texts for the values of `hue` and `y`.
-        reference: where a grey line stands to compare with.
-        xlabel: text of the axis; None is made from the values' name.
-        title: of the figure, or of the axes if they are given.
-        legend: whether axes of the user's get a legend.
+        reference: position of a grey line for comparison.
+        xlabel: text of the axis; None derives it from the values' name.
+        title: of the figure, or of the axes if `ax` is given.
+        legend: whether the axes `ax` get a legend.
         over: the dimension of seeds.
 
     Returns:
@@ -87,21 +87,22 @@ def slopes(
     Args:
         values: one variable of a sweep's results, with the dimension of seeds. At most one dimension beside seeds, `x`
             and `hue` has several values: it has one line for each.
-        x: dimension that the power is of; None as in `curves`. Of `epsilon`, infinity is left out.
+        x: dimension of the power; None as in `curves`. For `epsilon`, infinity is left out.
         hue: dimension with one dot in each line for each value.
         ax: axes to draw on; None makes a figure, which a notebook shows.
-        expected: an exponent to compare with, drawn as a grey line.
+        expected: an exponent for comparison, drawn as a grey line.
         labels: texts for the values of the lines and of `hue`.
         xlabel: text of the axis; None names the power.
-        title: of the figure, or of the axes if they are given.
-        legend: whether axes of the user's get a legend.
+        title: of the figure, or of the axes if `ax` is given.
+        legend: whether the axes `ax` get a legend.
         over: the dimension of seeds.
 
     Returns:
         The axes.
 
     Raises:
-        ValueError: if the values have other dimensions of several values, or x has not two positive and finite values.
+        ValueError: if the values have other dimensions of several values, or x has fewer than two positive and finite
+            values.
 
     Examples:
         >>> rounds = xr.DataArray([10.0, 100.0, 1000.0], dims="round")
@@ -121,9 +122,9 @@ def slopes(
     fit = power_law(values, x, over)
     count, few = seed_count(values.sizes[over]), values.sizes[over] < 2
     spread = "" if few else "its 95% confidence interval (delta method, Student's\u00a0t)"
-    found = Summary(fit.exponent, fit.low, fit.high, f"fitted exponent of the mean of {count}", spread)
+    estimates = Summary(fit.exponent, fit.low, fit.high, f"fitted exponent of the mean of {count}", spread)
     xlabel = f"exponent of {title_of(values, x)} in {title_of(values) or 'the mean'}" if xlabel is None else xlabel
-    ax = _draw(found, y, hue, ax, labels, xlabel, title)
+    ax = _draw(estimates, y, hue, ax, labels, xlabel, title)
     if left_out:
         note(ax, "ε = ∞ is no number to fit, and left out.")
     if expected is not None:
@@ -132,7 +133,7 @@ def slopes(
 
 
 def _draw(
-    found: Summary,
+    estimates: Summary,
     y: str | None,
     hue: str | None,
     ax: Axes | None,
@@ -140,22 +141,24 @@ def _draw(
     xlabel: str,
     title: str,
 ) -> Axes:
-    """Dots with bars: one line for every value of y, and in it one for every value of hue."""
+    """Draws dots with bars: one line for every value of y, and in it one dot for every value of hue."""
     alone = ax is None
-    ax = drawn_on(ax, title)
-    names = [""] if y is None else [label_of(y, value, labels) for value in values_of(found.middle[y])]
-    hues = [None] if hue is None else values_of(found.middle[hue])
+    ax = axes_to_draw_on(ax, title)
+    names = [""] if y is None else [label_of(y, value, labels) for value in values_of(estimates.middle[y])]
+    hues = [None] if hue is None else values_of(estimates.middle[hue])
     at, start = np.arange(len(names)), len(curves_on(ax))
     offsets = np.linspace(-SPREAD / 2, SPREAD / 2, len(hues)) if len(hues) > 1 else [0.0]
     for index, (value, offset) in enumerate(zip(hues, offsets, strict=True)):
-        own = found if hue is None else found.select({hue: index})
-        middle, low, high = (np.atleast_1d(part.values) for part in (own.middle, own.low, own.high))
+        part_of_hue = estimates if hue is None else estimates.select({hue: index})
+        middle, low, high = (
+            np.atleast_1d(limits.values) for limits in (part_of_hue.middle, part_of_hue.low, part_of_hue.high)
+        )
         look: dict[str, Any] = style(start + index, ax)
         text = "" if hue is None else label_of(hue, value, labels)
         ax.errorbar(
             middle,
             at + offset,
-            xerr=np.maximum([middle - low, high - middle], 0),  # rounding may make a bar of no length a negative one
+            xerr=np.maximum([middle - low, high - middle], 0),  # rounding may make the length of an empty bar negative
             fmt=look["marker"],
             color=look["color"],
             markersize=4.5,
@@ -163,7 +166,9 @@ def _draw(
             linewidth=1.2,
             label=text or "_dots",
         )
-        record(ax, Drawn(value, text, at, middle, low, high, found.marks, found.spread, look["color"], bars=True))
+        record(
+            ax, Drawn(value, text, at, middle, low, high, estimates.marks, estimates.spread, look["color"], bars=True)
+        )
     ax.set_yticks([] if y is None else at, [] if y is None else names)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.grid(visible=True, axis="x", alpha=0.35)

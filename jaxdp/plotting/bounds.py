@@ -1,4 +1,4 @@
-"""Theory's curves beside measured ones: as printed, or through a curve's first mark."""
+"""Theoretical bounds beside measured curves: unscaled, or scaled through a curve's first mark."""
 
 from typing import Any
 
@@ -23,24 +23,24 @@ def bound(
     color: Any = None,
     legend: bool = True,
 ) -> Axes:
-    """Draws a bound: a grey line as it is printed, or dotted and scaled to pass through a curve's first mark.
+    """Draws a bound: a grey line at its own values, or dotted and scaled to pass through a curve's first mark.
 
     A bound that is known up to a factor says how a curve rises or falls, not how high it is.
 
     Args:
         ax: axes that `curves` drew on.
-        x: where the bound is known, [count]; finite ones alone are drawn.
+        x: where the bound is known, [count]; only finite values are drawn.
         y: the bound there, [count]; or one number, a level.
-        through: None draws the bound as printed. A value of the curves' `hue`, or their legend text, scales it to pass
+        through: None draws the bound unscaled. A value of the curves' `hue`, or their legend text, scales it to pass
             through that curve's first mark, in its colour; "lowest" through the lowest first mark; a number through
             that height at the first x.
         label: legend text. Bounds of several colours with one text share one entry.
-        color: of the line; None is as said above.
-        legend: whether axes of the user's get a legend.
+        color: of the line; None for the colours above.
+        legend: whether the axes get a legend if their figure has none of its own.
 
     Returns:
-        The axes. A scaled bound is not drawn where the first mark is missing or not positive, nor where it is not
-        finite; neither is one at fewer than two x.
+        The axes. A scaled bound is not drawn if the first mark is missing or not positive, or the bound is not finite.
+        No bound is drawn at fewer than two x.
 
     Raises:
         ValueError: if x and y differ in shape, `through` names no curve, or x does not reach its first mark.
@@ -55,56 +55,58 @@ def bound(
         >>> [float(height) for height in ax.get_lines()[-1].get_ydata()]
         [4.0, 2.0]
     """
-    at, heights = np.atleast_1d(np.asarray(x, float)), np.asarray(y, float)
-    heights = np.full(at.shape, heights) if heights.ndim == 0 else heights
-    if at.ndim != 1 or at.shape != heights.shape:
-        raise ValueError(f"y must have one number for each x, got shapes {heights.shape} and {at.shape}")
-    placed = np.isfinite(at)
-    at, heights = at[placed], heights[placed]
-    order = np.argsort(at, kind="stable")
-    at, heights = at[order], heights[order]
+    points, heights = np.atleast_1d(np.asarray(x, float)), np.asarray(y, float)
+    heights = np.full(points.shape, heights) if heights.ndim == 0 else heights
+    if points.ndim != 1 or points.shape != heights.shape:
+        raise ValueError(f"y must have one number for each x, got shapes {heights.shape} and {points.shape}")
+    is_finite = np.isfinite(points)
+    points, heights = points[is_finite], heights[is_finite]
+    order = np.argsort(points, kind="stable")
+    points, heights = points[order], heights[order]
     style: dict[str, Any] = {"zorder": BELOW, "label": label or "_bound", "color": color or NEUTRAL}
     if through is None:
-        if len(at) > 1:
-            ax.plot(at, heights, **style)
-            blank = np.full(len(at), np.nan)
-            record(ax, Drawn(None, label or "", at, heights, blank, blank, "", "", style["color"]))
+        if len(points) > 1:
+            ax.plot(points, heights, **style)
+            blank = np.full(len(points), np.nan)
+            record(ax, Drawn(None, label or "", points, heights, blank, blank, "", "", style["color"]))
     else:
-        place, height, colour = _first_mark(ax, through, at)
-        factor = height / _at(place, at, heights) if len(at) > 1 else np.nan
-        if len(at) > 1 and np.isfinite(height) and not at[0] <= place <= at[-1]:
-            raise ValueError(f"x must reach the mark that the bound passes through, at {place:g}, got {at.tolist()}")
+        mark_x, height, colour = _first_mark(ax, through, points)
+        factor = height / _at(mark_x, points, heights) if len(points) > 1 else np.nan
+        if len(points) > 1 and np.isfinite(height) and not points[0] <= mark_x <= points[-1]:
+            raise ValueError(
+                f"x must reach the mark that the bound passes through, at {mark_x:g}, got {points.tolist()}"
+            )
         if np.isfinite(factor) and factor > 0 and np.isfinite(heights).all():
-            ax.plot(at, factor * heights, **{**style, "color": color or colour}, **ORDER)
+            ax.plot(points, factor * heights, **{**style, "color": color or colour}, **ORDER)
     fit_y(ax)
     return finish(ax, legend=legend)
 
 
-def _first_mark(ax: Axes, through: Any, at: np.ndarray) -> tuple[float, float, Any]:
-    """Place, height and colour of the mark that a bound passes through."""
-    drawn = curves_on(ax)
-    own = [old for old in drawn if through in (old.hue, old.label)]
-    if own:
-        return float(own[0].at[0]), float(own[0].middle[0]), own[0].colour
+def _first_mark(ax: Axes, through: Any, points: np.ndarray) -> tuple[float, float, Any]:
+    """Returns place, height and colour of the mark that a bound passes through."""
+    curves = curves_on(ax)
+    matches = [curve for curve in curves if through in (curve.hue, curve.label)]
+    if matches:
+        return float(matches[0].at[0]), float(matches[0].middle[0]), matches[0].colour
     if through == LOWEST:
-        firsts = [old for old in drawn if np.isfinite(old.middle[0])]
+        firsts = [curve for curve in curves if np.isfinite(curve.middle[0])]
         if not firsts:
             return np.nan, np.nan, NEUTRAL
-        lowest = min(firsts, key=lambda old: old.middle[0] if old.middle[0] > 0 else np.inf)
+        lowest = min(firsts, key=lambda curve: curve.middle[0] if curve.middle[0] > 0 else np.inf)
         return float(lowest.at[0]), float(lowest.middle[0]), NEUTRAL
     if isinstance(through, int | float | np.number) and not isinstance(through, bool):
-        return float(at[0]) if len(at) else np.nan, float(through), NEUTRAL
-    known = [old.label or old.hue for old in drawn]
+        return float(points[0]) if len(points) else np.nan, float(through), NEUTRAL
+    names = [curve.label or curve.hue for curve in curves]
     raise ValueError(
-        f"through must be one of {', '.join(map(str, known)) or 'no curve'}, 'lowest' or a number, got {through!r}"
+        f"through must be one of {', '.join(map(str, names)) or 'no curve'}, 'lowest' or a number, got {through!r}"
     )
 
 
-def _at(place: float, at: np.ndarray, heights: np.ndarray) -> float:
-    """The bound at a place; between its own places along a straight line on logarithmic axes."""
-    same = np.flatnonzero(np.isclose(at, place, rtol=1e-9))
-    if same.size:
-        return float(heights[same[0]])
-    if not at[0] < place < at[-1] or np.any(heights <= 0) or at[0] <= 0:
+def _at(x: float, points: np.ndarray, heights: np.ndarray) -> float:
+    """Returns the bound at a place, interpolated along a straight line on logarithmic axes."""
+    equal_points = np.flatnonzero(np.isclose(points, x, rtol=1e-9))
+    if equal_points.size:
+        return float(heights[equal_points[0]])
+    if not points[0] < x < points[-1] or np.any(heights <= 0) or points[0] <= 0:
         return np.nan
-    return float(np.exp(np.interp(np.log(place), np.log(at), np.log(heights))))
+    return float(np.exp(np.interp(np.log(x), np.log(points), np.log(heights))))

@@ -4,7 +4,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 
-from jaxdp.plotting.figure import drawn_on, finish, name_axes
+from jaxdp.plotting.figure import axes_to_draw_on, finish, name_axes
 from jaxdp.plotting.lines import draw_curve
 from jaxdp.plotting.places import places, prepare_x, prepare_y
 from jaxdp.plotting.records import NEUTRAL, Drawn, curves_on, note, record
@@ -33,15 +33,15 @@ def paired(
     Args:
         differences: with `difference`, `low` and `high`. If it has `p_adjusted` or else `p_value`, marks are open where
             that is above 0.05.
-        x: dimension on the horizontal axis; None is `epsilon`, or else the only one of several values that is left.
-        hue: dimension with one curve for each value; None is the only one of several values that is left.
+        x: dimension on the horizontal axis; None is `epsilon`, or else the only remaining one of several values.
+        hue: dimension with one curve for each value; None is the only remaining one of several values.
         ax: axes to draw on; None makes a figure, which a notebook shows.
         labels: legend text of each value of `hue`.
         xscale: as in `curves`.
-        xlabel: text of the axis; None is made from the name.
+        xlabel: text of the axis; None derives it from the name.
         ylabel: text of the axis; None is "paired difference".
-        title: of the figure, or of the axes if they are given.
-        legend: whether axes of the user's get a legend.
+        title: of the figure, or of the axes if `ax` is given.
+        legend: whether the axes `ax` get a legend.
 
     Returns:
         The axes.
@@ -63,35 +63,35 @@ def paired(
     difference = differences.difference
     if x is None:
         x = "epsilon" if "epsilon" in difference.dims and hue != "epsilon" else natural_x(difference, hue)
-    rest = [str(name) for name in difference.dims if name != x and difference.sizes[name] > 1]
-    hue = rest[0] if hue is None and len(rest) == 1 else hue
+    remaining = [str(name) for name in difference.dims if name != x and difference.sizes[name] > 1]
+    hue = remaining[0] if hue is None and len(remaining) == 1 else hue
     otherwise = "draw them all with x={0} or hue={0}"
     settled = {name: settle(differences[name], ("x", x), ("hue", hue), otherwise=otherwise) for name in differences}
     along = values_of(settled["difference"][x])
-    where = places(x, along, xscale, [label_of(x, value, labels) for value in along])
-    ax = drawn_on(ax, title)
-    where = prepare_x(ax, where)
+    positions = places(x, along, xscale, [label_of(x, value, labels) for value in along])
+    ax = axes_to_draw_on(ax, title)
+    positions = prepare_x(ax, positions)
     prepare_y(ax, "linear", settled["difference"].values)
     ax.axhline(0, color=NEUTRAL, linewidth=1.0, zorder=1.4)
-    tested = next((settled[name] for name in ("p_adjusted", "p_value") if name in settled), None)
+    p_values = next((settled[name] for name in ("p_adjusted", "p_value") if name in settled), None)
     hues = [None] if hue is None else values_of(settled["difference"][hue])
     start = len(curves_on(ax))
     for index, value in enumerate(hues):
         point = {} if hue is None else {hue: index}
-        middle, low, high = (settled[name].isel(point).values[where.order] for name in NEEDED)
+        middle, low, high = (settled[name].isel(point).values[positions.order] for name in NEEDED)
         text = "" if hue is None else label_of(hue, value, labels)
         look = style(start + index, ax)
         marks, spread = "mean of paired differences", "their intervals"
-        drawn = Drawn(value, text, where.at, middle, low, high, marks, spread, look["color"], bars=True)
-        at = draw_curve(ax, where, drawn, look, index, len(hues))
-        record(ax, drawn)
-        if tested is not None:
-            unsure = ~(tested.isel(point).values[where.order] <= LEVEL)
+        curve = Drawn(value, text, positions.at, middle, low, high, marks, spread, look["color"], bars=True)
+        points = draw_curve(ax, positions, curve, look, index, len(hues))
+        record(ax, curve)
+        if p_values is not None:
+            unsure = ~(p_values.isel(point).values[positions.order] <= LEVEL)
             behind = to_rgba(ax.get_facecolor())
             open_marks = {**look, "linestyle": "none", "markerfacecolor": behind, "zorder": 3}
-            ax.plot(at[unsure], middle[unsure], **open_marks)
-    if tested is not None:
-        note(ax, f"Open marks: {'p adjusted' if tested.name == 'p_adjusted' else 'p'} > {LEVEL:g}.")
+            ax.plot(points[unsure], middle[unsure], **open_marks)
+    if p_values is not None:
+        note(ax, f"Open marks: {'p adjusted' if p_values.name == 'p_adjusted' else 'p'} > {LEVEL:g}.")
     ax.grid(visible=True, which="major", alpha=0.35)
     name_axes(ax, title_of(difference, x) if xlabel is None else xlabel, ylabel or "paired difference")
     return finish(ax, legend=legend)

@@ -1,4 +1,4 @@
-"""Figures and axes that a notebook shows by themselves, with a legend and a caption of what is drawn on them."""
+"""Figures and axes that notebooks show as values, with a legend and a caption of their contents."""
 
 import io
 import textwrap
@@ -15,15 +15,15 @@ from jaxdp.plotting.records import caption, handles
 from jaxdp.plotting.style import text_colour
 
 LABEL_LENGTH = 3.0  # inches beside a panel
-COLOUR_BAR = "<colorbar>"  # Matplotlib's label of its axes
-LIGHT = 0.5  # of a colour's brightness: text lighter than this is made for a dark background
+COLOUR_BAR = "<colorbar>"  # Matplotlib's label of a colour bar's axes
+LIGHT = 0.5  # brightness above which a text colour implies a dark background
 
 
 class Figure(figure.Figure):
     """A Matplotlib figure that a notebook shows as a cell's last value, without pyplot.
 
-    Its background is opaque. `explain` gives it one title, one legend and the caption, which are made anew whenever
-    more is drawn on it.
+    Its background is opaque. `explain` gives it one title, one legend and the caption, which are updated whenever more
+    is drawn on it.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -34,12 +34,12 @@ class Figure(figure.Figure):
         self._height: float | None = None
 
     def explain(self, *, title: str = "", note: str = "", height: float | None = None) -> None:
-        """Writes the title and one legend above the panels, and below them what marks and bands are.
+        """Writes the title and one legend above the panels, and below them the meaning of marks and bands.
 
         Args:
-            title: of the figure; wrapped where it is long.
+            title: of the figure; a long one is wrapped.
             note: more sentences for the caption.
-            height: of all panels with their labels, in inches; None is the former one, or at first the figure's.
+            height: of all panels with their labels, in inches; None keeps the height, initially the figure's.
         """
         self._explained, self._title, self._note = True, title, note
         if height is not None or self._height is None:
@@ -47,7 +47,7 @@ class Figure(figure.Figure):
         self.refresh()
 
     def refresh(self) -> None:
-        """Makes legend and caption anew, if the figure has them."""
+        """Updates legend and caption, if the figure has them."""
         if not self._explained or self._height is None:
             return
         for legend in list(self.legends):
@@ -68,15 +68,15 @@ class Figure(figure.Figure):
         about = self._title or next(filter(None, map(_about, panels)), "")
         return f"<figure of {count}{': ' if about else ''}{textwrap.shorten(about, 120)}>"
 
-    __str__ = __repr__  # Matplotlib's own names a size, which reads like an address
+    __str__ = __repr__  # Matplotlib's own prints a size, which looks like an address
 
 
 class Axes(axes.Axes):
     """Matplotlib axes that a notebook shows as a cell's last value: with their whole figure."""
 
     def _repr_png_(self) -> bytes | None:
-        shown = self.get_figure(root=True)
-        return shown._repr_png_() if isinstance(shown, Figure) else None
+        root_figure = self.get_figure(root=True)
+        return root_figure._repr_png_() if isinstance(root_figure, Figure) else None
 
     def __repr__(self) -> str:
         about = textwrap.shorten(_about(self), 120)
@@ -86,14 +86,14 @@ class Axes(axes.Axes):
 
 
 def panels(rows: int = 1, columns: int = 1, *, width: float = 3.2, height: float = 3.2, **sharing: Any) -> Figure:
-    """An empty figure that a notebook shows, with panels to draw on.
+    """Returns an empty figure that a notebook shows, with panels to draw on.
 
     Args:
         rows: of panels.
         columns: of panels.
         width: of one panel, in inches.
         height: of one panel, in inches.
-        **sharing: as Matplotlib's `Figure.subplots` takes it, such as `sharey=True`.
+        **sharing: arguments of Matplotlib's `Figure.subplots`, such as `sharey=True`.
 
     Returns:
         The figure; its panels are `figure.axes`, row by row. Call `figure.explain(title=...)` for one legend and a
@@ -106,13 +106,13 @@ def panels(rows: int = 1, columns: int = 1, *, width: float = 3.2, height: float
         <figure of 2 panels>
     """
     size = (max(layout.LEAST_WIDTH, 1.2 + width * columns), height * rows)
-    made = Figure(figsize=size, layout="constrained")
-    made.subplots(rows, columns, squeeze=False, subplot_kw={"axes_class": Axes}, **sharing)
-    return made
+    new_figure = Figure(figsize=size, layout="constrained")
+    new_figure.subplots(rows, columns, squeeze=False, subplot_kw={"axes_class": Axes}, **sharing)
+    return new_figure
 
 
 def level(figure: figure.Figure) -> None:
-    """Gives all panels of a figure the same vertical limits, which hold what any of them shows.
+    """Gives all panels of a figure the same vertical limits, which contain those of each panel.
 
     Panels then compare as with `sharey=True`, and each keeps the numbers beside its axis.
 
@@ -130,16 +130,16 @@ def level(figure: figure.Figure) -> None:
         ax.set_ylim(limits[:, 0].min(), limits[:, 1].max())
 
 
-def drawn_on(ax: axes.Axes | None, title: str = "") -> axes.Axes:
-    """The axes to draw on: the given ones, or those of a new figure that explains itself.
+def axes_to_draw_on(ax: axes.Axes | None, title: str = "") -> axes.Axes:
+    """Returns the axes to draw on: the given ones, or those of a new figure that explains itself.
 
     Raises:
-        ValueError: if `ax` is no Matplotlib axes.
+        ValueError: if `ax` is not Matplotlib axes.
     """
     if ax is None:
-        made = panels()
-        made.explain(title=title, height=3.4)
-        return made.axes[0]
+        new_figure = panels()
+        new_figure.explain(title=title, height=3.4)
+        return new_figure.axes[0]
     if not isinstance(ax, axes.Axes):
         raise ValueError(f"ax must be Matplotlib axes, or None for a new figure, got {type(ax).__name__}")
     if title:
@@ -148,10 +148,10 @@ def drawn_on(ax: axes.Axes | None, title: str = "") -> axes.Axes:
 
 
 def finish(ax: axes.Axes, *, legend: bool = True) -> axes.Axes:
-    """Brings legends and captions up to date after drawing: the figure's if it is ours, else the axes' own legend."""
-    shown = ax.get_figure(root=True)
-    if isinstance(shown, Figure):
-        shown.refresh()
+    """Updates legends and captions after drawing: the figure's if it is a `Figure`, else the axes' own legend."""
+    root_figure = ax.get_figure(root=True)
+    if isinstance(root_figure, Figure):
+        root_figure.refresh()
     elif legend:
         marks, names = handles([ax])
         if names:
@@ -162,11 +162,11 @@ def finish(ax: axes.Axes, *, legend: bool = True) -> axes.Axes:
 def name_axes(ax: axes.Axes, xlabel: str, ylabel: str) -> None:
     """Writes the axes' labels; long ones in several lines."""
     ax.set_xlabel(xlabel)
-    ax.set_ylabel(layout.wrapped(ylabel, LABEL_LENGTH, "medium"))
+    ax.set_ylabel(layout.wrap_text(ylabel, LABEL_LENGTH, "medium"))
 
 
 def siblings(ax: axes.Axes) -> Iterator[axes.Axes]:
-    """The axes that share the vertical axis, itself among them."""
+    """Yields the axes that share the vertical axis, `ax` among them."""
     yield from ax.get_shared_y_axes().get_siblings(ax)
 
 
@@ -176,7 +176,7 @@ def _about(panel: axes.Axes) -> str:
 
 
 def _opaque(colour: Any) -> tuple[float, float, float, float]:
-    """The colour as it looks on paper, or on a black one where the text is light."""
+    """Returns the colour as it looks on white paper, or on black if the text colour is light."""
     red, green, blue, alpha = to_rgba(colour)
     text = np.mean(to_rgba(mpl.rcParams["text.color"])[:3])
     paper = 0.0 if text > LIGHT else 1.0

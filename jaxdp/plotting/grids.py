@@ -1,4 +1,4 @@
-"""Several panels, one for every value of a dimension or two."""
+"""Grids of panels, one for every value of a dimension or two."""
 
 from collections.abc import Callable
 from typing import Any
@@ -40,33 +40,33 @@ def facets(
     Args:
         values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds and the four
             named ones have one value.
-        x: dimension on the horizontal axes; None as in `curves`, or none where `y` is given.
+        x: dimension on the horizontal axes; None as in `curves`, or none if `y` is given.
         y: dimension on the vertical axes, for `dots` and `heat`.
         hue: dimension with one curve for each value.
-        col: dimension with one column of panels for each value; without `row` they go on in the next line.
+        col: dimension with one column of panels for each value; without `row` they continue in the next line.
         row: dimension with one row of panels for each value.
-        draw: (values, ax=, labels=, over=, **options), draws one panel, also with those of `x`, `y` and `hue` that
-            are given; its values have the panel's `col` and `row` as scalar coordinates. `curves`, `dots`, `heat`,
-            or a function of yours that calls one of them.
-        also: (axes, values), draws more on each panel once its values are drawn, as bounds; its values are as those of
+        draw: (values, ax=, labels=, over=, **options), draws one panel; it also gets `x`, `y` and `hue` if they are
+            given. Its values have the panel's `col` and `row` as scalar coordinates. `curves`, `dots`, `heat`, or a
+            function of yours that calls one of them.
+        also: (axes, values), draws more on each panel after its values, such as bounds; its values are as those of
             `draw`.
         labels: texts for values of `hue`, `col` and `row`.
         title: of the figure.
         note: more sentences for the caption.
-        abreast: how many panels stand side by side at most, without `row`.
+        abreast: largest number of panels side by side, without `row`.
         spare: empty panels after the last one, for you to draw on; only without `row`.
         width: of a panel, in inches.
         height: of a panel, in inches.
         sharex: whether all panels have one horizontal scale.
         sharey: whether all panels have one vertical scale.
         over: the dimension of seeds.
-        **options: further ones of `draw`.
+        **options: further arguments of `draw`.
 
     Returns:
-        A figure, which a notebook shows: one legend above, and below what marks and bands are.
+        A figure, which a notebook shows: one legend above, and below the meaning of marks and bands.
 
     Raises:
-        ValueError: if the values have other dimensions of several values, or none is given for panels.
+        ValueError: if the values have other dimensions of several values, or neither `col` nor `row` is given.
 
     Examples:
         >>> values = xr.DataArray([[[3.0, 5.0], [1.0, 2.0]]] * 2, dims=("epsilon", "round", "seed"), name="regret")
@@ -80,40 +80,40 @@ def facets(
     if x is None and y is None:
         x = natural_x(values, hue, col, row, over=over)
     axes = (("x", x), ("y", y), ("hue", hue))
-    chosen = (*axes, ("col", col), ("row", row))
-    values = settle(values, *chosen, over=over, otherwise="draw them all with hue={0}, col={0} or row={0}")
+    options_chosen = (*axes, ("col", col), ("row", row))
+    values = settle(values, *options_chosen, over=over, otherwise="draw them all with hue={0}, col={0} or row={0}")
     columns = [None] if col is None else values_of(values[col])
     rows = [None] if row is None else values_of(values[row])
-    wide = len(columns) if row is not None else min(check_count("abreast", abreast), len(columns) + spare)
+    num_across = len(columns) if row is not None else min(check_count("abreast", abreast), len(columns) + spare)
     count = len(rows) * len(columns) + (0 if row is not None else check_count("spare", spare, 0))
-    high = len(rows) if row is not None else -(-count // wide)
-    figure = panels(high, wide, width=width, height=height, sharex=sharex, sharey=sharey)
+    num_down = len(rows) if row is not None else -(-count // num_across)
+    figure = panels(num_down, num_across, width=width, height=height, sharex=sharex, sharey=sharey)
     grid = figure.axes
     for panel in grid[count:]:
         panel.set_visible(False)
-    for place, (below, beside) in enumerate((r, c) for r in range(len(rows)) for c in range(len(columns))):
-        panel = grid[place]
-        point = {name: index for name, index in ((row, below), (col, beside)) if name is not None}
-        given = {option: name for option, name in axes if name is not None}
-        draw(values.isel(point), **given, labels=labels, ax=panel, over=over, **options)
+    for number, (row_index, col_index) in enumerate((r, c) for r in range(len(rows)) for c in range(len(columns))):
+        panel = grid[number]
+        point = {name: index for name, index in ((row, row_index), (col, col_index)) if name is not None}
+        dimensions = {option: name for option, name in axes if name is not None}
+        draw(values.isel(point), **dimensions, labels=labels, ax=panel, over=over, **options)
         if also is not None:
             also(panel, values.isel(point))
-        if col is not None and (row is None or below == 0):
-            panel.set_title(label_of(col, columns[beside], labels))
-        if row is not None and len(rows) > 1 and place % wide == 0:
-            panel.set_ylabel(f"{label_of(row, rows[below], labels)}\n{panel.get_ylabel()}")
-    _outer_labels(figure, wide, len(columns) * len(rows), sharex=sharex, sharey=sharey)
+        if col is not None and (row is None or row_index == 0):
+            panel.set_title(label_of(col, columns[col_index], labels))
+        if row is not None and len(rows) > 1 and number % num_across == 0:
+            panel.set_ylabel(f"{label_of(row, rows[row_index], labels)}\n{panel.get_ylabel()}")
+    _outer_labels(figure, num_across, len(columns) * len(rows), sharex=sharex, sharey=sharey)
     figure.set_figwidth(figure.get_figwidth() + room_for_names(grid[0]))
-    figure.explain(title=title, note=note, height=height * high)
+    figure.explain(title=title, note=note, height=height * num_down)
     return figure
 
 
-def _outer_labels(figure: Figure, wide: int, count: int, *, sharex: bool, sharey: bool) -> None:
-    """Labels at the left and at the bottom alone, where panels share their axes."""
-    for place, panel in enumerate(figure.axes[:count]):
-        if sharey and place % wide:
+def _outer_labels(figure: Figure, num_across: int, count: int, *, sharex: bool, sharey: bool) -> None:
+    """Keeps labels at the left and at the bottom alone, where panels share their axes."""
+    for number, panel in enumerate(figure.axes[:count]):
+        if sharey and number % num_across:
             panel.set_ylabel("")
-        lowest = place + wide >= count
+        lowest = number + num_across >= count
         if sharex:
             panel.tick_params(axis="x", labelbottom=lowest)
             if not lowest:

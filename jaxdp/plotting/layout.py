@@ -13,22 +13,22 @@ from matplotlib.ticker import FixedLocator
 # In inches.
 LEAST_WIDTH = 6.0
 LINE_HEIGHT = 0.22
-MARGIN = 0.3  # kept free beside a line of text, left and right together
+MARGIN = 0.3  # free space beside a line of text, left and right together
 LEGEND_MARK = 0.7  # a legend's mark, its gap and the space up to the next column
 LEGEND_COLUMNS = 4
 
 
 @lru_cache(maxsize=4096)
 def text_width(text: str, size: str) -> float:
-    """Width in inches of one line of text, in the default font."""
+    """Returns the width in inches of one line of text, in the default font."""
     font = FontProperties(size=size)
     return float(TextPath((0, 0), text, prop=font, usetex=False).get_extents().width) / 72 if text.strip() else 0.0
 
 
-def wrapped(text: str, width: float, size: str) -> str:
-    """The text with line breaks between words, such that no line is wider than `width` inches if words allow it."""
+def wrap_text(text: str, width: float, size: str) -> str:
+    """Breaks the text between words, such that no line is wider than `width` inches if words allow it."""
     lines = [""]
-    for word in text.split(" "):  # not at no-break spaces
+    for word in text.split(" "):  # does not split at no-break spaces
         longer = f"{lines[-1]} {word}".strip()
         if lines[-1] and text_width(longer, size) > width:
             lines.append(word)
@@ -38,32 +38,32 @@ def wrapped(text: str, width: float, size: str) -> str:
 
 
 def room_for_names(ax: Axes) -> float:
-    """Inches that the names beside an axis need more than numbers would; 0 where there are no names."""
-    named = isinstance(ax.yaxis.get_major_locator(), FixedLocator)
-    names = [label.get_text() for label in ax.get_yticklabels()] if named else []
+    """Returns the inches that names beside an axis need more than numbers would; 0 if there are no names."""
+    has_names = isinstance(ax.yaxis.get_major_locator(), FixedLocator)
+    names = [label.get_text() for label in ax.get_yticklabels()] if has_names else []
     return max(0.0, max((text_width(name, "medium") for name in names), default=0.0) - 0.5)
 
 
 def surround(
     figure: Figure, panels: float, title: str, handles: Sequence[Any], names: Sequence[str], caption: str
 ) -> None:
-    """Title and legend in one box above the panels (apart, they would overlap), and a caption below them.
+    """Places title and legend in one box above the panels (apart, they would overlap), and a caption below them.
 
-    The figure gets the height that all of it needs.
+    The figure's height is adjusted to all of it.
 
     Args:
         figure: with constrained layout, and without a legend.
         panels: height of the panels with their own labels, in inches.
         title: of the figure; may be empty.
-        handles: what legend entries show.
+        handles: symbols of the legend entries.
         names: legend texts.
         caption: may be empty.
     """
     width = figure.get_figwidth()
-    below = wrapped(caption, width - MARGIN, "medium")
-    above = wrapped(title, width - MARGIN, "x-large")
+    below = wrap_text(caption, width - MARGIN, "medium")
+    above = wrap_text(title, width - MARGIN, "x-large")
     columns = _columns(names, width)
-    entries = [wrapped(name, width - MARGIN - LEGEND_MARK, "medium") for name in names]
+    entries = [wrap_text(name, width - MARGIN - LEGEND_MARK, "medium") for name in names]
     legend = -(-len(names) // columns) + sum(entry.count("\n") for entry in entries)
     lines = (below.count("\n") + 1) * bool(below) + legend + 1.5 * (above.count("\n") + 1) * bool(above)
     figure.set_figheight(panels + 0.3 + LINE_HEIGHT * lines)
@@ -86,6 +86,6 @@ def surround(
 
 
 def _columns(names: Sequence[str], width: float) -> int:
-    """How many legend columns fit into `width` inches."""
+    """Returns how many legend columns fit into `width` inches."""
     widest = max((text_width(name, "medium") for name in names), default=0.0)
     return max(1, min(len(names), LEGEND_COLUMNS, int((width - MARGIN) / (widest + LEGEND_MARK))))

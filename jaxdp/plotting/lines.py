@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from jaxdp.plotting.figure import drawn_on, finish, name_axes
+from jaxdp.plotting.figure import axes_to_draw_on, finish, name_axes
 from jaxdp.plotting.places import FAINT, Places, draw_band, fit_y, places, prepare_x, prepare_y
 from jaxdp.plotting.records import Drawn, curves_on, record
 from jaxdp.plotting.style import style
@@ -14,10 +14,10 @@ from jaxdp.plotting.summaries import summary
 from jaxdp.plotting.words import Labels, check_values, label_of, natural_x, settle, title_of, values_of
 
 BAND_WIDTH = 7.0  # in points, of a band at a single x
-APART_WIDTH = 4.0  # where infinity stands
+APART_WIDTH = 4.0  # at infinity
 BESIDE = 1.15  # factor between curves at a single x
-DODGE = 0.04  # of the axis, between bars at one x
-BETWEEN = 0.5  # of the way to the next x, at most, for all bars at one x
+DODGE = 0.04  # between bars at one x, as a share of the axis
+BETWEEN = 0.5  # largest share of the way to the next x for all bars at one x
 
 
 def curves(
@@ -38,32 +38,31 @@ def curves(
     legend: bool = True,
     over: str = "seed",
 ) -> Axes:
-    """Draws what seeds give against one dimension, one curve for every value of another, with bands.
+    """Draws statistics over seeds against one dimension, one curve for every value of another, with bands.
 
     Args:
         values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds, `x` and
             `hue` have one value.
-        x: dimension on the horizontal axis. None is `round`, or else the only dimension of several values that is left.
-            An infinite value stands apart at the right, behind a break of the axis.
+        x: dimension on the horizontal axis. None is `round`, or else the only remaining dimension of several values. An
+            infinite value stands apart at the right, behind a break of the axis.
         hue: dimension with one curve for each value.
         ax: axes to draw on; None makes a figure, which a notebook shows. Curves are added to those already there.
         band: "t" (mean, 95% confidence interval by Student's t), "quantile" (median, central 95% of seeds), "share"
             (share of values 0 or 1, 95% interval by Clopper-Pearson) or None (mean alone).
         labels: legend text of each value of `hue`.
-        label: legend text of the curve where there is no `hue`.
+        label: legend text of the curve if there is no `hue`.
         bars: bars, side by side, in place of bands.
-        xscale: "linear" or "log". None is logarithmic where all x are positive and the largest is 10 times the
-            smallest; for `epsilon` always.
+        xscale: "linear" or "log". None is logarithmic if all x are positive and the largest is 10 times the smallest;
+            for `epsilon` always.
         yscale: the same for the marks.
-        xlabel: text of the axis; None is made from the name and its attributes `long_name` and `units`.
+        xlabel: text of the axis; None derives it from the name and its attributes `long_name` and `units`.
         ylabel: text of the axis.
-        title: of the figure, or of the axes if they are given.
-        legend: whether axes of the user's get a legend.
+        title: of the figure, or of the axes if `ax` is given.
+        legend: whether the axes `ax` get a legend.
         over: the dimension of seeds.
 
     Returns:
-        The axes. What marks and bands are, what is cut and what has no mark is said in the figure's caption, or by
-        `caption(ax)`.
+        The axes. The figure's caption, or `caption(ax)`, explains marks and bands, cut bands and missing marks.
 
     Raises:
         ValueError: if the values have other dimensions of several values, or an option is not among its choices.
@@ -82,31 +81,35 @@ such as values.isel(num_arms=-1), or draw them all with hue='num_arms' or facets
     otherwise = "draw them all with " + ("hue={0} or " if hue is None else "") + "facets(values, col={0})"
     x = x or natural_x(values, hue, over=over)
     values = settle(values, ("x", x), ("hue", hue), over=over, otherwise=otherwise)
-    found = summary(values, band, over)
+    estimates = summary(values, band, over)
     along = values_of(values[x])
-    where = places(x, along, xscale, [label_of(x, value, labels) for value in along])
-    ax = drawn_on(ax, title)
-    where = prepare_x(ax, where)
-    prepare_y(ax, "linear" if band == "share" and yscale is None else yscale, found.middle.values)
+    positions = places(x, along, xscale, [label_of(x, value, labels) for value in along])
+    ax = axes_to_draw_on(ax, title)
+    positions = prepare_x(ax, positions)
+    prepare_y(ax, "linear" if band == "share" and yscale is None else yscale, estimates.middle.values)
     hues = [None] if hue is None else values_of(values[hue])
-    start, barred = len(curves_on(ax)), bars or where.joined == 0
+    start, barred = len(curves_on(ax)), bars or positions.joined == 0
     for index, value in enumerate(hues):
-        own = found if hue is None else found.select({hue: index})
-        middle, low, high = (part.values[where.order] for part in (own.middle, own.low, own.high))
+        part_of_hue = estimates if hue is None else estimates.select({hue: index})
+        middle, low, high = (
+            part.values[positions.order] for part in (part_of_hue.middle, part_of_hue.low, part_of_hue.high)
+        )
         text = label_of(str(hue), value, labels) if hue is not None else label or ""
         look = style(start + index, ax)
-        drawn = Drawn(value, text, where.at, middle, low, high, found.marks, found.spread, look["color"], barred)
-        draw_curve(ax, where, drawn, look, index, len(hues))
-        record(ax, drawn)
+        curve = Drawn(
+            value, text, positions.at, middle, low, high, estimates.marks, estimates.spread, look["color"], barred
+        )
+        draw_curve(ax, positions, curve, look, index, len(hues))
+        record(ax, curve)
     fit_y(ax)
     if band == "share" and ax.get_yscale() == "linear":
         ax.set_ylim(-0.03, 1.03)
-    if len(where.at) == 1 and where.scale == "log":
+    if len(positions.at) == 1 and positions.scale == "log":
         room = BESIDE ** max(2, len(hues))
-        ax.set_xlim(where.at[0] / room, where.at[0] * room)
+        ax.set_xlim(positions.at[0] / room, positions.at[0] * room)
     ax.grid(visible=True, which="major", alpha=0.35)
-    named = title_of(values) if ylabel is None else ylabel
-    name_axes(ax, title_of(values, x) if xlabel is None else xlabel, named)
+    y_text = title_of(values) if ylabel is None else ylabel
+    name_axes(ax, title_of(values, x) if xlabel is None else xlabel, y_text)
     return finish(ax, legend=legend)
 
 
@@ -119,10 +122,10 @@ def draw_curve(ax: Axes, where: Places, drawn: Drawn, look: dict[str, Any], inde
         drawn: their heights, and the band.
         look: of the line.
         index: of the curve among those at the same x.
-        count: how many these are.
+        count: number of these curves.
 
     Returns:
-        Where the marks are.
+        The horizontal positions of the marks.
     """
     at, joined, step = where.at, where.joined, index - (count - 1) / 2
     if ax.get_yscale() == "log":
@@ -137,7 +140,7 @@ def draw_curve(ax: Axes, where: Places, drawn: Drawn, look: dict[str, Any], inde
     if joined < len(at):
         single = {**look, "linestyle": "none"} if joined else {**labelled, "linestyle": "none"}
         ax.plot(at[joined:], drawn.middle[joined:], **single)
-    if 0 < joined < len(at):  # a broken line across the break
+    if 0 < joined < len(at):  # a dotted line across the break
         ends = slice(joined - 1, joined + 1)
         ax.plot(at[ends], drawn.middle[ends], color=look["color"], linestyle=(0, (1, 3)), linewidth=1.0, alpha=0.7)
     # On a logarithmic axis a bar that goes below zero ends below the bottom edge.
@@ -162,7 +165,7 @@ def draw_curve(ax: Axes, where: Places, drawn: Drawn, look: dict[str, Any], inde
 
 
 def _beside(where: Places, step: float, count: int) -> np.ndarray:
-    """The places, each moved by the same share of the axis, and by less than half way to the next one."""
+    """Returns the places, each moved by the same share of the axis, and by less than half way to the next one."""
     at = np.log(where.at) if where.scale == "log" else where.at
     length, least = (at[-1] - at[0], np.diff(at).min()) if len(at) > 1 else (1.0, 1.0)
     at = at + step * min(DODGE * length, BETWEEN * least / max(1, count - 1))
@@ -179,17 +182,17 @@ def cost_of_privacy(
     title: str | None = None,
     **options: Any,
 ) -> Axes:
-    """Draws what seeds give against epsilon; no privacy stands apart at the right, behind a break of the axis.
+    """Draws statistics over seeds against epsilon; no privacy stands apart at the right, behind a break of the axis.
 
     Args:
-        values: one variable of a sweep's results, with the dimensions of seeds and epsilon. Of several rounds the last
-            is drawn, and the title says so.
+        values: one variable of a sweep's results, with the dimensions of seeds and epsilon. If there are several
+            rounds, the last one is drawn, and the title says so.
         hue: dimension with one curve for each value.
         ax: axes to draw on; None makes a figure, which a notebook shows.
         band: as in `curves`.
         labels: legend text of each value of `hue`.
         title: as in `curves`; None is the number of rounds, if there are rounds.
-        **options: as `curves` takes them.
+        **options: further arguments of `curves`.
 
     Returns:
         The axes.

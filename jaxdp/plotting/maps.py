@@ -7,7 +7,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 
-from jaxdp.plotting.figure import drawn_on, finish, name_axes
+from jaxdp.plotting.figure import axes_to_draw_on, finish, name_axes
 from jaxdp.plotting.places import SCALES, suggested_scale
 from jaxdp.plotting.records import note
 from jaxdp.plotting.summaries import seed_count
@@ -15,9 +15,9 @@ from jaxdp.plotting.words import Labels, check_values, label_of, number, settle,
 from jaxdp.validation import check_choice
 
 MOST_TICKS = 9  # along an axis
-COLOURS = "cividis"  # looks the same, and rises in brightness, with any colour vision
-MOST_NUMBERS = 80  # cells that have room for a number each
-BRIGHT = 0.55  # of the colour scale, from where on text is black
+COLOURS = "cividis"  # looks alike, and rises in brightness, with any colour vision
+MOST_NUMBERS = 80  # largest number of cells with a number each
+BRIGHT = 0.55  # text is black from here on the colour scale
 
 
 def heat(
@@ -43,12 +43,12 @@ def heat(
         y: dimension from bottom to top.
         ax: axes to draw on; None makes a figure, which a notebook shows.
         labels: texts for values of x and y that are not numbers.
-        scale: of colours, "linear" or "log"; None is logarithmic where all means are positive and the largest is 10
-            times the smallest.
-        numbers: whether cells hold their numbers, in place of a colour bar; None where there are 80 cells at most.
-        xlabel: text of the axis; None is made from the name.
+        scale: of colours, "linear" or "log"; None is logarithmic if all means are positive and the largest is 10 times
+            the smallest.
+        numbers: whether cells contain their numbers, in place of a colour bar; None if there are at most 80 cells.
+        xlabel: text of the axis; None derives it from the name.
         ylabel: text of the axis.
-        title: of the figure, or of the axes if they are given.
+        title: of the figure, or of the axes if `ax` is given.
         over: the dimension of seeds.
 
     Returns:
@@ -68,50 +68,50 @@ def heat(
     values = settle(values, ("x", x), ("y", y), over=over, otherwise=otherwise).astype(float)
     values = values.sortby([name for name in (x, y) if values[name].dtype.kind in "iuf"])
     mean = values.mean(over, skipna=False).transpose(y, x).values
-    ax = drawn_on(ax, title)
+    ax = axes_to_draw_on(ax, title)
     norm = _norm(mean, scale)
     mesh = ax.pcolormesh(
         np.ma.masked_invalid(mean), cmap=COLOURS, norm=norm, edgecolors=ax.get_facecolor(), linewidth=0.5
     )
     for axis, name in ((ax.xaxis, x), (ax.yaxis, y)):
         texts = [_text(name, value, labels) for value in values_of(values[name])]
-        every = -(-len(texts) // MOST_TICKS)
-        axis.set_ticks(np.arange(len(texts))[::every] + 0.5, texts[::every])
+        stride = -(-len(texts) // MOST_TICKS)
+        axis.set_ticks(np.arange(len(texts))[::stride] + 0.5, texts[::stride])
     if numbers if numbers is not None else mean.size <= MOST_NUMBERS:
-        for (below, beside), value in np.ndenumerate(mean):
+        for (row, column), value in np.ndenumerate(mean):
             if np.isfinite(value):
                 colour = "black" if float(norm(value)) >= BRIGHT else "white"
                 ax.text(
-                    beside + 0.5, below + 0.5, _short(value), ha="center", va="center", color=colour, fontsize="small"
+                    column + 0.5, row + 0.5, _short(value), ha="center", va="center", color=colour, fontsize="small"
                 )
-        what = f"Numbers: mean of {seed_count(values.sizes[over])}"
+        meaning = f"Numbers: mean of {seed_count(values.sizes[over])}"
     else:
         figure = ax.get_figure(root=True)
         if figure is not None:
             figure.colorbar(mesh, ax=ax, label=title_of(values))
-        what = f"Colours: mean of {seed_count(values.sizes[over])}"
+        meaning = f"Colours: mean of {seed_count(values.sizes[over])}"
     name = title_of(values)
     note(
         ax,
-        f"{what}{', of ' if name else ''}{name}.",
+        f"{meaning}{', of ' if name else ''}{name}.",
     )
     if not np.isfinite(mean).all():
         note(ax, "Empty: a value was not finite for at least one seed.")
-    named = title_of(values, y) if ylabel is None else ylabel
-    name_axes(ax, title_of(values, x) if xlabel is None else xlabel, named)
+    y_text = title_of(values, y) if ylabel is None else ylabel
+    name_axes(ax, title_of(values, x) if xlabel is None else xlabel, y_text)
     return finish(ax, legend=False)
 
 
 def _norm(mean: np.ndarray, scale: str | None) -> Normalize:
-    """The scale of colours."""
+    """Returns the scale of colours."""
     finite = mean[np.isfinite(mean)]
     if not finite.size:
         return Normalize(0.0, 1.0)
     low, high = float(finite.min()), float(finite.max())
-    chosen = suggested_scale(finite) if scale is None else check_choice("scale", scale, SCALES)
-    if chosen == "log" and low <= 0:
+    scale_used = suggested_scale(finite) if scale is None else check_choice("scale", scale, SCALES)
+    if scale_used == "log" and low <= 0:
         raise ValueError(f"scale must be linear where a mean is <= 0, got 'log' and {low:g}")
-    return LogNorm(low, high) if chosen == "log" and high > low else Normalize(low, high)
+    return LogNorm(low, high) if scale_used == "log" and high > low else Normalize(low, high)
 
 
 def _text(name: str, value: Any, labels: Labels | None) -> str:
@@ -125,5 +125,5 @@ def _text(name: str, value: Any, labels: Labels | None) -> str:
 
 
 def _short(value: float) -> str:
-    """Three digits, or a whole number up to a million."""
+    """Formats three digits, or a whole number up to a million."""
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}"

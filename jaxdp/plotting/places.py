@@ -1,4 +1,4 @@
-"""Where values stand on an axis: scales that the data suggest, infinity apart from the rest, ticks and limits."""
+"""Positions of values on an axis: scales that the data suggest, infinity apart from the rest, ticks and limits."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -16,27 +16,27 @@ from jaxdp.plotting.words import number
 from jaxdp.validation import check_choice
 
 SCALES = ("linear", "log")
-WIDE = 10.0  # how many times the smallest value the largest is where a logarithmic axis is suggested
-FEW = 6  # values that each get a tick
-APART = 4.0  # factor from the largest finite value to where infinity stands
+WIDE = 10.0  # ratio of the largest to the smallest value that suggests a logarithmic axis
+FEW = 6  # up to so many values each get a tick
+APART = 4.0  # factor from the largest finite value to the position of infinity
 MARGINS = 0.05  # Matplotlib's, beside the marks
 SLASH = ((-0.5, -1.0), (0.5, 1.0))
 
 FAINT = 0.25  # opacity of bands
 
-_CHOSEN: WeakSet[Axes] = WeakSet()  # whose vertical scale is the user's
-_INFINITY: WeakKeyDictionary[Axes, float] = WeakKeyDictionary()  # where it stands
+_CHOSEN: WeakSet[Axes] = WeakSet()  # axes with a vertical scale set by the user
+_INFINITY: WeakKeyDictionary[Axes, float] = WeakKeyDictionary()  # its position
 _CUT: WeakKeyDictionary[Axes, list[Any]] = WeakKeyDictionary()  # bands that go below zero, and their numbers
 
 
 class Places(NamedTuple):
-    """Where the values of a dimension stand.
+    """The positions of a dimension's values.
 
     Attributes:
-        order: positions of the values, in the order in which they stand.
-        at: where, in that order.
-        joined: how many of the first ones are joined by a line; the others stand apart.
-        ticks: (place, text) of each; empty where Matplotlib finds ticks.
+        order: indices of the values, in the order of their positions.
+        at: positions, in that order.
+        joined: number of the first ones that a line joins; the others stand apart.
+        ticks: (position, text) of each; empty if Matplotlib finds ticks.
         scale: "log" or "linear".
     """
 
@@ -48,16 +48,16 @@ class Places(NamedTuple):
 
 
 def places(name: str, values: Sequence[Any], scale: str | None, texts: Sequence[str]) -> Places:
-    """Where the values of a dimension stand: numbers in their order with infinity apart, anything else in equal steps.
+    """Returns the positions of a dimension's values: numbers in order with infinity apart, other values in equal steps.
 
     Args:
         name: of the dimension.
         values: of it.
-        scale: "linear", "log", or None for what they suggest.
-        texts: of the values, where they are not numbers.
+        scale: "linear", "log", or None for the suggested one.
+        texts: of the values, if they are not numbers.
 
     Raises:
-        ValueError: if a value has no place, or none on a logarithmic axis.
+        ValueError: if a value has no position, or none on a logarithmic axis.
     """
     if scale is not None:
         check_choice("xscale", scale, SCALES)
@@ -84,33 +84,36 @@ def places(name: str, values: Sequence[Any], scale: str | None, texts: Sequence[
 
 
 def suggested_scale(values: np.ndarray) -> str:
-    """Logarithmic where all values are positive, and the largest is at least 10 times the smallest."""
+    """Returns "log" if all values are positive and the largest is at least 10 times the smallest."""
     values = values[np.isfinite(values)]
     wide = values.size > 0 and values.min() > 0 and values.max() >= WIDE * values.min()
     return "log" if wide else "linear"
 
 
-def prepare_x(ax: Axes, found: Places) -> Places:
-    """Scale, ticks and, where infinity stands apart, the break of the horizontal axis.
+def prepare_x(ax: Axes, positions: Places) -> Places:
+    """Sets scale, ticks and, if infinity stands apart, the break of the horizontal axis.
 
     Returns:
-        The places, with infinity where it stands on these axes already.
+        The positions, with infinity where it stands on these axes already.
 
     Raises:
-        ValueError: if a finite value would stand where infinity does, or beyond.
+        ValueError: if a finite value would stand at infinity's position, or beyond.
     """
-    found = _beside_infinity(ax, found)
-    ticks_so_far = _ticks_so_far(ax)  # a scale begins with ticks of its own
-    ax.set_xscale(found.scale)
-    if found.ticks:
-        ticks = sorted({**ticks_so_far, **dict(found.ticks)}.items())
-        turned = 45 if _too_long(ax, ticks, found.scale) else 0
-        ax.set_xticks([place for place, _ in ticks], [text for _, text in ticks], rotation=turned)
+    positions = _align_infinity(ax, positions)
+    ticks_so_far = _ticks_so_far(ax)  # setting a scale resets the ticks
+    ax.set_xscale(positions.scale)
+    if positions.ticks:
+        ticks = sorted({**ticks_so_far, **dict(positions.ticks)}.items())
+        rotation = 45 if _too_long(ax, ticks, positions.scale) else 0
+        ax.set_xticks([place for place, _ in ticks], [text for _, text in ticks], rotation=rotation)
         ax.xaxis.set_minor_locator(NullLocator())
-    if 0 < found.joined < len(found.at) and not curves_on(ax):
-        last, apart = found.at[found.joined - 1 : found.joined + 1]
+    if 0 < positions.joined < len(positions.at) and not curves_on(ax):
+        last, infinity_at = positions.at[positions.joined - 1 : positions.joined + 1]
         share = 0.42, 0.5
-        gap = [last * (apart / last) ** s if found.scale == "log" else last + s * (apart - last) for s in share]
+        gap = [
+            last * (infinity_at / last) ** s if positions.scale == "log" else last + s * (infinity_at - last)
+            for s in share
+        ]
         ax.plot(
             gap,
             [0, 0],
@@ -122,37 +125,39 @@ def prepare_x(ax: Axes, found: Places) -> Places:
             clip_on=False,
             transform=ax.get_xaxis_transform(),
         )
-    return found
+    return positions
 
 
-def _beside_infinity(ax: Axes, found: Places) -> Places:
-    """Infinity has one place on axes, to the right of everything finite."""
-    mine, finite = found.at[found.joined :], found.at[: found.joined]
-    is_number = bool(found.ticks) or found.joined > 0  # names have no infinity
-    drawn = [place for old in curves_on(ax) for place in old.at]
-    if not drawn:  # none yet, or they were cleared
+def _align_infinity(ax: Axes, positions: Places) -> Places:
+    """Moves infinity to its one position on the axes, to the right of everything finite."""
+    infinite, finite = positions.at[positions.joined :], positions.at[: positions.joined]
+    is_number = bool(positions.ticks) or positions.joined > 0  # names have no infinity
+    drawn = [place for curve in curves_on(ax) for place in curve.at]
+    if not drawn:  # no curve yet, or the axes were cleared
         _INFINITY.pop(ax, None)
-    apart = _INFINITY.get(ax, float(mine[0]) if is_number and len(mine) else np.inf)
+    infinity_at = _INFINITY.get(ax, float(infinite[0]) if is_number and len(infinite) else np.inf)
     drawn = [] if ax in _INFINITY else drawn
-    beyond = [place for place in (*finite, *drawn) if place >= apart]
-    if is_number and beyond and apart < np.inf:
+    beyond = [place for place in (*finite, *drawn) if place >= infinity_at]
+    if is_number and beyond and infinity_at < np.inf:
         raise ValueError(
-            f"x must stay below {apart:g} on these axes, where infinity stands, got {max(beyond):g}; draw all curves "
-            "in one call with hue=, or first those that reach furthest"
+            f"x must stay below {infinity_at:g} on these axes, where infinity stands, got {max(beyond):g}; draw all "
+            "curves in one call with hue=, or first those that reach furthest"
         )
-    if is_number and len(mine):
-        _INFINITY[ax] = apart
-        ticks = [(apart if place == mine[0] else place, text) for place, text in found.ticks]
-        return found._replace(at=np.where(np.arange(len(found.at)) < found.joined, found.at, apart), ticks=ticks)
-    return found
+    if is_number and len(infinite):
+        _INFINITY[ax] = infinity_at
+        ticks = [(infinity_at if place == infinite[0] else place, text) for place, text in positions.ticks]
+        return positions._replace(
+            at=np.where(np.arange(len(positions.at)) < positions.joined, positions.at, infinity_at), ticks=ticks
+        )
+    return positions
 
 
 def prepare_y(ax: Axes, scale: str | None, middles: np.ndarray) -> None:
-    """The vertical scale: the chosen one, that of the user's axes, or what all marks on the shared axis suggest."""
+    """Sets the vertical scale: the chosen one, the user's, or the one that all marks on the shared axis suggest."""
     shared = list(siblings(ax))
     if scale is not None:
         ax.set_yscale(check_choice("yscale", scale, SCALES))
-    drawn = [old.middle for other in shared for old in curves_on(other)]
+    drawn = [curve.middle for other in shared for curve in curves_on(other)]
     if not drawn:
         _CHOSEN.difference_update(shared)
     if scale is not None or (not drawn and ax.get_yscale() != "linear"):
@@ -163,20 +168,20 @@ def prepare_y(ax: Axes, scale: str | None, middles: np.ndarray) -> None:
 
 
 def fit_y(ax: Axes) -> None:
-    """Limits of a logarithmic vertical axis that shows every mark, every band's upper end and every printed bound."""
+    """Sets limits of a logarithmic vertical axis that show all marks, bands' upper ends and unscaled bounds."""
     if ax.get_yscale() != "log":
         return
-    drawn = [old for other in siblings(ax) for old in records(other)]
+    drawn = [curve for other in siblings(ax) for curve in records(other)]
     middle, low, high = (
         np.concatenate([np.ravel(part) for part in parts])
-        for parts in zip(*((old.middle, old.low, old.high) for old in drawn), strict=True)
+        for parts in zip(*((curve.middle, curve.low, curve.high) for curve in drawn), strict=True)
     )
     bottom, top = log_limits(middle, low, high)
     ax.set_ylim(bottom, top)
     for other in siblings(ax):
-        for band, at, lower, upper in _CUT.get(other, []):
-            if (shown := band()) is not None:
-                shown.set_verts(_polygons(at, np.clip(lower, bottom, None), upper))
+        for band, points, lower, upper in _CUT.get(other, []):
+            if (polygons := band()) is not None:
+                polygons.set_verts(_polygons(points, np.clip(lower, bottom, None), upper))
     if top / bottom < 1e3:
         ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         ax.yaxis.set_minor_locator(NullLocator())
@@ -186,30 +191,30 @@ def fit_y(ax: Axes) -> None:
     ax.yaxis.set_major_formatter("{x:,g}" if plainly else LogFormatterSciNotation(minor_thresholds=(np.inf, np.inf)))
 
 
-def draw_band(ax: Axes, at: np.ndarray, low: np.ndarray, high: np.ndarray, colour: Any) -> None:
-    """Fills between the limits of a curve. On a logarithmic axis `fit_y` cuts what goes below its bottom edge."""
-    cut = ax.get_yscale() == "log" and bool((low <= 0).any())
-    shown = np.where(low > 0, low, high) if cut else low  # for Matplotlib's limits, until `fit_y` sets them
-    band = ax.fill_between(at, shown, high, color=colour, alpha=FAINT, linewidth=0)
-    if cut:
-        _CUT.setdefault(ax, []).append((ref(band), at, low, high))
+def draw_band(ax: Axes, points: np.ndarray, low: np.ndarray, high: np.ndarray, colour: Any) -> None:
+    """Fills between the limits of a curve. On a logarithmic axis `fit_y` cuts the part below its bottom edge."""
+    is_cut = ax.get_yscale() == "log" and bool((low <= 0).any())
+    lower_end = np.where(low > 0, low, high) if is_cut else low  # for Matplotlib's limits, until `fit_y` sets them
+    band = ax.fill_between(points, lower_end, high, color=colour, alpha=FAINT, linewidth=0)
+    if is_cut:
+        _CUT.setdefault(ax, []).append((ref(band), points, low, high))
 
 
-def _polygons(at: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:
-    """The outline of a band, one for each stretch without NaN."""
-    known = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
-    stretches = np.split(known, np.flatnonzero(np.diff(known) > 1) + 1)
+def _polygons(points: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:
+    """Returns the outline of a band, one for each stretch without NaN."""
+    is_known = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
+    stretches = np.split(is_known, np.flatnonzero(np.diff(is_known) > 1) + 1)
     return [
-        np.concatenate([np.column_stack([at[s], low[s]]), np.column_stack([at[s], high[s]])[::-1]])
+        np.concatenate([np.column_stack([points[s], low[s]]), np.column_stack([points[s], high[s]])[::-1]])
         for s in stretches
         if s.size
     ]
 
 
 def log_limits(middle: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[float, float]:
-    """The limits of a logarithmic axis that shows every mark and every band's upper end.
+    """Returns the limits of a logarithmic axis that shows every mark and every band's upper end.
 
-    A lower end counts where it is more than a tenth of its mark; one further below would stretch the axis without end.
+    A lower end counts if it is more than a tenth of its mark; a lower one would stretch the axis without end.
     """
     low = np.where(low > middle / 10, low, middle)
     values = np.concatenate([low, middle, high])
@@ -225,7 +230,7 @@ def log_limits(middle: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[f
 
 
 def _too_long(ax: Axes, ticks: Sequence[tuple[float, str]], scale: str) -> bool:
-    """Whether texts at these places would run into each other."""
+    """Returns whether texts at these positions would overlap."""
     if len(ticks) < 2:
         return False
     figure = ax.get_figure(root=True)
@@ -238,7 +243,7 @@ def _too_long(ax: Axes, ticks: Sequence[tuple[float, str]], scale: str) -> bool:
 
 
 def _ticks_so_far(ax: Axes) -> dict[float, str]:
-    """Ticks of the curves that are on the axes already."""
+    """Returns ticks of the curves that are on the axes already."""
     drawn = {place for old in curves_on(ax) for place in old.at}
     if not drawn:
         return {}

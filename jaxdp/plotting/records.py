@@ -1,4 +1,4 @@
-"""What was drawn on axes: for captions, legends, limits, and bounds through a curve's first mark."""
+"""Records of the curves drawn on axes: for captions, legends, limits, and bounds through a curve's first mark."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -17,14 +17,14 @@ class Drawn(NamedTuple):
     """One curve or bound on axes.
 
     Attributes:
-        hue: the value that it is of; None without.
+        hue: its value of `hue`; None without.
         label: its legend text; empty without.
-        at: places of its marks on the horizontal axis.
+        at: positions of its marks on the horizontal axis.
         middle: heights of its marks.
         low: lower ends of its band; NaN without.
         high: upper ends of its band.
-        marks: what its marks are, in words; empty for a bound.
-        spread: what its band is, in words; empty without.
+        marks: meaning of its marks, as text; empty for a bound.
+        spread: meaning of its band, as text; empty without.
         colour: of the curve.
         bars: whether the spread is drawn as bars.
     """
@@ -41,25 +41,25 @@ class Drawn(NamedTuple):
     bars: bool = False
 
     def positive(self) -> "Drawn":
-        """The same without marks at zero or below, which a logarithmic axis has no place for."""
-        shown = self.middle > 0
-        middle, low, high = (np.where(shown, part, np.nan) for part in (self.middle, self.low, self.high))
+        """Returns the curve without marks at zero or below, which have no position on a logarithmic axis."""
+        is_positive = self.middle > 0
+        middle, low, high = (np.where(is_positive, part, np.nan) for part in (self.middle, self.low, self.high))
         return self._replace(middle=middle, low=low, high=high)
 
 
 _DRAWN: WeakKeyDictionary[Axes, list[Drawn]] = WeakKeyDictionary()
 _NOTES: WeakKeyDictionary[Axes, list[str]] = WeakKeyDictionary()
-_MARKS: WeakKeyDictionary[Axes, "ref[Artist]"] = WeakKeyDictionary()  # which `ax.clear()` removes with all else
+_MARKS: WeakKeyDictionary[Axes, "ref[Artist]"] = WeakKeyDictionary()  # removed by `ax.clear()` with everything else
 
 
 def _is_cleared(ax: Axes) -> bool:
-    """Whether nothing was drawn, or what was drawn has been cleared since."""
+    """Returns whether nothing was drawn, or the axes have been cleared since."""
     mark = _MARKS[ax]() if ax in _MARKS else None
     return mark is None or mark.axes is not ax
 
 
 def _begin(ax: Axes) -> None:
-    """Forgets what was drawn on axes that were cleared since."""
+    """Discards the records of axes that were cleared since."""
     if _is_cleared(ax):
         _DRAWN.pop(ax, None)
         _NOTES.pop(ax, None)
@@ -70,23 +70,23 @@ def _begin(ax: Axes) -> None:
 
 
 def record(ax: Axes, drawn: Drawn) -> None:
-    """Notes what was drawn."""
+    """Records a drawn curve or bound."""
     _begin(ax)
     _DRAWN.setdefault(ax, []).append(drawn)
 
 
 def records(ax: Axes) -> list[Drawn]:
-    """What was drawn on the axes, in order, since they were last cleared."""
+    """Returns the curves and bounds drawn on the axes, in order, since they were last cleared."""
     return [] if _is_cleared(ax) else _DRAWN.get(ax, [])
 
 
 def curves_on(ax: Axes) -> list[Drawn]:
-    """What was drawn on the axes, without bounds."""
+    """Returns the curves drawn on the axes, without bounds."""
     return [drawn for drawn in records(ax) if drawn.marks]
 
 
 def note(ax: Axes, text: str) -> None:
-    """Adds a sentence to what `caption` says of the axes."""
+    """Adds a sentence to the `caption` of the axes."""
     _begin(ax)
     notes = _NOTES.setdefault(ax, [])
     if text not in notes:
@@ -98,16 +98,16 @@ def _notes(ax: Axes) -> list[str]:
 
 
 def handles(panels: Iterable[Axes]) -> tuple[list[Any], list[str]]:
-    """Legend entries of what has a label on the axes: each label once, curves before bounds.
+    """Returns the legend entries of the axes: each label once, curves before bounds.
 
-    Where one label is of several colours (a theorem's order, in its curves' colours), the entry is grey.
+    If one label has several colours (a theorem's order, in its curves' colours), the entry is grey.
     """
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for panel in panels:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
-            first = found.setdefault(label, handle)
+            first = entries.setdefault(label, handle)
             if isinstance(first, Line2D) and isinstance(handle, Line2D) and first.get_color() != handle.get_color():
-                found[label] = Line2D(
+                entries[label] = Line2D(
                     [],
                     [],
                     color=NEUTRAL,
@@ -115,9 +115,9 @@ def handles(panels: Iterable[Axes]) -> tuple[list[Any], list[str]]:
                     linewidth=first.get_linewidth(),
                     zorder=BELOW,
                 )
-                found[label].set_linestyle(first._unscaled_dash_pattern)  # pyright: ignore[reportAttributeAccessIssue]
-    ordered = sorted(found, key=lambda label: _order(found[label]) == BELOW)  # stable
-    return [found[label] for label in ordered], ordered
+                entries[label].set_linestyle(first._unscaled_dash_pattern)  # pyright: ignore[reportAttributeAccessIssue]
+    ordered = sorted(entries, key=lambda label: _order(entries[label]) == BELOW)  # stable
+    return [entries[label] for label in ordered], ordered
 
 
 def _order(handle: Any) -> float:
@@ -125,14 +125,14 @@ def _order(handle: Any) -> float:
 
 
 def caption(panels: Axes | Sequence[Axes]) -> str:
-    r"""What marks, bands and bars on axes are, in words: for a caption of your own below your own axes.
+    r"""Returns the meaning of marks, bands and bars on axes, as text: for your own caption below your own axes.
 
     Args:
         panels: axes that functions of this module drew on.
 
     Returns:
-        Whole sentences; empty where nothing was drawn. Bands that are cut at the bottom of a logarithmic axis, and
-        values that have no mark, are told.
+        Complete sentences; empty if nothing was drawn. They mention bands cut at the bottom of a logarithmic axis, and
+        values without a mark.
 
     Examples:
         >>> import numpy as np, xarray as xr
@@ -148,7 +148,9 @@ def caption(panels: Axes | Sequence[Axes]) -> str:
     groups.pop("", None)
     sentences = list(groups)
     if len(groups) > 1:
-        sentences = [f"{_name(own[0])}: {meaning.removeprefix('Marks: ')}" for meaning, own in groups.items()]
+        sentences = [
+            f"{_name(group_panels[0])}: {meaning.removeprefix('Marks: ')}" for meaning, group_panels in groups.items()
+        ]
     if any(_cut(panel) for panel in panels):
         sentences.append("A band that meets the bottom edge goes on below it.")
     sentences += [_scales(panels), *dict.fromkeys(text for panel in panels for text in _notes(panel))]
@@ -161,11 +163,11 @@ def caption(panels: Axes | Sequence[Axes]) -> str:
 
 
 def _meaning(panel: Axes) -> str:
-    found = []
+    sentences = []
     for drawn in curves_on(panel):
         kind = "Bars" if drawn.bars else "Bands"
-        found.append(f"Marks: {drawn.marks}." + (f" {kind}: {drawn.spread}." if drawn.spread else ""))
-    return " ".join(dict.fromkeys(found))
+        sentences.append(f"Marks: {drawn.marks}." + (f" {kind}: {drawn.spread}." if drawn.spread else ""))
+    return " ".join(dict.fromkeys(sentences))
 
 
 def _name(panel: Axes) -> str:

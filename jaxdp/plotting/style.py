@@ -6,16 +6,16 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 
-# Okabe & Ito (2008): told apart with any colour vision; markers and line styles carry the same information in print.
+# Okabe & Ito (2008): distinct with any colour vision; markers and line styles carry the same information in print.
 # The first one is the axes' text colour: black on white, white on black.
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", "-", "--", "-.", ":", "--", "-.")
-LEAST_CONTRAST = 0.3  # between the first curve and its background, of brightness
+LEAST_CONTRAST = 0.3  # difference in brightness between the first curve and its background
 
 
 def text_colour(ax: Axes) -> Any:
-    """The colour of the axes' text, or black or white where that would not be seen on their background."""
+    """Returns the colour of the axes' text, or black or white if that has no contrast to their background."""
     figure = ax.get_figure(root=True)
     behind = np.ones(3)  # paper
     for colour in (figure.get_facecolor() if figure is not None else "white", ax.get_facecolor()):
@@ -28,10 +28,10 @@ def text_colour(ax: Axes) -> Any:
 
 
 def style(index: int, ax: Axes) -> dict[str, Any]:
-    """Colour, marker and line of the curve at an index."""
-    place = index % len(COLOURS)
+    """Returns colour, marker and line of the curve at an index."""
+    colour_index = index % len(COLOURS)
     return {
-        "color": text_colour(ax) if place == 0 else COLOURS[place],
+        "color": text_colour(ax) if colour_index == 0 else COLOURS[colour_index],
         "marker": MARKERS[index % len(MARKERS)],
         "linestyle": LINES[index % len(LINES)],
         "markersize": 4.5,

@@ -1,4 +1,4 @@
-"""What a figure shows of many seeds: a middle with its limits, and words for both."""
+"""Summaries over seeds: a middle with its limits, and texts for both."""
 
 from typing import Any, NamedTuple
 
@@ -18,8 +18,8 @@ class Summary(NamedTuple):
         middle: mean, median or share.
         low: lower limit; NaN without a band.
         high: upper limit.
-        marks: what the middle is, in words.
-        spread: what the limits are; empty without a band.
+        marks: meaning of the middle, as text.
+        spread: meaning of the limits; empty without a band.
     """
 
     middle: xr.DataArray
@@ -29,13 +29,13 @@ class Summary(NamedTuple):
     spread: str
 
     def select(self, point: dict[str, Any]) -> "Summary":
-        """The summary at one value of some dimensions, given by position."""
+        """Returns the summary at one value of some dimensions, given by position."""
         middle, low, high = (part.isel(point) for part in (self.middle, self.low, self.high))
         return Summary(middle, low, high, self.marks, self.spread)
 
 
 def seed_count(num_seeds: int) -> str:
-    """How text names a number of seeds.
+    """Formats a number of seeds.
 
     Examples:
         >>> seed_count(1), seed_count(20)
@@ -45,7 +45,7 @@ def seed_count(num_seeds: int) -> str:
 
 
 def summary(values: xr.DataArray, band: str | None, over: str = "seed") -> Summary:
-    """A middle over seeds with its limits.
+    """Computes a middle over seeds with its limits.
 
     Args:
         values: real numbers or booleans, with the dimension `over`.
@@ -57,7 +57,7 @@ def summary(values: xr.DataArray, band: str | None, over: str = "seed") -> Summa
         The summary. A NaN is never skipped.
 
     Raises:
-        ValueError: if `band` is unknown, or shares are asked for of values that are not 0 or 1.
+        ValueError: if `band` is unknown, or "share" is requested for values that are not 0 or 1.
     """
     if band is not None:
         check_choice("band", band, BANDS)
@@ -72,10 +72,10 @@ def summary(values: xr.DataArray, band: str | None, over: str = "seed") -> Summa
         if wrong.size:
             raise ValueError(f"values must be 0 or 1 where band is 'share', got {wrong[0]}")
         spread = "the 95% confidence interval of that share (Clopper-Pearson)"
-        found = share_interval(values, over)
-        return Summary(found.share, found.low, found.high, f"share of {seeds}", spread)
-    found = mean_interval(values, over)
-    shown = band is not None and values.sizes[over] > 1
-    low, high = (limit if shown else xr.full_like(limit, np.nan) for limit in (found.low, found.high))
-    spread = "95% confidence interval of that mean (Student's\u00a0t)" if shown else ""
-    return Summary(found["mean"], low, high, f"mean of {seeds}", spread)
+        interval = share_interval(values, over)
+        return Summary(interval.share, interval.low, interval.high, f"share of {seeds}", spread)
+    interval = mean_interval(values, over)
+    has_band = band is not None and values.sizes[over] > 1
+    low, high = (limit if has_band else xr.full_like(limit, np.nan) for limit in (interval.low, interval.high))
+    spread = "95% confidence interval of that mean (Student's\u00a0t)" if has_band else ""
+    return Summary(interval["mean"], low, high, f"mean of {seeds}", spread)

@@ -1,4 +1,4 @@
-"""How figures name dimensions, their values, and the options that choose among dimensions."""
+"""Labels of dimensions and their values, and checks of the options that choose among dimensions."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,7 +22,7 @@ Labels = Mapping[Any, str]
 
 
 def epsilon_label(epsilon: float) -> str:
-    """How a figure names a budget.
+    """Returns the label of a budget.
 
     Examples:
         >>> epsilon_label(0.5), epsilon_label(float("inf"))
@@ -32,13 +32,13 @@ def epsilon_label(epsilon: float) -> str:
 
 
 def prefixed(groups: xr.DataArray) -> dict[str, str]:
-    """Labels that say the group before the name, for legends that mix groups.
+    """Returns labels with the group before the name, for legends that mix groups.
 
     Args:
-        groups: a coordinate along one dimension, as `results.trust_model` along `learner`.
+        groups: a coordinate along one dimension, such as `results.trust_model` along `learner`.
 
     Returns:
-        "GROUP: NAME" for every name along that dimension, as `labels` of `curves` takes it.
+        "GROUP: NAME" for every name along that dimension, as `labels` of `curves`.
 
     Examples:
         >>> prefixed(xr.DataArray(["central", "local"], {"learner": ["ucb_central", "ucb"]}, ("learner",)))
@@ -49,7 +49,7 @@ def prefixed(groups: xr.DataArray) -> dict[str, str]:
 
 
 def title_of(values: xr.DataArray, name: Any = None) -> str:
-    """The text of an axis: of a dimension, or without one of the values themselves."""
+    """Returns the text of an axis: for a dimension, or without one for the values themselves."""
     subject = values if name is None else values[name]
     attributes, name = subject.attrs, subject.name
     text = attributes.get("long_name") or TITLES.get(str(name)) or ("" if name is None else str(name).replace("_", " "))
@@ -57,7 +57,7 @@ def title_of(values: xr.DataArray, name: Any = None) -> str:
 
 
 def label_of(name: str, value: Any, labels: Labels | None = None) -> str:
-    """The text of one value of a dimension: the user's, or made from its name."""
+    """Returns the text of one value of a dimension: the user's, or derived from its name."""
     for key in (value, str(value)):
         if labels is not None and key in labels:
             return labels[key]
@@ -65,32 +65,32 @@ def label_of(name: str, value: Any, labels: Labels | None = None) -> str:
         return epsilon_label(float(value))
     if isinstance(value, str):
         return plain(value)
-    shown = number(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
-    return f"{SHORT.get(name, plain(name.replace('_', ' ')))} = {shown}"
+    value_text = number(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    return f"{SHORT.get(name, plain(name.replace('_', ' ')))} = {value_text}"
 
 
 def number(value: Any) -> str:
-    """A number on an axis."""
+    """Formats a number on an axis."""
     if isinstance(value, int | np.integer):
         return f"{value:,}"
     return "∞" if np.isinf(value) else f"{value:g}"
 
 
 def plain(text: str) -> str:
-    """Text in which a dollar sign is a character, not the start of a formula."""
+    """Escapes dollar signs, which would start a formula."""
     return text.replace("$", r"\$")
 
 
 def values_of(coordinate: xr.DataArray) -> list[Any]:
-    """The values of a dimension as Python's own."""
+    """Returns the values of a dimension as Python objects."""
     return [value.item() if isinstance(value, np.generic) else value for value in coordinate.values]
 
 
 def check_values(values: Any, over: str = "seed") -> xr.DataArray:
-    """Returns the values, if they are one array with seeds, and numbers.
+    """Returns the values.
 
     Raises:
-        ValueError: if not.
+        ValueError: if they are not one array of real numbers with the dimension of seeds.
     """
     if isinstance(values, xr.Dataset):
         names = ", ".join(f"results.{name}" for name in list(values.data_vars)[:4])
@@ -107,39 +107,39 @@ def check_values(values: Any, over: str = "seed") -> xr.DataArray:
 
 
 def settle(values: xr.DataArray, *chosen: tuple[str, Any], over: str = "seed", otherwise: str) -> xr.DataArray:
-    """The values with the chosen dimensions alone, and seeds.
+    """Returns the values with the chosen dimensions alone, and seeds.
 
     Args:
         values: as `check_values` returns them.
-        *chosen: (option, dimension), such as ("hue", "epsilon"); a dimension of None is left out.
+        *chosen: (option, dimension), such as ("hue", "epsilon"); a dimension of None is ignored.
         over: the dimension of seeds.
-        otherwise: what to propose where another dimension has several values; "{}" stands for it.
+        otherwise: proposal for another dimension with several values; "{}" stands for it.
 
     Returns:
         The values, with other dimensions of size one as scalar coordinates. Chosen dimensions have coordinates.
 
     Raises:
-        ValueError: if a chosen dimension is none of the values', is chosen twice, or others have several values.
+        ValueError: if a chosen dimension does not exist or is chosen twice, or other dimensions have several values.
     """
     free = [str(name) for name in values.dims if name != over]
-    taken: dict[Any, str] = {}
+    options_of: dict[Any, str] = {}
     for option, name in chosen:
         if name is None:
             continue
         if name not in free:
-            known = ", ".join(free) or "no dimension"
-            raise ValueError(f"{option} must be one of {known}, got {name!r}{did_you_mean(name, free)}")
-        if name in taken:
-            raise ValueError(f"{option} must be another dimension than {taken[name]}, got {name!r}")
-        taken[name] = option
-    several = [name for name in free if name not in taken and values.sizes[name] > 1]
+            choices = ", ".join(free) or "no dimension"
+            raise ValueError(f"{option} must be one of {choices}, got {name!r}{did_you_mean(name, free)}")
+        if name in options_of:
+            raise ValueError(f"{option} must be another dimension than {options_of[name]}, got {name!r}")
+        options_of[name] = option
+    several = [name for name in free if name not in options_of and values.sizes[name] > 1]
     if several:
         raise ValueError(
             f"values must have one value along {', '.join(several)}, got {_dims(values)}: choose one, such as "
             f"values.isel({several[0]}=-1), or {otherwise.format(repr(several[0]))}"
         )
-    values = values.squeeze([name for name in free if name not in taken])
-    for name in taken:
+    values = values.squeeze([name for name in free if name not in options_of])
+    for name in options_of:
         if name not in values.coords:
             values = values.assign_coords({name: np.arange(values.sizes[name])})
         if not values.sizes[name]:
@@ -148,7 +148,7 @@ def settle(values: xr.DataArray, *chosen: tuple[str, Any], over: str = "seed", o
 
 
 def natural_x(values: xr.DataArray, *taken: Any, over: str = "seed") -> str:
-    """The horizontal axis that goes without saying: rounds, or the only dimension of several numbers that is left.
+    """Returns the default horizontal axis: rounds, or the only remaining dimension of several numbers.
 
     Raises:
         ValueError: if there is none, or more than one.

@@ -1,6 +1,6 @@
 """Random bits: JAX's own Threefry, several times faster on CPU; and exact samplers that `jax.random` lacks.
 
-Keys are those of `jax.random`, or of `key`, which all its functions take except `jax.random.poisson`.
+Keys are those of `jax.random`, or of `key`, which all its functions accept except `jax.random.poisson`.
 """
 
 from jaxdp.random._binomial import binomial, multinomial

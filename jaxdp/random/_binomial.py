@@ -1,7 +1,7 @@
-"""Binomial and multinomial counts that stay exact however large the number of trials, in 32-bit mode too.
+"""Binomial and multinomial counts that stay exact for any number of trials, in 32-bit mode too.
 
 `jax.random.binomial` computes candidates and log-gammas in float32, where neighbours above 2^24 are the same number.
-Here the count is an integer mode plus a small integer offset, and what decides about a candidate is a function of that
+Here the count is an integer mode plus a small integer offset. The acceptance of a candidate is a function of that
 offset, without differences of large numbers.
 """
 
@@ -15,10 +15,10 @@ from jax.typing import ArrayLike
 
 from jaxdp.random.threefry import fast
 
-SMALL_MEAN = 10  # below this mean by waiting times; the constants of the transformed rejection hold from here on
+SMALL_MEAN = 10  # waiting times below this mean; the constants of the transformed rejection hold from here on
 CELL_BITS = 9  # the hat is constant on each of 2^9 cells of the uniform variate that is transformed
 LATTICE_BITS = 16  # candidates lie on a lattice of about 2^16 points a standard deviation
-SLACK = 1.05  # what rounding Hörmann's hat to 2^9 cells costs: at most 1.027 in a search over n and p
+SLACK = 1.05  # cost of rounding Hörmann's hat to 2^9 cells: at most 1.027 in a search over n and p
 IMPOSSIBLE = -1
 WORDS = {jnp.dtype("float32"): jnp.uint32, jnp.dtype("float64"): jnp.uint64}
 
@@ -70,7 +70,7 @@ def binomial(key: jax.Array, n: ArrayLike, p: ArrayLike) -> jax.Array:
 def multinomial(key: jax.Array, n: ArrayLike, probabilities: ArrayLike) -> jax.Array:
     """Draws how often each of k categories occurs in n independent trials.
 
-    One binomial a category, given the counts of the categories before it; the last one gets the rest.
+    One binomial a category, given the counts of the categories before it; the last one gets the remaining trials.
 
     Args:
         key: [] typed PRNG key.
@@ -120,17 +120,17 @@ def _multinomial(key: jax.Array, n: jax.Array, probabilities: jax.Array) -> jax.
     suffix_sums = lax.cumsum(weights, reverse=True)
     valid = (n >= 0) & jnp.all(weights >= 0, axis=0) & (suffix_sums[0] > 0) & jnp.isfinite(suffix_sums[0])
 
-    def category(rest: jax.Array, inputs: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    def category(remaining: jax.Array, inputs: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         key, weight, successors = inputs
-        # Both probabilities by division: 1 - p would lose a rare successor's digits.
+        # Both probabilities are quotients: 1 - p would lose a rare successor's digits.
         total = jnp.where(weight + successors > 0, weight + successors, 1)
-        count = _draw(key, rest, weight / total, successors / total)
-        return rest - count, count
+        count = _draw(key, remaining, weight / total, successors / total)
+        return remaining - count, count
 
     keys = jax.random.split(key, weights.shape[0] - 1)
     safe = jnp.where(valid, weights, 0), jnp.where(valid, suffix_sums, 0)
-    rest, counts = lax.scan(category, jnp.where(valid, n, 0), (keys, safe[0][:-1], safe[1][1:]))
-    counts = jnp.concatenate([counts, rest[None]])
+    remaining, counts = lax.scan(category, jnp.where(valid, n, 0), (keys, safe[0][:-1], safe[1][1:]))
+    counts = jnp.concatenate([counts, remaining[None]])
     return jnp.moveaxis(jnp.where(valid, counts, jnp.asarray(IMPOSSIBLE, n.dtype)), 0, -1)
 
 
@@ -153,21 +153,21 @@ def _working_dtype(n: jax.Array, p: jax.Array) -> jnp.dtype:
 
 
 def _draw(key: jax.Array, n: jax.Array, p: jax.Array, q: jax.Array) -> jax.Array:
-    """Binomial(n, p) given both p and q = 1 - p: the smaller of them sets the precision."""
+    """Draws Binomial(n, p) given both p and q = 1 - p: the smaller of them sets the precision."""
     valid = (n >= 0) & (p >= 0) & (q >= 0)
     n = jnp.where(valid, n, 0)
     rare = jnp.where(valid, jnp.minimum(p, q), 0)
     large = n.astype(p.dtype) * rare >= SMALL_MEAN
     key_small, key_large = jax.random.split(key)
     few = _waiting_times(key_small, jnp.where(large, 0, n), rare)
-    # Lanes of the other kind take some harmless parameters, not NaN.
+    # Lanes of the other kind get harmless parameters, not NaN.
     many = _transformed_rejection(key_large, jnp.where(large, n, 100), jnp.where(large, rare, 0.5), large)
     count = jnp.where(large, many, few)
     return jnp.where(valid, jnp.where(p <= q, count, n - count), jnp.asarray(IMPOSSIBLE, n.dtype))
 
 
 def _waiting_times(key: jax.Array, n: jax.Array, p: jax.Array) -> jax.Array:
-    """How many of n standard exponentials are at most -log(1 - p), met in ascending order; p <= 1/2."""
+    """Counts how many of n standard exponentials are at most -log(1 - p), met in ascending order; p <= 1/2."""
     threshold = -jnp.log1p(-p)
 
     def step(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
@@ -183,18 +183,18 @@ def _waiting_times(key: jax.Array, n: jax.Array, p: jax.Array) -> jax.Array:
 
 
 def _exponential(key: jax.Array, shape: tuple[int, ...], dtype: jnp.dtype) -> jax.Array:
-    """Standard exponentials with full relative precision near 0 (rare successes) and in the tail (rare failures)."""
+    """Draws standard exponentials, relatively precise near 0 (rare successes) and in the tail (rare failures)."""
     word = jax.random.bits(key, shape, WORDS[dtype])
     return jnp.where(word < ~word, -jnp.log1p(-_uniform(word, dtype)), -jnp.log(_uniform(~word, dtype)))
 
 
 def _uniform(word: jax.Array, dtype: jnp.dtype) -> jax.Array:
-    """Uniform in (0, 1], the more finely the nearer to 0: a random word's midpoint."""
+    """Returns a random word's midpoint: uniform in (0, 1], finer near 0."""
     return (word.astype(dtype) + 0.5) * 2.0 ** (-8 * word.dtype.itemsize)
 
 
 def _transformed_rejection(key: jax.Array, n: jax.Array, p: jax.Array, wanted: jax.Array) -> jax.Array:
-    """Binomial counts where wanted, else the mode; SMALL_MEAN <= n * p and p <= 1/2."""
+    """Draws binomial counts where `wanted`, else returns the mode; SMALL_MEAN <= n * p and p <= 1/2."""
     dtype = p.dtype
     word_bits = 8 * dtype.itemsize
     mode, fraction, log_ratio = _density(n, p)
@@ -208,7 +208,7 @@ def _transformed_rejection(key: jax.Array, n: jax.Array, p: jax.Array, wanted: j
         cell = (place >> (word_bits - CELL_BITS)).astype(jnp.int32)
         left = boundary(cell)
         width = boundary(cell + 1) - left
-        # What is left of the word, at most as many bits as a float holds: this stays below 1.
+        # The remaining bits of the word, at most as many as a float holds, so that this stays below 1.
         used_bits = min(word_bits - CELL_BITS, jnp.finfo(dtype).nmant)
         within = (place & (2**used_bits - 1)).astype(dtype) * 2.0**-used_bits
         offset = jnp.floor((left + jnp.floor(width * within)) * spacing)
@@ -225,9 +225,9 @@ def _transformed_rejection(key: jax.Array, n: jax.Array, p: jax.Array, wanted: j
 
 
 def _density(n: jax.Array, p: jax.Array) -> tuple[jax.Array, jax.Array, Callable[[jax.Array], jax.Array]]:
-    """The mode, (n + 1) * p - mode, and the function log f(mode + offset) - log f(mode) of the offset.
+    """Returns the mode, (n + 1) * p - mode, and the function log f(mode + offset) - log f(mode) of the offset.
 
-    The mode may be less by one where (n + 1) * p is a whole number up to rounding; all three agree with each other.
+    The mode may be less by one if (n + 1) * p is an integer up to rounding; all three are consistent.
     """
     dtype = p.dtype
     whole, fraction = _product(n, p)
@@ -251,14 +251,14 @@ def _density(n: jax.Array, p: jax.Array) -> tuple[jax.Array, jax.Array, Callable
 def _hat(
     stddev: jax.Array, p: jax.Array, centre: jax.Array
 ) -> tuple[Callable[[jax.Array], jax.Array], jax.Array, jax.Array]:
-    """Hörmann's hat, rounded: the first lattice point of each cell, the lattice's spacing, and the scale.
+    """Returns Hörmann's hat, rounded: the first lattice point of each cell, the lattice's spacing, and the scale.
 
-    Every cell is equally likely, and so is each lattice point in it. The ratio f(mode + offset) / f(mode)
-    is nowhere in a cell above the scale over the cell's width.
+    Every cell is equally likely, and so is each lattice point in it. The ratio f(mode + offset) / f(mode) is nowhere in
+    a cell above the scale over the cell's width.
     """
     slope = 1.15 + 2.53 * stddev
     tail = -0.0873 + 0.0248 * slope + 0.01 * p
-    # A power of two at most 1: a whole number of lattice points for each count, and all arithmetic on them exact.
+    # A power of two, at most 1: each count has an integer number of lattice points, and arithmetic on them is exact.
     power_of_two = lax.reduce_precision(stddev, jnp.finfo(p.dtype).nexp, 0)
     spacing = jnp.minimum(power_of_two * 2.0**-LATTICE_BITS, 1)
     scale = SLACK * (2.83 + 5.1 / slope) * stddev * (2.0**-CELL_BITS / spacing)
@@ -273,7 +273,7 @@ def _hat(
 
 
 def _product(n: jax.Array, p: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The floor and the fraction of n * p, p <= 1/2, from partial products short enough for a float to hold exactly."""
+    """Returns the floor and fraction of n * p, p <= 1/2, from partial products short enough to be exact in floats."""
     info = jnp.finfo(p.dtype)
     high = lax.reduce_precision(p, info.nexp, info.nmant // 2)
     digit_bits = 11 if info.bits == 32 else 21
@@ -289,7 +289,7 @@ def _product(n: jax.Array, p: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def _deviance(base: jax.Array, change: jax.Array) -> jax.Array:
-    """(base + change) * log(1 + change / base) - change, without cancellation for small changes."""
+    """Returns (base + change) * log(1 + change / base) - change, without cancellation for small changes."""
     v = change / (2 * base + change)
     square = v * v
     series = jnp.zeros_like(v)
@@ -301,6 +301,6 @@ def _deviance(base: jax.Array, change: jax.Array) -> jax.Array:
 
 
 def _stirling(x: jax.Array) -> jax.Array:
-    """The rest of Stirling: log Gamma(x + 1/2) - x log x + x - log(2 pi) / 2 at x = 1/2, 3/2, ..., by a fit to 4e-8."""
+    """Returns log Gamma(x + 1/2) - x log x + x - log(2 pi) / 2 at x = 1/2, 3/2, ..., by a fit to 4e-8."""
     y = 1 / (x * x)
     return (1 + 0.40175305 * y) / (x * (1 + y * (0.4599369 + 0.01015067 * y))) * (-1 / 24)

@@ -1,4 +1,4 @@
-"""Normal variates, two from each hash: for what is drawn in bulk, and for counters' noise."""
+"""Normal variates, two from each hash: for bulk draws, and for counters' noise."""
 
 import math
 from typing import Any
@@ -12,14 +12,14 @@ from jaxdp.random.threefry import of_word_pairs
 
 
 def normals(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = float, *, lanes_fast: bool = False) -> jax.Array:
-    """Independent standard normal variates, from half the hashes that `jax.random.normal` takes, and on CPU faster.
+    """Draws independent standard normal variates, from half the hashes of `jax.random.normal`, and faster on CPU.
 
     In float32 the two words of one hash give two variates: the angle has 32 random bits, the length 31, so that no
     variate is larger than 6.7 in absolute value (`jax.random.normal` ends at 5.4).
 
     Args:
         key: [] typed PRNG key, which nothing else uses.
-        shape: of what is drawn, or its length.
+        shape: of the result, or its length.
         dtype: float32 or float64, by default JAX's default.
         lanes_fast: whether in float32 lanes of `jax.vmap` become the fast axis on CPU, as `lanes_last` has them; of 16
             pairs or fewer they always do. Values are the same.
@@ -55,11 +55,11 @@ def normals(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = float, *,
 
 
 def _pair(first: jax.Array, second: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Two variates of two words, elementwise."""
-    # In (0, 1], with all 31 bits where it is small: there the length is large.
+    """Returns two variates from two words, elementwise."""
+    # In (0, 1], with all 31 bits if it is small, where the radius is large.
     uniform = (first >> 1).astype(jnp.int32).astype(jnp.float32) * np.float32(2**-31) + np.float32(2**-32)
     radius = jnp.sqrt(-2 * jnp.log(uniform))
-    # Two bits say which quarter of the circle it is, the rest where in a quarter about the first axis.
+    # Two bits choose the quarter of the circle, the others the angle within a quarter about the first axis.
     turn = lax.bitcast_convert_type(second << 2, jnp.int32).astype(jnp.float32) * np.float32(2**-31 * math.pi / 4)
     square = turn * turn
     sine = turn * (1 + square * (-1 / 6 + square * (1 / 120 + square * (-1 / 5040 + square / 362880))))

@@ -1,4 +1,4 @@
-"""Words of simulated worlds: mixed from those of a key, which is several times cheaper than hashing."""
+"""Words of simulated worlds: mixed from the words of a key, which is several times cheaper than hashing."""
 
 import math
 from typing import Any
@@ -9,30 +9,30 @@ import numpy as np
 from jax import lax
 
 from jaxdp.random._normals import _pair
-from jaxdp.random.own_words import GOLDEN, mixed
+from jaxdp.random.own_words import GOLDEN, mix
 from jaxdp.random.threefry import has_words
 
 
 def world_words(key: jax.Array, shape: int | tuple[int, ...]) -> jax.Array:
-    """Words for what a simulated world draws in one round, from the key of that round.
+    """Returns words for the draws of a simulated world in one round, from the key of that round.
 
-    The key of a round, which `jax.random.fold_in` has made, is 64 pseudo-random bits. `jax.random.bits` spends a
-    Threefry hash on each word drawn from it, about 80 operations; these words take 18: mixed(b ^ mixed(a + i c)) for
-    the key's words a and b and a constant c. Where a and b are uniform, so is each word, and two words are mixed(u) and
-    mixed(u ^ d) with u uniform and independent of d = mixed(a + i c) ^ mixed(a + j c): all pairs would be equally
-    likely if d were uniform, and mixing leaves it so up to what a random function would. Of three and more words
-    nothing is proved; their joint laws are tested.
+    The key of a round, made by `jax.random.fold_in`, is 64 pseudo-random bits. `jax.random.bits` spends a Threefry hash
+    on each word drawn from it, about 80 operations; these words take 18: mixed(b ^ mixed(a + i c)) for the key's words
+    a and b and a constant c. If a and b are uniform, so is each word, and two words are mixed(u) and mixed(u ^ d) with
+    u uniform and independent of d = mixed(a + i c) ^ mixed(a + j c): all pairs would be equally likely if d were
+    uniform, and mixing makes d as uniform as a random function would. Joint distributions of three or more words are
+    tested, not proved.
 
-    For simulated worlds; never for the noise that privacy rests on, nor for what a learner draws. To draw anything
-    else from the key, or to derive keys from it, would be to use it twice.
+    For simulated worlds; never for the noise that privacy depends on, nor for a learner's draws. Drawing anything else
+    from the key, or deriving keys from it, would use it twice.
 
     Args:
         key: [] typed PRNG key, which nothing else uses.
-        shape: of what is drawn, or how many words, >= 0.
+        shape: of the result, or its length, >= 0.
 
     Returns:
-        [*shape] uint32. Fewer words of the same key are the beginning of more, in row-major order. Of a key that is not
-        Threefry's, `jax.random.bits`.
+        [*shape] uint32. Fewer words of the same key are the beginning of more, in row-major order. For a key that is
+        not Threefry's, `jax.random.bits`.
 
     Source:
         The finalizer of MurmurHash3 (Appleby, 2011), twice, over a Weyl sequence, as in SplitMix (Steele, Lea & Flood,
@@ -51,17 +51,17 @@ def world_words(key: jax.Array, shape: int | tuple[int, ...]) -> jax.Array:
 
 
 def words_of(data: jax.Array, index: jax.Array) -> jax.Array:
-    """The words of `world_words` at some indices, for use within a kernel.
+    """Returns the words of `world_words` at some indices, for use within a kernel.
 
     Args:
         data: [2] uint32, the words of a key.
         index: [...] uint32.
     """
-    return mixed(data[1] ^ mixed(data[0] + index * GOLDEN))
+    return mix(data[1] ^ mix(data[0] + index * GOLDEN))
 
 
 def world_uniforms(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = float) -> jax.Array:
-    """Uniform variates in [0, 1) of `world_words`.
+    """Returns uniform variates in [0, 1) from `world_words`.
 
     Args:
         key: as there.
@@ -77,14 +77,14 @@ def world_uniforms(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = fl
     dtype = _float_type(dtype)
     sizes = (shape,) if isinstance(shape, int) else shape
     if dtype == np.float32:
-        # By way of int32, which vector units convert.
+        # Through int32, which vector units convert.
         return (world_words(key, sizes) >> 8).astype(jnp.int32).astype(dtype) * np.float32(2**-24)
     high, low = world_words(key, (2, *sizes))
     return ((high >> 5).astype(dtype) * 2**26 + (low >> 6).astype(dtype)) * 2**-53
 
 
 def world_normals(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = float) -> jax.Array:
-    """Standard normal variates of `world_words`, made as those of `normals`.
+    """Returns standard normal variates from `world_words`, computed as those of `normals`.
 
     Args:
         key: as there.

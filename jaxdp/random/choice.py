@@ -1,4 +1,4 @@
-"""One index, with given odds."""
+"""Draws of one index with given odds."""
 
 import functools
 import operator
@@ -15,7 +15,7 @@ from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.numerics.kernels import lanes_last, own_kernel
 from jaxdp.random.threefry import fast, word_pairs, words_of_pairs
 
-LARGEST_UNROLLED = 1024  # weights; programs for more do not grow with their number
+LARGEST_UNROLLED = 1024  # programs for more weights do not grow with their number
 COLUMNS = 16  # about the square root of the usual number of weights, and as many as a vector unit adds at once
 
 
@@ -31,7 +31,7 @@ def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
         weights: [n] float32 or float64 >= 0, finite, not all zero; may be traced.
 
     Returns:
-        [] int32 in [0, n): never one of weight zero, as long as weights are as above; else meaningless.
+        [] int32 in [0, n): never one of weight zero, if weights are as above; else unspecified.
 
     Raises:
         ValueError: if weights are not a vector of at least one float.
@@ -48,16 +48,16 @@ def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
         >>> int(weighted_index(jax.random.key(0), jnp.array([0.0, 0.0, 3.0, 0.0], jnp.float32)))
         2
     """
-    return _draw(fast(key), _checked(weights))
+    return _draw(fast(key), _check_weights(weights))
 
 
 def fine_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
     """Draws as `weighted_index`, from a word of 53 bits and sums in 64 bits, also in a program of 32 bits.
 
-    For draws that private data decide: an index that float32 variates never give tells neighbours apart.
+    For draws that private data decide: an index that float32 variates never give distinguishes neighbours.
 
     Args:
-        key: [] typed PRNG key. Of a Threefry key the word begins with the bits of `weighted_index`.
+        key: [] typed PRNG key. For a Threefry key the word begins with the bits of `weighted_index`.
         weights: as for `weighted_index`.
 
     Returns:
@@ -77,11 +77,11 @@ def fine_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
         >>> int(fine_index(jax.random.key(0), jnp.array([0.0, 0.0, 3.0, 0.0], jnp.float32)))
         2
     """
-    return _draw_finely(fast(key), _checked(weights))
+    return _draw_finely(fast(key), _check_weights(weights))
 
 
 def index_at(uniform: jax.Array, weights: jax.Array) -> jax.Array:
-    """The index with odds `weights` that a uniform variate stands for: what `weighted_index` makes of its own.
+    """Returns the index with odds `weights` for a given uniform variate, as `weighted_index` does for its own.
 
     Args:
         uniform: [] float32 or float64 in [0, 1).
@@ -98,10 +98,10 @@ def index_at(uniform: jax.Array, weights: jax.Array) -> jax.Array:
         return _index_of_very_many(uniform, weights)
     if len(weights) > COLUMNS:
         return _index_of_many(uniform, weights)
-    return own_kernel(lambda *each: inline_index_at(*map(lanes_last, each)), uniform, lanes_last(weights))
+    return own_kernel(lambda *inputs: inline_index_at(*map(lanes_last, inputs)), uniform, lanes_last(weights))
 
 
-def _checked(weights: ArrayLike) -> jax.Array:
+def _check_weights(weights: ArrayLike) -> jax.Array:
     weights = jnp.asarray(weights)
     if weights.ndim != 1 or len(weights) == 0 or not jnp.issubdtype(weights.dtype, jnp.floating):
         raise ValueError(f"weights must be a vector of floats, got {weights.dtype} of shape {weights.shape}")
@@ -109,17 +109,17 @@ def _checked(weights: ArrayLike) -> jax.Array:
 
 
 def _index_of_very_many(uniform: jax.Array, weights: jax.Array) -> jax.Array:
-    """As `_index_of_many`, up to rounding of sums, by a program of one size."""
-    size, rest = len(weights), len(weights) % COLUMNS
-    sums = weights[: size - rest].reshape(-1, COLUMNS).sum(0)
-    sums = _computed_once(sums.at[:rest].add(weights[size - rest :]) if rest else sums)
+    """Returns the index as `_index_of_many` does, up to rounding of sums, by a program of one size."""
+    size, remainder = len(weights), len(weights) % COLUMNS
+    sums = weights[: size - remainder].reshape(-1, COLUMNS).sum(0)
+    sums = _computed_once(sums.at[:remainder].add(weights[size - remainder :]) if remainder else sums)
     column, threshold, so_far = _computed_once(_column(uniform, sums))
     candidates = _computed_once(_weights_of_column(weights, column))
     return _row_by_groups(threshold, so_far, candidates) * COLUMNS + column
 
 
 def _row_by_groups(threshold: jax.Array, so_far: jax.Array | int, candidates: jax.Array) -> jax.Array:
-    """As `_row`: of 16 groups of neighbours that in which the threshold is passed, then the row in it likewise."""
+    """Returns the row as `_row` does: first the one of 16 groups that passes the threshold, then likewise in it."""
     if len(candidates) <= LARGEST_UNROLLED // COLUMNS:
         return _row(threshold, so_far, candidates)
     groups = jnp.pad(candidates, (0, -len(candidates) % COLUMNS)).reshape(COLUMNS, -1)
@@ -127,49 +127,51 @@ def _row_by_groups(threshold: jax.Array, so_far: jax.Array | int, candidates: ja
     bounds = [so_far + sums[0]]
     for index in range(1, COLUMNS):
         bounds.append(bounds[-1] + sums[index])
-    passed = [threshold >= bound for bound in bounds]
-    before = functools.reduce(jnp.maximum, (jnp.where(*each, so_far) for each in zip(passed, bounds, strict=True)))
-    group = sum((bound.astype(jnp.int32) for bound in passed), jnp.int32(0))
-    # Rounding can leave the sum of all groups a little below the threshold: then any group that is not empty.
-    group = jnp.where(passed[-1], _place_of_largest(sums), group)
-    group, before = _computed_once((group, before))
-    return _row_by_groups(threshold, before, _computed_once(groups[group])) + group * groups.shape[1]
+    is_passed = [threshold >= bound for bound in bounds]
+    sum_before = functools.reduce(
+        jnp.maximum, (jnp.where(*pair, so_far) for pair in zip(is_passed, bounds, strict=True))
+    )
+    group = sum((bound.astype(jnp.int32) for bound in is_passed), jnp.int32(0))
+    # Rounding can leave the sum of all groups a little below the threshold: then any group that is not empty will do.
+    group = jnp.where(is_passed[-1], _place_of_largest(sums), group)
+    group, sum_before = _computed_once((group, sum_before))
+    return _row_by_groups(threshold, sum_before, _computed_once(groups[group])) + group * groups.shape[1]
 
 
 def _computed_once(values: Any) -> Any:
-    """The values as they are, which XLA stores: it would compute them again wherever they are used."""
+    """Makes XLA store the values: it would compute them again at each use."""
     return jax.lax.optimization_barrier(values)
 
 
 def _weights_of_column(weights: jax.Array, column: jax.Array) -> jax.Array:
-    """Every 16th weight, from that of the column on; 0 beyond the last."""
+    """Returns every 16th weight, starting at the column; 0 beyond the last."""
     size = len(weights)
-    place = jnp.arange(0, size, COLUMNS, dtype=jnp.int32) + column
-    found = weights.at[jnp.minimum(place, size - 1)].get(mode="promise_in_bounds")
-    return jnp.where(place < size, found, 0)
+    index = jnp.arange(0, size, COLUMNS, dtype=jnp.int32) + column
+    column_weights = weights.at[jnp.minimum(index, size - 1)].get(mode="promise_in_bounds")
+    return jnp.where(index < size, column_weights, 0)
 
 
 def _index_of_many(uniform: jax.Array, weights: jax.Array) -> jax.Array:
-    """`inline_index_at` in three kernels: sums of columns, the column, its weights; nothing is padded."""
+    """Computes `inline_index_at` in three kernels: sums of columns, the column, its weights; without padding."""
     size = len(weights)
 
-    def added(weights):
+    def add_rows(weights):
         rows = [weights[start : start + COLUMNS] for start in range(0, size - COLUMNS + 1, COLUMNS)]
         return functools.reduce(operator.add, rows)
 
-    rest = size % COLUMNS
-    sums = own_kernel(added, weights)
-    if rest:
-        sums = own_kernel(lambda sums, last: sums.at[:rest].add(last), sums, weights[-rest:])
-    column = own_kernel(lambda *each: _column(*each)[0], uniform, sums)
+    remainder = size % COLUMNS
+    sums = own_kernel(add_rows, weights)
+    if remainder:
+        sums = own_kernel(lambda sums, last: sums.at[:remainder].add(last), sums, weights[-remainder:])
+    column = own_kernel(lambda *inputs: _column(*inputs)[0], uniform, sums)
 
     candidates = own_kernel(_weights_of_column, weights, column)
-    row = own_kernel(lambda *each: _row(*_column(*each[:2])[1:], each[2]), uniform, sums, candidates)
+    row = own_kernel(lambda *inputs: _row(*_column(*inputs[:2])[1:], inputs[2]), uniform, sums, candidates)
     return row * COLUMNS + column
 
 
 def inline_index_at(uniform: jax.Array, weights: jax.Array | Sequence[jax.Array]) -> jax.Array:
-    """`index_at` for use within a kernel of its own, where weights need not be stored; at most 16 also one by one."""
+    """Returns `index_at` for use within a kernel of its own, without stored weights; up to 16 also one by one."""
     size = len(weights)
     if isinstance(weights, jax.Array) and size > LARGEST_UNROLLED:
         return _index_of_very_many(uniform, weights)
@@ -185,36 +187,36 @@ def inline_index_at(uniform: jax.Array, weights: jax.Array | Sequence[jax.Array]
 
 
 def _column(uniform: jax.Array, sums: jax.Array | Sequence[jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array | int]:
-    """The column of given sums that the variate falls into, what it stands for, and the sum of the columns before."""
-    last = list(sums)
-    for index in range(1, len(last)):
-        last[index] = last[index - 1] + sums[index]  # written out: a loop of tiny steps would cost more
-    threshold = uniform * last[-1]  # below it, as rounding is monotone
-    passed = [threshold >= bound for bound in last[:-1]]
-    column = sum((bound.astype(jnp.int32) for bound in passed), jnp.int32(0))
-    so_far = sum(jnp.where(bound, value, 0) for bound, value in zip(passed, sums[:-1], strict=True))
+    """Returns the column of given sums for the variate, the threshold, and the sum of the columns before."""
+    bounds = list(sums)
+    for index in range(1, len(bounds)):
+        bounds[index] = bounds[index - 1] + sums[index]  # unrolled: a loop of tiny steps would cost more
+    threshold = uniform * bounds[-1]  # strictly below the last bound, as rounding is monotone
+    is_passed = [threshold >= bound for bound in bounds[:-1]]
+    column = sum((bound.astype(jnp.int32) for bound in is_passed), jnp.int32(0))
+    so_far = sum(jnp.where(bound, value, 0) for bound, value in zip(is_passed, sums[:-1], strict=True))
     return jnp.asarray(column), threshold, so_far
 
 
 def _row(threshold: jax.Array, so_far: jax.Array | int, candidates: jax.Array) -> jax.Array:
-    """The row, of a column's weights."""
-    row, found = jnp.int32(0), jnp.asarray(False)
+    """Returns the row, from a column's weights."""
+    row, is_found = jnp.int32(0), jnp.asarray(False)
     for index in range(len(candidates)):
         so_far = so_far + candidates[index]
-        found = found | (threshold < so_far)
-        row = row + (~found).astype(jnp.int32)
+        is_found = is_found | (threshold < so_far)
+        row = row + (~is_found).astype(jnp.int32)
     # Rounding can leave the column's own sum a little below the one drawn from.
-    return jnp.where(found, row, _place_of_largest(candidates))
+    return jnp.where(is_found, row, _place_of_largest(candidates))
 
 
 def _place_of_largest(values: jax.Array) -> jax.Array:
     if values.dtype != jnp.float64:
         return jnp.argmax(values).astype(jnp.int32)
-    largest, place = values[0], jnp.int32(0)  # JAX lowers no batched argmax of 64 bits in a program of 32 bits
+    largest, best = values[0], jnp.int32(0)  # JAX lowers no batched argmax of 64 bits in a program of 32 bits
     for index in range(1, len(values)):
         larger = values[index] > largest
-        largest, place = jnp.where(larger, values[index], largest), jnp.where(larger, jnp.int32(index), place)
-    return place
+        largest, best = jnp.where(larger, values[index], largest), jnp.where(larger, jnp.int32(index), best)
+    return best
 
 
 @partial(jax.jit, inline=True)  # compiled once for eager calls

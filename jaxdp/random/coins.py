@@ -14,16 +14,16 @@ ONE = np.uint32(0x3F800000)  # the bits of 1 in float32
 
 
 def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
-    """Ones with these probabilities, else zeros; of one key, a smaller probability never gives a larger number.
+    """Draws ones with these probabilities, else zeros; with one key, a smaller probability never gives a larger number.
 
-    In 32 bits they are of `world_words`, for simulated worlds; not for noise that privacy rests on.
+    In 32 bits they come from `world_words`, for simulated worlds; not for noise that privacy depends on.
 
     Args:
         key: [] typed PRNG key, which nothing else uses.
         probabilities: [n] float in [0, 1], n >= 1; may be traced.
 
     Returns:
-        [n] of the same dtype. On CPU lanes of `jax.vmap` are the fast axis where n <= 16.
+        [n] of the same dtype. On CPU lanes of `jax.vmap` are the fast axis if n <= 16.
 
     Deviations:
         A probability is a multiple of 2^-24 in float32.
@@ -39,17 +39,17 @@ def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
 
 
 def coins_but_one(key: jax.Array, size: int, index: jax.Array, own: jax.Array, others: jax.Array) -> jax.Array:
-    """`coins` of which all but one have the same probability: what they are is not stored.
+    """Draws `coins` whose probabilities are equal except for one; the probabilities are not stored.
 
     Args:
         key: as for `coins`.
-        size: n, how many, >= 1.
-        index: [] int32, of the one.
+        size: n, number of coins, >= 1.
+        index: [] int32, of the exception.
         own: [] float in [0, 1], its probability.
-        others: [] of the same dtype, that of the others.
+        others: [] of the same dtype, the probability of the others.
 
     Returns:
-        [n], what `coins` returns.
+        [n], as `coins`.
 
     Examples:
         >>> print(coins_but_one(jax.random.key(0), 3, jnp.int32(1), jnp.float32(1), jnp.float32(0)))
@@ -64,12 +64,12 @@ def coins_but_one(key: jax.Array, size: int, index: jax.Array, own: jax.Array, o
         return coins(key, probabilities(index, own, others))
     inputs = (lanes_last(each) for each in (jax.random.key_data(key), index, own, others))
     return lanes_last(
-        own_kernel(lambda data, *about: _events(lanes_last(data), probabilities(*map(lanes_last, about))), *inputs)
+        own_kernel(lambda data, *parts: _events(lanes_last(data), probabilities(*map(lanes_last, parts))), *inputs)
     )
 
 
 def _events(data: jax.Array, probabilities: jax.Array) -> jax.Array:
-    """[n] float32.
+    """Draws the coins, [n] float32.
 
     Args:
         data: [2] uint32, of a key.
@@ -78,7 +78,7 @@ def _events(data: jax.Array, probabilities: jax.Array) -> jax.Array:
     probabilities = lanes_last(probabilities)
     words = words_of(data, lax.iota(jnp.uint32, len(probabilities)))
     digits = lax.bitcast_convert_type(lax.shift_right_logical(words, np.uint32(32 - DIGITS)), jnp.int32)
-    # The sign of a difference, which is exact, in words of one width, as vector units have them.
+    # The sign of a difference, which is exact, in words of one width, as vector units need.
     under = lax.bitcast_convert_type(digits.astype(jnp.float32) * np.float32(2**-DIGITS) - probabilities, jnp.int32)
     below = lax.bitcast_convert_type(lax.shift_right_arithmetic(under, np.int32(31)), jnp.uint32)
     return lanes_last(lax.bitcast_convert_type(below & ONE, jnp.float32))

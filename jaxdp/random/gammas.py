@@ -15,7 +15,7 @@ from jaxdp.numerics.kernels import folded, lanes_last, own_kernel
 from jaxdp.random._normals import normals
 from jaxdp.random.threefry import fast, pair_uniforms, two_uniforms
 
-LARGE = {4: 1e3, 8: 1e6}  # from where on a series is closer than the logarithm, by the bytes of the float type
+LARGE = {4: 1e3, 8: 1e6}  # above, a series is more precise than the logarithm; by the bytes of the float type
 WORD = 32  # bits
 MOST = 256  # variates of one loop
 
@@ -23,13 +23,13 @@ MOST = 256  # variates of one loop
 def gamma(key: jax.Array, shape: ArrayLike) -> jax.Array:
     """Draws Gamma variates of scale 1, elementwise.
 
-    One proposal for every element, of which at least 19 in 20 are accepted; then one element after the other,
-    of 256 at a time.
+    Makes one proposal for every element, accepted with probability at least 19/20; then draws the rejected elements
+    one after the other, in parts of 256 elements.
 
     Args:
         key: [] typed PRNG key.
-        shape: [n] float32 or float64 >= 1 and finite, the parameter; may be traced. Below 1, and for NaN, the variate
-            is NaN, and infinity for infinity.
+        shape: [n] float32 or float64 >= 1 and finite, the parameter; may be traced. The variate is NaN below 1 and for
+            NaN, and infinity for infinity.
 
     Returns:
         [n] of the same dtype, > 0.
@@ -41,7 +41,7 @@ def gamma(key: jax.Array, shape: ArrayLike) -> jax.Array:
         Marsaglia & Tsang (2000), "A simple method for generating gamma variables".
 
     Deviations:
-        None in law, up to the rounding of floats; the squeeze that spares logarithms is left out.
+        None in distribution, up to the rounding of floats; the squeeze that saves logarithms is omitted.
 
     Examples:
         >>> import jax, jax.numpy as jnp
@@ -58,25 +58,27 @@ def gamma(key: jax.Array, shape: ArrayLike) -> jax.Array:
         return jax.vmap(gamma)(jax.random.split(key, len(padded)), padded).ravel()[:size]
     index = jnp.arange(size, dtype=jnp.int32)
     key_first, key_more = jax.random.split(key)
-    half_step = 0.5 * float(jnp.finfo(shape.dtype).eps)  # midpoints of what words can give, rounded
+    half_step = 0.5 * float(jnp.finfo(shape.dtype).eps)  # midpoints of the values of words, rounded
     key_normal, key_uniform = jax.random.split(key_first)
     drawn = normals(key_normal, size, shape.dtype), pair_uniforms(key_uniform, size, shape.dtype) + half_step
-    first = own_kernel(_proposals, *drawn, shape)  # zero where refused
+    first = own_kernel(_proposals, *drawn, shape)  # zero if rejected
 
-    def more(carry: tuple[Any, ...]) -> jax.Array:
+    def is_any_rejected(carry: tuple[Any, ...]) -> jax.Array:
         return functools.reduce(operator.or_, carry[1]) != 0
 
-    def again(carry: tuple[Any, ...]) -> tuple[Any, ...]:
-        attempt, refused, drawn = carry
-        place = own_kernel(_first_place, *refused)
+    def draw_next(carry: tuple[Any, ...]) -> tuple[Any, ...]:
+        attempt, rejected, drawn = carry
+        index_rejected = own_kernel(_first_place, *rejected)
         quantile, uniform = two_uniforms(key_more, attempt, shape.dtype)[:, None] + half_step
-        found = own_kernel(_again, quantile, uniform, shape[place][None])[0]
-        here = [(found != 0) & (place // WORD == each) for each in range(len(refused))]
-        refused = [jnp.where(is_here, word & (word - 1), word) for is_here, word in zip(here, refused, strict=True)]
-        return attempt + 1, refused, jnp.where(index == place, found, drawn)
+        variate = own_kernel(_propose_again, quantile, uniform, shape[index_rejected][None])[0]
+        is_in_word = [(variate != 0) & (index_rejected // WORD == number) for number in range(len(rejected))]
+        rejected = [
+            jnp.where(is_here, word & (word - 1), word) for is_here, word in zip(is_in_word, rejected, strict=True)
+        ]
+        return attempt + 1, rejected, jnp.where(index == index_rejected, variate, drawn)
 
-    refused = [own_kernel(_refused, first[start : start + WORD]) for start in range(0, size, WORD)]
-    return lax.while_loop(more, again, (jnp.uint32(0), refused, first))[2]
+    rejected = [own_kernel(_zero_bits, first[start : start + WORD]) for start in range(0, size, WORD)]
+    return lax.while_loop(is_any_rejected, draw_next, (jnp.uint32(0), rejected, first))[2]
 
 
 def beta(key: jax.Array, first: ArrayLike, second: ArrayLike) -> jax.Array:
@@ -111,36 +113,36 @@ def beta(key: jax.Array, first: ArrayLike, second: ArrayLike) -> jax.Array:
     return drawn[: len(first)] / (drawn[: len(first)] + drawn[len(first) :])
 
 
-def _again(quantile: jax.Array, uniform: jax.Array, shape: jax.Array) -> jax.Array:
-    """As `_proposals`, of a normal variate that is known by its quantile."""
+def _propose_again(quantile: jax.Array, uniform: jax.Array, shape: jax.Array) -> jax.Array:
+    """Returns `_proposals` for a normal variate that is given by its quantile."""
     return _proposals(lax.erf_inv(2 * quantile - 1) * 2**0.5, uniform, shape)
 
 
 def _proposals(x: jax.Array, uniform: jax.Array, shape: jax.Array) -> jax.Array:
-    """A variate for each shape parameter, of a normal and a uniform one; or zero where it is refused."""
+    """Returns a variate for each shape parameter, from a normal and a uniform one; or zero if it is rejected."""
     x, uniform, shape = lanes_last(x), lanes_last(uniform), lanes_last(shape)
     d = jnp.where(shape >= 1, shape - 1 / 3, jnp.nan)
     u = x * lax.rsqrt(9 * d)
     root = 1 + u
     v = root * root * root
     bound = 0.5 * x * x + d * (1 - v + 3 * lax.log(lax.max(root, 1e-30)))
-    # For large d terms of about sqrt(d) nearly cancel; what is left of them begins with u^4.
+    # For large d terms of about sqrt(d) nearly cancel; the remaining series begins with u^4.
     series = -d * u**4 * (3 / 4 - u * (3 / 5 - u * (3 / 6 - u * (3 / 7))))
     bound = lax.select(d < LARGE[shape.dtype.itemsize], bound, series)
-    accepted = ~(root <= 0) & ~(lax.log(uniform) >= bound)  # NaN, too: else it would be drawn for ever
+    accepted = ~(root <= 0) & ~(lax.log(uniform) >= bound)  # accepts NaN: else it would be drawn forever
     return lax.select(accepted, d * v, jnp.zeros_like(d))
 
 
-def _refused(drawn: jax.Array) -> jax.Array:
-    """Where zeros are among at most 32 variates: [] uint32, a bit for each."""
+def _zero_bits(drawn: jax.Array) -> jax.Array:
+    """Returns where zeros are among at most 32 variates: [] uint32, a bit for each."""
     zeros = (drawn == 0).astype(jnp.uint32)
     return folded(jnp.bitwise_or, zeros << jnp.arange(len(drawn), dtype=jnp.uint32))
 
 
 def _first_place(*words: jax.Array) -> jax.Array:
-    """The place of the first bit that is set, of those of all words."""
-    place = jnp.int32(0)
+    """Returns the index of the first bit that is set in all words together."""
+    index = jnp.int32(0)
     for start, word in reversed(list(zip(itertools.count(0, WORD), words))):
         below = lax.population_count((word & (~word + 1)) - 1).astype(jnp.int32)
-        place = jnp.where(word != 0, start + below, place)
-    return jnp.asarray(place)
+        index = jnp.where(word != 0, start + below, index)
+    return jnp.asarray(index)

@@ -1,14 +1,13 @@
 """Threefry-2x32 with its rounds unrolled, as a JAX PRNG implementation.
 
 The values are those of JAX's built-in `threefry2x32` with partitionable counters (`jax_threefry_partitionable`, JAX's
-default) word for word: seeds, bits, split, fold_in. So every function of `jax.random` gives the same from them, except
-that `poisson` refuses other keys than the built-in ones, and that XLA may fuse the
-floats computed from the words otherwise: they may differ in the last bits, and so may a count or an index that hangs on
-one. With JAX 0.10 on CPU that happens only under jit, in ball, beta, f and generalized_normal, below 10 units in the
-last place.
+default) word for word: seeds, bits, split, fold_in. So every function of `jax.random` gives the same from them, with
+two exceptions: `poisson` refuses keys other than the built-in ones; and XLA may fuse the floats computed from the words
+differently, so that they may differ in the last bits, and so may a count or an index that depends on one. With JAX 0.10
+on CPU that happens only under jit, in ball, beta, f and generalized_normal, below 10 units in the last place.
 
 On CPU JAX computes the rounds in a rolled loop, which costs several times more; here XLA sees straight-line code and
-vectorises it. How arrays are shaped below decides what XLA on CPU makes of them, never what their values are.
+vectorises it. The shapes of the arrays below affect only the code that XLA makes on CPU, never the values.
 """
 
 import math
@@ -31,13 +30,13 @@ ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA  # Skein's key-schedule constant
 CHAINS = 4  # vectors of hashes computed at once
 VECTOR = 8  # words in 256 bits
-SHORT = 8  # keys of one split that are few
+SHORT = 8  # a split into fewer keys is short
 LARGEST_INDEX = 2**32
 UNSIGNED = {8: jnp.uint8, 16: jnp.uint16, 32: jnp.uint32, 64: jnp.uint64}
 
 
 def hash_words(key0: ArrayLike, key1: ArrayLike, high: ArrayLike, low: ArrayLike) -> tuple[jax.Array, jax.Array]:
-    """Threefry-2x32, 20 rounds: hashes the counter (high, low) under the key (key0, key1), elementwise in uint32.
+    """Hashes the counter (high, low) under the key (key0, key1) by Threefry-2x32 with 20 rounds, elementwise in uint32.
 
     Source:
         Salmon, Moraes, Dror & Shaw (2011), "Parallel random numbers: as easy as 1, 2, 3".
@@ -60,17 +59,17 @@ def _hash_index(key: jax.Array, index: jax.Array) -> tuple[jax.Array, jax.Array]
 
 
 def _hash_pairs(key: jax.Array, index: jax.Array, is_low: jax.Array) -> jax.Array:
-    """The low words of the hashes where `is_low` is 1, the high words where it is 0.
+    """Returns the low words of the hashes where `is_low` is 1, the high words where it is 0.
 
-    With both words of a hash side by side XLA on CPU computes it once, but not in the two loops that it makes of a
-    concatenation or a select. Hence the mask.
+    XLA on CPU computes a hash once if both its words are side by side, but not in the two loops that it makes of a
+    concatenation or a select. So this uses a mask.
     """
     high, low = _hash_index(key, index)
     return low ^ ((high ^ low) & (is_low - np.uint32(1)))
 
 
-# Eager calls are compiled once for each shape; a larger program has the operations inline. What the implementation
-# consists of are plain functions, since pickle finds those by name.
+# Eager calls are compiled once for each shape; a larger program has the operations inline. The implementation
+# consists of plain functions, since pickle finds those by name.
 def _random_bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
     if math.prod(shape) >= LARGEST_INDEX:  # the index needs both words
         return threefry_prng_impl.random_bits(key, bit_width, shape)
@@ -87,15 +86,15 @@ def _bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
             return lax.shift_left(high.astype(dtype), jnp.asarray(32, dtype)) | low.astype(dtype)
         return (high ^ low).astype(dtype)
 
-    def padded(key):
+    def pad_and_slice(key):
         blocks = stored(lambda key: words(key, (-(-size // (width * chains)) * width, chains)))(key)
         return lax.reshape(lax.slice(lax.reshape(blocks, (blocks.size,)), (0,), (size,)), shape)
 
-    # One hash is a chain of dependent operations, and an inner loop that is unrolled overlaps several. Of fewer words
-    # whole vectors. Narrower words overlap by themselves, since more of them fit a vector.
+    # One hash is a chain of dependent operations; an unrolled inner loop overlaps several. Few words fill whole
+    # vectors. Narrower words overlap by themselves, since more of them fit a vector.
     for width, chains in ((VECTOR, CHAINS), (VECTOR, 1)):
         if bit_width >= 32 and -size % (width * chains) <= size // 4:
-            return by_platform(key, cpu=padded, default=words)
+            return by_platform(key, cpu=pad_and_slice, default=words)
     return by_platform(key, cpu=stored(words), default=words)
 
 
@@ -108,7 +107,7 @@ def _split(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 @partial(jax.jit, static_argnums=1, inline=True)
 def _children(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     size = math.prod(shape)
-    # The one inner loop over a few keys is unrolled, and so vectorised over lanes; not so two nested ones.
+    # A single inner loop over a few keys is unrolled, and so vectorised over lanes; two nested ones are not.
     dimensions = (2 * size,) if size < SHORT else (size, 2)
 
     def pairs(key):
@@ -142,7 +141,7 @@ IMPLEMENTATION = define_prng_impl(
 
 
 def key(seed: int) -> jax.Array:
-    """A typed key whose random words are those of `jax.random.key(seed, impl="threefry2x32")`, computed faster on CPU.
+    """Returns a typed key with the random words of `jax.random.key(seed, impl="threefry2x32")`, computed faster on CPU.
 
     That implementation is JAX's default; the words are equal under `jax_threefry_partitionable=True`, also the default.
 
@@ -150,9 +149,9 @@ def key(seed: int) -> jax.Array:
         seed: an integer, as for `jax.random.key`.
 
     Returns:
-        [] key. Every function of `jax.random` takes it except `poisson`, which needs
+        [] key. Every function of `jax.random` accepts it except `poisson`, which needs
         `jax.random.wrap_key_data(jax.random.key_data(key), impl="threefry2x32")`. Floats may differ from those of the
-        built-in key in the last bits, where XLA fuses them otherwise.
+        built-in key in the last bits, where XLA fuses them differently.
 
     Examples:
         >>> import jax, jaxdp
@@ -163,10 +162,10 @@ def key(seed: int) -> jax.Array:
 
 
 def key_from_data(data: ArrayLike, implementation: str) -> jax.Array:
-    """The key that has these words, as `jax.random.wrap_key_data`; it knows this module's implementation too.
+    """Returns the key with these words, as `jax.random.wrap_key_data` does, also for this module's implementation.
 
     JAX knows by name only its own implementations, and has no public way to register another. So `wrap_key_data` and
-    `jax.random.key` refuse "jaxdp_threefry2x32", but take the object that `jax.random.key_impl` gives.
+    `jax.random.key` refuse "jaxdp_threefry2x32", but accept the object that `jax.random.key_impl` returns.
 
     Args:
         data: [..., 2] uint32, from `jax.random.key_data`.
@@ -185,32 +184,32 @@ def key_from_data(data: ArrayLike, implementation: str) -> jax.Array:
         >>> bool(jaxdp.random.key_from_data(data, name) == key), name
         (True, 'jaxdp_threefry2x32')
     """
-    known = IMPLEMENTATION if implementation == NAME else implementation
-    return jax.random.wrap_key_data(jnp.asarray(data, jnp.uint32), impl=known)
+    known_implementation = IMPLEMENTATION if implementation == NAME else implementation
+    return jax.random.wrap_key_data(jnp.asarray(data, jnp.uint32), impl=known_implementation)
 
 
 def fast(key: jax.Array) -> jax.Array:
-    """The same key with the same values, computed faster where that is possible.
+    """Returns the same key with the same values, in an implementation that is faster where possible.
 
     Args:
         key: typed keys of any implementation and shape.
 
     Returns:
         Keys of this module's implementation if `key` is of JAX's built-in Threefry with its default, partitionable
-        counters; else `key` itself. Under `jax.debug_key_reuse(True)` always `key` itself: its checker would take
-        the key of another implementation for another key, and miss that both are used.
+        counters; else `key` itself. Under `jax.debug_key_reuse(True)` always `key` itself: its checker would take the
+        key of another implementation for another key, and miss that both are used.
     """
-    of_jax = str(jax.random.key_impl(key)) == "threefry2x32"
+    is_builtin = str(jax.random.key_impl(key)) == "threefry2x32"
     partitionable = getattr(jax.config, "jax_threefry_partitionable", True)
-    if not (of_jax and partitionable) or _key_reuse_is_checked():
+    if not (is_builtin and partitionable) or _key_reuse_is_checked():
         return key
     return jax.random.wrap_key_data(jax.random.key_data(key), impl=IMPLEMENTATION)
 
 
 def two_uniforms(key: jax.Array, index: ArrayLike = 0, dtype: Any = float) -> jax.Array:
-    """Two independent uniform variates, [2] in [0, 1): in float32 from a single hash.
+    """Returns two independent uniform variates, [2] in [0, 1): in float32 from a single hash.
 
-    `jax.random.uniform(key, (2,))` needs two hashes, for it uses one word of each.
+    `jax.random.uniform(key, (2,))` needs two hashes, as it uses one word of each.
 
     Args:
         key: [] typed PRNG key.
@@ -221,13 +220,13 @@ def two_uniforms(key: jax.Array, index: ArrayLike = 0, dtype: Any = float) -> ja
     child = jax.random.fold_in(key, index)
     if dtype != jnp.float32 or not has_words(key):
         return jax.random.uniform(child, (2,), dtype)
-    words = jax.random.key_data(child)  # a hash, both words of it
+    words = jax.random.key_data(child)  # both words of one hash
     ones = lax.shift_right_logical(words, np.uint32(9)) | np.uint32(0x3F800000)  # 23 random bits: floats in [1, 2)
     return lax.bitcast_convert_type(ones, jnp.float32) - 1
 
 
 def has_words(key: jax.Array) -> bool:
-    """Whether children of this key are hashes of two 32-bit words."""
+    """Returns whether children of this key are hashes of two 32-bit words."""
     return str(jax.random.key_impl(key)) in (NAME, "threefry2x32")
 
 
@@ -238,9 +237,10 @@ def of_word_pairs(
     *,
     lanes_fast: bool = False,
 ) -> jax.Array:
-    """What an elementwise function makes of independent pairs of words: [2 size] float32, the second ones last.
+    """Applies an elementwise function to independent pairs of words: [2 size] float32, the second results last.
 
-    Of a Threefry key the pairs are both words of `size` hashes, its first children; `jax.random.bits` uses one of each.
+    For a Threefry key the pairs are both words of `size` hashes, its first children; `jax.random.bits` uses one of
+    each.
 
     Args:
         function: ([size] uint32, [size] uint32) -> two [size] float32.
@@ -256,26 +256,26 @@ def of_word_pairs(
     def both(key):
         return function(*_hash_index(key, lax.iota(jnp.uint32, size)))
 
-    # XLA on CPU makes a loop for each array, and each would hash anew: the two are parts of one complex array.
+    # XLA on CPU makes a loop for each array, and each would hash again: the two are parts of one complex array.
     longest = size if lanes_fast else WRITTEN_OUT
     pairs = stored(lambda key: lanes_last(lax.complex(*both(lanes_last(key))), longest))
 
     def on_cpu(key):
-        found = pairs(key)
-        return jnp.concatenate([found.real, found.imag])
+        complex_pairs = pairs(key)
+        return jnp.concatenate([complex_pairs.real, complex_pairs.imag])
 
     return by_platform(jax.random.key_data(key), cpu=on_cpu, default=lambda key: jnp.concatenate(both(key)))
 
 
 def word_pairs(key: jax.Array, size: int) -> jax.Array:
-    """Returns independent pairs of words for an elementwise function of them, as one array: see `words_of_pairs`.
+    """Returns independent pairs of words for an elementwise function, as one array: see `words_of_pairs`.
 
     Args:
         key: [] typed PRNG key.
-        size: number of pairs: of a Threefry key its first children.
+        size: number of pairs; for a Threefry key they are its first children.
 
     Returns:
-        [size] complex64, a kernel of its own on CPU; lanes of `jax.vmap` are the fast axis where there are at most 16.
+        [size] complex64, a kernel of its own on CPU; lanes of `jax.vmap` are the fast axis if there are at most 16.
     """
     key = fast(key)
     if str(jax.random.key_impl(key)) != NAME:
@@ -299,14 +299,14 @@ def _as_pairs(first: jax.Array, second: jax.Array) -> jax.Array:
 
 
 def _pairs_of_words(key: jax.Array, size: int) -> jax.Array:
-    """[size, 2] uint32, of a Threefry key its first children."""
+    """Returns [size, 2] uint32; for a Threefry key its first children."""
     if has_words(key):
         return jax.random.key_data(jax.random.split(key, size))
     return jax.random.bits(key, (size, 2), jnp.uint32)
 
 
 def pair_uniforms(key: jax.Array, size: int, dtype: Any = jnp.float32) -> jax.Array:
-    """[size] independent uniform variates in [0, 1), in float32 two from each hash."""
+    """Draws [size] independent uniform variates in [0, 1), in float32 two from each hash."""
     if dtype != jnp.float32:
         return jax.random.uniform(key, (size,), dtype)
 

@@ -1,9 +1,9 @@
 """Breaks exact ties between arms or experts by a random order, which a lane's own key gives.
 
 Where scores are equal with positive probability (counts, means of binary rewards, totals without noise), the first
-index would favour whoever is listed first: results would depend on the order in which arms are named. The order is
-independent of all data, so that it costs no privacy. It stands for a word: of a key that nothing else uses
-(`own_word`), of a key that also draws noise (`word_beside`), or one that `init` draws for choices that get no key.
+index would favour the arm listed first: results would depend on the order of the arms. The random order is independent
+of all data, so that it costs no privacy. It is determined by a word: of a key that nothing else uses (`own_word`), of a
+key that also draws noise (`word_beside`), or one that `init` draws for choices that get no key.
 """
 
 import jax
@@ -11,10 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxdp.random.own_words import GOLDEN, mixed, own_word
+from jaxdp.random.own_words import GOLDEN, mix, own_word
 from jaxdp.random.threefry import fast
 
-CHILD = np.uint32(0xFFFFFFFF)  # the child that is used for ties: no array of noise is so long
+CHILD = np.uint32(0xFFFFFFFF)  # index of the child used for ties: no array of noise is so long
 
 
 def ranks(word: jax.Array, size: int) -> jax.Array:
@@ -29,31 +29,31 @@ def ranks(word: jax.Array, size: int) -> jax.Array:
         equal numbers with probability 2^-31.
 
     Source:
-        Finalizers of MurmurHash3 of word + index * (2^32 over the golden ratio), which are all different.
+        Finalizers of MurmurHash3 of word + index * (2^32 over the golden ratio), all different.
     """
     return rank(word, lax.iota(jnp.uint32, size))
 
 
 def rank(word: jax.Array, index: jax.Array | int) -> jax.Array:
     """Returns the numbers of single entries in `ranks`: word and index are [...] uint32."""
-    words = mixed(word + GOLDEN * jnp.asarray(index, jnp.uint32))
+    words = mix(word + GOLDEN * jnp.asarray(index, jnp.uint32))
     return lax.shift_right_logical(words, np.uint32(1)).astype(jnp.int32)
 
 
 def word_beside(key: jax.Array) -> jax.Array:
     """Returns one random word, [] uint32, of a key that also draws noise.
 
-    Noise takes the key's first hashes, one an entry, or children of small numbers; the word is of its last child.
+    Noise takes the key's first hashes, one an entry, or children of small numbers; the word comes from its last child.
     """
     return own_word(jax.random.fold_in(fast(key), CHILD))
 
 
 def largest(scores: jax.Array, order: jax.Array) -> jax.Array:
-    """Returns the index of the largest score; of several equal ones, of that with the largest number in `order`.
+    """Returns the index of the largest score; among equal ones, the one with the largest number in `order`.
 
     Args:
         scores: [..., n] float or integer, without NaN.
-        order: [n] or [..., n] int32 >= 0, by `ranks`. Of equal scores with equal numbers the first one is taken.
+        order: [n] or [..., n] int32 >= 0, by `ranks`. If scores and numbers are equal, the first index is returned.
 
     Returns:
         [...] int32 in [0, n).
@@ -66,8 +66,8 @@ def largest(scores: jax.Array, order: jax.Array) -> jax.Array:
         >>> found.min().item(), found.max().item(), bool(abs(found.mean() - 1.5) < 0.05)
         (1, 2, True)
     """
-    # One reduction, which reads each score once. Compilers may compute scores anew for each use, with other last bits:
-    # where they are compared with their maximum, none may then equal it.
+    # One reduction, which reads each score once. Compilers may compute scores again for each use, with other last bits:
+    # in a comparison with their maximum, none may then equal it.
     is_float = jnp.issubdtype(scores.dtype, jnp.floating)
     least = jnp.asarray(-jnp.inf if is_float else jnp.iinfo(scores.dtype).min, scores.dtype)
     every = lax.broadcasted_iota(jnp.int32, scores.shape, scores.ndim - 1)
@@ -76,8 +76,8 @@ def largest(scores: jax.Array, order: jax.Array) -> jax.Array:
 
 
 def _larger(one: tuple[jax.Array, ...], other: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-    """The entry of the larger score, or of the larger number in the order, or else the first one."""
+    """Returns the entry of the larger score, or of the larger number in the order, or else the first one."""
     (score, number, index), (its_score, its_number, its_index) = one, other
     is_first = (its_number == number) & (its_index < index)
     is_other = (its_score > score) | ((its_score == score) & ((its_number > number) | is_first))
-    return tuple(lax.select(is_other, its, own) for own, its in zip(one, other, strict=True))
+    return tuple(lax.select(is_other, other_entry, entry) for entry, other_entry in zip(one, other, strict=True))

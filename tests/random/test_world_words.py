@@ -12,7 +12,7 @@ from scipy import stats
 import jaxdp
 from jaxdp.random import world_words
 from jaxdp.random._world_words import words_of, world_normals, world_uniforms
-from jaxdp.random.own_words import GOLDEN, mixed
+from jaxdp.random.own_words import GOLDEN, mix
 
 KEYS, SIZE = 2**17, 80  # 10^7 words
 FEW = 2**14  # keys, by which bad words are seen
@@ -29,7 +29,7 @@ def half_mixed(data, index):
 
 
 def blind_to_half_the_key(data, index):
-    return mixed(mixed(data[0] + index * GOLDEN)) & np.uint32(0xFFFFFFFE) | data[1] & np.uint32(1)
+    return mix(mix(data[0] + index * GOLDEN)) & np.uint32(0xFFFFFFFE) | data[1] & np.uint32(1)
 
 
 def drawn(function, keys):
