@@ -1,4 +1,4 @@
-"""Contract checks: what every mechanism, learner and estimator must do. Each raises AssertionError."""
+"""Contract checks: the duties of every mechanism, learner and estimator. Each raises AssertionError."""
 
 from jaxdp.testing.checks import Check
 from jaxdp.testing.contracts import check_estimator, check_learner, check_mechanism

@@ -1,4 +1,4 @@
-"""Named checks: what one is, how several share what they compute, and how to run all of them."""
+"""Named checks: their type, shared computations, and a function that runs all of them."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -13,13 +13,13 @@ STRUCTURE, DISTRIBUTION = "structure", "distribution"
 class Check:
     """One duty of an algorithm. Calling it runs the check.
 
-    Checks that `checks_of` returned together share what they compute, so that all of them cost little more than the
+    Checks that one call of `checks_of` returned share their computations, so that all of them cost little more than the
     most expensive one.
 
     Attributes:
         name: the duty, in a few words.
-        kind: "structure" for what single rounds show; "distribution" for what blocks and counts must have in common
-            with single rounds.
+        kind: "structure" for properties of single rounds; "distribution" for properties that blocks and counts must
+            share with single rounds.
         run: raises an exception if the algorithm fails.
     """
 
@@ -40,7 +40,7 @@ class Check:
             self.run()
         except AssertionError:
             raise
-        except Exception as error:  # of the algorithm's functions, or of JAX, which calls them
+        except Exception as error:  # from the algorithm's functions, or from JAX, which calls them
             raise AssertionError(f"{type(error).__name__}: {error}") from error
 
 
@@ -56,36 +56,36 @@ def run_checks(checks: Sequence[Check], *, skip: Collection[str] = (), only: Col
         AssertionError: if checks failed. It names each with its reason.
         ValueError: if a name is not among the checks.
     """
-    known = [check.name for check in checks]
-    _check_names("skip", skip, known)
-    _check_names("only", only, known)
-    chosen = [check for check in checks if check.name not in skip and (not only or check.name in only)]
-    found = failures(chosen)
-    if not found:
+    all_names = [check.name for check in checks]
+    _check_names("skip", skip, all_names)
+    _check_names("only", only, all_names)
+    selected = [check for check in checks if check.name not in skip and (not only or check.name in only)]
+    failed = failures(selected)
+    if not failed:
         return
-    rows = [f"{names[0]}: {reason}{_and_others(names[1:])}" for names, reason in found]
-    raise AssertionError(f"{len(rows)} of {len(chosen)} checks failed: " + "\n".join(rows))
+    rows = [f"{names[0]}: {reason}{_and_others(names[1:])}" for names, reason in failed]
+    raise AssertionError(f"{len(rows)} of {len(selected)} checks failed: " + "\n".join(rows))
 
 
 def failures(checks: Sequence[Check]) -> list[tuple[list[str], str]]:
     """Runs checks, and returns the names and the reason of those that failed.
 
-    Checks that need something which could not be computed, as if a function does not fit, fail together, for one
-    reason: their names come together, the first one first.
+    Checks that depend on one failed computation, such as a function that does not fit, fail together, for one reason:
+    their names come together, the first one first.
 
     Args:
         checks: to run.
     """
-    found: dict[int, tuple[list[str], str]] = {}
-    causes = []  # kept, so that no two have one id
+    failed: dict[int, tuple[list[str], str]] = {}
+    causes = []  # keeps them alive, so that ids differ
     for check in checks:
         try:
             check()
         except AssertionError as error:
             cause = error.__cause__ or error
             causes.append(cause)
-            found.setdefault(id(cause), ([], str(error).strip()))[0].append(check.name)
-    return list(found.values())
+            failed.setdefault(id(cause), ([], str(error).strip()))[0].append(check.name)
+    return list(failed.values())
 
 
 def _check_names(argument: str, names: Collection[str], known: Collection[str]) -> None:
@@ -104,7 +104,7 @@ def _and_others(names: Collection[str]) -> str:
 
 
 class Shared:
-    """A property that is computed once, when it is first read. If that fails, each reader gets the same exception."""
+    """A property that is computed once, at its first use. If that fails, each reader gets the same exception."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function = function

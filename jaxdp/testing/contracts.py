@@ -1,4 +1,4 @@
-"""Contract checks, one for each kind of algorithm: all checks of it, which report together."""
+"""Contract checks for each kind of algorithm: all its checks, which report together."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -28,11 +28,11 @@ def check_estimator(
 
     - Arguments have the names that callers use. `params` and `guarantee` take the same values and refuse a bad epsilon.
     - jit = eager; vmap over seeds and epsilons = loop, with one trace for all epsilons.
-    - No key is used twice in a function, and none is the same in every run, as `jax.random.key(0)`.
+    - No key is used twice in a function, and none is the same in every run, such as `jax.random.key(0)`.
     - At epsilon = inf the report does not depend on the key. A guarantee that claims something depends on epsilon.
-    - Where features are not declared public, the estimate depends on them through the report alone.
+    - If features are not declared public, the estimate depends on them through the report alone.
 
-    It does not see whether noise is enough: noise of any scale passes. `jaxdp.audit.audit` attacks the claim itself.
+    It cannot tell whether the noise is large enough: noise of any scale passes. `jaxdp.audit.audit` attacks the claim.
 
     Args:
         estimator: to check.
@@ -72,36 +72,36 @@ def check_learner(
     - Arguments have the names that callers use. `params` and `guarantee` take the same values and refuse a bad epsilon.
     - Shapes fit, states are stable; jit = eager; vmap over seeds and epsilons = loop, with one trace for all epsilons.
     - In single rounds no key is used twice in a function, and none is the same in every run.
-    - At epsilon = inf neither `privatize` nor `update` depends on its key, in any round; of `update` see
+    - At epsilon = inf neither `privatize` nor `update` depends on its key, in any round; for `update` see
       `draws_in_update`. A guarantee that claims something depends on epsilon.
     - Every play is one of the actions that the environment declares, by rounds, blocks and counts. Nine lanes are
-      looked at: three seeds at epsilon, at half of it and at infinity.
-    - Blocks = rounds, bit for bit, in what is released too, where both sides have blocks, and results do not depend on
-      the checkpoints.
-    - Counts, and blocks with totals, play as many rounds up to each checkpoint, and outcomes, metrics and what has been
-      released have the distribution of rounds, at epsilon and at smaller ones. `num_lanes` lanes are drawn.
+      checked: three seeds at epsilon, at half of it and at infinity.
+    - Blocks = rounds, bit for bit, also in released values, if both sides have blocks, and results do not depend on the
+      checkpoints.
+    - Counts, and blocks with totals, play as many rounds up to each checkpoint, and outcomes, metrics and released
+      values have the distribution of rounds, at epsilon and at smaller ones. `num_lanes` lanes are drawn.
 
-    It does not see whether noise is enough: noise of any scale passes, and `jaxdp.audit.grey_box` finds it. If
-    distributions of counts or totals are to differ, the difference must have happened within the horizon, which should
-    be longer than two blocks.
+    It cannot tell whether the noise is large enough: noise of any scale passes; `jaxdp.audit.grey_box` measures it. A
+    difference in the distributions of counts or totals must occur within the horizon, which should be longer than two
+    blocks.
 
     Args:
         learner: to check.
-        environment: what it plays against.
+        environment: that it plays.
         values: a grid point of both; `epsilon` is varied if it is among them.
         horizon: rounds to play, >= 2.
         key: of the checks.
         tolerance: between programs that should compute the same, relative and absolute.
-        num_lanes: by how many lanes of each engine distributions are compared, >= 1; 10,000 of them find noise of half
-            the scale where it decides about as much as the data does.
-        draws_in_update: whether `update` draws what is played next, without privacy as well: from weights, or among
-            equal scores. Then its key may, at epsilon = inf, decide whole numbers of the public state, and nothing
-            else: no float of it, and nothing private. That these numbers have the distribution of the non-private
-            algorithm is not checked.
-        may_claim_less: whether the guarantee may be a smaller epsilon than the one among the values, of which the
-            learner spends no more than it needs.
-        multiple: how many times the epsilon among the values the guarantee has to be, as of an algorithm whose
-            published claim is too small.
+        num_lanes: number of lanes of each engine whose distributions are compared, >= 1; 10,000 of them find noise of
+            half the scale if it matters about as much as the data.
+        draws_in_update: whether `update` draws the next play, also without privacy: from weights, or among equal
+            scores. Then its key may, at epsilon = inf, decide integers of the public state, and nothing else: no float
+            of it, and nothing private. The check does not test that these integers have the distribution of the
+            non-private algorithm.
+        may_claim_less: whether the guarantee may be a smaller epsilon than the one among the values, if the learner
+            does not spend all of it.
+        multiple: the guarantee's epsilon over the one among the values, not 1 for an algorithm whose published claim is
+            too small.
         skip: names of checks to leave out, as `checks_of` has them.
         only: names of the checks to run; empty for all.
 
@@ -138,7 +138,7 @@ def check_mechanism(
 ) -> None:
     """Runs the checks of a mechanism on one input.
 
-    As `check_estimator`, and that at epsilon = inf the release is `exact(data)`.
+    The checks are those of `check_estimator`; and at epsilon = inf the release is `exact(data)`.
 
     Args:
         params: (**values) -> pytree.

@@ -1,4 +1,4 @@
-"""What a program may not have if it is to run on a GPU, and to give the same results twice there. No GPU is needed."""
+"""Checks that a program runs on a GPU, and gives the same results twice there. No GPU is needed."""
 
 import math
 import re
@@ -15,11 +15,11 @@ OF_CUDA = ("cu", "Sharding", "annotate_device_placement", "xla.gpu")  # cuSOLVER
 
 
 def check_for_gpu(trace: Any, allowed: Collection[str] = ()) -> None:
-    """Checks that a traced program lowers for CUDA, and has nothing that is slow, rounded or random there.
+    """Checks that a traced program lowers for CUDA, and has no operation that is slow, rounded or random there.
 
     Args:
         trace: of `jax.jit(...).trace(...)`.
-        allowed: names of calls that are not CUDA's, and are no fault.
+        allowed: names of permitted calls that are not CUDA's.
     """
     for equation in equations(trace.jaxpr):
         fault = _fault(equation)
@@ -29,7 +29,7 @@ def check_for_gpu(trace: Any, allowed: Collection[str] = ()) -> None:
 
 
 def foreign_calls(trace: Any) -> set[str]:
-    """Returns the calls in a traced program's form for CUDA that are none of CUDA's."""
+    """Returns the calls in a traced program's form for CUDA that do not belong to CUDA."""
     text = trace.lower(lowering_platforms=("cuda",)).as_text()
     called = set(re.findall(r"custom_call @([\w.$]+)", text)) | set(re.findall(r'call_target_name = "([^"]+)"', text))
     return {name for name in called if not name.startswith(OF_CUDA)}
@@ -45,7 +45,7 @@ def _fault(equation: Any) -> str:
     if name == "dot_general" and is_float:
         precisions = params["precision"]
         pair = precisions if isinstance(precisions, tuple) else (precisions, precisions)
-        if any(each is not jax.lax.Precision.HIGHEST for each in pair):
+        if any(precision is not jax.lax.Precision.HIGHEST for precision in pair):
             return "product whose factors are rounded (its precision is not HIGHEST)"
     if name in ("scatter-add", "scatter_add", "scatter_mul") and is_float and not params["unique_indices"]:
         indices, batch = equation.invars[1].aval.shape, params["dimension_numbers"].scatter_indices_batching_dims

@@ -1,4 +1,4 @@
-"""Whether a learner's counts, or blocks with totals, have the distribution of its rounds: two samples are compared."""
+"""Tests whether a learner's counts, or blocks with totals, have the distribution of its rounds, from two samples."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -13,15 +13,15 @@ from jaxdp.simulation import Look, simulator
 from jaxdp.simulation.run.look import RecordFn, is_at_stop
 from jaxdp.simulation.run.values import taken
 
-FALSE_ALARM = 1e-9  # probability that a right learner is refused, over all comparisons
-PARTS = 4.0 ** -np.arange(3)  # of epsilon: noise must matter in one of them
-LOOKS = {"blocks": 2, "counts": 8}  # so few of blocks, which end at each look, that most go on as far as they may
-TILE = 1024  # lanes that are computed together, which bounds the memory
-ENTRIES = 16  # of a leaf; of a larger one, so many evenly spaced ones and the mean
+FALSE_ALARM = 1e-9  # probability that a correct learner is refused, over all comparisons
+PARTS = 4.0 ** -np.arange(3)  # fractions of epsilon: noise must matter in one of them
+LOOKS = {"blocks": 2, "counts": 8}  # few for blocks, which end at each checkpoint, so that most have full length
+TILE = 1024  # lanes that are computed together; bounds the memory
+ENTRIES = 16  # entries of a leaf; of a larger one, so many evenly spaced ones and the mean
 
 
 class Sampling(NamedTuple):
-    """Which lanes are drawn, and where they are looked at.
+    """The lanes that are drawn, and their checkpoints.
 
     Attributes:
         learner: with the engine's functions.
@@ -65,7 +65,7 @@ def sampling(
     Args:
         learner: with counts, or with blocks that have totals.
         environment: with tallies, or with blocks.
-        values: a grid point; where `epsilon` is among them, infinity, epsilon and smaller ones are tried.
+        values: a grid point; if `epsilon` is among them, infinity, epsilon and smaller ones are tried.
         engine: "counts" or "blocks".
         horizon: rounds to play.
         num_lanes: of each engine at each epsilon.
@@ -94,13 +94,18 @@ def draw(plan: Sampling, engine: str) -> Samples:
     run = simulator(learner, plan.environment, plan.horizon, engine=engine, checkpoints=plan.looks, record=record)
     points = [run.params(**({**values, "epsilon": e} if e is not None else values)) for e in epsilons]
     params_batch = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *points)
-    each = np.arange(num_lanes * len(epsilons))
-    tile = min(TILE, len(each))
-    each = np.append(each, np.repeat(each[-1:], -len(each) % tile))  # a rest would be compiled by itself
+    lane_numbers = np.arange(num_lanes * len(epsilons))
+    tile = min(TILE, len(lane_numbers))
+    lane_numbers = np.append(
+        lane_numbers, np.repeat(lane_numbers[-1:], -len(lane_numbers) % tile)
+    )  # a partial tile would be compiled separately
 
     @jax.jit
     def run_all(keys: jax.Array, points: Any) -> Any:
-        lanes = keys[each // len(epsilons)], jax.tree.map(lambda leaf: leaf[each % len(epsilons)], points)
+        lanes = (
+            keys[lane_numbers // len(epsilons)],
+            jax.tree.map(lambda leaf: leaf[lane_numbers % len(epsilons)], points),
+        )
         return jax.lax.map(lambda lane: run(*lane), lanes, batch_size=tile)
 
     def split(leaf: np.ndarray) -> np.ndarray:
@@ -113,8 +118,8 @@ def check_same_distribution(plan: Sampling, engine: str, rounds: Samples, others
     """Compares all outputs of two samples.
 
     Args:
-        plan: of which lanes the samples are.
-        engine: with which `others` were played.
+        plan: of the samples' lanes.
+        engine: of `others`.
         rounds: drawn by rounds.
         others: drawn by the engine.
 
@@ -124,11 +129,11 @@ def check_same_distribution(plan: Sampling, engine: str, rounds: Samples, others
     pairs = list(_columns(rounds, others, plan.epsilons, plan.looks))
     # Massart's inequality for two samples of one size (Wei & Dudley, 2012), for any distribution, and a union bound.
     bound = math.sqrt(math.log(2 * len(pairs) / FALSE_ALARM) / plan.num_lanes)
-    for where, first, second in pairs:
-        apart = distance(first, second, plan.tolerance)
-        assert apart <= bound, (
-            f"{engine} must have the distribution of rounds, got distribution functions of {where} that are "
-            f"{apart:.3f} apart, of {plan.num_lanes} lanes each, where chance explains {bound:.3f}"
+    for place, first, second in pairs:
+        gap = distance(first, second, plan.tolerance)
+        assert gap <= bound, (
+            f"{engine} must have the distribution of rounds, got distribution functions of {place} that are "
+            f"{gap:.3f} apart, of {plan.num_lanes} lanes each, where chance explains {bound:.3f}"
         )
 
 
@@ -142,14 +147,14 @@ def check_distribution(learner: Learner, environment: Environment, values: Mappi
         **options: of `sampling`.
 
     Raises:
-        AssertionError: if something differs.
+        AssertionError: if an output's distribution differs.
     """
     plan, engine = sampling(learner, environment, values, **options), options["engine"]
     check_same_distribution(plan, engine, draw(plan, "rounds"), draw(plan, engine))
 
 
 def distance(first: np.ndarray, second: np.ndarray, tolerance: float) -> float:
-    """Returns how far two samples' distribution functions are apart. Values within the tolerance count as equal."""
+    """Returns the distance of two samples' distribution functions. Values within the tolerance count as equal."""
     first, second = (values.astype(np.float64) for values in (first, second))
     first, second = (np.sort(np.where(np.isnan(values), np.inf, values)) for values in (first, second))
 
@@ -186,16 +191,16 @@ def record_public(learner: Learner, params: Any) -> dict[str, RecordFn]:
 def _columns(
     rounds: Samples, others: Samples, epsilons: list[Any], looks: list[int]
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Yields where two samples are compared, and the [num_lanes] numbers of both engines there."""
+    """Yields the text of a compared place, and the [num_lanes] numbers of both engines there."""
     for name, values in rounds.items():
         for point, epsilon in enumerate(epsilons):
-            at = f" at epsilon = {epsilon:g}" if epsilon is not None else ""
-            one, other = values[:, point], others[name][:, point]
+            at_epsilon = f" at epsilon = {epsilon:g}" if epsilon is not None else ""
+            first_values, second_values = values[:, point], others[name][:, point]
             whens = [f" after round {round_}" for round_ in looks]
             if is_at_stop(name, rounds):
-                whens, one, other = [""], one[:, None], other[:, None]
+                whens, first_values, second_values = [""], first_values[:, None], second_values[:, None]
             for look, when in enumerate(whens):
-                first, second = (values[:, look].reshape(len(values), -1) for values in (one, other))
-                for place in range(first.shape[1]):
-                    index = f"[{place}]" if first.shape[1] > 1 else ""
-                    yield f"{name}{index}{when}{at}", first[:, place], second[:, place]
+                first, second = (values[:, look].reshape(len(values), -1) for values in (first_values, second_values))
+                for entry in range(first.shape[1]):
+                    index = f"[{entry}]" if first.shape[1] > 1 else ""
+                    yield f"{name}{index}{when}{at_epsilon}", first[:, entry], second[:, entry]

@@ -1,4 +1,4 @@
-"""Duties of algorithms of every kind: names of arguments, refusals, claims; and how outputs are compared."""
+"""Duties of algorithms of every kind: names of arguments, refusals, claims; and comparison of outputs."""
 
 import inspect
 import math
@@ -27,7 +27,7 @@ def check_arguments(functions: Mapping[str, tuple[Callable[..., Any], tuple[str,
 def check_values(params: Callable[..., Any], guarantee: Callable[..., Guarantee]) -> None:
     """Checks that both functions take the same values, with the same defaults."""
     first, second = (
-        {name: one.default for name, one in inspect.signature(function).parameters.items()}
+        {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
         for function in (params, guarantee)
     )
     assert first.keys() == second.keys(), (
@@ -78,7 +78,7 @@ def claim_at(guarantee: Callable[..., Guarantee], values: Mapping[str, float]) -
     """Returns the claim at a grid point.
 
     Raises:
-        AssertionError: if that is no Guarantee.
+        AssertionError: if the function does not return a Guarantee.
     """
     claim = guarantee(**values)
     assert isinstance(claim, Guarantee), f"guarantee must return a Guarantee, got {claim!r}"
@@ -88,7 +88,7 @@ def claim_at(guarantee: Callable[..., Guarantee], values: Mapping[str, float]) -
 def check_close(first: Any, second: Any, tolerance: float) -> None:
     """Checks that floats agree within a tolerance, relative and absolute, and that all shapes and dtypes are equal.
 
-    Whole numbers that are counted or decided from floats (steps used, the arm that is played) may differ by rounding.
+    Integers that are counted or decided from floats (steps used, the arm that is played) may differ by rounding.
     """
     chex.assert_trees_all_equal_shapes_and_dtypes(first, second)
     chex.assert_trees_all_close(_floats(first), _floats(second), rtol=tolerance, atol=tolerance)

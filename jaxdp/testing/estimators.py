@@ -30,15 +30,15 @@ class EstimatorPrograms(Programs):
         tolerance: float = TOLERANCE,
     ) -> None:
         check_made("estimator", estimator, Estimator)
-        # What `fit` gets beside the report: the features, and others if it must not read them.
-        seen = [features] if estimator.features_public else [features, 1 - 2 * features]
+        # Arguments of `fit` beside the report: the features, and other ones if it must not read them.
+        feature_sets = [features] if estimator.features_public else [features, 1 - 2 * features]
         super().__init__(
             estimator.params,
             estimator.guarantee,
             values,
             key=key,
             tolerance=tolerance,
-            inputs=[(each,) for each in seen],
+            inputs=[(one_set,) for one_set in feature_sets],
         )
         self.estimator, self.features, self.labels = estimator, features, labels
 

@@ -1,8 +1,8 @@
-"""Whether a traced function uses a random key twice: also in branches and loops, and by the words of a key.
+"""Tests whether a traced function uses a random key twice: also in branches and loops, and by the words of a key.
 
-`jax.debug_key_reuse` follows arrays. Here values are followed: two arrays that are computed in the same way hold the
-same keys. So `fold_in(key, 1)` twice is one key; and to read a key's words by `key_data`, as draws of `jaxdp.random`
-do, is to use it. A key that is made of no random number, as `key(0)`, is the same in every run: to use it is wrong.
+`jax.debug_key_reuse` follows arrays. This module follows values: two arrays that are computed in the same way hold the
+same keys. So `fold_in(key, 1)` twice is one key; and reading a key's words by `key_data`, as draws of `jaxdp.random`
+do, uses it. A key that depends on no random number, such as `key(0)`, is the same in every run: using it is wrong.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
@@ -22,13 +22,13 @@ FREE = {"eq", "ne", SELECT, "random_fold_in", "random_clone", "optimization_barr
 def check_keys_of(closed: Any, *, num_carried: int = 0, free: Collection[int] = ()) -> None:
     """Checks that no key is used twice in a traced function, or in its repetitions.
 
-    A key is used where bits are drawn from it, where it is split, and where its words are read. Keys that `fold_in`
-    makes of one key and different data are different, also from that key, as JAX has it.
+    A key is used if bits are drawn from it, if it is split, and if its words are read. Keys that `fold_in` makes of one
+    key and different data differ from each other and from that key, as in JAX.
 
     Args:
         closed: a closed jaxpr, as `jax.make_jaxpr` makes it.
-        num_carried: if it is repeated, how many of its last inputs are its first outputs of the time before.
-        free: indices of inputs that may be used at will, with all keys that are made of them.
+        num_carried: if it is repeated, the number of its last inputs that are its first outputs of the previous turn.
+        free: indices of inputs that may be used freely, with all keys derived from them.
 
     Raises:
         AssertionError: if a key is used twice, or is the same in every run. It names the places.
@@ -52,25 +52,27 @@ class _Walk:
 
     def __init__(self) -> None:
         self.numbers: dict[Hashable, int] = {}
-        self.loops: dict[int, frozenset[int]] = {}  # of a number: the loops in which it changes
-        self.wholes: dict[int, set[int]] = {}  # of an element or a choice: the keys that it may be one of
-        self.used: dict[int, str] = {}  # by number of a key: where
-        self.used_parts: dict[int, str] = {}  # by number of an array: where a part of it was used
-        self.free: set[int] = set()  # keys of which any use is right
+        self.loops: dict[int, frozenset[int]] = {}  # by number: the loops in which it changes
+        self.wholes: dict[int, set[int]] = {}  # by element or choice: the keys that contain it
+        self.used: dict[int, str] = {}  # by number of a key: the place
+        self.used_parts: dict[int, str] = {}  # by number of an array: the place where a part was used
+        self.free: set[int] = set()  # keys that may be used freely
         self.made: set[int] = set()  # keys that are the same in every run
-        self.random: set[int] = set()  # numbers that were drawn
-        self.copies: dict[int, int | None] = {}  # of an array that has keys several times: the key, if it is but one
-        self.called = ""  # where a function that JAX has traced before was called
-        self.active: tuple[int, ...] = ()  # the loops that are walked through
-        self.words: dict[int, tuple[int, tuple[int, ...]]] = {}  # of words that were read: key, and loops active then
-        self.once: dict[int, set[int]] = {}  # of a key: loops into which its words came from outside
+        self.random: set[int] = set()  # drawn numbers
+        self.copies: dict[int, int | None] = {}  # by array of repeated keys: the key, if there is only one
+        self.called = ""  # place of the call of a function that JAX traced earlier
+        self.active: tuple[int, ...] = ()  # the loops around the current equation
+        self.words: dict[
+            int, tuple[int, tuple[int, ...]]
+        ] = {}  # by words that were read: the key, and the loops active then
+        self.once: dict[int, set[int]] = {}  # by key: loops into which its words came from outside
 
     def fresh(self, loops: Iterable[int] = ()) -> int:
-        """Returns the number of a value of which nothing is known, except in which loops it changes."""
+        """Returns the number of a value of which only the loops in which it changes are known."""
         return self.number(("fresh", len(self.numbers)), loops)
 
     def number(self, content: Hashable, loops: Iterable[int] = ()) -> int:
-        """Returns the number of a value, by how it is computed."""
+        """Returns the number of a value, by its computation."""
         number = self.numbers.setdefault(content, len(self.numbers))
         self.loops.setdefault(number, frozenset(loops))
         return number
@@ -82,7 +84,7 @@ class _Walk:
         return number
 
     def constant(self, value: Any) -> int:
-        """Returns the number of a constant: equal arrays are one, also if they were made at several places."""
+        """Returns the number of a constant: equal arrays have one number, wherever they were made."""
         if jnp.issubdtype(jnp.result_type(value), jax.dtypes.prng_key):
             number = self.number(("key", self.constant(jax.random.key_data(value))))
             self.made.add(number)
@@ -91,7 +93,7 @@ class _Walk:
         return self.number(("constant", str(array.dtype), array.shape, array.tobytes()))
 
     def use(self, number: int, where: str) -> None:
-        """Records that a key is used."""
+        """Records the use of a key."""
         if number in self.free:
             return
         if number in self.made:
@@ -109,33 +111,33 @@ class _Walk:
             self.used_parts.setdefault(whole, where)
 
     def _read(self, words: int, where: str) -> None:
-        """Records that words of a key are used. However often, that is one use for each time that they were read."""
+        """Records the use of a key's words. It counts once for each time that they were read."""
         key, loops = self.words.pop(words)
         self.use(key, where)
         self.once.setdefault(key, set()).update(set(self.active) - set(loops))
 
     def _wholes_of(self, number: int) -> list[int]:
-        """Returns the numbers of all keys that a key is an element or a choice of."""
+        """Returns the numbers of all keys of which a key is an element or a choice."""
         wholes = [*self.wholes.get(number, ())]
-        for whole in wholes:  # grows on the way
-            wholes += [each for each in self.wholes.get(whole, ()) if each not in wholes]
+        for whole in wholes:  # grows during the loop
+            wholes += [outer for outer in self.wholes.get(whole, ()) if outer not in wholes]
         return wholes
 
     def run(self, jaxpr: Any, consts: Sequence[int], inputs: Sequence[int]) -> list[int]:
-        """Walks through a jaxpr. Returns the numbers of its outputs."""
-        known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *inputs], strict=True))
+        """Walks through a jaxpr, and returns the numbers of its outputs."""
+        number_of = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *inputs], strict=True))
 
         def read(var: Any) -> int:
-            return self.constant(var.val) if hasattr(var, "val") else known[var]
+            return self.constant(var.val) if hasattr(var, "val") else number_of[var]
 
         for eqn in jaxpr.eqns:
             outputs = self._step(eqn, [read(var) for var in eqn.invars])
-            known.update(zip(eqn.outvars, outputs, strict=True))
+            number_of.update(zip(eqn.outvars, outputs, strict=True))
         return [read(var) for var in jaxpr.outvars]
 
     def _step(self, eqn: Any, inputs: list[int]) -> list[int]:
         name, params = eqn.primitive.name, eqn.params
-        if name == "random_unwrap":  # is a use as soon as the words are for more than another key
+        if name == "random_unwrap":  # a use only if the words serve for more than another key
             words = self.fresh(self.loops[inputs[0]])
             self.words[words] = inputs[0], self.active
             return [words]
@@ -149,10 +151,10 @@ class _Walk:
             return self._cond(params["branches"], inputs[1:])
         if name in SAME and inputs[0] in self.words:
             return inputs
-        inner = _inner(params, len(inputs))
-        if inner is not None:
+        inner_jaxpr = _inner(params, len(inputs))
+        if inner_jaxpr is not None:
             outer, self.called = self.called, self.called or place_of(eqn)
-            outputs = self.run(inner.jaxpr, [self.constant(const) for const in inner.consts], inputs)
+            outputs = self.run(inner_jaxpr.jaxpr, [self.constant(const) for const in inner_jaxpr.consts], inputs)
             self.called = outer
             return outputs
         keys = [number for number, var in zip(inputs, eqn.invars, strict=True) if _is_key(var)]
@@ -166,13 +168,13 @@ class _Walk:
         for number in keys if draws else ():
             self.use(number, f"by {name}{self.called or place_of(eqn)}")
         words = set(inputs) & self.words.keys()
-        for each in words:
-            self._read(each, f"by its words{self.called or place_of(eqn)}")
+        for word in words:
+            self._read(word, f"by its words{self.called or place_of(eqn)}")
         loops = frozenset().union(*(self.loops[number] for number in inputs))
         content = _content(name, params, inputs)
         outputs = [
-            self.fresh(loops) if content is None else self.number((content, place), loops)
-            for place in range(len(eqn.outvars))
+            self.fresh(loops) if content is None else self.number((content, index), loops)
+            for index in range(len(eqn.outvars))
         ]
         if keys and all(number in self.free for number in keys):
             self.free.update(outputs)
@@ -194,7 +196,7 @@ class _Walk:
         return outputs
 
     def _cond(self, branches: Sequence[Any], inputs: list[int]) -> list[int]:
-        """Branches exclude one another: each may use a key."""
+        """Walks through branches. They exclude one another: each may use a key."""
         before, all_used, all_parts, outputs = dict(self.used), {}, {}, []
         parts = dict(self.used_parts)
         for branch in branches:
@@ -204,10 +206,10 @@ class _Walk:
             all_parts |= self.used_parts
         self.used, self.used_parts = all_used, all_parts
         return [
-            each[0]
-            if len(set(each)) == 1
-            else self.choice(each, frozenset().union(*(self.loops[n] for n in (*each, *inputs))))
-            for each in zip(*outputs, strict=True)
+            numbers[0]
+            if len(set(numbers)) == 1
+            else self.choice(numbers, frozenset().union(*(self.loops[n] for n in (*numbers, *inputs))))
+            for numbers in zip(*outputs, strict=True)
         ]
 
     def _scan(self, eqn: Any, inputs: list[int]) -> list[int]:
@@ -224,7 +226,7 @@ class _Walk:
         elements: list[int] = []
         state, outputs = self.loop(body, carry, is_repeated=is_repeated)
         for element, array in zip(elements, arrays, strict=True):
-            if element in self.used:  # every element, one in each turn
+            if element in self.used:  # every element, one in each iteration
                 self.used[array] = self.used[element]
         return [*state, *(self.fresh(self.loops[number]) for number in outputs[len(carry) :])]
 
@@ -242,11 +244,11 @@ class _Walk:
     def _while(self, eqn: Any, inputs: list[int]) -> list[int]:
         params = eqn.params
         num_cond, num_body = params["cond_nconsts"], params["body_nconsts"]
-        of_cond, consts = inputs[:num_cond], inputs[num_cond : num_cond + num_body]
+        cond_consts, consts = inputs[:num_cond], inputs[num_cond : num_cond + num_body]
         test, step = params["cond_jaxpr"], params["body_jaxpr"]
 
         def body(loop: int, state: list[int]) -> list[int]:
-            self.run(test.jaxpr, [self.constant(const) for const in test.consts], [*of_cond, *state])
+            self.run(test.jaxpr, [self.constant(const) for const in test.consts], [*cond_consts, *state])
             return self.run(step.jaxpr, [self.constant(const) for const in step.consts], [*consts, *state])
 
         return self.loop(body, inputs[num_cond + num_body :])[0]
@@ -254,11 +256,11 @@ class _Walk:
     def loop(
         self, body: Callable[[int, list[int]], list[int]], carry: list[int], *, is_repeated: bool = True
     ) -> tuple[list[int], list[int]]:
-        """Walks through the body of a loop. Returns the numbers of the last state, and of the body's outputs."""
+        """Walks through the body of a loop, and returns the numbers of the last state and of the body's outputs."""
         loop = self.fresh()
         self.active += (loop,)
         used, parts = dict(self.used), dict(self.used_parts)
-        constant = [False] * len(carry)  # what each turn hands on as it is
+        constant = [False] * len(carry)  # state that an iteration passes on unchanged
         while True:
             state = [
                 number if same else self.choice([number], {loop} | self.loops[number])
@@ -293,7 +295,7 @@ def _inner(params: Any, num_inputs: int) -> Any:
 
 
 def _content(name: str, params: Any, inputs: list[int]) -> Hashable | None:
-    """Returns what determines a result; None if that cannot be compared."""
+    """Returns the values that determine a result; None if they cannot be compared."""
     content = name, tuple(sorted((key, value) for key, value in params.items() if value is not None)), tuple(inputs)
     try:
         hash(content)
@@ -303,7 +305,7 @@ def _content(name: str, params: Any, inputs: list[int]) -> Hashable | None:
 
 
 def place_of(eqn: Any) -> str:
-    """Returns the line of the user's code, as far as it is known."""
+    """Returns the line of the user's code, if it is known."""
     traceback = getattr(eqn.source_info, "traceback", None)
     place, frame = "", traceback.as_python_traceback() if traceback is not None else None
     while frame is not None:
@@ -315,7 +317,7 @@ def place_of(eqn: Any) -> str:
 
 
 def _split_scan(params: Any, inputs: list[int]) -> tuple[list[int], ...]:
-    """Returns the inputs of a scan: its constants, what it carries, and the arrays that it goes through."""
+    """Returns the inputs of a scan: its constants, its carry, and the arrays that it iterates over."""
     if "num_consts" in params:
         ends = params["num_consts"], params["num_consts"] + params["num_carry"]
         return inputs[: ends[0]], inputs[ends[0] : ends[1]], inputs[ends[1] :]

@@ -27,8 +27,8 @@ from jaxdp.validation import check_count
 
 EXACT, RELEASE = ("params", "public", "context", "action", "feedback"), ("key", "params", "public", "sums", "length")
 OTHER = 1  # folded into roots of keys on which nothing may depend
-ENVIRONMENTS = "[0].context", "[0].feedback", "[2].world"  # inputs of a step that the learner does not see
-NUM_LANES = 10_000  # of each engine, by which distributions are compared
+ENVIRONMENTS = "[0].context", "[0].feedback", "[2].world"  # inputs of a step hidden from the learner
+NUM_LANES = 10_000  # of each engine, for comparisons of distributions
 EAGER_ROUNDS = 1  # played operation by operation
 
 
@@ -67,7 +67,7 @@ class LearnerPrograms(Programs):
         check_count("horizon", horizon, 2)
         check_count("num_lanes", num_lanes)
         self.space = next((side.interface.action for side in (environment, learner) if side.interface), None)
-        # Plays are checked here, so that a learner without an interface needs no warning.
+        # Plays are checked here, so a learner without an interface needs no warning.
         self.learner = learner._replace(interface=learner.interface or environment.interface)
         self.environment, self.counting = environment, count_plays(environment, self.space)
         self.horizon, self.num_lanes, self.draws_in_update = horizon, num_lanes, draws_in_update
@@ -76,7 +76,7 @@ class LearnerPrograms(Programs):
         super().__init__(
             run.params, lambda **point: run.guarantee(**point)["learner"], values, key=key, tolerance=tolerance
         )
-        # The last round may be one after which the learner forgets.
+        # The learner may discard state after the last round.
         self.looks = sorted({1, horizon - 1, horizon})
 
     # ---- programs ----------------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ class LearnerPrograms(Programs):
     def check_traced_keys(self) -> None:
         """Checks that the learner uses no key twice, in `init` and in all rounds.
 
-        The environment may: it shows what it drew again, as the context of a round once more with the feedback.
+        The environment may: it draws again what it has shown, such as a round's context for the feedback.
         """
         params = jax.tree.map(jnp.asarray, self.first_point)
         check_keys_of(jax.make_jaxpr(self.learner.init)(self.keys[0], params["learner"]))
@@ -196,7 +196,7 @@ class LearnerPrograms(Programs):
         check_keys_of(self.step.trace(roots, params, play).jaxpr, num_carried=len(jax.tree.leaves(play)), free=free)
 
     def check_eager(self) -> None:
-        """Checks that compiled rounds do what single operations do."""
+        """Checks that compiled rounds have the results of single operations."""
         for compiled, eager in zip(self.lanes[0][0], self.eager_outputs[0], strict=False):
             check_close(eager, (compiled.after, compiled.report), self.tolerance)
 
@@ -263,16 +263,16 @@ class LearnerPrograms(Programs):
 
     def check_plays(self, engine: str, outputs: Any) -> None:
         """Checks that every play is an action that the environment declares."""
-        where = np.argwhere(np.asarray(outputs[OUTSIDE])[..., -1] != 0)
-        if len(where):  # where no actions are declared, only negative counts are outside
-            point, seed = where[0]
+        outside = np.argwhere(np.asarray(outputs[OUTSIDE])[..., -1] != 0)
+        if len(outside):  # where no actions are declared, only negative counts are outside
+            point, seed = outside[0]
             lane = self.keys[seed], self.points[point]
             text = first_outside(self.learner, self.environment, self.space, self.horizon, engine, *lane)
             actions = "played >= 0 times" if self.space is None else f"{describe(self.space)}, as declared"
             raise AssertionError(f"actions must be {actions}, got {text} by {engine}")
 
     def check_noiseless(self) -> None:
-        """Checks that at epsilon = inf keys of privatize and update change nothing that they may not, in any round.
+        """Checks that at epsilon = inf keys of privatize and update change only permitted values, in any round.
 
         Each round is played once more from the same state, with the same keys of plays and of the world.
         """
@@ -283,8 +283,8 @@ class LearnerPrograms(Programs):
             for step in steps:
                 user, update = (jax.random.fold_in(root, OTHER) for root in (step.roots.user, step.roots.update))
                 roots = step.roots._replace(user=user, update=update)
-                other, report, _ = self.step(roots, params, step.before)
-                first, second = step.after.state, other.state
+                replayed, report, _ = self.step(roots, params, step.before)
+                first, second = step.after.state, replayed.state
                 if self.draws_in_update:
                     second = second._replace(public=jax.tree.map(_whole_numbers_of, first.public, second.public))
                 chex.assert_trees_all_equal(
@@ -396,5 +396,5 @@ def _drop_weak_types(tree: Any) -> Any:
 
 
 def _whole_numbers_of(one: jax.Array, other: jax.Array) -> jax.Array:
-    """Returns the other, or the one where it is made of whole numbers, which then are equal."""
+    """Returns `other`, or `one` where it has integers, which then are equal."""
     return other if jnp.issubdtype(other.dtype, jnp.inexact) else one

@@ -14,7 +14,7 @@ from jaxdp.testing.programs import Programs
 
 
 class MechanismPrograms(Programs):
-    """A mechanism that releases something of its data.
+    """A mechanism that releases a function of its data.
 
     It takes the arguments of `jaxdp.testing.check_mechanism`, except `data`, a list of inputs.
     """
@@ -30,7 +30,7 @@ class MechanismPrograms(Programs):
         exact: Callable[[Any], Any] | None,
         key: jax.Array,
     ) -> None:
-        inputs = [(each,) for each in data]
+        inputs = [(one_input,) for one_input in data]
         super().__init__(params, guarantee, values, key=key, tolerance=1e-6, inputs=inputs)
         self.release, self.exact = release, exact
 

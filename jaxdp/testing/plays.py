@@ -1,4 +1,4 @@
-"""Whether what a learner plays is among the actions that an environment declares."""
+"""Checks that a learner plays only actions that an environment declares."""
 
 import math
 from functools import partial
@@ -20,7 +20,7 @@ def count_plays(environment: Environment, space: Any) -> Environment:
 
     Args:
         environment: any.
-        space: pytree of spaces, of the actions; None takes all.
+        space: pytree of spaces, of the actions; None accepts all.
     """
     integer = jnp.result_type(int)
 
@@ -54,12 +54,12 @@ def count_plays(environment: Environment, space: Any) -> Environment:
 
 
 class Planned(NamedTuple):
-    """A world, and which action was planned least often so far: a negative count, or none.
+    """A world, and the smallest count that was planned so far: negative, or 0.
 
     Attributes:
         world: the environment's own.
-        place: [] integer, of the action among all.
-        least: [] integer <= 0, how often.
+        place: [] integer, index of the action.
+        least: [] integer <= 0, the count.
     """
 
     world: Any
@@ -73,8 +73,8 @@ def first_outside(
     """Returns the first action outside the space that one lane plays, as text.
 
     Args:
-        learner: who plays.
-        environment: what it plays against.
+        learner: that plays.
+        environment: that it plays.
         space: of the actions.
         horizon: rounds.
         engine: with which it played outside.
@@ -113,9 +113,9 @@ def _negative(learner: Learner, environment: Environment, horizon: int, key: jax
 
     def tally_least(key: jax.Array, params: Any, world: Planned, counts: jax.Array) -> Any:
         after, totals, outcomes = tally(key, params, world.world, counts)
-        place, least = jnp.argmin(counts).astype(integer), counts.min().astype(integer)
+        action, least = jnp.argmin(counts).astype(integer), counts.min().astype(integer)
         lower = least < world.least
-        planned = Planned(after, jnp.where(lower, place, world.place), jnp.where(lower, least, world.least))
+        planned = Planned(after, jnp.where(lower, action, world.place), jnp.where(lower, least, world.least))
         return planned, totals, outcomes
 
     def feedback(key: jax.Array, params: Any, world: Planned, action: Any) -> Any:

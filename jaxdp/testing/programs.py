@@ -18,7 +18,7 @@ TOLERANCE = 1e-4  # between programs that should compute the same, relative and 
 
 
 class Programs:
-    """One algorithm at one grid point and at other epsilons, run in several ways, each when it is first read.
+    """One algorithm at one grid point and at other epsilons, run in several ways, each at its first use.
 
     Attributes:
         params: (**values) -> params of `run`, on the host.
@@ -27,7 +27,7 @@ class Programs:
         key: of the checks.
         tolerance: between programs that should compute the same, relative and absolute.
         inputs: arguments of `run` after the first two, once for each input.
-        traces: as many as `run` was traced.
+        traces: one entry for each trace of `run`.
     """
 
     def __init__(
@@ -133,17 +133,17 @@ class Programs:
         assert len(self.traces) == 1, f"one trace must serve every epsilon, got {len(self.traces)}"
 
     def check_eager(self) -> None:
-        """Checks that the compiled program gives what single operations give."""
+        """Checks that the compiled program has the results of single operations."""
         for eager, lanes in zip(self.eager_outputs[0], self.lane_outputs, strict=True):
             check_close(eager, jax.tree.map(lambda leaf: leaf[0, 0], lanes), self.tolerance)
 
     def check_vmap(self) -> None:
-        """Checks that lanes in a batch give what they give one by one."""
+        """Checks that lanes in a batch have the results of single lanes."""
         for batch, lanes in zip(self.batch_outputs, self.lane_outputs, strict=True):
             check_close(batch, lanes, self.tolerance)
 
     def check_gpu(self) -> None:
-        """Checks that the program can be compiled for a GPU, and gives the same results there every time."""
+        """Checks that the program can be compiled for a GPU, and always gives the same results there."""
         check_for_gpu(self.trace, allowed=("LayoutConstraint",))  # of forms for a CPU
 
     def check_keys(self) -> None:
@@ -181,5 +181,5 @@ def stack(trees: Sequence[Any]) -> Any:
 
 def compile_batch(run: Callable[..., Any], num_inputs: int = 0) -> Callable[..., Any]:
     """Returns the run compiled, over stacked params and over seeds: one axis in another, as users nest them."""
-    rest = (None,) * num_inputs
-    return jax.jit(jax.vmap(jax.vmap(run, (0, None, *rest)), (None, 0, *rest)))
+    unbatched = (None,) * num_inputs
+    return jax.jit(jax.vmap(jax.vmap(run, (0, None, *unbatched)), (None, 0, *unbatched)))

@@ -1,4 +1,4 @@
-"""The checks of an algorithm of any kind, also of what is registered, by its name."""
+"""Checks of an algorithm of any kind, also of registered ones, by name."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -24,25 +24,25 @@ def checks_of(
 ) -> list[Check]:
     """Returns the checks of an algorithm's contract, each with a name, to be called one by one.
 
-    They share what they compute: all of them together need about one program, and one alone computes no more than it
+    They share their computations: all of them together need about one program, and one alone computes no more than it
     needs. For pytest see the how-to on own learners.
 
     Args:
-        algorithm: what `python -m jaxdp list` names, or an entry of `jaxdp.registry`, on its tiny problem; or a
+        algorithm: a name from `python -m jaxdp list`, or an entry of `jaxdp.registry`, on its tiny problem; or a
             `Learner` or an `Estimator`, which need the other arguments.
-        environment: what a `Learner` plays against.
+        environment: that a `Learner` plays.
         values: a grid point of a `Learner` and its environment, or of an `Estimator`.
         key: of the checks; by default that of seed 0.
-        num_lanes: of a learner, by how many lanes of each engine distributions are compared.
-        **options: of a `Learner` its `horizon` and other arguments of `check_learner`; of an `Estimator` its
-            `features`, its `labels` and other arguments of `check_estimator`; of an entry none.
+        num_lanes: for a learner, the number of lanes of each engine whose distributions are compared.
+        **options: for a `Learner` its `horizon` and other arguments of `check_learner`; for an `Estimator` its
+            `features`, its `labels` and other arguments of `check_estimator`; for an entry none.
 
     Returns:
         The checks: `name`, `kind` ("structure" or "distribution"), and a call runs one and raises an AssertionError if
         the algorithm fails it.
 
     Raises:
-        ValueError: if a name is not registered, or something that the algorithm needs is missing.
+        ValueError: if a name is not registered, or an argument that the algorithm needs is missing.
 
     Examples:
         >>> [check.name for check in checks_of("laplace")][:3]
@@ -64,17 +64,17 @@ def check_registered(
 ) -> None:
     """Runs the checks of a registered mechanism, learner or estimator, on its tiny problem.
 
-    As `check_mechanism` (on both neighbours), `check_learner` or `check_estimator`; and that the attack on its claim
-    can be made: neighbours have equal shapes and dtypes, and a learner's differ in one round and are such users as it
-    draws. Whether noise is enough, `python -m jaxdp audit` finds out.
+    The checks are those of `check_mechanism` (on both neighbours), `check_learner` or `check_estimator`. In addition,
+    the attack on its claim must be possible: neighbours have equal shapes and dtypes, and a learner's differ in one
+    round and are users as it draws them. `python -m jaxdp audit` tests whether the noise is large enough.
 
     Your own are found if they are registered: by the module that calls this, or by an entry point of the group
     `jaxdp.register`.
 
     Args:
-        name: as `python -m jaxdp list` has it.
+        name: from `python -m jaxdp list`.
         seed: of the checks' keys, in [0, 2**32).
-        num_lanes: of a learner, by how many lanes of each engine distributions are compared, as in `check_learner`.
+        num_lanes: for a learner, the number of lanes of each engine whose distributions are compared.
         skip: names of checks to leave out, as `checks_of` has them.
         only: names of the checks to run; empty for all.
 
@@ -108,7 +108,7 @@ def _checks_of_made(
 
 
 def _entry(algorithm: Any) -> Any:
-    # Here, since `jaxdp.testing` is imported for less, too.
+    # Imported here, since `jaxdp.testing` may be used without the registry.
     from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS, EstimatorEntry, LearnerEntry, MechanismEntry
     from jaxdp.registry.plugins import load_plugins
     from jaxdp.registry.registered import entry_of
@@ -128,10 +128,10 @@ def _entry(algorithm: Any) -> Any:
 def _checks_of_entry(entry: Any, key: jax.Array, num_lanes: int) -> list[Check]:
     from jaxdp.registry import EstimatorEntry, LearnerEntry
 
-    made = entry.make()
+    algorithm = entry.make()
     if isinstance(entry, LearnerEntry):
         programs = LearnerPrograms(
-            made,
+            algorithm,
             entry.make_environment(),
             entry.values,
             horizon=entry.horizon,
@@ -143,17 +143,17 @@ def _checks_of_entry(entry: Any, key: jax.Array, num_lanes: int) -> list[Check]:
         )
     elif isinstance(entry, EstimatorEntry):
         features, labels = entry.make_data(jax.random.fold_in(key, 1))
-        programs = EstimatorPrograms(made, entry.values, features, labels, key=jax.random.fold_in(key, 2))
+        programs = EstimatorPrograms(algorithm, entry.values, features, labels, key=jax.random.fold_in(key, 2))
     else:
-        data = [jax.tree.map(jnp.asarray, each) for each in entry.make_neighbours()]
+        data = [jax.tree.map(jnp.asarray, inputs) for inputs in entry.make_neighbours()]
         programs = MechanismPrograms(
-            made.params, made.guarantee, made.release, entry.values, data, exact=made.exact, key=key
+            algorithm.params, algorithm.guarantee, algorithm.release, entry.values, data, exact=algorithm.exact, key=key
         )
     return [Check("neighbours", STRUCTURE, lambda: _check_neighbours(entry, key)), *programs.checks()]
 
 
 def _check_neighbours(entry: Any, key: jax.Array) -> None:
-    """Checks that the attacks on an entry's claim can be made."""
+    """Checks that the attacks on an entry's claim are possible."""
     from jaxdp.registry import LearnerEntry
     from jaxdp.registry.claims import paths
 
@@ -161,9 +161,9 @@ def _check_neighbours(entry: Any, key: jax.Array) -> None:
     forms = _forms(first), _forms(second)
     assert forms[0] == forms[1], f"neighbours must have equal shapes and dtypes, got {forms[0]} and {forms[1]}"
     if isinstance(entry, LearnerEntry) and entry.draw_user is not None:
-        one = _forms(jax.tree.map(lambda leaf: leaf[0], first))
-        drawn = one if entry.is_adaptive else _forms(jax.eval_shape(entry.make_user, key))  # `play` compares them
-        assert drawn == one, f"draw_user must draw a user as neighbours have them, {one}, got {drawn}"
+        form = _forms(jax.tree.map(lambda leaf: leaf[0], first))
+        drawn_form = form if entry.is_adaptive else _forms(jax.eval_shape(entry.make_user, key))  # `play` compares them
+        assert drawn_form == form, f"draw_user must draw a user as neighbours have them, {form}, got {drawn_form}"
     for make in paths(entry).values():
         attack = make()
         jax.eval_shape(attack.release, key, attack.params, first)
