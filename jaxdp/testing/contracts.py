@@ -32,7 +32,8 @@ def check_estimator(
     - At epsilon = inf the report does not depend on the key. A guarantee that claims something depends on epsilon.
     - If features are not declared public, the estimate depends on them through the report alone.
 
-    It cannot tell whether the noise is large enough: noise of any scale passes. `jaxdp.audit.audit` attacks the claim.
+    It cannot determine whether the noise is large enough: noise of any scale passes. `jaxdp.audit.audit` attacks the
+    claim.
 
     Args:
         estimator: to check.
@@ -81,9 +82,9 @@ def check_learner(
     - Counts, and blocks with totals, play as many rounds up to each checkpoint, and outcomes, metrics and released
       values have the distribution of rounds, at epsilon and at smaller ones. `num_lanes` lanes are drawn.
 
-    It cannot tell whether the noise is large enough: noise of any scale passes; `jaxdp.audit.grey_box` measures it. A
-    difference in the distributions of counts or totals must occur within the horizon, which should be longer than two
-    blocks.
+    It cannot determine whether the noise is large enough: noise of any scale passes; `jaxdp.audit.grey_box` measures
+    it. A difference in the distributions of counts or totals must occur within the horizon, which should be longer than
+    two blocks.
 
     Args:
         learner: to check.
