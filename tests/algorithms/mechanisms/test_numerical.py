@@ -25,7 +25,7 @@ from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
 from jaxdp.registry.registered import claim_of
-from tests.mechanisms.test_integer_noise import excess
+from tests.algorithms.mechanisms.test_integer_noise import excess
 
 RADIUS, TINY = 2.0**-48.5, 2.0**-52  # what a variate is off by, at most, of its radius and of one over that
 

@@ -11,8 +11,8 @@ import pytest
 from jaxdp.mechanisms import best_arity, laplace, tree_counter, tree_variance
 from jaxdp.mechanisms.continual_counting.arity import level_variances, num_digits
 from jaxdp.mechanisms.continual_counting.gaussian_tree import fresh_shares
-from tests.mechanisms.continual_counting import streams
-from tests.mechanisms.continual_counting.streams import check_variance, errors, fed_one_by_one, keys_of
+from tests.algorithms.mechanisms.continual_counting import streams
+from tests.algorithms.mechanisms.continual_counting.streams import check_variance, errors, fed_one_by_one, keys_of
 
 VALUES = {"laplace": {"epsilon": 1.0}, "gaussian": {"rho": 0.5}}
 

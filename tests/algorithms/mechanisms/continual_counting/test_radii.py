@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from jaxdp.mechanisms import doubling_counter, laplace_sum_radius, toeplitz_counter, tree_counter, tree_radius
+from tests.algorithms.mechanisms.continual_counting.streams import NUM_DRAWS, errors
 from tests.lazily import Lazy
-from tests.mechanisms.continual_counting.streams import NUM_DRAWS, errors
 
 LENGTH = 13
 COUNTERS = Lazy(

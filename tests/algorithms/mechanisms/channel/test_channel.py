@@ -11,10 +11,9 @@ import pytest
 from jaxdp.audit import Attack, audit
 from jaxdp.core import Channel, Guarantee, default_float
 from jaxdp.mechanisms import label_channel, laplace, moment_channel, scalar_channel, vector_channel
-from jaxdp.mechanisms.channel import scalar
 from jaxdp.mechanisms.channel.vector import into_ball
 from jaxdp.registry import MECHANISMS
-from tests.mechanisms.channels import CASES, DRAWS, params_of, sampler, stacked
+from tests.algorithms.mechanisms.channel.channels import CASES, DRAWS, params_of, sampler, stacked
 
 KEY = partial(jax.random.key, 7)
 CHANNELS = {name: entry for name, entry in MECHANISMS.items() if entry.family == "channels"}
@@ -55,14 +54,6 @@ def test_values_outside_count_as_the_edge_and_infinity_reports_the_clipped_value
     exact = np.asarray(sampler(name, DRAWS)(KEY(), params_of(name, math.inf), stacked(case.data)))
     assert np.all(exact == exact[:1])
     np.testing.assert_allclose(exact[0], truth(name, case.data), rtol=1e-6, atol=2e-7)
-
-
-@pytest.mark.precision
-def test_integers_of_64_bits_are_clipped_and_not_wrapped():
-    channel = scalar_channel("rr")
-    params = channel.params(epsilon=math.inf, low=-1e10, high=1e10)
-    values = np.asarray([5 * 10**9, 2**62, -(2**63)], np.int64)
-    assert channel.report(KEY(), params, values).tolist() == [np.float32(5e9), np.float32(1e10), np.float32(-1e10)]
 
 
 @pytest.mark.precision
@@ -132,39 +123,6 @@ def test_few_vectors_of_a_sphere_are_rounded(norm):
     shown = np.asarray(jax.jit(jax.vmap(lambda vector, radius: into_ball(vector, radius, norm)))(vectors, norms))
     np.testing.assert_allclose(shown, vectors, rtol=4 * np.finfo(vectors.dtype).eps)
     assert (shown == vectors).all(1).mean() > 0.85
-
-
-@pytest.mark.parametrize("norm", ["l1", "l2"])
-def test_no_vector_leaves_the_ball(norm):
-    """Nor its edge, by more than the sensitivity counts."""
-    size, radius = 200, 0.3
-    channel = vector_channel((size,), norm)
-    delta = {} if norm == "l1" else {"delta": 0.1}
-    params = jax.tree.map(jnp.asarray, channel.params(epsilon=math.inf, radius=radius, **delta))
-    scales = np.float32(10.0) ** np.arange(-44, 39, dtype=np.float32)
-    values = np.asarray(np.random.default_rng(0).normal(size=(len(scales), size)), np.float32) * scales[:, None]
-    shown = np.asarray(jax.jit(jax.vmap(lambda v: channel.report(KEY(), params, v)))(values), float)
-    norms = np.linalg.norm(shown, 1 if norm == "l1" else 2, axis=1)
-    assert np.all(2 * norms <= float(params.sensitivity))
-    assert np.all(norms[scales > 1] >= radius * (1 - 1e-5))
-    with np.errstate(invalid="ignore", over="ignore"):
-        inside = np.linalg.norm(values.astype(float), 1 if norm == "l1" else 2, axis=1) < radius
-    normal = inside & (scales > 1e-30)
-    assert np.array_equal(shown[normal], values[normal])
-
-
-@pytest.mark.parametrize(("low", "high"), [(0.1, 0.7), (-1e-3, 1e5), (1e7, 1e7 + 2), (-3e-38, 1.0)])
-def test_randomized_response_of_the_ends_is_private(low, high, monkeypatch):
-    """What `randomize_scalar` is given never leaves its bound, however the interval rounds."""
-    given = {}
-    monkeypatch.setattr(
-        scalar, "randomize_scalar", lambda key, v, e, bound: given.update(v=v, bound=bound) or jnp.ones(v.shape, int)
-    )
-    channel = scalar_channel()
-    params = channel.params(epsilon=1.0, low=low, high=high)
-    values = jnp.asarray(np.concatenate([np.linspace(low, high, 1001), [math.inf, -math.inf]]), params.low.dtype)
-    channel.report(KEY(), params, values)
-    assert np.all(np.abs(given["v"]) <= given["bound"])
 
 
 def test_one_program_serves_every_epsilon():
@@ -244,24 +202,6 @@ def test_values_out_of_range_are_refused():
     ):
         with pytest.raises(ValueError, match="must be within the range of float32"):
             make()
-
-
-@pytest.mark.skipif(WIDE, reason="the range of float32")
-@pytest.mark.parametrize("report", ["rr", "laplace"])
-def test_tiny_values_have_noise(report):
-    """The noise's scale, or half the width, is less than the least normal float: the value was reported as it is."""
-    channel, keys = scalar_channel(report), jax.random.split(KEY(), 1000)
-    params = channel.params(epsilon=10.0, high=1.5e-38)
-    low, high = (
-        np.asarray(jax.vmap(lambda key, value=value: channel.report(key, params, value))(keys))
-        for value in (0.0, 1.5e-38)
-    )
-    assert np.isfinite([low, high]).all()
-    if report == "rr":
-        np.testing.assert_array_equal(low, high)  # both ends are 0 as floats
-    else:
-        assert len(np.unique(high)) > 900
-        assert np.mean(high == np.float32(1.5e-38)) < 0.01
 
 
 def test_values_that_do_not_matter_are_refused():

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.mechanisms import label_channel, moment_channel, scalar_channel, vector_channel
+from jaxdp.mechanisms import moment_channel, scalar_channel, vector_channel
 from jaxdp.numerics.small_linear_algebra import symmetric
-from tests.mechanisms.channels import CASES, DRAWS, params_of, sampler, stacked
+from tests.algorithms.mechanisms.channel.channels import CASES, DRAWS, params_of, sampler, stacked
 
 KEY = partial(jax.random.key, 13)
 LANES, HORIZON, FAILURE_PROB = DRAWS // 100, 100, 0.05
@@ -81,22 +81,6 @@ def test_bounds_hold_and_are_at_most_twice_what_is_seen(name):
                 if proxy < math.inf:
                     with pytest.raises(AssertionError):
                         check_proxy(case.channel.variance_proxy(**others), estimates)
-
-
-@pytest.mark.precision
-@pytest.mark.parametrize("num_labels", [2, 3, 10, 100])
-@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 8.0])
-def test_the_proxy_of_labels_by_their_exact_law(num_labels, epsilon):
-    """The least number that does for every probability of the larger estimate between its least and its most."""
-    decay = math.exp(-epsilon)
-    keep = 1 / (1 + (num_labels - 1) * decay)
-    gap = 1 / (keep - decay * keep)
-    x = np.concatenate([-np.geomspace(1e-2, 60, 3000), np.geomspace(1e-2, 60, 3000)])
-    least = 0.0
-    for p in np.linspace(decay * keep, keep, 101):
-        least = max(least, np.max(2 * (np.log1p(p * np.expm1(x)) - p * x) / x**2))
-    found = label_channel(num_labels).variance_proxy(epsilon=epsilon) / gap**2
-    assert least * (1 - 1e-6) <= found <= least * (1 + 1e-3)
 
 
 @pytest.mark.precision

@@ -11,7 +11,7 @@ import pytest
 
 from jaxdp.mechanisms import LabelParams, label_channel
 from jaxdp.testing.keys import check_keys_of
-from tests.mechanisms.channels import CASES, params_of
+from tests.algorithms.mechanisms.channel.channels import CASES, params_of
 
 KEY = partial(jax.random.key, 11)
 DRAWS = 20_000

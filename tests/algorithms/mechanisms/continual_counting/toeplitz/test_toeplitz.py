@@ -16,7 +16,13 @@ from jaxdp.mechanisms.continual_counting.buffers import (
 )
 from jaxdp.mechanisms.continual_counting.steps import noise_grid
 from jaxdp.mechanisms.continual_counting.toeplitz import STEP, Leaks, largest_rounding
-from tests.mechanisms.continual_counting.streams import NUM_DRAWS, drawn_noise, errors, fed_one_by_one, keys_of
+from tests.algorithms.mechanisms.continual_counting.streams import (
+    NUM_DRAWS,
+    drawn_noise,
+    errors,
+    fed_one_by_one,
+    keys_of,
+)
 
 
 def toeplitz(column):
