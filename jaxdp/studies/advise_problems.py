@@ -15,7 +15,7 @@ from jaxdp.core import Environment, Estimator, Learner
 from jaxdp.estimation import gaussian_rewards, thurstone_rr
 from jaxdp.registry import ESTIMATORS, LEARNERS, EstimatorEntry, LearnerEntry
 from jaxdp.simulation import Run, estimation_run, simulator
-from jaxdp.studies import dueling_regret, dueling_trust, trust_models
+from jaxdp.studies import comparison, dueling_trust, trust_models
 from jaxdp.studies.ldp_best_arm import at_the_stop
 
 Entry = LearnerEntry | EstimatorEntry
@@ -190,7 +190,7 @@ PROBLEMS = {
         sizes={"num_arms": 10},
         horizon=10**6,
         candidates=trust_models.arm_learners,
-        sized=lambda entry, sizes, horizon: trust_models.sized(entry, sizes["num_arms"], horizon),
+        sized=lambda entry, sizes, horizon: comparison.sized(entry, sizes["num_arms"], horizon),
         play=partial(_regret, world=lambda num_arms: bernoulli_bandit([0.75, *[0.5] * (num_arms - 1)])),
         seconds=_of_arms,
         value="gap",
@@ -232,7 +232,7 @@ PROBLEMS = {
         sizes={"num_arms": 10},
         horizon=10**6,
         candidates=_duelers,
-        sized=lambda entry, sizes, horizon: dueling_regret.sized(entry, sizes["num_arms"], horizon),
+        sized=lambda entry, sizes, horizon: comparison.sized(entry, sizes["num_arms"], horizon),
         play=partial(_regret, world=lambda num_arms: dueling.utility_duels(np.linspace(1, 0, num_arms))),
         seconds=_of_arms,
         value="link_scale",

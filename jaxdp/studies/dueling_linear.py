@@ -16,13 +16,13 @@ from matplotlib.figure import Figure
 
 from jaxdp import plotting
 from jaxdp.dueling import g_optimal_elimination, linear_duels
-from jaxdp.simulation import Run, simulator, sweep
-from jaxdp.stats import paired, smallest_epsilon
+from jaxdp.simulation import Run, simulator
+from jaxdp.stats import paired
+from jaxdp.studies import comparison as shared
 from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
-from jaxdp.studies.command import columns, mean_and_half_width
+from jaxdp.studies.comparison import Line
 from jaxdp.studies.declared import Study
-from jaxdp.studies.seeds import FEWEST_FOR_A_MEAN, no_verdict, warn_of_few_seeds
-from jaxdp.studies.tiles import cpu_tile
+from jaxdp.studies.seeds import FEWEST_FOR_A_MEAN, warn_of_few_seeds
 from jaxdp.theory import linear_dueling as theory
 from jaxdp.validation import check_count, check_horizon
 
@@ -34,7 +34,6 @@ NUM_SEEDS = 20
 NUM_LOOKS = 11  # in the last five decades of rounds
 LEAST_HORIZON = 1000
 TILE_SIZE = 80
-WITHIN = 0.1  # of the regret without privacy
 FAILURE_PROB = 0.05
 SLOPE = math.exp(-2) / (1 + math.exp(-2)) ** 2  # kappa of weights of norm 1
 
@@ -68,24 +67,11 @@ def dueling_linear(
     Arms and weights are points of the unit sphere, the same for every seed and epsilon. The learner has constants of
     its proof, failure_prob = 0.05, and plays by counts.
 
-    Args:
-        epsilon: privacy budgets, > 0; infinity is no privacy.
-        dim: of features, each in [1, num_arms].
-        num_seeds: repetitions.
-        num_arms: arms, >= 2.
-        horizon: rounds, >= 1000.
-        number: which instance, >= 0.
-        key: root key.
-        **scheduling: as `sweep` takes it, such as `progress` and `store`.
-
     Returns:
         A dataset with `pseudo_regret`, the sum of 2 max r - r[left] - r[right], `num_left`, arms that are left, and
         `correct`, whether the answer is the best arm, of dimensions (dim, epsilon, round, seed). `uniform_regret`, of
         (dim, round): of duels of random arms, in expectation. Coordinate `gap`, by dim: from the best utility to the
         next one.
-
-    Raises:
-        ValueError: if a value is out of range.
     """
     num_arms, number = check_count("num_arms", num_arms, 2), check_count("number", number, 0)
     dims = sorted({check_count("dim", value) for value in dim})
@@ -107,15 +93,9 @@ def dueling_linear(
             record={"num_left": lambda look: look.public.active.sum()},
         )
 
-    results = sweep(
-        build,
-        axes={"epsilon": list(epsilon)},
-        static_axes={"dim": dims},
-        num_seeds=num_seeds,
-        key=key,
-        tile_size=cpu_tile(TILE_SIZE),
-        **scheduling,
-    )[["pseudo_regret", "num_left", "correct"]].transpose("dim", "epsilon", "round", "seed", ...)
+    results = shared.compare(
+        build, {"dim": dims}, epsilon=epsilon, num_seeds=num_seeds, key=key, tile=TILE_SIZE, **scheduling
+    )[["pseudo_regret", "num_left", "correct"]]
     utilities = [np.sort(np.matmul(*instance(num_arms, each, number))) for each in dims]
     uniform = [[2 * (each[-1] - each.mean()) * rounds for rounds in looks] for each in utilities]
     gaps = [float(each[-1] - each[-2]) for each in utilities]
@@ -127,69 +107,67 @@ def dueling_linear(
 
 
 # ---- what is told ----------------------------------------------------------------------------------------------------
-def has_infinity(results: xr.Dataset) -> bool:
-    """Returns whether there is something to compare with: no privacy."""
-    return bool(np.isinf(results.epsilon.values).any())
+def labels_of(results: xr.Dataset) -> dict[int, str]:
+    """Dimensions' texts in legends and tables."""
+    return {int(value): f"d = {value}" for value in results.dim.values}
 
 
 def table(results: xr.Dataset) -> str:
-    """Mean regret after all rounds, +- half width of its 95% interval."""
-    last = results.isel(round=-1)
-    mean, half = mean_and_half_width(last.pseudo_regret)
-    rows = [["", *(plotting.epsilon_label(value) for value in results.epsilon.values), "random duels"]]
-    for dim in results.dim.values:
-        cells = zip(mean.sel(dim=dim).values, half.sel(dim=dim).values, strict=True)
-        uniform = float(last.uniform_regret.sel(dim=dim))
-        rows.append([f"d = {dim}", *(f"{m:,.0f} +- {h:,.0f}" for m, h in cells), f"{uniform:,.0f}"])
-    return "\n".join([f"regret after {int(last['round']):,} rounds, {results.attrs['num_arms']} arms", *columns(rows)])
+    """Mean regret after all rounds, beside that of duels of random arms."""
+    last, labels = results.isel(round=-1), labels_of(results)
+    rows = zip(shared.mean_rows(last.pseudo_regret, labels, by="dim"), last.uniform_regret.values, strict=True)
+    title = f"regret after {int(last['round']):,} rounds, {results.attrs['num_arms']} arms"
+    head = [*shared.budgets(results), "random duels"]
+    return shared.titled(title, head, [[*row, f"{uniform:,.0f}"] for row, uniform in rows])
 
 
 def decided(results: xr.Dataset) -> str:
     """How many runs have one arm left, and whether it is the best."""
-    last = results.isel(round=-1)
-    rows = [["", *(plotting.epsilon_label(value) for value in results.epsilon.values)]]
-    for dim in results.dim.values:
+    last, rows = results.isel(round=-1), []
+    for dim, label in labels_of(results).items():
         own = last.sel(dim=dim)
         alone, right = (own.num_left == 1).mean("seed").values, own.correct.mean("seed").values
-        rows.append([f"d = {dim}", *(f"{a:.0%}, {r:.0%}" for a, r in zip(alone, right, strict=True))])
-    return "\n".join(["runs with one arm left, and runs whose answer is the best arm", *columns(rows)])
+        rows.append([label, *(f"{a:.0%}, {r:.0%}" for a, r in zip(alone, right, strict=True))])
+    return shared.titled("runs with one arm left, and runs whose answer is the best arm", shared.budgets(results), rows)
 
 
 def costs(results: xr.Dataset) -> str:
     """Regret less that without privacy, paired by seed, as shares of the latter."""
-    if not has_infinity(results) or results.sizes["epsilon"] < 2 or results.sizes["seed"] < FEWEST_FOR_A_MEAN:
+    if not shared.has_infinity(results) or results.sizes["epsilon"] < 2 or results.sizes["seed"] < FEWEST_FOR_A_MEAN:
         return ""
     last = results.pseudo_regret.isel(round=-1).astype(float)
     found = paired(last, "epsilon", against=math.inf)
-    free = last.sel(epsilon=math.inf).mean("seed")
-    rows = [["", *(plotting.epsilon_label(value) for value in found.epsilon.values)]]
-    for dim in results.dim.values:
+    free, rows = last.sel(epsilon=math.inf).mean("seed"), []
+    for dim, label in labels_of(results).items():
         own, base = found.sel(dim=dim), float(free.sel(dim=dim))
         cells = zip(own.difference.values, own.low.values, own.high.values, strict=True)
-        rows.append([f"d = {dim}", *(f"{m / base:.1%} ({lo / base:.1%} to {hi / base:.1%})" for m, lo, hi in cells)])
-    return "\n".join(["regret less that without privacy, paired, as a share of the latter", *columns(rows)])
+        rows.append([label, *(f"{m / base:.1%} ({lo / base:.1%} to {hi / base:.1%})" for m, lo, hi in cells)])
+    return shared.titled(
+        "regret less that without privacy, paired, as a share of the latter", shared.budgets(found), rows
+    )
 
 
 def enough(results: xr.Dataset) -> str:
     """The smallest epsilon from which on regret is shown to be within 10% of that without privacy, by rounds."""
-    if not has_infinity(results):
+    if not shared.has_infinity(results):
         return ""
-    head = f"privacy for free: smallest ε of these that is shown to come within {WITHIN:.0%} of no privacy"
-    if (seeds := results.sizes["seed"]) < FEWEST_FOR_A_MEAN:
-        return f"{head}: {no_verdict(seeds, FEWEST_FOR_A_MEAN)}"
-    free = results.pseudo_regret.sel(epsilon=math.inf, drop=True)
-    found = smallest_epsilon(results.pseudo_regret - (1 + WITHIN) * free, at_most=0.0)
     rounds = results["round"].values
     shown = rounds[(len(rounds) - 1) % 2 :: 2]
-    rows = [["", *(f"T = {value:,}" for value in shown), "order of Thm 3"]]
-    for dim in results.dim.values:
-        values = [float(found.sel(dim=dim, round=value)) for value in shown]
+
+    def row(dim: int, label: str, found: xr.DataArray) -> list[str]:
         order = "-"
         if rounds[-1] * SLOPE**2 > dim:
             order = f"{float(theory.free_from(rounds[-1], dim, failure_prob=FAILURE_PROB, slope=SLOPE)):.2g}"
-        cells = [f"{value:g}" if math.isfinite(value) else "none of these" for value in values]
-        rows.append([f"d = {dim}", *cells, order])
-    return "\n".join([f"{head} (95% confidence)", *columns(rows)])
+        return [label, *(shared.threshold(found.sel(dim=dim, round=value)) for value in shown), order]
+
+    return shared.enough_table(
+        f"privacy for free: smallest ε of these that is shown to come within {shared.WITHIN:.0%} of no privacy",
+        results.pseudo_regret,
+        results.pseudo_regret.sel(epsilon=math.inf, drop=True),
+        [*(f"T = {value:,}" for value in shown), "order of Thm 3"],
+        lambda found: [row(dim, label, found) for dim, label in labels_of(results).items()],
+        ending=" (95% confidence)",
+    )
 
 
 def report(results: xr.Dataset) -> str:
@@ -213,15 +191,15 @@ def figure(results: xr.Dataset) -> Figure:
 
     def bounds(ax: Axes, values: xr.DataArray) -> None:
         dim, rounds = int(values.dim), values["round"].values
-        plotting.bound(ax, rounds, results.uniform_regret.sel(dim=dim).values, label="duels of random arms")
+        lines = [Line(rounds, results.uniform_regret.sel(dim=dim).values, "duels of random arms")]
         finite = [value for value in values.epsilon.values if np.isfinite(value)]
         through = finite[0] if finite else values.epsilon.values[0]
-        shared: dict[str, Any] = {"failure_prob": FAILURE_PROB, "slope": SLOPE}
         if rounds[0] * SLOPE**2 > dim:
-            for function, label in ((theory.regret_upper, PUBLISHED), (theory.corrected_regret_upper, CORRECTED)):
-                plotting.bound(
-                    ax, rounds, function(float(through), rounds, dim, **shared), through=through, label=label
-                )
+            for order, label in ((theory.regret_upper, PUBLISHED), (theory.corrected_regret_upper, CORRECTED)):
+                heights = order(float(through), rounds, dim, failure_prob=FAILURE_PROB, slope=SLOPE)
+                lines.append(Line(rounds, heights, label, through))
+        for line in lines:
+            shared.draw_line(ax, line)
 
     figure = plotting.facets(
         regret,
@@ -236,9 +214,8 @@ def figure(results: xr.Dataset) -> Figure:
         ylabel="regret (in utility)",
     )
     last = figure.axes[regret.sizes["dim"]]
-    labels = {value: f"d = {value}" for value in results.dim.values}
     plotting.cost_of_privacy(
-        regret.isel(round=-1), hue="dim", ax=last, labels=labels, yscale="log", ylabel="regret (in utility)"
+        regret.isel(round=-1), hue="dim", ax=last, labels=labels_of(results), yscale="log", ylabel="regret (in utility)"
     )
     figure.explain(
         title=f"What privacy costs in duels of {results.attrs['num_arms']} arms with features",

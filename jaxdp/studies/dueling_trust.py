@@ -5,9 +5,7 @@ sampling with a curator and without one, on arms of evenly spaced
 utilities. Says which loses least, and by how much.
 """
 
-import dataclasses
 from collections.abc import Sequence
-from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -17,14 +15,14 @@ from matplotlib.figure import Figure
 
 from jaxdp import dueling, plotting
 from jaxdp.registry import LEARNERS
-from jaxdp.simulation import Run, simulator, sweep
+from jaxdp.simulation import Run
 from jaxdp.stats import paired
-from jaxdp.studies.arguments import Epsilons, Horizon, Key, NumSeeds, Registered, fixed_delta, grid
-from jaxdp.studies.command import columns, mean_and_half_width
+from jaxdp.studies import comparison as shared
+from jaxdp.studies.arguments import Epsilons, Horizon, Key, NumSeeds, Registered, grid
+from jaxdp.studies.command import columns
+from jaxdp.studies.comparison import UNIFORM, Line, Panel
 from jaxdp.studies.declared import Study
-from jaxdp.studies.dueling_regret import sized
-from jaxdp.studies.tiles import cpu_tile
-from jaxdp.validation import check_choice, check_count, check_delta, check_horizon, check_positive
+from jaxdp.validation import check_count, check_delta, check_horizon, check_positive
 
 EPSILONS = (0.1, 0.3, 1.0)
 SIZES = (4, 32)
@@ -67,29 +65,13 @@ def dueling_trust(
     where they have any, and failure_prob = 0.05. They play by counts, where they have them (then worlds differ from
     those of the others), else by blocks or rounds.
 
-    Args:
-        epsilon: privacy budgets, > 0; infinity is no privacy.
-        learner: names, of `learners()`; empty is all.
-        num_arms: numbers of arms, >= 2.
-        num_seeds: repetitions.
-        span: by how much the best arm's utility is above the worst one's, > 0.
-        horizon: rounds, >= 100, and >= 10 for each arm.
-        delta: of learners whose claim has one, in (0, 1).
-        key: root key.
-        **scheduling: as `sweep` takes it, such as `progress` and `store`.
-
     Returns:
         A dataset with `pseudo_regret`, the sum of 2 max r - r[left] - r[right], and the environment's other outcomes,
         of dimensions (num_arms, learner, epsilon, round, seed), after a tenth of the rounds and after all. Coordinates
         `span`, `delta` and, by learner, `trust_model`.
-
-    Raises:
-        ValueError: if a value is out of range.
     """
     check_delta(delta)
-    names = list(learner) or learners()
-    for name in names:
-        check_choice("learner", name, tuple(learners()))
+    names = shared.chosen(learner, learners())
     sizes = [check_count("num_arms", size, 2) for size in num_arms]
     horizon = check_horizon(horizon, minimum=max(LEAST_HORIZON, 10 * max(sizes, default=2)))
     span = check_positive("span", span)
@@ -103,38 +85,45 @@ def dueling_trust(
         )
 
     def build(learner: str, num_arms: int) -> Run:
-        entry = sized(LEARNERS[learner], num_arms, horizon)
-        made = entry.make()
-        duels = dueling.utility_duels(np.linspace(span, 0, num_arms))
-        engine = "counts" if made.counts else "rounds" if horizon <= FEW_ROUNDS else "auto"
-        run = simulator(made, duels, horizon, checkpoints=[horizon // 10, horizon], engine=engine)
-        fixed = fixed_delta(entry.values, delta, horizon)
-        return dataclasses.replace(run, params=partial(run.params, **fixed), guarantee=partial(run.guarantee, **fixed))
+        return shared.entry_run(
+            LEARNERS[learner],
+            dueling.utility_duels(np.linspace(span, 0, num_arms)),
+            num_arms,
+            horizon,
+            checkpoints=[horizon // 10, horizon],
+            delta=delta,
+            engine="rounds" if horizon <= FEW_ROUNDS else "auto",
+        )
 
-    results = sweep(
+    results = shared.compare(
         build,
-        axes={"epsilon": list(epsilon)},
-        static_axes={"learner": names, "num_arms": sizes},
+        {"learner": names, "num_arms": sizes},
+        order=("num_arms", "learner"),
+        epsilon=epsilon,
         num_seeds=num_seeds,
         key=key,
-        tile_size=cpu_tile(min(len(epsilon) * num_seeds, 256)),
+        tile=min(len(epsilon) * num_seeds, 256),
         **scheduling,
     )
-    models = [LEARNERS[name].make().guarantee(**LEARNERS[name].values).trust_model for name in names]
-    results = results.assign_coords(trust_model=("learner", models), span=span, delta=delta)
-    return results.transpose("num_arms", "learner", "epsilon", "round", "seed", ...)
+    models = shared.trust_models_of(LEARNERS, names)
+    return results.assign_coords(trust_model=("learner", models), span=span, delta=delta)
 
 
 def figure(results: xr.Dataset) -> Figure:
     """The figure: regret after all rounds against epsilon, a panel for each number of arms."""
     results = results.sortby("epsilon")
     sizes = results.num_arms.values
-    style: dict[str, Any] = {"hue": "learner", "yscale": "log", "labels": plotting.prefixed(results.trust_model)}
     figure = plotting.panels(1, len(sizes), height=4.0)
-    for ax, size, ylabel in zip(figure.axes, sizes, ["regret (in utility)", *[""] * (len(sizes) - 1)], strict=True):
-        regret = results.pseudo_regret.sel(num_arms=size, drop=True)
-        plotting.cost_of_privacy(regret, ax=ax, title=f"{int(size)} arms", ylabel=ylabel, **style)
-        plotting.bound(ax, results.epsilon.values, uniform_regret(results), label="uniform play")
+    uniform = Line(results.epsilon.values, uniform_regret(results), UNIFORM)
+    panels = [
+        Panel(
+            results.pseudo_regret.sel(num_arms=size, drop=True),
+            lines=[uniform],
+            style={"title": f"{int(size)} arms", "ylabel": "" if place else "regret (in utility)"},
+        )
+        for place, size in enumerate(sizes)
+    ]
+    shared.draw(figure, panels, hue="learner", yscale="log", labels=plotting.prefixed(results.trust_model))
     plotting.level(figure)
     figure.explain(
         title=f"What trust costs in dueling bandits ({int(results['round'].values[-1]):,} rounds)",
@@ -149,17 +138,15 @@ def uniform_regret(results: xr.Dataset) -> float:
 
 
 def table(results: xr.Dataset, num_arms: int) -> str:
-    """Mean regret after all rounds, +- half width of its 95% confidence interval."""
-    last = results.pseudo_regret.sel(num_arms=num_arms).isel(round=-1)
-    mean, half = mean_and_half_width(last)
-    rows = [["", *(plotting.epsilon_label(value) for value in results.epsilon.values)]]
+    """Mean regret after all rounds, by model of trust."""
     labels = plotting.prefixed(results.trust_model)
-    for name in sorted(labels, key=lambda name: MODELS.index(labels[name].split(":")[0])):
-        pairs_ = zip(mean.sel(learner=name).values, half.sel(learner=name).values, strict=True)
-        rows.append([labels[name], *(f"{m:,.0f} +- {h:,.0f}" for m, h in pairs_)])
-    rows.append(["uniform play", *[f"{uniform_regret(results):,.0f}"] * results.sizes["epsilon"]])
-    title = f"regret after {int(results['round'].values[-1]):,} rounds, {num_arms} arms"
-    return "\n".join([title, *columns(rows)])
+    order = sorted(labels, key=lambda name: MODELS.index(labels[name].split(":")[0]))
+    return shared.mean_table(
+        f"regret after {int(results['round'].values[-1]):,} rounds, {num_arms} arms",
+        results.pseudo_regret.sel(num_arms=num_arms).isel(round=-1),
+        {name: labels[name] for name in order},
+        below={UNIFORM: uniform_regret(results)},
+    )
 
 
 def winners(results: xr.Dataset) -> str:

@@ -4,28 +4,24 @@ Plays bandits that see each round through one randomized response,
 and compares how regret grows with what the table claims.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Sequence
 from typing import Annotated, Any
 
-import jax
 import numpy as np
 import typer
 import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxdp import plotting
-from jaxdp.simulation import Run, simulator, sweep
-from jaxdp.stats import power_law
+from jaxdp.simulation import Run, simulator
+from jaxdp.studies import comparison as shared
 from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
-from jaxdp.studies.command import columns, mean_and_half_width
+from jaxdp.studies.comparison import Line, Panel
 from jaxdp.studies.declared import Study
 from jaxdp.studies.ldp_problems import PROBLEMS
-from jaxdp.studies.tiles import cpu_tile
 from jaxdp.theory import ldp_bandits as theory
 from jaxdp.theory.ldp_bandits import Order
-from jaxdp.validation import check_choice, check_count, check_horizon
+from jaxdp.validation import check_count, check_horizon
 
 EPSILONS = (0.25, 0.5, 1.0, 4.0, float("inf"))
 HORIZONS = (10_000, 100_000)
@@ -50,25 +46,12 @@ def ldp_bandits(
 
     Reports are randomized responses, which have the smallest second moment.
 
-    Args:
-        problem: names, of `PROBLEMS`; "all", or none, is all.
-        epsilon: privacy budgets, > 0; infinity is no privacy.
-        horizon: rounds T, >= 2, each of which learners know.
-        dim: of points, >= 1.
-        num_seeds: repetitions.
-        key: root key.
-        **scheduling: as `sweep` takes it, such as `progress` and `store`.
-
     Returns:
         A dataset with `pseudo_regret` of dimensions (problem, horizon, epsilon, seed), and `upper`, the bound on its
         mean, of (problem, horizon, epsilon), and `trivial`, of (problem, horizon): regret of who learns nothing.
-
-    Raises:
-        ValueError: if a value is out of range, or a name unknown.
     """
-    names = list(PROBLEMS) if list(problem) in ([], ["all"]) else list(dict.fromkeys(problem))
-    for name in names:
-        check_choice("problem", name, tuple(PROBLEMS))
+    given = [] if list(problem) == ["all"] else list(dict.fromkeys(problem))
+    names = shared.chosen(given, PROBLEMS, "problem")
     dim = check_count("dim", dim)
     horizons = sorted({check_horizon(value, minimum=2) for value in horizon})
     if not horizons:
@@ -76,17 +59,18 @@ def ldp_bandits(
 
     def build(problem: str, horizon: int) -> Run:
         learner, environment = PROBLEMS[problem].make(horizon, dim)
-        return _at_the_end(simulator(learner, environment, horizon), PROBLEMS[problem].values)
+        run = simulator(learner, environment, horizon)
+        return shared.at_the_end(run, ["pseudo_regret"], PROBLEMS[problem].values)
 
-    results = sweep(
+    results = shared.compare(
         build,
-        axes={"epsilon": list(epsilon)},
-        static_axes={"problem": names, "horizon": horizons},
+        {"problem": names, "horizon": horizons},
+        epsilon=epsilon,
         num_seeds=num_seeds,
         key=key,
-        tile_size=cpu_tile(TILE_SIZE),
+        tile=TILE_SIZE,
         **scheduling,
-    ).transpose("problem", "horizon", "epsilon", "seed", ...)
+    )
     uppers = [
         [[float(PROBLEMS[name].upper(float(e), rounds, dim)) for e in epsilon] for rounds in horizons] for name in names
     ]
@@ -94,30 +78,6 @@ def ldp_bandits(
     return results.assign(
         upper=(("problem", "horizon", "epsilon"), uppers), trivial=(("problem", "horizon"), trivial)
     ).assign_attrs(dim=dim)
-
-
-def _at_the_end(run: Run, values: Mapping[str, float]) -> Run:
-    """The run with these values, whose output is the regret after all rounds."""
-    simulate = run.simulate
-
-    def at_the_end(key: jax.Array, params: object) -> Mapping[str, jax.Array]:
-        return {"pseudo_regret": simulate(key, params)["pseudo_regret"][-1]}
-
-    return replace(
-        run,
-        simulate=at_the_end,
-        params=partial(run.params, **values),
-        guarantee=partial(run.guarantee, **values),
-        dims={"pseudo_regret": ()},
-        coords={},
-    )
-
-
-def shown_epsilon(results: xr.Dataset) -> float:
-    """The epsilon at which regret is drawn against T: the finite one that is closest to 1."""
-    budgets = results.epsilon.values
-    finite = budgets[np.isfinite(budgets)]
-    return float(finite[np.abs(np.log(finite)).argmin()]) if len(finite) else float("inf")
 
 
 def labels_of(results: xr.Dataset) -> dict[str, str]:
@@ -134,21 +94,23 @@ def by_cost(values: xr.Dataset) -> xr.Dataset:
 
 def figure(results: xr.Dataset) -> Figure:
     """The figure: regret against T at one epsilon, and against c at the largest T."""
-    at, longest = shown_epsilon(results), int(results.horizon.max())
-    labels = labels_of(results)
+    at, longest = shared.nearest_epsilon(results), int(results.horizon.max())
     costs = by_cost(results.sel(horizon=longest, drop=True))
-    figure = plotting.panels(1, 2 if costs.sizes["cost"] else 1, height=3.8)
-    shared: dict[str, Any] = {"hue": "problem", "labels": labels, "xscale": "log", "yscale": "log"}
+
+    def panel(values: xr.DataArray, x: str, **style: Any) -> Panel:
+        at = values[x].values.astype(float)
+        positive = [
+            name for name in map(str, results.problem.values) if (values.sel(problem=name).mean("seed") > 0).all()
+        ]
+        return Panel(values, x, [Line(at, _growth(name, x, at), ORDER_LABEL, name) for name in positive], style)
+
     rounds = results.pseudo_regret.sel(epsilon=at, drop=True)
-    panels = [(rounds, "horizon", "rounds T", "regret", plotting.epsilon_label(at))]
+    panels = [panel(rounds, "horizon", xlabel="rounds T", ylabel="regret", title=plotting.epsilon_label(at))]
     if costs.sizes["cost"]:
-        panels.append((costs.pseudo_regret, "cost", "c = (exp ε + 1) / (exp ε - 1)", "", f"T = {longest:,}"))
-    for ax, (values, x, xlabel, ylabel, title) in zip(figure.axes, panels, strict=True):
-        plotting.curves(values, x=x, ax=ax, xlabel=xlabel, ylabel=ylabel, title=title, **shared)
-        for name in map(str, results.problem.values):
-            place = values[x].values.astype(float)
-            if bool((values.sel(problem=name).mean("seed") > 0).all()):
-                plotting.bound(ax, place, _growth(name, x, place), through=name, label=ORDER_LABEL)
+        style = {"xlabel": "c = (exp ε + 1) / (exp ε - 1)", "ylabel": "", "title": f"T = {longest:,}"}
+        panels.append(panel(costs.pseudo_regret, "cost", **style))
+    figure = plotting.panels(1, len(panels), height=3.8)
+    shared.draw(figure, panels, hue="problem", labels=labels_of(results), xscale="log", yscale="log")
     figure.explain(
         title="What local privacy costs in bandits",
         note=f"Reports are randomized responses; points have {results.attrs['dim']} dimensions. Dotted: T and c to the "
@@ -166,18 +128,13 @@ def _growth(name: str, x: str, place: np.ndarray) -> np.ndarray:
 
 
 def table(results: xr.Dataset) -> str:
-    """Mean regret at the largest T, +- half width of its 95% interval, with bounds and the trivial regret."""
-    longest = results.isel(horizon=-1)
-    mean, half = mean_and_half_width(longest.pseudo_regret)
-    budgets = results.epsilon.values
-    rows = [["", *(plotting.epsilon_label(value) for value in budgets), "learns nothing"]]
-    for name, label in labels_of(results).items():
-        pairs_ = zip(mean.sel(problem=name).values, half.sel(problem=name).values, strict=True)
-        rows.append(
-            [label, *(f"{m:,.0f} +- {h:,.0f}" for m, h in pairs_), f"{float(longest.trivial.sel(problem=name)):,.0f}"]
-        )
+    """Mean regret at the largest T, with bounds and the trivial regret."""
+    longest, labels = results.isel(horizon=-1), labels_of(results)
+    rows = []
+    for name, row in zip(labels, shared.mean_rows(longest.pseudo_regret, labels, by="problem"), strict=True):
+        rows.append([*row, f"{float(longest.trivial.sel(problem=name)):,.0f}"])
         rows.append(["  at most", *(f"{value:,.0f}" for value in longest.upper.sel(problem=name).values), ""])
-    return "\n".join([f"regret, T = {int(longest.horizon):,}", *columns(rows)])
+    return shared.titled(f"regret, T = {int(longest.horizon):,}", [*shared.budgets(results), "learns nothing"], rows)
 
 
 def learning(results: xr.Dataset, name: str) -> xr.DataArray:
@@ -188,38 +145,28 @@ def learning(results: xr.Dataset, name: str) -> xr.DataArray:
 
 def exponents(results: xr.Dataset) -> str:
     """Fitted exponents of T and c, where learners learn, beside those of Table 1."""
-    at = shown_epsilon(results)
+    at = shared.nearest_epsilon(results)
     kinds = list(dict.fromkeys([at, *(value for value in results.epsilon.values if np.isinf(value))]))
-    rows = [
-        ["", *(f"T, {plotting.epsilon_label(value)}" for value in kinds), "Table 1", "c", "as tuned", "Table 1, 1/ε"]
-    ]
+    head = [*(f"T, {plotting.epsilon_label(value)}" for value in kinds), "Table 1", "c", "as tuned", "Table 1, 1/ε"]
+    rows = []
     for name, label in labels_of(results).items():
         learns, own = learning(results, name), results.pseudo_regret.sel(problem=name, drop=True)
         cells = []
         for value in kinds:
             kept = learns.sel(epsilon=value).values & (results.horizon.values >= results.horizon.values.max() / 10)
-            cells.append(_fit(own.sel(epsilon=value).isel(horizon=np.flatnonzero(kept)), "horizon"))
+            cells.append(shared.exponent(own.sel(epsilon=value), "horizon", kept))
         costs = by_cost(own.isel(horizon=-1).to_dataset(name="regret")).regret
         small = costs.cost.values >= theory.noise_factor(SMALL).round(3)
         kept = small & by_cost(learns.isel(horizon=-1).to_dataset(name="learns")).learns.values
         tuned, claimed = theory.TUNED[name], theory.CLAIMED.get(name)
         power = "ln T" if tuned.is_log else f"{tuned.rounds:.2f}"
-        cells += [power, _fit(costs.isel(cost=np.flatnonzero(kept)), "cost"), f"{tuned.privacy:.2f}"]
+        cells += [power, shared.exponent(costs, "cost", kept), f"{tuned.privacy:.2f}"]
         rows.append([label, *cells, _text(claimed)])
-    return "\n".join(["exponents of regret", *columns(rows)])
+    return shared.titled("exponents of regret", head, rows)
 
 
 def _text(claimed: Order | None) -> str:
     return "-" if claimed is None else f"{claimed.privacy:.2f}"
-
-
-def _fit(values: xr.DataArray, x: str) -> str:
-    """An exponent with its interval; a dash where there are too few points."""
-    if values.sizes[x] < 2:
-        return "-"
-    fit = power_law(values, x)
-    middle, low, high = (round(float(fit[name]), 2) + 0.0 for name in ("exponent", "low", "high"))
-    return f"{middle:.2f} ({low:.2f} to {high:.2f})"
 
 
 def report(results: xr.Dataset) -> str:

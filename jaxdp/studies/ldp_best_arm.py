@@ -7,7 +7,6 @@ is randomized before it leaves the user, and counts rounds and errors.
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Annotated, Any
 
 import jax
@@ -18,15 +17,14 @@ from matplotlib.figure import Figure
 
 from jaxdp import bandits, plotting
 from jaxdp.core import Learner
-from jaxdp.simulation import Run, simulator, sweep
+from jaxdp.simulation import Run, simulator
 from jaxdp.simulation.run.values import parameters
 from jaxdp.stats import share_interval
 from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
-from jaxdp.studies.command import columns
+from jaxdp.studies.comparison import budgets, chosen, compare, titled, with_values
 from jaxdp.studies.declared import Study
-from jaxdp.studies.tiles import cpu_tile
 from jaxdp.theory import ldp_bandits as theory
-from jaxdp.validation import check_choice, check_count, check_delta, check_horizon, check_positive, check_probability
+from jaxdp.validation import check_count, check_delta, check_horizon, check_positive, check_probability
 
 LEARNERS: dict[str, Callable[[int], Learner]] = {
     "lil_ucb": lambda num_arms: bandits.lil_ucb(num_arms=num_arms),
@@ -87,9 +85,7 @@ def ldp_best_arm(
         ValueError: if a value is out of range.
     """
     check_delta(delta)
-    names = list(learner) or list(LEARNERS)
-    for name in names:
-        check_choice("learner", name, tuple(LEARNERS))
+    names = chosen(learner, LEARNERS)
     num_arms, horizon = check_count("num_arms", num_arms, 2), check_horizon(horizon)
     check_count("horizon", horizon, num_arms + 1)
     if check_positive("gap", gap) > 1:
@@ -101,22 +97,13 @@ def ldp_best_arm(
         made = LEARNERS[learner](num_arms)
         run = simulator(made, world, horizon, checkpoints=[horizon])
         fixed = {"failure_prob": failure_prob, **({"delta": delta} if "delta" in parameters(made.params) else {})}
-        stopped = at_the_stop(run)
-        return dataclasses.replace(
-            stopped, params=partial(run.params, **fixed), guarantee=partial(run.guarantee, **fixed)
-        )
+        return with_values(at_the_stop(run), fixed)
 
-    results = sweep(
-        build,
-        axes={"epsilon": list(epsilon)},
-        static_axes={"learner": names},
-        num_seeds=num_seeds,
-        key=key,
-        tile_size=cpu_tile(TILE_SIZE),
-        **scheduling,
+    results = compare(
+        build, {"learner": names}, epsilon=epsilon, num_seeds=num_seeds, key=key, tile=TILE_SIZE, **scheduling
     )
     results = results.assign_coords(gap=gap, failure_prob=failure_prob, delta=delta, num_arms=num_arms)
-    return results.assign_coords(horizon=horizon).transpose("learner", "epsilon", "seed", ...)
+    return results.assign_coords(horizon=horizon)
 
 
 def at_the_stop(run: Run) -> Run:
@@ -179,7 +166,6 @@ def slope(results: xr.Dataset, *, resamples: int = RESAMPLES) -> xr.Dataset:
 def table(results: xr.Dataset) -> str:
     """Median rounds, runs that were cut off and runs that erred, of each learner and epsilon; and the slopes."""
     middle = medians(results)
-    labels = [plotting.epsilon_label(value) for value in results.epsilon.values]
     parts = []
     wrong = share_interval(results.wrong.astype(np.float64))
     for text, cell in (
@@ -190,19 +176,19 @@ def table(results: xr.Dataset) -> str:
             lambda at: f"{float(wrong.share.sel(at)):.4f} ({float(wrong.high.sel(at)):.4f})",
         ),
     ):
-        rows = [["", *labels]]
-        for name in results.learner.values:
-            rows.append([str(name), *(cell({"learner": name, "epsilon": e}) for e in results.epsilon.values)])
-        parts.append("\n".join([text, *columns(rows)]))
-    fit = slope(results)
-    rows = [["", "slope"]]
+        rows = [
+            [str(name), *(cell({"learner": name, "epsilon": e}) for e in results.epsilon.values)]
+            for name in results.learner.values
+        ]
+        parts.append(titled(text, budgets(results), rows))
+    fit, rows = slope(results), []
     for name in results.learner.values:
         own = fit.sel(learner=name)
         known = math.isfinite(float(own["slope"]))
         rows.append(
             [str(name), f"{float(own['slope']):.3f} ({float(own.low):.3f} to {float(own.high):.3f})" if known else "-"]
         )
-    parts.append("\n".join(["ln(median rounds) against ln(c^2), finite ε", *columns(rows)]))
+    parts.append(titled("ln(median rounds) against ln(c^2), finite ε", ["slope"], rows))
     return "\n\n".join(parts)
 
 

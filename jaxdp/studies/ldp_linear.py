@@ -17,15 +17,15 @@ from matplotlib.figure import Figure
 
 from jaxdp import plotting
 from jaxdp.bandits.contextual import linear_contexts
-from jaxdp.simulation import Run, simulator, sweep
-from jaxdp.stats import paired, power_law, smallest_epsilon
+from jaxdp.simulation import Run, simulator
+from jaxdp.stats import paired
+from jaxdp.studies import comparison as shared
 from jaxdp.studies import ldp_linear_logged as logged
 from jaxdp.studies.arguments import Epsilons, GaussianDelta, Horizon, Key, NumSeeds, grid
-from jaxdp.studies.command import columns, mean_and_half_width
+from jaxdp.studies.comparison import UNIFORM, Line, Panel
 from jaxdp.studies.declared import Made, Study
 from jaxdp.studies.linear_learners import LEARNERS, PUBLISHED, at_delta, check_learners, labels_of, refused
-from jaxdp.studies.seeds import FEWEST_FOR_A_MEAN, no_verdict, warn_of_few_seeds
-from jaxdp.studies.tiles import cpu_tile
+from jaxdp.studies.seeds import FEWEST_FOR_A_MEAN, warn_of_few_seeds
 from jaxdp.theory.ldp_bandits import TUNED
 from jaxdp.validation import check_count, check_delta, check_horizon
 
@@ -39,7 +39,7 @@ NUM_LOOKS = 9  # in the last two decades of rounds
 LEAST_HORIZON = 100
 TILE_SIZE = 64
 LEARNS = 0.5  # of uniform play's regret: exponents are fitted where regret is below it
-WITHIN = 0.1  # of the regret without privacy
+ORDER_LABEL = "order of a theorem, through the first mark"
 LARGEST_FITTED = 4.0  # epsilon, up to which noise is most of the regret
 
 
@@ -77,26 +77,13 @@ def ldp_linear(
     Contexts are uniform on the sphere; |theta*| = 1/2; rewards have uniform noise in [-1/2, 1/2]. Learners are made for
     the largest number of rounds.
 
-    Args:
-        learner: names, of `LEARNERS`; empty is all.
-        epsilon: privacy budgets, > 0; infinity is no privacy.
-        dim: of contexts, each >= 1.
-        num_seeds: repetitions.
-        contexts: of a user, in place of random ones, as `read_contexts` reads them; then the results are those of
-            `ldp_linear_logged`, and dim, num_arms and horizon are to be left out.
-        num_arms: of a round, >= 2.
-        horizon: rounds, >= 100.
-        delta: of those with Gaussian noise, in (0, 1).
-        key: root key.
-        **scheduling: as `sweep` takes it, such as `progress` and `store`.
+    With `contexts` of a user, as `read_contexts` reads them, the results are those of `ldp_linear_logged`, and dim,
+    num_arms and horizon are to be left out.
 
     Returns:
         A dataset with `pseudo_regret` and `theta_error`, the distance of the model from theta*, of dimensions (dim,
         learner, epsilon, round, seed); NaN for "paper" where its noise is not proved to be enough (a finite epsilon of
         1.5 or more). `uniform_regret`, of (dim, round): of uniform play, in expectation.
-
-    Raises:
-        ValueError: if a value is out of range, or a name unknown.
     """
     check_delta(delta)
     if contexts is not None:
@@ -104,8 +91,8 @@ def ldp_linear(
         for name, (given, default) in told.items():
             if given != default:
                 raise ValueError(f"{name} must be left out with contexts, which have their own, got {given}")
-        shared = {"learner": learner, "epsilon": epsilon, "delta": delta, "num_seeds": num_seeds, "key": key}
-        return logged.ldp_linear_logged(contexts, **shared, **scheduling)
+        given = {"learner": learner, "epsilon": epsilon, "delta": delta, "num_seeds": num_seeds, "key": key}
+        return logged.ldp_linear_logged(contexts, **given, **scheduling)
     names = check_learners(learner)
     dims = sorted({check_count("dim", value) for value in dim})
     if not dims:
@@ -120,15 +107,16 @@ def ldp_linear(
         run = simulator(made, linear_contexts(num_arms=num_arms, dim=dim), horizon, checkpoints=looks)
         return at_delta(run, learner, delta, horizon)
 
-    results = sweep(
+    results = shared.compare(
         build,
-        axes={"epsilon": list(epsilon)},
-        static_axes={"learner": names, "dim": dims},
+        {"learner": names, "dim": dims},
+        order=("dim", "learner"),
+        epsilon=epsilon,
         num_seeds=num_seeds,
         key=key,
-        tile_size=cpu_tile(TILE_SIZE),
+        tile=TILE_SIZE,
         **scheduling,
-    )[["pseudo_regret", "theta_error"]].transpose("dim", "learner", "epsilon", "round", "seed", ...)
+    )[["pseudo_regret", "theta_error"]]
     left_out = xr.DataArray([[refused(name, float(e)) for e in epsilon] for name in names], dims=("learner", "epsilon"))
     uniform = [[uniform_regret(num_arms, each) * rounds for rounds in looks] for each in dims]
     return (
@@ -159,42 +147,36 @@ def of_a_user(results: xr.Dataset) -> bool:
     return "is_logged" in results.coords
 
 
-def nearest(values: np.ndarray, to: float) -> float:
-    """Of positive numbers the finite one whose logarithm is the nearest; infinity if none is finite."""
-    finite = values[np.isfinite(values)]
-    return float(finite[np.abs(np.log(finite / to)).argmin()]) if len(finite) else math.inf
-
-
 def learning(results: xr.Dataset) -> xr.DataArray:
     """Where the mean regret is below `LEARNS` of uniform play's, bool."""
     return results.pseudo_regret.mean("seed") < LEARNS * results.uniform_regret
 
 
 def table(results: xr.Dataset, dim: int) -> str:
-    """Mean regret after all rounds, +- half width of its 95% interval."""
+    """Mean regret after all rounds."""
     last = results.sel(dim=dim).isel(round=-1)
-    mean, half = mean_and_half_width(last.pseudo_regret)
-    rows = [["", *(plotting.epsilon_label(value) for value in results.epsilon.values)]]
-    for name, label in labels_of(results).items():
-        cells = zip(mean.sel(learner=name).values, half.sel(learner=name).values, strict=True)
-        rows.append([label, *("-" if np.isnan(m) else f"{m:,.0f} +- {h:,.0f}" for m, h in cells)])
     uniform = f"of uniform play {float(last.uniform_regret):,.0f}"
-    return "\n".join([f"regret after {int(last['round']):,} rounds, {dim} dimensions; {uniform}", *columns(rows)])
+    title = f"regret after {int(last['round']):,} rounds, {dim} dimensions; {uniform}"
+    return shared.mean_table(title, last.pseudo_regret, labels_of(results), dash=True)
+
+
+def _dimensions(results: xr.Dataset) -> list[str]:
+    return [f"{dim} dimensions" for dim in results.dim.values]
 
 
 def gains(results: xr.Dataset) -> str:
     """How many times less the regret is than with the published constants, at the epsilon nearest 1."""
-    at = nearest(results.epsilon.values, 1.0)
+    at = shared.nearest_epsilon(results)
     last = results.pseudo_regret.sel(epsilon=at).isel(round=-1)
     others = [name for name in ("gaussian", "ball", "joint") if name in last.learner.values]
     if "paper" not in last.learner.values or not others or at >= PUBLISHED:
         return ""
-    rows = [["", *(f"{dim} dimensions" for dim in results.dim.values)]]
+    rows = []
     for name in others:
         ratios = last.sel(learner="paper").mean("seed") / last.sel(learner=name).mean("seed")
         rows.append([LEARNERS[name].label, *(f"{float(ratio):.2f}" for ratio in ratios)])
     head = f"times less regret than with the published constants, {plotting.epsilon_label(at)}"
-    return "\n".join([head, *columns(rows)])
+    return shared.titled(head, _dimensions(results), rows)
 
 
 def differences(results: xr.Dataset) -> str:
@@ -203,22 +185,13 @@ def differences(results: xr.Dataset) -> str:
         return ""
     last = results.pseudo_regret.sel(learner=["gaussian", "joint"]).isel(round=-1)
     found = paired(last, "learner", against="gaussian").sel(learner="joint")
-    rows = [["", *(plotting.epsilon_label(value) for value in results.epsilon.values)]]
+    rows = []
     for dim in results.dim.values:
         own = found.sel(dim=dim)
         cells = zip(own.difference.values, own.low.values, own.high.values, strict=True)
         rows.append([f"{dim} dimensions", *(f"{m:,.0f} ({lo:,.0f} to {hi:,.0f})" for m, lo, hi in cells)])
-    return "\n".join(["regret of joint less that of local with Gaussian reports, paired", *columns(rows)])
-
-
-def _fit(values: xr.DataArray, x: str, kept: np.ndarray, sign: int = 1) -> str:
-    """An exponent with its interval; a dash where there are fewer than two points."""
-    if kept.sum() < 2:
-        return "-"
-    fit = power_law(values.isel({x: np.flatnonzero(kept)}), x)
-    middle, *ends = (sign * float(fit[name]) for name in ("exponent", "low", "high"))
-    low, high = sorted(ends)
-    return f"{middle:.2f} ({low:.2f} to {high:.2f})"
+    title = "regret of joint less that of local with Gaussian reports, paired"
+    return shared.titled(title, shared.budgets(results), rows)
 
 
 def exponents(results: xr.Dataset) -> str:
@@ -226,36 +199,35 @@ def exponents(results: xr.Dataset) -> str:
     rounds, budgets = results["round"].values, results.epsilon.values
     decade, fitted = rounds >= rounds.max() / 10, budgets <= LARGEST_FITTED
     shown = [value for value in budgets if value <= LARGEST_FITTED or np.isinf(value)]
-    rows = [["", *(f"T, {plotting.epsilon_label(value)}" for value in shown), "claimed", "1/ε", "claimed"]]
+    head, rows = [*(f"T, {plotting.epsilon_label(value)}" for value in shown), "claimed", "1/ε", "claimed"], []
     for dim in results.dim.values:
         own, learns = results.pseudo_regret.sel(dim=dim), learning(results.sel(dim=dim))
         for name, label in labels_of(results).items():
             mine, where = own.sel(learner=name), learns.sel(learner=name)
             cells = [
-                _fit(mine.sel(epsilon=value), "round", decade & where.sel(epsilon=value).values) for value in shown
+                shared.exponent(mine.sel(epsilon=value), "round", decade & where.sel(epsilon=value).values)
+                for value in shown
             ]
-            price = _fit(mine.isel(round=-1), "epsilon", fitted & where.isel(round=-1).values, -1)
+            price = shared.exponent(mine.isel(round=-1), "epsilon", fitted & where.isel(round=-1).values, -1)
             claims = [f"{LEARNERS[name].rounds:.2f}", "-" if name == "joint" else f"{TUNED['linear'].privacy:.2f}"]
             rows.append([f"{dim} dimensions, {label}", *cells, claims[0], price, claims[1]])
-    return "\n".join(["exponents of regret", *columns(rows)])
+    return shared.titled("exponents of regret", head, rows)
 
 
 def enough(results: xr.Dataset) -> str:
     """The smallest epsilon from which on each learner is shown to be within 10% of itself without privacy."""
-    if not np.isinf(results.epsilon.values).any() or "gaussian" not in results.learner.values:
+    if not shared.has_infinity(results) or "gaussian" not in results.learner.values:
         return ""
-    head = f"smallest ε of these that is shown to come within {WITHIN:.0%} of no privacy (95% confidence)"
-    if (seeds := results.sizes["seed"]) < FEWEST_FOR_A_MEAN:
-        return f"{head}: {no_verdict(seeds, FEWEST_FOR_A_MEAN)}"
-    last = results.pseudo_regret.isel(round=-1)
-    free = last.sel(epsilon=math.inf, learner="gaussian", drop=True)
-    found = smallest_epsilon(last - (1 + WITHIN) * free, at_most=0.0)
-    rows = [["", *(f"{dim} dimensions" for dim in results.dim.values)]]
-    for name, label in labels_of(results).items():
-        values = [float(value) for value in found.sel(learner=name).values]
-        cells = ["none of these" if not math.isfinite(value) else f"{value:g}" for value in values]
-        rows.append([label, *cells])
-    return "\n".join([head, *columns(rows)])
+    last, labels = results.pseudo_regret.isel(round=-1), labels_of(results)
+    return shared.enough_table(
+        f"smallest ε of these that is shown to come within {shared.WITHIN:.0%} of no privacy (95% confidence)",
+        last,
+        last.sel(epsilon=math.inf, learner="gaussian", drop=True),
+        _dimensions(results),
+        lambda found: [
+            [label, *map(shared.threshold, found.sel(learner=name).values)] for name, label in labels.items()
+        ],
+    )
 
 
 def report(results: xr.Dataset) -> str:
@@ -288,47 +260,41 @@ def figure(results: xr.Dataset) -> Figure:
     if of_a_user(results):
         return logged.figure(results)
     results = results.sortby("epsilon")
-    at, dim = nearest(results.epsilon.values, 1.0), int(results.dim.values[-1])
-    several = results.sizes["dim"] > 1
-    figure = plotting.panels(1, 2 + several, height=4.0)
-    shared: dict[str, Any] = {"hue": "learner", "labels": labels_of(results), "yscale": "log"}
-    own, rounds = results.sel(dim=dim), results["round"].values.astype(float)
-    ax = figure.axes[0]
-    last = own.isel(round=-1)
-    plotting.cost_of_privacy(
-        last.pseudo_regret, ax=ax, ylabel="regret", title=f"{int(last['round']):,} rounds, d = {dim}", **shared
-    )
-    plotting.bound(ax, results.epsilon.values, float(last.uniform_regret), label="uniform play")
-    ax = figure.axes[1]
-    plotting.curves(
-        own.pseudo_regret.sel(epsilon=at, drop=True),
-        x="round",
-        ax=ax,
-        xscale="log",
-        xlabel="rounds T",
-        ylabel="",
-        title=f"{plotting.epsilon_label(at)}, d = {dim}",
-        **shared,
-    )
-    plotting.bound(ax, rounds, own.uniform_regret.values, label="uniform play")
-    for name in map(str, results.learner.values):
-        mine = own.pseudo_regret.sel(learner=name, epsilon=at).mean("seed")
-        if name != "paper" and math.isfinite(at) and bool((mine > 0).all()):
-            order = LEARNERS[name].order(at, float(results.delta), rounds, dim)
-            plotting.bound(ax, rounds, order, through=name, label="order of a theorem, through the first mark")
+    at, dim = shared.nearest_epsilon(results), int(results.dim.values[-1])
+    own, rounds, several = results.sel(dim=dim), results["round"].values.astype(float), results.sizes["dim"] > 1
+    last, beside = own.isel(round=-1), plotting.epsilon_label(at)
+    orders = [
+        Line(rounds, LEARNERS[name].order(at, float(results.delta), rounds, dim), ORDER_LABEL, name)
+        for name in map(str, results.learner.values)
+        if name != "paper"
+        and math.isfinite(at)
+        and bool((own.pseudo_regret.sel(learner=name, epsilon=at).mean("seed") > 0).all())
+    ]
+    panels = [
+        Panel(
+            last.pseudo_regret,
+            lines=[Line(results.epsilon.values, float(last.uniform_regret), UNIFORM)],
+            style={"ylabel": "regret", "title": f"{int(last['round']):,} rounds, d = {dim}"},
+        ),
+        Panel(
+            own.pseudo_regret.sel(epsilon=at, drop=True),
+            "round",
+            [Line(rounds, own.uniform_regret.values, UNIFORM), *orders],
+            {"xscale": "log", "xlabel": "rounds T", "ylabel": "", "title": f"{beside}, d = {dim}"},
+        ),
+    ]
     if several:
-        ax = figure.axes[2]
-        plotting.curves(
-            results.pseudo_regret.sel(epsilon=at, drop=True).isel(round=-1, drop=True),
-            x="dim",
-            ax=ax,
-            xlabel="dimensions d",
-            ylabel="",
-            title=f"{plotting.epsilon_label(at)}, {int(last['round']):,} rounds",
-            **shared,
-        )
         uniform = results.uniform_regret.isel(round=-1)
-        plotting.bound(ax, uniform.dim.values, uniform.values, label="uniform play")
+        panels.append(
+            Panel(
+                results.pseudo_regret.sel(epsilon=at, drop=True).isel(round=-1, drop=True),
+                "dim",
+                [Line(uniform.dim.values, uniform.values, UNIFORM)],
+                {"xlabel": "dimensions d", "ylabel": "", "title": f"{beside}, {int(last['round']):,} rounds"},
+            )
+        )
+    figure = plotting.panels(1, len(panels), height=4.0)
+    shared.draw(figure, panels, hue="learner", labels=labels_of(results), yscale="log")
     figure.explain(
         title="What privacy costs in contextual linear bandits",
         note=f"{results.attrs['num_arms']} arms on the sphere. Dotted: orders that theorems have, of T^(3/4) for "

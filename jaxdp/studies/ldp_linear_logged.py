@@ -18,10 +18,10 @@ from jaxdp.bandits.contextual import context_sequence, logged_contexts, on_logge
 from jaxdp.bandits.contextual._uniform_log import REFUTED, NonuniformLogWarning
 from jaxdp.core import Environment
 from jaxdp.preferences.files import file_error, short_repr
-from jaxdp.simulation import Run, simulator, sweep
-from jaxdp.studies.command import columns, mean_and_half_width
+from jaxdp.simulation import Run, simulator
+from jaxdp.studies import comparison as shared
+from jaxdp.studies.command import mean_and_half_width
 from jaxdp.studies.linear_learners import LEARNERS, at_delta, check_learners, labels_of, refused
-from jaxdp.studies.tiles import cpu_tile
 
 TILE_SIZE = 32
 NOT_PRIVATE = "a simulation: not private"
@@ -163,14 +163,8 @@ def ldp_linear_logged(
         run = simulator(on_logged(made) if is_logged else made, environment, horizon)
         return at_delta(run, learner, delta, horizon)
 
-    results = sweep(
-        build,
-        axes={"epsilon": list(epsilon)},
-        static_axes={"learner": names},
-        num_seeds=num_seeds,
-        key=key,
-        tile_size=cpu_tile(TILE_SIZE),
-        **scheduling,
+    results = shared.compare(
+        build, {"learner": names}, epsilon=epsilon, num_seeds=num_seeds, key=key, tile=TILE_SIZE, **scheduling
     ).isel(round=-1, drop=True)
     played = results.matched if is_logged else xr.full_like(results.reward, horizon)
     left_out = xr.DataArray([[refused(name, float(e)) for e in epsilon] for name in names], dims=("learner", "epsilon"))
@@ -249,24 +243,21 @@ def figure(results: xr.Dataset) -> Figure:
 
 def report(results: xr.Dataset) -> str:
     """What the command prints: mean rewards, rounds that count, and what that means."""
-    mean, half = results.reward.mean("seed", skipna=False), _half_width(results)
-    head = ["", *(plotting.epsilon_label(value) for value in results.epsilon.values)]
-    rows, counts = [head], [head]
+    rows = shared.mean_rows(results.reward, labels_of(results), half=_half_width(results), digits=4, dash=True)
+    head, counts = shared.budgets(results), []
     for name, label in labels_of(results).items():
-        cells = zip(mean.sel(learner=name).values, half.sel(learner=name).values, strict=True)
-        rows.append([label, *("-" if np.isnan(m) else f"{m:.4f} +- {h:.4f}" for m, h in cells)])
         played = results.played.sel(learner=name).mean("seed").values
         counts.append([label, *("-" if np.isnan(value) else f"{value:,.0f}" for value in played)])
     is_logged = bool(results.is_logged)
     known = f"{float(results.mean_reward):.4f}"
     if is_logged:
         known += f" +- {1.96 * float(results.mean_error):.4f}"
-    rows.append(["who logged" if is_logged else "uniform play", *[known] * (len(head) - 1)])
+    rows.append(["who logged" if is_logged else "uniform play", *[known] * len(head)])
     if not is_logged:
-        rows.append(["the best arm of each round", *[f"{float(results.best_reward):.4f}"] * (len(head) - 1)])
-    parts = ["\n".join([f"mean reward of a round, {int(results.horizon):,} rounds", *columns(rows)])]
+        rows.append(["the best arm of each round", *[f"{float(results.best_reward):.4f}"] * len(head)])
+    parts = [shared.titled(f"mean reward of a round, {int(results.horizon):,} rounds", head, rows)]
     if is_logged:
-        parts.append("\n".join(["rounds that count", *columns(counts)]))
+        parts.append(shared.titled("rounds that count", head, counts))
         parts.append(
             "By replay: a round counts if the learner plays what was logged. If logged arms were drawn uniformly, and "
             "rounds are independent, the mean reward is what the learner would earn in as many rounds of its own. No "

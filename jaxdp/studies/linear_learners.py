@@ -12,9 +12,9 @@ from jaxdp.bandits.contextual import linear_ucb, linear_ucb_joint
 from jaxdp.core import Learner
 from jaxdp.simulation import Run
 from jaxdp.studies.arguments import fixed_delta
+from jaxdp.studies.comparison import chosen
 from jaxdp.theory.contextual import joint_linear_order, linear_order
 from jaxdp.theory.ldp_bandits import CLAIMED
-from jaxdp.validation import check_choice
 
 PUBLISHED = 1.5  # epsilon, below which the published noise is proved to be enough
 
@@ -59,9 +59,7 @@ def check_learners(learner: Sequence[str]) -> list[str]:
     Raises:
         ValueError: if there is no learner of such a name.
     """
-    for name in learner:
-        check_choice("learner", name, tuple(LEARNERS))
-    return list(dict.fromkeys(learner)) or list(LEARNERS)
+    return list(dict.fromkeys(chosen(learner, LEARNERS)))
 
 
 def labels_of(results: xr.Dataset) -> dict[str, str]:

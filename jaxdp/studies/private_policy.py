@@ -26,7 +26,8 @@ from jaxdp.estimation.confidence import FAILURE_PROB
 from jaxdp.simulation import Run, estimation_run, sweep
 from jaxdp.studies.arguments import Delta, Epsilons, Key, NumSeeds, grid
 from jaxdp.studies.central_noise import SUFFIX, noise_lines, shown, which_noise, with_noise
-from jaxdp.studies.command import columns, convergence_notes, mean_and_half_width
+from jaxdp.studies.command import convergence_notes
+from jaxdp.studies.comparison import mean_rows, titled
 from jaxdp.studies.declared import Study
 from jaxdp.studies.orders import Order, sample_orders, with_orders
 from jaxdp.studies.tiles import cpu_tile
@@ -191,18 +192,21 @@ def reference_loss(results: xr.Dataset) -> float:
 
 
 def table(results: xr.Dataset) -> str:
-    """The same numbers as text: mean suboptimality +- half width of its 95% confidence interval."""
+    """The same numbers as text: mean suboptimality."""
     results = shown(results)
-    mean, half = mean_and_half_width(results.suboptimality)
-    lines = []
+    heads, lines = [f"{n:,}" for n in results.num_samples.values], []
     for epsilon in results.epsilon.values:
-        rows = [["", *(f"{n:,}" for n in results.num_samples.values)]]
-        for policy in POLICY_LABELS:
-            for name in results.estimator.values:
-                point = {"estimator": name, "epsilon": epsilon, "policy": policy}
-                pairs = zip(mean.sel(point).values, half.sel(point).values, strict=True)
-                rows.append([f"{policy}, {name}", *(f"{m:.4f} +- {h:.4f}" for m, h in pairs)])
-        lines += [f"\nexpected reward lost, {plotting.epsilon_label(epsilon)}, n =", *columns(rows)]
+        rows = [
+            row
+            for policy in POLICY_LABELS
+            for row in mean_rows(
+                results.suboptimality.sel(policy=policy, epsilon=epsilon),
+                {name: f"{policy}, {name}" for name in results.estimator.values},
+                by="estimator",
+                digits=4,
+            )
+        ]
+        lines.append("\n" + titled(f"expected reward lost, {plotting.epsilon_label(epsilon)}, n =", heads, rows))
     return "\n".join(lines)
 
 

@@ -27,7 +27,8 @@ from jaxdp.estimation import (
 )
 from jaxdp.simulation import Run, estimation_run, sweep
 from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
-from jaxdp.studies.command import columns, convergence_notes, mean_and_half_width
+from jaxdp.studies.command import convergence_notes
+from jaxdp.studies.comparison import mean_table
 from jaxdp.studies.declared import Study
 from jaxdp.studies.orders import LABEL as ORDER_LABEL
 from jaxdp.studies.orders import sample_orders, with_orders
@@ -182,18 +183,21 @@ def figure(results: xr.Dataset) -> Figure:
 
 
 def table(results: xr.Dataset) -> str:
-    """The same numbers as text: mean l2 error +- half width of its 95% confidence interval."""
-    mean, half = mean_and_half_width(results.l2_error)
-    lines = []
-    for num_features in results.num_features.values:
-        for epsilon in results.epsilon.values:
-            rows = [["", *(f"{n:,}" for n in results.num_samples.values)]]
-            for name in results.estimator.values:
-                point = {"estimator": name, "epsilon": epsilon, "num_features": num_features}
-                pairs = zip(mean.sel(point).values, half.sel(point).values, strict=True)
-                rows.append([name, *(f"{m:.4f} +- {h:.4f}" for m, h in pairs)])
-            lines += [f"\nl2 error, d = {num_features}, {plotting.epsilon_label(epsilon)}, n =", *columns(rows)]
-    return "\n".join(lines)
+    """The same numbers as text: mean l2 errors."""
+    names, heads = results.estimator.values, [f"{n:,}" for n in results.num_samples.values]
+    return "\n".join(
+        "\n"
+        + mean_table(
+            f"l2 error, d = {num_features}, {plotting.epsilon_label(epsilon)}, n =",
+            results.l2_error.sel(num_features=num_features, epsilon=epsilon),
+            dict(zip(names, names, strict=True)),
+            head=heads,
+            by="estimator",
+            digits=4,
+        )
+        for num_features in results.num_features.values
+        for epsilon in results.epsilon.values
+    )
 
 
 def report(results: xr.Dataset) -> str:

@@ -1,11 +1,9 @@
 """What the studies of tracking share: learners and adversaries by name, and one run of both."""
 
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, NamedTuple
 
-import jax
 import typer
 import xarray as xr
 
@@ -15,6 +13,7 @@ from jaxdp.experts import classes
 from jaxdp.simulation import Run, simulator
 from jaxdp.simulation.run.values import parameters
 from jaxdp.studies.arguments import fixed_delta, grid
+from jaxdp.studies.comparison import at_the_end, chosen
 from jaxdp.validation import check_choice, check_count, check_horizon
 
 METRICS = ("loss", "regret", "best_loss", "dynamic_regret", "best_sequence_loss")
@@ -138,11 +137,7 @@ def check_learners(names: Sequence[str]) -> list[str]:
     Raises:
         ValueError: if one is not of `LEARNERS`.
     """
-    if list(names) in ([], ["all"]):
-        return list(LEARNERS)
-    for name in names:
-        check_choice("learner", name, tuple(LEARNERS))
-    return list(names)
+    return chosen([] if list(names) == ["all"] else names, LEARNERS)
 
 
 def star(
@@ -186,21 +181,7 @@ def tracking_run(learner: Learner, environment: Environment, horizon: int, delta
         A run whose outputs are the `METRICS`, without a dimension of rounds.
     """
     run = simulator(learner, environment, horizon, checkpoints=[horizon])
-    fixed = fixed_delta(parameters(learner.params), delta, horizon)
-    simulate = run.simulate
-
-    def at_the_end(key: jax.Array, params: object) -> Mapping[str, jax.Array]:
-        outputs = simulate(key, params)
-        return {name: outputs[name][-1] for name in METRICS}
-
-    return dataclasses.replace(
-        run,
-        simulate=at_the_end,
-        params=partial(run.params, **fixed),
-        guarantee=partial(run.guarantee, **fixed),
-        dims=dict.fromkeys(METRICS, ()),
-        coords={},
-    )
+    return at_the_end(run, METRICS, fixed_delta(parameters(learner.params), delta, horizon))
 
 
 def claim_of(learner: Learner, delta: float) -> str:

@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
 
-from jaxdp import plotting
+from jaxdp.studies.comparison import Line
 from jaxdp.studies.tracking import ADVERSARIES, Setting
 from jaxdp.theory import tracking as theory
 
@@ -64,12 +63,13 @@ def orders_note(rows: Sequence[Setting]) -> str:
     return f"Orders ({'; '.join(texts)}) go through the lowest first mark: compare slopes."
 
 
-def draw_orders(ax: Axes, x: Any, points: Sequence[tuple[float, Setting]], delta: float) -> None:
-    """The upper bound of Table 1, through the lowest first mark."""
+def order_lines(x: Any, points: Sequence[tuple[float, Setting]], delta: float) -> list[Line]:
+    """Returns the upper bound of Table 1 as a line through the lowest first mark, where it is known at all points."""
     order = ORDERS[ADVERSARIES[points[0][1].adversary].kind][0]
     found = heights(order, points, delta)
     if np.all((found > 0) & np.isfinite(found) | ~np.isfinite(np.asarray(x, float))):
-        plotting.bound(ax, x, found, through="lowest", label=ORDER_LABEL)
+        return [Line(x, found, ORDER_LABEL, "lowest")]
+    return []
 
 
 def heights(order: Order, points: Sequence[tuple[float, Setting]], delta: float) -> np.ndarray:

@@ -12,12 +12,11 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxdp import plotting
-from jaxdp.simulation import Run, sweep
-from jaxdp.stats import power_law
+from jaxdp.simulation import Run
+from jaxdp.studies import comparison as shared
 from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
-from jaxdp.studies.command import columns, mean_and_half_width
+from jaxdp.studies.comparison import UNIFORM, Line, Panel
 from jaxdp.studies.declared import Study
-from jaxdp.studies.tiles import cpu_tile
 from jaxdp.studies.tracking import (
     ADVERSARIES,
     LEARNERS,
@@ -34,7 +33,7 @@ from jaxdp.studies.tracking import (
     tracking_run,
     with_settings,
 )
-from jaxdp.studies.tracking_orders import ORDERS, draw_orders, heights, orders_note, slope
+from jaxdp.studies.tracking_orders import ORDERS, heights, order_lines, orders_note, slope
 from jaxdp.validation import check_delta, check_positive
 
 EPSILONS = (0.3, 1.0, 3.0, 10.0, float("inf"))
@@ -87,27 +86,10 @@ def tracking_regret(
     the further values takes its place. Learners know N, T and S, and have the parameters that their proofs or
     their authors give for these.
 
-    Args:
-        epsilon: privacy budgets, > 0; infinity is no privacy.
-        learner: names, of `jaxdp.studies.tracking.LEARNERS`; "all", or none, is all.
-        adversary: names, of `jaxdp.studies.tracking.ADVERSARIES`.
-        horizon: rounds T, >= 2.
-        num_switches: S, of the comparator, >= 0 and below the horizon; the adversary shifts as often, in equal
-            segments. At 0 learners for sequences are those for single experts.
-        num_experts: N, >= 2; "lower_bound" needs N > S.
-        num_seeds: repetitions.
-        gap: how far the good expert's mean loss is below that of the others, 1/2, in (0, 1/2].
-        delta: of learners with one, in (0, 1).
-        key: root key.
-        **scheduling: as `sweep` takes it, such as `progress` and `store`.
-
     Returns:
         A dataset with `dynamic_regret`, against the best sequence with S switches, `regret`, against the best expert,
         and `loss`, `best_loss`, `best_sequence_loss`, of dimensions (learner, setting, epsilon, seed). Coordinates
         `claim`, by learner, and `adversary`, `num_experts`, `horizon`, `num_switches`, by setting.
-
-    Raises:
-        ValueError: if a value is out of range.
     """
     check_delta(delta)
     names, settings = check_learners(learner), star(adversary, num_experts, horizon, num_switches)
@@ -122,13 +104,13 @@ def tracking_regret(
         made = LEARNERS[learner](num_experts, horizon, num_switches)
         return tracking_run(made, environment, horizon, delta)
 
-    results = sweep(
+    results = shared.compare(
         build,
-        axes={"epsilon": list(epsilon)},
-        static_axes={"learner": names, "setting": list(by_text)},
+        {"learner": names, "setting": list(by_text)},
+        epsilon=epsilon,
         num_seeds=num_seeds,
         key=key,
-        tile_size=cpu_tile(TILE_SIZE),
+        tile=TILE_SIZE,
         **scheduling,
     )
     # A claim may depend on the setting: that of mirror descent as published is N times epsilon.
@@ -136,8 +118,7 @@ def tracking_regret(
         "; ".join(dict.fromkeys(claim_of(LEARNERS[name](*setting[1:]), delta) for setting in settings))
         for name in names
     ]
-    results = with_settings(results, settings).assign_coords(claim=("learner", claims), delta=delta, gap=gap)
-    return results.transpose("learner", "setting", "epsilon", "seed", ...)
+    return with_settings(results, settings).assign_coords(claim=("learner", claims), delta=delta, gap=gap)
 
 
 def bases(results: xr.Dataset) -> list[Setting]:
@@ -163,13 +144,6 @@ def varied(results: xr.Dataset) -> list[str]:
     return [axis for axis in AXES if along(results, base, axis).sizes[axis] > 1]
 
 
-def shown_epsilon(results: xr.Dataset) -> float:
-    """The epsilon at which regret is drawn against T, S and N: the finite one that is closest to 1."""
-    budgets = results.epsilon.values
-    finite = budgets[np.isfinite(budgets)]
-    return float(finite[np.abs(np.log(finite)).argmin()]) if len(finite) else float("inf")
-
-
 def uniform_regret(results: xr.Dataset, base: Setting) -> float | None:
     """Expected dynamic regret of an expert drawn anew in each round; None where losses react to plays."""
     mean_loss = ADVERSARIES[base.adversary].mean_loss
@@ -181,31 +155,26 @@ def uniform_regret(results: xr.Dataset, base: Setting) -> float | None:
 
 def figure(results: xr.Dataset) -> Figure:
     """The figure: dynamic regret against T, S, N, as far as they vary, and against epsilon; a row for an adversary."""
-    rows, axes, at = bases(results), varied(results), shown_epsilon(results)
-    results = results.sortby("epsilon")
-    figure = plotting.panels(len(rows), len(axes) + 1, height=3.2)
-    grid = iter(figure.axes)
-    labels = plotting.prefixed(results.claim)
+    rows, axes, at = bases(results), varied(results), shared.nearest_epsilon(results)
+    results, delta, panels = results.sortby("epsilon"), float(results.delta), []
+    budgets = results.epsilon.values
     for place, base in enumerate(rows):
         ylabel = f"{base.adversary}\ndynamic regret"
         for axis in axes:
-            ax = next(grid)
             values = along(results, base, axis).dynamic_regret.sel(epsilon=at, drop=True)
-            style: dict[str, Any] = {"xlabel": AXIS_NAMES[axis], "ylabel": ylabel, "labels": labels}
-            style["xscale"] = "log" if values[axis].values.min() > 0 else "linear"
-            style["title"] = "" if place else plotting.epsilon_label(at)
-            plotting.curves(values, x=axis, hue="learner", ax=ax, yscale="log", **style)
-            points = [base._replace(**{axis: int(value)}) for value in values[axis].values]
-            draw_orders(ax, values[axis].values, [(at, point) for point in points], float(results.delta))
+            points = [(at, base._replace(**{axis: int(value)})) for value in values[axis].values]
+            style = {"xlabel": AXIS_NAMES[axis], "xscale": "log" if values[axis].values.min() > 0 else "linear"}
+            style |= {"ylabel": ylabel, "title": "" if place else plotting.epsilon_label(at)}
+            panels.append(Panel(values, axis, order_lines(values[axis].values, points, delta), style))
             ylabel = ""
-        ax = next(grid)
-        own, title = at_setting(results, base).dynamic_regret, None if place else _sizes(base)
-        plotting.cost_of_privacy(own, hue="learner", ax=ax, labels=labels, yscale="log", ylabel=ylabel, title=title)
-        budgets = results.epsilon.values
-        draw_orders(ax, budgets, [(float(value), base) for value in budgets], float(results.delta))
+        lines = order_lines(budgets, [(float(value), base) for value in budgets], delta)
         uniform = uniform_regret(results, base)
         if uniform is not None:
-            plotting.bound(ax, budgets, uniform, label="uniform play")
+            lines.append(Line(budgets, uniform, UNIFORM))
+        style = {"ylabel": ylabel, "title": None if place else _sizes(base)}
+        panels.append(Panel(at_setting(results, base).dynamic_regret, lines=lines, style=style))
+    figure = plotting.panels(len(rows), len(axes) + 1, height=3.2)
+    shared.draw(figure, panels, hue="learner", labels=plotting.prefixed(results.claim), yscale="log")
     figure.explain(
         title="What privacy costs in tracking the best expert",
         note=f"What is on no axis: {_sizes(rows[0])}. {orders_note(rows)}",
@@ -218,58 +187,49 @@ def _sizes(base: Setting) -> str:
 
 
 def table(results: xr.Dataset, base: Setting) -> str:
-    """Mean dynamic regret in a setting, +- half width of its 95% confidence interval."""
-    mean, half = mean_and_half_width(at_setting(results, base).dynamic_regret)
-    rows = [["", *(plotting.epsilon_label(value) for value in results.epsilon.values)]]
-    for name, label in plotting.prefixed(results.claim).items():
-        pairs_ = zip(mean.sel(learner=name).values, half.sel(learner=name).values, strict=True)
-        rows.append([label, *(f"{m:,.0f} +- {h:,.0f}" for m, h in pairs_)])
+    """Mean dynamic regret in a setting, of uniform play, and the bounds that are proved."""
     uniform = uniform_regret(results, base)
-    if uniform is not None:
-        rows.append(["uniform play", *[f"{uniform:,.0f}"] * results.sizes["epsilon"]])
-    for name in results.learner.values:
-        found = [proved_bound(str(name), base, float(e), float(results.delta)) for e in results.epsilon.values]
-        if found[0] is not None:
-            rows.append([f"proved bound of {name}", *(f"{value:,.0f}" for value in found)])
-    return "\n".join([f"dynamic regret, {base}", *columns(rows)])
+    below: dict[str, Any] = {} if uniform is None else {UNIFORM: uniform}
+    for name in map(str, results.learner.values):
+        bounds = [proved_bound(name, base, float(e), float(results.delta)) for e in results.epsilon.values]
+        if bounds[0] is not None:
+            below[f"proved bound of {name}"] = bounds
+    regret, labels = at_setting(results, base).dynamic_regret, plotting.prefixed(results.claim)
+    return shared.mean_table(f"dynamic regret, {base}", regret, labels, below=below)
 
 
 def growth(results: xr.Dataset, base: Setting) -> str:
     """Fitted exponents of T, S, N and 1 / epsilon, and below them those of Table 1 at the same points."""
-    at, delta = shown_epsilon(results), float(results.delta)
+    at, delta = shared.nearest_epsilon(results), float(results.delta)
     budgets = np.sort(results.epsilon.values)
     finite = budgets[np.isfinite(budgets)]
     kinds = [*([at] if len(finite) else []), *([float("inf")] if len(finite) < len(budgets) else [])]
-    head, fits, points = [], [], []
+    head, curves, points = [], [], []
     for axis in varied(results):
         chosen = along(results, base, axis)
         if chosen.sizes[axis] < 2 or chosen[axis].values.min() <= 0:
             continue
         for epsilon in kinds:
             head.append(f"{AXES[axis]}, {plotting.epsilon_label(epsilon)}")
-            fits.append(power_law(chosen.dynamic_regret.sel(epsilon=epsilon), axis))
+            curves.append((chosen.dynamic_regret.sel(epsilon=epsilon), axis))
             own = [base._replace(**{axis: int(value)}) for value in chosen[axis].values]
             points.append((chosen[axis].values, [(epsilon, point) for point in own]))
     if len(finite) > 1:
         regret = at_setting(results, base).dynamic_regret.sel(epsilon=finite)
         head.append("1/ε")
-        fits.append(power_law(regret.assign_coords(epsilon=1 / finite), "epsilon"))
+        curves.append((regret.assign_coords(epsilon=1 / finite), "epsilon"))
         points.append((1 / finite, [(float(value), base) for value in finite]))
     if not head:
         return ""
-    rows = [["", *head]]
-    for name, label in plotting.prefixed(results.claim).items():
-        rows.append([label, *(_interval(fit.sel(learner=name)) for fit in fits)])
+    rows = [
+        [label, *(shared.exponent(values.sel(learner=name), x) for values, x in curves)]
+        for name, label in plotting.prefixed(results.claim).items()
+    ]
     for order in ORDERS[ADVERSARIES[base.adversary].kind]:
         slopes = [slope(x, heights(order, own, delta)) for x, own in points]
         if set(slopes) != {"-"}:
             rows.append([f"Table 1 ({order.text})", *slopes])
-    return "\n".join([f"exponents of dynamic regret, {base.adversary}", *columns(rows)])
-
-
-def _interval(fit: xr.Dataset) -> str:
-    middle, low, high = (round(float(fit[name]), 2) + 0.0 for name in ("exponent", "low", "high"))  # no -0.00
-    return f"{middle:.2f} ({low:.2f} to {high:.2f})"
+    return shared.titled(f"exponents of dynamic regret, {base.adversary}", head, rows)
 
 
 def report(results: xr.Dataset) -> str:

@@ -18,7 +18,8 @@ from matplotlib.figure import Figure
 from jaxdp import plotting
 from jaxdp.simulation import Run, sweep
 from jaxdp.studies.arguments import Key, NumSeeds, grid
-from jaxdp.studies.command import columns, mean_and_half_width
+from jaxdp.studies.command import columns
+from jaxdp.studies.comparison import mean_rows
 from jaxdp.studies.declared import Study
 from jaxdp.studies.tiles import cpu_tile
 from jaxdp.studies.tracking import (
@@ -175,18 +176,17 @@ def figure(results: xr.Dataset) -> Figure:
 
 
 def table(results: xr.Dataset) -> str:
-    """Mean dynamic regret over T, +- half width of its 95% confidence interval."""
-    mean, half = mean_and_half_width(results.regret_a_round)
+    """Mean dynamic regret over T."""
     labels, blocks = labels_of(results), []
+    learners = {name: labels[str(name)] for name in results.learner.values}
     for adversary in results.adversary.values:
         for horizon in results.horizon.values:
-            point = {"adversary": adversary, "horizon": horizon}
-            rows = [["ε sqrt(T / S)", *(f"{value:g}" for value in results.ratio.values)]]
-            rows.append(["ε", *(f"{value:.3g}" for value in results.epsilon.sel(horizon=horizon).values)])
-            for name in results.learner.values:
-                own = {**point, "learner": name}
-                pairs_ = zip(mean.sel(own).values, half.sel(own).values, strict=True)
-                rows.append([labels[str(name)], *(f"{m:.3f} +- {h:.3f}" for m, h in pairs_)])
+            own = results.sel(adversary=adversary, horizon=horizon)
+            rows = [
+                ["ε sqrt(T / S)", *(f"{value:g}" for value in results.ratio.values)],
+                ["ε", *(f"{value:.3g}" for value in own.epsilon.values)],
+                *mean_rows(own.regret_a_round, learners, digits=3),
+            ]
             head = f"dynamic regret / T, {labels[str(adversary)]}, T = {int(horizon):,}"
             blocks.append("\n".join([head, *columns(rows)]))
     return "\n\n".join(blocks)

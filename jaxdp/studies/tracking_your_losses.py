@@ -16,7 +16,8 @@ from jaxdp import experts, plotting
 from jaxdp.simulation import Run, sweep
 from jaxdp.stats import paired, smallest_epsilon
 from jaxdp.studies.arguments import Epsilons, Key, NumSeeds
-from jaxdp.studies.command import columns, mean_and_half_width
+from jaxdp.studies.command import columns
+from jaxdp.studies.comparison import mean_table
 from jaxdp.studies.declared import Made, Study
 from jaxdp.studies.seeds import FEWEST_FOR_A_MEAN, no_verdict, warn_of_few_seeds
 from jaxdp.studies.tiles import cpu_tile
@@ -173,13 +174,9 @@ def fixed_share(results: xr.Dataset) -> float:
 
 
 def table(results: xr.Dataset) -> str:
-    """Mean share of the possible gain, +- half width of its 95% confidence interval."""
-    mean, half = mean_and_half_width(results.gained)
-    rows = [["", *(plotting.epsilon_label(value) for value in results.epsilon.values)]]
-    for name, label in plotting.prefixed(results.claim).items():
-        pairs_ = zip(mean.sel(learner=name).values, half.sel(learner=name).values, strict=True)
-        rows.append([label, *(f"{m:.3f} +- {h:.3f}" for m, h in pairs_)])
-    return "\n".join(["share of the best sequence's gain over uniform play", *columns(rows)])
+    """Mean share of the possible gain."""
+    title = "share of the best sequence's gain over uniform play"
+    return mean_table(title, results.gained, plotting.prefixed(results.claim), digits=3)
 
 
 def best_learners(results: xr.Dataset) -> str:

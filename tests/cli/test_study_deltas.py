@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from jaxdp.preferences import Ballots
+from jaxdp.studies import comparison
 from jaxdp.studies.arguments import fixed_delta
 
 SENTENCE = "delta should be far below 1 / 200, one over the number of records, got 0.5"
@@ -40,7 +41,8 @@ def build_all(build, *, static_axes, **_):
 def said(name, monkeypatch, learner, **delta):
     arguments, _ = STUDIES[name]
     module = import_module(f"jaxdp.studies.{name}")
-    monkeypatch.setattr(module, "sweep", build_all)
+    for each in (comparison, module):
+        monkeypatch.setattr(each, "sweep", build_all, raising=each is comparison)
     study = partial(getattr(module, name), **arguments, **delta, num_seeds=200, key=jax.random.key(0))
     with warnings.catch_warnings(record=True, action="always") as caught, pytest.raises(BuiltError):
         study(learner=(learner,))

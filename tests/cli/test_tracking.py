@@ -12,6 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from jaxdp.experts import counter_weights_parameters
 from jaxdp.studies import tracking, tracking_orders, tracking_regret, tracking_separation, tracking_your_losses
 from jaxdp.studies.command import mean_and_half_width
+from jaxdp.studies.comparison import nearest_epsilon
 from jaxdp.studies.declared import Settled
 from jaxdp.theory import tracking as theory
 
@@ -108,7 +109,7 @@ def test_slices():
     expected = results.dynamic_regret.sel(setting="alternating, N = 10, T = 100, S = 2")
     np.testing.assert_array_equal(chosen.dynamic_regret.sel(horizon=100), expected)
     assert tracking_regret.along(results, shifting, "num_switches").num_switches.values.tolist() == [2, 4]
-    assert tracking_regret.shown_epsilon(results) == 2.0
+    assert nearest_epsilon(results) == 2.0
 
 
 def test_tables_hold_the_numbers_of_the_dataset():
