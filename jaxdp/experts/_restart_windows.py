@@ -1,7 +1,11 @@
-"""The windows of rounds whose regret `svt_restarts` looks at, and what has to be remembered for them."""
+"""The windows of rounds whose regret `svt_restarts` looks at, and what has to be remembered for them.
+
+A choice of windows remembers sums of regrets, [num_experts] each, of the rounds before questions. Time is counted in
+questions: 1 is the round of the first one. An epoch begins at a time before the question that ends its windows.
+"""
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,40 +18,6 @@ CHUNK = 128  # beginnings of windows that are looked at together
 LARGEST = 2**51  # units of a question, which two words of 32 bits hold
 LEAST = -(2**62)  # units, below every excess
 Slack = Callable[[jax.Array], jax.Array]  # times at which windows begin -> [...] float64 that regret must exceed
-
-
-class Windows(Protocol):
-    """A choice of windows. Time is counted in questions: 1 is the round of the first one."""
-
-    def empty(self) -> Sum:
-        """Nothing, in the shape of what is remembered."""
-        ...
-
-    def remember(self, memory: Sum, regrets: Sum, now: jax.Array, asks: jax.Array) -> Sum:
-        """Keeps the sums of the round before this one, if a question was asked there.
-
-        Args:
-            memory: so far.
-            regrets: [num_experts] sums over the epoch up to that round.
-            now: [] integer, the time of the last question.
-            asks: [] bool, whether it was asked in that round.
-        """
-        ...
-
-    def largest(self, memory: Sum, regrets: Sum, slack: Slack, now: jax.Array, begin: jax.Array) -> Sum:
-        """The largest, over windows of this epoch that end now and over experts, of regret - slack.
-
-        Args:
-            memory: of questions before this one.
-            regrets: [num_experts] sums over the rounds of the epoch.
-            slack: of a window by its beginning, public.
-            now: [] integer, this question's time.
-            begin: [] integer < now, time at which the epoch began.
-
-        Returns:
-            [] sum.
-        """
-        ...
 
 
 def replaced(written: jax.Array, now: jax.Array, memory: jax.Array) -> jax.Array:

@@ -189,59 +189,6 @@ def _in_steps(triangle: jax.Array, rhs: jax.Array, backwards: bool) -> jax.Array
     return jax.lax.fori_loop(0, dim, step, rhs)
 
 
-def rank_one_update(lower: jax.Array, vector: jax.Array) -> jax.Array:
-    """The Cholesky factor of lower lower^T + vector vector^T.
-
-    Args:
-        lower: [dim, dim] float, a factor as `cholesky` makes it.
-        vector: [dim] float.
-
-    Returns:
-        [dim, dim] float.
-
-    Examples:
-        >>> print(rank_one_update(jnp.array([[3.0, 0.0], [0.0, 1.0]]), jnp.array([4.0, 0.0])))
-        [[5. 0.]
-         [0. 1.]]
-    """
-    return across_lanes(_rank_one if len(lower) <= WRITTEN_OUT else _rank_one_in_steps)((lower, vector))
-
-
-def _rank_one(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
-    def by_columns(step: Step, inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
-        lower, vector = inputs
-        rows = []
-        for j in range(len(lower)):
-            turned = step(_both_rotated)(lower[j:, j], vector)
-            rows += [jnp.zeros_like(lower[0, :j]), turned[0]]
-            vector = turned[1, 1:]
-        return jnp.swapaxes(step(joined)(*rows).reshape(lower.shape), 0, 1)
-
-    return by_steps(by_columns, inputs, len(inputs[0]))
-
-
-def _both_rotated(column: jax.Array, vector: jax.Array) -> jax.Array:
-    return jnp.stack(_rotated(column, vector))
-
-
-def _rotated(column: jax.Array, vector: jax.Array, at: int | jax.Array = 0) -> tuple[jax.Array, jax.Array]:
-    """Both turned in their common plane, such that the vector's entry there is 0."""
-    length = jnp.sqrt(column[at] ** 2 + vector[at] ** 2)
-    cosine, sine = (column[at] / length)[None], (vector[at] / length)[None]
-    return cosine * column + sine * vector, cosine * vector - sine * column
-
-
-def _rank_one_in_steps(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
-    lower, vector = inputs
-
-    def step(j, state):
-        lower, vector = state
-        column, vector = _rotated(lower[:, j], vector, j)
-        return lower.at[:, j].set(column), vector.at[j].set(0)
-
-    return jax.lax.fori_loop(0, len(lower), step, (lower, vector))[0]
-
-
 def log_det(lower: jax.Array) -> jax.Array:
     """The logarithm, [] float, of the determinant of lower lower^T, for a factor as `cholesky` makes it."""
     return 2 * jnp.sum(jnp.log(jnp.diagonal(lower)))

@@ -12,7 +12,6 @@ from jaxdp.numerics.small_linear_algebra import (
     cholesky,
     cholesky_solve,
     log_det,
-    rank_one_update,
     solve_lower,
     solve_upper,
     square_triangle,
@@ -73,15 +72,6 @@ def test_solutions_are_those_of_lapack(lanes, dim, count):
     columns = rhs[..., None] if count is None else rhs
     both = np.linalg.solve(lower.astype(float) @ np.swapaxes(lower, -1, -2).astype(float), columns.astype(float))
     check(many(cholesky_solve, lanes)(given, rhs), both[..., 0] if count is None else both)
-
-
-@pytest.mark.parametrize(("lanes", "dim"), SHAPES)
-def test_updated_factors_are_those_of_the_sum(lanes, dim):
-    matrix, vector = positive(*lanes, dim=dim), drawn(*lanes, dim)
-    vector[..., 0] = 0  # turns nothing
-    lower = np.linalg.cholesky(matrix.astype(float)).astype(DTYPE)
-    expected = np.linalg.cholesky(matrix.astype(float) + vector[..., :, None].astype(float) * vector[..., None, :])
-    check(many(rank_one_update, lanes)(lower, vector), expected)
 
 
 def test_a_shared_factor_and_many_right_hand_sides():
