@@ -231,7 +231,7 @@ def _judge(
     for site in sites:
         if site.declared is not None and site.measured > site.declared * (1 + SLACK):
             faults.append(
-                f"{site.site} changes by {site.measured:.6g} in {site.norm} norm, declared is {site.declared:.6g}"
+                f"{site.site} changes by {site.measured:.6g} in {site.norm} norm, but {site.declared:.6g} is declared"
             )
     faults += [fault for releases in runs for site in releases for fault in wrong_use(site)]
     faults += find_reuse(runs)
@@ -279,18 +279,20 @@ def _account(
             exceeds = costs.mu > claim.mu * (1 + SLACK)
             in_epsilon = costs.epsilon[exceeds & ~costs.is_gaussian]
             if (exceeds & costs.is_gaussian).any():
-                faults.append(f"releases cost mu = {costs.mu[costs.is_gaussian].max():.6g}, claimed is {claim.mu:g}")
+                faults.append(
+                    f"releases cost mu = {costs.mu[costs.is_gaussian].max():.6g}, but {claim.mu:g} is claimed"
+                )
             if len(in_epsilon):
                 notes.append(
-                    f"releases cost at most mu = {costs.mu.max():.6g}, by pure noise perhaps less, claimed is "
-                    f"{claim.mu:g}"
+                    f"releases cost at most mu = {costs.mu.max():.6g}, by pure noise perhaps less, but "
+                    f"{claim.mu:g} is claimed"
                 )
         implied = max(implied, float(in_epsilon.max(initial=0.0)))
         if claim.rho is not None and costs.rho.max() > claim.rho * (1 + SLACK):
-            faults.append(f"releases cost rho = {costs.rho.max():.6g}, claimed is {claim.rho:g}")
+            faults.append(f"releases cost rho = {costs.rho.max():.6g}, but {claim.rho:g} is claimed")
     if is_shuffled:
         if claim.local_epsilon is not None and spent > claim.local_epsilon * (1 + SLACK):
             faults.append(f"a user's report costs epsilon = {spent:.6g}, local_epsilon is {claim.local_epsilon:g}")
     elif claim.rho is None and implied > claimed_epsilon * (1 + SLACK):
-        faults.append(f"releases cost epsilon = {implied:.6g} at delta = {delta:g}, claimed is {claimed_epsilon:g}")
+        faults.append(f"releases cost epsilon = {implied:.6g} at delta = {delta:g}, but {claimed_epsilon:g} is claimed")
     return spent, faults, notes, pair

@@ -206,7 +206,7 @@ class _Audit:
                 for path, attack in self.second:
                     self.attack(Way(path, second.point, lambda attack=attack: attack), trials)
         for path, space in self.spaces:
-            for way in self.found(path, space, pair):
+            for way in self.search_ways(path, space, pair):
                 self.attack(way, self.first)
         for point in self.points:
             self.at(point)
@@ -214,7 +214,8 @@ class _Audit:
         given_bounds = [done.result.lower_bound for done in self.done if not (done.way.point or done.way.code)]
         if exact is not None and max(given_bounds, default=0.0) > exact * (1 + SLACK):
             self.notes.append(
-                "exact law: it gives less than the lower bound: by chance, or it is not the law of what was attacked"
+                "exact law: it is below the lower bound: by chance, or it is not the distribution of the "
+                "attacked program"
             )
         worst = max(self.done, key=lambda done: done.ratio, default=None)
         result = None if worst is None else worst.result
@@ -241,10 +242,10 @@ class _Audit:
             tried=tuple(self.seen),
         )
 
-    def folded(self, what: str) -> jax.Array:
+    def derive_key(self, what: str) -> jax.Array:
         return jax.random.fold_in(self.key, zlib.crc32(what.encode()))
 
-    def tried(self, what: str, attempt: Callable[[], Any]) -> Any:
+    def run_attempt(self, what: str, attempt: Callable[[], Any]) -> Any:
         """Runs an attempt; on failure adds a note and returns None."""
         self.before(Step(self.name, self.currency, what))
         try:
@@ -259,12 +260,12 @@ class _Audit:
         if laws is None:
             return None
         what = f"exact law at {target.point}" if target.point else "exact law"
-        exact = self.tried(what, lambda: exact_budget(*laws(), target.claim))
+        exact = self.run_attempt(what, lambda: exact_budget(*laws(), target.claim))
         if exact is not None:
             claimed = native(target.claim)[1]
             self.laws.append((exact, claimed))
             if target.point and _exceeds(exact, claimed):
-                self.notes.append(f"{what}: {self.currency} = {exact:.6g}, claimed is {claimed:g}")
+                self.notes.append(f"{what}: {self.currency} = {exact:.6g}, but {claimed:g} is claimed")
         return exact
 
     def look(self, target: Target) -> GreyBox | None:
@@ -273,7 +274,7 @@ class _Audit:
         if box is None:
             return None
         what = f"grey box at {target.point}" if target.point else "grey box"
-        grey = self.tried(what, lambda: box(self.folded("grey box")))
+        grey = self.run_attempt(what, lambda: box(self.derive_key("grey box")))
         if grey is not None:
             self.boxes.append(grey)
             self.notes += [note for note in grey.notes if note not in self.notes]
@@ -281,9 +282,9 @@ class _Audit:
 
     def attack(self, way: Way, trials: int, key: jax.Array | None = None, *, is_last: bool = False) -> None:
         """Tries a way, with `trials` outputs under each input."""
-        attack_key = self.folded(f"{way.what} {way.code}".strip()) if key is None else key
+        attack_key = self.derive_key(f"{way.what} {way.code}".strip()) if key is None else key
         confidence = self.last if is_last else self.each
-        result = self.tried(way.what, lambda: audit(attack_key, way.make(), trials=trials, confidence=confidence))
+        result = self.run_attempt(way.what, lambda: audit(attack_key, way.make(), trials=trials, confidence=confidence))
         if result is None:
             return
         self.done.append(Attacked(way, result))
@@ -291,7 +292,7 @@ class _Audit:
         fields = {"path": way.path, "point": way.point, "inputs": inputs, "trials": trials, "confidence": confidence}
         self.seen.append(Tried(claimed=result.claimed, lower_bound=result.lower_bound, **fields))
 
-    def found(self, path: str, make: Callable[[], Space | None], known_pair: Any, point: str = "") -> list[Way]:
+    def search_ways(self, path: str, make: Callable[[], Space | None], known_pair: Any, point: str = "") -> list[Way]:
         """Returns the pairs of inputs that a search finds, as ways."""
         what = f"search at {point}" if point else "search"
 
@@ -305,7 +306,7 @@ class _Audit:
             pairs = ((first, second), *(() if known_pair is None else (known_pair,)))
             effort = FULL if self.thorough else SHORT if space.with_place else QUICK
             pairs_found = search(
-                self.folded(f"{what} {path}"),
+                self.derive_key(f"{what} {path}"),
                 space.attack.release,
                 space.attack.params,
                 space.attack.claim,
@@ -326,14 +327,14 @@ class _Audit:
                 ways.append(Way(path, point, lambda attack=attack: attack, code))
             return ways
 
-        return self.tried(what, attempt) or []
+        return self.run_attempt(what, attempt) or []
 
     def at(self, point: Point) -> None:
         """Attacks a point on the first path."""
         path = next(iter(self.target.attacks), "")
         self.attack(Way(path, point.name, point.make), self.first)
         if self.thorough:
-            for way in self.found(path, point.space, None, point.name):
+            for way in self.search_ways(path, point.space, None, point.name):
                 self.attack(way, self.first)
 
     def attack_best(self) -> None:
@@ -341,7 +342,7 @@ class _Audit:
         best = max(self.done, key=lambda done: done.ratio, default=None)
         if best is None or best.result.trials >= self.trials or _is_refuted(best.result):
             return
-        key = self.folded(f"again {best.way.what} {best.way.code}")
+        key = self.derive_key(f"again {best.way.what} {best.way.code}")
         self.attack(best.way, self.trials, key=key, is_last=True)
 
     def verdict(self) -> str:

@@ -119,20 +119,9 @@ def search(
 
 
 def separation(first: Outputs, second: Outputs, *, delta: float) -> jax.Array:
-    """Estimates the bound on epsilon from outputs under two inputs, for comparing pairs of inputs.
-
-    One half of the outputs shapes columns and thresholds, the other half is counted: single numbers, the count of NaN,
-    a linear combination that separates the means, and cells of whole outputs. Runs within a program; not for
-    differentiation.
-
-    Args:
-        first: n outputs under the first input.
-        second: n under the second.
-        delta: in [0, 1), of the claim.
-
-    Returns:
-        [] float; -inf is never returned, and 0 if nothing distinguishes the inputs.
-    """
+    """Estimates the bound on epsilon from n outputs under either input, [] float >= 0, to compare pairs of inputs."""
+    # One half of the outputs shapes columns and thresholds, the other half is counted: single numbers, the count of
+    # NaN, a linear combination that separates the means, and cells of whole outputs.
     half = len(first.bucket) // 2
     shaping, counted = ([_columns(x, part) for x in (first, second)] for part in (slice(0, half), slice(half, None)))
     mean = [jnp.mean(x, axis=0) for x in shaping]

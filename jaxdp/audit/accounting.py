@@ -117,11 +117,11 @@ def loss(entry: tape.Entry) -> np.ndarray:
         return np.where(same.reshape(count, -1).all(axis=1), 0.0, np.nan)
     noise = np.asarray(entry.noise)[:1].astype(np.float64)
     with np.errstate(invalid="ignore", divide="ignore"):
-        noise_difference = noise + np.where(same, 0.0, (value[:1] - value) / noise_scale(entry))
+        moved_noise = noise + np.where(same, 0.0, (value[:1] - value) / noise_scale(entry))
         losses = (
-            np.abs(noise_difference) - np.abs(noise)
+            np.abs(moved_noise) - np.abs(noise)
             if entry.law == "laplace"
-            else (np.square(noise_difference) - np.square(noise)) / 2
+            else (np.square(moved_noise) - np.square(noise)) / 2
         )
     return np.where(same, 0.0, losses).reshape(count, -1).sum(axis=1)
 

@@ -126,9 +126,9 @@ def users_environment(
         return world + 1, answer_to(world, actions, action), {}
 
     def answers_to(slots: jax.Array, actions_planned: Any) -> Any:
-        """What users say to plays of the rounds `places`, who know the plays before their own.
+        """Returns the answers to plays of the rounds `slots`, by users who know the plays before their own.
 
-        Users with contexts know the plays before the first of these rounds, as when they showed their contexts. Blocks
+        Users with contexts know the plays before the first of these rounds, when they showed their contexts. Blocks
         with a total ask one round at a time: their users know the plays before the block.
         """
         if with_contexts:

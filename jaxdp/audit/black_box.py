@@ -260,17 +260,7 @@ def _by_guess(
     dealt: tuple[int, int],
     pooled: Outputs,
 ) -> tuple[float, str]:
-    """Returns the largest bound of at most four guesses, and the text of its events.
-
-    Args:
-        choosing: two keys.
-        evaluating: two keys.
-        found: scores and trials.
-        bound: from counts.
-        claimed: the number that the bound should exceed.
-        dealt: outputs under either input that evaluate.
-        pooled: outputs, to describe events.
-    """
+    """Returns the largest bound of at most four guesses, and the text of its events."""
     counts_above, other_above = found.counter(choosing, found.scores, found.thresholds, (found.choosing,) * 2)
     guesses = choose(
         found.scores,

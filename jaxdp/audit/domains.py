@@ -206,10 +206,10 @@ def moved_values(
 
     def change(dice: Dice) -> jax.Array:
         """Draws a move: one entry as far as allowed, all entries, or some less far."""
-        value = (jnp.arange(size) == dice.below(size)).reshape(shape)
-        single = jnp.where(value, by, 0.0)
+        is_moved = (jnp.arange(size) == dice.below(size)).reshape(shape)
+        single = jnp.where(is_moved, by, 0.0)
         signs = jnp.where(dice.uniform(shape) < 0.5, 1.0, -1.0)
-        share, all_but_one = dice.uniform(shape), jnp.where(value, -spread, spread)
+        share, all_but_one = dice.uniform(shape), jnp.where(is_moved, -spread, spread)
         moves = [single * signs, signs * spread, all_but_one, -all_but_one, single * share, signs * share * spread]
         if is_whole and spread < 1:  # smaller moves round to 0
             moves = moves[:1]
@@ -223,8 +223,8 @@ def moved_values(
     def alter(key: jax.Array, genome: Moved, partner: Moved) -> Moved:
         dice = Dice(key, 16 + 5 * size)
         new = numbers(dice)
-        mixed = jnp.where(dice.uniform(shape) < 0.3, dice.one_of([partner.base, new]), genome.base)
-        base = dice.one_of([genome.base, mixed, mixed, new])
+        partly_new = jnp.where(dice.uniform(shape) < 0.3, dice.one_of([partner.base, new]), genome.base)
+        base = dice.one_of([genome.base, partly_new, partly_new, new])
         return Moved(base, dice.one_of([genome.delta, genome.delta, partner.delta, -genome.delta, change(dice)]))
 
     def pair(genome: Moved) -> tuple[Any, Any, jax.Array]:

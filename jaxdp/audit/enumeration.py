@@ -276,8 +276,8 @@ def _values(name: str, argument: str, given_values: Values | None, distinct: lis
     if given_values is None:
         if len(distinct) > 1:
             raise ValueError(
-                f"{argument} must tell the law of {name} where it is random, got None where {NUM_KEYS} keys give "
-                f"{len(distinct)} different results"
+                f"{argument} must give the distribution of {name} where it is random, got None where {NUM_KEYS} keys "
+                f"give {len(distinct)} different results"
             )
         return [(distinct[0], 1)]
     values = [(_cast(argument, value, distinct[0]), chance) for value, chance in given_values]

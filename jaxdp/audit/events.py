@@ -78,10 +78,10 @@ def learn_scores(
 
     Returns:
         If outputs repeat, a smoothed histogram of the log likelihood ratio: alone if every outcome was seen often.
-            Otherwise also three classifiers, the product with the difference of means, and, if coordinates are few,
-            each coordinate itself; numbers that were rounded or are not finite, and low bits, count as more
-            coordinates. If `exact` is known, also how many numbers equal it, and how much nearer to it they are under
-            one input than under the other: the log likelihood ratio of noise whose density is a function of a norm.
+        Otherwise also three classifiers, the product with the difference of means, and, if coordinates are few, each
+        coordinate itself; numbers that were rounded or are not finite, and low bits, count as more coordinates. If
+        `exact` is known, also how many numbers equal it, and how much nearer to it they are under one input than under
+        the other: the log likelihood ratio of noise whose density is a function of a norm.
     """
     first_counts, second_counts = (np.bincount(x.bucket, minlength=BUCKETS) for x in (first, second))
     counts = first_counts + second_counts
@@ -159,12 +159,11 @@ def choose(
         One to four different guesses:
 
         * the one with the largest bound that `evaluating` outputs would prove, by a careful estimate that is not above
-            the claim: if the claim is right, an estimate above it is luck;
+          the claim: if the claim is right, an estimate above it is luck;
         * the one with the largest bound that these counts prove, usually a common event;
         * those with the largest bounds that `evaluating` outputs would prove if these shares held there: one of
-            outcomes that repeat, and one of other scores. This finds a rare event, of which these outputs are too few
-            to prove much. The two are separate since the tails of other scores are many, and some of them look good by
-            luck.
+          outcomes that repeat, and one of other scores. This finds a rare event, of which these outputs are too few to
+          prove much. The two are separate since the tails of other scores are many, and some of them look good by luck.
     """
     likely = np.stack([above, other_above, trials - above, trials - other_above]).astype(np.float64)
     unlikely = likely[[1, 0, 3, 2]]
@@ -180,8 +179,8 @@ def choose(
     def credible_bound(likely_counts: np.ndarray, unlikely_counts: np.ndarray, sides: int) -> np.ndarray:
         estimate, careful = (merit(likely_counts, unlikely_counts, trials, sides, e) for e in (GUESSED, CAREFUL))
         with np.errstate(invalid="ignore"):  # -inf proves nothing
-            guesses = np.minimum(careful, claimed) - (estimate - promised_bound(likely_counts, unlikely_counts, sides))
-        return np.where(careful > -np.inf, guesses, -np.inf)
+            bounds = np.minimum(careful, claimed) - (estimate - promised_bound(likely_counts, unlikely_counts, sides))
+        return np.where(careful > -np.inf, bounds, -np.inf)
 
     is_table = np.asarray([score.function is _table_score for score in scores], dtype=bool)
     every = np.ones_like(is_table)

@@ -236,13 +236,11 @@ def _quantiles(law: np.ndarray) -> np.ndarray:
 
 
 def _zcdp_rho(p: np.ndarray, q: np.ndarray) -> float:
-    """Returns the largest D_a / a over orders a > 1, for positive distributions.
-
-    Orders are written a = cosh(t / 2)^2. (a - 1) D_a is convex in a, so it lies above its tangent where D_a / a is
-    largest. Therefore the value at the upper end of an interval of t, of width w, is below the largest value in the
-    interval by at most the share 4 sinh(w / 2)^2. Intervals that might hold the largest value are divided until that
-    share is below 1e-9, or below 1e-6 if too many might. D_a is at most the largest log ratio, which limits the orders.
-    """
+    """Returns the largest D_a / a over orders a > 1, for positive distributions."""
+    # Orders are written a = cosh(t / 2)^2. (a - 1) D_a is convex in a, so it lies above its tangent where D_a / a is
+    # largest. Therefore the value at the upper end of an interval of t, of width w, is below the largest value in the
+    # interval by at most the share 4 sinh(w / 2)^2. Intervals that might hold the largest value are divided until that
+    # share is below 1e-9, or below 1e-6 if too many might. D_a is at most the largest log ratio. This limits orders.
     ratios = np.log1p((p - q) / q) if np.all(np.abs(p - q) <= q / 2) else np.log(p) - np.log(q)
     best, ceiling = float(_rates(np.zeros(1), p, q, ratios)[0]), float(ratios.max())
     if not best > 0:

@@ -92,9 +92,11 @@ def wrong_use(release: Release) -> list[str]:
         if bound is not None:
             limit = np.asarray(bound).reshape(-1, *[1] * (value.ndim - 1))
             if outside(value, limit + SLACK * np.abs(limit) * (1 if outside is np.greater else -1)).any():
-                faults.append(f"{release.site} gets a value beyond {scalar(bound):g}, for which its cost does not hold")
+                faults.append(
+                    f"{release.site} gets a value beyond its bound {scalar(bound):g}, where its cost does not hold"
+                )
     if entry.released is not None and not _is_sum(entry):
-        faults.append(f"{release.site} releases something else than its value and the noise that it records")
+        faults.append(f"{release.site} releases a number other than the sum of its value and its recorded noise")
     return faults
 
 

@@ -64,7 +64,7 @@ def run_starter(base: Base) -> Callable[[jax.Array, jax.Array], tuple[Scene, Use
 
 
 def replacements(base: Base, scene: Scene, key: jax.Array, rounds: jax.Array) -> Users:
-    """Draws other users [n, ...] for the rounds `where` [n]."""
+    """Draws other users [n, ...] for these rounds [n]."""
     keys = jax.random.split(key, len(rounds))
     return jax.vmap(base.draw_user)(keys) if draws_without_past(base) else _draw_reacting(base, scene, keys, rounds)
 

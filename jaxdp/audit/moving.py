@@ -48,13 +48,13 @@ def moving_attack(
     def release(key: jax.Array, params: Any, data: tuple[Users, jax.Array]) -> dict[str, Any]:
         users, changed = data
         transcript = play(learner, answer, key, params, users, path=path)
-        return _observed(claim, transcript, changed, num_rounds(users), path, total, stops, at_random)
+        return _adversary_view(claim, transcript, changed, num_rounds(users), path, total, stops, at_random)
 
     first, second = neighbours
     return Attack(release, params, ((first, changed), (second, changed)), claim)
 
 
-def _observed(
+def _adversary_view(
     claim: Guarantee,
     transcript: Transcript,
     changed: jax.Array,

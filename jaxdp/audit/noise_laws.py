@@ -63,8 +63,8 @@ def distribution_faults(key: jax.Array, played: Played) -> tuple[list[str], dict
             distance = ks_distance(numbers, law)
             if distance > np.sqrt(np.log(2 / ERROR) / (2 * len(numbers))):
                 faults.append(
-                    f"the noise of {release.site} does not follow the {law} law that is recorded: their "
-                    f"distributions differ by {distance:.2g} in {len(numbers)} draws"
+                    f"the noise of {release.site} does not follow the recorded {law} distribution: their "
+                    f"distribution functions differ by {distance:.2g} in {len(numbers)} draws"
                 )
     return faults, num_drawn
 

@@ -268,13 +268,10 @@ def _run_compiled(
 def _one(
     scene: Scene, step: Step, keys: Any, use: Use, records: list[tuple[str, Any, tape.Entry]]
 ) -> Callable[..., Any]:
-    """Returns a function of (users, private, public) that plays a step for one neighbour and adds to `records`.
+    """Returns a function of (users, private, public) that plays a step for one neighbour and adds to `records`."""
 
-    It returns the numbers of the releases, the view, the next state, and the value that was noised in each release.
-    Callers need not read those values: they are returned so that JAX refuses a release inside a branch or a loop, where
-    they are tracers of the branch's own.
-    """
-
+    # The noised values are the last output. Callers need not read them: they are returned so that JAX refuses a release
+    # inside a branch or a loop, where they are tracers of the branch's own.
     def one(users: Users, private: Any, public: Any) -> Any:
         records.clear()
         noised: list[jax.Array] = []

@@ -84,7 +84,7 @@ def learner_attack(
             fixed=changed,
             shown=lambda past: visible_past(claim, changed, past),
         )
-        output = _observed(claim, which, path, transcript, stops=stop_is_seen(claim, learner), by_total=total)
+        output = _adversary_view(claim, which, path, transcript, stops=stop_is_seen(claim, learner), by_total=total)
         return output if look is None else look(output)
 
     return Attack(release, params, neighbours, claim)
@@ -141,7 +141,7 @@ def starts_at_random(learner: Learner, params: Any) -> bool:
     return any(not isinstance(atom, Literal) and atom in random_variables for atom in jaxpr.outvars)
 
 
-def _observed(
+def _adversary_view(
     claim: Guarantee, which: Parts, path: str, transcript: Transcript, *, stops: bool, by_total: bool
 ) -> dict[str, Any]:
     model, in_steps = claim.trust_model, path != "rounds"

@@ -45,7 +45,7 @@ def judge_changes(key: jax.Array, played: list[Played]) -> tuple[list[str], list
 
     An entry of the view that follows the users and not the key was never noised: a fault. An entry that is random given
     the users may be noised by a mechanism that writes nothing on the tape, so that nothing can be decided. It is a
-    fault all the same if it depends on recorded values, and so does everything that changed in the same way: then data
+    fault all the same if it depends on recorded values, and so does every other changed entry of that kind: then data
     are added to a noised number. If one changed entry of a play (a report, a public state, the stop) is random and
     independent of all recorded values, unrecorded noise explains every change there that is random.
 
@@ -69,7 +69,7 @@ def judge_changes(key: jax.Array, played: list[Played]) -> tuple[list[str], list
             )
         elif any(_some_independent(run, changed) for run, changed in changed_runs):
             notes.append(
-                f"{what} changes though all that is recorded stays, by noise that writes no entry "
+                f"{what} changes although every recorded value stays, by noise that writes no entry "
                 "(jaxdp.mechanisms.tape.record)"
             )
         else:
@@ -78,7 +78,7 @@ def judge_changes(key: jax.Array, played: list[Played]) -> tuple[list[str], list
 
 
 def _around(what: str) -> str:
-    return f"{what} changes though all that is noised stays: a path around the noise"
+    return f"{what} changes although every noised value stays: a path around the noise"
 
 
 def _all_random(key: jax.Array, changed_runs: list[tuple[Played, list[Changed]]], steps: dict[Any, Any]) -> bool:

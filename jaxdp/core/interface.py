@@ -190,16 +190,7 @@ def is_space(node: Any) -> bool:
 
 
 def map_spaces(spaces: Any, others: Any, compare: Callable[[Space, Any], Any]) -> list[Any] | None:
-    """Compares two pytrees, space by space.
-
-    Args:
-        spaces: pytree of spaces.
-        others: pytree of spaces or of arrays, of the same structure.
-        compare: (space, its counterpart) -> any value.
-
-    Returns:
-        The values of `compare`, one for each space; None if the structures differ.
-    """
+    """Applies (space, its counterpart) -> value to two pytrees, one of spaces; None if the structures differ."""
     flat_spaces, flat_others = jax.tree.flatten(spaces, is_leaf=is_space), jax.tree.flatten(others, is_leaf=is_space)
     if flat_spaces[1] != flat_others[1]:
         return None

@@ -24,11 +24,8 @@ EXAMPLES = {
     "bound": 1.0,
     "norm": 1.0,
 }
-OTHERS = {
-    "epsilon": 2.0,
-    "rho": 1.0,
-    "mu": 2.0,
-}  # a second point, which shows the parts of a claim that do not depend on its budget
+# A second point, which shows the parts of a claim that do not depend on its budget.
+OTHERS = {"epsilon": 2.0, "rho": 1.0, "mu": 2.0}
 Rows = list[tuple[str, str]]
 
 
@@ -122,11 +119,7 @@ def claim_text(guarantee: Callable[..., Any]) -> str:
 
 def _claim(guarantee: Callable[..., Any]) -> Rows:
     parameters = _parameters(guarantee)
-    needed = [
-        parameter.name
-        for parameter in parameters
-        if parameter.default is parameter.empty and parameter.kind is not parameter.VAR_KEYWORD
-    ]
+    needed = [p.name for p in parameters if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
     examples = {name: EXAMPLES[name] for name in needed if name in EXAMPLES}
     claim = _claim_or_none(guarantee, examples) if len(examples) == len(needed) else None
     if claim is None:
@@ -159,15 +152,11 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
 def _values(params: Callable[..., Any]) -> str:
     """Returns the names and defaults of the values that `params` takes."""
     names_and_defaults = [
-        parameter.name if parameter.default is parameter.empty else f"{parameter.name}={text(parameter.default)}"
-        for parameter in _parameters(params)
+        p.name if p.default is p.empty else f"{p.name}={text(p.default)}" for p in _parameters(params)
     ]
     return ", ".join(names_and_defaults) or "none"
 
 
 def _values_of_parts(parts: Iterable[Any]) -> str:
-    parameters = {parameter.name: parameter for part in parts for parameter in _parameters(part.params)}
-    return ", ".join(
-        parameter.name if parameter.default is parameter.empty else f"{parameter.name}={text(parameter.default)}"
-        for parameter in parameters.values()
-    )
+    parameters = {p.name: p for part in parts for p in _parameters(part.params)}
+    return ", ".join(p.name if p.default is p.empty else f"{p.name}={text(p.default)}" for p in parameters.values())

@@ -212,10 +212,8 @@ def _polygons(points: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[np.
 
 
 def log_limits(middle: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[float, float]:
-    """Returns the limits of a logarithmic axis that shows every mark and every band's upper end.
-
-    A lower end counts if it is more than a tenth of its mark; a lower one would stretch the axis without end.
-    """
+    """Returns the limits of a logarithmic axis that shows every mark and every band's upper end."""
+    # A lower end counts if it is more than a tenth of its mark; a lower one would stretch the axis without end.
     low = np.where(low > middle / 10, low, middle)
     values = np.concatenate([low, middle, high])
     values = values[np.isfinite(values) & (values > 0)]

@@ -77,7 +77,7 @@ def number(value: Any) -> str:
 
 
 def plain(text: str) -> str:
-    """Escapes dollar signs, which would start a formula."""
+    """Replaces dollar signs, which would start a formula, by their escapes."""
     return text.replace("$", r"\$")
 
 

@@ -69,12 +69,7 @@ def coins_but_one(key: jax.Array, size: int, index: jax.Array, own: jax.Array, o
 
 
 def _events(data: jax.Array, probabilities: jax.Array) -> jax.Array:
-    """Draws the coins, [n] float32.
-
-    Args:
-        data: [2] uint32, of a key.
-        probabilities: [n] float32.
-    """
+    """Draws the coins, [n] float32, from a key's words [2] uint32 and [n] float32 probabilities."""
     probabilities = lanes_last(probabilities)
     words = words_of(data, lax.iota(jnp.uint32, len(probabilities)))
     digits = lax.bitcast_convert_type(lax.shift_right_logical(words, np.uint32(32 - DIGITS)), jnp.int32)

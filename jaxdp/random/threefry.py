@@ -59,11 +59,9 @@ def _hash_index(key: jax.Array, index: jax.Array) -> tuple[jax.Array, jax.Array]
 
 
 def _hash_pairs(key: jax.Array, index: jax.Array, is_low: jax.Array) -> jax.Array:
-    """Returns the low words of the hashes where `is_low` is 1, the high words where it is 0.
-
-    XLA on CPU computes a hash once if both its words are side by side, but not in the two loops that it makes of a
-    concatenation or a select. So this uses a mask.
-    """
+    """Returns the low words of the hashes where `is_low` is 1, the high words where it is 0."""
+    # XLA on CPU computes a hash once if both its words are side by side, but not in the two loops that it makes of a
+    # concatenation or a select. So this uses a mask.
     high, low = _hash_index(key, index)
     return low ^ ((high ^ low) & (is_low - np.uint32(1)))
 

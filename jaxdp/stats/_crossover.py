@@ -39,12 +39,12 @@ def crossover(
 
     Returns:
         Without `along` and `over`: `estimate`, the crossing at the smallest x; `crossings`, their number; `low` and
-            `high`, which span the points that may be crossings, of all of them if there are several.
+        `high`, which span the points that may be crossings, of all of them if there are several.
 
         * No change of sign: `estimate` is NaN. `low` and `high` still span where a crossing may be; they are NaN if
-            each point is shown not to be one.
+          each point is shown not to be one.
         * If the first grid point may be a crossing, the data do not determine how far below it the curves cross: `low`
-            is the end of the scale, 0 ("log") or -infinity. If the last may be, `high` is infinity.
+          is the end of the scale, 0 ("log") or -infinity. If the last may be, `high` is infinity.
         * NaN in either curve makes all four NaN, and a single seed `low` and `high`.
 
     Raises:

@@ -36,9 +36,9 @@ def paired(
 
     Returns:
         Along the other labels: `difference` (label minus `against`), `low` and `high`; `p_value`, two-sided, of no
-            difference, 1 if all differences are 0; and `p_adjusted`, by Holm over all comparisons of the result, those
-            along further dimensions too. If all with p_adjusted <= 0.05 are called different, one or more of these
-            calls are wrong with probability at most 5%. A comparison that is NaN is counted, and stays NaN.
+        difference, 1 if all differences are 0; and `p_adjusted`, by Holm over all comparisons of the result, those
+        along further dimensions too. If all with p_adjusted <= 0.05 are called different, one or more of these calls
+        are wrong with probability at most 5%. A comparison that is NaN is counted, and stays NaN.
 
     Raises:
         ValueError: if values lack a dimension, labels repeat, `against` is not among them or alone, or another argument

@@ -47,7 +47,7 @@ def smallest_epsilon(
 
     Returns:
         Float64 values of that coordinate, without `along` and `over`: NaN if not even the largest epsilon is shown to
-            be sufficient. Infinity if only the algorithm without privacy is.
+        be sufficient. Infinity if only the algorithm without privacy is.
 
     Warns:
         RuntimeWarning: if there are too few seeds to show it for any values (see `seeds_needed`; "t" takes two).

@@ -125,7 +125,9 @@ def test_a_local_learner(changed):
     law, other = (transcript_law(learner, params, each, **told) for each in (users, Users(answers)))
     assert g_test(sampled(learner, params, users, claim, changed, by_pair), law) > SUSPICIOUS
     assert exact_epsilon(law, other) == pytest.approx(1.0, rel=1e-12)
-    with pytest.raises(ValueError, match="report_law must tell the law of privatize where it is random, got None"):
+    with pytest.raises(
+        ValueError, match="report_law must give the distribution of privatize where it is random, got None"
+    ):
         transcript_law(learner, params, users, **{**told, "report_law": None})
 
 
@@ -179,14 +181,19 @@ def test_a_random_start():
     learner = counter()._replace(init=init, update=lambda key, params, state, report: state)
     law = law_of(bits(0, 0), learner, init_law=lambda params: [(State((), start), 0.5) for start in (0, 1)])
     assert law == {((0, 0), (0, 0)): 0.5, ((1, 1), (1, 1)): 0.5}
-    with pytest.raises(ValueError, match="init_law must tell the law of init where it is random, got None where 64"):
+    with pytest.raises(
+        ValueError, match="init_law must give the distribution of init where it is random, got None where 64"
+    ):
         law_of(bits(0, 0), learner)
 
 
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        (None, "update_law must tell the law of update where it is random, got None where 64 keys give 2 different"),
+        (
+            None,
+            "update_law must give the distribution of update where it is random, got None where 64 keys give 2",
+        ),
         (lambda *_: [(State((), 1), 0.5)], r"update_law must have probabilities >= 0 that sum to 1, got \[0.5\]"),
         (lambda *_: [(State((), 1), 1.5), (State((), -1), -0.5)], r"probabilities >= 0 that sum to 1, got \[1.5, -0.5"),
         (lambda *_: [(State((), 1), 1.0)], r"update_law must have all that update returns, got nothing for \(-1,\)"),

@@ -122,13 +122,13 @@ def test_the_regret_query_of_expert_tracking_has_sensitivity_2():
     wrong = look(small.regret_query(num_experts=3, sensitivity=1.0), small.draw_corners(3), 8, num_neighbours=256)
     assert wrong.verdict == "violated"
     assert wrong.spent == pytest.approx(2.0)
-    assert "above_threshold in update changes by 2 in max norm, declared is 1" in wrong.faults
+    assert "above_threshold in update changes by 2 in max norm, but 1 is declared" in wrong.faults
 
 
 def test_a_sum_of_costs_beyond_the_claim():
     assert look(small.pair_of_releases(reuse_key=False), small.draw_corners(2)).verdict == "consistent"
     found = look(small.pair_of_releases(reuse_key=False, share=1.0), small.draw_corners(2))
-    assert found.faults == ("releases cost epsilon = 2 at delta = 0, claimed is 1",)
+    assert found.faults == ("releases cost epsilon = 2 at delta = 0, but 1 is claimed",)
 
 
 def test_the_same_noise_twice():
@@ -202,7 +202,7 @@ def test_a_report_that_forgets_to_clip():
         num_bases=2,
         num_neighbours=64,
     )
-    assert "laplace in privatize changes by 25 in l1 norm, declared is 5" in found.faults
+    assert "laplace in privatize changes by 25 in l1 norm, but 5 is declared" in found.faults
     assert found.spent == pytest.approx(5.0)
 
 
@@ -257,8 +257,8 @@ def test_local_randomizers_cost_epsilon_for_each_entry():
         return Users(3 * jax.random.bernoulli(key, shape=(1,)).astype(float))
 
     assert look(learner(scalars), unclipped).faults == (
-        "randomize_scalar in privatize changes by 3 in max norm, declared is 1",
-        "randomize_scalar in privatize gets a value beyond 0.5, for which its cost does not hold",
+        "randomize_scalar in privatize changes by 3 in max norm, but 1 is declared",
+        "randomize_scalar in privatize gets a value beyond its bound 0.5, where its cost does not hold",
     )
 
     def not_centred(key, feedback, params):

@@ -12,7 +12,7 @@ from jaxdp.core import Guarantee, Interface, Learner, Space, State, arms
 from jaxdp.mechanisms import laplace, noisy_max, randomized_response
 from tests.audit import small_learners as small
 
-AROUND = "changes though all that is noised stays: a path around the noise"
+AROUND = "changes although every noised value stays: a path around the noise"
 
 
 draw_bit = small.draw_corners(1)
@@ -258,7 +258,7 @@ def test_users_react_to_what_the_claim_shows():
         ({"public"}, True),
     ):
         found = look(claiming(learner, sees=frozenset(sees)), draw_user)
-        assert any("changes by 3 in l1 norm, declared is 1" in fault for fault in found.faults) == faults
+        assert any("changes by 3 in l1 norm, but 1 is declared" in fault for fault in found.faults) == faults
 
 
 def test_users_react_to_reports_where_these_are_seen():
@@ -274,7 +274,7 @@ def test_users_react_to_reports_where_these_are_seen():
     with pytest.raises(ValueError, match="interface must be declared by a learner whose users react to reports"):
         look(learner, draw_user)
     learner = learner._replace(interface=Interface(arms(2), Space("numbers", (1,))))
-    assert "laplace in privatize changes by 3 in l1 norm, declared is 1" in look(learner, draw_user).faults
+    assert "laplace in privatize changes by 3 in l1 norm, but 1 is declared" in look(learner, draw_user).faults
 
 
 def test_users_react_to_a_learner_that_reads_contexts():

@@ -58,7 +58,7 @@ def test_a_value_that_becomes_nan():
         return noisy(key, jnp.where(report[0] > 0, jnp.nan, 0.0), params)
 
     found = look(small.releases_of(release))
-    assert "laplace in update changes by inf in l1 norm, declared is 1" in found.faults
+    assert "laplace in update changes by inf in l1 norm, but 1 is declared" in found.faults
     assert found.spent == np.inf
 
 
@@ -68,7 +68,7 @@ def test_the_value_itself_beside_its_noisy_release():
         return jnp.stack([noisy(key, report[0], params), report[0]])
 
     found = look(small.releases_of(release, np.zeros(2)))
-    assert found.faults == ("the public state changes though all that is noised stays: a path around the noise",)
+    assert found.faults == ("the public state changes although every noised value stays: a path around the noise",)
 
 
 def test_a_report_with_the_value_itself():
@@ -78,7 +78,7 @@ def test_a_report_with_the_value_itself():
         return noisy(key, feedback, params), feedback
 
     learner = blank._replace(privatize=privatize, update=lambda key, params, state, report: state)
-    assert look(learner).faults == ("the report changes though all that is noised stays: a path around the noise",)
+    assert look(learner).faults == ("the report changes although every noised value stays: a path around the noise",)
 
 
 def draw_context(key):
@@ -90,7 +90,7 @@ def test_plays_of_private_contexts():
         return look(small.shows_its_context(trust_model), draw_user=draw_context)
 
     assert found("joint").verdict == "consistent"  # nobody else sees the own play
-    assert found("central").faults == ("the play changes though all that is noised stays: a path around the noise",)
+    assert found("central").faults == ("the play changes although every noised value stays: a path around the noise",)
 
 
 @pytest.mark.parametrize(("share", "verdict"), [(1.0, "consistent"), (5.0, "violated")])
@@ -263,9 +263,9 @@ def test_a_claimed_rho_or_mu():
         return look(small.releases_of(release, 0.0, lambda *, epsilon: claim))
 
     assert found(Guarantee.zcdp, 1 / 72).verdict == "consistent"
-    assert found(Guarantee.zcdp, 1e-4).faults == ("releases cost rho = 0.0138889, claimed is 0.0001",)
+    assert found(Guarantee.zcdp, 1e-4).faults == ("releases cost rho = 0.0138889, but 0.0001 is claimed",)
     assert found(Guarantee.gaussian, 1 / 6).verdict == "consistent"
-    assert found(Guarantee.gaussian, 0.15).faults == ("releases cost mu = 0.166667, claimed is 0.15",)
+    assert found(Guarantee.gaussian, 0.15).faults == ("releases cost mu = 0.166667, but 0.15 is claimed",)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def test_registered_blocks_and_counts_spend_what_they_claim(name, path):
 def test_half_the_noise(path):
     learner = small.quieter(COMMIT.make(), 2.0, path)
     result = found(learner, path)
-    assert result.faults == ("releases cost epsilon = 2 at delta = 0, claimed is 1",)
+    assert result.faults == ("releases cost epsilon = 2 at delta = 0, but 1 is claimed",)
 
 
 def test_half_the_noise_of_counts_does_not_hide_in_rounds():
@@ -71,7 +71,7 @@ def test_totals_that_no_mechanism_sees():
 
     wrong = right._replace(counts=right.counts._replace(absorb=absorb))
     result = found(wrong, "counts", num_bases=8)  # one user in some runs decides which total is the largest
-    assert result.faults == ("the public state changes though all that is noised stays: a path around the noise",)
+    assert result.faults == ("the public state changes although every noised value stays: a path around the noise",)
 
     def own_noise(key, params, state, plan, report):
         noisy = report[1].astype(float) + jax.random.laplace(key, report[1].shape) / params.epsilon
@@ -134,7 +134,7 @@ def test_all_paths_as_one():
     half = small.quieter(small.quieter(COMMIT.make(), 2.0, "blocks"), 2.0, "counts")
     wrong = grey_box_of_paths(jax.random.key(0), half, COMMIT.values, COMMIT.make_user, **options)
     assert wrong.faults == tuple(
-        f"in {path}: releases cost epsilon = 2 at delta = 0, claimed is 1" for path in ("blocks", "counts")
+        f"in {path}: releases cost epsilon = 2 at delta = 0, but 1 is claimed" for path in ("blocks", "counts")
     )
 
 

@@ -67,7 +67,7 @@ WRONG = {
 def test_wrong_noise_is_a_fault(wrong):
     found = look(recorded_as("laplace", WRONG[wrong]))
     assert found.verdict == "violated"
-    assert "the noise of mine in update does not follow the laplace law" in found.faults[0]
+    assert "the noise of mine in update does not follow the recorded laplace distribution" in found.faults[0]
 
 
 def test_right_noise_is_none():
@@ -82,7 +82,7 @@ def test_a_sampler_of_half_the_scale_is_seen_through_the_librarys_mechanism(monk
         lambda function, key, shape, scale, *about: right(function, key, shape, scale / 2, *about),
     )
     found = look(lambda key, params, report: laplace(key, report[0], params, l1_sensitivity=1.0))
-    assert any("does not follow the laplace law" in fault for fault in found.faults)
+    assert any("does not follow the recorded laplace distribution" in fault for fault in found.faults)
 
 
 def test_what_is_released_must_be_value_and_noise():
@@ -100,7 +100,7 @@ def test_what_is_released_must_be_value_and_noise():
 
     assert look(release(1.0)).verdict == "consistent"
     assert look(release(0.5)).faults == (
-        "mine in update releases something else than its value and the noise that it records",
+        "mine in update releases a number other than the sum of its value and its recorded noise",
     )
 
 

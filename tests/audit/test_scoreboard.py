@@ -125,7 +125,7 @@ def test_exact_laws_of_something_else():
     assert row.lower_bound > 0.5
     assert row.verdict == "consistent"
     assert len(row.notes) == 1
-    assert row.notes[0].startswith("exact law: it gives less than the lower bound: by chance, or")
+    assert row.notes[0].startswith("exact law: it is below the lower bound: by chance, or")
     row = row_of(target({"release": 0.1}, laws=lambda: ([0.5, 0.5], [0.5, 0.5])))  # pyright: ignore[reportArgumentType]
     assert row.notes == ("exact law: first must be a mapping from outcomes to probabilities, got list",)
 
@@ -225,7 +225,7 @@ def test_a_second_point():
 def test_the_law_of_a_second_point():
     row = row_of(second_of(0.1, laws=response_laws(1.5)))
     assert (row.verdict, row.exact) == ("violated", None)
-    assert row.notes == ("exact law at size=2: epsilon = 1.5, claimed is 1",)
+    assert row.notes == ("exact law at size=2: epsilon = 1.5, but 1 is claimed",)
     assert row_of(second_of(0.1, laws=response_laws(1.0))).verdict == "consistent"
 
 
