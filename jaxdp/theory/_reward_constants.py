@@ -12,13 +12,6 @@ from jaxdp.theory.arguments import at_least, between
 def curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
     """The paper's gamma = 1 / (2 + exp(-2 L B) + exp(2 L B)) = sigmoid'(2 L B), least curvature of the logistic loss.
 
-    Args:
-        feature_norm: L, > 0.
-        radius: B, > 0.
-
-    Returns:
-        In (0, 1/4).
-
     Source:
         Assumption 2.1 and Theorem 4.2.
     """
@@ -28,13 +21,6 @@ def curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
 
 def plackett_luce_curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
     """The paper's gamma = exp(-4 L B) / 2, for the choice of one among several under the Plackett-Luce model.
-
-    Args:
-        feature_norm: L, > 0.
-        radius: B, > 0.
-
-    Returns:
-        In (0, 1/2).
 
     Source:
         Theorem C.2 (section 4.4 prints exp(-4 L B), without the 1/2).
@@ -60,11 +46,6 @@ def coverage(covariance: ArrayLike) -> np.ndarray:
 
 def largest_coverage(feature_norm: ArrayLike, dim: ArrayLike, *, corrected: bool = False) -> np.ndarray:
     """The most that kappa can be: L^2 / d as printed, (2 L)^2 / d corrected (the trace is at most max |x|^2).
-
-    Args:
-        feature_norm: L, > 0.
-        dim: d, >= 1.
-        corrected: |x| <= 2 L in place of |x| <= L.
 
     Source:
         Section 4.3, "kappa = O(L^2 / d)".

@@ -1,9 +1,15 @@
 """Upper bounds on the regret of contextual bandits: private in the local and the joint model, and without privacy.
 
-Notation: T is `horizon`, d is `dim`, alpha is `failure_prob`; contexts and the model lie in the unit ball. "Order"
-bounds hold up to an unspecified constant, which is the argument `scale`, and up to logarithms of T where a source
-leaves those out. All arguments are numbers or arrays that broadcast, finite but for epsilon; all results are float64
-arrays. Every function raises ValueError for an argument out of its range or NaN.
+Contexts and the model lie in the unit ball. "Order" bounds hold up to an unspecified constant, and up to logarithms of
+T where a source leaves those out. Arguments are numbers or arrays that broadcast, finite except epsilon; results are
+float64 arrays. Every function raises ValueError for an argument out of its range or NaN. Arguments of all functions:
+
+- `epsilon`: > 0; infinity leaves the terms without it.
+- `delta`: in (0, 1).
+- `horizon`: T, >= 1; `generalized_linear_order` has T > d.
+- `dim`: d, >= 1.
+- `failure_prob`: alpha, in (0, 1).
+- `scale`: the unspecified constant of an order bound, > 0.
 """
 
 import numpy as np
@@ -24,23 +30,16 @@ def linear_order(
 ) -> np.ndarray:
     """Upper bound on the regret of `linear_ucb`: sqrt(ln(1 / delta) ln(1 / alpha)) (d T)^(3/4) / epsilon.
 
-    Args:
-        epsilon: [...], > 0; infinity makes the bound 0.
-        delta: [...], in (0, 1).
-        horizon: [...], T, >= 1.
-        dim: [...], d, >= 1.
-        failure_prob: [...], alpha, in (0, 1).
-        scale: the unspecified constant, > 0.
-        corrected: whether the noise enters as it does in the radius.
+    With `corrected` the noise enters as it does in the radius.
 
     Returns:
-        [...], the regret, with probability 1 - alpha.
+        The regret, with probability 1 - alpha.
 
     Source:
         Zheng, Cai, Huang, Li & Wang (2020), Theorem 8, bound (5), an order bound.
 
     Deviations:
-        None; corrected has the square root of s = sqrt(ln(1 / delta)) / epsilon, which is the size of the noise, for s
+        `corrected` has the square root of s = sqrt(ln(1 / delta)) / epsilon, which is the size of the noise, for s
         itself. The ellipsoid's radius is of order sqrt(s) (d T)^(1/4), and regret sqrt(d T) times that.
 
     Examples:
@@ -66,18 +65,6 @@ def generalized_linear_order(
 ) -> np.ndarray:
     """Upper bound on the regret of `generalized_linear`: that of `linear_ucb` times sqrt(ln(T / d)).
 
-    Args:
-        epsilon: as for `linear_order`.
-        delta: as there.
-        horizon: as there, > d.
-        dim: as there.
-        failure_prob: as there.
-        scale: as there.
-        corrected: as there.
-
-    Returns:
-        As there.
-
     Source:
         Zheng, Cai, Huang, Li & Wang (2020), Theorem 10, bound (6), an order bound.
 
@@ -96,21 +83,8 @@ def joint_linear_order(
     Noise of a counter has a size that grows like a power of ln T, where that of single reports grows like sqrt(T): so
     regret has the order of T that it has without privacy.
 
-    Args:
-        epsilon: [...], > 0; infinity is the order without privacy.
-        delta: [...], in (0, 1).
-        horizon: [...], T, >= 1.
-        dim: [...], d, >= 1.
-        scale: the unspecified constant, > 0.
-
-    Returns:
-        [...], the regret.
-
     Source:
         Shariff & Sheffet (2018), Theorem 5 with the noise of section 4.2, an order bound without logarithms of T.
-
-    Deviations:
-        None.
     """
     size = at_least("dim", dim, 1)
     private = size**0.75 * np.sqrt(_noise(epsilon, delta))
@@ -129,23 +103,14 @@ def oful_upper(
 
     `linear_ucb` at epsilon = inf is OFUL with lambda = 2 and a wider radius, for which this bound is not proved.
 
-    4 sqrt(T d ln(lambda + T / d)) (sqrt(lambda) + R sqrt(2 ln(1 / alpha) + d ln(1 + T / (lambda d)))).
-
-    Args:
-        horizon: [...], T, >= 1.
-        dim: [...], d, >= 1.
-        failure_prob: [...], alpha, in (0, 1).
-        regularizer: [...], lambda, >= 1.
-        noise_proxy: [...], R^2, a variance proxy of rewards given their context, > 0.
+    4 sqrt(T d ln(lambda + T / d)) (sqrt(lambda) + R sqrt(2 ln(1 / alpha) + d ln(1 + T / (lambda d)))), where lambda is
+    `regularizer`, >= 1, and R^2 is `noise_proxy`, > 0, a variance proxy of rewards given their context.
 
     Returns:
-        [...], the regret, with probability 1 - alpha.
+        The regret, with probability 1 - alpha.
 
     Source:
         Abbasi-Yadkori, Pal & Szepesvari (2011), Theorem 3, for contexts and models in the unit ball.
-
-    Deviations:
-        None.
     """
     rounds, size = at_least("horizon", horizon, 1), at_least("dim", dim, 1)
     start = at_least("regularizer", regularizer, 1)

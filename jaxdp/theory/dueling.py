@@ -2,9 +2,14 @@
 
 Source of all: Saha & Asi (2024), *DP-Dueling: Learning from Preference Feedback without Compromising User Privacy*.
 
-Regret is the sum of 2 r(best) - r(left) - r(right) over rounds, r the utilities; Delta(1, i) = P[best, i] - 1/2. All
-arguments are numbers or arrays, finite but for epsilon; all results are float64 arrays. Every function raises
-ValueError for an argument out of its range or NaN.
+Regret is the sum of 2 r(best) - r(left) - r(right) over rounds, r the utilities; Delta(1, i) = P[best, i] - 1/2.
+Arguments are numbers or arrays, finite except epsilon; results are float64 arrays. Every function raises ValueError for
+an argument out of its range or NaN. Arguments of all functions:
+
+- `epsilon`: > 0; infinity leaves the first term.
+- `horizon`: T, >= 2, and for the upper bound >= K, the number of arms.
+- `gaps`: [..., K - 1] in (0, 1/2], Delta(1, i) of all arms except the best; leading axes broadcast.
+- `scale`: the unspecified constant, > 0.
 """
 
 import numpy as np
@@ -15,14 +20,6 @@ from jaxdp.theory.arguments import above, at_least, between
 
 def regret_upper(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike) -> np.ndarray:
     """Upper bound on the regret of `ebs_elimination`: sum of 16 ln(KT) / Delta(1, i) + 128 ln(KT) ln(T)^2.5 / epsilon.
-
-    Args:
-        epsilon: [...], > 0; infinity leaves the first term.
-        horizon: [...], T, >= K, the number of arms.
-        gaps: [..., K - 1] in (0, 1/2], Delta(1, i) of all arms but the best.
-
-    Returns:
-        [...], the regret of T rounds; leading axes broadcast.
 
     Source:
         Theorem 1, as the last line of its proof prints it; the theorem itself hides constants and logarithms.
@@ -41,15 +38,6 @@ def regret_upper(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike) -> np.
 
 def regret_lower(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
     """Lower bound on the regret of every private algorithm on some instance: sum of ln T / Delta(1, i) + K / epsilon.
-
-    Args:
-        epsilon: [...], > 0; infinity leaves the first term.
-        horizon: [...], T, >= 2.
-        gaps: [..., K - 1] in (0, 1/2], Delta(1, i) of all arms but the best.
-        scale: the unspecified constant, > 0.
-
-    Returns:
-        [...], the regret of T rounds; leading axes broadcast.
 
     Source:
         Theorem 2, an order bound, for K / epsilon <= T / 2.

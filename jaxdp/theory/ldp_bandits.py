@@ -3,12 +3,21 @@
 Source of all: Zheng, Cai, Huang, Li & Wang (2020), *Locally Differentially Private (Contextual) Bandits Learning*,
 Table 1, and the non-private algorithms that it plugs in, with the second moment of their reports worked through.
 
-Notation: T is `horizon`, d is `dim`, R is `radius`, G is `lipschitz`, mu `strong_convexity`, beta `smoothness`; M2 is
-`second_moment`, of one report given the worst loss, and M `range_bound`, which no report exceeds. Of randomized
-response M = B c and M2 = M^2, where B bounds losses (slopes, with two points: G) and c = (e^epsilon + 1) / (e^epsilon -
-1). The domain is the ball of radius R, or the box of all points whose entries lie in [-R, R]: D, the largest distance
-from the centre, is R or R sqrt(d), s = 3 + D / R, and theta, the parameter of the barrier, is 1 or d. Arguments are
-numbers or arrays that broadcast, finite but for epsilon; results are float64. NaN and what is out of range are errors.
+Arguments are numbers or arrays that broadcast, finite except epsilon; results are float64, expected regrets against the
+best fixed point or arm unless a function says otherwise. NaN and what is out of range are errors. Arguments of all
+functions:
+
+- `epsilon`: > 0; randomized response multiplies a number by c = (e^epsilon + 1) / (e^epsilon - 1), 1 at infinity.
+- `second_moment`: M2, > 0, of one report given the worst loss. For randomized responses M2 = M^2.
+- `range_bound`: M, > 0, which no report exceeds. For randomized responses M = B c.
+- `horizon`: T, >= 1; >= 2 for orders and barriers.
+- `dim`: d, >= 1. `num_arms`: K, >= 2.
+- `lipschitz`: G, > 0. `strong_convexity`: mu, > 0. `smoothness`: beta, > 0.
+- `loss_bound`: B, > 0, of losses; with two points the bound on slopes, G, stands for it.
+- `radius`: R, > 0.
+- `domain`: "ball", of radius R, or "box", of all points whose entries lie in [-R, R]. D, the largest distance from the
+  centre, is R or R sqrt(d), s = 3 + D / R, and theta, the parameter of the barrier, is 1 or d.
+- `scale`: the unspecified constant of an order bound, > 0.
 """
 
 from typing import NamedTuple
@@ -68,12 +77,6 @@ BY_EPSILON = ("linear", "generalized_linear")
 def noise_factor(epsilon: ArrayLike) -> np.ndarray:
     """The constant c = (e^epsilon + 1) / (e^epsilon - 1), by which randomized response makes a number larger.
 
-    Args:
-        epsilon: [...], > 0; infinity is 1.
-
-    Returns:
-        [...], >= 1.
-
     Examples:
         >>> noise_factor(np.inf).item()
         1.0
@@ -84,14 +87,7 @@ def noise_factor(epsilon: ArrayLike) -> np.ndarray:
 def claimed_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
     """Upper bound on the regret as printed: T^a / epsilon^b, without dimension and logarithms.
 
-    Args:
-        problem: of `CLAIMED`.
-        epsilon: [...], > 0; infinity makes the bound 0.
-        horizon: [...], T, >= 2.
-        scale: the unspecified constant, > 0.
-
-    Returns:
-        [...], the expected regret.
+    `problem` is one of `CLAIMED`. At epsilon = infinity the bound is 0.
 
     Source:
         Table 1, an order bound.
@@ -111,14 +107,7 @@ def tuned_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: 
     M2^(1/4), hence c^(1/2) for convex losses; with M2 / del^2 + del T, or sqrt(M2 T) / del + del^2 T, it is M2^(1/3),
     hence c^(2/3). Theorem 3 multiplies the whole regret by the size of a report instead, hence 1 / epsilon.
 
-    Args:
-        problem: of `TUNED`.
-        epsilon: [...], > 0; infinity is the non-private order, where there is c.
-        horizon: [...], T, >= 2.
-        scale: the unspecified constant, > 0.
-
-    Returns:
-        [...], the expected regret.
+    `problem` is one of `TUNED`. Orders in c are those without privacy at epsilon = infinity.
 
     Source:
         Table 1, an order bound, as improved by tuning.
@@ -142,17 +131,6 @@ def fkm_upper(
     """Upper bound on the regret of `fkm`: D d sqrt(M2 T) / del + s G del T.
 
     Where del = sqrt(D d sqrt(M2) / (s G)) T^(-1/4) is less than R this is 2 sqrt(s D d G) M2^(1/4) T^(3/4).
-
-    Args:
-        second_moment: [...], M2, > 0.
-        horizon: [...], T, >= 1.
-        dim: [...], d, >= 1.
-        lipschitz: [...], G, > 0.
-        radius: [...], R, > 0.
-        domain: "ball" or "box".
-
-    Returns:
-        [...], the expected regret against the best fixed point.
 
     Source:
         Flaxman, Kalai & McMahan (2005), for convex losses on a ball.
@@ -180,18 +158,6 @@ def strongly_convex_one_point_upper(
 
     del = min(R, (d^2 M2 (1 + ln T) / (s mu G T))^(1/3)).
 
-    Args:
-        second_moment: [...], M2, > 0.
-        horizon: [...], T, >= 1.
-        dim: [...], d, >= 1.
-        strong_convexity: [...], mu, > 0.
-        lipschitz: [...], G, > 0.
-        radius: [...], R, > 0.
-        domain: "ball" or "box".
-
-    Returns:
-        [...], the expected regret against the best fixed point.
-
     Source:
         Agarwal, Dekel & Xiao (2010), for strongly convex losses on a ball.
 
@@ -214,19 +180,12 @@ def two_point_upper(
     radius: ArrayLike = 1.0,
     domain: str = "ball",
 ) -> np.ndarray:
-    """Upper bound on the regret of `two_point`, tuned: D d sqrt(M2 T) + s G R, where M2 is that of a slope.
+    """Upper bound on the regret of `two_point`, tuned: D d sqrt(M2 T) + s G R.
 
-    Args:
-        second_moment: [...], M2 of a reported slope, > 0: G^2 c^2 of randomized response, G^2 + s^2 with noise of
-            variance s^2.
-        horizon: [...], T, >= 1.
-        dim: [...], d, >= 1.
-        lipschitz: [...], G, > 0.
-        radius: [...], R, > 0.
-        domain: "ball" or "box".
+    M2 is that of a reported slope: G^2 c^2 of randomized response, G^2 + v with noise of variance v.
 
     Returns:
-        [...], the expected regret, of the mean of both points, against the best fixed point.
+        The regret of the mean of both points.
 
     Source:
         Agarwal, Dekel & Xiao (2010), for convex losses on a ball; Theorem 6 has order d^3 sqrt(T) / epsilon^2.
@@ -250,17 +209,10 @@ def two_point_strongly_convex_upper(
 ) -> np.ndarray:
     """Upper bound on the regret of `two_point` for strongly convex losses: d^2 M2 (1 + ln T) / (2 mu) + s G R.
 
-    Args:
-        second_moment: [...], M2 of a reported slope, as for `two_point_upper`.
-        horizon: [...], T, >= 1.
-        dim: [...], d, >= 1.
-        strong_convexity: [...], mu, > 0.
-        lipschitz: [...], G, > 0.
-        radius: [...], R, > 0.
-        domain: "ball" or "box".
+    M2 is that of a reported slope, as for `two_point_upper`.
 
     Returns:
-        [...], the expected regret, of the mean of both points, against the best fixed point.
+        The regret of the mean of both points.
 
     Source:
         Agarwal, Dekel & Xiao (2010); Theorem 6 has order d^3 ln T / (mu epsilon^2).
@@ -289,23 +241,8 @@ def barrier_smooth_upper(
     M2)), del = min(1, (2 sqrt(2) d sqrt(theta M2 ln T / T) / (beta R^2))^(1/3)). It holds where eta d M <= del / 2, as
     it does for T >= 2 theta ln T M^2 / M2.
 
-    Args:
-        second_moment: [...], M2, > 0.
-        horizon: [...], T, >= 2.
-        dim: [...], d, >= 1.
-        smoothness: [...], beta, > 0.
-        loss_bound: [...], B, > 0.
-        radius: [...], R, > 0.
-        domain: "ball" or "box".
-
-    Returns:
-        [...], the expected regret against the best fixed point.
-
     Source:
         Saha & Tewari (2011), for convex and smooth losses and a barrier of the parameter theta.
-
-    Deviations:
-        None.
     """
     moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 2), _dim(dim)
     curved, near = _positive("smoothness", smoothness), _positive("radius", radius)
@@ -328,19 +265,8 @@ def barrier_strongly_convex_upper(
 ) -> np.ndarray:
     """Upper bound on the regret of `barrier_strongly_convex`.
 
-    4 d M sqrt((theta + 2 beta / mu) T ln T) + 2 M + 2 beta D^2. It holds where T / ln T >= 2 (theta + 2 beta / mu).
-
-    Args:
-        range_bound: [...], M, > 0.
-        horizon: [...], T, >= 2.
-        dim: [...], d, >= 1.
-        strong_convexity: [...], mu, > 0.
-        smoothness: [...], beta, >= mu.
-        radius: [...], R, > 0.
-        domain: "ball" or "box".
-
-    Returns:
-        [...], the expected regret against the best fixed point.
+    4 d M sqrt((theta + 2 beta / mu) T ln T) + 2 M + 2 beta D^2. It holds for T / ln T >= 2 (theta + 2 beta / mu), where
+    beta >= mu.
 
     Source:
         Hazan & Levy (2014), for strongly convex and smooth losses and a barrier of the parameter theta.
@@ -362,23 +288,11 @@ def tsallis_inf_upper(
 ) -> np.ndarray:
     """Upper bound on the adversarial regret of `tsallis_inf` on randomized responses of rewards in [0, 1].
 
-    c (4 sqrt(K T) + 1) with importance weights, c (2 sqrt(K T) + 10 K ln T + 16) with reduced variance: the regret on
-    true losses is c times that on responses.
-
-    Args:
-        epsilon: [...], > 0; infinity is the non-private bound.
-        horizon: [...], T, >= 1.
-        num_arms: [...], K, >= 2.
-        estimator: "iw" or "rv".
-
-    Returns:
-        [...], the expected regret against the best fixed arm.
+    c (4 sqrt(K T) + 1) with importance weights, `estimator="iw"`, and c (2 sqrt(K T) + 10 K ln T + 16) with reduced
+    variance, "rv": the regret on true losses is c times that on responses.
 
     Source:
         Zimmert & Seldin (2021), Theorem 1.
-
-    Deviations:
-        None.
     """
     factor, rounds, arms = noise_factor(epsilon), at_least("horizon", horizon, 1), at_least("num_arms", num_arms, 2)
     if check_choice("estimator", estimator, ("iw", "rv")) == "iw":

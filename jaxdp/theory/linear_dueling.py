@@ -3,8 +3,15 @@
 Source of all: Saha & Asi (2024), *DP-Dueling: Learning from Preference Feedback without Compromising User Privacy*.
 
 Regret is the sum of 2 r(best) - r(left) - r(right) over rounds, r(x) = w*.x, for arms in the unit ball of d dimensions
-and |w*| <= 1. All arguments are numbers or arrays, finite but for epsilon, and broadcast; all results are float64
-arrays. Every function raises ValueError for an argument out of its range or NaN.
+and |w*| <= 1. Arguments are numbers or arrays, finite except epsilon, and broadcast; results are float64 arrays. Every
+function raises ValueError for an argument out of its range or NaN. Arguments of all functions:
+
+- `epsilon`: > 0; infinity leaves the second term.
+- `horizon`: T, >= 2 and > d / kappa^2.
+- `dim`: d, >= 1.
+- `failure_prob`: b, in (0, 1).
+- `slope`: kappa, the least slope of the link, in (0, 1/4].
+- `scale`: the unspecified constant, > 0.
 """
 
 import numpy as np
@@ -24,24 +31,10 @@ def regret_upper(
 ) -> np.ndarray:
     """Upper bound on the regret of `g_optimal_elimination` with the published numbers of duels, in order.
 
-    d^6 ln(d T / b) ln(T kappa^2 / d) / (kappa epsilon) + d sqrt(T) ln(T / b) / kappa, with b = failure_prob.
-
-    Args:
-        epsilon: [...], > 0; infinity leaves the second term.
-        horizon: [...], T, >= 2 and > d / kappa^2.
-        dim: [...], d, >= 1.
-        failure_prob: [...], b, in (0, 1).
-        slope: [...], kappa, the least slope of the link, in (0, 1/4].
-        scale: the unspecified constant, > 0.
-
-    Returns:
-        [...], the regret of T rounds.
+    d^6 ln(d T / b) ln(T kappa^2 / d) / (kappa epsilon) + d sqrt(T) ln(T / b) / kappa
 
     Source:
         Theorem 3, an order bound.
-
-    Deviations:
-        None.
     """
     return _order(6, epsilon, horizon, dim, failure_prob, slope, scale)
 
@@ -57,18 +50,7 @@ def corrected_regret_upper(
 ) -> np.ndarray:
     """Upper bound on the regret of `g_optimal_elimination` with tight constants, in order: d^3 in place of d^6.
 
-    d^3 ln(d T / b) ln(T kappa^2 / d) / (kappa epsilon) + d sqrt(T) ln(T / b) / kappa, with b = failure_prob.
-
-    Args:
-        epsilon: as for `regret_upper`, and so are all others.
-        horizon: as there.
-        dim: as there.
-        failure_prob: as there.
-        slope: as there.
-        scale: as there.
-
-    Returns:
-        [...], the regret of T rounds.
+    d^3 ln(d T / b) ln(T kappa^2 / d) / (kappa epsilon) + d sqrt(T) ln(T / b) / kappa
 
     Source:
         Derived here, with the logarithms of Theorem 3: a phase of margin xi plays about (d / (kappa xi))^2 + d m /
@@ -83,22 +65,10 @@ def corrected_regret_upper(
 def free_from(horizon: ArrayLike, dim: ArrayLike, *, failure_prob: ArrayLike, slope: ArrayLike) -> np.ndarray:
     """The epsilon from which on the private term of Theorem 3 is the smaller one: "privacy for free".
 
-    d^5 ln(d T / b) ln(T kappa^2 / d) / (sqrt(T) ln(T / b)), b = failure_prob: of two orders, so of no constant.
-
-    Args:
-        horizon: as for `regret_upper`, and so are all others.
-        dim: as there.
-        failure_prob: as there.
-        slope: as there.
-
-    Returns:
-        [...], an epsilon.
+    d^5 ln(d T / b) ln(T kappa^2 / d) / (sqrt(T) ln(T / b)): of two orders, so of no constant.
 
     Source:
         Remark 4.
-
-    Deviations:
-        None.
     """
     learning = regret_upper(np.inf, horizon, dim, failure_prob=failure_prob, slope=slope)
     return (regret_upper(1.0, horizon, dim, failure_prob=failure_prob, slope=slope) - learning) / learning

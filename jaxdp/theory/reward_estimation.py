@@ -2,12 +2,20 @@
 
 Source of all: Chowdhury, Zhou & Natarajan (2023), *Differentially Private Reward Estimation with Preference Feedback*.
 
-Notation: L is `feature_norm`, |phi| <= L, so that differences have |x| <= 2 L; B is `radius`, |theta| <= B; gamma is
-`curvature(feature_norm, radius)`; kappa is `coverage`, the least eigenvalue of E[x x^T]; alpha is `failure_prob`. All
-arguments are numbers or arrays that broadcast, finite but for epsilon; all results are float64 arrays. Every function
-raises ValueError for an argument out of its range or NaN.
+Lower bounds are on squared errors, upper ones on errors with probability 1 - alpha. gamma is `curvature(feature_norm,
+radius)`. Arguments are numbers or arrays that broadcast, finite except epsilon; results are float64 arrays. Every
+function raises ValueError for an argument out of its range or NaN. Arguments of all functions:
 
-The paper says |x| <= L in places where 2 L is right; `corrected=True` puts 2 L there.
+- `epsilon`: > 0; infinity is no privacy. `delta`: in [0, 1).
+- `num_samples`: n, >= 1; >= 4 for one pass of SGD.
+- `dim`: d, >= 1. `num_actions`: K, >= 2.
+- `feature_norm`: L, > 0, |phi| <= L, so that differences have |x| <= 2 L.
+- `radius`: B, > 0, |theta| <= B.
+- `coverage`: kappa, > 0, the least eigenvalue of E[x x^T].
+- `failure_prob`: alpha, in (0, 1); below 1/e for one pass of SGD.
+- `scale`: the unspecified constant, > 0; C where a formula has it.
+- `corrected`: the paper says |x| <= L in places where 2 L is right; True puts 2 L there, unless a function says what
+  else it corrects.
 """
 
 import numpy as np
@@ -48,15 +56,6 @@ def local_semi_norm_lower(
 ) -> np.ndarray:
     """Lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, local: d / n + d / ((e^eps - 1)^2 n).
 
-    Args:
-        epsilon: > 0; infinity leaves d / n.
-        num_samples: n, >= 1.
-        dim: d, >= 1.
-        scale: the unspecified constant, > 0.
-
-    Returns:
-        The squared error.
-
     Source:
         Theorem 3.1, an order bound, for n large enough.
     """
@@ -77,16 +76,7 @@ def local_l2_lower(
 ) -> np.ndarray:
     """Lower bound on E |theta^ - theta*|^2, local model: (d / L^2) (d / n + d / ((e^eps - 1)^2 n)).
 
-    Args:
-        epsilon: > 0; infinity leaves d^2 / (n L^2).
-        num_samples: n, >= 1.
-        dim: d, >= 1.
-        feature_norm: L, > 0.
-        scale: the unspecified constant, > 0.
-        corrected: |x| <= 2 L in the proof's last step in place of |x| <= L.
-
-    Returns:
-        The squared error.
+    `corrected` has 2 L in the proof's last step.
 
     Source:
         Theorem 3.2, an order bound, for n large enough.
@@ -109,21 +99,8 @@ def local_semi_norm_upper(
 ) -> np.ndarray:
     """Upper bound on |theta^_RR - theta*| in the norm of Sigma_D + lambda I.
 
-    (C / gamma) (e^eps + 1) / (e^eps - 1) sqrt((d + ln(1 / alpha)) / n) + C' sqrt(lambda) B, with probability 1 - alpha.
-
-    Args:
-        epsilon: > 0; infinity is no privacy.
-        num_samples: n, >= 1.
-        dim: d, >= 1.
-        feature_norm: L, > 0.
-        radius: B, > 0.
-        failure_prob: alpha, in (0, 1).
-        ridge: lambda, >= 0.
-        scale: C, > 0.
-        bias_scale: C', > 0.
-
-    Returns:
-        The error, not squared.
+    (C / gamma) (e^eps + 1) / (e^eps - 1) sqrt((d + ln(1 / alpha)) / n) + C' sqrt(lambda) B, where
+    lambda is `ridge`, >= 0, and C' is `bias_scale`, > 0.
 
     Source:
         Theorem 4.2, eq. (7). The paper leaves C and C' open; C = sqrt(3) / 2 and C' = 2 can be proved, see
@@ -150,19 +127,8 @@ def local_l2_upper(
 
     C (L / (gamma kappa)) (e^eps + 1) / (e^eps - 1) sqrt(ln(ln(n) / alpha) / n)
 
-    Args:
-        epsilon: > 0; infinity is no privacy.
-        num_samples: n, >= 4.
-        feature_norm: L, > 0.
-        radius: B, > 0.
-        coverage: kappa, > 0.
-        failure_prob: alpha, in (0, 1/e).
-        scale: C, > 0.
-        corrected: the gradients' bound 4 L of the proof is loose; they are at most 2 L sigmoid(eps). With the same C
-            that multiplies the bound with sigmoid(eps) / 2.
-
-    Returns:
-        The error, not squared.
+    `corrected`: the gradients' bound 4 L of the proof is loose; they are at most 2 L sigmoid(eps). With the same C that
+    multiplies the bound with sigmoid(eps) / 2.
 
     Source:
         Theorem 4.5. It holds for steps 1 / (gamma_eps kappa t), gamma_eps = gamma (e^eps - 1) / (e^eps + 1), as its
@@ -188,21 +154,10 @@ def plackett_luce_l2_upper(
 ) -> np.ndarray:
     """Upper bound on |theta^_SGD-KRR - theta*| from choices of one among K actions, with probability 1 - alpha.
 
-    C (L / (gamma kappa)) (e^eps + K - 1) / (e^eps - 1) sqrt(ln(ln(n) / alpha) / n), gamma = exp(-4 L B) / 2
+    C (L / (gamma kappa)) (e^eps + K - 1) / (e^eps - 1) sqrt(ln(ln(n) / alpha) / n), gamma = exp(-4 L B) / 2,
+    where kappa is that of the difference of every pair of actions.
 
-    Args:
-        epsilon: > 0; infinity is no privacy.
-        num_samples: n, >= 4.
-        num_actions: K, >= 2.
-        feature_norm: L, > 0.
-        radius: B, > 0.
-        coverage: kappa, > 0, of the difference of every pair of actions.
-        failure_prob: alpha, in (0, 1/e).
-        scale: C, > 0.
-        corrected: kappa (K - 1) / K in place of kappa: K of the proof's K^2 ordered pairs have no difference.
-
-    Returns:
-        The error, not squared.
+    `corrected`: kappa (K - 1) / K in place of kappa: K of the proof's K^2 ordered pairs have no difference.
 
     Source:
         Theorem C.2. It holds for steps 1 / (gamma_eps kappa t), gamma_eps = gamma (e^eps - 1) / (e^eps + K - 1).
@@ -228,17 +183,7 @@ def central_l2_lower(
 ) -> np.ndarray:
     """Lower bound on E |theta^ - theta*|^2, central model: d^2 / (n L^2) + d / (n^2 (eps + delta)^2).
 
-    Args:
-        epsilon: > 0; infinity leaves d^2 / (n L^2).
-        num_samples: n, >= 1.
-        dim: d, >= 1.
-        feature_norm: L, > 0.
-        delta: in [0, 1).
-        scale: the unspecified constant, > 0.
-        corrected: |x| <= 2 L in the first term, as in Theorem 3.2.
-
-    Returns:
-        The squared error.
+    `corrected` has 2 L in the first term, as in Theorem 3.2.
 
     Source:
         Theorem 5.1, an order bound, for n large enough. The second term is for features with entries in [-1, 1].
@@ -263,20 +208,8 @@ def central_l2_upper(
 ) -> np.ndarray:
     """Upper bound on |theta^_obj - theta*|, with probability 1 - alpha.
 
-    (L / (kappa gamma)) sqrt(ln(1 / alpha) / n) + sigma (sqrt(d) + sqrt(ln(1 / alpha))) / (n kappa gamma)
-
-    Args:
-        num_samples: n, >= 1.
-        dim: d, >= 1.
-        feature_norm: L, > 0.
-        radius: B, > 0.
-        coverage: kappa, > 0.
-        failure_prob: alpha, in (0, 1).
-        noise_stddev: sigma, >= 0: `objective_perturbation_stddev`, or a tighter one. 0 is no privacy.
-        scale: the unspecified constant, > 0.
-
-    Returns:
-        The error, not squared.
+    (L / (kappa gamma)) sqrt(ln(1 / alpha) / n) + sigma (sqrt(d) + sqrt(ln(1 / alpha))) / (n kappa gamma), where sigma
+    is `noise_stddev`, >= 0: `objective_perturbation_stddev`, or a tighter one; 0 is no privacy.
 
     Source:
         Theorem 5.3, an order bound, for at least `central_sample_size` samples and beta = sqrt(n) / B.
@@ -291,10 +224,7 @@ def central_l2_upper(
 def objective_perturbation_stddev(epsilon: ArrayLike, delta: ArrayLike, feature_norm: ArrayLike) -> np.ndarray:
     """The paper's sigma = L sqrt(8 ln(2 / delta) + 4 eps) / eps, the noise of objective perturbation.
 
-    Args:
-        epsilon: > 0; infinity gives 0.
-        delta: in (0, 1).
-        feature_norm: L, > 0.
+    delta is in (0, 1).
 
     Source:
         Theorem 5.2. It is valid with |x| <= 2 L; the analytic Gaussian mechanism needs less
@@ -315,13 +245,6 @@ def central_sample_size(
 ) -> np.ndarray:
     """The n from which Theorem 5.3 is proved: 8 L^2 ln(d / alpha) / kappa as printed, 32 L^2 ln(d / alpha) / kappa.
 
-    Args:
-        dim: d, >= 1.
-        feature_norm: L, > 0.
-        coverage: kappa, > 0.
-        failure_prob: alpha, in (0, 1).
-        corrected: |x|^2 <= 4 L^2 in place of L^2.
-
     Source:
         Proof of Theorem 5.3 (Lemma D.2).
     """
@@ -333,15 +256,6 @@ def central_semi_norm_lower(
     epsilon: ArrayLike, num_samples: ArrayLike, dim: ArrayLike, *, scale: ArrayLike = 1.0
 ) -> np.ndarray:
     """Lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, central: d / n + d^2 / (n eps)^2.
-
-    Args:
-        epsilon: > 0; infinity leaves d / n.
-        num_samples: n, >= 1.
-        dim: d, >= 1.
-        scale: the unspecified constant, > 0.
-
-    Returns:
-        The squared error.
 
     Source:
         Theorem D.3, an order bound for delta = 0, for n large enough.

@@ -3,9 +3,16 @@
 Source of all: Asi, Raman & Saha (2025), *Tracking the Best Expert Privately*; Table 1 has the five orders without
 logarithms of T and 1 / delta.
 
-Notation: T is `horizon`; N `num_experts`; S `num_switches`, of the comparator. Section 2.1 lets a stochastic adversary
-have S distributions, hence S - 1 shifts. All arguments are numbers or arrays that broadcast, finite but for epsilon;
-all results are float64 arrays. Every function raises ValueError for an argument out of its range or NaN.
+Section 2.1 lets a stochastic adversary have S distributions, and so S - 1 shifts. Arguments are numbers or arrays that
+broadcast, finite except epsilon; results are float64 arrays, expected dynamic regrets unless a function says otherwise.
+Every function raises ValueError for an argument out of its range or NaN. Arguments of all functions:
+
+- `epsilon`: > 0; infinity leaves the terms without it.
+- `horizon`: T, >= 2.
+- `num_experts`: N, >= 2.
+- `num_switches`: S, of the comparator, >= 0 and < T; at 0 an upper bound is 0, which holds for S >= 1 only.
+- `delta`: in (0, 1).
+- `scale`: the unspecified constant of an order bound, > 0.
 """
 
 import numpy as np
@@ -25,22 +32,16 @@ def window_upper(
 ) -> np.ndarray:
     """Upper bound on the regret of `limited_updates` in w rounds: 16 ln(NT/b) / epsilon + 9 sqrt(w ln(TN/b)).
 
-    Args:
-        epsilon: [...], > 0; infinity leaves the second term.
-        horizon: [...], T, >= 2.
-        num_experts: [...], N, >= 2.
-        window: [...], w, >= 1 and <= T.
-        failure_prob: [...], b, in (0, 1).
-        corrected: whether the first term has the factor ln T.
+    w is `window`, >= 1 and <= T; b is `failure_prob`, in (0, 1). With `corrected` the first term has the factor ln T.
 
     Returns:
-        [...], the regret against the best fixed expert of these rounds.
+        The regret against the best fixed expert of these rounds.
 
     Source:
         Theorem 3.1, for losses of one law, with probability 1 - b in all windows at once.
 
     Deviations:
-        None. The theorem has lost a factor ln T of its first term, which its Lemmas 3.3 and A.2 have: `corrected=True`
+        The theorem has lost a factor ln T of its first term, which its Lemmas 3.3 and A.2 have: `corrected=True`
         puts it back.
     """
     budget, rounds, experts = above("epsilon", epsilon, 0), _rounds(horizon), _experts(num_experts)
@@ -62,21 +63,8 @@ def shifting_upper(
 ) -> np.ndarray:
     """Upper bound on the dynamic regret of `svt_restarts`: sqrt(S T ln(NT)) + S ln(NT) / epsilon.
 
-    Args:
-        epsilon: [...], > 0; infinity leaves the first term.
-        horizon: [...], T, >= 2.
-        num_experts: [...], N, >= 2.
-        num_switches: [...], S, >= 0; at 0 the bound is 0, which holds for S >= 1 only.
-        scale: the unspecified constant, > 0.
-
-    Returns:
-        [...], the expected dynamic regret.
-
     Source:
         Theorem 3.6, an order bound, for stochastic losses whose law shifts.
-
-    Deviations:
-        None.
     """
     budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
     union = np.log(experts * rounds)
@@ -93,22 +81,11 @@ def shifting_lower(
 ) -> np.ndarray:
     """Lower bound on the dynamic regret of every private learner: sqrt(S T ln N) + S ln(N/S) / epsilon.
 
-    Args:
-        epsilon: [...], > 0; infinity leaves the first term.
-        horizon: [...], T, >= 2.
-        num_experts: [...], N, >= 2.
-        num_switches: [...], S, > 0 and <= N: each phase has experts of its own.
-        scale: the unspecified constant, > 0.
-
-    Returns:
-        [...], the expected dynamic regret.
+    0 < S <= N: each phase has experts of its own.
 
     Source:
         Section 3.2, "Lower bound for shifting adversary", and Table 1; an order bound. The losses are oblivious, so it
         bounds learners against oblivious adversaries, too.
-
-    Deviations:
-        None.
     """
     budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
     above("num_switches", switches, 0)
@@ -129,23 +106,12 @@ def oblivious_upper(
 ) -> np.ndarray:
     """What is claimed against oblivious losses: sqrt(S T ln(NT)) + S T^(1/3) ln(T/delta) ln(NT) / epsilon^(2/3).
 
-    Args:
-        epsilon: [...], > 0; infinity leaves the first term.
-        horizon: [...], T, >= 2.
-        num_experts: [...], N, >= 2.
-        num_switches: [...], S, >= 0; at 0 the bound is 0, which holds for S >= 1 only.
-        delta: [...], in (0, 1).
-        scale: the unspecified constant, > 0.
-
-    Returns:
-        [...], the expected dynamic regret.
-
     Source:
         Corollary 4.1.1, an order bound, for epsilon < 1: Theorem 4.1 with Proposition 1, which is claimed by Asi,
         Koren, Liu & Talwar (2024).
 
     Deviations:
-        None; `lazy_weights` runs the reduction, but the bound that is proved for it falls like epsilon^(-3/5) with
+        `lazy_weights` runs the reduction, but the bound that is proved for it falls like epsilon^(-3/5) with
         T^(2/5), see `lazy_weights_parameters`.
     """
     budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
@@ -160,20 +126,13 @@ def adaptive_lower(
 ) -> np.ndarray:
     """Lower bound on the dynamic regret against some adversary who reacts: min(T, S / (epsilon ln(T/(S+1)))^2).
 
-    Args:
-        epsilon: [...], > 0; at infinity the bound is 0.
-        horizon: [...], T, > S + 1.
-        num_switches: [...], S, >= 0; at 0 the bound is 0 (the proof has S + 1).
-        scale: the unspecified constant, > 0.
-
-    Returns:
-        [...], the expected dynamic regret.
+    T > S + 1. At S = 0 the bound is 0 (the proof has S + 1), and at epsilon = infinity, too.
 
     Source:
         Theorem 5.1, an order bound, for epsilon <= 1, delta <= (S + 1)^3 / T^3, N >= 2 T / S and T large.
 
     Deviations:
-        None. The proof takes the state of the learner for a release, which is fine for delta = 0 only.
+        The proof takes the state of the learner for a release, which is fine for delta = 0 only.
     """
     budget, rounds = above("epsilon", epsilon, 0), _rounds(horizon)
     switches = at_least("num_switches", num_switches, 0)
@@ -193,21 +152,13 @@ def adaptive_upper(
 ) -> np.ndarray:
     """What is claimed against losses that react: sqrt(S T) ln(NT)^1.5 / epsilon + S ln(NT) / epsilon.
 
-    Args:
-        epsilon: [...], > 0; at infinity the bound is 0, which is no bound there.
-        horizon: [...], T, >= 2.
-        num_experts: [...], N, >= 2.
-        num_switches: [...], S, >= 0; at 0 the bound is 0, which holds for S >= 1 only.
-        scale: the unspecified constant, > 0.
-
-    Returns:
-        [...], the expected dynamic regret.
+    At epsilon = infinity it is 0, which is no bound there.
 
     Source:
         Theorem 5.2, an order bound, for epsilon < 1.
 
     Deviations:
-        None. The learner of the theorem, `mirror_descent(constants="paper")`, is N epsilon-private, not
+        The learner of the theorem, `mirror_descent(constants="paper")`, is N epsilon-private, not
         epsilon-private; `mirror_descent(form="intervals")` has this order in S, T and epsilon, up to logarithms.
     """
     budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
