@@ -65,24 +65,9 @@ def ldp_best_arm(
 
     The best arm's mean is (1 + gap) / 2, that of the others (1 - gap) / 2.
 
-    Args:
-        epsilon: privacy budgets, > 0; infinity is no privacy.
-        learner: names, of `LEARNERS`; empty is all.
-        num_seeds: repetitions.
-        num_arms: K, >= 2.
-        gap: between the means, in (0, 1].
-        failure_prob: that a learner may err with, in (0, 1).
-        horizon: rounds after which a run is cut off, > num_arms.
-        delta: of learners with Gaussian reports, in (0, 1).
-        key: root key.
-        **scheduling: as `sweep` takes it, such as `progress` and `store`.
-
     Returns:
         A dataset with `rounds` played, `censored` (1 where a run was cut off) and `wrong` (1 where it stopped with
         another arm than the best one), of dimensions (learner, epsilon, seed).
-
-    Raises:
-        ValueError: if a value is out of range.
     """
     check_delta(delta)
     names = chosen(learner, LEARNERS)

@@ -121,23 +121,11 @@ def reward_estimation(
 ) -> xr.Dataset:
     """Errors of reward estimates from private labels, for every estimator, epsilon, num_features, num_samples and seed.
 
-    Args:
-        epsilon: privacy budgets, > 0; infinity is no privacy.
-        num_features: numbers of features.
-        num_samples: numbers of comparisons.
-        num_seeds: repetitions, each with its own parameter, features and labels.
-        solver: see `estimators`.
-        delta: of the central estimators with Gaussian noise, in (0, 1). The default is the paper's, for its Figure 1; a
-            delta above 1 / num_samples protects little, and is warned of.
-        key: root key.
-        **scheduling: as `sweep` takes it, such as `progress` and `store`.
+    Each seed has its own parameter, features and labels. For `solver` see `estimators`.
 
     Returns:
         A dataset with `l2_error`, `semi_norm_error`, `certificate`, `steps` and `converged`, each with dimensions
         (estimator, epsilon, num_features, num_samples, seed).
-
-    Raises:
-        ValueError: if a value is out of range.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6.

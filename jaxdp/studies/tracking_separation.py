@@ -70,25 +70,12 @@ def tracking_separation(
 ) -> xr.Dataset:
     """Dynamic regret a round, against losses fixed in advance and against losses that react to plays.
 
-    Args:
-        ratio: epsilon sqrt(T / S), > 0: at each T the budgets are ratio sqrt(S / T); infinity is no privacy.
-        learner: names, of `jaxdp.studies.tracking.LEARNERS`; "all", or none, is all.
-        horizon: rounds T, >= 2.
-        num_seeds: repetitions.
-        num_switches: S, of the comparator and of the shifting adversary, >= 1 and below the horizon.
-        num_experts: N, >= 2.
-        gap: how far the good expert's mean loss is below 1/2, in (0, 1/2].
-        delta: of learners with one, in (0, 1).
-        key: root key.
-        **scheduling: as `sweep` takes it, such as `progress` and `store`.
+    At each T the budgets are ratio sqrt(S / T).
 
     Returns:
         A dataset with `dynamic_regret` and the other outcomes, and `regret_a_round`, the dynamic regret over T, of
         dimensions (learner, adversary, horizon, ratio, seed). Coordinates `claim`, by learner, and `epsilon`, by
         horizon and ratio.
-
-    Raises:
-        ValueError: if a value is out of range.
     """
     check_delta(delta)
     names, settings = check_learners(learner), star(PAIR, [num_experts], horizon, [num_switches])

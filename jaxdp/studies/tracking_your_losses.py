@@ -80,17 +80,7 @@ def tracking_your_losses(
     It is a simulation, whose output is not private. Seeds differ in the learners' randomness alone; the losses are what
     they are.
 
-    Args:
-        losses: [rounds, num_experts] in [0, scale], as `jaxdp.experts.read_losses` reads them.
-        scale: the entry that is the loss 1.
-        num_switches: of the sequences that learners are tuned for and compared with, in [0, rounds).
-        share: of the best sequence's gain over uniform play, asked for, in [0, 1]: what texts and figures compare with.
-        epsilon: privacy budgets, > 0; infinity is no privacy.
-        learner: names, of `jaxdp.studies.tracking.LEARNERS`; "all", or none, is all.
-        num_seeds: repetitions.
-        delta: of learners with one, in (0, 1).
-        key: root key.
-        **scheduling: as `sweep` takes it, such as `progress` and `store`.
+    `losses` are [rounds, num_experts] in [0, scale], as `jaxdp.experts.read_losses` reads them.
 
     Returns:
         A dataset with `loss`, `regret`, `best_loss`, `dynamic_regret` and `best_sequence_loss` in the unit of the
@@ -98,9 +88,6 @@ def tracking_your_losses(
         is the best sequence's, below 0 is worse than uniform play, and NaN is nothing to gain. Dimensions (learner,
         epsilon, seed); coordinates `claim`, by learner, `uniform_loss`, `horizon`, `num_experts`,
         `num_switches` and `asked_share`.
-
-    Raises:
-        ValueError: if a value is out of range.
     """
     check_delta(delta)
     check_within("share", share, 0.0, 1.0)
