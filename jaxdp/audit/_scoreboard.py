@@ -108,7 +108,7 @@ def scoreboard(
             / n. Within a row attacks share it evenly, except that the one by all trials has a half, if others had
             fewer. With probability `confidence` all correct claims stay consistent.
         thorough: whether every path gets all trials and a long search (also of a learner), every point is attacked, a
-            second one on all paths, and the grey box looks at both points.
+            second point on all paths, and the grey box looks at both points.
         searched: whether inputs are searched, and points attacked. Otherwise only the given inputs at the claim's own
             values are used, which is quicker and sees less.
         turn: which point of a target is attacked, if not all are: the index modulo the number of points.

@@ -158,7 +158,7 @@ def users_environment(
         feedback = answers_to(slots, actions_at(learner, index))
         assert learner.interface is not None
         added = jax.tree.map(
-            lambda answer_to, space: _totals(answer, index, is_played, counts, answer_to, space),
+            lambda answers, space: _totals(answer, index, is_played, counts, answers, space),
             feedback,
             learner.interface.feedback,
         )
