@@ -83,7 +83,7 @@ def exact_epsilon(first: Law, second: Law, delta: float = 0.0) -> float:
 
 
 def exact_mu(first: Law, second: Law) -> float:
-    """Returns the smallest mu at which two distributions are mu-GDP: as hard to distinguish as N(0, 1) and N(mu, 1).
+    """Returns the smallest mu at which two distributions are mu-GDP: no easier to distinguish than N(0, 1), N(mu, 1).
 
     Args:
         first: under one input.
