@@ -1,15 +1,15 @@
-"""Instances by the values of a grid point: all gaps in proportion, with the smallest one as a value."""
+"""Instances from the values of a grid point: all gaps in proportion, with the smallest one as a value."""
 
 import numpy as np
 
 from jaxdp.core import scalar_leaf
 from jaxdp.validation import check_number, check_positive, check_within
 
-ROUNDING = 1e-12  # how far a mean may leave its interval
+ROUNDING = 1e-12  # distance by which a mean may leave its interval
 
 
 def with_smallest(gap: float | None, gaps: np.ndarray) -> np.ndarray:
-    """The gaps, in proportion, with `gap` as the smallest one above zero; as they are for None.
+    """Scales the gaps so that the smallest one above zero is `gap`; unchanged for None.
 
     Args:
         gap: the smallest one.
@@ -32,19 +32,19 @@ def with_smallest(gap: float | None, gaps: np.ndarray) -> np.ndarray:
         scaled = gap * (gaps / gaps[gaps > 0].min())
     if not np.isfinite(scaled).all():
         raise ValueError(f"gap must leave all gaps in the range of float64, got {gap}")
-    scalar_leaf("gap", gap)  # one that becomes 0 would make all arms the best
+    scalar_leaf("gap", gap)  # a gap that underflows to 0 would make all arms the best
     return scaled
 
 
 def instance(
     means: np.ndarray, gap: float | None, best_mean: float | None, *, losses: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(means, gaps) of arms, both float64, that a grid point's values make of the arms' means.
+    """Returns (means, gaps) of arms, both float64, from the arms' means and a grid point's values.
 
     Args:
         means: [num_arms] finite.
-        gap: the smallest gap above zero, with all others in proportion; None leaves gaps as they are.
-        best_mean: of the best arms, from which all others are as far as their gaps say; None leaves it as it is.
+        gap: the smallest gap above zero, with all others in proportion; None leaves gaps unchanged.
+        best_mean: of the best arms; all others keep their gaps to it. None leaves it unchanged.
         losses: whether the smallest mean is the best, and not the largest.
 
     Raises:
@@ -67,19 +67,19 @@ def instance(
 def unit_instance(
     means: np.ndarray, gap: float | None, best_mean: float | None, *, losses: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """`instance` of means that have to be in [0, 1].
+    """Returns `instance` for means that have to be in [0, 1].
 
     Raises:
-        ValueError: if they are not, too.
+        ValueError: as `instance`, or if they are not.
     """
     if best_mean is not None:
         check_within("best_mean", check_number("best_mean", best_mean), 0.0, 1.0)
-    found, gaps = instance(means, gap, best_mean, losses=losses)
+    new_means, gaps = instance(means, gap, best_mean, losses=losses)
     if gap is None and best_mean is None:
-        return found, gaps
-    if found.min() < -ROUNDING or found.max() > 1 + ROUNDING:
+        return new_means, gaps
+    if new_means.min() < -ROUNDING or new_means.max() > 1 + ROUNDING:
         raise ValueError(
             f"gap and best_mean must leave all means in [0, 1], got {gap} and {best_mean}, which make them "
-            f"{found.tolist()}"
+            f"{new_means.tolist()}"
         )
-    return found.clip(0.0, 1.0), gaps
+    return new_means.clip(0.0, 1.0), gaps

@@ -14,23 +14,23 @@ from jaxdp.numerics import rounding
 from jaxdp.numerics.lookup import nearest
 from jaxdp.validation import check_finite, check_within
 
-AT_A_TIME = 2**22  # entries that are checked at a time: a check makes copies
-SMALL = ("int8", "uint8", "int16", "uint16", "float16", "float32")  # types of numbers that stay as they are
+AT_A_TIME = 2**22  # entries of one check, which copies them
+SMALL = ("int8", "uint8", "int16", "uint16", "float16", "float32")  # types that are not converted
 
 
 def kept_matrix(name: str, values: ArrayLike, scale: float, *, columns: str, column: str) -> np.ndarray:
-    """A matrix with a row for each round as it is kept: checked, of a small type, and read-only.
+    """Checks a matrix with a row for each round, and returns it in a small type, read-only.
 
     Args:
-        name: what the values are, for errors.
-        values: [horizon, columns] numbers or truth values in [0, scale]. One that is read-only is not copied.
+        name: of the values, for errors.
+        values: [horizon, columns] numbers or bools in [0, scale]. A read-only array is not copied.
         scale: > 0.
-        columns: what the columns are, for errors.
-        column: the name of their number.
+        columns: name of the columns, for errors.
+        column: name of their number.
 
     Returns:
-        The matrix, of its own type if that is float16 or float32; uint8 for truth values, and for other whole numbers
-        where the scale allows it; else of JAX's default float type.
+        The matrix, of its own type if that is float16 or float32; uint8 for bools, and for other integers if the scale
+        allows it; else of JAX's default float type.
 
     Raises:
         ValueError: if it is not such a matrix, with at least one round and two columns, or takes more memory than the
@@ -52,17 +52,17 @@ def kept_matrix(name: str, values: ArrayLike, scale: float, *, columns: str, col
 def kept_numbers(
     name: str, values: ArrayLike, axes: tuple[str, ...], check: Callable[[np.ndarray], None] | None = None
 ) -> np.ndarray:
-    """Numbers with an entry of the first axis for each round as they are kept: checked, and read-only.
+    """Checks numbers with an entry of the first axis for each round, and returns them read-only.
 
     Args:
-        name: what the values are, for errors.
-        values: finite numbers or truth values. One that is read-only is not copied.
+        name: of the values, for errors.
+        values: finite numbers or bools. A read-only array is not copied.
         axes: names of the axes, for errors; none may be of length 0.
-        check: (rows) -> None: raises ValueError where some of the values are wrong; for some of the rounds at a time.
+        check: (rows) -> None: raises ValueError if some of the values are wrong; called for some of the rounds at a
+            time.
 
     Returns:
-        The array, of its own type if that is one of `SMALL`; uint8 for truth values, and else of JAX's default float
-        type.
+        The array, of its own type if that is one of `SMALL`; uint8 for bools, and else of JAX's default float type.
 
     Raises:
         ValueError: if it has other axes, an entry is not finite, or it takes more memory than the device has free.
@@ -95,33 +95,33 @@ def kept_numbers(
 
 
 def shown_numbers(array: np.ndarray | jax.Array, round_: jax.Array) -> jax.Array:
-    """What a round has, in JAX's default float type; NaN beyond the last one.
+    """Returns a round's numbers, in JAX's default float type; NaN beyond the last round.
 
     Args:
         array: [horizon, ...], from `kept_numbers`.
         round_: [] integer >= 0.
     """
-    shown = nearest(jnp.asarray(array), round_).astype(default_float())
-    return jnp.where(round_ < len(array), shown, jnp.nan)
+    numbers = nearest(jnp.asarray(array), round_).astype(default_float())
+    return jnp.where(round_ < len(array), numbers, jnp.nan)
 
 
 def shown_row(matrix: np.ndarray | jax.Array, round_: jax.Array, scale: float) -> jax.Array:
-    """The row of a round over the scale, in JAX's default float type; NaN beyond the last one.
+    """Returns a round's row over the scale, in JAX's default float type; NaN beyond the last round.
 
     Args:
         matrix: [horizon, columns], from `kept_matrix`.
         round_: [] integer >= 0.
         scale: of the matrix; an entry of this size becomes 1 exactly.
     """
-    shown = nearest(jnp.asarray(matrix), round_).astype(default_float())
+    row = nearest(jnp.asarray(matrix), round_).astype(default_float())
     if scale != 1:
-        # XLA multiplies by the inverse of the scale, which makes of the scale itself a bit less or more than 1.
-        shown = jnp.where(shown >= scale, jnp.ones_like(shown), rounding.rounded(shown / scale))
-    return jnp.where(round_ < len(matrix), shown, jnp.nan)
+        # XLA multiplies by the inverse of the scale: the scale itself would become a bit less or more than 1.
+        row = jnp.where(row >= scale, jnp.ones_like(row), rounding.rounded(row / scale))
+    return jnp.where(round_ < len(matrix), row, jnp.nan)
 
 
 def _kept(name: str, array: np.ndarray, dtype: np.dtype, check: Callable[[slice], None]) -> np.ndarray:
-    """The array as that type, read-only, after a check of all its rows; not copied where it need not be."""
+    """Returns the array as that type, read-only, after a check of all its rows; copied only if needed."""
     _check_fits(name, array.shape, dtype)
     rows = max(1, AT_A_TIME // max(1, array[0].size))
     for first in range(0, len(array), rows):
@@ -148,7 +148,7 @@ def _kept_dtype(dtype: np.dtype, scale: float) -> np.dtype:
 
 
 def _check_fits(name: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
-    """Raises ValueError where an array is larger than the free memory of the device, with its size."""
+    """Raises ValueError if an array is larger than the free memory of the device, with its size."""
     device: Any = jax.local_devices()[0]
     needed, free = int(np.prod(shape, dtype=object)) * dtype.itemsize, free_bytes(device)
     if free is not None and needed > free:

@@ -16,7 +16,7 @@ from jax.core import Tracer
 
 INT64_MAX = 2**63 - 1
 WITH_X64 = "; set JAX_ENABLE_X64=1 or jax.config.update('jax_enable_x64', True) before anything else"
-MOST_LISTED = 20  # names, in an error that proposes some of them
+MOST_LISTED = 20  # names in an error that proposes some of them
 _PACKAGE = __name__.partition(".")[0]
 # A coordinate with one of these names would overwrite a variable of `jaxdp.stats`, `jaxdp.open` or xarray.
 RESULT_NAMES = ("computed", "crossings", "difference", "estimate", "exponent", "high", "low", "mean", "p_adjusted")
@@ -27,11 +27,11 @@ def check_coordinates(where: str, names: Iterable[Any]) -> None:
     """Checks that no coordinate has the name of a result.
 
     Args:
-        where: what has the coordinates, for the error.
+        where: owner of the coordinates, for the error.
         names: of the coordinates and dimensions.
 
     Raises:
-        ValueError: if one has.
+        ValueError: if a coordinate has such a name.
     """
     if clash := sorted(name for name in names if name in RESULT_NAMES):
         raise ValueError(
@@ -58,11 +58,11 @@ def check_delta(delta: float) -> float:
 
 
 def warn_large_delta(delta: float, num_records: int) -> None:
-    """Warns if delta > 1 / num_records: publishing a whole record now and then would satisfy such a claim.
+    """Warns if delta > 1 / num_records: a mechanism that sometimes publishes a whole record would satisfy such a claim.
 
     Args:
         delta: failure mass of an (epsilon, delta) claim; 0 for a pure one.
-        num_records: how many privacy units the data has, >= 1; it is public.
+        num_records: number of privacy units in the data, >= 1; it is public.
     """
     if delta > 1 / num_records:
         warn_caller(
@@ -72,7 +72,7 @@ def warn_large_delta(delta: float, num_records: int) -> None:
 
 
 def warn_caller(sentence: str, category: type[Warning] = UserWarning) -> None:
-    """Warns at the line that called this package, however deep inside it the warning arises."""
+    """Warns at the line that called this package, at any depth of calls inside it."""
     level, frame = 1, sys._getframe()
     while frame is not None and _is_inside(frame):
         level, frame = level + 1, frame.f_back
@@ -122,7 +122,7 @@ def check_finite(name: str, values: object, *, is_private: bool = False) -> np.n
     Args:
         name: of the argument, for the error.
         values: an array, or nested sequences.
-        is_private: whether the error must not show the values. It then says how many break the rule.
+        is_private: whether the error must not show the values. It then gives the number of values that break the rule.
 
     Raises:
         ValueError: if one is NaN or infinite, with its index; or if they are not numbers, or masked.
@@ -160,11 +160,11 @@ def check_within(name: str, values: object, low: float, high: float, *, is_priva
 
 
 def refuse_private(name: str, rule: str, is_wrong: np.ndarray | np.bool_) -> None:
-    """Refuses private data that break a rule. The error says how many do, and neither which nor how.
+    """Refuses private data that break a rule. The error gives their number only.
 
     Args:
         name: of the argument.
-        rule: what follows "must be".
+        rule: text after "must be".
         is_wrong: bool, for each record or entry.
 
     Raises:
@@ -272,7 +272,7 @@ def check_key(key: Any) -> jax.Array:
     """Returns key, if it is a single typed PRNG key; it may be traced.
 
     Raises:
-        ValueError: if not, as an old-style key of `jax.random.PRNGKey`.
+        ValueError: if it is not, such as an old-style key of `jax.random.PRNGKey`.
     """
     if not (isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
         several = ""
@@ -323,7 +323,7 @@ def check_local_path(name: str, value: Any) -> Path:
     """Returns value as a path of this machine's file systems.
 
     Raises:
-        ValueError: if it is empty, no text, or an address as s3://bucket/folder, of which a folder s3: would be made.
+        ValueError: if it is empty, not text, or an address such as s3://bucket/folder, which would create a folder s3:.
     """
     if not isinstance(value, str | Path) or not str(value):
         raise ValueError(f"{name} must be a path, got {value!r}")
@@ -340,7 +340,7 @@ def did_you_mean(value: object, choices: Iterable[str]) -> str:
 
 
 def _short(value: object) -> str:
-    """Returns the value as text, of a very long integer its number of bits, which Python does not print."""
+    """Returns the value as text; for a very long integer, which Python does not print, its number of bits."""
     if isinstance(value, int) and value.bit_length() > 200:
         return f"an integer of {value.bit_length()} bits"
     return repr(value)

@@ -48,15 +48,15 @@ class PairDesign(NamedTuple):
 
 
 def g_optimal(points: object, *, gap: float = 1e-3) -> Design:
-    """Weights on few points that make the largest |z|^2_{V^-1} of all points small: at most rank (1 + gap).
+    """Finds weights on few points that make the largest |z|^2_{V^-1} of all points small: at most rank (1 + gap).
 
-    V = sum_k weights_k z_k z_k^T. With N answers at points in these shares, least squares errs by at most
-    sqrt(value / N) standard deviations of an answer at every point of the set; value = rank is the least there is.
+    V = sum_k weights_k z_k z_k^T. With N answers at points in these shares, least squares errs by at most sqrt(value /
+    N) standard deviations of an answer at every point of the set; value = rank is the minimum.
 
     Args:
         points: [num_points, dim] numbers. Points may repeat, or lie in a subspace; V is then that of coordinates of
-            their span. A direction counts towards the rank if, with each column in units of its largest entry, what
-            points have of it is longer than 16 dim rounding errors next to the longest point.
+            their span. A direction counts towards the rank if, with each column in units of its largest entry, the
+            points' components along it are longer than 16 dim rounding errors relative to the longest point.
         gap: > 0, how far above the optimum the largest may be.
 
     Returns:
@@ -64,14 +64,14 @@ def g_optimal(points: object, *, gap: float = 1e-3) -> Design:
 
     Raises:
         ValueError: if points are not [num_points, dim] finite numbers or are all 0, or if gap is not > 0.
-        RuntimeError: if the gap is not reached, as where it lies below rounding errors.
+        RuntimeError: if the gap is not reached, for example because it lies below rounding errors.
 
     Source:
         Fedorov (1972) and Wynn (1970), with the away steps of Atwood (1973); Kumar and Yildirim (2005) for the start;
         Kiefer and Wolfowitz (1960) for the certificate.
 
     Deviations:
-        Steps are taken among the points at hand until those are solved; only then are all points looked at, and the
+        Steps are taken among the current points until those are solved; only then are all points examined, and the
         farthest join. At the end Caratheodory's theorem reduces the support.
 
     Examples:
@@ -81,22 +81,22 @@ def g_optimal(points: object, *, gap: float = 1e-3) -> Design:
         [0 1] [0.5 0.5] 2
     """
     checked = _matrix("points", points)
-    known = _Points(checked)
-    if known.rank == 0:
+    point_set = _Points(checked)
+    if point_set.rank == 0:
         raise ValueError(f"points must not all be 0, got {len(checked)} of them")
-    indices, weights, value = solve(known, check_positive("gap", gap))
-    return Design(indices[:, 0].astype(np.int32), weights, known.rank, value, max(0.0, value / known.rank - 1))
+    indices, weights, value = solve(point_set, check_positive("gap", gap))
+    return Design(indices[:, 0].astype(np.int32), weights, point_set.rank, value, max(0.0, value / point_set.rank - 1))
 
 
 def g_optimal_differences(arms: object, *, gap: float = 1e-3) -> PairDesign:
-    """As `g_optimal`, of all differences x_i - x_j of two arms: which pairs to compare, and how often.
+    """Finds a `g_optimal` design for all differences x_i - x_j of two arms: the pairs to compare, and how often.
 
     The num_arms^2 differences are never in memory: |x_i - x_j|^2 is q_i + q_j - 2 G_ij, where G is the Gram matrix of
-    the arms in coordinates in which V is the identity, some rows of it at a time.
+    the arms in coordinates in which V is the identity, computed some rows at a time.
 
     Args:
-        arms: [num_arms, dim] numbers. Arms may repeat, and differences lie in a subspace, as those of at most dim arms
-            do; rank and V are as in `g_optimal`.
+        arms: [num_arms, dim] numbers. Arms may repeat, and differences may lie in a subspace, as for at most dim arms;
+            rank and V are as in `g_optimal`.
         gap: > 0, how far above the optimum the largest may be.
 
     Returns:
@@ -105,13 +105,13 @@ def g_optimal_differences(arms: object, *, gap: float = 1e-3) -> PairDesign:
     Raises:
         ValueError: if arms are not [num_arms, dim] finite numbers, are fewer than two, or are all equal, or if gap is
             not > 0.
-        RuntimeError: if the gap is not reached, as where it lies below rounding errors.
+        RuntimeError: if the gap is not reached, for example because it lies below rounding errors.
 
     Source:
-        As of `g_optimal`.
+        As for `g_optimal`.
 
     Deviations:
-        As of `g_optimal`.
+        As for `g_optimal`.
 
     Examples:
         >>> design = g_optimal_differences([[0.0], [0.25], [1.0]])
@@ -121,11 +121,11 @@ def g_optimal_differences(arms: object, *, gap: float = 1e-3) -> PairDesign:
     checked = _matrix("arms", arms)
     if len(checked) < 2:
         raise ValueError(f"arms must be two or more, got {len(checked)}")
-    known = _Pairs(checked)
-    if known.rank == 0:
+    pair_set = _Pairs(checked)
+    if pair_set.rank == 0:
         raise ValueError(f"arms must not all be equal, got {len(checked)} times {checked[0].tolist()}")
-    pairs, weights, value = solve(known, check_positive("gap", gap))
-    return PairDesign(pairs.astype(np.int32), weights, known.rank, value, max(0.0, value / known.rank - 1))
+    pairs, weights, value = solve(pair_set, check_positive("gap", gap))
+    return PairDesign(pairs.astype(np.int32), weights, pair_set.rank, value, max(0.0, value / pair_set.rank - 1))
 
 
 class _Points:
@@ -151,9 +151,9 @@ class _Pairs:
         return self.all[indices[:, 0]] - self.all[indices[:, 1]]
 
     def farthest(self, factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """For each arm i the j < i that is farthest from it."""
+        """Returns for each arm i the j < i that is farthest from it."""
         white = np.linalg.solve(factor, self.all.T).T
-        white -= white.mean(axis=0)  # what cancels is no larger than it must be
+        white -= white.mean(axis=0)  # keeps cancelling terms small
         lengths = np.einsum("ij,ij->i", white, white)
         pairs, values = [], []
         rows = max(1, BLOCK // len(white))

@@ -1,4 +1,4 @@
-"""The design of `g_optimal_differences` inside a compiled program, of the arms that are left."""
+"""The design of `g_optimal_differences` inside a compiled program, for the active arms."""
 
 from functools import partial
 from typing import NamedTuple
@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jaxdp.design._coordinates import tolerance
 from jaxdp.validation import check_count, check_positive
 
-STEPS = 32  # on the pairs at hand, before all pairs are looked at again
-SHARE = 0.25  # of the gap: up to that the pairs at hand are solved
+STEPS = 32  # on the current pairs, before all pairs are examined again
+SHARE = 0.25  # share of the gap up to which the current pairs are solved
 
 _product = partial(jnp.matmul, precision="highest")
 
@@ -21,9 +21,9 @@ class MaskedDesign(NamedTuple):
     Attributes:
         pairs: [num_slots, 2] int32, different active arms i > j where the weight is > 0, any two arms elsewhere.
         weights: [num_slots] float >= 0, sum 1 (all 0 where no two active arms differ).
-        value: [] float, max |z|^2_{V(weights)^-1} over all differences z of two active arms. The design has the gap
-            that was asked for if value <= rank (1 + gap). 0 where no two active arms differ; NaN if an active arm is
-            not finite.
+        value: [] float, max |z|^2_{V(weights)^-1} over all differences z of two active arms. The design has the
+            requested gap if value <= rank (1 + gap). 0 if no two active arms differ; NaN if an active arm is not
+            finite.
         rank: [] int32, the dimension of the span of those differences.
     """
 
@@ -34,7 +34,7 @@ class MaskedDesign(NamedTuple):
 
 
 class _Slots(NamedTuple):
-    """A design in the making.
+    """An intermediate design.
 
     Attributes:
         pairs: [num_slots, 2] int32.
@@ -52,13 +52,13 @@ class _Slots(NamedTuple):
 
 
 class _Look(NamedTuple):
-    """At all pairs.
+    """An examination of all pairs.
 
     Attributes:
         slots: the design.
         value: [], the largest |x_i - x_j|^2_{V^-1}.
-        farthest: [num_arms], for each arm i the largest of those with j < i.
-        steps: [] int32, how many were allowed so far.
+        farthest: [num_arms], for each arm i the largest with j < i.
+        steps: [] int32, number of steps allowed so far.
     """
 
     slots: _Slots
@@ -68,7 +68,7 @@ class _Look(NamedTuple):
 
 
 def default_slots(num_arms: int, dim: int) -> int:
-    """Slots for the d (d + 1) / 2 pairs of an optimum, and for d that may join; d = min(dim, num_arms - 1)."""
+    """Returns slots for the d (d + 1) / 2 pairs of an optimum, and for d that may join; d = min(dim, num_arms - 1)."""
     most = min(dim, num_arms - 1)
     return most * (most + 1) // 2 + most
 
@@ -76,7 +76,7 @@ def default_slots(num_arms: int, dim: int) -> int:
 def masked_difference_design(
     arms: jax.Array, active: jax.Array, *, num_slots: int | None = None, max_steps: int = 4096, gap: float = 0.1
 ) -> MaskedDesign:
-    """A G-optimal design on the differences of active arms: one lane, in a compiled program, at static shapes.
+    """Finds a G-optimal design on the differences of active arms: one lane, compiled, at static shapes.
 
     The algorithm is that of `g_optimal_differences`: steps of Wynn and Fedorov towards a pair or away from one, from
     the start of Kumar and Yildirim, in coordinates of the span of the differences, which may lose dimensions as arms
@@ -247,7 +247,7 @@ def _coordinates(arms: jax.Array, active: jax.Array) -> tuple[jax.Array, jax.Arr
 
 
 def _checked(arms: jax.Array, active: jax.Array, num_slots: int | None, max_steps: int, gap: float) -> tuple[int, int]:
-    """(slots, batches of steps)."""
+    """Returns (slots, batches of steps)."""
     if arms.ndim != 2 or len(arms) < 2 or arms.shape[1] == 0 or active.shape != arms.shape[:1]:
         raise ValueError(
             "arms must be [num_arms, dim] of two arms or more and active [num_arms], "

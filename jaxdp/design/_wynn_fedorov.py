@@ -3,20 +3,20 @@
 V(weights) = sum_k weights_k z_k z_k^T. A step moves the weights towards one point z, or, with a < 0, away from it:
 weights <- (1 - a) weights + a e_z; V^-1 and |z|^2_{V^-1} of all points follow by a rank-one formula. By the theorem of
 Kiefer and Wolfowitz max_z |z|^2_{V^-1} is at least the rank d, with equality for the weights that maximize ln det V and
-for no others: how far it lies above d certifies a design.
+for no others: the distance above d certifies a design.
 """
 
 from typing import Protocol
 
 import numpy as np
 
-SHARE = 0.25  # of the gap: up to that the points at hand are solved, before all points are looked at again
-NEW = 4  # times the rank: that many points join at most
+SHARE = 0.25  # share of the gap up to which the current points are solved, before all points are examined again
+NEW = 4  # largest number of points that join, over the rank
 MOST_LOOKS, MOST_STEPS = 500, 10_000
 
 
 class PointSet(Protocol):
-    """A finite set, its points known by rows of integers.
+    """A finite set whose points are identified by rows of integers.
 
     Attributes:
         rank: d, of its span.
@@ -27,11 +27,11 @@ class PointSet(Protocol):
     start: np.ndarray
 
     def vectors(self, indices: np.ndarray) -> np.ndarray:
-        """[count, rank] coordinates of points ([count, columns] int)."""
+        """Returns [count, rank] coordinates of points ([count, columns] int)."""
         ...
 
     def farthest(self, factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Points ([count, columns] int) and their |z|^2_{V^-1} ([count]), the largest of all among them.
+        """Returns points ([count, columns] int) and their |z|^2_{V^-1} ([count]), the largest of all among them.
 
         Args:
             factor: [rank, rank] lower triangular, V = factor factor^T.
@@ -40,31 +40,31 @@ class PointSet(Protocol):
 
 
 def solve(points: PointSet, gap: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """A design of certified gap, on at most d (d + 1) / 2 points.
+    """Finds a design of certified gap, on at most d (d + 1) / 2 points.
 
     Returns:
         (points [support, columns] int; weights [support], > 0, sum 1; max |z|^2_{V^-1} over all points).
 
     Raises:
-        RuntimeError: if the gap is not reached in 500 looks at all points, as where it lies below rounding errors.
+        RuntimeError: if the gap is not reached in 500 examinations of all points, for example below rounding errors.
     """
     d = points.rank
     indices, weights = points.start, np.full(d, 1 / d)
     for _ in range(MOST_LOOKS):
-        found, values = points.farthest(factor_of(points.vectors(indices), weights))
+        candidates, values = points.farthest(factor_of(points.vectors(indices), weights))
         if values.max() <= d * (1 + 0.99 * gap):
             break
         best = np.argsort(-values)[: NEW * d]
         best = best[values[best] > d * (1 + SHARE * gap)]
-        indices = np.concatenate([indices, found[best]])
-        indices, first, where = np.unique(indices, axis=0, return_index=True, return_inverse=True)
+        indices = np.concatenate([indices, candidates[best]])
+        indices, first, index = np.unique(indices, axis=0, return_index=True, return_inverse=True)
         joined = np.zeros(len(first))
-        np.add.at(joined, where.ravel()[: len(weights)], weights)
+        np.add.at(joined, index.ravel()[: len(weights)], weights)
         weights = ascend(points.vectors(indices), joined, SHARE * gap)
         indices, weights = indices[weights > 0], weights[weights > 0]
     vectors = points.vectors(indices)
-    kept, weights = fewer(vectors, weights)
-    indices = indices[kept]
+    selected, weights = fewer(vectors, weights)
+    indices = indices[selected]
     value = float(points.farthest(factor_of(points.vectors(indices), weights))[1].max())
     if not value <= d * (1 + gap):
         raise RuntimeError(f"a gap of {gap:g} was not reached: the best design found has one of {value / d - 1:.3g}")
@@ -72,7 +72,7 @@ def solve(points: PointSet, gap: float) -> tuple[np.ndarray, np.ndarray, float]:
 
 
 def factor_of(vectors: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The lower triangular L with L L^T = sum_k weights_k z_k z_k^T."""
+    """Returns the lower triangular L with L L^T = sum_k weights_k z_k z_k^T."""
     return np.linalg.cholesky((vectors * weights[:, None]).T @ vectors)
 
 
@@ -91,7 +91,7 @@ def ascend(vectors: np.ndarray, weights: np.ndarray, gap: float) -> np.ndarray:
     weights = weights / weights.sum()
     inverse, lengths = lengths_of(vectors, weights)
     for step in range(MOST_STEPS):
-        if step % 100 == 99:  # takes off what rounding errors have added
+        if step % 100 == 99:  # removes accumulated rounding errors
             weights /= weights.sum()
             inverse, lengths = lengths_of(vectors, weights)
         far, near = int(lengths.argmax()), int(np.where(weights > 0, lengths, np.inf).argmin())
@@ -110,40 +110,40 @@ def ascend(vectors: np.ndarray, weights: np.ndarray, gap: float) -> np.ndarray:
 
 
 def lengths_of(vectors: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(V^-1, |z|^2_{V^-1} of each vector)."""
+    """Returns (V^-1, |z|^2_{V^-1} of each vector)."""
     factor = np.linalg.inv(factor_of(vectors, weights))
     return factor.T @ factor, ((vectors @ factor.T) ** 2).sum(axis=1)
 
 
 def toward(length: float, d: int) -> float:
-    """The step that maximizes ln det V, towards a point of length^2 > d."""
-    return min(0.5, (length / d - 1) / (length - 1))  # below 1 / d; where d = 1 it would leave nothing of the others
+    """Returns the step that maximizes ln det V, towards a point of length^2 > d."""
+    return min(0.5, (length / d - 1) / (length - 1))  # below 1 / d; for d = 1 it would remove the other weights
 
 
 def away(length: float, weight: float, d: int) -> float:
-    """The step, < 0, that maximizes ln det V, away from a point of length^2 < d and of weight > 0, which stays >= 0."""
+    """Returns the step, < 0, that maximizes ln det V, away from a point of length^2 < d; its weight > 0 stays >= 0."""
     most = -weight / (1 - weight)
     return max(most, (length / d - 1) / (length - 1)) if length > 1 else most
 
 
 def fewer(vectors: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """At most d (d + 1) / 2 of the points, by Caratheodory, with a V that is as large or larger.
+    """Selects at most d (d + 1) / 2 of the points, by Caratheodory, with a V that is as large or larger.
 
     While more remain, their matrices z z^T are linearly dependent. Weights move along the dependence, in the direction
     in which their sum does not grow, until one is 0: V stays, and grows when the weights are scaled to sum 1 again.
 
     Returns:
-        (indices of what is kept [count] int, weights [count]).
+        (indices of the selected points [count] int, weights [count]).
     """
     d = vectors.shape[1]
     rows, columns = np.tril_indices(d)
-    kept = np.flatnonzero(weights > 0)
-    weights = weights[kept] / weights[kept].sum()
-    if len(kept) <= len(rows):
-        return kept, weights
-    moments = vectors[kept][:, rows] * vectors[kept][:, columns]  # [count, d (d + 1) / 2]
+    selected = np.flatnonzero(weights > 0)
+    weights = weights[selected] / weights[selected].sum()
+    if len(selected) <= len(rows):
+        return selected, weights
+    moments = vectors[selected][:, rows] * vectors[selected][:, columns]  # [count, d (d + 1) / 2]
     dependences = np.linalg.svd(moments.T)[2][len(rows) :]  # rows: there are at least count - d (d + 1) / 2
-    alive = np.ones(len(kept), bool)
+    alive = np.ones(len(selected), bool)
     while len(dependences):
         along = dependences[0] if dependences[0].sum() <= 0 else -dependences[0]
         falling = alive & (along < 0)
@@ -156,4 +156,4 @@ def fewer(vectors: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndar
         dependences = others - np.outer(others[:, gone] / dependences[pivot, gone], dependences[pivot])
         dependences[:, ~alive] = 0
     weights = np.maximum(weights, 0)
-    return kept[weights > 0], weights[weights > 0] / weights.sum()
+    return selected[weights > 0], weights[weights > 0] / weights.sum()

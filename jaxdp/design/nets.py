@@ -14,22 +14,22 @@ MOST = 1_000_000  # points
 
 
 def ball_net(dim: int, radius: float, *, most: int = MOST) -> np.ndarray:
-    """Points of the unit ball such that each point of the ball is within `radius` of one of them.
+    """Returns points of the unit ball such that each point of the ball is within `radius` of one of them.
 
-    The points of a cubic lattice of spacing 2 radius / sqrt(dim) whose cells meet the ball; those that lie outside are
-    moved to the sphere, which moves them nearer to every point of the ball.
+    They are the points of a cubic lattice of spacing 2 radius / sqrt(dim) whose cells meet the ball; those outside are
+    moved to the sphere, nearer to every point of the ball.
 
     Args:
         dim: of the ball, >= 1.
-        radius: > 0; from 1 on the centre alone is a net. Against the ball's best point an algorithm on the net has at
-            most `radius` more regret a round than against the net's, for utilities w.x with |w| <= 1.
-        most: how many points are allowed.
+        radius: > 0; from 1 on the centre alone is a net. Compared with the ball's best point, an algorithm on the net
+            has at most `radius` more regret a round than compared with the net's, for utilities w.x with |w| <= 1.
+        most: largest number of points allowed.
 
     Returns:
         [num_points, dim] float64, the centre among them. Their number grows as (1 / radius)^dim.
 
     Raises:
-        ValueError: if dim is not a whole number >= 1, radius is not > 0, or the net has more than `most` points.
+        ValueError: if dim is not an integer >= 1, radius is not > 0, or the net has more than `most` points.
 
     Source:
         Textbook.
@@ -54,7 +54,7 @@ def ball_net(dim: int, radius: float, *, most: int = MOST) -> np.ndarray:
     )
     if radius >= 1:
         return np.zeros((1, dim))
-    # a cell's point nearest to the centre has entries (|k| - 1 / 2) spacing, or 0: twice that, as integers, squared
+    # A cell's point nearest to the centre has entries (|k| - 1 / 2) spacing, or 0: twice that, as integers, squared.
     spacing = 2 * radius / math.sqrt(dim)
     _check_size(_fewest(dim, spacing), dim, radius, most, "at least ")
     limit = math.floor(dim / radius**2 + 1e-9)
@@ -71,21 +71,22 @@ def ball_net(dim: int, radius: float, *, most: int = MOST) -> np.ndarray:
     outside = lengths > 1
     directions = lattice[outside] // np.gcd.reduce(lattice[outside], axis=1)[:, None]
     first = np.unique(directions, axis=0, return_index=True)[1]
-    moved = (points[outside] / lengths[outside][:, None])[np.sort(first)]
-    return np.concatenate([points[~outside], moved])
+    moved_points = (points[outside] / lengths[outside][:, None])[np.sort(first)]
+    return np.concatenate([points[~outside], moved_points])
 
 
 def box_net(low: object, high: object, radius: float, *, most: int = MOST) -> np.ndarray:
-    """Points of a box such that each point of the box is within `radius` of one of them.
+    """Returns points of a box such that each point of the box is within `radius` of one of them.
 
-    The centres of equal cells with sides of at most 2 radius / sqrt(dim); dim counts the box's sides that are > 0.
+    They are the centres of equal cells with sides of at most 2 radius / sqrt(dim); dim counts the box's sides that are
+    > 0.
 
     Args:
         low: [dim] numbers, the least entries.
         high: [dim] numbers >= low, the largest.
-        radius: > 0. Against the box's best point an algorithm on the net has at most `radius` more regret a round than
-            against the net's, for utilities w.x with |w| <= 1.
-        most: how many points are allowed.
+        radius: > 0. Compared with the box's best point, an algorithm on the net has at most `radius` more regret a
+            round than compared with the net's, for utilities w.x with |w| <= 1.
+        most: largest number of points allowed.
 
     Returns:
         [num_points, dim] float64.
@@ -126,17 +127,17 @@ def _check_size(size: float, dim: int, radius: float, most: int, about: str = ""
 
 
 def _fewest(dim: int, spacing: float) -> float:
-    """Cells that meet the unit ball cover it: its volume in units of a cell's."""
+    """Returns a lower bound on the cells that meet the unit ball, as they cover it: its volume over a cell's."""
     log_volume = dim / 2 * math.log(math.pi) - math.lgamma(dim / 2 + 1)
     return math.exp(min(700.0, log_volume - dim * math.log(spacing)))
 
 
 def _lattice_points(dim: int, limit: int) -> float:
-    """How many k in Z^dim have sum_i max(2 |k_i| - 1, 0)^2 <= limit."""
+    """Counts the k in Z^dim with sum_i max(2 |k_i| - 1, 0)^2 <= limit."""
     squares = [odd * odd for odd in range(1, math.isqrt(limit) + 1, 2)]
     if dim == 1:
         return 1 + 2 * len(squares)
-    ways = np.zeros(limit + 1)  # how many have each sum
+    ways = np.zeros(limit + 1)  # number of vectors with each sum
     ways[0] = 1
     for _ in range(dim):
         longer = ways.copy()

@@ -1,1 +1,1 @@
-"""Arithmetic on short arrays, in as many lanes as there are."""
+"""Arithmetic on short arrays, in any number of lanes."""

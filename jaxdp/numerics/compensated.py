@@ -11,7 +11,7 @@ class Sum(NamedTuple):
 
     Attributes:
         total: the sum so far.
-        excess: what rounding has put into total beyond the true sum; the next addend gives it back.
+        excess: the rounding error of total: total minus the true sum; the next addition corrects it.
     """
 
     total: jax.Array
@@ -19,7 +19,7 @@ class Sum(NamedTuple):
 
 
 def zero(like: jax.Array) -> Sum:
-    """An empty sum of arrays like this one."""
+    """Returns an empty sum of arrays like this one."""
     return Sum(jnp.zeros_like(like), jnp.zeros_like(like))
 
 
@@ -27,7 +27,7 @@ def add(running: Sum, value: jax.Array) -> Sum:
     """Adds a value.
 
     Source:
-        Kahan (1965). XLA keeps the order of these operations; a test says so.
+        Kahan (1965). XLA keeps the order of these operations, as a test checks.
     """
     corrected = value - running.excess
     total = running.total + corrected
@@ -35,7 +35,7 @@ def add(running: Sum, value: jax.Array) -> Sum:
 
 
 def plus(left: Sum, right: Sum) -> Sum:
-    """The sum of two sums, off by about the square of a float's precision.
+    """Adds two sums, with an error of about the square of a float's precision.
 
     Source:
         Dekker (1971), with Knuth's error-free addition (1969).
@@ -43,6 +43,6 @@ def plus(left: Sum, right: Sum) -> Sum:
     total = left.total + right.total
     shift = total - left.total
     error = (left.total - (total - shift)) + (right.total - shift)
-    rest = error - (left.excess + right.excess)
-    result = total + rest
-    return Sum(result, (result - total) - rest)
+    correction = error - (left.excess + right.excess)
+    result = total + correction
+    return Sum(result, (result - total) - correction)

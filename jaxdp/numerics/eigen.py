@@ -1,4 +1,4 @@
-"""Eigenvalues of small symmetric matrices, in as many lanes as there are."""
+"""Eigenvalues of small symmetric matrices, in any number of lanes."""
 
 from typing import NamedTuple
 
@@ -24,13 +24,13 @@ class Eigen(NamedTuple):
 
 
 def eigh(matrix: jax.Array) -> Eigen:
-    """The eigenvalues and eigenvectors of a symmetric matrix ([dim, dim] float), as `jnp.linalg.eigh`.
+    """Returns the eigenvalues and eigenvectors of a symmetric matrix ([dim, dim] float), as `jnp.linalg.eigh` does.
 
     On a CPU `jax.vmap` calls LAPACK for few matrices at a time. In JAX 0.10 a call for many spreads them over the
-    threads of the very pool in which it waits for them; two programs at once, as a sweep runs them, then wait for each
+    threads of the same pool in which it waits for them; two programs at once, as a sweep runs them, then wait for each
     other forever: from about 100 lanes of 10 dimensions on.
 
-    Derivatives are those of distinct eigenvalues; where some are equal, derivatives of vectors are not finite.
+    Derivatives are those of distinct eigenvalues; if some are equal, derivatives of vectors are not finite.
     """
     return Eigen(*_of_one(matrix))
 
@@ -54,14 +54,14 @@ def _tangents(primals: tuple[jax.Array], tangents: tuple[jax.Array]):
 
 @custom_vmap
 def _of_many(matrices: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Of [count, dim, dim], in one call."""
-    found = jnp.linalg.eigh(matrices)
-    return found.eigenvalues, found.eigenvectors
+    """Decomposes [count, dim, dim] in one call."""
+    decomposition = jnp.linalg.eigh(matrices)
+    return decomposition.eigenvalues, decomposition.eigenvectors
 
 
 @_of_many.def_vmap
 def _of_lanes(num_lanes: int, batched: list[bool], matrices: jax.Array):
-    del batched  # of the one argument, which has the lanes
+    del batched  # the one argument has the lanes
     return by_platform(matrices, cpu=_few_at_a_time, default=_all_at_once), (True, True)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 
 def inner_programs(equation: Any) -> Iterator[Any]:
-    """Yields the programs within an equation, as a loop's body."""
+    """Yields the programs within an equation, such as a loop's body."""
     for value in equation.params.values():
         for item in value if isinstance(value, tuple | list) else (value,):
             if hasattr(item, "eqns") or hasattr(item, "jaxpr"):

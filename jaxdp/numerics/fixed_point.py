@@ -1,9 +1,9 @@
-"""Exact sums of real data: each datum is a whole number of public units, and a sum is an integer in two words.
+"""Exact sums of real data: each datum is an integer number of public units, and a sum is an integer in two words.
 
-A float sum of private data rounds, and what it rounds depends on all data: after many additions a neighbour's sum is
-off by more than the datum that was replaced, so that noise made for one datum hides it no longer. Here a datum is
-rounded once, before it enters the sum, to a multiple of its range / 2^20. A sum then changes by exactly the datum's
-change, in whatever order it was added, up to 2^31 - 1 ranges (2^63 - 1 in 64 bits).
+A float sum of private data rounds, and the rounding depends on all data: after many additions a neighbour's sum differs
+by more than the replaced datum, so that noise calibrated for one datum no longer hides it. Here a datum is rounded
+once, before it enters the sum, to a multiple of its range / 2^20. A sum then changes by exactly the datum's change, in
+any order of addition, up to 2^31 - 1 ranges (2^63 - 1 in 64 bits).
 """
 
 from collections.abc import Callable
@@ -17,8 +17,8 @@ from jax.typing import ArrayLike
 from jaxdp.numerics.kernels import apart
 
 BITS = 20
-UNITS = 2**BITS  # of one range
-MOST_TERMS = 2**10  # data whose units may be added up as integers before they enter a sum
+UNITS = 2**BITS  # units in one range
+MOST_TERMS = 2**10  # largest number of data whose units may be added up before they enter a sum
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,7 +37,7 @@ class Sum(NamedTuple):
 
 
 def in_64_bits(function: Callable[P, R]) -> Callable[P, R]:
-    """Returns the function, traced with 64-bit types, also in a program that has none elsewhere.
+    """Decorates a function so that it is traced with 64-bit types, also in a program that has none elsewhere.
 
     Its results should be of types that exist in 32-bit mode.
     """
@@ -52,17 +52,18 @@ def in_64_bits(function: Callable[P, R]) -> Callable[P, R]:
 
 def zero(shape: int | tuple[int, ...] = ()) -> Sum:
     """Returns an empty sum of this shape."""
-    nothing = jnp.zeros(shape, jnp.result_type(int))
-    return Sum(nothing, nothing)
+    empty = jnp.zeros(shape, jnp.result_type(int))
+    return Sum(empty, empty)
 
 
 def units(values: jax.Array, scale: ArrayLike = UNITS, *, lowest: int = 0) -> jax.Array:
-    """Rounds data to whole numbers of units, and clips these.
+    """Rounds data to integer numbers of units, and clips these.
 
     Args:
-        values: [...] float, data less the lower end of their range; NaN counts as 0.
-        scale: [] float, units of 1: 2^20 / (upper end - lower end), public. A product, as a quotient takes longer.
-        lowest: units of the lower end: 0, or -2^20 of data in [-1, 1], where the range is 1.
+        values: [...] float, data minus the lower end of their range; NaN counts as 0.
+        scale: [] float, number of units in 1: 2^20 / (upper end - lower end), public. It is a factor, as a division is
+            slower.
+        lowest: units of the lower end: 0, or -2^20 for data in [-1, 1], where the range is 1.
 
     Returns:
         [...] integers of the default type in [lowest, 2^20]. Both ends of the range are exact.
@@ -77,11 +78,11 @@ def units(values: jax.Array, scale: ArrayLike = UNITS, *, lowest: int = 0) -> ja
 
 
 def from_floats(values: jax.Array) -> Sum:
-    """Returns each datum as a sum of its own, where data are in no range of which they are a share.
+    """Returns each datum as a separate sum, for data without a range.
 
     Args:
-        values: [...] float, rounded to multiples of 2^-20; NaN counts as 0, and what `Sum` cannot hold as the nearest
-            that it can.
+        values: [...] float, rounded to multiples of 2^-20; NaN counts as 0, and values beyond the range of `Sum` as the
+            nearest end.
 
     Examples:
         >>> [leaf.tolist() for leaf in from_floats(jnp.array([-0.75, 3.0]))]
@@ -89,18 +90,18 @@ def from_floats(values: jax.Array) -> Sum:
     """
     integer = jnp.result_type(int)
     largest = jnp.nextafter(jnp.asarray(2.0 ** (jnp.iinfo(integer).bits - 1), values.dtype), 0)
-    held = jnp.clip(jnp.where(jnp.isnan(values), 0, values), -largest, largest)
-    whole = jnp.trunc(held)  # what is left is exact
-    return _carried(whole.astype(integer), jnp.round((held - whole) * UNITS).astype(integer))
+    clipped = jnp.clip(jnp.where(jnp.isnan(values), 0, values), -largest, largest)
+    whole = jnp.trunc(clipped)  # the remainder is exact
+    return _carried(whole.astype(integer), jnp.round((clipped - whole) * UNITS).astype(integer))
 
 
 def add(running: Sum, more: jax.Array) -> Sum:
-    """Adds units: those of one datum each, or the sum of those of up to 2^10 data."""
+    """Adds units: those of one datum each, or the sum of the units of up to 2^10 data."""
 
     def added(running: Sum, more: jax.Array) -> Sum:
         return _carried(running.whole, running.part + more.astype(running.part.dtype))
 
-    return apart(added, running, more)  # units are made once for both words
+    return apart(added, running, more)  # units are computed once for both words
 
 
 def plus(left: Sum, right: Sum) -> Sum:
@@ -126,7 +127,7 @@ def summed(values: Sum, axis: int = 0) -> Sum:
 
 
 def above_least(values: Sum) -> Sum:
-    """Returns by how much each sum exceeds the least one of its row, [..., n]."""
+    """Returns how much each sum exceeds the smallest one of its row, [..., n]."""
     least = jnp.min(values.whole, -1, keepdims=True)
     part = jnp.where(values.whole == least, values.part, UNITS)
     return minus(values, Sum(least, jnp.min(part, -1, keepdims=True)))
@@ -138,10 +139,10 @@ def at_least(left: Sum, right: Sum) -> jax.Array:
 
 
 def to_float(values: Sum, dtype: jnp.dtype) -> jax.Array:
-    """Returns the sums in ranges, [...] float, rounded to the dtype: what is post-processed, once, at the end."""
+    """Returns the sums in ranges, [...] float, rounded to the dtype: for post-processing, once, at the end."""
     return values.whole.astype(dtype) + values.part.astype(dtype) * jnp.asarray(1 / UNITS, dtype)
 
 
 def _carried(whole: jax.Array, part: jax.Array) -> Sum:
-    """The sum of whole ranges and of units, which may be more than a range, or negative."""
+    """Normalizes a sum of ranges and of units, which may exceed a range or be negative."""
     return Sum(whole + (part >> BITS), part & (UNITS - 1))

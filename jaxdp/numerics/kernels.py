@@ -12,15 +12,15 @@ from jaxdp.numerics.platforms import by_platform
 from jaxdp.numerics.private_jax import custom_vmap, in_memory_as, inlineable, settled
 
 WRITTEN_OUT = 16
-LARGE = 1024  # entries of one lane's array: of larger ones a step reads a part, which is to lie together
+LARGE = 1024  # entries of one lane's array: a step reads a part of a larger one, which should be contiguous
 
 
 def stored(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as a kernel of its own on CPU, so that its values are computed once.
+    """Wraps a function as a kernel of its own on CPU, so that its values are computed once.
 
-    XLA on CPU would fuse what is cheap by its count (a hash, a drawn index) into each consumer of the values, and each
-    would compute it again; in JAX 0.10 lax.optimization_barrier does not keep it from that, for it is gone before
-    fusion. A call not to be inlined does.
+    XLA on CPU would fuse operations that it counts as cheap (a hash, a drawn index) into each consumer of the values,
+    and each would compute them again. In JAX 0.10 lax.optimization_barrier does not prevent this, as it is removed
+    before fusion. A call that must not be inlined does.
     """
 
     @functools.wraps(function)
@@ -36,16 +36,16 @@ def stored(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def own_kernel(function: Callable[..., Any], *arguments: Any) -> Any:
-    """function(*arguments), as a kernel of its own on CPU; on other devices as it is."""
+    """Calls function(*arguments) as a kernel of its own on CPU, and directly on other devices."""
     return by_platform(*arguments, cpu=stored(function), default=function)
 
 
 @jax.custom_jvp
 def in_vectors(values: jax.Array) -> jax.Array:
-    """The values as they are, where they are the result of a kernel of elementwise operations, or within one.
+    """Returns the values unchanged, for the result of a kernel of elementwise operations, or within one.
 
-    XLA on CPU (jaxlib 0.10) cuts some kernels into tiles of sixteen numbers, which it copies to and fro: those that
-    have nothing but elementwise operations on floats and signed integers, and no constant. That is several times slower
+    XLA on CPU (jaxlib 0.10) cuts some kernels into tiles of sixteen numbers, which it copies back and forth: kernels
+    with nothing but elementwise operations on floats and signed integers, and no constant. That is several times slower
     than its loops. Two operations on unsigned words, which LLVM removes again, prevent it. Call this inside
     `own_kernel`, before `lanes_last`.
     """
@@ -60,11 +60,11 @@ in_vectors.defjvps(lambda tangent, _, values: tangent)
 
 
 def lanes_last(values: jax.Array, longest: int = WRITTEN_OUT) -> jax.Array:
-    """The values [n, ...] as they are; on CPU lanes of `jax.vmap` become the fast axis where n <= longest.
+    """Returns the values [n, ...] unchanged; on CPU lanes of `jax.vmap` become the fast axis if n <= longest.
 
-    XLA stores the axis of lanes as the slow one, and a loop over lanes then reads each n values apart. What a loop of
-    simulation carries keeps the layout that its body gives it. Where `jax.vmap` is nested, the outer one's axis has the
-    lanes, as in blocks, whose inner one is over rounds: what is one number here is an array of rounds there, and is
+    XLA stores the axis of lanes as the slow one, and a loop over lanes then reads with a stride of n values. A
+    simulation loop's carried state keeps the layout that its body gives it. If `jax.vmap` is nested, the outer one's
+    axis has the lanes, as in blocks, whose inner one is over rounds: a number here is an array of rounds there, and is
     laid out, too. Call this on the arguments inside `own_kernel` as well: a kernel does not inherit the layout.
     """
     if values.ndim > 0 and len(values) > longest:
@@ -73,32 +73,32 @@ def lanes_last(values: jax.Array, longest: int = WRITTEN_OUT) -> jax.Array:
 
 
 def lanes_last_if_small(values: jax.Array) -> jax.Array:
-    """As `lanes_last`; an array of more than `LARGE` entries keeps its lanes apart.
+    """Applies `lanes_last`; an array of more than `LARGE` entries keeps its lanes apart.
 
-    For what a loop carries. From a long memory a lane reads at places of its own, and writes few entries: with lanes as
+    For a loop's carried state. In a long memory each lane reads at its own index, and writes few entries: with lanes as
     the fast axis each entry would be in another line of the cache.
     """
     return lanes_last(values) if values.size <= LARGE else values
 
 
 def lanes_fast_if_small(values: jax.Array) -> jax.Array:
-    """As `lanes_last`, of any length, if the array has at most `LARGE` entries."""
+    """Applies `lanes_fast` if the array has at most `LARGE` entries."""
     return lanes_fast(values) if values.size <= LARGE else values
 
 
 def lanes_fast(values: jax.Array) -> jax.Array:
-    """As `lanes_last`, of any length."""
+    """Applies `lanes_last` for any length."""
     return lanes_last(values, len(values)) if values.ndim else values
 
 
 def apart(function: Callable[..., Any], *inputs: Any) -> Any:
-    """function(*inputs), each array of the result as a kernel of its own on CPU, with `lanes_last`.
+    """Calls function(*inputs) with a separate kernel for each array of the result on CPU, with `lanes_last`.
 
-    XLA on CPU stores what two results share. Here each result computes anew what it needs: for a few operations, which
+    XLA on CPU stores values that two results share. Here each result computes them again: for a few operations, which
     cost less than storing.
 
     Args:
-        function: of pytrees of arrays, elementwise, or along other axes than that of the lanes.
+        function: of pytrees of arrays, elementwise, or along axes other than that of the lanes.
         inputs: its arguments.
 
     Returns:
@@ -117,7 +117,7 @@ def apart(function: Callable[..., Any], *inputs: Any) -> Any:
 
 @functools.cache
 def _placed(num_axes: int) -> Callable[[jax.Array], jax.Array]:
-    """The identity, with the first of the leading axes, which so many `jax.vmap` made, as the fast one."""
+    """Returns the identity that makes the first of `num_axes` leading axes, made by `jax.vmap`, the fast one."""
 
     @custom_vmap
     def place(values: jax.Array) -> jax.Array:
@@ -137,9 +137,9 @@ def _placed(num_axes: int) -> Callable[[jax.Array], jax.Array]:
 
 
 def lanes_slow(values: jax.Array) -> jax.Array:
-    """The values as they are; on CPU with the last axis as the fast one and lanes as the slow one.
+    """Returns the values unchanged; on CPU with the last axis as the fast one and lanes as the slow one.
 
-    Where an axis has length 1, XLA may choose another order of axes. It is the same in memory, but XLA copies.
+    If an axis has length 1, XLA may choose another order of axes. It is the same in memory, but XLA copies.
     """
     return by_platform(values, cpu=_in_order, default=lambda values: values)
 
@@ -156,17 +156,17 @@ def _(axis_size: int, in_batched: list[bool], values: jax.Array) -> tuple[jax.Ar
 
 
 def folded(operation: Callable[[Any, Any], Any], values: jax.Array) -> jax.Array:
-    """The values [n], n >= 1, combined into one by an associative operation, such as `jnp.minimum`: [].
+    """Combines the values [n], n >= 1, into one by an associative operation, such as `jnp.minimum`: [].
 
-    Halves are combined until few values are left, and those one after the other: elementwise operations that XLA on CPU
+    Halves are combined until few values remain, and those one after the other: elementwise operations that XLA on CPU
     vectorises over lanes, where its reductions of short arrays are slow loops.
     """
     while len(values) > WRITTEN_OUT:
         half = len(values) // 2
-        rest = values[2 * half :]
+        odd_value = values[2 * half :]
         values = operation(values[:half], values[half : 2 * half])
-        if len(rest):
-            values = values.at[0].set(operation(values[0], rest[0]))
+        if len(odd_value):
+            values = values.at[0].set(operation(values[0], odd_value[0]))
     result = values[0]
     for index in range(1, len(values)):
         result = operation(result, values[index])
@@ -174,21 +174,21 @@ def folded(operation: Callable[[Any, Any], Any], values: jax.Array) -> jax.Array
 
 
 def halved(operation: Callable[[Any, Any], Any], terms: list[jax.Array]) -> jax.Array:
-    """As `folded`, in the same order, of arrays one by one: XLA on CPU computes each where it is combined.
+    """Combines arrays as `folded` does, in the same order, one by one: XLA on CPU computes each where it is combined.
 
-    Of one array with all of them `folded` takes parts, and XLA stores it first.
+    `folded` slices one array, which XLA stores first.
     """
     while len(terms) > WRITTEN_OUT:
         half = len(terms) // 2
-        rest = terms[2 * half :]
+        odd_term = terms[2 * half :]
         terms = [operation(a, b) for a, b in zip(terms[:half], terms[half : 2 * half], strict=True)]
-        if rest:
-            terms[0] = operation(terms[0], rest[0])
+        if odd_term:
+            terms[0] = operation(terms[0], odd_term[0])
     return functools.reduce(operation, terms)
 
 
 def together(single: Callable[[Any], Any], many: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function of one lane that under `jax.vmap`, also a nested one, goes through all lanes at once.
+    """Builds a function of one lane that under `jax.vmap`, also a nested one, processes all lanes at once.
 
     Args:
         single: of a pytree of a lane's arrays.
@@ -222,13 +222,13 @@ def together(single: Callable[[Any], Any], many: Callable[[Any], Any]) -> Callab
 
 
 def made_across_lanes(function: Callable[..., jax.Array], longest: int, *inputs: Any) -> jax.Array:
-    """function(*inputs), as a kernel of its own on CPU, which writes lanes as the fast axis.
+    """Calls function(*inputs) as a kernel of its own on CPU that writes lanes as the fast axis.
 
-    What `across_lanes` then reads needs no copy, as it does of an array that a layout constraint has placed.
+    `across_lanes` then reads the result without a copy; an array that a layout constraint has placed would need one.
 
     Args:
-        function: of a lane's pytrees; it makes an array [n, ...].
-        longest: n of longer arrays keep lanes apart.
+        function: of a lane's pytrees; returns an array [n, ...].
+        longest: arrays with larger n keep lanes apart.
         inputs: its arguments.
     """
     if jax.eval_shape(function, *inputs).shape[0] > longest:
@@ -243,7 +243,7 @@ def made_across_lanes(function: Callable[..., jax.Array], longest: int, *inputs:
 
 @custom_vmap
 def any_lane(flag: jax.Array) -> jax.Array:
-    """Whether the flag, [] bool, is up in any lane of a batch, also a nested one: for loops that lanes leave as one."""
+    """Returns whether the flag, [] bool, is set in any lane of a (nested) batch: for loops that lanes leave at once."""
     return flag
 
 
@@ -254,9 +254,9 @@ def _(axis_size: int, in_batched: list[bool], flag: jax.Array) -> tuple[jax.Arra
 
 
 def across_lanes(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function over many lanes, as one of a lane that knows `jax.vmap`, which takes all lanes at once.
+    """Converts a function over many lanes to one of a single lane that processes all lanes of `jax.vmap` at once.
 
-    XLA on CPU vectorises the last axis; where a lane's arrays are short, that has to be the lanes' axis.
+    XLA on CPU vectorises the last axis; if a lane's arrays are short, that has to be the lanes' axis.
 
     Args:
         function: of a pytree whose arrays have the lanes on their last axis; so have its results.

@@ -1,7 +1,7 @@
-"""A symmetric matrix of which one triangle is kept, solved for together with its Cholesky factor, across lanes.
+"""A symmetric matrix, stored as one triangle, solved for together with its Cholesky factor, across lanes.
 
 The steps are those of `small_linear_algebra`, which has the plain forms. Here every step reads rows or columns that are
-stored one after the other: cut out of square matrices, they would be copied first.
+stored contiguously: parts of square matrices would be copied first.
 """
 
 from functools import partial
@@ -26,15 +26,15 @@ from jaxdp.numerics.small_linear_algebra import (
 
 
 def factored(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The Cholesky factor L of a symmetric matrix V, and V^-1 rhs.
+    """Returns the Cholesky factor L of a symmetric matrix V, and V^-1 rhs.
 
     Args:
-        entries: [dim (dim + 1) / 2] float, V's, as `triangle` gives them; V is positive definite.
+        entries: [dim (dim + 1) / 2] float, V's, as `triangle` returns them; V is positive definite.
         rhs: [dim] float.
 
     Returns:
-        [dim (dim + 1) / 2] float, the columns of L from the diagonal down, one after the other; and [dim] float. Where
-        V is not positive definite, the last entry of L is not > 0, and most often NaN.
+        [dim (dim + 1) / 2] float, the columns of L from the diagonal down, one after the other; and [dim] float. If V
+        is not positive definite, the last entry of L is not > 0, and most often NaN.
 
     Examples:
         >>> columns, solution = factored(jnp.array([4.0, 2.0, 5.0]), jnp.array([2.0, 5.0]))
@@ -47,23 +47,23 @@ def factored(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def factored_plain(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """As `factored`, of a square matrix."""
+    """Returns `factored`, by a square matrix."""
     lower = cholesky(symmetric(entries, len(rhs)))
     return lower.T[np.triu_indices(len(rhs))], cholesky_solve(lower, rhs)
 
 
 def _factored(inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-    """The factor column by column, as if rhs were one more row of V: that row becomes the y of L y = rhs."""
+    """Factors column by column, as if rhs were one more row of V: that row becomes the y of L y = rhs."""
 
     def by_columns(step: Step, inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
         dim, columns = len(inputs[1]), []
         for j in range(dim):
             left = step(partial(_left, j))(*inputs, *columns)
             columns.append(step(scaled_column)(left))
-        found: list[jax.Array] = []  # the last entry first
+        unknowns: list[jax.Array] = []  # the last entry first
         for i in reversed(range(dim)):
-            found.append(step(_from_column)(columns[i], *found))
-        return step(_columns_then)(jnp.stack(found[::-1]), *columns)
+            unknowns.append(step(_from_column)(columns[i], *unknowns))
+        return step(_columns_then)(jnp.stack(unknowns[::-1]), *columns)
 
     dim = len(inputs[1])
     both = by_steps(by_columns, inputs, dim)
@@ -71,27 +71,27 @@ def _factored(inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array
 
 
 def _left(j: int, entries: jax.Array, rhs: jax.Array, *before: jax.Array) -> jax.Array:
-    """What is left of column j, and of the entry of rhs below it."""
+    """Returns the remainder of column j, and of the entry of rhs below it."""
     dim = len(rhs)
     start = _diagonal(dim)[j]
     return left_over(joined(entries[start : start + dim - j], rhs[j : j + 1]), *before)
 
 
 def _columns_then(last: jax.Array, *columns: jax.Array) -> jax.Array:
-    """The factor's columns one after the other, without the entries below that are of rhs, and the last part."""
+    """Returns the factor's columns one after the other, without the entries below that belong to rhs; then `last`."""
     return joined(*(column[:-1] for column in columns), last)
 
 
-def _from_column(column: jax.Array, *found: jax.Array) -> jax.Array:
-    """The unknown of an equation whose factors are a column's, and whose right-hand side is the column's last entry."""
-    rest = column[-1]
-    for factor, value in zip(column[:0:-1][1:], found, strict=True):
-        rest = rest - factor * value
-    return rest / column[0]
+def _from_column(column: jax.Array, *unknowns: jax.Array) -> jax.Array:
+    """Solves an equation with a column's factors, and the column's last entry as right-hand side."""
+    remainder = column[-1]
+    for factor, value in zip(column[:0:-1][1:], unknowns, strict=True):
+        remainder = remainder - factor * value
+    return remainder / column[0]
 
 
 def lengths(columns: jax.Array, vectors: jax.Array) -> jax.Array:
-    """|x|_V^-1 of some vectors x.
+    """Returns |x|_V^-1 of vectors x.
 
     Args:
         columns: [dim (dim + 1) / 2] float, of V's factor, as `factored` gives them.
@@ -110,30 +110,30 @@ def lengths(columns: jax.Array, vectors: jax.Array) -> jax.Array:
 
 
 def lengths_plain(columns: jax.Array, vectors: jax.Array) -> jax.Array:
-    """As `lengths`, by a square factor."""
-    found = solve_lower(lower_factor(columns, vectors.shape[1]), vectors.T)
-    return jnp.sqrt(jnp.sum(found * found, axis=0))
+    """Returns `lengths`, by a square factor."""
+    solutions = solve_lower(lower_factor(columns, vectors.shape[1]), vectors.T)
+    return jnp.sqrt(jnp.sum(solutions * solutions, axis=0))
 
 
 def _lengths(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
     def by_rows(step: Step, inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
         columns, vectors = inputs
-        found: list[jax.Array] = []
+        entries: list[jax.Array] = []
         for i in range(vectors.shape[1]):
-            found.append(step(partial(_next, i))(columns, vectors, *found))
-        return step(_norm)(*found)
+            entries.append(step(partial(_next, i))(columns, vectors, *entries))
+        return step(_norm)(*entries)
 
     return by_steps(by_rows, inputs, inputs[1].shape[1])
 
 
-def _next(i: int, columns: jax.Array, vectors: jax.Array, *found: jax.Array) -> jax.Array:
-    """Entry i of each vector, solved for by row i."""
+def _next(i: int, columns: jax.Array, vectors: jax.Array, *entries: jax.Array) -> jax.Array:
+    """Returns entry i of each vector, solved for by row i."""
     starts = _diagonal(vectors.shape[1])
-    rest = vectors[:, i]
-    for k, value in enumerate(found):
-        place = starts[k] + i - k
-        rest = rest - columns[place : place + 1] * value
-    return rest / columns[starts[i] : starts[i] + 1]
+    remainder = vectors[:, i]
+    for k, value in enumerate(entries):
+        index = starts[k] + i - k
+        remainder = remainder - columns[index : index + 1] * value
+    return remainder / columns[starts[i] : starts[i] + 1]
 
 
 def _norm(*parts: jax.Array) -> jax.Array:
@@ -144,7 +144,7 @@ def _norm(*parts: jax.Array) -> jax.Array:
 
 
 def lower_factor(columns: jax.Array, dim: int) -> jax.Array:
-    """The lower triangular matrix, [dim, dim], whose columns from the diagonal down follow one another.
+    """Returns the lower triangular matrix [dim, dim] with these columns from the diagonal down.
 
     Args:
         columns: [dim (dim + 1) / 2].
@@ -155,10 +155,10 @@ def lower_factor(columns: jax.Array, dim: int) -> jax.Array:
 
 
 def log_det(columns: jax.Array, dim: int) -> jax.Array:
-    """The logarithm, [] float, of the determinant of V, by its factor's columns, as `factored` gives them."""
+    """Returns the log determinant of V, [] float, from its factor's columns, as `factored` returns them."""
     return 2 * jnp.sum(jnp.log(columns[np.asarray(_diagonal(dim))]))
 
 
 def _diagonal(dim: int) -> list[int]:
-    """Where columns begin."""
+    """Returns the index of each column's first entry."""
     return [j * dim - j * (j - 1) // 2 for j in range(dim)]

@@ -12,11 +12,11 @@ _platform: ContextVar[str | None] = ContextVar("platform", default=None)
 
 
 def by_platform(*arguments: Any, cpu: Callable[..., Any], default: Callable[..., Any]) -> Any:
-    """Returns what the form of the platform makes of the arguments, as `jax.lax.platform_dependent`.
+    """Returns the result of the platform's form, as `jax.lax.platform_dependent` does.
 
-    That traces every form. Where JAX has CPUs alone, only theirs is traced, which saves a sixth to a quarter of the
-    time until a program is compiled. Such a process lowers the CPU's form for other platforms, too, unless it traces
-    within `traced_for`; it has the same values there.
+    That function traces every form. If JAX has only CPUs, only their form is traced, which saves a sixth to a quarter
+    of the time until a program is compiled. Such a process lowers the CPU's form for other platforms, too, unless it
+    traces within `traced_for`; it has the same values there.
 
     Args:
         arguments: pytrees of arrays.
@@ -30,7 +30,7 @@ def by_platform(*arguments: Any, cpu: Callable[..., Any], default: Callable[...,
 
 @contextlib.contextmanager
 def traced_for(platform: str) -> Generator[None, None, None]:
-    """Programs traced within are for this kind of device, as "cpu" or "gpu"."""
+    """Traces programs within it for this kind of device, such as "cpu" or "gpu"."""
     token = _platform.set(platform)
     try:
         yield
@@ -39,7 +39,7 @@ def traced_for(platform: str) -> Generator[None, None, None]:
 
 
 def is_cpu() -> bool:
-    """Returns whether programs are traced for a CPU: as `traced_for` says, or JAX's default device is one."""
+    """Returns whether programs are traced for a CPU: by `traced_for`, or else by JAX's default device."""
     return (_platform.get() or jax.default_backend()) == "cpu"
 
 

@@ -1,7 +1,7 @@
-"""What jaxdp uses of JAX beyond its stable interface: layouts, XLA's metadata, rules of one's own for `jax.vmap`.
+"""The parts of JAX that jaxdp uses beyond its stable interface: layouts, XLA's metadata, custom rules for `jax.vmap`.
 
-They only make programs faster on a CPU. With JAXDP_PLAIN=1 in the environment none of them is used, nor imported, and
-results are the same up to rounding: the way out where a new version of JAX changes one of them.
+They only make programs faster on a CPU. With JAXDP_PLAIN=1 in the environment none of them is used or imported, and
+results are the same up to rounding: a workaround if a new version of JAX changes one of them.
 """
 
 import contextlib
@@ -13,13 +13,13 @@ import jax
 import jax.numpy as jnp
 
 PLAIN = os.environ.get("JAXDP_PLAIN", "") not in ("", "0")
-# XLA of JAX 0.12 stops at an argmax that is the result of a `lax.cond` where its index is given another order of axes:
-# it gives that order to the index alone, and then asks that index and maximum have the same.
+# XLA of JAX 0.12 fails at an argmax that is the result of a `lax.cond` if its index gets another order of axes: it
+# gives that order to the index alone, and then requires that index and maximum have the same.
 SPLITS_ARGMAX = jax.__version_info__ >= (0, 12)
 
 
 class _Unbatched:
-    """A function as it is, where `custom_vmap` would give it a rule."""
+    """A function unchanged, in place of one to which `custom_vmap` would give a rule."""
 
     def __init__(self, function: Callable[..., Any]):
         self._function = function
@@ -32,7 +32,7 @@ class _Unbatched:
 
 
 def custom_vmap(function: Callable[..., Any]) -> Any:
-    """Returns the function in a form to which `def_vmap` gives a rule for `jax.vmap`."""
+    """Returns the function in a form to which `def_vmap` adds a rule for `jax.vmap`."""
     if PLAIN:
         return _Unbatched(function)
     from jax import custom_batching
@@ -41,7 +41,7 @@ def custom_vmap(function: Callable[..., Any]) -> Any:
 
 
 def inlineable(allowed: bool) -> contextlib.AbstractContextManager[None]:
-    """Marks calls that are traced within as such that XLA on CPU may inline, or must not."""
+    """Marks calls traced within it as calls that XLA on CPU may inline, or must not."""
     if PLAIN:
         return contextlib.nullcontext()
     from jax.experimental.xla_metadata import set_xla_metadata
@@ -59,6 +59,6 @@ def in_memory_as(values: jax.Array, axes: Sequence[int]) -> jax.Array:
 
 
 def settled(values: jax.Array) -> jax.Array:
-    """Returns the values; what made them keeps XLA's own order of axes where they may be an argmax."""
+    """Returns the values; if they may be an argmax, their producer keeps XLA's own order of axes."""
     may_be_index = SPLITS_ARGMAX and jnp.issubdtype(values.dtype, jnp.integer)
     return in_memory_as(values, range(values.ndim)) if may_be_index else values

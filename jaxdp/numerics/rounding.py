@@ -5,9 +5,9 @@ import jax.numpy as jnp
 
 
 def rounded(product: jax.Array) -> jax.Array:
-    """Returns a product as it is, rounded before it enters a sum.
+    """Returns a product unchanged, rounded before it enters a sum.
 
-    A compiler may compute a product and a sum in one operation that rounds once, or not, as the program around them
-    has it. Two programs that must agree bit for bit keep the two apart by this.
+    A compiler may compute a product and a sum in one operation that rounds once, or not, depending on the program
+    around them. Two programs that must agree bit for bit separate the two by this.
     """
     return jnp.maximum(product, jnp.finfo(product.dtype).min)

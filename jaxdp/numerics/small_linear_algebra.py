@@ -1,11 +1,11 @@
-"""Factors of small symmetric matrices and what is solved with them, in as many lanes as there are.
+"""Factors of small symmetric matrices and solutions of their equations, in any number of lanes.
 
 Each function is written for one lane and takes all lanes of `jax.vmap` at once, as the fast axis: no loop runs inside a
 lane, and no LAPACK call, many of which wait for each other forever on a CPU (see `eigen`). Up to `WRITTEN_OUT`
-dimensions the steps are written out; beyond, they are steps of a loop.
+dimensions the steps are unrolled; beyond, they are steps of a loop.
 
-What is written out is cut into steps, a row or a column each. From `FEW` dimensions on they are kernels of their own on
-a CPU, where XLA would compute each step again in every later one: at 20 dimensions five times as slow.
+Unrolled code is cut into steps, a row or a column each. From `FEW` dimensions on they are kernels of their own on a
+CPU, where XLA would compute each step again in every later one: at 20 dimensions five times as slow.
 """
 
 import operator
@@ -21,18 +21,18 @@ from jaxdp.numerics.kernels import across_lanes, halved, own_kernel, stored
 from jaxdp.numerics.platforms import by_platform
 
 WRITTEN_OUT = 32  # dimensions
-FEW = 6  # fewer steps than these are cheap to compute again
+FEW = 6  # fewer steps are cheap to compute again
 AnyArray = TypeVar("AnyArray", jax.Array, np.ndarray)
 
 
 def cholesky(matrix: jax.Array) -> jax.Array:
-    """The lower triangular L with a positive diagonal and L L^T = matrix.
+    """Returns the lower triangular L with a positive diagonal and L L^T = matrix.
 
     Args:
-        matrix: [dim, dim] float, positive definite; what is above its diagonal is not read.
+        matrix: [dim, dim] float, positive definite; entries above its diagonal are not read.
 
     Returns:
-        [dim, dim] float. Where the matrix is not positive definite, some of it is NaN.
+        [dim, dim] float. If the matrix is not positive definite, some of it is NaN.
 
     Examples:
         >>> print(cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]])))
@@ -46,7 +46,7 @@ Step = Callable[[Callable[..., jax.Array]], Callable[..., jax.Array]]
 
 
 def by_steps(function: Callable[[Step, Any], jax.Array], inputs: Any, dim: int) -> jax.Array:
-    """function(step, inputs), where step(f) is f, but on a CPU as a kernel of its own."""
+    """Calls function(step, inputs), where step(f) is f, but on a CPU as a kernel of its own."""
 
     def plain(inputs: Any) -> jax.Array:
         return function(lambda each: each, inputs)
@@ -57,7 +57,7 @@ def by_steps(function: Callable[[Step, Any], jax.Array], inputs: Any, dim: int) 
 
 
 def _cholesky(matrix: jax.Array) -> jax.Array:
-    """Column by column; of [dim, dim, lanes], as are all that follow."""
+    """Factors column by column; [dim, dim, lanes], as in all functions below."""
 
     def by_columns(step: Step, matrix: jax.Array) -> jax.Array:
         columns, rows = [], []
@@ -71,12 +71,12 @@ def _cholesky(matrix: jax.Array) -> jax.Array:
 
 
 def joined(*parts: jax.Array) -> jax.Array:
-    """The parts one after the other."""
+    """Concatenates the parts."""
     return jnp.concatenate(parts)
 
 
 def left_over(column: jax.Array, *before: jax.Array) -> jax.Array:
-    """A column of the matrix, of which those of the factor before it are taken off, from the same row on."""
+    """Subtracts the factor's columns `before` from a column of the matrix, from the same row on."""
     for longer in before:
         other = longer[-len(column) :]
         column = column - other * other[:1]
@@ -84,29 +84,29 @@ def left_over(column: jax.Array, *before: jax.Array) -> jax.Array:
 
 
 def scaled_column(column: jax.Array) -> jax.Array:
-    """A column of the factor, by what is left of the matrix's."""
+    """Returns a column of the factor, from the remainder of the matrix's column."""
     return column / jnp.sqrt(column[:1])
 
 
 def _cholesky_in_steps(matrix: jax.Array) -> jax.Array:
-    places = jnp.arange(len(matrix))
-    rows = places[:, None]
+    indices = jnp.arange(len(matrix))
+    rows = indices[:, None]
 
     def step(j, lower):
-        """Columns before j are done, and have been taken off the others."""
+        """Scales column j. Columns before j are done, and have been subtracted from the others."""
         column = jnp.where(rows >= j, lower[:, j] / jnp.sqrt(lower[j, j])[None], 0)
-        rest = lower - column[:, None] * jnp.where(rows > j, column, 0)[None, :]
-        return rest.at[:, j].set(column)
+        remainder = lower - column[:, None] * jnp.where(rows > j, column, 0)[None, :]
+        return remainder.at[:, j].set(column)
 
-    lower = jax.lax.fori_loop(0, len(matrix), step, jnp.where((rows >= places[None])[..., None], matrix, 0))
-    return jnp.where((rows >= places[None])[..., None], lower, 0)
+    lower = jax.lax.fori_loop(0, len(matrix), step, jnp.where((rows >= indices[None])[..., None], matrix, 0))
+    return jnp.where((rows >= indices[None])[..., None], lower, 0)
 
 
 def solve_lower(lower: jax.Array, rhs: jax.Array) -> jax.Array:
-    """The x with lower x = rhs.
+    """Returns the x with lower x = rhs.
 
     Args:
-        lower: [dim, dim] float, what is above its diagonal is not read.
+        lower: [dim, dim] float; entries above its diagonal are not read.
         rhs: [dim] or [dim, count] float, one right-hand side or several.
 
     Returns:
@@ -120,7 +120,7 @@ def solve_lower(lower: jax.Array, rhs: jax.Array) -> jax.Array:
 
 
 def solve_upper(lower: jax.Array, rhs: jax.Array) -> jax.Array:
-    """The x with lower^T x = rhs; arguments and result are as those of `solve_lower`.
+    """Returns the x with lower^T x = rhs; arguments and result are as for `solve_lower`.
 
     Examples:
         >>> print(solve_upper(jnp.array([[2.0, 0.0], [1.0, 2.0]]), jnp.array([4.0, 4.0])))
@@ -130,7 +130,7 @@ def solve_upper(lower: jax.Array, rhs: jax.Array) -> jax.Array:
 
 
 def cholesky_solve(lower: jax.Array, rhs: jax.Array) -> jax.Array:
-    """The x with lower lower^T x = rhs; arguments and result are as those of `solve_lower`."""
+    """Returns the x with lower lower^T x = rhs; arguments and result are as for `solve_lower`."""
     return solve_upper(lower, solve_lower(lower, rhs))
 
 
@@ -141,21 +141,21 @@ def _solve_lower(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
 
     def by_rows(step: Step, inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
         lower, rhs = inputs
-        found: list[jax.Array] = []
+        unknowns: list[jax.Array] = []
         for i in range(len(lower)):
-            found.append(step(eliminated)(rhs[i], lower[i, : i + 1], *found))
-        return jnp.stack(found)
+            unknowns.append(step(eliminated)(rhs[i], lower[i, : i + 1], *unknowns))
+        return jnp.stack(unknowns)
 
     return by_steps(by_rows, inputs, len(lower))
 
 
-def eliminated(rest: jax.Array, factors: jax.Array, *found: jax.Array) -> jax.Array:
-    """The unknown of an equation whose other unknowns were found; its own factor is the last."""
-    if rest.ndim == 2:
+def eliminated(remainder: jax.Array, factors: jax.Array, *unknowns: jax.Array) -> jax.Array:
+    """Returns the unknown of an equation, given its other unknowns; its own factor is the last."""
+    if remainder.ndim == 2:
         factors = factors[:, None]
-    for factor, value in zip(factors, found, strict=False):
-        rest = rest - factor * value
-    return rest / factors[len(found)]
+    for factor, value in zip(factors, unknowns, strict=False):
+        remainder = remainder - factor * value
+    return remainder / factors[len(unknowns)]
 
 
 def _solve_upper(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
@@ -165,37 +165,37 @@ def _solve_upper(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
 
     def by_columns(step: Step, inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
         lower, rhs = inputs
-        found: list[jax.Array] = []  # the last entry first
+        unknowns: list[jax.Array] = []  # the last entry first
         for i in reversed(range(len(lower))):
-            found.append(step(eliminated)(rhs[i], lower[i:, i][::-1], *found))
-        return jnp.stack(found[::-1])
+            unknowns.append(step(eliminated)(rhs[i], lower[i:, i][::-1], *unknowns))
+        return jnp.stack(unknowns[::-1])
 
     return by_steps(by_columns, inputs, len(lower))
 
 
 def _in_steps(triangle: jax.Array, rhs: jax.Array, backwards: bool) -> jax.Array:
-    """Solves for one entry after the other, and takes it off all equations to come."""
+    """Solves for one entry after the other, and subtracts it from all remaining equations."""
     dim = len(triangle)
     if rhs.ndim == 3:
         triangle = triangle[:, :, None]
     rows = jnp.arange(dim).reshape(dim, *(1,) * (rhs.ndim - 1))
 
-    def step(count, found):
+    def step(count, unknowns):
         i = dim - 1 - count if backwards else count
-        value = found[i] / triangle[i, i]
+        value = unknowns[i] / triangle[i, i]
         to_come = rows < i if backwards else rows > i
-        return jnp.where(to_come, found - triangle[:, i] * value[None], found).at[i].set(value)
+        return jnp.where(to_come, unknowns - triangle[:, i] * value[None], unknowns).at[i].set(value)
 
     return jax.lax.fori_loop(0, dim, step, rhs)
 
 
 def log_det(lower: jax.Array) -> jax.Array:
-    """The logarithm, [] float, of the determinant of lower lower^T, for a factor as `cholesky` makes it."""
+    """Returns the log determinant of lower lower^T, [] float, for a factor as `cholesky` returns it."""
     return 2 * jnp.sum(jnp.log(jnp.diagonal(lower)))
 
 
 def triangle(matrix: AnyArray) -> AnyArray:
-    """The entries of a symmetric matrix that differ: [d (d + 1) / 2], row by row from the diagonal on.
+    """Returns the distinct entries of a symmetric matrix: [d (d + 1) / 2], row by row from the diagonal on.
 
     Args:
         matrix: [d, d].
@@ -204,20 +204,20 @@ def triangle(matrix: AnyArray) -> AnyArray:
 
 
 def symmetric(entries: jax.Array, dim: int) -> jax.Array:
-    """The symmetric matrix, [dim, dim], of which `triangle` gives the entries.
+    """Returns the symmetric matrix, [dim, dim], from its `triangle`.
 
     Args:
         entries: [dim (dim + 1) / 2].
         dim: d.
     """
     rows, columns = np.triu_indices(dim)
-    place = np.zeros((dim, dim), np.int32)
-    place[rows, columns] = place[columns, rows] = np.arange(len(rows))
-    return entries[place]
+    index = np.zeros((dim, dim), np.int32)
+    index[rows, columns] = index[columns, rows] = np.arange(len(rows))
+    return entries[index]
 
 
 def square_triangle(vector: jax.Array) -> jax.Array:
-    """The `triangle` of the outer product of a vector with itself.
+    """Returns the `triangle` of the outer product of a vector with itself.
 
     Args:
         vector: [d].
@@ -233,7 +233,7 @@ def _squares(vector: jax.Array) -> jax.Array:
 
 
 def triangle_product(entries: jax.Array, vector: jax.Array) -> jax.Array:
-    """The product of a symmetric matrix, of which `triangle` gives the entries, and a vector.
+    """Multiplies a symmetric matrix, given by its `triangle`, by a vector.
 
     Args:
         entries: [d (d + 1) / 2].
@@ -247,11 +247,11 @@ def triangle_product(entries: jax.Array, vector: jax.Array) -> jax.Array:
 def _triangle_product(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
     entries, vector = inputs
     dim = len(vector)
-    place = np.zeros((dim, dim), int)
-    place[np.triu_indices(dim)] = np.arange(len(entries))
-    place = np.maximum(place, place.T).tolist()  # of entry (i, j)
+    index = np.zeros((dim, dim), int)
+    index[np.triu_indices(dim)] = np.arange(len(entries))
+    index = np.maximum(index, index.T).tolist()  # of entry (i, j)
 
     def row(i: int, entries: jax.Array, vector: jax.Array) -> jax.Array:
-        return halved(operator.add, [entries[place[i][j]] * vector[j] for j in range(dim)])
+        return halved(operator.add, [entries[index[i][j]] * vector[j] for j in range(dim)])
 
     return jnp.stack([own_kernel(partial(row, i), entries, vector) for i in range(dim)])

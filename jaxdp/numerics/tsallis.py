@@ -6,17 +6,17 @@ import jax.numpy as jnp
 from jaxdp.numerics.kernels import WRITTEN_OUT, folded, lanes_last, own_kernel
 
 FEWEST_STEPS = 2
-SLACK = 0.5  # by which the excess of losses may move the root out of its interval
+SLACK = 0.5  # distance by which the excess of losses may move the root out of its interval
 
 
 def tsallis_weights(losses: jax.Array, learning_rate: jax.Array, excess: jax.Array | None = None) -> jax.Array:
-    """The w on the simplex with w_i = 4 / (learning_rate (losses_i - x))^2 for the one x < min(losses) that there is.
+    """Returns the w on the simplex with w_i = 4 / (learning_rate (losses_i - x))^2 for the unique x < min(losses).
 
     Args:
-        losses: [num_arms, ...] float, finite, of any sign; further axes are players, each with weights of its own.
+        losses: [num_arms, ...] float, finite, of any sign; further axes are players, each with separate weights.
         learning_rate: [] float > 0.
-        excess: [num_arms, ...] float, what losses have too much, as in a `compensated.Sum`; None is nothing. Its
-            product with learning_rate must be at most 1 in size.
+        excess: [num_arms, ...] float, the excess of the losses, as in a `compensated.Sum`; None is zero. Its product
+            with learning_rate must be at most 1 in size.
 
     Returns:
         [num_arms, ...] float in [0, 1], which sum to 1 up to rounding; the smaller the loss, the larger.
@@ -27,9 +27,9 @@ def tsallis_weights(losses: jax.Array, learning_rate: jax.Array, excess: jax.Arr
 
     Deviations:
         Halley's method for (sum of weights)^(-1/2) = 1, not Newton's for their sum: as a function of y that is concave
-        and increasing, for equal d_i even linear. Its steps are held to twice Newton's, and to the interval of the
-        root. From y = num_arms^(1/4) 2 steps leave 10^-7 for up to 16 arms, and 4 for up to 65536; under x64 one step
-        more, which leaves 10^-13.
+        and increasing, for equal d_i even linear. Its steps are limited to twice Newton's, and to the interval of the
+        root. From y = num_arms^(1/4) 2 steps leave 10^-7 for up to 16 arms, and 4 for up to 65536; under x64 there is
+        one step more, which leaves 10^-13.
 
     Examples:
         >>> print(tsallis_weights(jnp.array([0.0, 0.0, 1e30]), jnp.float32(2.0)).round(3))
@@ -45,7 +45,7 @@ def _lowest(losses: jax.Array) -> jax.Array:
 
 
 def _behind(losses: jax.Array, half_rate: jax.Array, lowest: jax.Array, *excess: jax.Array) -> jax.Array:
-    """[num_arms, ...]: losses are large, and their excess matters for what is between them. Hence differences first."""
+    """Returns half_rate times the losses' distances from the lowest, [num_arms, ...]; subtracts large losses first."""
     differences = lanes_last(losses) - lanes_last(lowest)[None]
     return half_rate * (differences - lanes_last(excess[0]) if excess else differences)
 
@@ -56,10 +56,10 @@ def _weights(root: jax.Array, *losses: jax.Array) -> jax.Array:
 
 
 def _root(*losses: jax.Array) -> jax.Array:
-    """The y for which the sum of (_behind + y)^-2 is 1: [...]."""
+    """Returns the y for which the sum of (_behind + y)^-2 is 1: [...]."""
     behind = _behind(*losses)
     size, is_long = len(behind), len(behind) > WRITTEN_OUT
-    parts = [behind] if is_long else list(behind)  # few: no loop of tiny steps
+    parts = [behind] if is_long else list(behind)  # few parts: no loop of tiny steps
     y = jnp.full_like(behind[0], size**0.25)
 
     def total(terms: list[jax.Array]) -> jax.Array:
