@@ -139,11 +139,14 @@ def tests_of(path: str | Path) -> list[Path]:
 def folder_of(path: str) -> Path:
     """Returns where tests of a file or folder of the library stand: beside other layers' tests, or of algorithms."""
     layer, *names = Path(path).relative_to("jaxdp").with_suffix("").parts
-    if layer not in ALGORITHMS:
-        return TESTS.joinpath(layer, *names)
-    place = [name.removeprefix("_") for name in names]
+    return TESTS / "algorithms" / place_of(ROOT / path, LIBRARY) if layer in ALGORITHMS else TESTS.joinpath(layer, *names)
+
+
+def place_of(file: Path, tree: Path) -> str:
+    """Returns a file's path in a tree up to its first private name, without suffix or underscore: "dueling/rucb"."""
+    names = file.relative_to(tree).with_suffix("").parts
     private = next((number for number, name in enumerate(names, 1) if name.startswith("_")), len(names))
-    return TESTS.joinpath("algorithms", layer, *place[:private])
+    return "/".join((*names[: private - 1], names[private - 1].removeprefix("_")))
 
 
 def test_files() -> list[Path]:

@@ -144,14 +144,6 @@ def test_regret_is_below_the_bounds(epsilon):
             lambda: convex.barrier_smooth(dim=2, horizon=9, report="laplace").params(epsilon=1.0, failure_prob=1.0),
             r"failure_prob must be in \(0, 1\), got 1.0",
         ),
-        (
-            lambda: convex.barrier_strongly_convex(dim=2, horizon=9).params(epsilon=1.0, smoothness=0.5),
-            "smoothness must be >= 1, got 0.5",
-        ),
-        (
-            lambda: convex.barrier_strongly_convex(dim=2, horizon=9).params(epsilon=1.0, strong_convexity=0.0),
-            "strong_convexity must be > 0, got 0.0",
-        ),
         (lambda: convex.barrier_smooth(dim=2, horizon=9).params(epsilon=-1.0), "epsilon must be > 0, got -1.0"),
         (lambda: convex.stochastic_1d(horizon=9, report="laplace"), "whose tails no finite variance proxy bounds"),
         (lambda: convex.stochastic_1d(horizon=9).params(epsilon=1.0, loss_bound=0.0), "loss_bound must be > 0"),

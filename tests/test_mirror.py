@@ -1,0 +1,81 @@
+"""An algorithm stands at one path in three trees: its file, its entry in the registry, its tests.
+
+Its path is that of the file or folder that defines it, without the underscore of private names: `dueling/rucb` is
+`jaxdp/dueling/_rucb`, `jaxdp/registry/dueling/rucb.py` and `tests/algorithms/dueling/rucb`.
+"""
+
+import ast
+import shutil
+from pathlib import Path
+
+import pytest
+
+from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
+from tests.loop import naming
+
+FAMILIES = (
+    "bandits",
+    "bandits/contextual",
+    "bandits/convex",
+    "dueling",
+    "experts",
+    "estimation",
+    "mechanisms",
+    "mechanisms/channel",
+    "mechanisms/continual_counting",
+)
+KINDS = {"Learner", "Estimator", "Channel", "Counter"}  # what functions that make an algorithm return
+TREES = ("jaxdp", "jaxdp/registry", "tests/algorithms")
+
+
+def algorithms(root, family):
+    """Places of what a family's package exports and makes an algorithm, or draws the output of a mechanism."""
+    files = exported(root, root / "jaxdp" / family / "__init__.py")
+    places = {naming.place_of(file, root / "jaxdp") for file, function in files if makes_an_algorithm(function)}
+    return {place for place in places if place.rpartition("/")[0] == family}
+
+
+def exported(root, package):
+    """(file, definition) of each function that a package imports from files of its own."""
+    for node in ast.parse(package.read_text()).body:
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("jaxdp."):
+            where = root.joinpath(*node.module.split("."))
+            names = {alias.name for alias in node.names}
+            if where == package.parent:
+                continue
+            if where.is_dir():
+                found = exported(root, where / "__init__.py")
+                yield from ((file, function) for file, function in found if function.name in names)
+            elif where.with_suffix(".py").exists():
+                file = where.with_suffix(".py")
+                functions = (each for each in ast.parse(file.read_text()).body if isinstance(each, ast.FunctionDef))
+                yield from ((file, function) for function in functions if function.name in names)
+
+
+def makes_an_algorithm(function):
+    """Whether a function draws an output by a key, or returns an algorithm, and not one that it was given, wrapped."""
+    first = next(iter(function.args.args), None)
+    if first is not None and first.arg == "key":
+        return True
+    returned, given = (each and ast.unparse(each) for each in (function.returns, first and first.annotation))
+    return returned in KINDS and given != returned
+
+
+def entries(root, family):
+    """Places of the modules that hold entries."""
+    files = (root / "jaxdp/registry" / family).glob("*.py")
+    return {naming.place_of(file, root / "jaxdp/registry") for file in files if not file.stem.startswith("_")}
+
+
+def tested(root, family):
+    """Places of the folders with tests, independent versions or known mistakes."""
+    folders = (each for each in (root / "tests/algorithms" / family).iterdir() if any(each.glob("*.py")))
+    places = {folder.relative_to(root / "tests/algorithms").as_posix() for folder in folders}
+    return places - {*FAMILIES}
+
+
+def missing(root, family):
+    """(place, tree) of each algorithm of a family and each tree that lacks it."""
+    trees = dict(zip(TREES, (algorithms(root, family), entries(root, family), tested(root, family)), strict=True))
+    every = set().union(*trees.values())
+    return [(place, tree) for place in sorted(every) for tree, places in trees.items() if place not in places]
