@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
+from jaxdp.registry.registered import entry_modules
 from tests.loop import naming
 
 FAMILIES = (
@@ -25,6 +25,7 @@ FAMILIES = (
     "mechanisms/continual_counting",
 )
 KINDS = {"Learner", "Estimator", "Channel", "Counter"}  # what functions that make an algorithm return
+REGISTRY = naming.LIBRARY / "registry"
 TREES = ("jaxdp", "jaxdp/registry", "tests/algorithms")
 
 
@@ -67,7 +68,7 @@ def entries(root, family):
     return {naming.place_of(file, root / "jaxdp/registry") for file in files if not file.stem.startswith("_")}
 
 
-def tested(root, family):
+def with_tests(root, family):
     """Places of the folders with tests, independent versions or known mistakes."""
     folders = (each for each in (root / "tests/algorithms" / family).iterdir() if any(each.glob("*.py")))
     places = {folder.relative_to(root / "tests/algorithms").as_posix() for folder in folders}
@@ -76,6 +77,48 @@ def tested(root, family):
 
 def missing(root, family):
     """(place, tree) of each algorithm of a family and each tree that lacks it."""
-    trees = dict(zip(TREES, (algorithms(root, family), entries(root, family), tested(root, family)), strict=True))
+    trees = dict(zip(TREES, (algorithms(root, family), entries(root, family), with_tests(root, family)), strict=True))
     every = set().union(*trees.values())
     return [(place, tree) for place in sorted(every) for tree, places in trees.items() if place not in places]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_algorithm_has_its_three_places(family):
+    assert not missing(naming.ROOT, family)
+
+
+def test_every_family_is_here():
+    files = REGISTRY.glob("*/**/*.py")
+    assert {file.parent.relative_to(REGISTRY).as_posix() for file in files} == {*FAMILIES}
+
+
+def test_every_entry_is_at_the_place_of_its_factory():
+    for module in entry_modules():
+        path = Path(str(module.__file__))
+        for name in module.ENTRIES:
+            assert naming.place_of(naming.factory_of(name)[0], naming.LIBRARY) == naming.place_of(path, REGISTRY), name
+
+
+@pytest.mark.parametrize("tree", TREES)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_place_that_is_missing_is_told(tmp_path, family, tree):
+    """Planted: of a copy of a family's trees one place is taken away; of its algorithms, the export."""
+    for each in TREES:
+        shutil.copytree(naming.ROOT / each / family, tmp_path / each / family)
+    place = sorted(entries(tmp_path, family))[-1]
+    if tree == "jaxdp":
+        (tmp_path / tree / family / "__init__.py").write_text("")
+        assert (place, tree) in missing(tmp_path, family)
+        return
+    gone = tmp_path / tree / place
+    shutil.rmtree(gone) if gone.is_dir() else gone.with_suffix(".py").unlink()
+    assert missing(tmp_path, family) == [(place, tree)]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_no_private_folder_has_a_module_named_as_a_function(family):
+    """Else the import of the module would put it in the place of the function."""
+    package = naming.LIBRARY / family
+    names = {function.name for _, function in exported(naming.ROOT, package / "__init__.py")}
+    private = [each for each in package.iterdir() if each.is_dir() and each.name.startswith("_")]
+    assert names.isdisjoint(each.stem for folder in private for each in folder.iterdir())

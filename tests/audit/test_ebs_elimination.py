@@ -9,7 +9,7 @@ import pytest
 from jaxdp import registry
 from jaxdp.audit import by_pair, grey_box
 from jaxdp.dueling import ebs_elimination
-from jaxdp.dueling._elimination import counters as ebs_counters
+from jaxdp.dueling._ebs_elimination import counters as ebs_counters
 
 VALUES = {"laplace": {"epsilon": 1.0}, "gaussian": {"epsilon": 1.0, "delta": 1e-3}}
 

@@ -12,7 +12,7 @@ from jaxdp.audit import Attack, audit
 from jaxdp.bandits import explore_then_commit
 from jaxdp.core import Guarantee, State
 from jaxdp.dueling import ebs_elimination, ebs_phased
-from jaxdp.dueling._elimination import counters as ebs_counters
+from jaxdp.dueling._ebs_elimination import counters as ebs_counters
 from jaxdp.estimation import objective_perturbation
 from jaxdp.mechanisms import (
     _grid,

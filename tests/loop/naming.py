@@ -139,7 +139,9 @@ def tests_of(path: str | Path) -> list[Path]:
 def folder_of(path: str) -> Path:
     """Returns where tests of a file or folder of the library stand: beside other layers' tests, or of algorithms."""
     layer, *names = Path(path).relative_to("jaxdp").with_suffix("").parts
-    return TESTS / "algorithms" / place_of(ROOT / path, LIBRARY) if layer in ALGORITHMS else TESTS.joinpath(layer, *names)
+    if layer in ALGORITHMS:
+        return TESTS / "algorithms" / place_of(ROOT / path, LIBRARY)
+    return TESTS.joinpath(layer, *names)
 
 
 def place_of(file: Path, tree: Path) -> str:

@@ -36,7 +36,7 @@ def report_of(found, left_out=()):
 def test_all_is_well():
     status, lines = report_of([Stage("style", lambda: ""), Stage("audit", lambda: "consistent")], ["rucb_blocks"])
     assert status == 0
-    assert lines[0].startswith("rucb: jaxdp/dueling/_rucb.py, ")
+    assert lines[0].startswith("rucb: jaxdp/dueling/_rucb/_rucb.py, ")
     assert lines[1] == "left to `make test`: rucb_blocks"
     assert [line.split(" of processors: ")[1] for line in lines[2:]] == ["style", "audit: consistent", "in all"]
 
@@ -86,7 +86,7 @@ def test_stages_of_a_name_a_file_and_a_folder():
     ]
     assert left_out == []
     assert [stage.name for stage in stages_of(naming.subject("jaxdp/stats"))[0]] == ["tests", "style", "types"]
-    assert entries_to_check(naming.subject("jaxdp/dueling/_rucb.py")) == ["rucb", "rucb_blocks"]
+    assert entries_to_check(naming.subject("jaxdp/dueling/_rucb/_rucb.py")) == ["rucb", "rucb_blocks"]
     shared = naming.subject("jaxdp/dueling/reports.py")
     assert len(entries_to_check(shared)) == 3
     assert len(stages_of(shared)[1]) == len(shared.entries) - 3

@@ -9,42 +9,50 @@ TESTS, DUELING = naming.TESTS, naming.LIBRARY / "dueling"
 
 def test_files_of_an_entry_are_its_factorys_and_what_that_imports_from_its_package():
     files = naming.files_of("rucb")
-    assert files[0] == DUELING / "_rucb.py"
-    assert {DUELING / "_rucb_kernels.py", DUELING / "_rucb_draws.py", DUELING / "reports.py"} < {*files}
+    assert files[0] == DUELING / "_rucb" / "_rucb.py"
+    assert {DUELING / "_rucb" / "kernels.py", DUELING / "_rucb" / "draws.py", DUELING / "reports.py"} < {*files}
     assert all(file.is_relative_to(DUELING) for file in files)
-    assert naming.files_of("g_optimal_elimination")[0] == DUELING / "_g_optimal_elimination.py"  # of a wrapped factory
+    assert (
+        naming.files_of("g_optimal_elimination")[0] == DUELING / "_g_optimal_elimination" / "_g_optimal_elimination.py"
+    )
     assert naming.files_of("laplace")[0] == naming.LIBRARY / "mechanisms" / "additive.py"
     assert all(naming.files_of(name) for name in naming.entries())
 
 
 def test_entries_of_a_file():
-    assert naming.entries_of(DUELING / "_rucb_kernels.py") == ("rucb", "rucb_blocks")
+    assert naming.entries_of(DUELING / "_rucb" / "kernels.py") == ("rucb", "rucb_blocks")
     assert {"rucb", "ebs_local"} <= {*naming.entries_of(DUELING / "reports.py")}
     assert naming.entries_of(naming.LIBRARY / "stats" / "intervals.py") == ()
 
 
 def test_tests_of_a_name_and_of_a_file_with_entries():
     of_rucb = naming.tests_of("rucb")
-    named = ("dueling/test_rucb.py", "golden/test_duels.py", "privacy/test_dueling_blocks.py")
+    named = (
+        "algorithms/dueling/rucb/test_rucb.py",
+        "algorithms/dueling/test_golden_duels.py",
+        "contract/test_shown.py",
+    )
     assert {TESTS / name for name in named} < {*of_rucb}
-    others = ("stats/test_paired.py", "bandits/test_box.py", "test_site.py")
+    others = ("stats/test_paired.py", "algorithms/bandits/convex/test_box.py", "test_site.py")
     assert {TESTS / name for name in others}.isdisjoint(of_rucb)
-    assert TESTS / "dueling" / "test_rucb.py" in naming.tests_of("jaxdp/dueling/_rucb_kernels.py")
+    assert TESTS / "algorithms/dueling/rucb/test_kernels.py" in naming.tests_of("jaxdp/dueling/_rucb/kernels.py")
 
 
 def test_tests_of_a_file_without_entries():
     of_stats = naming.tests_of("jaxdp/stats/_paired.py")
     assert TESTS / "stats" / "test_paired.py" in of_stats
-    assert TESTS / "dueling" / "test_rucb.py" not in of_stats
+    assert TESTS / "algorithms/dueling/rucb/test_kernels.py" not in of_stats
 
 
 def test_a_test_names_what_its_helpers_name():
     """The independent version is compared by a test that has no learner in it: a table beside it does."""
     wanted = naming.subject("rucb")
-    file = TESTS / "golden" / "test_duels.py"
+    file = TESTS / "algorithms/dueling/test_golden_duels.py"
     assert naming.names_in_test(file, "test_equals_the_independent_version", wanted)
     assert not naming.names_in_test(
-        TESTS / "dueling" / "test_utility_fit.py", "test_the_model_is_the_least_in_the_ball", wanted
+        TESTS / "algorithms/dueling/g_optimal_elimination/test_utility_fit.py",
+        "test_the_model_is_the_least_in_the_ball",
+        wanted,
     )
 
 

@@ -28,14 +28,14 @@ def chosen(text, items):
 
 
 def test_a_test_is_chosen_by_its_code_or_its_parameters():
-    by_code = item("dueling/test_rucb.py", "test_runs_are_equal")
+    by_code = item("algorithms/dueling/rucb/test_kernels.py", "test_runs_are_equal")
     by_parameter = item("contract/test_shown.py", "test_learner", "rucb")
     others = [
         item("contract/test_shown.py", "test_learner", "ucb"),
-        item("golden/test_duels.py", "test_equals_the_independent_version", "double_thompson"),
-        item("dueling/test_utility_fit.py", "test_the_model_is_the_least_in_the_ball"),
+        item("algorithms/dueling/test_golden_duels.py", "test_equals_the_independent_version", "double_thompson"),
+        item("algorithms/dueling/g_optimal_elimination/test_utility_fit.py", "test_the_model_is_the_least_in_the_ball"),
     ]
-    golden = item("golden/test_duels.py", "test_equals_the_independent_version", "rucb")
+    golden = item("algorithms/dueling/test_golden_duels.py", "test_equals_the_independent_version", "rucb")
     assert chosen("rucb", [by_code, *others, golden, by_parameter]) == [golden, by_code, by_parameter]
 
 
@@ -43,13 +43,18 @@ def test_slow_tests_are_left_out_except_the_only_mistakes():
     test = "test_a_mistake_is_flagged_and_its_twin_is_not"
     mistake = item("privacy/test_mutants.py", test, "counters of duels at half their noise", slow=True)
     other = item("privacy/test_mutants.py", test, "sparse vector, variant 3")
-    long = item("dueling/test_ebs_elimination.py", "test_they_learn", "ebs_elimination", slow=True)
+    long = item(
+        "algorithms/dueling/ebs_elimination/test_ebs_elimination.py", "test_they_learn", "ebs_elimination", slow=True
+    )
     assert chosen("ebs_elimination", [long, mistake, other]) == [mistake]
     assert [kind_of(each) for each in (mistake, long)] == ["mutants", "tests"]
 
 
 def test_where_all_tests_are_slow_one_is_left():
-    golden, other = (item(f"{folder}/test_rucb.py", "test_it", "rucb", slow=True) for folder in ("golden", "dueling"))
+    golden, other = (
+        item(f"algorithms/dueling/{file}.py", "test_it", "rucb", slow=True)
+        for file in ("test_golden_duels", "rucb/test_rucb")
+    )
     assert chosen("rucb", [other, golden]) == [golden]
 
 
@@ -58,6 +63,6 @@ def test_a_folder_and_a_file_have_the_tests_that_use_them_and_their_doctests(tex
     files = files_for(naming.subject(text))
     assert naming.TESTS / "stats" / "test_intervals.py" in files
     assert naming.LIBRARY / "stats" / "intervals.py" in files
-    assert naming.TESTS / "dueling" / "test_rucb.py" not in files
+    assert naming.TESTS / "algorithms/dueling/rucb/test_kernels.py" not in files
     own = item("stats/test_intervals.py", "test_against_scipy")
-    assert chosen(text, [own, item("dueling/test_rucb.py", "test_runs_are_equal")]) == [own]
+    assert chosen(text, [own, item("algorithms/dueling/rucb/test_kernels.py", "test_runs_are_equal")]) == [own]

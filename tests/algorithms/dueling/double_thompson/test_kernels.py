@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.dueling import _double_thompson, _double_thompson_blocks, matrix_duels
-from jaxdp.dueling._double_thompson import KERNELS, PLAIN, is_uncertain, posterior
-from jaxdp.dueling._double_thompson_draws import may_beat
+from jaxdp.dueling import matrix_duels
+from jaxdp.dueling._double_thompson import _double_thompson
+from jaxdp.dueling._double_thompson import blocks as _double_thompson_blocks
+from jaxdp.dueling._double_thompson._double_thompson import KERNELS, PLAIN, is_uncertain, posterior
+from jaxdp.dueling._double_thompson.draws import may_beat
 from jaxdp.preferences import lower_bound_matrix
 
 LANES = 2000

@@ -9,8 +9,8 @@ import pytest
 
 import jaxdp
 from jaxdp.dueling import ebs_elimination, switching_duels, utility_duels
-from jaxdp.dueling._elimination import blocks as ebs_blocks
-from jaxdp.dueling._elimination import sweeps as ebs_sweeps
+from jaxdp.dueling._ebs_elimination import blocks as ebs_blocks
+from jaxdp.dueling._ebs_elimination import sweeps as ebs_sweeps
 from jaxdp.preferences import utility_matrix
 
 KEY = partial(jax.random.key, 23)

@@ -11,9 +11,9 @@ import pytest
 
 import jaxdp
 from jaxdp.dueling import ebs_elimination, utility_duels
-from jaxdp.dueling._elimination import arms as ebs_arms
-from jaxdp.dueling._elimination import counters as ebs_counters
-from jaxdp.dueling._elimination.radii import noise_lines, score_radii
+from jaxdp.dueling._ebs_elimination import arms as ebs_arms
+from jaxdp.dueling._ebs_elimination import counters as ebs_counters
+from jaxdp.dueling._ebs_elimination.radii import noise_lines, score_radii
 from jaxdp.mechanisms import tree_radius
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.arity import level_variances

@@ -9,9 +9,9 @@ import pytest
 
 import jaxdp
 from jaxdp.dueling import ebs_elimination, matrix_duels
-from jaxdp.dueling._elimination import _ebs_elimination
-from jaxdp.dueling._elimination._ebs_elimination import KERNELS, PLAIN
-from jaxdp.dueling._elimination.counters import Trees
+from jaxdp.dueling._ebs_elimination import _ebs_elimination
+from jaxdp.dueling._ebs_elimination._ebs_elimination import KERNELS, PLAIN
+from jaxdp.dueling._ebs_elimination.counters import Trees
 from jaxdp.mechanisms.continual_counting.arity import level_variances
 from jaxdp.mechanisms.continual_counting.noise import node_noise
 from jaxdp.preferences import lower_bound_matrix

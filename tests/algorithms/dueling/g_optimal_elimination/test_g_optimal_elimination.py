@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.dueling import _g_optimal_elimination as module
 from jaxdp.dueling import g_optimal_elimination, linear_duels
-from jaxdp.dueling._phase_designs import Design, first_design, most_pairs
+from jaxdp.dueling._g_optimal_elimination import _g_optimal_elimination as module
+from jaxdp.dueling._g_optimal_elimination.phase_designs import Design, first_design, most_pairs
 
 KEY = partial(jax.random.key, 31)
 INTEGER, FLOAT = jnp.result_type(int), jnp.result_type(float)

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.dueling import _utility_fit
-from jaxdp.dueling._utility_fit import fit_in_ball
+from jaxdp.dueling._g_optimal_elimination import utility_fit as _utility_fit
+from jaxdp.dueling._g_optimal_elimination.utility_fit import fit_in_ball
 
 INTEGER, FLOAT = jnp.result_type(int), jnp.result_type(float)
 

@@ -8,15 +8,11 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.dueling import (
-    _rucb_blocks,
-    _rucb_blocks_kernels,
-    matrix_duels,
-    rucb,
-    utility_duels,
-)
-from jaxdp.dueling._rucb_blocks import KERNELS, PLAIN
-from jaxdp.dueling._rucb_kernels import MOST_ARMS
+from jaxdp.dueling import matrix_duels, rucb, utility_duels
+from jaxdp.dueling._rucb import blocks as _rucb_blocks
+from jaxdp.dueling._rucb import blocks_kernels as _rucb_blocks_kernels
+from jaxdp.dueling._rucb.blocks import KERNELS, PLAIN
+from jaxdp.dueling._rucb.kernels import MOST_ARMS
 from jaxdp.preferences import lower_bound_matrix
 from tests.algorithms.dueling.pair_blocks import states
 

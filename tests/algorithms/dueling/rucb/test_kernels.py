@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.dueling import _rucb, matrix_duels
-from jaxdp.dueling._rucb import KERNELS, PLAIN
-from jaxdp.dueling._rucb_kernels import MOST_ARMS
+from jaxdp.dueling import matrix_duels
+from jaxdp.dueling._rucb import _rucb
+from jaxdp.dueling._rucb._rucb import KERNELS, PLAIN
+from jaxdp.dueling._rucb.kernels import MOST_ARMS
 from jaxdp.preferences import lower_bound_matrix
 
 LANES = 4000

@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.dueling._elimination import arms as arms
-from jaxdp.dueling._elimination import counters as counters
-from jaxdp.dueling._elimination import kernels as kernels
-from jaxdp.dueling._elimination.arms import Params
-from jaxdp.dueling._elimination.counters import Trees
+from jaxdp.dueling._ebs_elimination import arms as arms
+from jaxdp.dueling._ebs_elimination import counters as counters
+from jaxdp.dueling._ebs_elimination import kernels as kernels
+from jaxdp.dueling._ebs_elimination.arms import Params
+from jaxdp.dueling._ebs_elimination.counters import Trees
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.numerics.kernels import folded, own_kernel
 

@@ -1,6 +1,6 @@
 """The steps of RUCB by blocks for few arms, laid out for XLA on CPU: loops over lanes, with every pair written out.
 
-They are tested to be equal to `_rucb_blocks`'s plain steps bit for bit.
+They are tested to be equal to `blocks`'s plain steps bit for bit.
 """
 
 import functools
@@ -11,20 +11,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.dueling._pair_blocks import Released
-from jaxdp.dueling._rucb_draws import UNMET
-from jaxdp.dueling._rucb_kernels import drawn, line, written_hypothesis, written_left
+from jaxdp.dueling._rucb.draws import UNMET
+from jaxdp.dueling._rucb.kernels import drawn, line, written_hypothesis, written_left
 from jaxdp.numerics.kernels import lanes_last, own_kernel
 from jaxdp.numerics.rounding import rounded
 
 
 def view(released: Released, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """`_rucb_blocks.view` with packed champions: [] uint32, a bit for each arm."""
+    """`blocks.view` with packed champions: [] uint32, a bit for each arm."""
     packed = own_kernel(_champions, *released[1:], spread)
     return packed, own_kernel(functools.partial(written_hypothesis, len(released.duels)), packed, hypothesis)
 
 
 def duel(uniforms: jax.Array, released: Released, hypothesis: jax.Array, spread: jax.Array) -> jax.Array:
-    """`_rucb_blocks.duel`."""
+    """`blocks.duel`."""
     packed, hypothesis = view(released, hypothesis, spread)
     left = own_kernel(functools.partial(written_left, len(released.duels)), uniforms[0], packed, hypothesis)
     return jnp.stack([left, own_kernel(_right, uniforms[1], *released[1:], left, spread)])

@@ -1,6 +1,6 @@
 """The steps of double Thompson sampling, laid out for XLA on CPU: loops over lanes, with arms and pairs written out.
 
-They are tested to be equal to the plain steps of `_double_thompson` and `_double_thompson_draws` bit for bit. With
+They are tested to be equal to the plain steps of `_double_thompson` and `draws` bit for bit. With
 three arms they take about as long, with forty a fifth less.
 """
 
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import default_float
-from jaxdp.dueling._double_thompson_draws import may_beat
+from jaxdp.dueling._double_thompson.draws import may_beat
 from jaxdp.numerics.kernels import folded, own_kernel
 from jaxdp.random import beta, gamma, index_at
 
@@ -20,7 +20,7 @@ def num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:
 
 
 def draw_left(key_first: jax.Array, key_ties: jax.Array, shapes: jax.Array, beatable: jax.Array) -> jax.Array:
-    """`_double_thompson_draws.draw_left`."""
+    """`draws.draw_left`."""
     num_arms, shapes = len(beatable), shapes.ravel()
     rows, columns = np.triu_indices(num_arms, 1)  # one draw a pair
     drawn = gamma(key_first, shapes[np.r_[rows * num_arms + columns, columns * num_arms + rows]])
@@ -35,7 +35,7 @@ def draw_left(key_first: jax.Array, key_ties: jax.Array, shapes: jax.Array, beat
 
 
 def draw_right(key: jax.Array, left: jax.Array, first: jax.Array, second: jax.Array, uncertain: jax.Array) -> jax.Array:
-    """`_double_thompson_draws.draw_right`."""
+    """`draws.draw_right`."""
     every = jnp.arange(len(first), dtype=jnp.int32)
     theta = jnp.where(every == left, 0.5, beta(key, first, second))
     theta = jnp.where(uncertain | (every == left), theta, -1)

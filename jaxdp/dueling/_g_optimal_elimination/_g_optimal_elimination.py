@@ -40,8 +40,15 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.dueling._arm_features import check_features
-from jaxdp.dueling._phase_designs import Design, duels_paper, duels_tight, explored_paper, first_design, next_design
-from jaxdp.dueling._utility_fit import fit_in_ball
+from jaxdp.dueling._g_optimal_elimination.phase_designs import (
+    Design,
+    duels_paper,
+    duels_tight,
+    explored_paper,
+    first_design,
+    next_design,
+)
+from jaxdp.dueling._g_optimal_elimination.utility_fit import fit_in_ball
 from jaxdp.mechanisms import laplace
 from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.numerics.kernels import any_lane

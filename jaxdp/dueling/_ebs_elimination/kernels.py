@@ -6,8 +6,8 @@ They are tested to be equal to the plain steps, `arms.opponent` and `counters.no
 import jax
 import jax.numpy as jnp
 
-from jaxdp.dueling._elimination.arms import Params
-from jaxdp.dueling._elimination.counters import Trees
+from jaxdp.dueling._ebs_elimination.arms import Params
+from jaxdp.dueling._ebs_elimination.counters import Trees
 from jaxdp.random import key_uniform
 
 

@@ -1,4 +1,4 @@
-"""Double Thompson sampling; here on reports that users randomize, in `_double_thompson_blocks` on noisy totals.
+"""Double Thompson sampling; here on reports that users randomize, in `blocks` on noisy totals.
 
 Where the steps of Algorithm 1 of Wu & Liu (2016) are found here, for release="local":
 
@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Interface, Learner, Scalar, Space, State, claimed, default_float, factory, pairs
-from jaxdp.dueling import _double_thompson_blocks, _double_thompson_kernels
-from jaxdp.dueling._double_thompson_draws import draw_left, draw_right, may_beat
+from jaxdp.dueling._double_thompson import blocks, kernels
+from jaxdp.dueling._double_thompson.draws import draw_left, draw_right, may_beat
 from jaxdp.dueling._exploration import Params, params
 from jaxdp.dueling.reports import local_claim, randomized_outcome, tally_report
 from jaxdp.numerics.kernels import own_kernel
@@ -95,9 +95,7 @@ class Steps(NamedTuple):
 
 
 PLAIN = Steps(num_beaten, draw_left, draw_right)
-KERNELS = Steps(
-    _double_thompson_kernels.num_beaten, _double_thompson_kernels.draw_left, _double_thompson_kernels.draw_right
-)
+KERNELS = Steps(kernels.num_beaten, kernels.draw_left, kernels.draw_right)
 
 
 @factory
@@ -154,7 +152,7 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
     """
     num_arms = check_num_arms(num_arms)
     if check_choice("release", release, RELEASES) == "blocks":
-        return _double_thompson_blocks.learner(num_arms)
+        return blocks.learner(num_arms)
     return _learner(num_arms, KERNELS)  # however many arms
 
 

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import BlockPlan, Blocks, State, UntilFn
-from jaxdp.dueling._elimination import arms as arms
-from jaxdp.dueling._elimination import counters as counters
-from jaxdp.dueling._elimination import kernels as kernels
-from jaxdp.dueling._elimination.arms import Params, Private, Public
-from jaxdp.dueling._elimination.counters import Trees
-from jaxdp.dueling._elimination.sweeps import Block, Swept, Turns, schedule, sweep_arms
+from jaxdp.dueling._ebs_elimination import arms as arms
+from jaxdp.dueling._ebs_elimination import counters as counters
+from jaxdp.dueling._ebs_elimination import kernels as kernels
+from jaxdp.dueling._ebs_elimination.arms import Params, Private, Public
+from jaxdp.dueling._ebs_elimination.counters import Trees
+from jaxdp.dueling._ebs_elimination.sweeps import Block, Swept, Turns, schedule, sweep_arms
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.numerics.kernels import across_lanes, own_kernel
 

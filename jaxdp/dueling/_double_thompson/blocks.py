@@ -7,8 +7,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Interface, Learner, Space, State, claimed, default_float, pairs
-from jaxdp.dueling import _double_thompson_kernels, _pair_blocks
-from jaxdp.dueling._double_thompson_draws import draw_left, draw_right
+from jaxdp.dueling import _pair_blocks
+from jaxdp.dueling._double_thompson import kernels
+from jaxdp.dueling._double_thompson.draws import draw_left, draw_right
 from jaxdp.dueling._exploration import Params, params
 from jaxdp.dueling._pair_blocks import Evidence, Released
 from jaxdp.random import fast
@@ -60,7 +61,7 @@ class Steps(NamedTuple):
 
 
 PLAIN = Steps(draw_left, draw_right)
-KERNELS = Steps(_double_thompson_kernels.draw_left, _double_thompson_kernels.draw_right)
+KERNELS = Steps(kernels.draw_left, kernels.draw_right)
 
 
 def learner(num_arms: int) -> Learner:

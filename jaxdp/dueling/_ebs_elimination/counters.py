@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import default_float
-from jaxdp.dueling._elimination.arms import Params, Private, Public
+from jaxdp.dueling._ebs_elimination.arms import Params, Private, Public
 from jaxdp.mechanisms import tape
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.noise import LaplaceParams, Noise

@@ -1,5 +1,5 @@
 """Elimination by effective Borda scores (DP-EBS; Saha & Asi, 2024): the algorithm, its counters, its form by blocks."""
 
-from jaxdp.dueling._elimination._ebs_elimination import ebs_elimination
+from jaxdp.dueling._ebs_elimination._ebs_elimination import ebs_elimination
 
 __all__ = ["ebs_elimination"]

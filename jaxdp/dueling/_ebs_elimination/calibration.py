@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from jaxdp.core import scalar_leaf
-from jaxdp.dueling._elimination.arms import Params
-from jaxdp.dueling._elimination.counters import Trees
-from jaxdp.dueling._elimination.radii import NoiseLines, noise_lines, on_lattice, score_radii
+from jaxdp.dueling._ebs_elimination.arms import Params
+from jaxdp.dueling._ebs_elimination.counters import Trees
+from jaxdp.dueling._ebs_elimination.radii import NoiseLines, noise_lines, on_lattice, score_radii
 from jaxdp.validation import check_epsilon, check_positive, check_probability
 
 LATTICE_BITS = 12  # a node's noise is a multiple of its scale times 2^-12, about

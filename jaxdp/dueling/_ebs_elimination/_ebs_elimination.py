@@ -23,13 +23,13 @@ from jaxdp.core import (
     only,
     pairs,
 )
-from jaxdp.dueling._elimination import arms as arms
-from jaxdp.dueling._elimination import counters as counters
-from jaxdp.dueling._elimination import kernels as kernels
-from jaxdp.dueling._elimination.arms import Params, Private, Public
-from jaxdp.dueling._elimination.blocks import elimination_blocks
-from jaxdp.dueling._elimination.calibration import Sizes, calibrated
-from jaxdp.dueling._elimination.counters import Trees
+from jaxdp.dueling._ebs_elimination import arms as arms
+from jaxdp.dueling._ebs_elimination import counters as counters
+from jaxdp.dueling._ebs_elimination import kernels as kernels
+from jaxdp.dueling._ebs_elimination.arms import Params, Private, Public
+from jaxdp.dueling._ebs_elimination.blocks import elimination_blocks
+from jaxdp.dueling._ebs_elimination.calibration import Sizes, calibrated
+from jaxdp.dueling._ebs_elimination.counters import Trees
 from jaxdp.mechanisms.continual_counting import best_arity
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.mechanisms.continual_counting.arity import level_variances, num_digits

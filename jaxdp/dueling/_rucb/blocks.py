@@ -7,11 +7,12 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Interface, Learner, Space, State, claimed, default_float, pairs
-from jaxdp.dueling import _pair_blocks, _rucb_blocks_kernels
+from jaxdp.dueling import _pair_blocks
 from jaxdp.dueling._exploration import Params, params
 from jaxdp.dueling._pair_blocks import Released
-from jaxdp.dueling._rucb_draws import UNMET, draw_left, draw_right, next_hypothesis
-from jaxdp.dueling._rucb_kernels import MOST_ARMS
+from jaxdp.dueling._rucb import blocks_kernels
+from jaxdp.dueling._rucb.draws import UNMET, draw_left, draw_right, next_hypothesis
+from jaxdp.dueling._rucb.kernels import MOST_ARMS
 from jaxdp.random.threefry import two_uniforms
 
 
@@ -75,7 +76,7 @@ class Steps(NamedTuple):
 
 
 PLAIN = Steps(view, duel)
-KERNELS = Steps(_rucb_blocks_kernels.view, _rucb_blocks_kernels.duel)
+KERNELS = Steps(blocks_kernels.view, blocks_kernels.duel)
 
 
 def learner(num_arms: int) -> Learner:

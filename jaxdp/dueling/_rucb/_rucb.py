@@ -1,4 +1,4 @@
-"""Relative upper confidence bounds; here on reports that each user randomizes, in `_rucb_blocks` on noisy totals.
+"""Relative upper confidence bounds; here on reports that each user randomizes, in `blocks` on noisy totals.
 
 Where the steps of Algorithm 1 of Zoghi, Whiteson, Munos & de Rijke (2014) are found here, for release="local":
 
@@ -16,9 +16,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Interface, Learner, Space, State, claimed, default_float, factory, pairs
-from jaxdp.dueling import _rucb_blocks, _rucb_kernels
 from jaxdp.dueling._exploration import Params, params
-from jaxdp.dueling._rucb_draws import UNMET, draw_left, draw_right, next_hypothesis
+from jaxdp.dueling._rucb import blocks, kernels
+from jaxdp.dueling._rucb.draws import UNMET, draw_left, draw_right, next_hypothesis
 from jaxdp.dueling.reports import local_claim, randomized_outcome, tally_report
 from jaxdp.random.threefry import two_uniforms
 from jaxdp.validation import check_choice, check_num_arms
@@ -89,7 +89,7 @@ class Steps(NamedTuple):
 
 
 PLAIN = Steps(view, duel, tally_report)
-KERNELS = Steps(_rucb_kernels.view, _rucb_kernels.duel, _rucb_kernels.tally)
+KERNELS = Steps(kernels.view, kernels.duel, kernels.tally)
 
 
 @factory
@@ -148,8 +148,8 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
     """
     num_arms = check_num_arms(num_arms)
     if check_choice("release", release, RELEASES) == "blocks":
-        return _rucb_blocks.learner(num_arms)
-    return _learner(num_arms, KERNELS if num_arms <= _rucb_kernels.MOST_ARMS else PLAIN)
+        return blocks.learner(num_arms)
+    return _learner(num_arms, KERNELS if num_arms <= kernels.MOST_ARMS else PLAIN)
 
 
 def _learner(num_arms: int, steps: Steps) -> Learner:

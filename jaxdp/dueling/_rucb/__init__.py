@@ -1,0 +1,3 @@
+"""RUCB, round by round and by blocks."""
+
+from jaxdp.dueling._rucb._rucb import rucb as rucb
