@@ -89,7 +89,7 @@ ITS_PYTHON = PYTHON=$(or $(firstword $(foreach python,$(NEWEST),$(call IS_NEWEST
 ON_NEWEST = $(MAKE) VENV=.venv-newest LOCK=requirements-newest.lock $(ITS_PYTHON)
 
 # What JAXDP_PLAIN turns off is speed; what compiled programs look like is not tested then.
-PLAIN_TESTS = $$(find tests/algorithms tests/golden -name "test_golden*.py") tests/golden tests/random --ignore tests/random/test_threefry.py
+PLAIN_TESTS = $$(find tests/algorithms -name "test_golden*.py") tests/random --ignore tests/random/test_threefry.py
 test-newest: begin  ## `make test` in .venv-newest, with Python 3.13 and the newest JAX; a part of it without JAX's unstable modules
 	$(ON_NEWEST) test
 	$(ON_NEWEST) test-plain

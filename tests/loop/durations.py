@@ -10,7 +10,8 @@ from tests.loop.collection import ROOT, collect
 
 BUDGET = 0.3  # CPU seconds: a test that takes more is left to the long run
 # Golden comparisons and planted mistakes find most wrong algorithms for their seconds.
-LARGER = re.compile(r"tests/(golden/|privacy/|(\w+/)*test_(golden|mistakes)\w*\.py)"), 3.0
+LARGER = 3.0
+WITH_LARGER = re.compile(r"tests/(privacy/|(\w+/)*test_(golden|mistakes)\w*\.py)")
 SHOWN = 20  # names that are printed at most
 FOLDER = Path("tests/loop")
 Durations = Mapping[str, float | None]
@@ -41,8 +42,7 @@ def is_over(name: str, durations: Durations) -> bool:
 
 def budget_of(name: str) -> float:
     """Returns the CPU seconds that a test may take in `make test`."""
-    files, budget = LARGER
-    return budget if files.match(name) else BUDGET
+    return LARGER if WITH_LARGER.match(name) else BUDGET
 
 
 def read_measured(paths: Iterable[Path]) -> dict[str, float]:

@@ -109,7 +109,7 @@ def kind_of(item: pytest.Item) -> str:
     """Returns what kind of test it is, one of `KINDS`."""
     if isinstance(item, pytest.DoctestItem):
         return "doctests"
-    if item.path.stem.startswith("test_golden") or item.path.is_relative_to(naming.TESTS / "golden"):
+    if item.path.stem.startswith("test_golden"):
         return "golden"
     return "mutants" if item.path == naming.ZOO else "tests"
 

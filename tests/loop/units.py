@@ -53,7 +53,7 @@ class Estimates:
         self.durations = durations
         figures = {name: seconds for name, seconds in durations.items() if seconds is not None}
         within = [seconds for name, seconds in figures.items() if not is_over(name, durations)]
-        long = [seconds for seconds in figures.values() if seconds > max(LARGER.values())]
+        long = [seconds for seconds in figures.values() if seconds > LARGER]
         self.assumed = {False: fmean(within or [UNKNOWN[False]]), True: fmean(long or [UNKNOWN[True]])}
 
     def __call__(self, name: str) -> float:
