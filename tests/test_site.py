@@ -179,6 +179,8 @@ def test_docstrings_become_what_is_meant():
     assert "   [n] float," in lines
     assert "   \\|x\\| <= 1." in lines
     assert lines[-1] == "A number: 1."
+    lines = to_rst("Does it.\n\nReturns:\n    A number.\n\nWarns:\n    RuntimeWarning: if it is large.")
+    assert {"A number.", "``RuntimeWarning``"} <= set(lines)
 
 
 def test_what_the_site_needs_is_not_installed_for_the_tests():

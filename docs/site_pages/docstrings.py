@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-LISTS = ("Attributes", "Args", "Raises", "Values")
+LISTS = ("Attributes", "Args", "Raises", "Warns", "Values")
 SECTIONS = (*LISTS, "Returns", "Yields", "Privacy", "Source", "Deviations", "Examples")
 HEADING = re.compile(rf"({'|'.join(SECTIONS)}):")
 ITEM = re.compile(r"(\*{0,2}[\w.]+(?:, \*{0,2}\w+)*):(?: |$)(.*)")
