@@ -38,7 +38,7 @@ ROWS = (
         {"lower bound on ε / claimed, fed upon wins": at_most(1)},
         corrected="Counters are fed in every duel of their arm, a 0 for a loss: their clocks are public.",
         corrected_rules={"ε spent / claimed, always fed": at_most(1)},
-        why="How often a counter was fed tells who won. The corrected form was audited by a grey box.",
+        why="How often a counter was fed reveals who won. The corrected form was audited by a grey box.",
     ),
     row(
         "Alg. 1, removals",
@@ -58,7 +58,7 @@ ROWS = (
         {"width with log(log(K/δ)) / needed": at_least(1)},
         corrected="ln(KT/δ) in place of ln(ln(K/δ)), as a union bound over rounds gives.",
         corrected_rules={"width with log(KT/δ) / needed": at_least(1)},
-        why="What is needed is an upper bound, too, so a ratio below 1 shows that the printed width is not proved, by "
+        why="An upper bound is needed, too, so a ratio below 1 shows that the printed width is not proved, by "
         "the best bound known here.",
     ),
     row(
@@ -89,7 +89,8 @@ ROWS = (
     row(
         "Remark 3",
         "The algorithm extends to the local and the shuffle model; local privacy costs more.",
-        "regret of the local form over that of the central (phased) and of the shuffled one, ε = 1, δ = 10^-6, four "
+        "regret of the local form over the regret of the central (phased) and of the shuffled one, ε = 1, δ = "
+        "10^-6, four "
         "arms, utilities 1.5 to -1.5, T = 40,000",
         measure.trust,
         {"regret local / central": at_least(1), "regret local / shuffle": at_least(1)},
@@ -161,7 +162,7 @@ ROWS = (
         "Remark 4",
         "For ε above the order d^5/sqrt(T), 0.003 here, the private term is the smaller one: privacy is for free.",
         "the ε at which privacy adds as much as the regret without it, over d^5/sqrt(T), by interpolation in "
-        "ln ε; and what it adds at several ε, as shares; T = 10^8, d = 2",
+        "ln ε; and its addition at several ε, as shares; T = 10^8, d = 2",
         measure.free_privacy,
         {"crossing ε / (d^5/sqrt(T))": at_most(1, refutes=False)},
         why="An order with an unspecified constant, for the worst instance at each T, which this instance, with its "

@@ -64,14 +64,15 @@ ROWS = (
     row(
         "Eq. (2)",
         "Randomized response with P[ỹ = y] = e^ε / (1 + e^ε) is ε-DP.",
-        "the exact ε of its law at ε = 0.1, 1 and 4, over the claim",
+        "the exact ε of its distribution at ε = 0.1, 1 and 4, over the claim",
         privacy.randomized_response_spends,
         {"exact ε / claimed": at_most(1)},
     ),
     row(
         "Thm 3.1",
         "No local estimator's expected squared semi-norm error is below the order d/n + d/((e^ε - 1)² n).",
-        "the tailored estimator's error: exponent of n, and growth from ε = 1 to 0.5 over that of the bound's root",
+        "the tailored estimator's error: exponent of n, and growth from ε = 1 to 0.5 over the growth of the "
+        "bound's root",
         partial(measure.local_lower, norm=SEMI),
         {RATE: at_least(-0.55), GROWTH: at_least(0.9)},
         why=f"{ORDER} No constant can be contradicted; an error that falls faster than this, or grows more slowly, "
@@ -100,8 +101,9 @@ ROWS = (
         "Above a threshold of ε, the maximum likelihood of randomized labels errs by the order "
         "(1/γ) (e^(ε+2LB) + 1)/(e^(ε-2LB) - 1) sqrt((d + ln(1/α))/n).",
         "the error in the semi-norm above the threshold, the corrected one, too, ε > 4 L B = 2: exponent of n at ε = "
-        "4, and growth from ε = 4 to 2.5 over that of the bound. Features lie in the unit ball, L = 1, the parameter "
-        "in that of B = 1/2; d = 5, n = 3,000 and 30,000.",
+        "4, and growth from ε = 4 to 2.5 over the growth of the bound. Features lie in the unit ball, L = 1, the "
+        "parameter "
+        "in the ball of radius B = 1/2; d = 5, n = 3,000 and 30,000.",
         measure.likelihood_above_its_threshold,
         {"exponent of n, ε = 4": ROOT, GROWTH: at_most(1.1)},
         why=f"{ORDER} The growth could hardly have differed: the bound's is 1.25 here, its pole at ε = 2 L B = 1 being "
@@ -121,7 +123,7 @@ ROWS = (
         "The tailored estimator errs in the semi-norm by at most the order (1/γ) (e^ε + 1)/(e^ε - 1) sqrt((d + "
         "ln(1/α))/n), with probability 1 - α, at every ε.",
         "the share of runs within the bound with the constant sqrt(3)/2, which can be proved (α = 0.05, ε = 1, n = "
-        f"30,000); exponent of n, and growth from ε = 1 to 0.5 over that of the bound. {BALL}",
+        f"30,000); exponent of n, and growth from ε = 1 to 0.5 over the growth of the bound. {BALL}",
         measure.within_constant,
         {"share of runs within": at_least(0.95), RATE: ROOT, GROWTH: at_most(1.1)},
         why="The share could hardly have differed: the bound is as loose as its ratio to the mean error says.",
@@ -163,7 +165,7 @@ ROWS = (
         "From choices of one among K actions by K-ary randomized response, one pass errs by the order "
         "(L/(γ κ)) (e^ε + K - 1)/(e^ε - 1) sqrt(ln(ln(n)/α)/n).",
         "K = 3, with the proof's steps: exponent of n of the l2 error from 20,000 to 200,000, and growth from ε = 1 to "
-        "0.5 over that of the bound",
+        "0.5 over the growth of the bound",
         measure.choices,
         {RATE: ROOT, GROWTH: at_most(1.1)},
         why=ORDER + " The printed step has the same erratum as Theorem 4.5.",
@@ -171,7 +173,7 @@ ROWS = (
     row(
         "Eq. (9)",
         "A pessimistic policy over the confidence set of Theorem 4.2 loses at most the order sqrt(d/n).",
-        "what it loses in an offline bandit with ε = 1, local: exponent of n from 500 to 8,000",
+        "its loss in an offline bandit with ε = 1, local: exponent of n from 500 to 8,000",
         partial(measure.policy_gap, policy="pessimistic"),
         {RATE: at_most(-0.4)},
         why="The confidence sets assume the curvature of even odds; those that can be proved make every pessimistic "
@@ -218,14 +220,14 @@ ROWS = (
         "Thm 5.3, Cor. 5.4",
         "Objective perturbation errs in the l2 norm by at most the order (L/(κγ)) sqrt(ln(1/α)/n) + "
         "σ (sqrt(d) + sqrt(ln(1/α)))/(nκγ).",
-        "the exponent of n of the central l2 error, less that of the bound at the same points",
+        "the exponent of n of the central l2 error, minus the exponent of the bound at the same points",
         partial(measure.central_upper, norm=L2),
         {f"exponent of n, less bound's, ε = {e}": at_most(0.05) for e in ("0.5", "1")},
         why=ORDER,
     ),
     row(
         "Remark 5.5",
-        "The cost of central privacy falls like 1/(ε n), that of local privacy like 1/((e^ε - 1) sqrt(n)).",
+        "The cost of central privacy falls like 1/(ε n), the cost of local privacy like 1/((e^ε - 1) sqrt(n)).",
         "the exponent of n of what privacy adds to the squared error, central less local (-1 in the limit), ε = 1",
         measure.central_against_local,
         {"central's exponent of n less local's": at_most(-0.5)},
@@ -245,7 +247,7 @@ ROWS = (
         "the exponent of n of the central semi-norm error, less the bound's -1/2",
         partial(measure.central_upper, norm=SEMI),
         {f"exponent of n, less bound's, ε = {e}": at_most(0.05) for e in ("0.5", "1")},
-        why=f"{ORDER} The row could hardly have differed: at these n most of the error is that of the noise, which "
+        why=f"{ORDER} The row could hardly have differed: at these n most of the error comes from the noise, which "
         "falls like 1/n, where both terms of the bound fall like 1/sqrt(n).",
     ),
     row(

@@ -12,7 +12,7 @@ ORDER = "An order with an unspecified constant: slopes only."
 LOGARITHM = 0.08  # the exponent of ln T between 10^5 and 10^6
 OF_A_LOGARITHM = (
     "ln T has the exponent 0.08 at these T. A larger one contradicts no order of ln T, since a + b ln T with a < 0 has "
-    "one, too: sizes may be too small for the limit, and only longer runs would tell."
+    "one, too: sizes may be too small for the limit, and only longer runs would show it."
 )
 MEASURED = (
     "{learner} with randomized responses, steps tuned to their second moment, losses of two dimensions: exponent of T "
@@ -114,7 +114,7 @@ ROWS = (
         "tsallis_inf on randomized responses, five arms, gap 0.25: the same measures (tuned: c²)",
         partial(measure.of_table_1, name="multi_armed_stochastic"),
         {RATE: _rate(LOGARITHM), COST: at_most(2.1), BOUND: at_most(1)},
-        why=f"{ORDER} By the rule for every exponent growth is too fast. {OF_A_LOGARITHM} The bound is that of all "
+        why=f"{ORDER} By the rule for every exponent growth is too fast. {OF_A_LOGARITHM} The bound is for all "
         f"worlds, of the order sqrt(T). {APPENDIX_B} Sensitivity for losses in [0, 1] is 1, not 2B = 2.",
     ),
     row(
@@ -165,7 +165,7 @@ ROWS = (
     ),
     row(
         "Thm 3",
-        "Regret on reports is that of the black box with B replaced by the order B ln(T/δ)/ε.",
+        "Regret on reports is the regret of the black box with B replaced by the order B ln(T/δ)/ε.",
         why="Measured line by line above. Its proof conditions on bounded noise; step sizes must use the range of the "
         "reports, and with the second moment in its place regret is smaller than the theorem has it (exponents of c).",
     ),
@@ -194,14 +194,15 @@ ROWS = (
         partial(measure.contextual_orders, name="linear"),
         {"exponent of T, ε = 1": at_most(0.85, refutes=False)},
         why=f"{ORDER} After 50,000 rounds the learner still explores much of the time, as the ratio to the regret of "
-        "uniform play shows: exponents say little, and that of 1/ε, which is 0 for uniform play, could not exceed 1. "
+        "uniform play shows: exponents say little, and the exponent of 1/ε, which is 0 for uniform play, could "
+        "not exceed 1. "
         "Noise enters by its root: in the limit the exponent of 1/ε is 1/2, so that the claim is not tight. "
         + ALGORITHM_5,
     ),
     row(
         "Thm 8, published radius",
         "The same, with the published β_t and c_t.",
-        'the same with constants="paper": regret over that of uniform play after 50,000 rounds, ε = 1',
+        'the same with constants="paper": regret over the regret of uniform play after 50,000 rounds, ε = 1',
         partial(measure.contextual_orders, name="published"),
         {"regret / uniform play's, ε = 1": at_most(0.9, refutes=False)},
         why="It explores all along: its radius is some 80 times the one that can be proved. Regret of uniform play at "
@@ -253,7 +254,8 @@ ROWS = (
         {"exponent of T, ε = 2": at_most(0.85, refutes=False)},
         why=ORDER
         + " The radius that can be proved is so large at these T that the learner still explores much of the time, as "
-        "the ratio to the regret of uniform play shows: exponents say little, and that of 1/ε, which is 0 for uniform "
+        "the ratio to the regret of uniform play shows: exponents say little, and the exponent of 1/ε, which is 0 "
+        "for uniform "
         "play, could not exceed 1.",
     ),
     row(

@@ -20,28 +20,29 @@ VERDICTS = (AGREES, DIFFERS, UNDECIDED, NOT_MEASURED)
 
 INTRODUCTION = f"""# Papers reproduced
 
-Each table, figure and theorem of the four source papers: what it claims, what was measured of it here, and whether
-the two agree. `benchmarks/papers/page.py` writes this page from records of runs; do not edit it.
-`python benchmarks/papers/run.py PAPER`, in a checkout of the repository, makes such a record and prints the same;
-`--full` has {FULL} times the repetitions.
+This page compares each table, figure and theorem of the four source papers with measurements: the statement, the
+measurement, and whether the two agree. `python benchmarks/papers/run.py PAPER`, in a checkout of the repository,
+measures a paper again and prints the same rows; `--full` has {FULL} times the repetitions.
+`benchmarks/papers/page.py` writes this page from records of such runs; do not edit it.
 
-What the words mean:
+How to read the rows:
 
-- *Agrees*: the whole 95% interval has numbers that agree with the claim; *differs*: it has none; *undecided*: it has
-  both, or the rule says "else undecided", because what was measured could not contradict the claim.
-- Intervals are of each number by itself, and of the largest or smallest of several without a correction for having
-  chosen it. A number without an interval is exact, or is named a bound: a formula, a law by enumeration or
-  quadrature, the farthest two users by optimisation, or a grey box, which reads what one person moves. An audit's
-  number is a lower bound, so it contradicts a claim or leaves it undecided; what can be proved is an upper one, so it
-  confirms a claim or leaves it undecided.
-- A bound known up to a constant is compared by its slope, on the grid that is named. Agreement there says that growth
-  at these sizes is as claimed, and not that the bound is proved; a difference may be that sizes are too small for a
-  limit.
-- A claimed bound is contradicted by what exceeds it, and not by what stays far below: there the note says that the
-  bound is not tight, and by how much. Where it is loose by a large factor, the row could hardly have differed, and
-  its agreement says little.
-- *Corrected*: an erratum, with the form that is right and what was measured of that.
-- *Not measured* has a reason.
+- **Verdicts.** *Agrees*: all numbers of the 95% interval agree with the claim. *Differs*: none does. *Undecided*: some
+  do, or the rule says "else undecided", because the measurement could not contradict the claim. *Not measured* has a
+  reason.
+- **Intervals.** The confidence is of each number alone. The largest or smallest of several numbers has no correction
+  for the choice. A number without an interval is exact, or is called a bound. It comes from a formula, a distribution
+  by enumeration or quadrature, the farthest two users by optimisation, or a grey box, which measures how far one
+  person moves the data.
+- **Audits and proofs.** An audit's number is a lower bound, so it contradicts a claim or leaves it undecided. A proved
+  number is an upper bound, so it confirms a claim or leaves it undecided.
+- **Unknown constants.** If a bound is known up to a constant, its slope is compared, on the named grid. Agreement means
+  that growth at these sizes is as claimed, and not that the bound is proved. A difference may mean that the sizes are
+  too small for a limit.
+- **Loose bounds.** Only a number above a claimed bound contradicts it. If numbers stay far below, the note says that
+  the bound is not tight, and by how much. If a bound is loose by a large factor, the row could hardly have differed,
+  and its agreement says little.
+- **Errata.** A corrected row has the correct form, and the measurement of that form.
 """
 
 

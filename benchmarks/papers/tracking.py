@@ -15,13 +15,15 @@ ROWS = (
         f"the exponent of T of counter_weights, a learner of this library, ε = 4, {SETTING}",
         measure.of_table_1,
         {f"exponent of T, {kind}": at_most(0.6) for kind in ("shifting", "oblivious")},
-        why=ORDER + " The lines of the table, that of adversaries who react too, are the theorems below, one by one.",
+        why=ORDER + " The lines of the table, also the line of adversaries who react, are the theorems below, one "
+        "by one.",
     ),
     # ---- tools -------------------------------------------------------------------------------------------------------
     row(
         "Lemmas 2.3, 2.4",
         "Report-noisy-max and AboveThreshold are ε-DP.",
-        "the exact ε of the laws of noisy max with Laplace noise, of the sparse vector technique and of Algorithm 1 "
+        "the exact ε of the distributions of noisy max with Laplace noise, of the sparse vector technique and of "
+        "Algorithm 1 "
         "on tiny inputs, over the claims",
         measure.selections_spend,
         {
@@ -33,7 +35,8 @@ ROWS = (
     row(
         "Alg. 1, line 4",
         "In each block the arg max of the noisy sums of losses plays.",
-        "the exponent of T of its regret from 2,000 to 20,000, ε = 1; losses of one law, N = 10, one expert better "
+        "the exponent of T of its regret from 2,000 to 20,000, ε = 1; losses of one distribution, N = 10, one "
+        "expert better "
         "by 0.2",
         measure.selection,
         {"exponent of T, arg max": at_most(0.5)},
@@ -42,20 +45,23 @@ ROWS = (
     ),
     row(
         "Thm 3.1",
-        "For losses of one law the regret on a window of w rounds is at most 16 ln(NT/β)/ε + 9 sqrt(w ln(TN/β)), with "
+        "For losses of one distribution the regret on a window of w rounds is at most 16 ln(NT/β)/ε + 9 sqrt(w "
+        "ln(TN/β)), with "
         "probability 1 - β.",
         "the share of runs within (w = T = 2,000 and 20,000, ε = 0.1 and 1, β = 0.05), the worst of four; and the mean "
         "regret over the bound",
         measure.windows,
         {"share of runs within": at_least(0.95), "largest mean / bound": at_most(1)},
         why="The row could hardly have differed: the bound is loose by a factor of 25 or more, and of all windows only "
-        "that of all rounds is looked at (pseudo-regret). The proof (Lemmas 3.3, A.2) has a factor ln T in the first "
+        "the window of all rounds is looked at (pseudo-regret). The proof (Lemmas 3.3, A.2) has a factor ln T in "
+        "the first "
         "term, which the theorem lost; so loose a bound does not show that.",
     ),
     row(
         "Lemma 3.4",
-        "Algorithm 2 restarts without a shift of the law with probability 2β at most.",
-        "the share of runs of svt_restarts with a restart, losses of one law, T = 5,000, ε = 1; its failure_prob is "
+        "Algorithm 2 restarts without a shift of the distribution with probability 2β at most.",
+        "the share of runs of svt_restarts with a restart, losses of one distribution, T = 5,000, ε = 1; its "
+        "failure_prob is "
         "the chance of any restart in all rounds, and so 2β: 0.05, β = 0.025",
         measure.false_restarts,
         {"share of runs with a restart": at_most(0.05)},
@@ -87,7 +93,7 @@ ROWS = (
     row(
         "Thm 3.6",
         "Algorithm 2 has expected dynamic regret of the order sqrt(ST ln(NT)) + S ln(NT)/ε.",
-        f"svt_restarts against losses whose law shifts, gap 0.3: the exponent of T, ε = 4, {SETTING}",
+        f"svt_restarts against losses with a shifting distribution, gap 0.3: the exponent of T, ε = 4, {SETTING}",
         partial(measure.grows, learner="svt_restarts", adversary="shifting"),
         {"exponent of T, ε = 4": at_most(0.6, refutes=False)},
         why=ORDER
@@ -173,7 +179,7 @@ ROWS = (
     ),
     row(
         "Alg. 3, Thm 5.2, its plays alone",
-        "What is played is ε-DP.",
+        "The plays are ε-DP.",
         "the log ratio of the chances that all plays of 100 rounds avoid one half of 2,000 experts, under two first "
         "loss vectors, over ε = 0.5",
         measure.plays_of_the_published_form,
@@ -188,7 +194,8 @@ ROWS = (
         partial(measure.grows, learner="mirror_descent_intervals", adversary="shifting"),
         {"exponent of T, ε = 4": at_most(0.6, refutes=False)},
         why=ORDER
-        + " At these horizons the noise is larger than what can be learned: regret is near that of uniform play, 0.27 "
+        + " At these horizons the noise is larger than what can be learned: regret is near the regret of uniform "
+        "play, 0.27 "
         "T. An order says nothing before its limit.",
     ),
     row(
