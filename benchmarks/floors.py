@@ -41,8 +41,8 @@ from benchmarks.peers import numba_bandits, numba_experts, numba_lazy
 from benchmarks.timing import machine
 from jaxdp.bandits._means_kernels import first_largest
 from jaxdp.experts import classes
-from jaxdp.experts._restart_windows_kernels import largest, replaced
 from jaxdp.experts._share_kernels import kernel
+from jaxdp.experts._svt_restarts.windows_kernels import largest, replaced
 from jaxdp.mechanisms.continual_counting.buffers import find_buffers
 from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_fast, lanes_last, own_kernel
 from jaxdp.numerics.lookup import entry

@@ -8,13 +8,13 @@ from jaxdp.experts._exponential_weights import exponential_weights
 from jaxdp.experts._fixed_share import fixed_share
 from jaxdp.experts._hard_sequences import alternating_losses, lower_bound_losses, sample_losses
 from jaxdp.experts._hedge import hedge
-from jaxdp.experts._lazy_parameters import LazyParameters, lazy_weights_parameters
 from jaxdp.experts._lazy_weights import lazy_weights
+from jaxdp.experts._lazy_weights.parameters import LazyParameters, lazy_weights_parameters
 from jaxdp.experts._limited_updates import limited_updates
 from jaxdp.experts._limited_updates_oblivious import limited_updates_oblivious
 from jaxdp.experts._loss_files import read_losses
 from jaxdp.experts._mirror_descent import mirror_descent
-from jaxdp.experts._mirror_parameters import MirrorParameters, mirror_descent_parameters
+from jaxdp.experts._mirror_descent.parameters import MirrorParameters, mirror_descent_parameters
 from jaxdp.experts._oblivious import loss_sequence
 from jaxdp.experts._shifting import shifting_losses
 from jaxdp.experts._stochastic import stochastic_losses

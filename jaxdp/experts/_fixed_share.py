@@ -18,7 +18,7 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
-from jaxdp.experts._mirror_parameters import check_switches, tracking_nats
+from jaxdp.experts._mirror_descent.parameters import check_switches, tracking_nats
 from jaxdp.experts._share_kernels import fixed_share_step  # laid out for CPUs; `_shares` has it as it reads
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_above, check_count, check_horizon, check_positive, check_within

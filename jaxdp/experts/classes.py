@@ -23,7 +23,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import default_float
-from jaxdp.experts import _filter, _filter_columns, _filter_kernels
+from jaxdp.experts._filter import _filter
+from jaxdp.experts._filter import columns as _filter_columns
+from jaxdp.experts._filter import kernels as _filter_kernels
 from jaxdp.experts._scaled import NOTHING, Scaled, normalised, times
 from jaxdp.experts._sequence_class import Label, SequenceClass, Sequences, Weights
 from jaxdp.numerics import compensated

@@ -27,7 +27,7 @@ def a_run_after_the_cap() -> Entry:
 def the_whole_budget_for_questions() -> Entry:
     """Half of the budget is spent on selections besides."""
     wrong = planted(
-        "jaxdp.experts._svt_restarts",
+        "jaxdp.experts._svt_restarts._svt_restarts",
         ("(1 - SHARE) * jnp.asarray(params.epsilon), t", "jnp.asarray(params.epsilon), t"),
     )
     return dataclasses.replace(LEARNERS["svt_restarts"], factory=wrong.svt_restarts)
@@ -36,7 +36,8 @@ def the_whole_budget_for_questions() -> Entry:
 def a_budget_of_all_decisions() -> Entry:
     """Sequences are drawn anew as often as there are batches."""
     wrong = planted(
-        "jaxdp.experts._lazy_weights", ("budget=integer.type(chosen.budget)", "budget=integer.type(horizon)")
+        "jaxdp.experts._lazy_weights._lazy_weights",
+        ("budget=integer.type(chosen.budget)", "budget=integer.type(horizon)"),
     )
     return dataclasses.replace(LEARNERS["lazy_weights"], factory=wrong.lazy_weights)
 

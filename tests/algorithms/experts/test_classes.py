@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from jaxdp.audit import g_test
-from jaxdp.experts import _filter, classes
+from jaxdp.experts import classes
+from jaxdp.experts._filter import _filter
 from tests.algorithms.experts import enumerated
 
 X64 = jax.config.read("jax_enable_x64")

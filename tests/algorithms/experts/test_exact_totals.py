@@ -12,7 +12,9 @@ import pytest
 
 from jaxdp import experts
 from jaxdp.core import State
-from jaxdp.experts import _restart_windows, _svt_lazy, _svt_restarts
+from jaxdp.experts import _svt_lazy
+from jaxdp.experts._svt_restarts import _svt_restarts
+from jaxdp.experts._svt_restarts import windows as _restart_windows
 from jaxdp.numerics import compensated, fixed_point
 
 EXPERTS, ROUNDS = 3, 256

@@ -7,8 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.experts import _filter, _filter_columns, _filter_kernels, classes
-from jaxdp.experts._filter import Flow
+from jaxdp.experts import classes
+from jaxdp.experts._filter import _filter
+from jaxdp.experts._filter import columns as _filter_columns
+from jaxdp.experts._filter import kernels as _filter_kernels
+from jaxdp.experts._filter._filter import Flow
 from jaxdp.experts._scaled import NOTHING, Scaled, exp_minus
 
 LANES, ROWS, EXPERTS = 64, 3, 3

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.experts import _counter_weights, _hedge, _lane_kernels, _lazy_weights, classes
+from jaxdp.experts import _counter_weights, _hedge, _lane_kernels, classes
+from jaxdp.experts._lazy_weights import _lazy_weights
 from jaxdp.numerics import compensated
 from jaxdp.numerics.compensated import Sum
 from tests.algorithms.experts.lane_kernels import equal, in_lanes

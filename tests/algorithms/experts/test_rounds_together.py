@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.experts import _lazy_weights, _svt_restarts_bulk, classes
+from jaxdp.experts import classes
+from jaxdp.experts._lazy_weights import _lazy_weights
 from jaxdp.experts._rounds_together import added_up
+from jaxdp.experts._svt_restarts import bulk as _svt_restarts_bulk
 from jaxdp.numerics import fixed_point
 
 LANES, ROUNDS = 100, 19

@@ -7,7 +7,8 @@ import jax
 import pytest
 
 from jaxdp import experts
-from jaxdp.experts import _limited_updates, _svt_restarts
+from jaxdp.experts import _limited_updates
+from jaxdp.experts._svt_restarts import _svt_restarts
 from jaxdp.mechanisms import noisy_max
 from jaxdp.testing import check_learner
 from tests.algorithms.experts.selections import KEY, look, regret_of

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from jaxdp.audit import exact_epsilon, exact_rho, g_test
-from jaxdp.experts import _lazy_decisions, classes, lazy_weights, lazy_weights_parameters
+from jaxdp.experts import classes, lazy_weights, lazy_weights_parameters
+from jaxdp.experts._lazy_weights import decisions as _lazy_decisions
 from jaxdp.numerics import fixed_point
 from tests.algorithms.experts import enumerated
 from tests.algorithms.experts.lazy_weights.lazy_mutants import unlimited, without_fake_switches

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 
 from jaxdp.audit import Users, exact_rho, g_test, grey_box, whole
 from jaxdp.experts import mirror_descent, mirror_descent_parameters
-from jaxdp.experts._mirror_sampling import step_of
+from jaxdp.experts._mirror_descent.sampling import step_of
 from jaxdp.experts._shares import exact_fixed_share_step, fixed_share_step, projected
 from jaxdp.mechanisms.tape import recording
 from jaxdp.numerics import compensated

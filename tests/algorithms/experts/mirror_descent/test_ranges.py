@@ -7,7 +7,7 @@ import pytest
 
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.experts import mirror_descent
-from jaxdp.experts._mirror_parameters import draws_reached
+from jaxdp.experts._mirror_descent.parameters import draws_reached
 
 
 @pytest.mark.parametrize(("num_experts", "num_switches"), [(2, 2), (2, 30), (5, 12), (5, 39)])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.experts._restart_windows import KERNELS, PLAIN, Dyadic, wide
+from jaxdp.experts._svt_restarts.windows import KERNELS, PLAIN, Dyadic, wide
 from jaxdp.numerics import fixed_point
 from tests.algorithms.experts.lane_kernels import equal, in_lanes
 

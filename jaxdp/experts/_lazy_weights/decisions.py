@@ -12,7 +12,7 @@ from jaxdp.numerics.fixed_point import Sum, in_64_bits
 from jaxdp.random.threefry import two_uniforms
 
 if TYPE_CHECKING:
-    from jaxdp.experts._lazy_weights import Params
+    from jaxdp.experts._lazy_weights._lazy_weights import Params
 
 
 @in_64_bits

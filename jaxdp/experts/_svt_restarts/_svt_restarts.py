@@ -20,11 +20,11 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.experts import _limited_updates as selection
-from jaxdp.experts import _restart_windows as windows_of
-from jaxdp.experts import _svt_restarts_bulk as bulk
 from jaxdp.experts._clear_losses import of_expert
 from jaxdp.experts._lane_kernels import carried
 from jaxdp.experts._losses import UNIT, losses_interface, units_of
+from jaxdp.experts._svt_restarts import bulk
+from jaxdp.experts._svt_restarts import windows as windows_of
 from jaxdp.mechanisms.numerical import all_of, selection_delta, sparse_vector_delta
 from jaxdp.mechanisms.sparse_vector import AboveThreshold, above_threshold_init, above_threshold_step
 from jaxdp.numerics import fixed_point

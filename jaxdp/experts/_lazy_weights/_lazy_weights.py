@@ -25,8 +25,8 @@ from jaxdp.core import (
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.experts._clear_losses import of_expert
 from jaxdp.experts._lane_kernels import carried, chosen  # the same values, in a layout for CPUs
-from jaxdp.experts._lazy_decisions import scaled, wants_another
-from jaxdp.experts._lazy_parameters import (
+from jaxdp.experts._lazy_weights.decisions import scaled, wants_another
+from jaxdp.experts._lazy_weights.parameters import (
     ACCOUNTINGS,
     SMALLEST,
     LazyParameters,

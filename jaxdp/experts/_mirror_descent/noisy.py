@@ -18,8 +18,8 @@ from jaxdp.core import (
 )
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
-from jaxdp.experts._mirror_parameters import mirror_descent_parameters
-from jaxdp.experts._mirror_sampling import step_of
+from jaxdp.experts._mirror_descent.parameters import mirror_descent_parameters
+from jaxdp.experts._mirror_descent.sampling import step_of
 from jaxdp.mechanisms import gaussian, laplace, round_up
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_epsilon, check_positive

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxdp.experts._filter import Flow, log_gain
+from jaxdp.experts._filter._filter import Flow, log_gain
 from jaxdp.experts._scaled import NOTHING, Scaled, exp_minus, normalised, two_to
 from jaxdp.numerics.kernels import WRITTEN_OUT, in_vectors, lanes_last, own_kernel
 from jaxdp.random.choice import inline_index_at

@@ -22,7 +22,7 @@ from jaxdp.core import (
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.experts._lane_kernels import carried, chosen  # values are the same
 from jaxdp.experts._losses import UNIT, clipped, losses_interface
-from jaxdp.experts._mirror_parameters import contraction, draws_reached, mirror_descent_parameters
+from jaxdp.experts._mirror_descent.parameters import contraction, draws_reached, mirror_descent_parameters
 from jaxdp.experts._share_kernels import exact_fixed_share_step, read  # for CPUs; `_shares` has them as they read
 from jaxdp.experts._shares import clipped_step, fixed_share_step
 from jaxdp.mechanisms.tape import Entry, record

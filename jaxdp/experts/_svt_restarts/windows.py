@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.experts import _restart_windows_kernels as kernels
+from jaxdp.experts._svt_restarts import windows_kernels as kernels
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import BITS, UNITS, Sum, in_64_bits
 

@@ -9,8 +9,8 @@ import operator
 import jax
 import jax.numpy as jnp
 
-from jaxdp.experts import _filter
-from jaxdp.experts._filter import Flow
+from jaxdp.experts._filter import _filter
+from jaxdp.experts._filter._filter import Flow
 from jaxdp.experts._scaled import Scaled, exp_minus, normalised, two_to
 from jaxdp.experts._share_kernels import fold, kernel
 from jaxdp.numerics.kernels import lanes_slow

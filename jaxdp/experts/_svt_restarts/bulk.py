@@ -16,7 +16,7 @@ from jaxdp.experts._rounds_together import added_up
 from jaxdp.numerics.fixed_point import Sum
 
 if TYPE_CHECKING:
-    from jaxdp.experts._svt_restarts import Params, Public
+    from jaxdp.experts._svt_restarts._svt_restarts import Params, Public
 
 FEWEST, MOST = 3, 32  # rounds at once: by 3 they take a tenth less time than one by one, by 4 a fifth
 LARGEST = 1024  # losses of a lane at once: more do not stay in the cache

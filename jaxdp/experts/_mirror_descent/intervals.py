@@ -22,8 +22,8 @@ from jaxdp.core import (
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.experts._clear_losses import behind
 from jaxdp.experts._losses import UNIT, losses_interface, units_of
-from jaxdp.experts._mirror_parameters import level_switches, mirror_descent_parameters
-from jaxdp.experts._mirror_sampling import law_of_play, step_of
+from jaxdp.experts._mirror_descent.parameters import level_switches, mirror_descent_parameters
+from jaxdp.experts._mirror_descent.sampling import law_of_play, step_of
 from jaxdp.mechanisms import gaussian, round_up
 from jaxdp.mechanisms.numerical import all_of, normal_delta, weighted_delta
 from jaxdp.mechanisms.tape import Entry, record

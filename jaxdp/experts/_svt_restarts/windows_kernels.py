@@ -1,4 +1,4 @@
-"""The steps of `_restart_windows`, laid out for XLA on CPU; they are tested to be equal to the plain ones bit for bit.
+"""The steps of `windows`, laid out for XLA on CPU; they are tested to be equal to the plain ones bit for bit.
 
 Up to 16 experts and levels, lanes are the fast axis, and maxima over the first axis are written out: XLA on CPU reduces
 short rows slowly.
@@ -12,12 +12,12 @@ from jaxdp.numerics.kernels import WRITTEN_OUT, folded, lanes_last, own_kernel
 
 
 def replaced(written: jax.Array, now: jax.Array, memory: jax.Array) -> jax.Array:
-    """`_restart_windows.replaced`."""
+    """`windows.replaced`."""
     return lanes_last(jnp.where(written[None], lanes_last(now)[:, None], lanes_last(memory)))
 
 
 def largest_sums(regrets: Sum, memory: Sum) -> jax.Array:
-    """`_restart_windows.largest_sums`."""
+    """`windows.largest_sums`."""
 
     def largest_since(regrets: Sum, memory: Sum) -> jax.Array:
         now, then = (

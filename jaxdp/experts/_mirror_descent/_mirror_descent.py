@@ -1,10 +1,10 @@
 """Mirror descent that tracks the best expert: the corrected forms of a published algorithm, and that algorithm."""
 
 from jaxdp.core import Learner, factory
-from jaxdp.experts._mirror_intervals import intervals
-from jaxdp.experts._mirror_noisy import noisy_losses
-from jaxdp.experts._mirror_parameters import FORMS, NOISES, check_switches
-from jaxdp.experts._mirror_sampling import sampling
+from jaxdp.experts._mirror_descent.intervals import intervals
+from jaxdp.experts._mirror_descent.noisy import noisy_losses
+from jaxdp.experts._mirror_descent.parameters import FORMS, NOISES, check_switches
+from jaxdp.experts._mirror_descent.sampling import sampling
 from jaxdp.validation import check_choice, check_count, check_horizon
 
 MIXINGS = ("fixed_share", "clipped")
