@@ -9,6 +9,7 @@ import sys
 import tomllib
 from pathlib import Path
 
+import grimp
 import pytest
 
 import jaxdp
@@ -204,3 +205,18 @@ def test_an_algorithm_that_imports_layouts_is_found(text):
     assert set(laid_out({"laid_out.py": text})) == {"laid_out.py"}
     assert laid_out({"kernels.py": text.replace("@factory", "")}) == {}  # no factory
     assert laid_out({"read.py": LAID_OUT.replace("lanes_last, own_kernel", "own_kernel, any_lane")}) == {}
+
+
+def circles(graph):
+    """Groups of modules each of which imports the others, directly or not."""
+    reached = {module: graph.find_downstream_modules(module) for module in graph.modules}
+    groups = {frozenset(other for other in reached[module] if module in reached[other]) for module in graph.modules}
+    return [sorted(group) for group in groups if group]
+
+
+def test_no_files_import_one_another_in_a_circle():
+    """What only type checkers import counts too."""
+    graph = grimp.build_graph("jaxdp", exclude_type_checking_imports=False, cache_dir=None)
+    assert circles(graph) == []
+    graph.add_import(importer="jaxdp.core.params", imported="jaxdp.core.guarantee")  # planted
+    assert any({"jaxdp.core.params", "jaxdp.core.guarantee"} <= {*group} for group in circles(graph))

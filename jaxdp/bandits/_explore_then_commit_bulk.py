@@ -5,16 +5,13 @@ rounds whether exploration ends with the last of them.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._bulk import as_counted, totals_of, turns
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
-
-if TYPE_CHECKING:
-    from jaxdp.bandits._explore_then_commit import Params, Public
 
 BLOCK_PER_ARM = 16
 
@@ -34,11 +31,11 @@ class Algorithm(NamedTuple):
     num_arms: int
     explore_rounds: int
     arm: Callable[[jax.Array, jax.Array], jax.Array]
-    whole: Callable[["Params", jax.Array], jax.Array]
+    whole: Callable[[Any, jax.Array], jax.Array]
     add: Callable[[Any, jax.Array], Any]
     advance: Callable[..., State]
 
-    def rounds_ahead(self, public: "Public", limit: jax.Array) -> jax.Array:
+    def rounds_ahead(self, public: Any, limit: jax.Array) -> jax.Array:
         """At most `limit` rounds: up to the end of exploration, if it is not over."""
         left = self.explore_rounds - public.round
         return jnp.where(public.round < self.explore_rounds, jnp.minimum(limit, left), limit)
@@ -47,12 +44,12 @@ class Algorithm(NamedTuple):
 def blocks(algorithm: Algorithm) -> Blocks:
     """Blocks of rounds, whose rewards are added up as integers, in any order."""
 
-    def plan(keys, params: "Params", public: "Public", contexts: None, limit) -> BlockPlan:
+    def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
         del params, contexts
         rounds = public.round + jnp.arange(len(keys), dtype=public.round.dtype)
         return BlockPlan(algorithm.arm(rounds, public.best_arm), algorithm.rounds_ahead(public, limit))
 
-    def absorb(keys, params: "Params", state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+    def absorb(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         actions, feedback = report
         planned = jnp.arange(len(actions), dtype=plan.length.dtype) < plan.length
         rewards = jnp.where(planned, algorithm.whole(params, feedback), 0)
@@ -65,7 +62,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
 def counts(algorithm: Algorithm) -> Counts:
     """Counts of plays, for binary rewards."""
 
-    def plan(key, params: "Params", public: "Public", limit) -> CountPlan:
+    def plan(key, params: Any, public: Any, limit) -> CountPlan:
         del key, params
         ahead = algorithm.rounds_ahead(public, limit)
         every = jnp.arange(algorithm.num_arms, dtype=ahead.dtype)
@@ -73,7 +70,7 @@ def counts(algorithm: Algorithm) -> Counts:
         committed = jnp.where(every == public.best_arm.astype(every.dtype), ahead, 0)
         return CountPlan(jnp.where(public.round < algorithm.explore_rounds, explored, committed))
 
-    def absorb(key, params: "Params", state: State, plan: CountPlan, report) -> State:
+    def absorb(key, params: Any, state: State, plan: CountPlan, report) -> State:
         counts, won = report
         totals = state.private.totals + jnp.clip(won, 0, counts).astype(state.private.totals.dtype)
         return algorithm.advance(key, params, state, totals, counts.sum(dtype=state.public.round.dtype))

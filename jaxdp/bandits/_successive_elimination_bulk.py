@@ -5,7 +5,7 @@ an arm before the last of them.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +13,6 @@ import jax.numpy as jnp
 from jaxdp.bandits._best_arm import Reports, Sums
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State, default_float
 from jaxdp.numerics.kernels import across_lanes
-
-if TYPE_CHECKING:
-    from jaxdp.bandits._successive_elimination import Params, Public
 
 SWEEPS = 16  # in a block
 
@@ -47,17 +44,17 @@ def blocks(algorithm: Algorithm) -> Blocks:
     num_arms, size = algorithm.num_arms, algorithm.size
     block = SWEEPS * num_arms
 
-    def rounds_of(public: "Public") -> jax.Array:
+    def rounds_of(public: Any) -> jax.Array:
         """[SWEEPS, num_arms] int32, which of the next rounds an arm is played in; `block` for none."""
         starts = jnp.arange(SWEEPS, dtype=jnp.int32) * size(public) - public.turn
         rounds = starts[:, None] + algorithm.rank(public)[None, :]
         return jnp.where(public.active[None, :] & (rounds >= 0), rounds, block)
 
-    def order(params: "Params", public: "Public") -> jax.Array:
+    def order(params: Any, public: Any) -> jax.Array:
         del params
         return rounds_of(public).ravel()
 
-    def plan(keys, params: "Params", public: "Public", contexts: None, limit) -> BlockPlan:
+    def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
         del keys, params, contexts
         ahead = SWEEPS * size(public) - public.turn
         every = jnp.arange(num_arms, dtype=jnp.int32)
@@ -82,9 +79,9 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
     many_swept = across_lanes(swept)
 
-    def absorb(keys, params: "Params", state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+    def absorb(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         del keys
-        public: Public = state.public
+        public = state.public
         left, length = size(public), plan.length.astype(jnp.int32)
         ends = jnp.arange(1, SWEEPS + 1, dtype=jnp.int32) * left - public.turn
         said = report[1].reshape(SWEEPS, num_arms)
@@ -103,7 +100,7 @@ def counts(algorithm: Algorithm) -> Counts:
     """
     size, reports = algorithm.size, algorithm.reports
 
-    def plan(key, params: "Params", public: "Public", limit) -> CountPlan:
+    def plan(key, params: Any, public: Any, limit) -> CountPlan:
         del key
         left, ranks = size(public), algorithm.rank(public)
         lead = jnp.max(algorithm.leads(public.active, public.sums)).astype(default_float())
@@ -114,12 +111,12 @@ def counts(algorithm: Algorithm) -> Counts:
         counts = jnp.where(is_whole, whole, in_part.astype(limit.dtype))
         return CountPlan(jnp.where(public.active, counts, 0))
 
-    def privatize(key, params: "Params", public: "Public", plan: CountPlan, totals):
+    def privatize(key, params: Any, public: Any, plan: CountPlan, totals):
         del public
         assert reports.total is not None
         return plan.counts, reports.total(key, params.channel, jnp.clip(totals, 0, plan.counts), plan.counts)
 
-    def absorb(key, params: "Params", state: State, plan: CountPlan, report) -> State:
+    def absorb(key, params: Any, state: State, plan: CountPlan, report) -> State:
         del key, plan
         public, (counts, said) = state.public, report
         left = size(public)

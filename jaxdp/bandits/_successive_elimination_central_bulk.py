@@ -4,16 +4,13 @@ No block and no plan of counts goes beyond the end of an epoch, at which `advanc
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._bulk import as_counted, rewards_of, totals_of, turns
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
-
-if TYPE_CHECKING:
-    from jaxdp.bandits._successive_elimination_central import Params, Public
 
 BLOCK_PER_ARM = 16
 
@@ -37,7 +34,7 @@ class Algorithm(NamedTuple):
     in_turn: Callable[[Any, jax.Array], jax.Array]
     advance: Callable[..., State]
 
-    def rounds_ahead(self, params: "Params", public: "Public", limit: jax.Array) -> jax.Array:
+    def rounds_ahead(self, params: Any, public: Any, limit: jax.Array) -> jax.Array:
         """At most `limit` rounds: up to the end of the epoch."""
         return jnp.minimum(limit, self.length(params, public) - public.played)
 
@@ -46,12 +43,12 @@ def blocks(algorithm: Algorithm) -> Blocks:
     """Blocks of rounds."""
     integer = algorithm.integer
 
-    def plan(keys, params: "Params", public: "Public", contexts: None, limit) -> BlockPlan:
+    def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
         del contexts
         played = public.played + jnp.arange(len(keys), dtype=integer)
         return BlockPlan(algorithm.in_turn(public, played), algorithm.rounds_ahead(params, public, limit))
 
-    def absorb(keys, params: "Params", state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+    def absorb(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         actions, feedback = report
         paid = totals_of(actions, rewards_of(feedback, plan.length, integer), algorithm.num_arms)
         return algorithm.advance(keys[plan.length - 1], params, state, paid, plan.length), plan.length
@@ -62,13 +59,13 @@ def blocks(algorithm: Algorithm) -> Blocks:
 def counts(algorithm: Algorithm) -> Counts:
     """Counts of plays."""
 
-    def plan(key, params: "Params", public: "Public", limit) -> CountPlan:
+    def plan(key, params: Any, public: Any, limit) -> CountPlan:
         del key
         ahead, size = algorithm.rounds_ahead(params, public, limit), algorithm.size(public)
         place = jnp.cumsum(public.active, dtype=algorithm.integer) - 1
         return CountPlan(jnp.where(public.active, turns(place, size, public.played, ahead), 0))
 
-    def absorb(key, params: "Params", state: State, plan: CountPlan, report) -> State:
+    def absorb(key, params: Any, state: State, plan: CountPlan, report) -> State:
         counts, paid = report
         won = jnp.clip(paid, 0, counts).astype(algorithm.integer)
         return algorithm.advance(key, params, state, won, counts.sum(dtype=algorithm.integer))

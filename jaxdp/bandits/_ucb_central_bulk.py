@@ -4,16 +4,13 @@ What goes on at once are rounds of one of the algorithm's own doubling blocks, i
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._bulk import as_counted, rewards_of
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
-
-if TYPE_CHECKING:
-    from jaxdp.bandits._ucb_central import Params, Public
 
 BLOCK = 128
 
@@ -33,7 +30,7 @@ class Algorithm(NamedTuple):
     length: Callable[[Any], jax.Array]
     advance: Callable[..., State]
 
-    def rounds_ahead(self, public: "Public", limit: jax.Array) -> jax.Array:
+    def rounds_ahead(self, public: Any, limit: jax.Array) -> jax.Array:
         """At most `limit` rounds: up to the end of the doubling block."""
         return jnp.minimum(limit, self.length(public) - public.played)
 
@@ -41,11 +38,11 @@ class Algorithm(NamedTuple):
 def blocks(algorithm: Algorithm) -> Blocks:
     """Blocks of rounds."""
 
-    def plan(keys, params: "Params", public: "Public", contexts: None, limit) -> BlockPlan:
+    def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
         del params, contexts
         return BlockPlan(jnp.full(len(keys), public.arm), algorithm.rounds_ahead(public, limit))
 
-    def absorb(keys, params: "Params", state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+    def absorb(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         _, feedback = report
         paid = jnp.sum(rewards_of(feedback, plan.length, algorithm.integer))
         return algorithm.advance(keys[plan.length - 1], params, state, paid, plan.length), plan.length
@@ -56,12 +53,12 @@ def blocks(algorithm: Algorithm) -> Blocks:
 def counts(algorithm: Algorithm) -> Counts:
     """Counts of plays."""
 
-    def plan(key, params: "Params", public: "Public", limit) -> CountPlan:
+    def plan(key, params: Any, public: Any, limit) -> CountPlan:
         del key, params
         is_played = jnp.arange(algorithm.num_arms, dtype=jnp.int32) == public.arm
         return CountPlan(jnp.where(is_played, algorithm.rounds_ahead(public, limit), 0))
 
-    def absorb(key, params: "Params", state: State, plan: CountPlan, report) -> State:
+    def absorb(key, params: Any, state: State, plan: CountPlan, report) -> State:
         counts, paid = report
         won = jnp.clip(paid, 0, counts).sum(dtype=algorithm.integer)
         return algorithm.advance(key, params, state, won, counts.sum(dtype=algorithm.integer))

@@ -13,6 +13,7 @@ everywhere:
 """
 
 from jaxdp.core.channel import Channel, EstimateFn, ReportFn, TotalFn
+from jaxdp.core.claims import claimed
 from jaxdp.core.environment import (
     BlockFn,
     ContextFn,
@@ -66,7 +67,7 @@ from jaxdp.core.learner import (
     UpdateFn,
 )
 from jaxdp.core.made_by import MadeBy, factory, reusing_factory
-from jaxdp.core.params import Scalar, claimed, default_float, interval_leaves, leaf_rounded_down, only, scalar_leaf
+from jaxdp.core.params import Scalar, default_float, interval_leaves, leaf_rounded_down, only, scalar_leaf
 
 __all__ = [
     "ActFn",

@@ -1,13 +1,10 @@
 """Conversion of claims to events of Google's dp-accounting."""
 
 import math
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from jaxdp.core.guarantee import Guarantee
+from typing import Any
 
 
-def dp_event(claim: "Guarantee", *, accountant: str = "pld", delta_apart: bool = False) -> Any:
+def dp_event(claim: Any, *, accountant: str = "pld", delta_apart: bool = False) -> Any:
     """Returns the event whose privacy loss is the worst that a claim allows; see `Guarantee.to_dp_event`.
 
     A Gaussian claim is the Gaussian mechanism at noise multiplier 1 / mu. A pure claim is binary randomized response at

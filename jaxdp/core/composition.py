@@ -2,15 +2,12 @@
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jaxdp.validation import INT64_MAX, check_count, check_delta
 
-if TYPE_CHECKING:
-    from jaxdp.core.guarantee import Guarantee
 
-
-def compose_claims(claim: "Guarantee", other: "Guarantee", delta: float | None = None) -> "Guarantee":
+def compose_claims(claim: Any, other: Any, delta: float | None = None) -> Any:
     """Returns the claim of releasing both results; see `Guarantee.compose`."""
     cls = type(claim)
     for name in ("trust_model", "privacy_unit", "adjacency", "unit_leaves", "batch"):
@@ -50,7 +47,7 @@ def compose_claims(claim: "Guarantee", other: "Guarantee", delta: float | None =
     return compose_claims(_as_approximate(claim, delta), _as_approximate(other, delta))
 
 
-def of_person(claim: "Guarantee", units: int, privacy_unit: str) -> "Guarantee":
+def of_person(claim: Any, units: int, privacy_unit: str) -> Any:
     """Returns the claim for a person who holds several units; see `Guarantee.of_person`."""
     cls = type(claim)
     units = check_count("units", units, maximum=INT64_MAX)
@@ -88,7 +85,7 @@ def _below_one(delta: float | None) -> float | None:
     return delta if delta is not None and delta < 1 else None
 
 
-def _of_units(claim: "Guarantee", units: int, is_local: bool) -> float | None:
+def _of_units(claim: Any, units: int, is_local: bool) -> float | None:
     """Returns the numerical delta of several units."""
     if not claim.numerical_delta or units == 1:
         return claim.numerical_delta
@@ -97,7 +94,7 @@ def _of_units(claim: "Guarantee", units: int, is_local: bool) -> float | None:
     return _below_one(_chain(claim.epsilon, units) * claim.numerical_delta) if math.isfinite(claim.epsilon) else None
 
 
-def _as_approximate(claim: "Guarantee", delta: float) -> "Guarantee":
+def _as_approximate(claim: Any, delta: float) -> Any:
     if claim.kind in ("pure", "approximate"):
         return claim
     epsilon = max(claim.epsilon_at(delta), math.ulp(0.0))  # a claim's epsilon is > 0
@@ -114,7 +111,7 @@ def _chain(epsilon: float, units: int) -> float:
         return math.inf
 
 
-def _rho(claim: "Guarantee") -> float:
+def _rho(claim: Any) -> float:
     if claim.rho is not None:
         return claim.rho
     budget = claim.epsilon if claim.mu is None else claim.mu

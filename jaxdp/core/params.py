@@ -3,15 +3,12 @@
 import inspect
 import math
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
 
 from jaxdp.validation import check_number
-
-if TYPE_CHECKING:
-    from jaxdp.core.guarantee import Guarantee
 
 Scalar = float | np.floating | np.integer | jax.Array  # types of a scalar leaf of `Params`
 
@@ -109,42 +106,3 @@ def only(params: Callable[..., Any], names: Collection[str]) -> Callable[..., An
 
     restricted.__signature__ = signature_left  # pyright: ignore[reportFunctionMemberAccess]
     return restricted
-
-
-def claimed(params: Callable[..., Any], claim: Callable[..., "Guarantee"]) -> Callable[..., "Guarantee"]:
-    """Builds the `guarantee` of an algorithm, which claims only for values that `params` accepts.
-
-    Args:
-        params: (**values) -> Params.
-        claim: (some of the values, by their names) -> Guarantee. A value with a default here need not be one of
-            `params`.
-
-    Returns:
-        A function with the signature of `params`.
-
-    Raises:
-        ValueError: if claim requires a value that params does not take.
-
-    Examples:
-        >>> from jaxdp.core import Guarantee
-        >>> def params(*, epsilon: float, learning_rate: float = 0.1): ...
-        >>> def claim(epsilon: float) -> Guarantee:
-        ...     return Guarantee.pure(epsilon, trust_model="local", privacy_unit="one label", argument="noise")
-        >>> print(claimed(params, claim)(epsilon=0.5, learning_rate=0.2))
-        0.5-DP, local, one label
-    """
-    signature, claim_parameters = inspect.signature(params), inspect.signature(claim).parameters
-    for name, parameter in claim_parameters.items():
-        if name not in signature.parameters and parameter.default is parameter.empty:
-            raise ValueError(
-                f"claim must ask for values that params takes, {', '.join(signature.parameters)}, got {name}"
-            )
-
-    def guarantee(**values: Any) -> "Guarantee":
-        params(**values)
-        bound = signature.bind(**values)
-        bound.apply_defaults()
-        return claim(**{name: value for name, value in bound.arguments.items() if name in claim_parameters})
-
-    guarantee.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
-    return guarantee

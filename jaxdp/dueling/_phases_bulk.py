@@ -4,15 +4,12 @@ What goes on at once are rounds of one phase, in which every pair is known befor
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxdp.core import BlockPlan, Blocks, CountPlan, CountPrivatizeFn, Counts, State
-
-if TYPE_CHECKING:
-    from jaxdp.dueling._phases import Public
 
 BLOCK_PER_ARM = 16
 
@@ -38,7 +35,7 @@ class Algorithm(NamedTuple):
     wins_so_far: Callable[..., jax.Array]
     advance: Callable[..., State]
 
-    def rounds_ahead(self, params: Any, public: "Public", limit: jax.Array) -> jax.Array:
+    def rounds_ahead(self, params: Any, public: Any, limit: jax.Array) -> jax.Array:
         """At most `limit` rounds: up to the end of the phase."""
         return jnp.minimum(limit, self.rounds_of_phase(params, public) - public.played)
 
@@ -47,7 +44,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
     """Blocks of rounds."""
     num_arms, integer = algorithm.num_arms, algorithm.integer
 
-    def plan(keys, params: Any, public: "Public", contexts: None, limit) -> BlockPlan:
+    def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
         del contexts
         rounds = public.played + jnp.arange(len(keys), dtype=integer)
         return BlockPlan(algorithm.duels(public, rounds), algorithm.rounds_ahead(params, public, limit))
@@ -66,7 +63,7 @@ def counts(algorithm: Algorithm, privatize_counts: CountPrivatizeFn) -> Counts:
     """Counts of ordered pairs, in the order of a flattened matrix."""
     num_arms, integer = algorithm.num_arms, algorithm.integer
 
-    def plan(key, params: Any, public: "Public", limit) -> CountPlan:
+    def plan(key, params: Any, public: Any, limit) -> CountPlan:
         del key
         ahead, size = algorithm.rounds_ahead(params, public, limit), algorithm.num_active(public)
         rank = jnp.cumsum(public.active, dtype=integer) - 1  # of active arms among themselves

@@ -4,16 +4,13 @@ What goes on at once are rounds of one of the algorithm's own blocks, at whose e
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
 from jaxdp.experts._rounds_together import added_up
-
-if TYPE_CHECKING:
-    from jaxdp.experts._limited_updates import Params, Public
 
 SHORT, LONG = 16, 256  # rounds at once: at the start releases are close to one another
 
@@ -40,18 +37,18 @@ class Algorithm(NamedTuple):
 def blocks(algorithm: Algorithm) -> tuple[Blocks, ...]:
     """Short blocks of rounds, then long ones."""
 
-    def plan(keys, params: "Params", public: "Public", contexts: None, limit) -> BlockPlan:
+    def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
         del params, contexts
         length = jnp.minimum(limit, algorithm.rounds_left(public.round))
         return BlockPlan(jnp.broadcast_to(public.expert, keys.shape), length)
 
-    def absorb(keys, params: "Params", state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+    def absorb(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
         totals = algorithm.add(algorithm.started(state), added_up(report, planned))
         played = plan.length.astype(state.public.round.dtype)
         return algorithm.advance(lambda: keys[plan.length - 1], params, state, totals, played), plan.length
 
-    def is_late(params: "Params", public: "Public") -> jax.Array:
+    def is_late(params: Any, public: Any) -> jax.Array:
         del params
         return public.round + 1 >= LONG
 
@@ -61,13 +58,13 @@ def blocks(algorithm: Algorithm) -> tuple[Blocks, ...]:
 def counts(algorithm: Algorithm) -> Counts:
     """Counts of plays, for binary losses."""
 
-    def plan(key, params: "Params", public: "Public", limit) -> CountPlan:
+    def plan(key, params: Any, public: Any, limit) -> CountPlan:
         del key, params
         ahead = jnp.minimum(limit, algorithm.rounds_left(public.round))
         is_played = jnp.arange(algorithm.num_experts, dtype=public.expert.dtype) == public.expert
         return CountPlan(jnp.where(is_played, ahead, 0))
 
-    def privatize(key, params: "Params", public: "Public", plan: CountPlan, totals) -> jax.Array:
+    def privatize(key, params: Any, public: Any, plan: CountPlan, totals) -> jax.Array:
         del key, params, public
         rounds = plan.counts.sum(dtype=plan.counts.dtype)
         whole = jnp.where(totals > 0, totals, 0)  # NaN counts as 0
@@ -75,7 +72,7 @@ def counts(algorithm: Algorithm) -> Counts:
             whole = jnp.round(whole)
         return jnp.minimum(whole.astype(rounds.dtype), rounds)
 
-    def absorb(key, params: "Params", state: State, plan: CountPlan, report) -> State:
+    def absorb(key, params: Any, state: State, plan: CountPlan, report) -> State:
         played = plan.counts.sum(dtype=state.public.round.dtype)
         totals = algorithm.started(state) + report.astype(state.private.totals.dtype)
         return algorithm.advance(lambda: key, params, state, totals, played)

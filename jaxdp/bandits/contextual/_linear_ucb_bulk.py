@@ -1,7 +1,7 @@
 """LinUCB on private reports, many rounds at a time: between two solutions only the sum of the reports matters."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,9 +10,6 @@ from jaxdp.bandits.contextual._contexts import chosen
 from jaxdp.bandits.contextual._model import longest_block, next_solve
 from jaxdp.core import BlockPlan, Blocks, BlockTotal, Channel, State
 from jaxdp.mechanisms import Moments, exact_moments
-
-if TYPE_CHECKING:
-    from jaxdp.bandits.contextual._linear_ucb import Params, Public
 
 
 class Algorithm(NamedTuple):
@@ -26,7 +23,7 @@ class Algorithm(NamedTuple):
 
     channel: Channel
     act: Callable[..., jax.Array]
-    absorbed: Callable[..., "Public"]
+    absorbed: Callable[..., Any]
 
 
 def blocks(algorithm: Algorithm, update_every: int | float | str, horizon: int) -> tuple[Blocks, ...]:
@@ -42,22 +39,22 @@ def blocks(algorithm: Algorithm, update_every: int | float | str, horizon: int) 
     """
     due_at = next_solve(update_every)
 
-    def plan(keys, params: "Params", public: "Public", contexts: jax.Array, limit) -> BlockPlan:
+    def plan(keys, params: Any, public: Any, contexts: jax.Array, limit) -> BlockPlan:
         assert due_at is not None
         actions = jax.vmap(lambda key, context: algorithm.act(key, params, public, context))(keys, contexts)
         ahead = jnp.maximum(due_at(public.model.solved) - public.round, 1)  # 1: V had no factor when it was time
         return BlockPlan(actions, jnp.minimum(limit, ahead).astype(limit.dtype))
 
-    def exact(params: "Params", public: "Public", context: jax.Array, action: jax.Array, feedback) -> Moments:
+    def exact(params: Any, public: Any, context: jax.Array, action: jax.Array, feedback) -> Moments:
         del public
         return exact_moments(params.channel, (chosen(context, action), feedback))
 
-    def release(key, params: "Params", public: "Public", sums: Moments, length: jax.Array) -> Moments:
+    def release(key, params: Any, public: Any, sums: Moments, length: jax.Array) -> Moments:
         del public
         assert algorithm.channel.total is not None
         return algorithm.channel.total(key, params.channel, sums, length)
 
-    def absorb(keys, params: "Params", state: State, plan: BlockPlan, report: Moments) -> tuple[State, jax.Array]:
+    def absorb(keys, params: Any, state: State, plan: BlockPlan, report: Moments) -> tuple[State, jax.Array]:
         del keys
         return State((), algorithm.absorbed(params, state.public, report, plan.length)), plan.length
 

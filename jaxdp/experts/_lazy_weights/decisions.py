@@ -1,6 +1,6 @@
 """Whether `lazy_weights` keeps the sequence that it plays, computed in 64 bits from exact losses."""
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +11,6 @@ from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import Sum, in_64_bits
 from jaxdp.random.threefry import two_uniforms
 
-if TYPE_CHECKING:
-    from jaxdp.experts._lazy_weights._lazy_weights import Params
-
 
 @in_64_bits
 def scaled(rate: Scalar, losses: Sum) -> jax.Array:
@@ -21,7 +18,7 @@ def scaled(rate: Scalar, losses: Sum) -> jax.Array:
     return jnp.asarray(rate).astype(jnp.float64) * fixed_point.to_float(losses, jnp.float64)
 
 
-def wants_another(key: jax.Array, params: "Params", own: Sum, may: jax.Array, is_pure: bool) -> jax.Array:
+def wants_another(key: jax.Array, params: Any, own: Sum, may: jax.Array, is_pure: bool) -> jax.Array:
     """Whether a sequence whose loss in the batch is `own` is not kept: [] bool."""
     return _exceeds(key, two_uniforms(key), params, scaled(params.learning_rate, own), may, is_pure)
 
@@ -30,7 +27,7 @@ def wants_another(key: jax.Array, params: "Params", own: Sum, may: jax.Array, is
 def _exceeds(
     key: jax.Array,
     uniforms: jax.Array,
-    params: "Params",
+    params: Any,
     own: jax.Array,
     may: jax.Array,
     is_pure: bool,

@@ -5,7 +5,7 @@ beforehand: an expert plays the rounds up to the nearer of the two, and their lo
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,9 +14,6 @@ from jaxdp.core import BlockPlan, Blocks, State
 from jaxdp.experts._limited_updates import rounds_left
 from jaxdp.experts._rounds_together import added_up
 from jaxdp.numerics.fixed_point import Sum
-
-if TYPE_CHECKING:
-    from jaxdp.experts._svt_restarts._svt_restarts import Params, Public
 
 FEWEST, MOST = 3, 32  # rounds at once: by 3 they take a tenth less time than one by one, by 4 a fifth
 LARGEST = 1024  # losses of a lane at once: more do not stay in the cache
@@ -52,13 +49,13 @@ def blocks(algorithm: Algorithm, *, num_experts: int, check_every: int) -> tuple
     """Rounds up to the next question, or to the next selection; none where these are too few."""
     length = min(check_every, MOST, LARGEST // num_experts)
 
-    def plan(keys, params: "Params", public: "Public", contexts: None, limit) -> BlockPlan:
+    def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
         del params, contexts
         unasked = check_every - public.round % check_every
         rounds = jnp.minimum(limit, jnp.minimum(unasked, rounds_left(public.selection.round)))
         return BlockPlan(jnp.broadcast_to(public.selection.expert, keys.shape), rounds)
 
-    def absorb(keys, params: "Params", state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+    def absorb(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         actions, losses = report
         state, sums = algorithm.begun(keys[0], params, state)
         planned = jnp.arange(length, dtype=plan.length.dtype) < plan.length
