@@ -4,15 +4,16 @@
 mistake in all learners. All but the last kind keep every noise scale as it is:
 
 - twice: a datum is counted in its round, and once more in the next one;
-- cap: one use more than `budget` or `max_switches` allows; of learners without, a datum counts as zero where the exact
-  sum of those before is above a threshold;
+- cap: one use more than `budget` or `max_switches` allows; of learners without, the datum before is counted again
+  in place of a datum where the exact sum so far is above a threshold;
 - phase: what is public stays as it was where the exact sum of all data so far is above a threshold;
 - noise: every round's update draws by the key of the first one;
 - sensitivity: noise is drawn for half the sensitivity, which is for twice the budget, or at half the scale.
 
-The threshold lies between the sums of the two neighbours, where they stay on different sides of it in most rounds: a
-mistake that neither of them reaches is nobody's to find. A grey box looks first; outputs are attacked where it finds
-nothing. Rounds alone are played. The right learner, so wrapped, is not to be flagged.
+Sums weigh the numbers of a datum differently. The threshold lies between the sums of the two neighbours, where they
+stay on different sides of it in most rounds: a mistake that neither of them reaches is nobody's to find. A grey box
+looks first; outputs are attacked where it finds nothing. Rounds alone are played. The right learner, so wrapped, is
+not to be flagged.
 """
 
 import argparse
@@ -52,10 +53,9 @@ def added(report: Any, more: Any, action: Any) -> Any:
     return _with_play_of(report, jax.tree.map(jnp.add, report, more), action)
 
 
-def without(report: Any, is_left_out: jax.Array, action: Any) -> Any:
-    """Returns a report whose data are zero where they are left out; a play that it begins with stays."""
-    kept = jax.tree.map(lambda leaf: jnp.where(is_left_out, jnp.zeros_like(leaf), leaf), report)
-    return _with_play_of(report, kept, action)
+def replaced(report: Any, last: Any, is_replaced: jax.Array, action: Any) -> Any:
+    """Returns a report with the data of the last one where they are replaced; a play that it begins with stays."""
+    return _with_play_of(report, jax.tree.map(lambda new, old: jnp.where(is_replaced, old, new), report, last), action)
 
 
 def _with_play_of(report: Any, data: Any, action: Any) -> Any:
@@ -66,9 +66,10 @@ def _with_play_of(report: Any, data: Any, action: Any) -> Any:
 
 
 def total(report: Any, action: Any) -> jax.Array:
-    """The sum of a report's data, [] float."""
+    """Returns the sum of a report's data, [] float; the i-th number of an array counts 1 / (i + 1)."""
     data = tuple(report[1:]) if _has_play(report, action) else report
-    return sum((jnp.sum(leaf).astype(float) for leaf in jax.tree.leaves(data)), jnp.zeros(()))
+    sums = [jnp.sum(leaf.ravel().astype(float) / jnp.arange(1, leaf.size + 1)) for leaf in jax.tree.leaves(data)]
+    return sum(sums, jnp.zeros(()))
 
 
 def _has_play(report: Any, action: Any) -> bool:
@@ -130,7 +131,7 @@ def wrong(right: Learner, kind: str, threshold: float) -> Learner:
             if _names(params, CAPS):
                 used = _changed(params, CAPS, lambda leaf: leaf + 1)
             else:
-                given = without(report, so_far > threshold, action)
+                given = replaced(report, last, so_far > threshold, action)
         if kind == "twice":
             given = added(report, last, action)
         so_far, rounds = so_far + total(report, action), rounds + 1
