@@ -31,7 +31,7 @@ def guess_bound(right: int, guesses: int, coins: int, *, sides: int, delta: floa
 
     Args:
         right: integer in [0, guesses], number of right guesses.
-        guesses: integer in [0, coins]. The outputs to guess on must be chosen without these outputs.
+        guesses: integer in [0, coins]. The rule of guessing must be chosen without these outputs.
         coins: number of all outputs, of either input by independent fair coins.
         sides: 1 if only one of the inputs is ever guessed, 2 if both are.
         delta: in [0, 1), that the claim allows.

@@ -45,7 +45,7 @@ def dots(
         reference: position of a grey line for comparison.
         xlabel: text of the axis; None derives it from the values' name.
         title: of the figure, or of the axes if `ax` is given.
-        legend: whether the axes `ax` get a legend.
+        legend: whether axes in a figure of your own get a legend.
         over: the dimension of seeds.
 
     Returns:
@@ -94,7 +94,7 @@ def slopes(
         labels: texts for the values of the lines and of `hue`.
         xlabel: text of the axis; None names the power.
         title: of the figure, or of the axes if `ax` is given.
-        legend: whether the axes `ax` get a legend.
+        legend: whether axes in a figure of your own get a legend.
         over: the dimension of seeds.
 
     Returns:

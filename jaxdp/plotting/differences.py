@@ -41,7 +41,7 @@ def paired(
         xlabel: text of the axis; None derives it from the name.
         ylabel: text of the axis; None is "paired difference".
         title: of the figure, or of the axes if `ax` is given.
-        legend: whether the axes `ax` get a legend.
+        legend: whether axes in a figure of your own get a legend.
 
     Returns:
         The axes.

@@ -58,7 +58,7 @@ def curves(
         xlabel: text of the axis; None derives it from the name and its attributes `long_name` and `units`.
         ylabel: text of the axis.
         title: of the figure, or of the axes if `ax` is given.
-        legend: whether the axes `ax` get a legend.
+        legend: whether axes in a figure of your own get a legend.
         over: the dimension of seeds.
 
     Returns:
