@@ -95,7 +95,7 @@ _MODULES = (
     "testing",
     "theory",
 )
-_FORMER = ("interface", "learner")  # names of what is in `core` now
+_FORMER = ("interface", "learner")  # modules that moved to `core`
 _WHERE = {
     "jaxdp.core": ("Environment", "Estimator", "Guarantee", "Learner", "Problem", "Sample", "State"),
     "jaxdp.registry": ("register",),
@@ -134,7 +134,7 @@ def __dir__() -> list[str]:
 
 
 def _version() -> str:
-    """As installed: pyproject.toml alone says it."""
+    """Returns the installed version: only pyproject.toml has it."""
     from importlib import metadata
 
     try:

@@ -1,4 +1,4 @@
-"""Checks of what is handed over on the host: an algorithm and not its factory, params that JAX can take."""
+"""Checks of host-side arguments: an algorithm and not its factory, params that JAX accepts."""
 
 import functools
 import inspect
@@ -17,7 +17,7 @@ def check_made(name: str, value: Any, kind: type) -> None:
         kind: `Learner`, `Environment`, `Estimator` or `Problem`.
 
     Raises:
-        ValueError: if not.
+        ValueError: if it is not.
     """
     if not isinstance(value, kind):
         value = value.func if isinstance(value, functools.partial) else value
@@ -32,17 +32,17 @@ def check_leaves(who: str, params: Any) -> Any:
     """Returns params, if they are a pytree of numbers and arrays.
 
     Args:
-        who: whose they are, for the error.
+        who: owner of the params, for the error.
         params: as `params(**values)` returns them.
 
     Raises:
-        ValueError: if not, as an instance of a class that JAX does not know.
+        ValueError: if they are not, such as an instance of a class unknown to JAX.
     """
     for leaf in jax.tree.leaves(params):
         if not isinstance(leaf, bool | int | float | complex | np.ndarray | np.generic | jax.Array):
-            found = type(leaf).__name__
+            type_name = type(leaf).__name__
             raise ValueError(
-                f"params of {who} must be a pytree of numbers and arrays, got an instance of {found}: decorate the "
-                f"class {found} by jax.tree_util.register_dataclass, if it is one of yours"
+                f"params of {who} must be a pytree of numbers and arrays, got an instance of {type_name}: decorate the "
+                f"class {type_name} by jax.tree_util.register_dataclass, if it is one of yours"
             )
     return params

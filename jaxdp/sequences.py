@@ -46,7 +46,7 @@ def kept_matrix(name: str, values: ArrayLike, scale: float, *, columns: str, col
         raise ValueError(f"{name} must be [horizon, {column}] with at least two {columns}, got shape {array.shape}")
     dtype = _kept_dtype(array.dtype, scale)
     numbers = array.view(np.uint8) if array.dtype == bool else array
-    return _kept(name, numbers, dtype, lambda rows: _check_rows(name, numbers, rows, scale))
+    return _freeze(name, numbers, dtype, lambda rows: _check_rows(name, numbers, rows, scale))
 
 
 def kept_numbers(
@@ -91,7 +91,7 @@ def kept_numbers(
         if check is not None:
             check(part)
 
-    return _kept(name, array, dtype, look)
+    return _freeze(name, array, dtype, look)
 
 
 def shown_numbers(array: np.ndarray | jax.Array, round_: jax.Array) -> jax.Array:
@@ -120,15 +120,15 @@ def shown_row(matrix: np.ndarray | jax.Array, round_: jax.Array, scale: float) -
     return jnp.where(round_ < len(matrix), row, jnp.nan)
 
 
-def _kept(name: str, array: np.ndarray, dtype: np.dtype, check: Callable[[slice], None]) -> np.ndarray:
+def _freeze(name: str, array: np.ndarray, dtype: np.dtype, check: Callable[[slice], None]) -> np.ndarray:
     """Returns the array as that type, read-only, after a check of all its rows; copied only if needed."""
     _check_fits(name, array.shape, dtype)
     rows = max(1, AT_A_TIME // max(1, array[0].size))
     for first in range(0, len(array), rows):
         check(slice(first, first + rows))
-    kept = array.astype(dtype, order="C", copy=array.flags.writeable)
-    kept.flags.writeable = False
-    return kept
+    frozen = array.astype(dtype, order="C", copy=array.flags.writeable)
+    frozen.flags.writeable = False
+    return frozen
 
 
 def _check_rows(name: str, array: np.ndarray, rows: slice, scale: float) -> None:

@@ -87,7 +87,7 @@ def masked_difference_design(
         active: [num_arms] bool. Differences of active arms alone count, as points and in the certificate.
         num_slots: at least d = min(dim, num_arms - 1). Default: d (d + 1) / 2 + d, enough for every gap above rounding
             errors. With fewer the gap may not be reached.
-        max_steps: after so many steps, in whole batches of 32, the loop ends whatever has been reached.
+        max_steps: after so many steps, in whole batches of 32, the loop ends in any case.
         gap: > 0; the loop ends when value <= rank (1 + gap). In float32 1e-2 is reached, not much less.
 
     Returns:
@@ -102,94 +102,97 @@ def masked_difference_design(
         As of `g_optimal`.
 
     Deviations:
-        As of `g_optimal`, without the reduction at the end: the support is at most num_slots. If all slots have weight,
-        the one of the least weights_k |z_k|^2_{V^-1} is emptied for a pair that joins.
+        As for `g_optimal`, without the reduction at the end: the support is at most num_slots. If all slots have
+        weight, the one with the least weights_k |z_k|^2_{V^-1} is emptied for a pair that joins.
     """
-    slots, batches = _checked(arms, active, num_slots, max_steps, gap)
-    places, start, rank = _coordinates(arms, active)
+    slots, batches = _check_sizes(arms, active, num_slots, max_steps, gap)
+    coordinates, start, rank = _coordinates(arms, active)
     size = rank.astype(arms.dtype)
     pairs = jnp.zeros((slots, 2), jnp.int32).at[: len(start)].set(start)
-    uniform = jnp.where(_counted(slots) < rank, 1 / jnp.maximum(size, 1), 0)
+    uniform = jnp.where(_indices(slots) < rank, 1 / jnp.maximum(size, 1), 0)
 
-    def improved(look: _Look) -> _Look:
-        joined = _joined(look, places, active, size * (1 + SHARE * gap))
-        moved = jax.lax.fori_loop(0, STEPS, lambda _, slots: _stepped(slots, size, SHARE * gap), joined)
-        return _looked(moved.pairs, moved.weights, places, active, rank, look.steps + STEPS)
+    def improve(look: _Look) -> _Look:
+        extended = _add_pairs(look, coordinates, active, size * (1 + SHARE * gap))
+        improved_slots = jax.lax.fori_loop(0, STEPS, lambda _, slots: _take_step(slots, size, SHARE * gap), extended)
+        return _examine(improved_slots.pairs, improved_slots.weights, coordinates, active, rank, look.steps + STEPS)
 
-    def unsolved(look: _Look) -> jax.Array:
+    def is_unsolved(look: _Look) -> jax.Array:
         return (look.value > size * (1 + gap)) & (look.steps < STEPS * batches)
 
-    end = jax.lax.while_loop(unsolved, improved, _looked(pairs, uniform, places, active, rank, jnp.int32(0)))
+    end = jax.lax.while_loop(is_unsolved, improve, _examine(pairs, uniform, coordinates, active, rank, jnp.int32(0)))
     finite = jnp.all(jnp.isfinite(arms) | ~active[:, None])
     return MaskedDesign(end.slots.pairs, end.slots.weights, jnp.where(finite, end.value, jnp.nan), rank)
 
 
-def _looked(pairs, weights, places, active, rank, steps) -> _Look:
-    """At all pairs of active arms; V^-1 is computed anew, so that rounding errors of the steps end here."""
+def _examine(pairs, weights, coordinates, active, rank, steps) -> _Look:
+    """Examines all pairs of active arms; V^-1 is computed again, which removes the rounding errors of the steps."""
     weights = weights / jnp.maximum(jnp.sum(weights), jnp.finfo(weights.dtype).tiny)
-    vectors = places[pairs[:, 0]] - places[pairs[:, 1]]
-    beyond = jnp.diag((_counted(vectors.shape[1]) >= rank).astype(weights.dtype))
+    vectors = coordinates[pairs[:, 0]] - coordinates[pairs[:, 1]]
+    beyond = jnp.diag((_indices(vectors.shape[1]) >= rank).astype(weights.dtype))
     inverse = _inverse(_product((vectors * weights[:, None]).T, vectors) + beyond)
-    turned = _product(places, inverse)
-    lengths = jnp.sum(turned * places, axis=1)
-    squares = lengths[:, None] + lengths[None, :] - 2 * _product(turned, places.T)
+    turned = _product(coordinates, inverse)
+    lengths = jnp.sum(turned * coordinates, axis=1)
+    squares = lengths[:, None] + lengths[None, :] - 2 * _product(turned, coordinates.T)
     counts = jnp.tril(active[:, None] & active[None, :], -1)
     farthest = jnp.max(jnp.where(counts, squares, 0), axis=1)
     slots = _Slots(pairs, vectors, weights, inverse, _lengths(vectors, inverse))
     return _Look(slots, jnp.max(farthest), farthest, steps)
 
 
-def _joined(look: _Look, places: jax.Array, active: jax.Array, bound: jax.Array) -> _Slots:
-    """The arms of the farthest pairs, each with the arm before it that is farthest from it, in slots without weight."""
-    slots, num_arms = _with_room(look.slots), len(places)
-    count = min(num_arms - 1, places.shape[1])
+def _add_pairs(look: _Look, coordinates: jax.Array, active: jax.Array, bound: jax.Array) -> _Slots:
+    """Adds the farthest pairs, each an arm and the arm before it that is farthest from it, in slots without weight."""
+    slots, num_arms = _with_room(look.slots), len(coordinates)
+    count = min(num_arms - 1, coordinates.shape[1])
     lengths, best = jax.lax.top_k(look.farthest, count)
     best = best.astype(jnp.int32)
-    turned = _product(places, slots.inverse)
-    squares = jnp.sum(turned * places, axis=1)[None, :] - 2 * _product(places[best], turned.T)  # but for the arm's own
-    before = (_counted(num_arms)[None, :] < best[:, None]) & active[None, :]
+    turned = _product(coordinates, slots.inverse)
+    squares = jnp.sum(turned * coordinates, axis=1)[None, :] - 2 * _product(
+        coordinates[best], turned.T
+    )  # without the arm's own length
+    before = (_indices(num_arms)[None, :] < best[:, None]) & active[None, :]
     partners = jnp.argmax(jnp.where(before, squares, -jnp.inf), axis=1)
-    new = jnp.stack([best, partners.astype(jnp.int32)], axis=1)
-    known = jnp.any(jnp.all(new[:, None, :] == slots.pairs[None, :, :], axis=2), axis=1)
+    new_pairs = jnp.stack([best, partners.astype(jnp.int32)], axis=1)
+    is_present = jnp.any(jnp.all(new_pairs[:, None, :] == slots.pairs[None, :, :], axis=2), axis=1)
     _, free = jax.lax.top_k(-slots.weights, count)
-    fits = ~known & (lengths > bound) & (slots.weights[free] == 0)
-    pairs = slots.pairs.at[free].set(jnp.where(fits[:, None], new, slots.pairs[free]))
-    vectors = places[pairs[:, 0]] - places[pairs[:, 1]]
+    fits = ~is_present & (lengths > bound) & (slots.weights[free] == 0)
+    pairs = slots.pairs.at[free].set(jnp.where(fits[:, None], new_pairs, slots.pairs[free]))
+    vectors = coordinates[pairs[:, 0]] - coordinates[pairs[:, 1]]
     return slots._replace(pairs=pairs, vectors=vectors, lengths=_lengths(vectors, slots.inverse))
 
 
 def _with_room(slots: _Slots) -> _Slots:
-    """With at least one slot that has no weight. weights_k |z_k|^2 sum to the rank: the least of them is below 1."""
+    """Empties a slot if none is without weight."""
+    # weights_k |z_k|^2 sum to the rank: the least of them is below 1.
     least = jnp.argmin(jnp.where(slots.weights > 0, slots.weights * slots.lengths, -1))
-    return _moved(slots, least, _emptying(slots.weights[least]))
+    return _move(slots, least, _emptying(slots.weights[least]))
 
 
-def _stepped(slots: _Slots, size: jax.Array, gap: float) -> _Slots:
-    """One step, towards the longest vector or away from the shortest with weight; none where they are solved."""
+def _take_step(slots: _Slots, size: jax.Array, gap: float) -> _Slots:
+    """Takes a step, towards the longest vector or away from the shortest with weight; none if they are solved."""
     far = jnp.argmax(slots.lengths)
     near = jnp.argmin(jnp.where(slots.weights > 0, slots.lengths, jnp.inf))
     towards = slots.lengths[far] - size >= size - slots.lengths[near]
     z = jnp.where(towards, far, near)
-    length, most = slots.lengths[z], _emptying(slots.weights[z])
+    length, largest_step = slots.lengths[z], _emptying(slots.weights[z])
     best = (length / size - 1) / (length - 1)  # maximizes ln det V
-    away = jnp.where(length > 1, jnp.maximum(most, best), most)
+    away = jnp.where(length > 1, jnp.maximum(largest_step, best), largest_step)
     a = jnp.where(towards, jnp.minimum(0.5, best), away)
-    return _moved(slots, z, jnp.where(slots.lengths[far] <= size * (1 + gap), 0, a))
+    return _move(slots, z, jnp.where(slots.lengths[far] <= size * (1 + gap), 0, a))
 
 
 def _emptying(weight: jax.Array) -> jax.Array:
-    """The step away from a vector that leaves it no weight."""
+    """Returns the step away from a vector that leaves it no weight."""
     return -weight / jnp.maximum(1 - weight, jnp.finfo(weight.dtype).eps)
 
 
-def _moved(slots: _Slots, z: jax.Array, a: jax.Array) -> _Slots:
-    """Weights <- (1 - a) weights + a e_z, and what follows from that by a rank-one formula."""
+def _move(slots: _Slots, z: jax.Array, a: jax.Array) -> _Slots:
+    """Sets weights <- (1 - a) weights + a e_z, and updates V^-1 and lengths by a rank-one formula."""
     turned = jnp.sum(slots.inverse * slots.vectors[z][None, :], axis=1)
     shrink = a / (1 - a + a * slots.lengths[z])
     inverse = (slots.inverse - shrink * turned[:, None] * turned[None, :]) / (1 - a)
     lengths = (slots.lengths - shrink * jnp.sum(slots.vectors * turned[None, :], axis=1) ** 2) / (1 - a)
     at_z = jnp.where(a <= _emptying(slots.weights[z]), 0, slots.weights[z] * (1 - a) + a)
-    weights = jnp.where(_counted(len(slots.weights)) == z.astype(jnp.int32), at_z, slots.weights * (1 - a))
+    weights = jnp.where(_indices(len(slots.weights)) == z.astype(jnp.int32), at_z, slots.weights * (1 - a))
     return slots._replace(weights=weights, inverse=inverse, lengths=lengths)
 
 
@@ -198,55 +201,57 @@ def _lengths(vectors: jax.Array, inverse: jax.Array) -> jax.Array:
 
 
 def _inverse(matrix: jax.Array) -> jax.Array:
-    """Of a positive definite matrix, by Gauss-Jordan steps, which need no pivots there."""
-    places = _counted(len(matrix))
+    """Inverts a positive definite matrix by Gauss-Jordan steps, which need no pivots there."""
+    indices = _indices(len(matrix))
 
     def step(k: jax.Array, left: jax.Array) -> jax.Array:
-        here = places == jnp.asarray(k, jnp.int32)
-        row = jnp.where(here, 1, left[k]) / left[k, k]
-        column = jnp.where(here, 0, left[:, k])
-        others = jnp.where(here[None, :], 0, left) - column[:, None] * row[None, :]
-        return jnp.where(here[:, None], row[None, :], others)
+        is_pivot = indices == jnp.asarray(k, jnp.int32)
+        row = jnp.where(is_pivot, 1, left[k]) / left[k, k]
+        column = jnp.where(is_pivot, 0, left[:, k])
+        eliminated = jnp.where(is_pivot[None, :], 0, left) - column[:, None] * row[None, :]
+        return jnp.where(is_pivot[:, None], row[None, :], eliminated)
 
     return jax.lax.fori_loop(0, len(matrix), step, matrix)
 
 
-def _counted(length: int) -> jax.Array:
+def _indices(length: int) -> jax.Array:
     return jnp.arange(length, dtype=jnp.int32)
 
 
 def _coordinates(arms: jax.Array, active: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """As `_coordinates.of_differences`, of the active arms; the others are at 0.
+    """Computes `_coordinates.of_differences` for the active arms; the others are at 0.
 
     Returns:
         ([num_arms, dim], where columns beyond the rank are 0; [min(dim, num_arms - 1), 2] pairs that span; [] rank).
     """
     num_arms, dim = arms.shape
-    apart = jnp.where(active[:, None], arms - arms[jnp.argmax(active)][None], 0)
-    largest = jnp.max(jnp.abs(apart), axis=0)
-    apart = apart / jnp.where(largest > 0, largest, 1)[None]
-    limit = tolerance(dim, arms.dtype) ** 2 * jnp.max(jnp.sum(apart * apart, axis=1))
+    differences = jnp.where(active[:, None], arms - arms[jnp.argmax(active)][None], 0)
+    largest = jnp.max(jnp.abs(differences), axis=0)
+    differences = differences / jnp.where(largest > 0, largest, 1)[None]
+    limit = tolerance(dim, arms.dtype) ** 2 * jnp.max(jnp.sum(differences * differences, axis=1))
 
-    def step(rest: jax.Array, _: None):
-        squares = jnp.sum(rest * rest, axis=1)
+    def step(residuals: jax.Array, _: None):
+        squares = jnp.sum(residuals * residuals, axis=1)
         longest = jnp.argmax(squares)
         counts = squares[longest] > limit
-        along = jnp.sum(rest * rest[longest][None, :], axis=1)
+        along = jnp.sum(residuals * residuals[longest][None, :], axis=1)
         high = jnp.argmax(jnp.where(active, along, -jnp.inf)).astype(jnp.int32)
         low = jnp.argmin(jnp.where(active, along, jnp.inf)).astype(jnp.int32)
-        direction = rest[high] - rest[low]
-        multiples = jnp.sum(rest * direction[None, :], axis=1) / jnp.where(counts, jnp.sum(direction**2), 1)
+        direction = residuals[high] - residuals[low]
+        multiples = jnp.sum(residuals * direction[None, :], axis=1) / jnp.where(counts, jnp.sum(direction**2), 1)
         multiples = jnp.where(counts, multiples, 0)
-        # Beyond the rank an arm and itself: a pair that joins later is in one slot only.
+        # Beyond the rank the pair is an arm and itself: a pair that joins later is in one slot only.
         pair = jnp.where(counts, jnp.stack([jnp.maximum(high, low), jnp.minimum(high, low)]), 0)
-        return rest - multiples[:, None] * direction[None, :], (multiples, pair, counts)
+        return residuals - multiples[:, None] * direction[None, :], (multiples, pair, counts)
 
-    _, (columns, pairs, counts) = jax.lax.scan(step, apart, None, length=min(dim, num_arms - 1))
-    places = jnp.zeros_like(arms).at[:, : len(columns)].set(columns.T)
-    return places, pairs, jnp.sum(counts, dtype=jnp.int32)
+    _, (columns, pairs, counts) = jax.lax.scan(step, differences, None, length=min(dim, num_arms - 1))
+    coordinates = jnp.zeros_like(arms).at[:, : len(columns)].set(columns.T)
+    return coordinates, pairs, jnp.sum(counts, dtype=jnp.int32)
 
 
-def _checked(arms: jax.Array, active: jax.Array, num_slots: int | None, max_steps: int, gap: float) -> tuple[int, int]:
+def _check_sizes(
+    arms: jax.Array, active: jax.Array, num_slots: int | None, max_steps: int, gap: float
+) -> tuple[int, int]:
     """Returns (slots, batches of steps)."""
     if arms.ndim != 2 or len(arms) < 2 or arms.shape[1] == 0 or active.shape != arms.shape[:1]:
         raise ValueError(

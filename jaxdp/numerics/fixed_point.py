@@ -92,36 +92,36 @@ def from_floats(values: jax.Array) -> Sum:
     largest = jnp.nextafter(jnp.asarray(2.0 ** (jnp.iinfo(integer).bits - 1), values.dtype), 0)
     clipped = jnp.clip(jnp.where(jnp.isnan(values), 0, values), -largest, largest)
     whole = jnp.trunc(clipped)  # the remainder is exact
-    return _carried(whole.astype(integer), jnp.round((clipped - whole) * UNITS).astype(integer))
+    return _carry(whole.astype(integer), jnp.round((clipped - whole) * UNITS).astype(integer))
 
 
 def add(running: Sum, more: jax.Array) -> Sum:
     """Adds units: those of one datum each, or the sum of the units of up to 2^10 data."""
 
-    def added(running: Sum, more: jax.Array) -> Sum:
-        return _carried(running.whole, running.part + more.astype(running.part.dtype))
+    def add_part(running: Sum, more: jax.Array) -> Sum:
+        return _carry(running.whole, running.part + more.astype(running.part.dtype))
 
-    return apart(added, running, more)  # units are computed once for both words
+    return apart(add_part, running, more)  # units are computed once for both words
 
 
 def plus(left: Sum, right: Sum) -> Sum:
     """Adds two sums."""
-    return _carried(left.whole + right.whole, left.part + right.part)
+    return _carry(left.whole + right.whole, left.part + right.part)
 
 
 def minus(left: Sum, right: Sum) -> Sum:
     """Subtracts the right sum from the left one."""
-    return _carried(left.whole - right.whole, left.part - right.part)
+    return _carry(left.whole - right.whole, left.part - right.part)
 
 
 def negative(values: Sum) -> Sum:
     """Returns the sums of the data's negatives."""
-    return _carried(-values.whole, -values.part)
+    return _carry(-values.whole, -values.part)
 
 
 def summed(values: Sum, axis: int = 0) -> Sum:
     """Returns the sum along an axis of at most 2^10 sums."""
-    return _carried(
+    return _carry(
         jnp.sum(values.whole, axis, dtype=values.whole.dtype), jnp.sum(values.part, axis, dtype=values.part.dtype)
     )
 
@@ -143,6 +143,6 @@ def to_float(values: Sum, dtype: jnp.dtype) -> jax.Array:
     return values.whole.astype(dtype) + values.part.astype(dtype) * jnp.asarray(1 / UNITS, dtype)
 
 
-def _carried(whole: jax.Array, part: jax.Array) -> Sum:
+def _carry(whole: jax.Array, part: jax.Array) -> Sum:
     """Normalizes a sum of ranges and of units, which may exceed a range or be negative."""
     return Sum(whole + (part >> BITS), part & (UNITS - 1))

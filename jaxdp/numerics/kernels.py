@@ -69,7 +69,7 @@ def lanes_last(values: jax.Array, longest: int = WRITTEN_OUT) -> jax.Array:
     """
     if values.ndim > 0 and len(values) > longest:
         return values
-    return by_platform(values, cpu=_placed(0), default=lambda values: values)
+    return by_platform(values, cpu=_put_lanes_last(0), default=lambda values: values)
 
 
 def lanes_last_if_small(values: jax.Array) -> jax.Array:
@@ -116,7 +116,7 @@ def apart(function: Callable[..., Any], *inputs: Any) -> Any:
 
 
 @functools.cache
-def _placed(num_axes: int) -> Callable[[jax.Array], jax.Array]:
+def _put_lanes_last(num_axes: int) -> Callable[[jax.Array], jax.Array]:
     """Returns the identity that makes the first of `num_axes` leading axes, made by `jax.vmap`, the fast one."""
 
     @custom_vmap
@@ -131,7 +131,7 @@ def _placed(num_axes: int) -> Callable[[jax.Array], jax.Array]:
     @place.def_vmap
     def _(axis_size: int, in_batched: list[bool], values: jax.Array) -> tuple[jax.Array, bool]:
         del axis_size
-        return _placed(num_axes + in_batched[0])(values), in_batched[0]
+        return _put_lanes_last(num_axes + in_batched[0])(values), in_batched[0]
 
     return place
 
@@ -198,7 +198,7 @@ def together(single: Callable[[Any], Any], many: Callable[[Any], Any]) -> Callab
         A function of a pytree of a lane's arrays.
     """
 
-    def widened(axis_size: int, in_batched: Any, inputs: Any) -> Any:
+    def widen_all(axis_size: int, in_batched: Any, inputs: Any) -> Any:
         def widen(leaf: Any, batched: bool) -> Any:
             return leaf if batched else jnp.broadcast_to(leaf, (axis_size, *jnp.shape(leaf)))
 
@@ -208,12 +208,12 @@ def together(single: Callable[[Any], Any], many: Callable[[Any], Any]) -> Callab
 
     @one.def_vmap
     def _(axis_size: int, in_batched: list[Any], inputs: Any) -> tuple[Any, Any]:
-        outputs = all_(widened(axis_size, in_batched[0], inputs))
+        outputs = all_(widen_all(axis_size, in_batched[0], inputs))
         return outputs, jax.tree.map(lambda _: True, outputs)
 
     @all_.def_vmap
     def _(axis_size: int, in_batched: list[Any], inputs: Any) -> tuple[Any, Any]:
-        inputs = widened(axis_size, in_batched[0], inputs)
+        inputs = widen_all(axis_size, in_batched[0], inputs)
         merged = all_(jax.tree.map(lambda leaf: leaf.reshape(axis_size * leaf.shape[1], *leaf.shape[2:]), inputs))
         outputs = jax.tree.map(lambda leaf: leaf.reshape(axis_size, len(leaf) // axis_size, *leaf.shape[1:]), merged)
         return outputs, jax.tree.map(lambda _: True, outputs)

@@ -43,7 +43,7 @@ def factored(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax.Array]:
     """
     if len(rhs) > WRITTEN_OUT:
         return factored_plain(entries, rhs)
-    return across_lanes(_factored)((entries, rhs))
+    return across_lanes(_factor_columns)((entries, rhs))
 
 
 def factored_plain(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -52,13 +52,13 @@ def factored_plain(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax.A
     return lower.T[np.triu_indices(len(rhs))], cholesky_solve(lower, rhs)
 
 
-def _factored(inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+def _factor_columns(inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
     """Factors column by column, as if rhs were one more row of V: that row becomes the y of L y = rhs."""
 
     def by_columns(step: Step, inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
         dim, columns = len(inputs[1]), []
         for j in range(dim):
-            left = step(partial(_left, j))(*inputs, *columns)
+            left = step(partial(_remainder, j))(*inputs, *columns)
             columns.append(step(scaled_column)(left))
         unknowns: list[jax.Array] = []  # the last entry first
         for i in reversed(range(dim)):
@@ -70,7 +70,7 @@ def _factored(inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array
     return both[:-dim], both[-dim:]
 
 
-def _left(j: int, entries: jax.Array, rhs: jax.Array, *before: jax.Array) -> jax.Array:
+def _remainder(j: int, entries: jax.Array, rhs: jax.Array, *before: jax.Array) -> jax.Array:
     """Returns the remainder of column j, and of the entry of rhs below it."""
     dim = len(rhs)
     start = _diagonal(dim)[j]
