@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from pathlib import Path
 
 import jax
@@ -24,26 +25,41 @@ for name, value in SETTINGS.items():
 # looking through them again.
 gc.set_threshold(200_000, 20, 100)
 
-# JAX keeps every program that it has lowered, each in an MLIR context of its own, and each new context looks through
-# the tables of all that are alive: after some thousand programs lowering takes several times as long, and gigabytes.
+# JAX keeps every program that it has lowered, each in an MLIR context of its own of a megabyte, and each new context
+# looks through the tables of all that are alive. They are forgotten often, where JAX has these caches by these names;
+# what was traced and compiled is kept longer, for to trace common operations again takes some seconds.
 LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
-MANY = 500  # forgetting them costs about a second, of operations that are traced again
-lowered = 0
+LOWERED_CACHES = ("pjit", "_pjit_lower"), ("interpreters.pxla", "_cached_lowering_to_hlo")
+SOME, MANY = 50, 3000
+counts = {"lowered": 0, "since all": 0}
 
 
 def count(event: str, duration_secs: float, **kwargs: str | int) -> None:
     """Counts the programs that were lowered since they were last forgotten."""
-    global lowered
-    lowered += event == LOWERED
+    for name in counts:
+        counts[name] += event == LOWERED
 
 
 jax.monitoring.register_event_duration_secs_listener(count)
 
 
+def forget_lowered() -> bool:
+    """Forgets lowered programs, and returns whether it could."""
+    caches = [getattr(sys.modules.get(f"jax._src.{module}"), name, None) for module, name in LOWERED_CACHES]
+    if None in caches:
+        return False
+    for cache in caches:
+        cache.cache_clear()  # pyright: ignore[reportOptionalMemberAccess]
+    return True
+
+
 def pytest_runtest_logfinish() -> None:
-    """Forgets all programs after the test with which they became many."""
-    global lowered
-    if lowered >= MANY:
+    """Forgets programs after the test with which they became many."""
+    if counts["lowered"] < SOME:
+        return
+    limit = MANY if forget_lowered() else 10 * SOME
+    counts["lowered"] = 0
+    if counts["since all"] >= limit:
         jax.clear_caches()
         gc.collect()
-        lowered = 0
+        counts["since all"] = 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tests.loop.collection import ROOT, collect
 
-BUDGET = 0.3  # CPU seconds: a test that takes more is left to the long run
+BUDGET = 0.2  # CPU seconds: a test that takes more is left to the long run
 # Golden comparisons and planted mistakes find most wrong algorithms for their seconds.
 LARGER = 3.0
 WITH_LARGER = re.compile(r"tests/(privacy/|(\w+/)*test_(golden|mistakes)\w*\.py)")

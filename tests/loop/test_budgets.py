@@ -39,8 +39,8 @@ def test_waiting(): time.sleep(0.4)
 def test_wrong(): assert False
 """
 DURATIONS = {
-    "test_it.py::test_quick": 0.3,
-    "test_it.py::test_slow": 0.4,
+    "test_it.py::test_quick": 0.2,
+    "test_it.py::test_slow": 0.3,
     "test_it.py::test_unmeasured": None,
     "test_it.py::test_kept": 50.0,
     "test_it.py::test_always": None,

@@ -104,15 +104,22 @@ def test_a_pool_that_breaks_keeps_what_is_done(pool, expected, tmp_path):
 SHIFTS = itertools.count()
 
 
-def another_program() -> Run:
-    """As a worker's that keeps a module's old code: another one at each call."""
-    shift = np.float32(next(SHIFTS))
+def program(shift: int) -> Run:
     return Run(
-        simulate=lambda key, params: {"value": jax.random.normal(key, dtype=np.float32) + params + shift},
+        simulate=lambda key, params: {"value": jax.random.normal(key, dtype=np.float32) + params + np.float32(shift)},
         params=lambda *, scale: np.float32(scale),
         guarantee=lambda **_: {},
         dims={"value": ()},
     )
+
+
+def one_program() -> Run:
+    return program(0)
+
+
+def another_program() -> Run:
+    """As a worker's that keeps a module's old code: another one at each call."""
+    return program(next(SHIFTS))
 
 
 def test_workers_that_do_not_have_the_same_program():
@@ -126,7 +133,7 @@ def test_workers_that_do_not_have_the_same_program():
 
 def test_a_worker_that_differs_from_the_first():
     axes = {"scale": [1.0]}
-    plan = Plan(another_program, axes, {}, num_seeds=4, key=jax.random.key(0), tile_size=4, devices=None)
+    plan = Plan(one_program, axes, {}, num_seeds=4, key=jax.random.key(0), tile_size=4, devices=None)
     packed = worker.pack(plan)
     identity, devices = worker.describe(packed)
     assert devices == ["cpu: cpu"]
