@@ -95,7 +95,6 @@ _MODULES = (
     "testing",
     "theory",
 )
-_FORMER = ("interface", "learner")  # modules that moved to `core`
 _WHERE = {
     "jaxdp.core": ("Environment", "Estimator", "Guarantee", "Learner", "Problem", "Sample", "State"),
     "jaxdp.registry": ("register",),
@@ -117,7 +116,7 @@ _MODULE_OF = {name: module for module, names in _WHERE.items() for name in names
 
 
 def __getattr__(name: str) -> Any:
-    if name in (*_MODULES, *_FORMER):
+    if name in _MODULES:
         return importlib.import_module(f"jaxdp.{name}")
     if name in _MODULE_OF:
         value = getattr(importlib.import_module(_MODULE_OF[name]), name)

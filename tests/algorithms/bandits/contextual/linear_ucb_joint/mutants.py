@@ -9,6 +9,7 @@ from jaxdp.audit import Users, learner_attack
 from jaxdp.bandits.contextual import linear_ucb_joint
 from jaxdp.bandits.contextual._linear_ucb_joint import joint_moments
 from jaxdp.core import State
+from jaxdp.numerics.fixed_point import to_float
 from jaxdp.numerics.small_linear_algebra import cholesky_solve
 from tests.privacy.case import Case
 
@@ -32,7 +33,7 @@ def cross_without_noise() -> Case:
     def update(key, params, state, report):
         after = right.update(key, params, state, report)
         model = after.public.model
-        _, cross = joint_moments(after.private.total.total, 2)
+        _, cross = joint_moments(to_float(after.private.total, model.theta.dtype), 2)
         theta = cholesky_solve(model.lower, params.reward_bound * cross)
         return State(after.private, after.public._replace(model=model._replace(theta=theta)))
 
