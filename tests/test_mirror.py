@@ -7,10 +7,11 @@ Its path is that of the file or folder that defines it, without the underscore o
 import ast
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from jaxdp.registry.registered import entry_modules
+from jaxdp.registry import LEARNERS, registered
 from tests.loop import naming
 
 FAMILIES = (
@@ -93,7 +94,7 @@ def test_every_family_is_here():
 
 
 def test_every_entry_is_at_the_place_of_its_factory():
-    for module in entry_modules():
+    for module in registered.entry_modules():
         path = Path(str(module.__file__))
         for name in module.ENTRIES:
             assert naming.place_of(naming.factory_of(name)[0], naming.LIBRARY) == naming.place_of(path, REGISTRY), name
@@ -122,3 +123,15 @@ def test_no_private_folder_has_a_module_named_as_a_function(family):
     names = {function.name for _, function in exported(naming.ROOT, package / "__init__.py")}
     private = [each for each in package.iterdir() if each.is_dir() and each.name.startswith("_")]
     assert names.isdisjoint(each.stem for folder in private for each in folder.iterdir())
+
+
+def test_the_registry_collects_all_modules_in_their_order(monkeypatch):
+    """A module without `ORDER` comes last; one name in two modules is refused."""
+    entry = LEARNERS["rucb"]
+    one, other, last = (SimpleNamespace(__name__=name, ENTRIES={name: entry}) for name in ("one", "other", "last"))
+    one.ORDER, other.ORDER = 2, 1
+    monkeypatch.setattr(registered, "entry_modules", lambda: iter((last, one, other)))
+    assert [*registered._collected()] == ["other", "one", "last"]
+    last.ENTRIES = {"one": entry}
+    with pytest.raises(ValueError, match="ENTRIES must have new names, got 'one' in last, which another has"):
+        registered._collected()
