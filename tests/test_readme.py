@@ -113,6 +113,24 @@ def test_the_python_of_a_page_runs(page, capsys, checkout, monkeypatch, register
         assert len(names["wandb"].init.return_value.__enter__.return_value.log.call_args_list) == names["means"].size
 
 
+def long_sentences(text: str, most: int = 25) -> list[str]:
+    """Returns the sentences of a page's paragraphs and list items that have more words than `most`."""
+    prose = re.sub(r"^```.*?^```|^[#|].*$", "", text, flags=re.DOTALL | re.MULTILINE)
+    parts = re.split(r"\n\s*\n|^- ", re.sub(r"\]\([^)]*\)", "]", prose), flags=re.MULTILINE)
+    sentences = [each for part in parts for each in re.split(r"(?<=[.!?:])\*{0,2}\s+", " ".join(part.split()))]
+    return [each for each in sentences if len(each.split()) > most]
+
+
+def test_the_readme_is_read_in_two_minutes():
+    assert len(PAGES["README.md"].split()) <= 700
+    assert long_sentences(PAGES["README.md"]) == []
+
+
+def test_a_long_sentence_is_seen():
+    long = " ".join(["word"] * 26)
+    assert long_sentences(f"# A title\n\nOne sentence. {long}.\n\n- An item\n") == [f"{long}."]
+
+
 def test_what_pages_print_is_about_pages():
     assert set(PRINTED) <= set(PAGES)
     assert {CLUSTER, JOB_ARRAY, TRACKERS, *STUDIES} <= set(PAGES)
