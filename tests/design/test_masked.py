@@ -123,9 +123,9 @@ def test_wrong_steps_are_not_certified(wrong, monkeypatch):
     arms, active = lanes()
     assert SINGLE(arms[34], active[34]).value <= 3 * (1 + GAP)
     if wrong == "no steps":
-        monkeypatch.setattr(masked, "_stepped", lambda slots, size, gap: slots)
+        monkeypatch.setattr(masked, "_take_step", lambda slots, size, gap: slots)
     else:
-        monkeypatch.setattr(masked, "_joined", lambda look, places, active, bound: look.slots)
+        monkeypatch.setattr(masked, "_add_pairs", lambda look, coordinates, active, bound: look.slots)
     run = jax.jit(lambda arms, active: masked_difference_design(arms, active, max_steps=512, gap=GAP))
     assert not run(arms[34], active[34]).value <= 3 * (1 + GAP)
 
