@@ -92,8 +92,8 @@ def wide(values: Exact) -> jax.Array:
     """Returns values as float64, exactly: integers up to 2^53, further ones clipped. Traced in 64 bits."""
     if isinstance(values, fixed_point.Sum):
         return values.whole.astype(jnp.float64) + values.part.astype(jnp.float64) * (1 / fixed_point.UNITS)
-    if jnp.issubdtype(values.dtype, jnp.integer):
-        values = jnp.clip(values.astype(jnp.int64), -(2**53), 2**53)
+    if values.dtype == jnp.int64:
+        values = jnp.clip(values, -(2**53), 2**53)
     return values.astype(jnp.float64)
 
 

@@ -9,7 +9,7 @@ rounded once, which is post-processing.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -17,12 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxdp.numerics.kernels import any_lane, lanes_last, own_kernel
+from jaxdp.numerics.kernels import WRITTEN_OUT, any_lane, lanes_last, own_kernel
+from jaxdp.numerics.platforms import by_platform
 from jaxdp.random.threefry import word_pairs, words_of_pairs
 
 ONE_DIGIT = 2.0**22  # the largest scale of Laplace noise that is one digit
 FIRST_SCALE = 2.0**16  # of the first of two digits, or up to twice that
 ROOT = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
+TWICE = 2 * WRITTEN_OUT  # pairs of words, two for each number
 INTEGERS = 2.0**52  # of a float64 in [2^52, 2^53) the lower bits are an integer
 # log(1 + x) / x for x from sqrt(1/2) - 1 to sqrt(2) - 1, interpolated at Chebyshev's points: off by 2^-53.
 LOG_TERMS = (
@@ -45,6 +47,25 @@ LOG_TERMS = (
     0.07094564614864918,
     -0.06698124444485988,
     0.030733275393315003,
+)
+# sin(pi x / 2) / x and cos(pi x / 2) in x^2, for x from -1/2 to 1/2: both off by 2^-54.
+SINE_TERMS = (
+    1.5707963267948966,
+    -0.6459640975062443,
+    0.07969262624604301,
+    -0.004681754132340976,
+    0.0001604411507421909,
+    -3.59864335298231e-06,
+    5.633933781537854e-08,
+)
+COSINE_TERMS = (
+    1.0,
+    -1.2337005501361513,
+    0.25366950789986475,
+    -0.02086348073494657,
+    0.000919259950041661,
+    -2.520013526428479e-05,
+    4.6552961874867623e-07,
 )
 
 
@@ -71,9 +92,12 @@ def laplace_of(function: Callable[..., jax.Array], key: jax.Array, shape: tuple[
             number = jnp.where(scale > ONE_DIGIT, high * base + low, one_digit(pairs, scale))
             return function(_signed(pairs, number), scale, *about)
 
-        return _kernel(noised, *_two_pairs(key, size), *about)
+        return _of_two_pairs(noised, key, size, *about)
 
-    return lax.cond(any_lane(about[0] > ONE_DIGIT), many, few).reshape(shape)
+    def needed() -> jax.Array:
+        return lax.cond(any_lane(about[0] > ONE_DIGIT), many, few)
+
+    return by_platform(cpu=needed, default=many).reshape(shape)  # a GPU pays for kernels and branches, not operations
 
 
 def normal_of(function: Callable[..., jax.Array], key: jax.Array, shape: tuple[int, ...], *about: Any) -> jax.Array:
@@ -82,16 +106,14 @@ def normal_of(function: Callable[..., jax.Array], key: jax.Array, shape: tuple[i
     The first of `about` is the standard deviation, [] or [size] float64, at least 2^24. The first digit is in multiples
     of about the root of stddev / 16, the second one's standard deviation is twice that.
     """
+    coarse = power_below(jnp.sqrt(about[0])) / 4
+    times = jnp.sqrt((about[0] - 2 * coarse) * (about[0] + 2 * coarse)) / coarse
 
-    def noised(pairs: jax.Array, more: jax.Array, stddev: jax.Array, *about: Any) -> jax.Array:
+    def noised(pairs: jax.Array, more: jax.Array, coarse: jax.Array, times: jax.Array, *about: Any) -> jax.Array:
         first, second = _normal_pair(pairs, more)
-        coarse = power_below(jnp.sqrt(stddev)) / 4
-        rest = jnp.sqrt((stddev - 2 * coarse) * (stddev + 2 * coarse))
-        noise = coarse * jnp.round(rest / coarse * first) + jnp.floor(2 * coarse * second)
-        return function(noise, stddev, *about)
+        return function(coarse * jnp.round(times * first) + jnp.floor(2 * coarse * second), *about)
 
-    size = math.prod(shape)
-    return _kernel(noised, *_two_pairs(key, size), *about).reshape(shape)
+    return _of_two_pairs(noised, key, math.prod(shape), coarse, times, *about).reshape(shape)
 
 
 def power_below(value: jax.Array) -> jax.Array:
@@ -108,7 +130,7 @@ def directed(key: jax.Array, dim: int) -> jax.Array:
         return laplaces(key, (1,))
     key_length, key_direction = jax.random.split(key)
     length = jnp.sum(exponentials(key_length, (dim,)))
-    direction = _kernel(lambda *pairs: _normal_pair(*pairs)[0], *_two_pairs(key_direction, dim))
+    direction = _of_two_pairs(lambda *pairs: _normal_pair(*pairs)[0], key_direction, dim)
     return length * direction / jnp.sqrt(jnp.sum(direction**2))
 
 
@@ -138,10 +160,7 @@ def log(values: jax.Array) -> jax.Array:
         INTEGERS + 1023
     )
     beyond = lax.bitcast_convert_type((bits & np.uint64(2**52 - 1)) + np.uint64(ROOT), jnp.float64) - 1
-    terms = jnp.float64(LOG_TERMS[-1])
-    for term in LOG_TERMS[-2::-1]:
-        terms = terms * beyond + term
-    return exponent * math.log(2) + beyond * terms
+    return exponent * math.log(2) + beyond * _polynomial(LOG_TERMS, beyond)
 
 
 def one_digit(pairs: jax.Array, scale: jax.Array) -> jax.Array:
@@ -169,9 +188,19 @@ def two_digits(pairs: jax.Array, more: jax.Array, scale: jax.Array) -> tuple[jax
     return high, jnp.clip(low, 0, base - 1), base
 
 
-def _two_pairs(key: jax.Array, size: int) -> tuple[jax.Array, jax.Array]:
-    both = word_pairs(key, 2 * size)
-    return both[:size], both[size:]
+def _of_two_pairs(function: Callable[..., jax.Array], key: jax.Array, size: int, *about: Any) -> jax.Array:
+    """An elementwise function of two pairs of words for each of so many numbers, as `_kernel`."""
+
+    def halved(pairs: jax.Array, *about: Any) -> jax.Array:
+        return function(pairs[:size], pairs[size:], *about)
+
+    def at_once() -> jax.Array:
+        return _kernel(halved, word_pairs(key, size, TWICE, blocks=range(2)), *about, longest=TWICE)
+
+    def inline() -> jax.Array:  # so that a GPU computes each where it is used
+        return function(word_pairs(key, size), word_pairs(key, size, blocks=range(1, 2)), *about)
+
+    return by_platform(cpu=at_once, default=inline)
 
 
 def _signed(pairs: jax.Array, number: jax.Array) -> jax.Array:
@@ -202,19 +231,39 @@ def _exponential(pairs: jax.Array) -> jax.Array:
 
 
 def _normal_pair(pairs: jax.Array, more: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Two independent standard normal variates.
+    """Two independent standard normal variates: a radius, and an angle in a quarter, which two bits choose.
 
     Source:
         Box & Muller (1958).
     """
-    radius, angle = jnp.sqrt(2 * _exponential(pairs)), _uniform(more) * (2 * np.pi)
-    return radius * jnp.cos(angle), radius * jnp.sin(angle)
+    radius = jnp.sqrt(2 * _exponential(pairs))
+    quarter, bits = _quarter(more)
+    square = quarter * quarter
+    sine, cosine = quarter * _polynomial(SINE_TERMS, square), _polynomial(COSINE_TERMS, square)
+    is_turned, is_opposite = (bits & 1) != 0, (bits & 2) != 0
+    radius = jnp.where(is_opposite, -radius, radius)
+    return radius * jnp.where(is_turned, -sine, cosine), radius * jnp.where(is_turned, cosine, sine)
 
 
-def _kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
-    """An elementwise function as a kernel of its own on CPU; lanes are the fast axis where a lane has few numbers."""
+def _quarter(pairs: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Uniform variates in (-1/2, 1/2) of 62 bits, and words of which the last two bits are left."""
+    first, second = words_of_pairs(pairs)
+    lower = ((second | np.uint32(3)) ^ np.uint32(1)).astype(jnp.float64)
+    return first.astype(jnp.int32).astype(jnp.float64) * 2.0**-32 + lower * 2.0**-64, second
 
-    def inside(*inputs: Any) -> jax.Array:
-        return lanes_last(function(*jax.tree.map(lanes_last, inputs)))
 
-    return lanes_last(own_kernel(inside, *inputs))
+def _polynomial(terms: Sequence[float], x: jax.Array) -> jax.Array:
+    """The sum of terms[k] x^k."""
+    value = jnp.float64(terms[-1])
+    for term in terms[-2::-1]:
+        value = value * x + term
+    return value
+
+
+def _kernel(function: Callable[..., jax.Array], pairs: jax.Array, *about: Any, longest: int = WRITTEN_OUT) -> jax.Array:
+    """An elementwise function of words as a kernel of its own on CPU; lanes are the fast axis of few numbers."""
+
+    def inside(pairs: jax.Array, *about: Any) -> jax.Array:
+        return lanes_last(function(lanes_last(pairs, longest), *jax.tree.map(lanes_last, about)))
+
+    return lanes_last(own_kernel(inside, pairs, *about))

@@ -104,15 +104,33 @@ def apart(function: Callable[..., Any], *inputs: Any) -> Any:
     Returns:
         The function's result.
     """
-    leaves, structure = jax.tree.flatten(jax.eval_shape(function, *inputs))
+    traced, shapes = jax.make_jaxpr(function, return_shape=True)(*inputs)
+    given, structure = jax.tree.flatten(inputs)
 
     def one(index: int) -> jax.Array:
-        def inside(*inputs: Any) -> jax.Array:
-            return lanes_last(in_vectors(jax.tree.leaves(function(*jax.tree.map(lanes_last, inputs)))[index]))
+        used = _used(traced.jaxpr, index)
 
-        return lanes_last(own_kernel(inside, *jax.tree.map(lanes_last, inputs)))
+        def inside(*some: jax.Array) -> jax.Array:
+            with jax.enable_x64(True):  # inputs may have 64 bits in a program of 32
+                leaves = [jnp.zeros(jnp.shape(leaf), jnp.asarray(leaf).dtype) for leaf in given]
+            for place, leaf in zip(used, some, strict=True):
+                leaves[place] = lanes_last(leaf)
+            results = function(*jax.tree.unflatten(structure, leaves))
+            return lanes_last(in_vectors(jax.tree.leaves(results)[index]))
 
-    return jax.tree.unflatten(structure, [one(index) for index in range(len(leaves))])
+        return lanes_last(own_kernel(inside, *(lanes_last(given[place]) for place in used)))
+
+    leaves, result = jax.tree.flatten(shapes)
+    return jax.tree.unflatten(result, [one(index) for index in range(len(leaves))])
+
+
+def _used(jaxpr: Any, index: int) -> list[int]:
+    """Which inputs a result depends on: of others XLA would choose a layout, and copy them."""
+    needed = {id(jaxpr.outvars[index])}
+    for step in reversed(jaxpr.eqns):
+        if any(id(each) in needed for each in step.outvars):
+            needed.update(map(id, step.invars))
+    return [place for place, each in enumerate(jaxpr.invars) if id(each) in needed]
 
 
 @functools.cache

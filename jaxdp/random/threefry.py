@@ -265,25 +265,31 @@ def of_word_pairs(
     return by_platform(jax.random.key_data(key), cpu=on_cpu, default=lambda key: jnp.concatenate(both(key)))
 
 
-def word_pairs(key: jax.Array, size: int) -> jax.Array:
+def word_pairs(key: jax.Array, size: int, longest: int = WRITTEN_OUT, *, blocks: range = range(1)) -> jax.Array:
     """Returns independent pairs of words for an elementwise function, as one array: see `words_of_pairs`.
 
     Args:
         key: [] typed PRNG key.
-        size: number of pairs; for a Threefry key they are its first children.
+        size: number of pairs of a block: of a Threefry key its first children.
+        longest: of so many pairs lanes of `jax.vmap` are the fast axis, but not of more.
+        blocks: which blocks of pairs, one after the other: of a Threefry key, upper words of the children's numbers.
 
     Returns:
-        [size] complex64, a kernel of its own on CPU; lanes of `jax.vmap` are the fast axis if there are at most 16.
+        [len(blocks) size] complex64, a kernel of its own on CPU.
     """
     key = fast(key)
     if str(jax.random.key_impl(key)) != NAME:
-        return _as_pairs(*jnp.moveaxis(_pairs_of_words(key, size), -1, 0))
+        words = _pairs_of_words(key, blocks.stop * size)[blocks.start * size :]
+        return _as_pairs(*jnp.moveaxis(words, -1, 0))
 
     def both(key: jax.Array) -> jax.Array:  # in one array, as XLA would hash for each of two
-        return lanes_last(_as_pairs(*_hash_index(key, lax.iota(jnp.uint32, size))))
+        low, high = lax.iota(jnp.uint32, size), np.uint32(blocks.start)
+        if len(blocks) > 1:
+            low, high = (np.tile(np.arange(size, dtype=np.uint32), len(blocks)), np.repeat(np.uint32(blocks), size))
+        return lanes_last(_as_pairs(*hash_words(key[0], key[1], high, low)), longest)
 
     data = jax.random.key_data(key)
-    return lanes_last(by_platform(data, cpu=stored(both), default=both))
+    return lanes_last(by_platform(data, cpu=stored(both), default=both), longest)
 
 
 def words_of_pairs(pairs: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -12,6 +12,7 @@ from jaxdp.numerics.kernels import (
     WRITTEN_OUT,
     across_lanes,
     any_lane,
+    apart,
     folded,
     in_vectors,
     lanes_last,
@@ -44,6 +45,20 @@ def test_arguments_and_results_may_be_many():
     first, second = own_kernel(lambda x, y: (x + y, x - y), VALUES, VALUES)
     np.testing.assert_array_equal(first, 2 * np.asarray(VALUES))
     np.testing.assert_array_equal(second, 0)
+
+
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="about XLA on CPU")
+def test_results_apart_read_only_what_they_need():
+    """The sum needs both inputs, the double one: a kernel would copy the other one to where it reads nothing."""
+
+    def both(x, y):
+        return x + y, jnp.where(x > 0, 2 * x, x)
+
+    inputs = (jnp.asarray(VALUES), jnp.asarray(VALUES[::-1].copy()))
+    for found, expected in zip(apart(both, *inputs), both(*inputs), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    steps = jax.make_jaxpr(partial(apart, both))(*inputs).eqns
+    assert [len(step.invars) for step in steps if step.primitive.name in ("jit", "pjit")] == [2, 1]
 
 
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="about XLA on CPU")

@@ -28,6 +28,7 @@ from jaxdp.experts._svt_restarts import windows as windows_of
 from jaxdp.mechanisms.numerical import all_of, selection_delta, sparse_vector_delta
 from jaxdp.mechanisms.sparse_vector import AboveThreshold, above_threshold_init, above_threshold_step
 from jaxdp.numerics import fixed_point
+from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.numerics.kernels import any_lane
 from jaxdp.numerics.lookup import nearest
 from jaxdp.numerics.rounding import rounded
@@ -67,13 +68,15 @@ class Private(NamedTuple):
         selection: of the limited updates.
         monitor: the run of AboveThreshold.
         regrets: [num_experts] sums over the epoch: losses of the plays less those of each expert.
-        windows: [num_experts, ...] the regrets of earlier rounds, at which windows begin.
+        allowed: [] what of the regrets is put down to chance, whatever the window; public.
+        windows: the regrets of earlier rounds, at which windows begin.
     """
 
     selection: selection.Private
     monitor: AboveThreshold
     regrets: fixed_point.Sum
-    windows: fixed_point.Sum
+    allowed: fixed_point.Sum
+    windows: windows_of.Memory
 
 
 class Public(NamedTuple):
@@ -186,7 +189,7 @@ def svt_restarts(
     limited = selection.limited_updates(num_experts=num_experts, noise=noise)
     checks = -(-horizon // check_every)  # at most
     inner = selection.algorithm(num_experts=num_experts, noise=noise, binary=False)
-    memory = windows_of.KINDS[windows](num_experts, checks)
+    memory = windows_of.KINDS[windows](num_experts, checks, check_every)
 
     def params(*, epsilon: float, failure_prob: float = 0.01, margin: float | None = None) -> Params:
         check_epsilon(epsilon)
@@ -214,7 +217,7 @@ def svt_restarts(
         key_selection, key_monitor = jax.random.split(key)
         begin = limited.init(key_selection, shared(params))
         regrets = fixed_point.zero(num_experts)
-        private = Private(begin.private, start(key_monitor, params), regrets, memory.empty())
+        private = Private(begin.private, start(key_monitor, params), regrets, fixed_point.zero(), memory.empty())
         return State(private, Public(jnp.zeros_like(begin.public.round), begin.public, jnp.int32(0)))
 
     def shared(params: Params) -> selection.Params:
@@ -233,26 +236,25 @@ def svt_restarts(
         del key, params, public, context
         return action, units_of(feedback)  # central model: the curator sees the play and the losses themselves
 
-    def slack_until(params: Params, round_: jax.Array) -> jax.Array:
-        """How much of the regret of the first rounds of an epoch is put down to chance, float64; traced in 64 bits.
+    @in_64_bits
+    def allowed_until(params: Params, round_: jax.Array) -> fixed_point.Sum:
+        """How much of the regret of the first rounds of an epoch is put down to chance, at least one.
 
         A window's own part, window_slack times the root of its length, is not in it.
         """
-        any_, round_ = round_ > 0, jnp.maximum(round_, 1)
         first = selection.highest_power(round_)
         block = (jnp.iinfo(round_.dtype).bits - 1) - jax.lax.clz(round_)
         of_block, before = (
             nearest(jnp.asarray(table), block).astype(jnp.float64)
             for table in (params.block_slack, params.slack_before)
         )
-        return jnp.where(any_, before + rounded(of_block * (round_ - first + 1).astype(jnp.float64)), 0)
+        allowed = before + rounded(of_block * (round_ - first + 1).astype(jnp.float64))
+        return windows_of.as_sum(windows_of.units(allowed), round_.dtype)
 
-    def slack(params: Params, now: jax.Array, begin: jax.Array, times: jax.Array) -> jax.Array:
-        """What the regret of windows from these times to now must exceed, float64; traced in 64 bits."""
-        until_now, until_then = (slack_until(params, (time - begin) * check_every) for time in (now, times))
-        rounds = ((now - times) * check_every).astype(jnp.float64)
-        own, margin = (jnp.asarray(value).astype(jnp.float64) for value in (params.window_slack, params.margin))
-        return until_now - until_then + rounded(own * jnp.sqrt(rounds)) + margin
+    def slack(params: Params, rounds: jax.Array) -> jax.Array:
+        """What the regret of a window of so many rounds must exceed beside that, float64; traced in 64 bits."""
+        own, margin = jnp.asarray(params.window_slack), jnp.asarray(params.margin).astype(jnp.float64)
+        return rounded(own * jnp.sqrt(rounds.astype(own.dtype))).astype(jnp.float64) + margin
 
     def question(round_: jax.Array) -> tuple[jax.Array, jax.Array]:
         """The number of questions asked in so many rounds, and whether the last one was asked in the last round."""
@@ -271,7 +273,7 @@ def svt_restarts(
         regrets = jax.tree.map(lambda leaf: jnp.where(fresh, jnp.zeros_like(leaf), leaf), private.regrets)
         totals = inner.started(State(private.selection, public.selection))
         # A window's regret: that of the epoch up to now, less what is remembered from before the window.
-        windows_ = memory.remember(private.windows, private.regrets, *question(public.round))
+        windows_ = memory.remember(private.windows, private.regrets, private.allowed, *question(public.round))
         return State(private._replace(monitor=monitor, windows=windows_), public), bulk.Sums(regrets, totals)
 
     def added(sums: bulk.Sums, expert: jax.Array, losses: jax.Array) -> bulk.Sums:
@@ -291,11 +293,13 @@ def svt_restarts(
             sums.totals,
             played,
         )
+        allowed = allowed_until(params, epoch_round + played)
         begin = (public.round - epoch_round) // check_every
         now, asks = question(round_)
 
         def ask() -> tuple[AboveThreshold, jax.Array]:  # lines 8 and 9: one question, the largest of all windows'
-            largest = memory.largest(private.windows, regrets, functools.partial(slack, params, now, begin), now, begin)
+            of_window = functools.partial(slack, params)
+            largest = memory.largest(private.windows, regrets, allowed, of_window, now, begin)
             run = private.monitor._replace(halted=private.monitor.halted | ~asks)  # who is not asked does not answer
             run, above = above_threshold_step(jax.random.fold_in(key, QUERY), run, largest)
             return run._replace(halted=private.monitor.halted | above), above
@@ -310,7 +314,7 @@ def svt_restarts(
         )
         return carried(
             State(
-                Private(chosen.private, monitor, regrets, private.windows),
+                Private(chosen.private, monitor, regrets, allowed, private.windows),
                 Public(round_, selected, public.restarts + above.astype(jnp.int32)),
             )
         )

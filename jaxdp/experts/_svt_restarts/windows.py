@@ -15,9 +15,24 @@ from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import BITS, UNITS, Sum, in_64_bits
 
 CHUNK = 128  # beginnings of windows that are looked at together
-LARGEST = 2**51  # units of a question, which two words of 32 bits hold
-LEAST = -(2**62)  # units, below every excess
-Slack = Callable[[jax.Array], jax.Array]  # times at which windows begin -> [...] float64 that regret must exceed
+LARGEST = 2.0**51  # units of a question, which two words of 32 bits hold
+LEAST = -(2.0**62)  # units, below every excess
+Slack = Callable[[jax.Array], jax.Array]  # rounds of windows -> [...] float64, what regret must exceed beside `allowed`
+
+
+class Memory(NamedTuple):
+    """What is remembered of times at which windows begin, one for each column.
+
+    Attributes:
+        low: [num_experts, columns] integers of the default type, units of the regrets so far; they wrap around.
+        whole: [num_experts, some columns] the same, whole units of range; of the last columns alone if windows that
+            begin at the others are so short that their regret is the difference of the lower words.
+        allowed: [columns] what of the regrets was put down to chance, public.
+    """
+
+    low: jax.Array
+    whole: jax.Array
+    allowed: Sum
 
 
 def replaced(written: jax.Array, now: jax.Array, memory: jax.Array) -> jax.Array:
@@ -25,14 +40,27 @@ def replaced(written: jax.Array, now: jax.Array, memory: jax.Array) -> jax.Array
     return jnp.where(written[None], now[:, None], memory)
 
 
-def largest_sums(regrets: Sum, memory: Sum) -> jax.Array:
-    """The largest, over experts, of regrets since a column was remembered: [levels] units, int64."""
-    return jnp.max(wide(regrets)[:, None] - wide(memory), axis=0)
+def largest_short(low: jax.Array, memory: jax.Array) -> jax.Array:
+    """The largest, over experts, of regrets since a column was remembered: [levels] units, float64.
+
+    They are less than what an integer holds, so that the difference of the lower words is right where those wrapped.
+    """
+    return jnp.max(low[:, None] - memory, axis=0).astype(jnp.float64)
+
+
+def largest_long(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
+    """The same where differences may be larger."""
+    return jnp.max(wide(regrets)[:, None] - wide(Sum(whole, low & (UNITS - 1))), axis=0)
 
 
 def wide(sums: Sum) -> jax.Array:
-    """Sums as integers of 64 bits."""
-    return sums.whole.astype(jnp.int64) * UNITS + sums.part.astype(jnp.int64)
+    """Units of sums, float64: exact up to 2^53."""
+    return sums.whole.astype(jnp.float64) * UNITS + sums.part.astype(jnp.float64)
+
+
+def low_words(sums: Sum) -> jax.Array:
+    """Units of sums, up to multiples of what the integers count to."""
+    return jnp.left_shift(sums.whole, BITS) | sums.part
 
 
 class Steps(NamedTuple):
@@ -40,17 +68,21 @@ class Steps(NamedTuple):
 
     Attributes:
         replaced: (written, now, memory) -> memory.
-        largest_sums: (regrets, memory) -> [levels] units.
-        largest: ([n] integers) -> [], the largest.
+        largest_short: (lower words of regrets, lower words of memory) -> [levels] units.
+        largest_long: (regrets, lower words of memory, its whole ranges) -> [levels] units.
+        largest: ([n] float64) -> [], the largest.
+        alone: (function, *inputs) -> function(*inputs), for trees of arrays.
     """
 
     replaced: Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
-    largest_sums: Callable[[Sum, Sum], jax.Array]
+    largest_short: Callable[[jax.Array, jax.Array], jax.Array]
+    largest_long: Callable[[Sum, jax.Array, jax.Array], jax.Array]
     largest: Callable[[jax.Array], jax.Array]
+    alone: Callable[..., jax.Array]
 
 
-PLAIN = Steps(replaced, largest_sums, jnp.max)
-KERNELS = Steps(kernels.replaced, kernels.largest_sums, kernels.largest)
+PLAIN = Steps(replaced, largest_short, largest_long, jnp.max, lambda function, *inputs: function(*inputs))
+KERNELS = Steps(kernels.replaced, kernels.largest_short, kernels.largest_long, kernels.largest, kernels.alone)
 
 
 class All(NamedTuple):
@@ -58,32 +90,38 @@ class All(NamedTuple):
 
     num_experts: int
     checks: int
+    check_every: int
     steps: Steps = KERNELS  # laid out for CPUs, whatever the number of experts
 
-    def empty(self) -> Sum:
+    def empty(self) -> Memory:
         """No sums yet."""
-        return fixed_point.zero((self.num_experts, CHUNK * (1 + self.checks // CHUNK)))
+        rows = CHUNK * (1 + self.checks // CHUNK)
+        return Memory(*fixed_point.zero((self.num_experts, rows)), fixed_point.zero(rows))
 
-    def remember(self, memory: Sum, regrets: Sum, now: jax.Array, asks: jax.Array) -> Sum:
+    def remember(self, memory: Memory, regrets: Sum, allowed: Sum, now: jax.Array, asks: jax.Array) -> Memory:
         """In rounds between questions the next one's column is written, and again: no branch, and so no copy."""
         place = now + (~asks).astype(now.dtype)
-        return jax.tree.map(lambda words, new: words.at[:, place].set(new, mode="drop"), memory, regrets)
+        news = Memory(low_words(regrets), regrets.whole, allowed)
+        return jax.tree.map(lambda words, new: words.at[..., place].set(new, mode="drop"), memory, news)
 
     @in_64_bits
-    def largest(self, memory: Sum, regrets: Sum, slack: Slack, now: jax.Array, begin: jax.Array) -> Sum:
+    def largest(
+        self, memory: Memory, regrets: Sum, allowed: Sum, slack: Slack, now: jax.Array, begin: jax.Array
+    ) -> Sum:
         """Chunk after chunk, from the first time of all: lanes begin their epochs at different times."""
         offsets = jnp.arange(CHUNK, dtype=now.dtype)
 
         def step(chunk: jax.Array, largest: jax.Array) -> jax.Array:
             times = chunk * CHUNK + offsets
             columns = jax.tree.map(
-                lambda words: jax.lax.dynamic_slice_in_dim(words, chunk * CHUNK, CHUNK, axis=1), memory
+                lambda words: jax.lax.dynamic_slice_in_dim(words, chunk * CHUNK, CHUNK, axis=-1), memory
             )
-            excess = largest_sums(regrets, columns) - _units(slack(jnp.clip(times, begin, now)))
+            excess = largest_long(regrets, columns.low, columns.whole) - (wide(allowed) - wide(columns.allowed))
+            excess = excess - units(slack((now - jnp.clip(times, begin, now)) * self.check_every))
             return jnp.maximum(largest, jnp.max(jnp.where((times > begin) & (times < now), excess, LEAST)))
 
-        whole = _whole_epoch(self.steps, regrets, slack, begin)
-        return _as_sum(jax.lax.fori_loop(jnp.zeros_like(now), now // CHUNK + 1, step, whole), now.dtype)
+        whole = self.steps.largest(wide(regrets)) - wide(allowed) - units(slack((now - begin) * self.check_every))
+        return as_sum(jax.lax.fori_loop(jnp.zeros_like(now), now // CHUNK + 1, step, whole), now.dtype)
 
 
 class Dyadic(NamedTuple):
@@ -95,6 +133,7 @@ class Dyadic(NamedTuple):
 
     num_experts: int
     checks: int
+    check_every: int
     steps: Steps = KERNELS  # laid out for CPUs, whatever the number of experts
 
     @property
@@ -102,39 +141,68 @@ class Dyadic(NamedTuple):
         """One for each power of two up to the last question's time."""
         return self.checks.bit_length()
 
-    def empty(self) -> Sum:
-        """No sums yet."""
-        return fixed_point.zero((self.num_experts, self.levels))
+    @property
+    def short(self) -> int:
+        """How many levels have windows, of up to 2^(k + 1) questions, whose units an integer holds."""
+        most = 2 ** (jnp.iinfo(jnp.result_type(int)).bits - 1 - BITS) - 1
+        return min(max((most // self.check_every).bit_length() - 1, 0), self.levels)
 
-    def remember(self, memory: Sum, regrets: Sum, now: jax.Array, asks: jax.Array) -> Sum:
+    def empty(self) -> Memory:
+        """No sums yet."""
+        low, whole = fixed_point.zero((self.num_experts, self.levels))
+        return Memory(low, whole[:, self.short :], fixed_point.zero(self.levels))
+
+    def remember(self, memory: Memory, regrets: Sum, allowed: Sum, now: jax.Array, asks: jax.Array) -> Memory:
         """A time is an odd multiple of one power of two."""
         power = jnp.left_shift(1, jnp.arange(self.levels, dtype=now.dtype))
         written = asks & ((now & -now) == power)
-        return jax.tree.map(lambda words, new: self.steps.replaced(written, new, words), memory, regrets)
+        return Memory(
+            self.steps.replaced(written, low_words(regrets), memory.low),
+            self.steps.replaced(written[self.short :], regrets.whole, memory.whole),
+            jax.tree.map(lambda words, new: jnp.where(written, new, words), memory.allowed, allowed),
+        )
 
     @in_64_bits
-    def largest(self, memory: Sum, regrets: Sum, slack: Slack, now: jax.Array, begin: jax.Array) -> Sum:
-        """All at once."""
-        level = jnp.arange(self.levels, dtype=now.dtype)
-        last = jnp.right_shift(now - 1, level)  # multiples before this question's time
-        times = jnp.left_shift(last - 1 + (last & 1), level)
-        excess = self.steps.largest_sums(regrets, memory) - _units(slack(jnp.maximum(times, begin)))
-        largest = self.steps.largest(jnp.where(times > begin, excess, LEAST))
-        return _as_sum(jnp.maximum(largest, _whole_epoch(self.steps, regrets, slack, begin)), now.dtype)
+    def largest(
+        self, memory: Memory, regrets: Sum, allowed: Sum, slack: Slack, now: jax.Array, begin: jax.Array
+    ) -> Sum:
+        """All windows at once, and the whole epoch: regret - allowed - slack."""
+        short, since = self.short, []
+        if short > 0:
+            since.append(self.steps.largest_short(low_words(regrets), memory.low[:, :short]))
+        if short < self.levels:
+            since.append(self.steps.largest_long(regrets, memory.low[:, short:], memory.whole))
+        whole = self.steps.largest(wide(regrets))
+        parts = [slice(0, len(some)) if place == 0 else slice(short, None) for place, some in enumerate(since)]
+
+        def question(
+            since: list[jax.Array], whole: jax.Array, before: Sum, allowed: Sum, now: jax.Array, begin: jax.Array
+        ):
+            def excess(regret: jax.Array, allowed: jax.Array, times: jax.Array) -> jax.Array:
+                return regret - allowed - units(slack((now - times) * self.check_every))
+
+            level = jnp.arange(self.levels, dtype=now.dtype)
+            last = jnp.right_shift(now - 1, level)  # multiples before this question's time
+            times = jnp.left_shift(last - 1 + (last & 1), level)
+            largest = excess(whole, wide(allowed), begin)
+            for regret, part in zip(since, parts, strict=True):
+                found = excess(regret, wide(allowed) - wide(before)[part], jnp.maximum(times[part], begin))
+                largest = jnp.maximum(largest, self.steps.largest(jnp.where(times[part] > begin, found, LEAST)))
+            return largest
+
+        return as_sum(self.steps.alone(question, since, whole, memory.allowed, allowed, now, begin), now.dtype)
 
 
 KINDS = {"all": All, "dyadic": Dyadic}
 
 
-def _whole_epoch(steps: Steps, regrets: Sum, slack: Slack, begin: jax.Array) -> jax.Array:
-    return steps.largest(wide(regrets)) - _units(slack(begin))
+def units(slack: jax.Array) -> jax.Array:
+    """What is public, [...] float64, in whole units."""
+    return jnp.round(jnp.clip(slack * UNITS, -LARGEST, LARGEST))
 
 
-def _units(slack: jax.Array) -> jax.Array:
-    return jnp.round(jnp.clip(slack * UNITS, -(2.0**60), 2.0**60)).astype(jnp.int64)
-
-
-def _as_sum(question: jax.Array, dtype: jnp.dtype) -> Sum:
+def as_sum(question: jax.Array, dtype: jnp.dtype) -> Sum:
     """A question beyond the words is clipped, which moves it by no more than it did."""
     clipped = jnp.clip(question, -LARGEST, LARGEST - 1)
-    return Sum((clipped >> BITS).astype(dtype), (clipped & (UNITS - 1)).astype(dtype))
+    whole = jnp.floor(clipped * (1 / UNITS))
+    return Sum(whole.astype(dtype), (clipped - whole * UNITS).astype(dtype))

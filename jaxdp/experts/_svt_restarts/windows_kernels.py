@@ -4,6 +4,9 @@ Up to 16 experts and levels, lanes are the fast axis, and maxima over the first 
 short rows slowly.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 
@@ -16,16 +19,26 @@ def replaced(written: jax.Array, now: jax.Array, memory: jax.Array) -> jax.Array
     return lanes_last(jnp.where(written[None], lanes_last(now)[:, None], lanes_last(memory)))
 
 
-def largest_sums(regrets: Sum, memory: Sum) -> jax.Array:
-    """`windows.largest_sums`."""
+def largest_short(low: jax.Array, memory: jax.Array) -> jax.Array:
+    """`windows.largest_short`."""
 
-    def largest_since(regrets: Sum, memory: Sum) -> jax.Array:
+    def since(low: jax.Array, memory: jax.Array) -> jax.Array:
+        return lanes_last(largest(lanes_last(low)[:, None] - lanes_last(memory)).astype(jnp.float64))
+
+    return lanes_last(own_kernel(since, lanes_last(low), lanes_last(memory)))
+
+
+def largest_long(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
+    """`windows.largest_long`."""
+
+    def since(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
         now, then = (
-            whole.astype(jnp.int64) * UNITS + part.astype(jnp.int64) for whole, part in map(_placed, (regrets, memory))
+            lanes_last(words.whole).astype(jnp.float64) * UNITS + lanes_last(words.part).astype(jnp.float64)
+            for words in (regrets, Sum(whole, low & (UNITS - 1)))
         )
         return lanes_last(largest(now[:, None] - then))
 
-    return lanes_last(own_kernel(largest_since, _placed(regrets), _placed(memory)))
+    return lanes_last(own_kernel(since, *jax.tree.map(lanes_last, (regrets, low, whole))))
 
 
 def largest(values: jax.Array) -> jax.Array:
@@ -33,5 +46,10 @@ def largest(values: jax.Array) -> jax.Array:
     return folded(jnp.maximum, values) if len(values) <= WRITTEN_OUT else values.max(axis=0)
 
 
-def _placed(sums: Sum) -> Sum:
-    return Sum(*map(lanes_last, sums))
+def alone(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
+    """The function of trees of arrays, [], with lanes as the fast axis."""
+
+    def inside(*inputs: Any) -> jax.Array:
+        return function(*jax.tree.map(lanes_last, inputs))
+
+    return own_kernel(inside, *jax.tree.map(lanes_last, inputs))

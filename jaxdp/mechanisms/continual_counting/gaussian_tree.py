@@ -5,6 +5,8 @@ these noises only one sum is ever used: that in the estimate of the largest bloc
 once. The estimates have the distribution that they have with a draw for each block. All errors are integers.
 """
 
+import functools
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -29,16 +31,17 @@ from jaxdp.mechanisms.continual_counting.nodes import before, groups
 from jaxdp.mechanisms.continual_counting.noise import GaussianParams
 from jaxdp.mechanisms.continual_counting.steps import (
     Steps,
-    integers,
+    more_steps,
     no_steps,
     noise_grid,
     normal_steps,
-    to_steps,
+    numbers,
     unit_of,
     with_error,
 )
 from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.numerics.fixed_point import in_64_bits
+from jaxdp.numerics.kernels import apart, folded, lanes_last, own_kernel
 
 
 class GaussianTreeState(NamedTuple):
@@ -139,19 +142,18 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
             digits.append(jnp.where(is_top, state.digits[h] + 1, jnp.where(ends[h], 0, state.digits[h])))
             tops.append(is_top)
             ends.append(ends[h] & ~is_top)
-        wide_ends, wide_tops = (
-            jnp.stack([jnp.broadcast_to(spread(each, shape), shape) for each in some]) for some in (ends[:levels], tops)
-        )
-        grid = grid_of(params, state.total, wide_tops[0].size)
+        wide_ends, wide_tops = (spread(jnp.stack(some), (levels, *shape)) for some in (ends[:levels], tops))
+        grid = grid_of(params, state.total, math.prod(shape))
         entered, noise = noised(key, params, entered, wide_tops, grid)
-        errors = _errors(state.errors, noise, wide_ends, wide_tops, rests)
+        error = lanes_last(own_kernel(functools.partial(_error, rests), state.errors, noise, wide_tops))
+        errors = apart(_replaced, state.errors, error, wide_ends, wide_tops)
         clock = jnp.minimum(state.clock + mask.astype(state.clock.dtype), horizon + 1)
         return GaussianTreeState(clock, joined(state.total, entered), jnp.stack(digits), errors)
 
     def read(params: GaussianParams, state: GaussianTreeState) -> jax.Array:
         shape = shape_of(state.total)
-        grid = grid_of(params, state.total, int(np.prod(shape)))
-        estimate = _estimate(state.total, state.errors, grid, default_float())
+        grid = grid_of(params, state.total, math.prod(shape))
+        estimate = apart(functools.partial(_estimate, default_float()), state.total, state.errors, grid)
         return jnp.where(spread(state.clock, shape) <= horizon, estimate, jnp.nan)
 
     def prefixes(keys: jax.Array, params: GaussianParams, values: ArrayLike) -> jax.Array:
@@ -179,26 +181,33 @@ def _drawn(
     share = jnp.ones(tops.shape[1:], jnp.float64)
     for h, each in enumerate(shares):
         share = jnp.where(tops[h], each, share)
-    scales = jnp.broadcast_to(grid.drawn * share, shape)
+    scales = grid.drawn * share
     noise = normal_steps(key, scales, shape)
-    return jnp.where(grid.scale == 0, 0, noise), (noise.astype(jnp.float64) / scales).astype(dtype)
+    return jnp.where(grid.scale == 0, 0, noise), (noise / scales).astype(dtype)
 
 
 @in_64_bits
-def _errors(errors: Steps, noise: jax.Array, ends: jax.Array, tops: jax.Array, rests: np.ndarray) -> Steps:
-    """The errors after an entry."""
-    old, known, new = integers(errors), jnp.zeros(noise.shape, jnp.float64), []
-    for h in range(len(old)):  # known: a block's error but for what is drawn
-        kept = jnp.where(ends[h], 0, old[h])
-        new.append(jnp.where(tops[h], old[h] + jnp.round(known).astype(jnp.int64) + noise, kept))
-        if h < len(old) - 1:
-            known = rests[h + 1] * (old[h].astype(jnp.float64) + known)
-    return to_steps(jnp.stack(new))
+def _error(rests: np.ndarray, errors: Steps, noise: jax.Array, tops: jax.Array) -> jax.Array:
+    """The error of the largest block that ends, in whole steps."""
+    errors, noise, tops = jax.tree.map(lanes_last, (errors, noise, tops))
+    known, error = jnp.zeros_like(noise), jnp.zeros_like(noise)  # known: a block's error but for what is drawn
+    for h, rest in enumerate(rests):
+        if h > 0:
+            known = rest * (numbers(Steps(errors.high[h - 1], errors.low[h - 1])) + known)
+        error = jnp.where(tops[h], known, error)
+    return lanes_last(jnp.round(error) + noise)
 
 
 @in_64_bits
-def _estimate(total: Exact, errors: Steps, grid: Grid, dtype: np.dtype) -> jax.Array:
-    return with_error(total, integers(errors).sum(axis=0), grid, dtype)
+def _replaced(errors: Steps, error: jax.Array, ends: jax.Array, tops: jax.Array) -> Steps:
+    """The errors after an entry: that of the largest block that ends is added, and those inside it are forgotten."""
+    kept = Steps(*(jnp.where(tops | ~ends, words, 0) for words in errors))
+    return more_steps(kept, jnp.where(tops, error[None], 0))
+
+
+@in_64_bits
+def _estimate(dtype: np.dtype, total: Exact, errors: Steps, grid: Grid) -> jax.Array:
+    return with_error(total, folded(jnp.add, numbers(errors)), grid, dtype)
 
 
 @in_64_bits
@@ -213,7 +222,7 @@ def _estimates(
         if arity**h > length:
             break
         children, inside = groups(error, arity), groups(known, arity)
-        known = rests[h] * (children[:, :-1].sum(axis=1).astype(jnp.float64) + inside[:, -1])
-        error = jnp.round(known).astype(jnp.int64) + noise[arity**h - 1 :: arity**h]
+        known = rests[h] * (children[:, :-1].sum(axis=1) + inside[:, -1])
+        error = jnp.round(known) + noise[arity**h - 1 :: arity**h]
         total = total + before(error, arity)[times // arity**h]
     return with_error(totals, total, grid, dtype)

@@ -40,19 +40,20 @@ def no_steps(shape: tuple[int, ...]) -> Steps:
     return Steps(jnp.zeros(shape, jnp.int32), jnp.zeros(shape, jnp.int32))
 
 
-def integers(steps: Steps) -> jax.Array:
-    """Returns steps as int64. Traced in 64 bits."""
-    return (steps.high.astype(jnp.int64) << LOW) | steps.low.astype(jnp.int64)
+def numbers(steps: Steps) -> jax.Array:
+    """Returns steps as float64: exactly up to 2^53, else rounded. Traced in 64 bits."""
+    return steps.high.astype(jnp.float64) * 2.0**LOW + steps.low.astype(jnp.float64)
 
 
-def to_steps(numbers: jax.Array) -> Steps:
-    """Returns int64 numbers as steps."""
-    low = numbers & jnp.int64(2**LOW - 1)
-    return Steps((numbers >> LOW).astype(jnp.int32), low.astype(jnp.int32))
+def more_steps(steps: Steps, numbers: jax.Array) -> Steps:
+    """Adds whole numbers of up to 2^52, float64, exactly. Traced in 64 bits."""
+    low = steps.low.astype(jnp.float64) + numbers
+    carried = jnp.floor(low * 2.0**-LOW)
+    return Steps(steps.high + carried.astype(jnp.int32), (low - carried * 2.0**LOW).astype(jnp.int32))
 
 
 @in_64_bits
-def noise_grid(params: GaussianParams, unit: float, share: float, step: float, off: float) -> Grid:
+def noise_grid(params: GaussianParams, unit: float, share: float, step: float, off: float, *, parts: int = 0) -> Grid:
     """Returns the grid of a counter's noise. Traced in 64 bits.
 
     Args:
@@ -61,12 +62,13 @@ def noise_grid(params: GaussianParams, unit: float, share: float, step: float, o
         share: the smallest standard deviation of an entry's noise, in units of `noise_stddev`.
         step: a power of two, at most so much of that standard deviation.
         off: how many steps rounding moves all numbers that noise is added to, in L2 norm, at most.
+        parts: binary digits of sums of noise below a step.
     """
     stddev, moved = (jnp.asarray(leaf).astype(jnp.float64) for leaf in (params.noise_stddev, params.l2_sensitivity))
-    least = jnp.where(stddev > 0, stddev, 1.0) * share
+    least, largest = jnp.where(stddev > 0, stddev, 1.0) * share, LARGEST_SCALE * 2.0**-parts
     size = jnp.minimum(power_below(least) * step, unit)
     scale = least / size * (1 + off * size / (share * moved))
-    scale = jnp.where((stddev >= 0) & (moved > 0) & (scale <= LARGEST_SCALE), jnp.where(stddev > 0, scale, 0), jnp.nan)
+    scale = jnp.where((stddev >= 0) & (moved > 0) & (scale <= largest), jnp.where(stddev > 0, scale, 0), jnp.nan)
     return Grid(size, 1 / size, scale, jnp.where(scale > 0, scale, 2.0**25))
 
 
@@ -77,24 +79,24 @@ def unit_of(total: Exact) -> float:
 
 @in_64_bits
 def normal_steps(key: jax.Array, scales: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Draws normal variates, rounded to integers, [*shape] int64.
+    """Draws normal variates, rounded to integers, [*shape] float64.
 
     Args:
         key: a PRNG key.
-        scales: [*shape] float64 >= 2^24, their standard deviations.
+        scales: float64 >= 2^24, their standard deviations, of a shape that broadcasts with the result.
         shape: of the result.
     """
-    scales = jnp.broadcast_to(scales, shape).ravel()
-    return normal_of(lambda noise, scales: noise.astype(jnp.int64), key, shape, scales)
+    scales = scales.reshape(()) if scales.size == 1 else jnp.broadcast_to(scales, shape).ravel()
+    return normal_of(lambda noise, scales: noise, key, shape, scales)
 
 
 @in_64_bits
 def with_error(total: Exact, error: jax.Array, grid: Grid, dtype: np.dtype) -> jax.Array:
-    """Returns the exact sums and their errors, [...] int64 steps, rounded to floats after the addition.
+    """Returns the exact sums and their errors, [...] float64, whole steps, rounded to floats after the addition.
 
     Sums that are not multiples of a step are rounded to the nearest. NaN where the scale is.
     """
     whole = wide(total)
     whole = jnp.where(grid.step > unit_of(total), jnp.round(whole / grid.step) * grid.step, whole)
-    noisy = whole + jnp.where(grid.scale == 0, 0, error.astype(jnp.float64) * grid.step)
+    noisy = whole + jnp.where(grid.scale == 0, 0, error * grid.step)
     return jnp.where(jnp.isnan(grid.scale), jnp.nan, noisy).astype(dtype)

@@ -1,5 +1,6 @@
 """Continual counters from a Toeplitz factorisation near the square root, in a few running sums."""
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -28,11 +29,11 @@ from jaxdp.mechanisms.continual_counting.noise import GaussianParams, gaussian_p
 from jaxdp.mechanisms.continual_counting.radii import normal_radius
 from jaxdp.mechanisms.continual_counting.steps import (
     Steps,
-    integers,
+    more_steps,
     no_steps,
     noise_grid,
     normal_steps,
-    to_steps,
+    numbers,
     with_error,
 )
 from jaxdp.mechanisms.tape import Entry, record
@@ -50,13 +51,12 @@ class ToeplitzState(NamedTuple):
     Attributes:
         clock: [*clocks] integers, entries fed; at most horizon + 1.
         total: [*shape] the exact sum: integers, or sums in fixed point, rounded only with the noise.
-        noise: [*shape] integers in two words, steps of the noise's grid.
-        sums: [num_buffers + 1, *shape] the same in 2^-12 of a step, leaky running sums of the noise drawn.
+        sums: [num_buffers + 1, *shape] integers in two words, 2^-12 of a step of the noise's grid: leaky running sums
+            of the noise drawn. The first one loses nothing.
     """
 
     clock: jax.Array
     total: Any
-    noise: Steps
     sums: Steps
 
 
@@ -161,13 +161,12 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         return ToeplitzState(
             jnp.zeros(clocks, jnp.result_type(int)),
             nothing(shape, stream_dtype(dtype, default_float())),
-            no_steps(shape),
             no_steps((len(gaps), *shape)),
         )
 
     def grid_of(params: GaussianParams, size: int) -> Grid:
         """The grid of noise on so many sums."""
-        return noise_grid(params, math.inf, used.sum(), STEP, off * np.sqrt(max(size, 1)))
+        return noise_grid(params, math.inf, used.sum(), STEP, off * np.sqrt(max(size, 1)), parts=PARTS)
 
     def noised(key: jax.Array, params: GaussianParams, value: Exact, grid: Grid) -> tuple[Exact, jax.Array]:
         """One entry, and the noise drawn with it. The entry itself is not released, but is noised in effect."""
@@ -185,15 +184,18 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         wide = spread(mask, shape)
         entered = jax.tree.map(lambda x: jnp.where(wide, x, 0), entry(value, shape, state.total))
         entered, fresh = noised(key, params, entered, grid_of(params, math.prod(shape)))
-        noise, sums = jax.tree.map(
-            lambda new, old: jnp.where(wide, new, old), _after(state.sums, fresh, leaks), (state.noise, state.sums)
-        )
+        sums = apart(functools.partial(_after, leaks), state.sums, fresh, wide)
         clock = jnp.minimum(state.clock + mask.astype(state.clock.dtype), horizon + 1)
-        return ToeplitzState(clock, apart(joined, state.total, entered), noise, sums)
+        return ToeplitzState(clock, apart(joined, state.total, entered), sums)
 
     def read(params: GaussianParams, state: ToeplitzState) -> jax.Array:
         shape = shape_of(state.total)
-        estimate = _estimate(state.total, state.noise, grid_of(params, math.prod(shape)), default_float())
+        estimate = apart(
+            functools.partial(_estimate, leaks, default_float()),
+            state.total,
+            state.sums,
+            grid_of(params, math.prod(shape)),
+        )
         return jnp.where(spread(state.clock, shape) <= horizon, estimate, jnp.nan)
 
     def prefixes(keys: jax.Array, params: GaussianParams, values: ArrayLike) -> jax.Array:
@@ -234,29 +236,38 @@ def largest_rounding(leaks: Leaks, horizon: int) -> float:
 def _drawn(key: jax.Array, grid: Grid, shape: tuple[int, ...], dtype: np.dtype) -> tuple[jax.Array, jax.Array]:
     """An entry's noise in steps, and in units of its standard deviation."""
     noise = normal_steps(key, grid.drawn, shape)
-    return jnp.where(grid.scale == 0, 0, noise), (noise.astype(jnp.float64) / grid.drawn).astype(dtype)
+    return jnp.where(grid.scale == 0, 0, noise), (noise / grid.drawn).astype(dtype)
 
 
 @in_64_bits
-def _after(sums: Steps, fresh: jax.Array, leaks: Leaks) -> tuple[Steps, Steps]:
-    """The noise after an entry, and its leaky sums."""
-    old, noise, new = integers(sums), jnp.zeros(fresh.shape, jnp.float64), []
-    for each, gap, weight in zip(old, leaks.gaps, leaks.weights, strict=True):
-        kept = each - jnp.round(gap * each.astype(jnp.float64)).astype(jnp.int64)
-        noise = noise + weight * kept.astype(jnp.float64)
-        new.append(kept + (fresh << PARTS))
-    return to_steps(fresh + jnp.round(noise * 2.0**-PARTS).astype(jnp.int64)), to_steps(jnp.stack(new))
+def _after(leaks: Leaks, sums: Steps, fresh: jax.Array, is_fed: jax.Array) -> Steps:
+    """The leaky sums after an entry."""
+    gaps = leaks.gaps.reshape((-1,) + (1,) * fresh.ndim)
+    change = (fresh * 2.0**PARTS)[None] - jnp.round(gaps * numbers(sums))
+    return more_steps(sums, jnp.where(is_fed[None], change, 0))
 
 
 @in_64_bits
-def _estimate(total: Exact, noise: Steps, grid: Grid, dtype: np.dtype) -> jax.Array:
-    return with_error(total, integers(noise), grid, dtype)
+def _estimate(leaks: Leaks, dtype: np.dtype, total: Exact, sums: Steps, grid: Grid) -> jax.Array:
+    return with_error(total, noise_of(sums, leaks), grid, dtype)
+
+
+def noise_of(sums: Steps, leaks: Leaks) -> jax.Array:
+    """The noise of an estimate, float64, whole steps. Traced in 64 bits.
+
+    Weights add up to one, so it is the first sum, which is whole, and of the others their differences from it, in which
+    an entry's own noise is not.
+    """
+    first, *others = (Steps(sums.high[j], sums.low[j]) for j in range(len(leaks.gaps)))
+    known = jnp.zeros(first.high.shape, jnp.float64)
+    for each, weight in zip(others, leaks.weights[1:], strict=True):
+        known = known + weight * numbers(Steps(each.high - first.high, each.low - first.low))
+    return numbers(first) * 2.0**-PARTS + jnp.round(known * 2.0**-PARTS)
 
 
 @in_64_bits
 def _estimates(totals: Exact, fresh: jax.Array, leaks: Leaks, grid: Grid, dtype: np.dtype) -> jax.Array:
     """The estimates of all prefixes, from the noise [T, ...] that `feed` draws."""
-    drawn = fresh.astype(jnp.float64)
 
     def before(gap: float) -> jax.Array:
         """The leaky sum before each entry, less what it loses with it."""
@@ -265,11 +276,11 @@ def _estimates(totals: Exact, fresh: jax.Array, leaks: Leaks, grid: Grid, dtype:
         def join(left, right):
             return left[0] + right[0], left[1] * jnp.exp(right[0]) + right[1]
 
-        logs = jnp.broadcast_to(jnp.float64(np.log1p(-gap)), drawn.shape)
-        sums = jax.lax.associative_scan(join, (logs, drawn))[1]
+        logs = jnp.broadcast_to(jnp.float64(np.log1p(-gap)), fresh.shape)
+        sums = jax.lax.associative_scan(join, (logs, fresh))[1]
         return (1 - gap) * jnp.concatenate([jnp.zeros_like(sums[:1]), sums[:-1]])
 
     known = sum(
-        (weight * before(gap) for gap, weight in zip(leaks.gaps, leaks.weights, strict=True)), jnp.zeros_like(drawn)
+        (weight * before(gap) for gap, weight in zip(leaks.gaps, leaks.weights, strict=True)), jnp.zeros_like(fresh)
     )
-    return with_error(totals, fresh + jnp.round(known).astype(jnp.int64), grid, dtype)
+    return with_error(totals, fresh + jnp.round(known), grid, dtype)

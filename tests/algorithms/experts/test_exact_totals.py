@@ -373,7 +373,7 @@ def test_a_rounded_question_is_noticed(monkeypatch):
 
     def rounded(sums):
         floats = fixed_point.to_float(sums, jnp.float32).astype(jnp.float64)
-        return jnp.round(floats * fixed_point.UNITS).astype(jnp.int64)
+        return jnp.round(floats * fixed_point.UNITS)
 
     monkeypatch.setattr(_restart_windows, "wide", rounded)
     with pytest.raises(AssertionError):

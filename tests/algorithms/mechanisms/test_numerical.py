@@ -51,9 +51,12 @@ def words(count):
 
 def exact_pair(drawn):
     """The same transform in 80 bits."""
-    high, low = drawn.astype(np.longdouble)[:, 0], (drawn[:, 1] >> 1).astype(np.longdouble)
-    uniform = high * np.longdouble(2.0) ** -32 + (low + np.longdouble(0.5)) * np.longdouble(2.0) ** -63
-    radius, angle = np.sqrt(-2 * np.log(uniform[0])), 2 * np.longdouble(np.arccos(np.longdouble(-1))) * uniform[1]
+    pi = 2 * np.longdouble(np.arccos(np.longdouble(0)))
+    high, low = drawn[0].astype(np.longdouble)
+    radius = np.sqrt(-2 * np.log(high * np.longdouble(2.0) ** -32 + (low - low % 2 + 1) * np.longdouble(2.0) ** -64))
+    turned = drawn[1, 0].astype(np.int32).astype(np.longdouble) * np.longdouble(2.0) ** -32
+    turned += (drawn[1, 1] // 4 * np.longdouble(4) + 2) * np.longdouble(2.0) ** -64
+    angle = pi / 2 * (turned + drawn[1, 1] % 4)
     return radius, radius * np.cos(angle), radius * np.sin(angle)
 
 

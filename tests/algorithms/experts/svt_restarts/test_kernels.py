@@ -8,33 +8,36 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.experts._svt_restarts.windows import KERNELS, PLAIN, Dyadic, wide
+from jaxdp.experts._svt_restarts.windows import KERNELS, PLAIN, Dyadic
 from jaxdp.numerics import fixed_point
 from tests.algorithms.experts.lane_kernels import equal, in_lanes
 
 LANES = 500
 THIRD = fixed_point.UNITS // 3
 EMPTY = fixed_point.zero()
+NEAR = fixed_point.Sum(EMPTY.whole + 2**11 - 2, EMPTY.part)  # lower words of 32 bits wrap around there
 SIZES = [2, 5, 16, 17, 40]  # up to 16 experts lanes are the fast axis
 
 
-def played(steps, num_experts, checks=100):
+def played(steps, num_experts, checks=100, check_every=1):
     """The largest excess and the memory after some questions, of walks with equal values among them."""
     random = np.random.default_rng(num_experts)
     walks = jnp.asarray(random.integers(-2, 3, (LANES, checks, num_experts)).cumsum(1), jnp.result_type(int)) * THIRD
     begins = jnp.asarray(random.integers(0, checks // 2, LANES), jnp.result_type(int))
 
     def lane(walk, begin):
-        windows = Dyadic(num_experts, checks, steps)
+        windows = Dyadic(num_experts, checks, check_every, steps)
 
         def question(carry, units):
             memory, before, now = carry
-            memory, regrets = windows.remember(memory, before, now, jnp.asarray(True)), fixed_point.add(EMPTY, units)
+            memory = windows.remember(memory, before, fixed_point.add(NEAR, now), now, jnp.asarray(True))
+            regrets = fixed_point.add(NEAR, units)
 
-            def slack(times):
-                return jnp.sqrt((now + 1 - times).astype(jnp.float64)) / 2
+            def slack(rounds):
+                return jnp.sqrt(rounds.astype(jnp.float64)) / 2
 
-            largest = windows.largest(memory, regrets, slack, now + 1, jnp.minimum(begin, now))
+            allowed = fixed_point.add(NEAR, now + 1)
+            largest = windows.largest(memory, regrets, allowed, slack, now + 1, jnp.minimum(begin, now))
             return (memory, regrets, now + 1), largest
 
         start = windows.empty(), fixed_point.zero(num_experts), jnp.zeros((), jnp.result_type(int))
@@ -43,9 +46,19 @@ def played(steps, num_experts, checks=100):
     return in_lanes(lane, walks, begins)
 
 
+@pytest.mark.parametrize("check_every", [1, 40])  # all levels are short in 32 bits, or but some
 @pytest.mark.parametrize("num_experts", SIZES)
-def test_windows_are_the_plain_ones(num_experts):
-    assert equal(played(KERNELS, num_experts), played(PLAIN, num_experts))
+def test_windows_are_the_plain_ones(num_experts, check_every):
+    about = {"check_every": check_every}
+    assert equal(played(KERNELS, num_experts, **about), played(PLAIN, num_experts, **about))
+
+
+@pytest.mark.parametrize("check_every", [1, 20, 60, 10_000])
+def test_windows_of_lower_words_are_those_of_sums(check_every, monkeypatch):
+    """Sums that have wrapped around have the same differences."""
+    with_words = played(PLAIN, 3, check_every=check_every)[1]
+    monkeypatch.setattr(Dyadic, "short", 0)
+    assert equal(with_words, played(PLAIN, 3, check_every=check_every)[1])
 
 
 WRONG = {
@@ -53,7 +66,7 @@ WRONG = {
         replaced=lambda written, *sums: KERNELS.replaced(jnp.roll(written, 1), *sums)
     ),
     "the first expert's sums": KERNELS._replace(
-        largest_sums=lambda regrets, memory: wide(regrets)[0] - wide(memory)[0]
+        largest_short=lambda low, memory: (low[0] - memory[0]).astype(jnp.float64)
     ),
     "the smallest": KERNELS._replace(largest=lambda values: -KERNELS.largest(-values)),
 }
@@ -70,7 +83,7 @@ def test_long_memories_keep_lanes_apart(windows, is_laid_out):
     learner = jaxdp.experts.svt_restarts(num_experts=5, horizon=4000, windows=windows, check_every=4)
     run = jaxdp.simulator(learner, jaxdp.experts.stochastic_losses([0.5] * 5), 4000, engine="blocks")
     params = run.params(epsilon=1.0)
-    memory = learner.init(jax.random.key(0), params["learner"]).private.windows.whole.shape
+    memory = learner.init(jax.random.key(0), params["learner"]).private.windows.low.shape
     traced = jax.make_jaxpr(jax.vmap(run, (0, None)))(jax.random.split(jax.random.key(0), 3), params)
     shape = re.escape(f"[{','.join(map(str, (3, *memory)))}]")
     assert bool(re.search(rf"{shape} = layout_constraint", str(traced))) == is_laid_out

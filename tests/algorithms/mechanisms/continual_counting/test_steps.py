@@ -1,5 +1,6 @@
 """Integer noise of counters: what a neighbour's stream needs of it to release the same, step by step."""
 
+import functools
 from fractions import Fraction
 
 import jax
@@ -8,8 +9,10 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, norm
 
+from jaxdp.core import default_float
 from jaxdp.mechanisms import toeplitz_counter, tree_counter
 from jaxdp.mechanisms.continual_counting import gaussian_tree, steps, toeplitz
+from jaxdp.mechanisms.continual_counting.buffers import find_buffers
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import UNITS, in_64_bits
 
@@ -28,12 +31,26 @@ def integers(numbers) -> list[int]:
 def released(state, step: float) -> int:
     """The exact sum and its error in steps, as `with_error` adds them, before they are a float."""
     whole = Fraction(int(state.total.whole)) + Fraction(int(state.total.part), UNITS)
-    error = sum(integers(state.errors if hasattr(state, "errors") else state.noise))
+    error = sum(integers(state.errors)) if hasattr(state, "errors") else noise_of(state.sums)
     found = whole / Fraction(step) + error
     if step > 1 / UNITS:
         return round(whole / Fraction(step)) + error
     assert found.denominator == 1
     return int(found)
+
+
+@functools.cache
+def weights_of_sums() -> np.ndarray:
+    weights = find_buffers(63, None)[0].astype(default_float()).astype(np.float64)
+    return weights / weights.sum()
+
+
+def noise_of(sums: steps.Steps) -> int:
+    """The noise of a Toeplitz counter's estimate, as `toeplitz.noise_of`; the first sum has to be whole."""
+    first, *others = integers(sums)
+    assert first % 2**toeplitz.PARTS == 0
+    known = sum(weight * (each - first) for weight, each in zip(weights_of_sums()[1:], others, strict=True))
+    return first // 2**toeplitz.PARTS + round(known * 2.0**-toeplitz.PARTS)
 
 
 def words(number: int) -> steps.Steps:
@@ -48,10 +65,10 @@ def cost(name: str, start: int, change: float, monkeypatch, *, rounds_sums: bool
 
     def drawn(key, scale, shape):
         scales.append(scale)
-        return in_64_bits(steps.integers)(fresh[-1])
+        return in_64_bits(steps.numbers)(fresh[-1])
 
-    def kept_grid(*arguments):
-        grids.append(steps.noise_grid(*arguments))
+    def kept_grid(*arguments, **named):
+        grids.append(steps.noise_grid(*arguments, **named))
         return grids[-1]
 
     monkeypatch.setattr(module, "normal_steps", drawn)
@@ -100,10 +117,18 @@ def test_a_sum_that_is_rounded_costs_more(name, monkeypatch):
 
 
 def test_words_hold_integers():
-    numbers = [0, 1, -1, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**61, -(2**61)]
-    there = in_64_bits(lambda: steps.to_steps(jnp.asarray(numbers, jnp.int64)))()
-    assert integers(there) == numbers
-    assert in_64_bits(lambda: steps.integers(there).tolist())() == numbers
+    some = [0, 1, -1, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**52, -(2**52)]
+    there = in_64_bits(lambda: steps.more_steps(steps.no_steps((len(some),)), jnp.asarray(some, jnp.float64)))()
+    assert integers(there) == some
+    assert in_64_bits(lambda: steps.numbers(there).tolist())() == some
+
+
+@pytest.mark.parametrize("start", [0, 2**31 - 1, -(2**31), 2**61 - 1, -(2**61)])
+@pytest.mark.parametrize("more", [1, -1, 2**31, -(2**31) - 1, 2**52 - 1, -(2**52)])
+def test_sums_of_words_are_those_of_integers(start, more):
+    there = in_64_bits(lambda: steps.more_steps(words(start), jnp.float64(more)))()
+    assert integers(there) == [start + more]
+    assert in_64_bits(lambda: steps.numbers(there).item())() == float(start + more)
 
 
 @pytest.mark.parametrize("scale", [2.0**24.3, 2.0**31.8, 2.0**40.1])
