@@ -17,6 +17,7 @@ from benchmarks.bench_engine import lanes_of
 from benchmarks.real_data import counting, real_losses, real_rewards
 from benchmarks.timing import interleaved, machine, simulator
 from jaxdp.core import Environment, Learner
+from jaxdp.mechanisms import Counter
 
 LANES, TILE = 1056, 264
 EXPERTS = np.full(10, 0.5) - 0.2 * (np.arange(10) == 5)
@@ -52,9 +53,23 @@ def bench_svt_lazy() -> None:
     bench("svt_lazy", learner, real_losses(EXPERTS), 2000, ("rounds",), epsilon=4.0, best_loss=100.0)
 
 
+def bench_counter(name: str, counter: Counter, **values: float) -> None:
+    learner = counting(counter, len(EXPERTS))
+    bench(name, learner, real_losses(EXPERTS), 1000, ("rounds",), **values)
+
+
 def bench_tree_counter() -> None:
-    learner = counting(jaxdp.mechanisms.tree_counter(horizon=1000), len(EXPERTS))
-    bench("tree_counter", learner, real_losses(EXPERTS), 1000, ("rounds",), epsilon=1.0, l1_sensitivity=10.0)
+    bench_counter("tree_counter", jaxdp.mechanisms.tree_counter(horizon=1000), epsilon=1.0, l1_sensitivity=10.0)
+
+
+def bench_gaussian_tree() -> None:
+    counter = jaxdp.mechanisms.tree_counter(horizon=1000, noise="gaussian")
+    bench_counter("tree_counter, Gaussian noise", counter, rho=1.0, l2_sensitivity=10.0**0.5)
+
+
+def bench_toeplitz_counter() -> None:
+    counter = jaxdp.mechanisms.toeplitz_counter(horizon=1000)
+    bench_counter("toeplitz_counter", counter, rho=1.0, l2_sensitivity=10.0**0.5)
 
 
 BENCHMARKS: dict[str, Callable[[], None]] = {
@@ -62,6 +77,8 @@ BENCHMARKS: dict[str, Callable[[], None]] = {
     "explore_then_commit": bench_explore_then_commit,
     "svt_lazy": bench_svt_lazy,
     "tree_counter": bench_tree_counter,
+    "tree_counter, Gaussian noise": bench_gaussian_tree,
+    "toeplitz_counter": bench_toeplitz_counter,
 }
 
 

@@ -74,6 +74,8 @@ ROWS: dict[str, Callable[[], None]] = {
     "explore_then_commit, real rewards": bench_real_data.bench_explore_then_commit,
     "svt_lazy, real losses": bench_real_data.bench_svt_lazy,
     "tree_counter, real data": bench_real_data.bench_tree_counter,
+    "tree_counter, Gaussian noise, real data": bench_real_data.bench_gaussian_tree,
+    "toeplitz_counter, real data": bench_real_data.bench_toeplitz_counter,
     "linear_ucb, d = 5": bench_contextual.bench_linear_ucb,
     "generalized_linear, d = 5": bench_contextual.bench_generalized_linear,
     "linear_ucb_joint, d = 5": bench_contextual.bench_linear_ucb_joint,

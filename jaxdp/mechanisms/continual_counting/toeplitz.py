@@ -121,7 +121,7 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
           entry, with steps between 2^-27 and 2^-26 of its standard deviation, and a rounded function of earlier noise.
           So an entry's release is fresh noise on an integer. Rounding moves all these integers by at most about 4 steps
           times the root of the horizon in L2 norm (for units that change one entry of each counter), and noise is
-          larger by that share, which `variance` leaves out.
+          larger by that share, which `variance` leaves out. Noise beyond 2^34 steps gives NaN.
         - On a tape an entry of the stream costs what it costs at most, at the beginning of the stream.
 
     Examples:
