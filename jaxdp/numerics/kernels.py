@@ -105,32 +105,32 @@ def apart(function: Callable[..., Any], *inputs: Any) -> Any:
         The function's result.
     """
     traced, shapes = jax.make_jaxpr(function, return_shape=True)(*inputs)
-    given, structure = jax.tree.flatten(inputs)
+    input_leaves, structure = jax.tree.flatten(inputs)
 
     def one(index: int) -> jax.Array:
-        used = _used(traced.jaxpr, index)
+        used = _inputs_of_result(traced.jaxpr, index)
 
         def inside(*some: jax.Array) -> jax.Array:
             with jax.enable_x64(True):  # inputs may have 64 bits in a program of 32
-                leaves = [jnp.zeros(jnp.shape(leaf), jnp.asarray(leaf).dtype) for leaf in given]
-            for place, leaf in zip(used, some, strict=True):
-                leaves[place] = lanes_last(leaf)
+                leaves = [jnp.zeros(jnp.shape(leaf), jnp.asarray(leaf).dtype) for leaf in input_leaves]
+            for position, leaf in zip(used, some, strict=True):
+                leaves[position] = lanes_last(leaf)
             results = function(*jax.tree.unflatten(structure, leaves))
             return lanes_last(in_vectors(jax.tree.leaves(results)[index]))
 
-        return lanes_last(own_kernel(inside, *(lanes_last(given[place]) for place in used)))
+        return lanes_last(own_kernel(inside, *(lanes_last(input_leaves[position]) for position in used)))
 
-    leaves, result = jax.tree.flatten(shapes)
-    return jax.tree.unflatten(result, [one(index) for index in range(len(leaves))])
+    leaves, result_structure = jax.tree.flatten(shapes)
+    return jax.tree.unflatten(result_structure, [one(index) for index in range(len(leaves))])
 
 
-def _used(jaxpr: Any, index: int) -> list[int]:
-    """Which inputs a result depends on: of others XLA would choose a layout, and copy them."""
+def _inputs_of_result(jaxpr: Any, index: int) -> list[int]:
+    """Returns the indices of a result's inputs: XLA would choose a layout for other inputs, and copy them."""
     needed = {id(jaxpr.outvars[index])}
     for step in reversed(jaxpr.eqns):
-        if any(id(each) in needed for each in step.outvars):
+        if any(id(variable) in needed for variable in step.outvars):
             needed.update(map(id, step.invars))
-    return [place for place, each in enumerate(jaxpr.invars) if id(each) in needed]
+    return [position for position, variable in enumerate(jaxpr.invars) if id(variable) in needed]
 
 
 @functools.cache
