@@ -115,9 +115,9 @@ def test_the_python_of_a_page_runs(page, capsys, checkout, monkeypatch, register
 
 def long_sentences(text: str, most: int = 25) -> list[str]:
     """Returns the sentences of a page's paragraphs and list items that have more words than `most`."""
-    prose = re.sub(r"^```.*?^```|^[#|].*$", "", text, flags=re.DOTALL | re.MULTILINE)
+    prose = re.sub(r"(?s:^```.*?^```)|^[#|].*$", "\\n", text, flags=re.MULTILINE)
     parts = re.split(r"\n\s*\n|^- ", re.sub(r"\]\([^)]*\)", "]", prose), flags=re.MULTILINE)
-    sentences = [each for part in parts for each in re.split(r"(?<=[.!?:])\*{0,2}\s+", " ".join(part.split()))]
+    sentences = [each for part in parts for each in re.split(r"(?<=[.!?])\*{0,2}\s+", " ".join(part.split()))]
     return [each for each in sentences if len(each.split()) > most]
 
 
