@@ -1,4 +1,4 @@
-"""Arms as points of the unit ball, with which utilities are linear."""
+"""Feature vectors of arms in the unit ball, on which utilities depend linearly."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -6,11 +6,11 @@ from numpy.typing import ArrayLike
 from jaxdp.core import default_float
 from jaxdp.validation import check_finite, check_num_arms
 
-ROUNDING = 1e-6  # how far a norm that has been rounded may pass 1
+ROUNDING = 1e-6  # by how much a rounded norm may exceed 1
 
 
 def check_features(features: ArrayLike) -> np.ndarray:
-    """Returns features as [num_arms, dim] float64, if they are those of different arms in the unit ball.
+    """Checks the features of different arms in the unit ball, and returns them as [num_arms, dim] float64.
 
     Raises:
         ValueError: if they are not a matrix of finite numbers with at least two rows and one column, have more columns
@@ -23,8 +23,8 @@ def check_features(features: ArrayLike) -> np.ndarray:
     num_arms, dim = array.shape
     if dim > num_arms:
         raise ValueError(
-            f"features must have at most as many columns as rows, got dim {dim} for {num_arms} arms; arms span a space "
-            "of fewer dimensions, of which coordinates will do"
+            f"features must have at most as many columns as rows, got dim {dim} for {num_arms} arms; use "
+            "coordinates of the space that the arms span"
         )
     norms = np.sqrt(np.sum(array**2, axis=1))
     longest = int(norms.argmax())
@@ -35,6 +35,6 @@ def check_features(features: ArrayLike) -> np.ndarray:
         earlier = first[group.ravel()]
         (later,) = np.nonzero(earlier != np.arange(num_arms))
         raise ValueError(
-            f"features must be those of different arms, got the same row for arms {earlier[later[0]]} and {later[0]}"
+            f"features must have different rows, got the same row for arms {earlier[later[0]]} and {later[0]}"
         )
     return array

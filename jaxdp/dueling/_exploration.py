@@ -1,4 +1,4 @@
-"""The values of learners that compare bounds of preferences: a budget, and how wide the bounds are."""
+"""The values of learners that compare bounds of preferences: a budget, and the width of the bounds."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ class Params:
 
 
 def params(*, epsilon: float, exploration_rate: float = 0.51) -> Params:
-    """A grid point's values.
+    """Builds the parameters of a grid point.
 
     Raises:
         ValueError: if one is out of range.

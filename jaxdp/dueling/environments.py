@@ -28,7 +28,7 @@ class Params:
     Attributes:
         preferences: [num_arms, num_arms] float in [0, 1], the probability that the row's arm beats the column's.
         regrets: by the outcome's name, [num_arms, num_arms] float >= 0, the regret of a duel with the row's arm on the
-            left and the column's on the right.
+            left and the column's arm on the right.
     """
 
     preferences: np.ndarray
@@ -37,26 +37,27 @@ class Params:
 
 @factory
 def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic) -> Environment:
-    """Duels of arms with utilities r: the left arm wins with probability F(s (r[left] - r[right])), s = `link_scale`.
+    """Plays duels by utilities r: the left arm wins with probability F(s (r[left] - r[right])), s = `link_scale`.
 
     Args:
         utilities: [num_arms] finite.
-        link: F; `logistic` (Bradley-Terry-Luce) or `probit` (Thurstone), another `Link`, or the name of one.
+        link: F; `logistic` (Bradley-Terry-Luce) or `probit` (Thurstone), another `Link`, or its name.
 
     Returns:
         An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
-        one wins, else 0; with blocks and tallies (of ordered pairs, in the order of a flattened matrix). Outcomes:
+        arm wins, else 0; with blocks and tallies (of ordered pairs, in the order of a flattened matrix). Outcomes:
         `pseudo_regret`, 2 max r - r[left] - r[right] (DP-Dueling, Saha & Asi, 2024, equation 2); `borda_regret`,
-        `strong_regret` and `weak_regret` as for `matrix_duels`, the last two only where one arm is the best alone;
-        `best_duels`, rounds whose pseudo-regret is zero; `left_wins`.
+        `strong_regret` and `weak_regret` as for `matrix_duels`, the last two only if a single arm has the largest
+        utility; `best_duels`, rounds with a pseudo-regret of zero; `left_wins`.
 
     Raises:
-        ValueError: if utilities are not a vector of at least two finite numbers, or their differences are beyond the
-            range of JAX's default float type; or there is no such link; from `params`, if link_scale is not finite and
-            > 0, or makes differences that float64 does not hold.
+        ValueError: if utilities are not a vector of at least two finite numbers, or their differences exceed the range
+            of JAX's default float type; or there is no such link; from `params`, if link_scale is not finite and > 0,
+            or
+            makes differences that float64 cannot hold.
 
     Values:
-        link_scale: > 0, by default 1: how sure users are of a difference in utility, which is 0 for a fair coin.
+        link_scale: > 0, by default 1: how sure users are of a difference in utility; 0 would make duels fair coins.
 
     Source:
         DP-Dueling (Saha & Asi, 2024), section 1.2.
@@ -72,7 +73,7 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic) -> Envir
         if not np.isfinite(cast(pseudo_regret)).all():
             dtype = default_float()
             raise ValueError(f"utilities must have differences within the range of {dtype}, got {utilities.tolist()}")
-    regret_leaf = cast(pseudo_regret)  # one object at every link_scale
+    regret_leaf = cast(pseudo_regret)  # the same object for every link_scale
 
     def params(*, link_scale: float = 1.0) -> Params:
         check_positive("link_scale", link_scale)
@@ -89,33 +90,41 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic) -> Envir
 
 @factory
 def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Environment:
-    """Duels by a preference matrix P: the left arm wins with probability P[left, right].
+    """Plays duels by a preference matrix P: the left arm wins with probability P[left, right].
 
-    One uniform a round decides every duel that might be played in it, and which arm of a pair wins does not depend on
-    which is on the left.
+    One uniform per round decides every duel that might be played in it. The winner of a pair does not depend on which
+    arm
+    is on the left.
 
     Args:
         preference_matrix: [num_arms, num_arms] in [0, 1], P[i, j] + P[j, i] = 1.
-        regret: "strong", "weak" or "borda": which regret `pseudo_regret` is.
+        regret: "strong", "weak" or "borda": the regret that `pseudo_regret` reports.
 
     Returns:
         An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
-        one wins, else 0; with blocks and tallies (of ordered pairs, in the order of a flattened matrix). Outcomes:
-        `pseudo_regret`; `borda_regret`, the largest Borda score less the mean of both arms', where an arm's score is
-        its probability of beating a random *other* arm (`jaxdp.preferences.borda_scores`); where there is a Condorcet
-        winner, `strong_regret`, the sum of its leads over both arms, and `weak_regret`, the smaller of them (a lead
-        is P[winner, arm] - 1/2); `best_duels`, rounds whose pseudo-regret is zero; `left_wins`. The regrets of an arm
-        outside [0, num_arms) are NaN. Answers are arms: `simple_regret` is the pseudo-regret of a duel of the arm with
-        itself, `correct` whether that is zero.
+        arm wins, else 0; with blocks and tallies (of ordered pairs, in the order of a flattened matrix). Outcomes:
+
+        * `pseudo_regret`;
+        * `borda_regret`, the largest Borda score minus the mean score of both arms. An arm's score is its probability
+          of
+          beating a random *other* arm (`jaxdp.preferences.borda_scores`);
+        * `strong_regret` and `weak_regret`, if there is a Condorcet winner: the sum of its leads over both arms, and
+            the
+          smaller of the two (a lead is P[winner, arm] - 1/2);
+        * `best_duels`, rounds with a pseudo-regret of zero; `left_wins`.
+
+        The regrets of an arm outside [0, num_arms) are NaN. Answers are arms: `simple_regret` is the pseudo-regret of a
+        duel of the arm with itself, `correct` whether it is zero.
 
     Raises:
-        ValueError: if preference_matrix is not one, regret has another name, or it needs a Condorcet winner and there
-            is none; from `params`, if gap moves a preference out of [0, 1] or too close to 1/2 for float64, or there is
-            none to change.
+        ValueError: if preference_matrix is not a preference matrix, regret has another name, or it needs a Condorcet
+            winner and there is none; from `params`, if gap moves a preference out of [0, 1] or too close to 1/2 for
+            float64, or all preferences are 1/2.
 
     Values:
-        gap: in (0, 1/2], the smallest distance above zero of a preference from 1/2: all distances change in proportion;
-            by default that of the matrix.
+        gap: in (0, 1/2], the smallest nonzero distance of a preference from 1/2: all distances are scaled in
+            proportion.
+            By default the distance in the given matrix.
 
     Source:
         Strong regret as in DP-Dueling (Saha & Asi, 2024), appendix B (Yue, Broder, Kleinberg & Joachims, 2012, up to a
@@ -141,11 +150,14 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Env
 
 
 def with_gap(matrices: np.ndarray, gap: float | None) -> np.ndarray:
-    """Preference matrices, [num_matrices, num_arms, num_arms] float64, whose leads over 1/2 are scaled by one factor.
+    """Scales the leads over 1/2 of preference matrices by one factor.
 
     Args:
-        matrices: as `check_preferences` returns them.
-        gap: the smallest lead above zero in any of them; None leaves them as they are.
+        matrices: [num_matrices, num_arms, num_arms] float64, as `check_preferences` returns them.
+        gap: the smallest nonzero lead in any of them; None changes nothing.
+
+    Returns:
+        The scaled matrices, of the same shape.
 
     Raises:
         ValueError: if gap is not > 0, all preferences are 1/2, or a lead becomes larger than 1/2 or too small for
@@ -160,27 +172,27 @@ def with_gap(matrices: np.ndarray, gap: float | None) -> np.ndarray:
             f"gap must leave all preferences in [0, 1], got {gap}, which makes the largest {0.5 + scaled.max():g}"
         )
     moved = 0.5 + np.copysign(scaled.clip(max=0.5), leads)
-    scaled_matrices = np.stack([check_preferences("preferences with another gap", each) for each in moved])
+    scaled_matrices = np.stack([check_preferences("preferences with another gap", matrix) for matrix in moved])
     check_apart("gap", gap, scaled_matrices, matrices)
     return scaled_matrices
 
 
 def check_apart(name: str, value: float, preferences: np.ndarray, plain: np.ndarray) -> None:
-    """Checks that with a value every arm is still preferred to the same others.
+    """Checks that a value leaves every arm preferred to the same other arms.
 
     Raises:
-        ValueError: if not: a preference should be closer to 1/2 than float64 holds.
+        ValueError: if not: float64 cannot hold a preference that close to 1/2.
     """
     if not np.array_equal(preferences > 0.5, plain > 0.5):
         raise ValueError(f"{name} must leave the same preferences above 1/2 in float64, got {value}")
 
 
 def answer(key: jax.Array, preferences: jax.Array, left: jax.Array, right: jax.Array) -> jax.Array:
-    """A user's answer to a duel, [] int32: 1 if the left arm wins.
+    """Returns a user's answer to a duel, [] int32: 1 if the left arm wins.
 
-    One uniform of the key decides all duels that might be played; of two arms in a duel it decides whether the one of
-    lower number wins, whichever is on the left. An arm outside [0, num_arms) is answered for as the nearest arm in it,
-    since integers have no NaN.
+    One uniform of the key decides all duels that might be played: whether the arm of lower number wins, whichever arm
+    is on
+    the left. An arm outside [0, num_arms) is treated as the nearest arm, since integers have no NaN.
     """
     lower, higher = jnp.minimum(left, right), jnp.maximum(left, right)
     lower_wins = key_uniform(key, preferences.dtype) < nearest(preferences, lower, higher)
@@ -188,7 +200,7 @@ def answer(key: jax.Array, preferences: jax.Array, left: jax.Array, right: jax.A
 
 
 def _instance(preferences: np.ndarray, pseudo_regret: np.ndarray) -> Params:
-    regrets = {name: cast(each) for name, each in regret_matrices(preferences).items()}
+    regrets = {name: cast(regret) for name, regret in regret_matrices(preferences).items()}
     return Params(preferences=cast(preferences), regrets={"pseudo_regret": pseudo_regret, **regrets})
 
 
@@ -198,7 +210,7 @@ def _duels(num_arms: int, params: Callable[..., Params]) -> Environment:
         return world, won, outcome(params, action, won)
 
     def outcome(params: Params, action, won) -> dict[str, jax.Array]:
-        regrets = {name: entry(jnp.asarray(each), action[0], action[1]) for name, each in params.regrets.items()}
+        regrets = {name: entry(jnp.asarray(regret), action[0], action[1]) for name, regret in params.regrets.items()}
         return {**regrets, "best_duels": regrets["pseudo_regret"] == 0, "left_wins": won}
 
     def judge(params: Params, world, answer) -> dict[str, jax.Array]:
@@ -209,15 +221,15 @@ def _duels(num_arms: int, params: Callable[..., Params]) -> Environment:
     def block(keys, params: Params, world, contexts: None, actions):
         del contexts
         answers = jax.vmap(answer, (0, None, 0, 0))
-        # Left and right arms go in apart: as pairs XLA would put them together in memory, only to take them apart.
+        # Left and right arms are separate arguments: XLA would store pairs in memory, only to split them again.
         won = own_kernel(answers, keys, jnp.asarray(params.preferences), actions[:, 0], actions[:, 1])
         return world, won, jax.vmap(lambda action, won: outcome(params, action, won))(actions, won)
 
     def tally(key, params: Params, world, counts):
         won = binomial(key, counts, params.preferences.ravel())
         totals = {
-            name: jnp.sum(counts.astype(each.dtype) * each.ravel(), dtype=each.dtype)
-            for name, each in params.regrets.items()
+            name: jnp.sum(counts.astype(regret.dtype) * regret.ravel(), dtype=regret.dtype)
+            for name, regret in params.regrets.items()
         }
         best = jnp.sum(jnp.where(params.regrets["pseudo_regret"].ravel() == 0, counts, 0), dtype=counts.dtype)
         return world, won, {**totals, "best_duels": best, "left_wins": jnp.sum(won, dtype=won.dtype)}

@@ -1,4 +1,4 @@
-"""What a duel costs: the forms of regret, as matrices over the ordered pairs of arms."""
+"""The forms of regret of a duel, as matrices over the ordered pairs of arms."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from jaxdp.preferences import borda_gaps, condorcet_winner, preference_gaps
 
 
 def regret_matrices(preferences: np.ndarray) -> dict[str, np.ndarray]:
-    """The regret of each duel by a preference matrix.
+    """Computes each form of regret for every duel, by a preference matrix.
 
     Args:
         preferences: [num_arms, num_arms] float64, a preference matrix.
@@ -29,5 +29,5 @@ def regret_matrices(preferences: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def cast(values: np.ndarray) -> np.ndarray:
-    """Host numbers as a leaf of `Params`, in JAX's default float type."""
+    """Converts host numbers to a leaf of `Params`, in JAX's default float type."""
     return values.astype(default_float())

@@ -1,4 +1,4 @@
-"""What a user reports of a duel in the local model: the pair of arms as it is, and a randomized or noisy outcome."""
+"""Reports of a duel in the local model: the pair of arms unchanged, and a randomized or noisy outcome."""
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,7 @@ NOISY = scalar_channel("gaussian", binary=True)
 
 
 def randomized_outcome(key: jax.Array, epsilon: Scalar, action: jax.Array, won: jax.Array) -> tuple[jax.Array, ...]:
-    """The pair of arms, which everyone knows, and the user's outcome by randomized response.
+    """Returns the pair of arms, which is public, and the user's outcome after randomized response.
 
     Args:
         key: a PRNG key.
@@ -33,19 +33,19 @@ def randomized_outcome(key: jax.Array, epsilon: Scalar, action: jax.Array, won: 
 def randomized_outcomes(
     key: jax.Array, epsilon: Scalar, counts: jax.Array, wins: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Totals of `randomized_outcome`: how often each pair was played, and how many of its users reported a win.
+    """Draws totals of `randomized_outcome`: the duels of each pair, and how many of them were reported as a win.
 
     Args:
         key: a PRNG key.
         epsilon: [] float > 0; infinity reports the outcomes themselves.
         counts: [num_arms^2] integers, duels of each pair.
-        wins: [num_arms^2] integers, those of them that the left arm won; clipped to [0, counts].
+        wins: [num_arms^2] integers, the duels of each pair that the left arm won; clipped to [0, counts].
 
     Returns:
         (counts, [num_arms^2] integers in [0, counts]: duels of each pair that the left arm is reported to have won).
 
     Privacy:
-        - As `randomized_outcome`: the totals have the law of its reports, added up.
+        - As for `randomized_outcome`: the totals have the distribution of the sums of its reports.
     """
     assert RESPONSE.total is not None  # of labels
     won = jnp.clip(wins, 0, counts).astype(counts.dtype)
@@ -55,7 +55,7 @@ def randomized_outcomes(
 def noisy_outcome(
     key: jax.Array, epsilon: Scalar, noise_stddev: Scalar, action: jax.Array, won: jax.Array
 ) -> tuple[jax.Array, ...]:
-    """The pair of arms, which everyone knows, and the outcome with the user's Gaussian noise.
+    """Returns the pair of arms, which is public, and the outcome plus the user's Gaussian noise.
 
     Args:
         key: a PRNG key.
@@ -75,7 +75,7 @@ def noisy_outcome(
 
 
 def local_claim(epsilon: float, delta: float = 0.0, mechanism: str = "randomized response") -> Guarantee:
-    """The claim of a learner to which each outcome is reported once, by this mechanism."""
+    """Returns the claim of a learner to which each outcome is reported once, by this mechanism."""
     return Guarantee.approximate(
         epsilon,
         delta,
@@ -86,11 +86,14 @@ def local_claim(epsilon: float, delta: float = 0.0, mechanism: str = "randomized
 
 
 def tally_report(wins: jax.Array, report: tuple[jax.Array, ...]) -> jax.Array:
-    """Wins with one report more: [num_arms, num_arms] integers, how often the row's arm is reported to have won.
+    """Adds one report to the wins.
 
     Args:
-        wins: before.
+        wins: [num_arms, num_arms] integers, how often the row's arm is reported to have won.
         report: as `randomized_outcome` returns it.
+
+    Returns:
+        The wins after the report, in the same form.
     """
     (left, right), response = report
     winner = own_kernel(lambda response, left, right: jnp.where(response == 1, left, right), response, left, right)

@@ -1,4 +1,4 @@
-"""Duels by preferences that an adversary switches at rounds fixed in advance."""
+"""Duels whose preference matrix an adversary switches at rounds fixed in advance."""
 
 import itertools
 from collections.abc import Sequence
@@ -25,9 +25,9 @@ class Params:
     """An instance.
 
     Attributes:
-        preferences: [num_stages, num_arms, num_arms] float in [0, 1], one preference matrix a stage.
-        borda_scores: [num_stages, num_arms] float in [0, 1], the arms' in each stage.
-        starts: [num_stages] integers, the round, counted from 0, with which each stage begins.
+        preferences: [num_stages, num_arms, num_arms] float in [0, 1], one preference matrix per stage.
+        borda_scores: [num_stages, num_arms] float in [0, 1], the Borda scores of the arms in each stage.
+        starts: [num_stages] integers, the first round of each stage, counted from 0.
         regrets: by the outcome's name, [num_stages, num_arms, num_arms] float >= 0.
     """
 
@@ -38,7 +38,7 @@ class Params:
 
 
 class World(NamedTuple):
-    """What has happened, for the comparison with the best fixed arm.
+    """The rounds and sums needed to compare with the best fixed arm.
 
     Attributes:
         round: [] integer, rounds played.
@@ -53,28 +53,30 @@ class World(NamedTuple):
 
 @factory
 def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[int]) -> Environment:
-    """Duels by a preference matrix that changes at given rounds: an oblivious adversary.
+    """Plays duels by a preference matrix that changes at given rounds: an oblivious adversary.
 
     Args:
-        preference_matrices: one [num_arms, num_arms] matrix a stage, as for `matrix_duels`.
-        starts: the round, counted from 0, with which each stage begins: 0 first, then increasing.
+        preference_matrices: one [num_arms, num_arms] matrix per stage, as for `matrix_duels`.
+        starts: the first round of each stage, counted from 0: 0 first, then increasing.
 
     Returns:
         An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
-        one wins, else 0; with blocks. Outcomes, by the stage's matrix, whose best arm they compare with:
-        `pseudo_regret`, the same as `borda_regret`; `strong_regret` and `weak_regret` where every stage has a Condorcet
-        winner; `best_duels`, rounds whose pseudo-regret is zero; `left_wins`. Summaries, which compare with the best
-        fixed arm so far: `static_regret`, the largest sum over rounds of (P[i, left] + P[i, right] - 1) / 2;
+        arm wins, else 0; with blocks. Outcomes, by the current stage's matrix and relative to that stage's best arm:
+        `pseudo_regret`, the same as `borda_regret`; `strong_regret` and `weak_regret` if every stage has a Condorcet
+        winner; `best_duels`, rounds with a pseudo-regret of zero; `left_wins`. Summaries, relative to the best fixed
+        arm
+        so far: `static_regret`, the largest sum over rounds of (P[i, left] + P[i, right] - 1) / 2;
         `static_borda_regret`, the largest sum of b[i] - (b[left] + b[right]) / 2. The regrets of an arm outside
         [0, num_arms) are NaN.
 
     Raises:
-        ValueError: if there is no matrix, one is not a preference matrix or has another shape than the first, or starts
+        ValueError: if there is no matrix, one is not a preference matrix or differs in shape from the first, or starts
             are not as many increasing whole numbers, the first of them 0; from `params`, as for `matrix_duels`.
 
     Values:
-        gap: in (0, 1/2], the smallest distance above zero of a preference from 1/2 in any stage: all distances change
-            in proportion; by default that of the matrices.
+        gap: in (0, 1/2], the smallest nonzero distance of a preference from 1/2 in any stage: all distances are scaled
+            in
+            proportion. By default the distance in the given matrices.
 
     Source:
         Saha & Gaillard (2022), section 2, for `static_regret`; Saha, Koren & Mansour (2021) for the Borda forms.
@@ -83,36 +85,36 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
         As for `matrix_duels`.
     """
     matrices = [
-        check_preferences(f"preference_matrices[{m}]", each)
-        for m, each in enumerate(check_list("preference_matrices", preference_matrices))
+        check_preferences(f"preference_matrices[{stage}]", matrix)
+        for stage, matrix in enumerate(check_list("preference_matrices", preference_matrices))
     ]
     if not matrices:
         raise ValueError("preference_matrices must be at least one, got none")
-    for stage, each in enumerate(matrices):
-        if each.shape != matrices[0].shape:
+    for stage, matrix in enumerate(matrices):
+        if matrix.shape != matrices[0].shape:
             raise ValueError(
-                f"preference_matrices must have one shape, got {matrices[0].shape} and then {each.shape} at {stage}"
+                f"preference_matrices must have one shape, got {matrices[0].shape} and then {matrix.shape} at {stage}"
             )
     integer = jax.dtypes.canonicalize_dtype(int)
-    beginnings = [check_count(f"starts[{m}]", start, 0) for m, start in enumerate(check_list("starts", starts))]
-    increasing = all(a < b for a, b in itertools.pairwise(beginnings))
-    if len(beginnings) != len(matrices) or beginnings[0] != 0 or not increasing:
+    first_rounds = [check_count(f"starts[{m}]", start, 0) for m, start in enumerate(check_list("starts", starts))]
+    increasing = all(start < later for start, later in itertools.pairwise(first_rounds))
+    if len(first_rounds) != len(matrices) or first_rounds[0] != 0 or not increasing:
         raise ValueError(
-            f"starts must be {len(matrices)} increasing rounds, one for each matrix, from 0 on, got {beginnings}"
+            f"starts must be {len(matrices)} increasing rounds, one for each matrix, from 0 on, got {first_rounds}"
         )
-    if beginnings[-1] > np.iinfo(integer).max:
-        raise ValueError(f"starts must be within the range of {integer}, got {beginnings[-1]}")
+    if first_rounds[-1] > np.iinfo(integer).max:
+        raise ValueError(f"starts must be within the range of {integer}, got {first_rounds[-1]}")
     plain, num_arms = np.stack(matrices), len(matrices[0])
-    rounds = np.asarray(beginnings, integer)  # one object at every gap
+    rounds = np.asarray(first_rounds, integer)  # the same object for every gap
 
     def params(*, gap: float | None = None) -> Params:
         preferences = with_gap(plain, gap)
-        stages = [regret_matrices(each) for each in preferences]
+        stages = [regret_matrices(matrix) for matrix in preferences]
         names = [name for name in stages[0] if all(name in stage for stage in stages)]
         regrets = {name: cast(np.stack([stage[name] for stage in stages])) for name in names}
         return Params(
             preferences=cast(preferences),
-            borda_scores=cast(np.stack([borda_scores(each) for each in preferences])),
+            borda_scores=cast(np.stack([borda_scores(matrix) for matrix in preferences])),
             starts=rounds,
             regrets={"pseudo_regret": regrets["borda_regret"], **regrets},
         )
@@ -128,12 +130,12 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
         left, right = action[0], action[1]
         won = answer(key, preferences, left, right)
         leads = (entry(preferences.T, left) + entry(preferences.T, right) - 1) / 2
-        # Ready-made: a quotient before a difference might be rounded with it.
+        # Precomputed: a quotient inside the difference might be rounded together with it.
         scores = jnp.asarray(params.borda_scores)[stage]
-        # Blocks and single rounds must round alike: no fused multiply-add in one of them only.
+        # Blocks and single rounds must round alike, so neither may use a fused multiply-add.
         added = jax.lax.optimization_barrier((leads, scores - (entry(scores, left) + entry(scores, right)) / 2))
         after = World(world.round + 1, *map(compensated.add, (world.leads, world.borda), added))
-        outcome = {name: entry(jnp.asarray(each), stage, left, right) for name, each in params.regrets.items()}
+        outcome = {name: entry(jnp.asarray(regret), stage, left, right) for name, regret in params.regrets.items()}
         return after, won, {**outcome, "best_duels": outcome["pseudo_regret"] == 0, "left_wins": won}
 
     def block(keys, params: Params, world: World, contexts: None, actions):

@@ -1,11 +1,11 @@
-"""Double Thompson sampling; here on reports that users randomize, in `blocks` on noisy totals.
+"""Double Thompson sampling on reports that users randomize, or, in `blocks`, on noisy totals.
 
-Where the steps of Algorithm 1 of Wu & Liu (2016) are found here, for release="local":
+The steps of Algorithm 1 of Wu & Liu (2016) for release="local":
 
-* The wins B_ij are `Public.wins`, to which `tally_report` adds a report; alpha is exploration_rate.
-* Phase 1: the upper bounds u_ij are compared with 1/2 in `may_beat`, and `num_beaten` counts, for each arm, those above
-  it. `draw_left` draws theta^(1) by Beta laws with the parameters that `posterior` gives, and finds a^(1).
-* Phase 2: the lower bounds l_i against a^(1) are compared with 1/2 in `is_uncertain`; `draw_right` draws theta^(2), and
+* The wins B_ij are `Public.wins`; `tally_report` adds a report. alpha is exploration_rate.
+* Phase 1: `may_beat` compares the upper bounds u_ij with 1/2, and `num_beaten` counts, for each arm, the bounds above
+  it. `draw_left` draws theta^(1) from Beta distributions with the parameters of `posterior`, and finds a^(1).
+* Phase 2: `is_uncertain` compares the lower bounds l_i against a^(1) with 1/2; `draw_right` draws theta^(2), and
   finds a^(2).
 """
 
@@ -28,7 +28,7 @@ RELEASES = ("local", "blocks")
 
 
 class Public(NamedTuple):
-    """What has been reported.
+    """The reports so far.
 
     Attributes:
         round: [] integer, rounds played.
@@ -40,9 +40,9 @@ class Public(NamedTuple):
 
 
 def num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:
-    """How many arms each may beat, by upper bounds, [num_arms] int32.
+    """Counts how many arms each arm may beat, by upper bounds, [num_arms] int32.
 
-    Each arm counts itself, too: one more for all, which changes no comparison.
+    Each arm counts itself as well: one more for every arm, which changes no comparison.
 
     Args:
         wins: [num_arms, num_arms] float, `Public.wins`.
@@ -52,11 +52,11 @@ def num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:
 
 
 def is_uncertain(won: jax.Array, lost: jax.Array, spread: jax.Array) -> jax.Array:
-    """Whether lower bounds of the probability of winning are at most 1/2: [...] bool.
+    """Returns whether lower bounds of the probability of winning are at most 1/2: [...] bool.
 
     Args:
-        won: [...] float, duels of two arms that one of them won.
-        lost: [...] float, those that it lost.
+        won: [...] float, duels of two arms that the first of them won.
+        lost: [...] float, duels that it lost.
         spread: as for `num_beaten`.
     """
     lead, duels = won - lost, won + lost
@@ -65,9 +65,9 @@ def is_uncertain(won: jax.Array, lost: jax.Array, spread: jax.Array) -> jax.Arra
 
 
 def posterior(won: jax.Array, lost: jax.Array, epsilon: Scalar) -> jax.Array:
-    """The first parameter of the Beta law of theta, the probability of winning, [...] float >= 1.
+    """Returns the first parameter of the Beta distribution of theta, the probability of winning, [...] float >= 1.
 
-    The second parameter is what this function gives with wins and losses exchanged: it is the first one of the law of
+    With wins and losses exchanged it returns the second parameter, which is the first parameter of the distribution of
     1 - theta, the probability of losing.
 
     Args:
@@ -81,11 +81,11 @@ def posterior(won: jax.Array, lost: jax.Array, epsilon: Scalar) -> jax.Array:
 
 
 class Steps(NamedTuple):
-    """What a round computes from all arms.
+    """The steps of a round that are computed from all arms.
 
     Attributes:
-        num_beaten: (wins, spread) -> how many arms each may beat.
-        draw_left: (key of the draw, key for ties, shapes, how many arms each may beat) -> left arm.
+        num_beaten: (wins, spread) -> how many arms each arm may beat.
+        draw_left: (key of the draw, key for ties, shapes, how many arms each arm may beat) -> left arm.
         draw_right: (key, left arm, first parameters against it, second ones, which arms are uncertain) -> right arm.
     """
 
@@ -100,12 +100,16 @@ KERNELS = Steps(kernels.num_beaten, kernels.draw_left, kernels.draw_right)
 
 @factory
 def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
-    """Two draws from the posterior: which arm beats the most others, and which one beats that arm (D-TS).
+    """Draws two arms from the posterior: one that beats the most others, and one that beats the first (D-TS).
 
-    Candidates for the left arm are those that may beat the most others, by upper bounds of P[i, j] above 1/2. It is the
-    candidate that beats the most others in a draw from the posterior of all pairs; of several any. The right arm is the
-    one that beats the left arm with the largest probability in a second draw, among the left arm itself, with 1/2, and
-    the arms whose lower bound against it is at most 1/2. Bounds and posteriors are made of
+    * Candidates for the left arm may beat the most others: they have the most upper bounds of P[i, j] above 1/2. The
+      left
+      arm is the candidate that beats the most others in a draw from the posterior of all pairs; ties are broken at
+      random.
+    * The right arm beats the left arm with the largest probability in a second draw. It is chosen among the left arm
+      itself, which wins with probability 1/2, and the arms with a lower bound against it of at most 1/2.
+
+    Bounds and posteriors are computed from
 
     * "local": the debiased share of wins in N duels of i and j, +- c sqrt(exploration_rate ln t / N),
       c = (e^epsilon + 1) / (e^epsilon - 1).
@@ -120,7 +124,7 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
         wins, clipped to {0, 1}.
 
     Raises:
-        ValueError: if num_arms < 2 or all pairs are more than integers count, or release has another name.
+        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or release has another name.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -130,10 +134,11 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
         - Claim: epsilon-DP, in the local model ("local") or the central one ("blocks").
         - Unit: one duel's outcome; adjacency: replace one.
         - Sensitivity, "local": an outcome leaves the user's device once, by randomized response; everything else is
-          post-processing. "blocks": an outcome enters one total of a pair's wins, by at most 1, which is released once
+          post-processing.
+        - Sensitivity, "blocks": an outcome enters one total of a pair's wins, by at most 1, which is released once
           with Laplace(1 / epsilon) noise; blocks compose in parallel, as for `rucb`.
         - Released: all reports ("local"), or the noisy totals, `released`.
-        - Private: nothing ("local"), or the wins of blocks that have begun.
+        - Private: nothing ("local"), or the wins of unfinished blocks.
 
     Source:
         Wu & Liu (2016), Algorithm 1 (D-TS), to which "local" is equal at epsilon = inf.
@@ -142,22 +147,21 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
         *The posterior is a heuristic under privacy*; no regret bound is known.
 
         * "local": Beta(1 + a, 1 + b) with a = s N / c^2 and b = (1 - s) N / c^2, where s is the debiased share of wins,
-          clipped to [0, 1]. Debiased reports have a variance c^2 times as large, so that N of them tell as much as
-          about N / c^2 outcomes.
+          clipped to [0, 1]. Debiased reports have a variance c^2 times as large, so N of them are worth about N / c^2
+          outcomes.
         * "blocks": a = s N and b = (1 - s) N, where s is the noisy share of wins, clipped to [0, 1], and a block of n
           duels counts in N as n^2 / (n + 8 / epsilon^2): so many outcomes would have the variance of its share of wins,
-          noise included. The law of the noise is not that of a
-          Beta variate, and its tails are longer. At epsilon = inf there is no noise, but posteriors still wait for the
-          end of a block. Integer noise, as in `laplace`.
+          noise included. The noise does not have the distribution of a Beta variate; its tails are longer. At epsilon =
+          inf there is no noise, but posteriors still wait for the end of a block. Integer noise, as in `laplace`.
     """
     num_arms = check_num_arms(num_arms)
     if check_choice("release", release, RELEASES) == "blocks":
         return blocks.learner(num_arms)
-    return _learner(num_arms, KERNELS)  # however many arms
+    return _learner(num_arms, KERNELS)  # for any number of arms
 
 
 def _learner(num_arms: int, steps: Steps) -> Learner:
-    """Double Thompson sampling whose rounds are computed by these steps."""
+    """Builds double Thompson sampling from these steps of a round."""
 
     def init(key, params: Params) -> State:
         del key, params

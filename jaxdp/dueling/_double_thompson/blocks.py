@@ -1,4 +1,4 @@
-"""Double Thompson sampling, on wins that a curator releases with noise in doubling blocks."""
+"""Double Thompson sampling on wins that a curator releases with noise, in doubling blocks."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from jaxdp.random import fast
 
 
 class Public(NamedTuple):
-    """What has been released, and what follows from it.
+    """The releases so far.
 
     Attributes:
         round: [] integer, rounds played.
@@ -28,13 +28,13 @@ class Public(NamedTuple):
 
 
 def posterior(evidence: Evidence) -> tuple[jax.Array, jax.Array]:
-    """Both parameters of the Beta laws of P[row, column]: two [num_arms, num_arms] floats >= 1."""
+    """Returns both parameters of the Beta distributions of P[row, column]: two [num_arms, num_arms] floats >= 1."""
     share = jnp.clip(0.5 + evidence.lead / (2 * jnp.where(evidence.weight > 0, evidence.weight, 1)), 0, 1)
     return 1 + evidence.weight * share, 1 + evidence.weight * (1 - share)
 
 
 def num_beaten(evidence: Evidence, spread: jax.Array) -> jax.Array:
-    """How many arms each may beat, by upper bounds, [num_arms] int32, as `_double_thompson.num_beaten`."""
+    """Counts how many arms each arm may beat, [num_arms] int32, as `_double_thompson.num_beaten` does."""
     # lead / (2 N) + sqrt(spread / N) + allowance / (2 N) > 0
     raised = evidence.lead + evidence.allowance
     may = (raised > 0) | (raised * raised < 4 * spread * evidence.weight) | (evidence.weight == 0)
@@ -42,17 +42,17 @@ def num_beaten(evidence: Evidence, spread: jax.Array) -> jax.Array:
 
 
 def uncertain_against(left: jax.Array, evidence: Evidence, spread: jax.Array) -> jax.Array:
-    """[num_arms] bool: the arms whose lower bound against the left one is at most 1/2."""
-    lead, weight, allowance = (each[:, left] for each in evidence)
+    """Returns [num_arms] bool: the arms whose lower bound against the left one is at most 1/2."""
+    lead, weight, allowance = (matrix[:, left] for matrix in evidence)
     lowered = lead - allowance
     return (lowered <= 0) | (lowered * lowered <= 4 * spread * weight)
 
 
 class Steps(NamedTuple):
-    """How a round draws its arms.
+    """The draws of a round.
 
     Attributes:
-        draw_left: (key of the draw, key for ties, shapes, how many arms each may beat) -> left arm.
+        draw_left: (key of the draw, key for ties, shapes, how many arms each arm may beat) -> left arm.
         draw_right: (key, left arm, first parameters against it, second ones, which arms are uncertain) -> right arm.
     """
 
@@ -65,12 +65,12 @@ KERNELS = Steps(kernels.draw_left, kernels.draw_right)
 
 
 def learner(num_arms: int) -> Learner:
-    """`double_thompson` by blocks."""
-    return learner_of(num_arms, KERNELS)  # however many arms
+    """Builds `double_thompson` by blocks."""
+    return learner_of(num_arms, KERNELS)  # for any number of arms
 
 
 def learner_of(num_arms: int, steps: Steps) -> Learner:
-    """Double Thompson sampling by blocks whose arms are drawn by these steps."""
+    """Builds double Thompson sampling by blocks from these draws of a round."""
 
     def init(key, params: Params) -> State:
         del key, params

@@ -1,4 +1,4 @@
-"""How double Thompson sampling draws two arms, whatever its posteriors are made of."""
+"""The draws of double Thompson sampling: two arms, from posteriors of any kind."""
 
 import jax
 import jax.numpy as jnp
@@ -9,11 +9,11 @@ from jaxdp.random import beta, gamma, index_at
 
 
 def may_beat(won: jax.Array, lost: jax.Array, spread: jax.Array) -> jax.Array:
-    """Whether upper bounds of the probability of winning are above 1/2: [...] bool.
+    """Returns whether upper bounds of the probability of winning are above 1/2: [...] bool.
 
     Args:
-        won: [...] float, duels of two arms that one of them won.
-        lost: [...] float, those that it lost.
+        won: [...] float, duels of two arms that the first of them won.
+        lost: [...] float, duels that it lost.
         spread: [] float, exploration_rate ln t.
     """
     lead, duels = won - lost, won + lost
@@ -22,13 +22,15 @@ def may_beat(won: jax.Array, lost: jax.Array, spread: jax.Array) -> jax.Array:
 
 
 def draw_left(key_first: jax.Array, key_ties: jax.Array, shapes: jax.Array, beatable: jax.Array) -> jax.Array:
-    """Of the arms that may beat the most others, the one that beats the most in a draw from the posterior, [] int32.
+    """Draws from the posterior, and returns the arm that beats the most others in the draw, [] int32.
+
+    Only arms that may beat the most others are candidates.
 
     Args:
         key_first: of the draw.
         key_ties: for the choice among arms that beat equally many.
-        shapes: [num_arms, num_arms] float >= 1: the row's arm beats the column's with a probability theta[i, j], whose
-            law is Beta(shapes[i, j], shapes[j, i]).
+        shapes: [num_arms, num_arms] float >= 1: the row's arm beats the column's with a probability theta[i, j],
+            distributed as Beta(shapes[i, j], shapes[j, i]).
         beatable: [num_arms] int32, how many others each arm may beat.
     """
     i, j = np.triu_indices(len(shapes), 1)  # i < j: one draw a pair, since theta[j, i] = 1 - theta[i, j]
@@ -41,16 +43,15 @@ def draw_left(key_first: jax.Array, key_ties: jax.Array, shapes: jax.Array, beat
 
 
 def draw_right(key: jax.Array, left: jax.Array, first: jax.Array, second: jax.Array, uncertain: jax.Array) -> jax.Array:
-    """The arm that beats the left one with the largest probability in a draw from the posterior, [] int32.
+    """Draws from the posterior, and returns the arm that beats the left one with the largest probability, [] int32.
 
     Args:
         key: of the draw.
-        left: [] int32; that an arm beats itself has probability 1/2.
-        first: [num_arms] float >= 1, the first parameters of the Beta laws of the probabilities with which arms beat
-            the left one.
+        left: [] int32; it beats itself with probability 1/2.
+        first: [num_arms] float >= 1, first parameters of the Beta distributions of the probabilities with which arms
+            beat the left one.
         second: [num_arms] float >= 1, the second parameters.
-        uncertain: [num_arms] bool, the other arms that are drawn from: those whose lower bound against the left one is
-            at most 1/2.
+        uncertain: [num_arms] bool, the other candidates: arms with a lower bound against the left one of at most 1/2.
     """
     is_left = jnp.arange(len(first), dtype=jnp.int32) == left
     theta = jnp.where(is_left, 0.5, beta(key, first, second))
@@ -58,9 +59,7 @@ def draw_right(key: jax.Array, left: jax.Array, first: jax.Array, second: jax.Ar
 
 
 def _is_above_half(key: jax.Array, first: jax.Array, second: jax.Array) -> jax.Array:
-    """Whether Beta(first, second) variates are above 1/2, [n] bool.
-
-    A Beta variate is x / (x + y), x and y Gamma variates, and above 1/2 where x > y: which needs no division.
-    """
-    x, y = jnp.split(gamma(key, jnp.concatenate([first, second])), 2)
-    return x > y
+    """Returns whether Beta(first, second) variates are above 1/2, [n] bool."""
+    # A Beta variate is a / (a + b) for Gamma variates a and b, and above 1/2 where a > b: no division is needed.
+    gamma_first, gamma_second = jnp.split(gamma(key, jnp.concatenate([first, second])), 2)
+    return gamma_first > gamma_second

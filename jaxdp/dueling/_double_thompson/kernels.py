@@ -1,7 +1,7 @@
 """The steps of double Thompson sampling, laid out for XLA on CPU: loops over lanes, with arms and pairs written out.
 
-They are tested to be equal to the plain steps of `_double_thompson` and `draws` bit for bit. With
-three arms they take about as long, with forty a fifth less.
+Tests check that they equal the plain steps of `_double_thompson` and `draws` bit for bit. With three arms they take
+about as long, with forty a fifth less.
 """
 
 import jax
@@ -15,12 +15,12 @@ from jaxdp.random import beta, gamma, index_at
 
 
 def num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:
-    """`_double_thompson.num_beaten`."""
+    """Computes `_double_thompson.num_beaten`."""
     return own_kernel(_num_beaten, wins, spread)
 
 
 def draw_left(key_first: jax.Array, key_ties: jax.Array, shapes: jax.Array, beatable: jax.Array) -> jax.Array:
-    """`draws.draw_left`."""
+    """Computes `draws.draw_left`."""
     num_arms, shapes = len(beatable), shapes.ravel()
     rows, columns = np.triu_indices(num_arms, 1)  # one draw a pair
     drawn = gamma(key_first, shapes[np.r_[rows * num_arms + columns, columns * num_arms + rows]])
@@ -35,7 +35,7 @@ def draw_left(key_first: jax.Array, key_ties: jax.Array, shapes: jax.Array, beat
 
 
 def draw_right(key: jax.Array, left: jax.Array, first: jax.Array, second: jax.Array, uncertain: jax.Array) -> jax.Array:
-    """`draws.draw_right`."""
+    """Computes `draws.draw_right`."""
     every = jnp.arange(len(first), dtype=jnp.int32)
     theta = jnp.where(every == left, 0.5, beta(key, first, second))
     theta = jnp.where(uncertain | (every == left), theta, -1)

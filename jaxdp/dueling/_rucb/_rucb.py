@@ -1,12 +1,12 @@
-"""Relative upper confidence bounds; here on reports that each user randomizes, in `blocks` on noisy totals.
+"""Relative upper confidence bounds on reports that each user randomizes, or, in `blocks`, on noisy totals.
 
-Where the steps of Algorithm 1 of Zoghi, Whiteson, Munos & de Rijke (2014) are found here, for release="local":
+The steps of Algorithm 1 of Zoghi, Whiteson, Munos & de Rijke (2014) for release="local":
 
-* The wins w_ij are `Public.wins`, to which `tally_report` adds a report; alpha is exploration_rate.
-* The upper bounds u_ij are compared with 1/2 in `view`; `duel` computes those of all arms against the left one.
-* C, the arms that may beat all others, is `champions`; B, which holds one arm of C or none, is `hypothesis`, and
-  follows from C by `next_hypothesis`.
-* a_c, drawn from C, is `draw_left`; a_d, the arm that may beat it most easily, is `draw_right`.
+* The wins w_ij are `Public.wins`; `tally_report` adds a report. alpha is exploration_rate.
+* `view` compares the upper bounds u_ij with 1/2; `duel` computes the bounds of all arms against the left one.
+* C, the arms that may beat all others, is `champions`. B, which holds at most one arm of C, is `hypothesis`;
+  `next_hypothesis` derives it from C.
+* `draw_left` draws a_c from C; `draw_right` finds a_d, the arm that may beat it most easily.
 """
 
 from collections.abc import Callable
@@ -27,12 +27,12 @@ RELEASES = ("local", "blocks")
 
 
 class Public(NamedTuple):
-    """What has been reported, and what follows from it.
+    """The reports so far, and values derived from them.
 
     Attributes:
         round: [] integer, rounds played.
         wins: [num_arms, num_arms] integer, how often the row's arm is reported to have won against the column's.
-        hypothesis: [] int32, the arm that is taken for the best; -1 for none.
+        hypothesis: [] int32, the hypothesised best arm; -1 for none.
     """
 
     round: jax.Array
@@ -41,14 +41,14 @@ class Public(NamedTuple):
 
 
 def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The champions of this round, [num_arms] bool, and the arm that is taken for the best, or -1.
+    """Returns this round's champions, [num_arms] bool, and the hypothesised best arm, or -1.
 
     Args:
         wins: `Public.wins`.
         hypothesis: of the round before.
         spread: [] float, exploration_rate ln t.
     """
-    # Subtracted as integers: in float32 large counts would have lost the difference.
+    # Subtracted as integers: float32 would lose the difference of large counts.
     lead, duels = (wins - wins.T).astype(spread.dtype), (wins + wins.T).astype(spread.dtype)
     # With N duels the bound is at least 1/2 where lead / (2 N) >= -sqrt(spread / N).
     champions = jnp.all((lead >= 0) | (lead * lead <= 4 * spread * duels), axis=1)
@@ -56,7 +56,9 @@ def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax
 
 
 def duel(uniforms: jax.Array, wins: jax.Array, hypothesis: jax.Array, spread: jax.Array, unmet: jax.Array) -> jax.Array:
-    """The arms of this round, [2] int32. Every bound is taken less 1/2, and divided by the common factor c of `rucb`.
+    """Draws the arms of this round, [2] int32.
+
+    All bounds are reduced by 1/2 and divided by their common factor, the c of `rucb`.
 
     Args:
         uniforms: [2] float in [0, 1), for the left arm and the right one.
@@ -75,10 +77,10 @@ def duel(uniforms: jax.Array, wins: jax.Array, hypothesis: jax.Array, spread: ja
 
 
 class Steps(NamedTuple):
-    """What a round computes from reports.
+    """The steps of a round that are computed from reports.
 
     Attributes:
-        view: (wins, hypothesis, spread) -> (champions in a form of its own, hypothesis).
+        view: (wins, hypothesis, spread) -> (champions in the implementation's own format, hypothesis).
         duel: (uniforms, wins, hypothesis, spread, unmet) -> pair of arms.
         tally: (wins, report) -> wins.
     """
@@ -94,20 +96,24 @@ KERNELS = Steps(kernels.view, kernels.duel, kernels.tally)
 
 @factory
 def rucb(*, num_arms: int, release: str = "local") -> Learner:
-    """An arm that may beat all others, against the one that may beat it most easily (RUCB).
+    """Plays an arm that may beat all others against the arm that may beat it most easily (RUCB).
 
     In round t the champions are the arms whose upper bounds of P[i, j] are at least 1/2 for all j. The hypothesis is
-    the latest arm that was the only champion, as long as it has been a champion in every round since. The left arm is
-    the hypothesis half of the time, and always if it is the only champion; else it is any other champion, each as
-    likely as another; without a hypothesis it is any champion, and without a champion any arm. The right arm is the one
-    with the largest bound against the left arm; of several it is any but the left arm. A bound is 2 where nothing is
-    known of a pair, and 1/2 for i = j. Else it is
+    the latest arm that was the only champion, as long as it has been a champion in every round since.
+
+    * The left arm is the hypothesis if it is the only champion. Otherwise it is the hypothesis half of the time, else
+      any other champion, each with equal probability. Without a hypothesis it is any champion, and without a
+      champion
+      any arm.
+    * The right arm has the largest bound against the left arm; among several it is any except the left arm.
+
+    A bound is 2 if nothing is known of a pair, and 1/2 for i = j. Otherwise it is
 
     * "local": with N duels of i and j so far, the debiased share of wins plus c sqrt(exploration_rate ln t / N),
       c = (e^epsilon + 1) / (e^epsilon - 1).
     * "blocks": when a pair's duels reach 1, 2, 4, 8, ..., the wins since its last release get Laplace(1 / epsilon)
-      noise. A block of n duels has the weight w = n / (n + 8 / epsilon^2), with which the share of wins has the least
-      variance. With W and N the weighted sums of the released wins and of their duels, and w of the last block, the
+      noise. A block of n duels has the weight w = n / (n + 8 / epsilon^2), which minimises the variance of the share of
+      wins. With W and N the weighted sums of the released wins and of their duels, and w of the last block, the
       bound is W / N + sqrt(exploration_rate ln t / N) + 2 w exploration_rate ln t / (epsilon N). It is below P[i, j]
       with probability at most t^(-2 exploration_rate), by Chernoff's bound of outcomes and noise together.
 
@@ -120,7 +126,7 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
         wins, clipped to {0, 1}.
 
     Raises:
-        ValueError: if num_arms < 2 or all pairs are more than integers count, or release has another name.
+        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or release has another name.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -130,21 +136,22 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
         - Claim: epsilon-DP, in the local model ("local") or the central one ("blocks").
         - Unit: one duel's outcome; adjacency: replace one.
         - Sensitivity, "local": an outcome leaves the user's device once, by randomized response; everything else is
-          post-processing. "blocks": given what was released before, the pair of a duel and its place among the pair's
-          duels are fixed, so that an outcome enters one total of wins, by at most 1, which is released once with
-          Laplace(1 / epsilon) noise. Blocks concern different users and compose in parallel.
+          post-processing.
+        - Sensitivity, "blocks": given the earlier releases, the pair of a duel and its index among the pair's duels are
+          fixed. So an outcome enters one total of wins, by at most 1, which is released once with Laplace(1 / epsilon)
+          noise. Blocks concern different users and compose in parallel.
         - Released: all reports ("local"), or the noisy totals, `released`.
-        - Private: nothing ("local"), or the wins of blocks that have begun.
+        - Private: nothing ("local"), or the wins of unfinished blocks.
 
     Source:
         Zoghi, Whiteson, Munos & de Rijke (2014), Algorithm 1, to which "local" is equal at epsilon = inf; on privatized
         responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025). Boucheron, Lugosi & Massart
-        (2013), Section 2.4, for the bound of sums that are sub-gamma, as those of Laplace variables are.
+        (2013), Section 2.4, for the bound of sums of sub-gamma variables, such as Laplace variables.
 
     Deviations:
-        "local": the common factor c is divided out of all bounds less 1/2, which changes no decision. "blocks": at
+        "local": all bounds minus 1/2 are divided by their common factor c, which changes no decision. "blocks": at
         epsilon = inf there is no noise, but bounds still wait for the end of a block. An unreleased pair has the bound
-        2 that the paper gives to one that has not met. Integer noise, as in `laplace`.
+        2 that the paper gives to a pair that has not met. Integer noise, as in `laplace`.
     """
     num_arms = check_num_arms(num_arms)
     if check_choice("release", release, RELEASES) == "blocks":
@@ -153,7 +160,7 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
 
 
 def _learner(num_arms: int, steps: Steps) -> Learner:
-    """RUCB whose rounds are computed by these steps."""
+    """Builds RUCB from these steps of a round."""
 
     def init(key, params: Params) -> State:
         del key, params

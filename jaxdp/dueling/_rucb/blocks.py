@@ -1,4 +1,4 @@
-"""Relative upper confidence bounds, on wins that a curator releases with noise in doubling blocks."""
+"""Relative upper confidence bounds on wins that a curator releases with noise, in doubling blocks."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -17,12 +17,12 @@ from jaxdp.random.threefry import two_uniforms
 
 
 class Public(NamedTuple):
-    """What has been released, and what follows from it.
+    """The releases so far, and values derived from them.
 
     Attributes:
         round: [] integer, rounds played.
         released: of pairs.
-        hypothesis: [] int32, the arm that is taken for the best; -1 for none.
+        hypothesis: [] int32, the hypothesised best arm; -1 for none.
     """
 
     round: jax.Array
@@ -31,11 +31,11 @@ class Public(NamedTuple):
 
 
 def view(released: Released, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The champions of this round, [num_arms] bool, and the arm that is taken for the best, or -1.
+    """Returns this round's champions, [num_arms] bool, and the hypothesised best arm, or -1.
 
     Args:
         released: `Public.released`.
-        hypothesis: of the round before.
+        hypothesis: of the previous round.
         spread: [] float, exploration_rate ln t.
     """
     lead, weight, allowance = _pair_blocks.evidence(released, spread)
@@ -46,7 +46,7 @@ def view(released: Released, hypothesis: jax.Array, spread: jax.Array) -> tuple[
 
 
 def duel(uniforms: jax.Array, released: Released, hypothesis: jax.Array, spread: jax.Array) -> jax.Array:
-    """The arms of this round, [2] int32. All bounds are less 1/2.
+    """Draws the arms of this round, [2] int32. All bounds are reduced by 1/2.
 
     Args:
         uniforms: [2] float in [0, 1), for the left arm and the right one.
@@ -56,18 +56,18 @@ def duel(uniforms: jax.Array, released: Released, hypothesis: jax.Array, spread:
     """
     champions, hypothesis = view(released, hypothesis, spread)
     left = draw_left(uniforms[0], champions, hypothesis)
-    # Of each arm against the left one.
-    lead, weight, allowance = (each[:, left] for each in _pair_blocks.evidence(released, spread))
+    # Each arm against the left one.
+    lead, weight, allowance = (matrix[:, left] for matrix in _pair_blocks.evidence(released, spread))
     share = 1 / jnp.where(weight > 0, weight, 1)
     bounds = jnp.where(weight > 0, (allowance + lead) * share / 2 + jnp.sqrt(spread * share), UNMET)
     return jnp.stack([left, draw_right(uniforms[1], bounds, left)])
 
 
 class Steps(NamedTuple):
-    """What a round computes from releases.
+    """The steps of a round that are computed from releases.
 
     Attributes:
-        view: (released, hypothesis, spread) -> (champions in a form of its own, hypothesis).
+        view: (released, hypothesis, spread) -> (champions in the implementation's own format, hypothesis).
         duel: (uniforms, released, hypothesis, spread) -> pair of arms.
     """
 
@@ -80,12 +80,12 @@ KERNELS = Steps(blocks_kernels.view, blocks_kernels.duel)
 
 
 def learner(num_arms: int) -> Learner:
-    """`rucb` by blocks."""
+    """Builds `rucb` by blocks."""
     return learner_of(num_arms, KERNELS if num_arms <= MOST_ARMS else PLAIN)
 
 
 def learner_of(num_arms: int, steps: Steps) -> Learner:
-    """RUCB by blocks whose rounds are computed by these steps."""
+    """Builds RUCB by blocks from these steps of a round."""
 
     def init(key, params: Params) -> State:
         del key, params

@@ -1,6 +1,6 @@
 """The steps of RUCB by blocks for few arms, laid out for XLA on CPU: loops over lanes, with every pair written out.
 
-They are tested to be equal to `blocks`'s plain steps bit for bit.
+Tests check that they equal the plain steps of `blocks` bit for bit.
 """
 
 import functools
@@ -18,13 +18,13 @@ from jaxdp.numerics.rounding import rounded
 
 
 def view(released: Released, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """`blocks.view` with packed champions: [] uint32, a bit for each arm."""
+    """Computes `blocks.view` with packed champions: [] uint32, one bit per arm."""
     packed = own_kernel(_champions, *released[1:], spread)
     return packed, own_kernel(functools.partial(written_hypothesis, len(released.duels)), packed, hypothesis)
 
 
 def duel(uniforms: jax.Array, released: Released, hypothesis: jax.Array, spread: jax.Array) -> jax.Array:
-    """`blocks.duel`."""
+    """Computes `blocks.duel`."""
     packed, hypothesis = view(released, hypothesis, spread)
     left = own_kernel(functools.partial(written_left, len(released.duels)), uniforms[0], packed, hypothesis)
     return jnp.stack([left, own_kernel(_right, uniforms[1], *released[1:], left, spread)])
@@ -46,17 +46,18 @@ def _right(
     lead, weight, noise = map(lanes_last, (lead, weight, noise))
     every, bounds, zero = np.arange(len(lead), dtype=np.int32), [], jnp.zeros_like(uniform)
 
-    def against(values: jax.Array, sign: int) -> list[jax.Array]:
-        """Of each arm against the left one."""
+    def against_left(values: jax.Array, sign: int) -> list[jax.Array]:
         columns = [[values[i, j] if i < j else sign * values[j, i] if i > j else zero for i in every] for j in every]
         return line(columns, left)
 
-    for i, won, duels, scale in zip(every, against(lead, -1), against(weight, 1), against(noise, 1), strict=True):
+    for i, won, duels, scale in zip(
+        every, against_left(lead, -1), against_left(weight, 1), against_left(noise, 1), strict=True
+    ):
         share = 1 / jnp.where(duels > 0, duels, 1)
         bound = (rounded(4 * spread * scale) + won) * share / 2 + jnp.sqrt(spread * share)
         bounds.append(jnp.where(i == left, 0, jnp.where(duels > 0, bound, UNMET)))
     largest = functools.reduce(jnp.maximum, bounds)
     tied = [bound == largest for bound in bounds]
-    others = [each & (i != left) for i, each in zip(every, tied, strict=True)]
-    found = functools.reduce(jnp.logical_or, others)
-    return drawn(uniform, [jnp.where(found, other, each) for other, each in zip(others, tied, strict=True)])
+    tied_others = [is_tied & (i != left) for i, is_tied in zip(every, tied, strict=True)]
+    any_other = functools.reduce(jnp.logical_or, tied_others)
+    return drawn(uniform, [jnp.where(any_other, other, arm) for other, arm in zip(tied_others, tied, strict=True)])

@@ -1,7 +1,7 @@
 """The steps of RUCB for few arms, laid out for XLA on CPU: loops over lanes, with every arm and pair written out.
 
-They are tested to be equal to `_rucb`'s plain steps bit for bit, and take less time for few arms. Of more arms than are
-written out here the plain steps are the faster ones.
+Tests check that they equal the plain steps of `_rucb` bit for bit. For more than `MOST_ARMS` arms the plain steps are
+faster.
 """
 
 import functools
@@ -15,17 +15,17 @@ from jaxdp.dueling.reports import tally_report
 from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, own_kernel
 from jaxdp.random.choice import inline_index_at
 
-MOST_ARMS = WRITTEN_OUT  # so many arms have lanes as their fast axis, and are members of one word
+MOST_ARMS = WRITTEN_OUT  # up to here lanes are the fast axis, and one word holds a bit for each arm
 
 
 def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """`_rucb.view` with packed champions: [] uint32, a bit for each arm."""
+    """Computes `_rucb.view` with packed champions: [] uint32, one bit per arm."""
     packed = own_kernel(_champions, wins, spread)
     return packed, own_kernel(functools.partial(written_hypothesis, len(wins)), packed, hypothesis)
 
 
 def duel(uniforms: jax.Array, wins: jax.Array, hypothesis: jax.Array, spread: jax.Array, unmet: jax.Array) -> jax.Array:
-    """`_rucb.duel`."""
+    """Computes `_rucb.duel`."""
     packed, hypothesis = view(wins, hypothesis, spread)
     left = own_kernel(functools.partial(written_left, len(wins)), uniforms[0], packed, hypothesis)
     right = own_kernel(_right, uniforms[1], wins, left, spread, unmet)
@@ -33,7 +33,7 @@ def duel(uniforms: jax.Array, wins: jax.Array, hypothesis: jax.Array, spread: ja
 
 
 def tally(wins: jax.Array, report: tuple[jax.Array, ...]) -> jax.Array:
-    """`tally_report`; the layout is what a loop of simulation carries."""
+    """Computes `tally_report` in the memory layout that a simulation's loop carries."""
     return lanes_last(tally_report(wins, report))
 
 
@@ -49,27 +49,26 @@ def _champions(wins: jax.Array, spread: jax.Array) -> jax.Array:
 
 
 def members(num_arms: int, packed: jax.Array) -> list[jax.Array]:
-    """[] bool for each arm."""
+    """Unpacks a [] bool for each arm."""
     return [(packed >> i) & 1 == 1 for i in range(num_arms)]
 
 
 def written_hypothesis(num_arms: int, packed: jax.Array, hypothesis: jax.Array) -> jax.Array:
     champions, every = members(num_arms, packed), np.arange(num_arms, dtype=np.int32)
-    alone = functools.reduce(jnp.add, [each.astype(jnp.int32) for each in champions]) == 1
-    kept = functools.reduce(
-        jnp.logical_or, [each & (i == hypothesis) for i, each in zip(every, champions, strict=True)]
-    )
-    last = functools.reduce(jnp.maximum, [jnp.where(each, i, -1) for i, each in zip(every, champions, strict=True)])
-    return jnp.where(alone, last, jnp.where(kept, hypothesis, -1))
+    is_alone = functools.reduce(jnp.add, [is_champion.astype(jnp.int32) for is_champion in champions]) == 1
+    arms = list(zip(every, champions, strict=True))
+    is_kept = functools.reduce(jnp.logical_or, [is_champion & (i == hypothesis) for i, is_champion in arms])
+    last = functools.reduce(jnp.maximum, [jnp.where(is_champion, i, -1) for i, is_champion in arms])
+    return jnp.where(is_alone, last, jnp.where(is_kept, hypothesis, -1))
 
 
 def written_left(num_arms: int, uniform: jax.Array, packed: jax.Array, hypothesis: jax.Array) -> jax.Array:
     champions, every = members(num_arms, packed), np.arange(num_arms, dtype=np.int32)
     none = ~functools.reduce(jnp.logical_or, champions)
-    drawn_from = [each | none for each in champions]
-    others = functools.reduce(jnp.add, [each.astype(jnp.int32) for each in drawn_from]) - 1
-    odds = [jnp.where(i == hypothesis, jnp.maximum(others, 1), 1) for i in every]
-    return drawn(uniform, [jnp.where(each, odd, 0) for each, odd in zip(drawn_from, odds, strict=True)])
+    candidates = [is_champion | none for is_champion in champions]
+    num_others = functools.reduce(jnp.add, [is_candidate.astype(jnp.int32) for is_candidate in candidates]) - 1
+    odds = [jnp.where(i == hypothesis, jnp.maximum(num_others, 1), 1) for i in every]
+    return drawn(uniform, [jnp.where(arm, odd, 0) for arm, odd in zip(candidates, odds, strict=True)])
 
 
 def _right(uniform: jax.Array, wins: jax.Array, left: jax.Array, spread: jax.Array, unmet: jax.Array) -> jax.Array:
@@ -83,19 +82,19 @@ def _right(uniform: jax.Array, wins: jax.Array, left: jax.Array, spread: jax.Arr
         bounds.append(jnp.where(i == left, 0, jnp.where(duels > 0, bound, unmet)))
     largest = functools.reduce(jnp.maximum, bounds)
     tied = [bound == largest for bound in bounds]
-    others = [each & (i != left) for i, each in zip(every, tied, strict=True)]
-    found = functools.reduce(jnp.logical_or, others)
-    return drawn(uniform, [jnp.where(found, other, each) for other, each in zip(others, tied, strict=True)])
+    tied_others = [is_tied & (i != left) for i, is_tied in zip(every, tied, strict=True)]
+    any_other = functools.reduce(jnp.logical_or, tied_others)
+    return drawn(uniform, [jnp.where(any_other, other, arm) for other, arm in zip(tied_others, tied, strict=True)])
 
 
 def line(entries: list[list[jax.Array]], index: jax.Array) -> list[jax.Array]:
-    """The list of that index, by a choice among all."""
-    chosen = entries[0]
-    for place in range(1, len(entries)):
-        is_here = index == place
-        chosen = [jnp.where(is_here, *pair) for pair in zip(entries[place], chosen, strict=True)]
-    return chosen
+    """Selects the list at this index by comparing with every index."""
+    selected = entries[0]
+    for i in range(1, len(entries)):
+        is_index = index == i
+        selected = [jnp.where(is_index, *pair) for pair in zip(entries[i], selected, strict=True)]
+    return selected
 
 
 def drawn(uniform: jax.Array, odds: list[jax.Array]) -> jax.Array:
-    return inline_index_at(uniform, [each.astype(uniform.dtype) for each in odds])
+    return inline_index_at(uniform, [weight.astype(uniform.dtype) for weight in odds])
