@@ -1,4 +1,4 @@
-"""Offline estimation from preferences: non-private, locally private and centrally private."""
+"""Offline estimators of preference models: non-private, locally private and centrally private."""
 
 from jaxdp.estimation._estimate import check_choices, check_data, estimate
 from jaxdp.estimation._objective_perturbation import (

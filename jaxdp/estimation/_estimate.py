@@ -1,4 +1,4 @@
-"""One estimate from one data set, with every input checked: the call for a notebook."""
+"""Runs an estimator once on one data set and checks every input, for use in notebooks."""
 
 import inspect
 from typing import Any
@@ -30,41 +30,41 @@ def estimate(
 ) -> Estimate:
     """Privatizes the labels and fits, after checking data and values on the host.
 
-    Errors name no label and no record that has a wrong one: they say how many do. Where an estimator keeps features
-    private, too, shapes alone are checked, and the estimator makes each record fit.
+    Errors never show a label or say which records have a bad one: they only count these records. If an estimator keeps
+    features private too, only shapes and dtypes are checked, and the estimator makes each record valid.
 
-    Features phi(chosen) - phi(rejected) with labels that are all 1 are not private at any epsilon: the features then
-    hold the preference, and the label is a constant. Orient every pair before, by a public rule (the order in which the
-    two were shown) or by a secret fair coin, and let the label say whether the first one was chosen.
+    Features phi(chosen) - phi(rejected) with labels that are all 1 are not private at any epsilon, because the features
+    then contain the preference and the label is constant. Orient every pair first, by a public rule (such as the order
+    of display) or by a secret fair coin. The label then records whether the first action was chosen.
 
     Args:
-        estimator: what to run, for example `debiased_rr()`.
+        estimator: the estimator to run, for example `debiased_rr()`.
         features: [num_samples, dim] float, differential features x = phi(s, a1) - phi(s, a0); or [num_samples, K, dim]
-            float, the features of K actions, for K-wise estimators; or those of `Ballots.design`. Public, unless the
-            claim covers them.
+            float, the features of K actions, for K-wise estimators; or the features of `Ballots.design`. Public, unless
+            the claim covers them.
         labels: [num_samples] in {0, 1}, 1 where a1 was preferred (which of the two is a1 must not depend on the
             preference), or floats in {0, 1/2, 1}, 1/2 for a tie; or the preferred of K actions, or [num_samples, K]
-            rankings of them for `plackett_luce_mle`; or those of `Ballots.design`. Private.
-        key: of the randomness of privatizing and fitting.
-        **values: what the estimator's `params` take (epsilon, delta, radius, feature_norm, ...). Where feature_norm (L)
-            is given, every |x| must be at most 2 L, and an action's features at most L.
+            rankings of them for `plackett_luce_mle`; or the labels of `Ballots.design`. Private.
+        key: JAX key for privatizing and fitting.
+        **values: the values that the estimator's `params` take (epsilon, delta, radius, feature_norm, ...). If
+            feature_norm (L) is given, every |x| must be at most 2 L, and the norm of an action's features at most L.
 
     Returns:
-        The estimate. What is claimed for it is `estimator.guarantee(**values)`.
+        The estimate. Its claim is `estimator.guarantee(**values)`.
 
     Warns:
-        UserWarning: if delta is above 1 / num_samples, where a claim allows whole labels to be published.
-        RuntimeWarning: if the solver did not converge; if it did, without a radius, where the objective seems to have
-            no minimum; if a constant learning rate does not suit the size of features; or if columns of public features
-            depend on each other so nearly, or lengths of rows differ so much, that 32-bit floats cannot fit them. All
-            read what was reported and public features alone, so that the warnings are post-processing of the report.
+        UserWarning: if delta is above 1 / num_samples: such a claim allows whole labels to be published.
+        RuntimeWarning: if the solver did not converge; if it converged without a radius, but the objective seems to
+            have no minimum; if a constant learning rate does not suit the size of the features; or if columns of public
+            features are so nearly dependent, or lengths of rows differ so much, that 32-bit floats cannot fit them. The
+            warnings depend only on the report and on public features, so they are post-processing of the report.
 
     Raises:
-        TypeError: if a value that the estimator needs is missing, or one is given that it does not take.
-        ValueError: if it is called inside a transformation of JAX, estimator is a factory that was not called, key is
-            not a typed one, shapes are wrong, a feature is not finite, too long for feature_norm or of a size whose
-            square is out of range, a label is not what the estimator takes, or a value is out of range.
-        RuntimeError: from an estimator that releases nothing unless its solver converged, if it did not.
+        TypeError: if a value that the estimator needs is missing, or it does not take a given value.
+        ValueError: if it is called inside a JAX transformation, estimator is a factory that was not called, key is not
+            a typed key, shapes are wrong, a feature is not finite, is too long for feature_norm or has a square out of
+            range, the estimator does not take a label, or a value is out of range.
+        RuntimeError: if the solver did not converge and the estimator then releases nothing.
 
     Examples:
         >>> import jaxdp
@@ -74,7 +74,7 @@ def estimate(
         ((3,), True)
     """
     check_made("estimator", estimator, Estimator)
-    if any(isinstance(given, Tracer) for given in (jnp.zeros(()), key, features, labels)):
+    if any(isinstance(array, Tracer) for array in (jnp.zeros(()), key, features, labels)):
         raise ValueError(
             "estimate must be called outside of jax.jit, jax.vmap and the like, as it checks data on the host, got "
             "traced arrays; inside, call estimator.privatize and estimator.fit"
@@ -83,14 +83,14 @@ def estimate(
     feature_norm = values.get("feature_norm", np.inf)
     takes = inspect.signature(estimator.params)
     if "feature_norm" not in takes.parameters:
-        values = {name: value for name, value in values.items() if name != "feature_norm"}  # checked here, used nowhere
+        values = {name: value for name, value in values.items() if name != "feature_norm"}  # checked below only
     try:
         takes.bind(**values)
     except TypeError as error:
         raise TypeError(f"values must be what the estimator takes, {', '.join(takes.parameters)}: {error}") from None
     params = check_leaves("the estimator", estimator.params(**values))
     features, labels = _numbers(features), _numbers(labels)
-    given = features
+    raw_features = features
     check = estimator.check or check_data
     check(features, labels, feature_norm=check_above("feature_norm", feature_norm, 0.0))
     with np.errstate(over="ignore"):
@@ -98,25 +98,25 @@ def estimate(
     if values.get("delta") and (claim := estimator.guarantee(**values)).is_private:
         warn_large_delta(claim.delta, len(labels))
     if labels.ndim == 1 and features.ndim == 2 and np.issubdtype(labels.dtype, np.floating):
-        labels = jnp.asarray(np.clip(np.nan_to_num(labels), 0, 1), default_float())  # some may be ties
+        labels = jnp.asarray(np.clip(np.nan_to_num(labels), 0, 1), default_float())  # labels may be ties
     else:
-        labels = jnp.asarray(np.clip(np.nan_to_num(labels), *_INT32).astype(np.int32))  # none wraps around to another
+        labels = jnp.asarray(np.clip(np.nan_to_num(labels), *_INT32).astype(np.int32))  # none wraps around
     key_privatize, key_fit = jax.random.split(key)
     report = estimator.privatize(key_privatize, params, features, labels)
-    with jax.default_matmul_precision("highest"):  # or a GPU would round the factors of products
+    with jax.default_matmul_precision("highest"):  # otherwise GPUs round the factors of products
         result = jax.jit(estimator.fit)(key_fit, params, features, report)
     if estimator.check_estimate is not None:
         estimator.check_estimate(result)
     taken = takes.bind(**values)
     taken.apply_defaults()
     has_ridge = estimator.noise is not None and estimator.noise(params, features).regularization > 0
-    repeats = len(labels) if (given.ndim, labels.ndim) == (2, 2) else 1
-    warn_doubts(estimator, result, given, taken.arguments, repeats=repeats, ridge=bool(has_ridge))
+    repeats = len(labels) if (raw_features.ndim, labels.ndim) == (2, 2) else 1
+    warn_doubts(estimator, result, raw_features, taken.arguments, repeats=repeats, ridge=bool(has_ridge))
     return result
 
 
 def _numbers(values: ArrayLike) -> np.ndarray:
-    """As an array; an integer that is too large for any dtype is infinite, and not an error that tells of it."""
+    """Converts to an array; an integer too large for any dtype becomes infinite, since an error would reveal it."""
     array = np.asarray(values)
     if array.dtype != object:
         return array
@@ -164,14 +164,15 @@ def check_choices(
     """Checks a K-wise data set on the host.
 
     Args:
-        features: [num_samples, K, dim], of every action.
-        labels: [num_samples], the preferred action of each; or [num_samples, K], all from the best to the worst.
+        features: [num_samples, K, dim], of all actions.
+        labels: [num_samples], the preferred action of each sample; or [num_samples, K], all actions from the best to
+            the worst.
         feature_norm: L; an action's feature norm is at most L.
         rankings: whether labels may be rankings.
 
     Raises:
-        ValueError: if shapes are wrong, K < 2, a feature is NaN, infinite or too long, or a label is no action, or no
-            ranking of all.
+        ValueError: if shapes are wrong, K < 2, a feature is NaN, infinite or too long, or a label is neither an action
+            nor a ranking of all actions.
     """
     values, choices = _check_features("features", features, "[num_samples, K, dim]"), np.asarray(labels)
     num_samples, num_actions, _ = values.shape
@@ -211,10 +212,10 @@ def _check_features(name: str, features: ArrayLike, shape: str) -> np.ndarray:
 def _check_size(name: str, values: np.ndarray) -> None:
     """Checks that norms of features, which scale noise, neither overflow nor vanish."""
     info, sizes = np.finfo(default_float()), np.abs(values)
-    most, least = np.sqrt(info.max / (4 * values.shape[-1])), np.sqrt(info.tiny) / info.eps
+    upper, lower = np.sqrt(info.max / (4 * values.shape[-1])), np.sqrt(info.tiny) / info.eps
     worst = np.unravel_index(np.argmax(sizes), sizes.shape)
-    if not (sizes[worst] == 0 or least <= sizes[worst] <= most):
+    if not (sizes[worst] == 0 or lower <= sizes[worst] <= upper):
         raise ValueError(
-            f"{name} must have a largest entry in [{least:.1g}, {most:.1g}], so that squares fit {info.dtype}, got "
+            f"{name} must have a largest entry in [{lower:.1g}, {upper:.1g}], so that squares fit {info.dtype}, got "
             f"{values[worst]:g} at index {tuple(map(int, worst))}: multiply them by a constant"
         )

@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import optax
 
 from jaxdp.core import Estimator, Guarantee, claimed, reusing_factory
-from jaxdp.estimation._sgd import unconfirmed
+from jaxdp.estimation._sgd import estimate_without_certificate
 from jaxdp.estimation.constraints import center
-from jaxdp.estimation.label_noise import LabelNoise, searched
+from jaxdp.estimation.label_noise import LabelNoise, search_basis
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS, full_batch_estimator
 from jaxdp.estimation.noisy_statistic import (
     Params,
@@ -52,7 +52,7 @@ def _report_statistic(release: Release, zero_sum: bool):
     def privatize(key, params: Params, features, labels):
         features = center(features) if zero_sum else features
         terms = features * jnp.clip(labels, 0, 1).astype(features.dtype)[:, None]
-        basis = searched(features, zero_sum=zero_sum)
+        basis = search_basis(features, zero_sum=zero_sum)
         sizes, lengths = jnp.abs(features), feature_norms(features)
         return release_statistic(key, params, terms, sizes, lengths, lambda: _rows(features), release, basis)
 
@@ -130,7 +130,7 @@ def objective_perturbation(
 
     def label_noise(params: Params, features) -> LabelNoise:
         lengths = feature_norms(center(features) if zero_sum else features)
-        basis = searched(features, zero_sum=zero_sum)
+        basis = search_basis(features, zero_sum=zero_sum)
         spread, beta = jnp.ones((), features.dtype), jnp.asarray(params.regularization, features.dtype)
         unit, weights = sensitivity_unit(params, lengths, release), None
         if release.is_weighted:
@@ -286,4 +286,4 @@ def _one_pass(
         weights=None if weighted is None else weighted.weights,
     )
     recipe = Recipe(label_loss(logistic).slope, average, inverse_time=False, zero_sum=zero_sum)
-    return unconfirmed(one_pass(data, recipe, optimizer), num_samples)
+    return estimate_without_certificate(one_pass(data, recipe, optimizer), num_samples)

@@ -131,13 +131,13 @@ def offline_bandit(
         del params
         bandit: Bandit = sample.truth
         relative = relative_features(bandit.action_features, bandit.reference)
-        searched = pessimistic_policy(
+        pessimistic = pessimistic_policy(
             relative, bandit.state_weights, estimate.confidence, max_steps=max_steps, tolerance=GAP_TOLERANCE
         )
         policies = jnp.stack(
             [
                 greedy_policy(bandit.action_features, estimate.theta),
-                searched.policy,
+                pessimistic.policy,
                 per_state_pessimistic_policy(relative, estimate.confidence),
                 bandit.reference,
             ]
@@ -149,7 +149,7 @@ def offline_bandit(
             "suboptimality": lost,
             "covered": estimate.confidence.contains(bandit.parameter),
             "width": estimate.confidence.width,
-            "gap": searched.gap,
+            "gap": pessimistic.gap,
             "l2_error": l2_error(estimate.theta, bandit.parameter),
             "certificate": estimate.certificate,
             "steps": estimate.steps,

@@ -1,13 +1,14 @@
-"""One-pass stochastic gradient descent, from labels in the clear or from randomized ones.
+"""One-pass stochastic gradient descent, from labels in the clear or from randomized labels.
 
-Where the lines of Algorithm 1 of DP-Reward (Chowdhury, Zhou & Natarajan, 2023) are found here, for `sgd_rr`:
+The lines of Algorithm 1 of DP-Reward (Chowdhury, Zhou & Natarajan, 2023) and their code, for `sgd_rr`:
 
 * 1, the learning rates eta_t: `first_step`, and `Recipe.inverse_time`; the ball Theta_B: `Params.radius`.
 * 2 to 4, theta_1 = 0 and a loop over samples: `one_pass`.
 * 5, randomized response: `report_randomized`, for all labels at once.
 * 6, the gradient: `Pass.gain` times `Model.slope` times x, with the report's unbiased version as the label
-  (`Model.targets`): the same number as the paper's, see `sgd_rr`.
-* 7, 9, the projected step and the output: `one_pass`; with average="none" the output is the last iterate, as there.
+  (`Model.targets`). This equals the paper's gradient, see `sgd_rr`.
+* 7, 9, the projected step and the output: `one_pass`; with average="none" the output is the last iterate, as in the
+  paper.
 """
 
 import functools
@@ -40,15 +41,15 @@ STEP_SIZES = ("constant", "inverse_time")
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Params:
-    """What a sweep may vary.
+    """Values that a sweep may vary.
 
     Attributes:
         epsilon: [] float > 0, budget of the randomized response; infinity reports the labels themselves.
         radius: [] float > 0, bound B on the parameter's norm; infinity is no projection.
         learning_rate: [] float > 0, the constant step size eta; not read for "inverse_time".
         coverage: [] float > 0, kappa, smallest eigenvalue of the covariance of the differential features.
-        feature_norm: [] float > 0, L, bound on an action's feature norm |phi|; a differential feature x, that of one
-            action less that of the other, is within 2 L.
+        feature_norm: [] float > 0, L, bound on an action's feature norm |phi|; a differential feature x, one action's
+            features minus the other's, has norm at most 2 L.
     """
 
     epsilon: Scalar
@@ -59,11 +60,11 @@ class Params:
 
 
 class Model(NamedTuple):
-    """A preference model under randomized response, as one pass of SGD sees it.
+    """The functions of a preference model under randomized response that one pass of SGD needs.
 
     Attributes:
         slope: (margins, targets) -> derivative of one sample's loss in its margins; see `Recipe`.
-        targets: (report, epsilon, features) -> [num_samples, ...], the reports' unbiased versions, ybar.
+        targets: (report, epsilon, features) -> [num_samples, ...], the unbiased labels ybar of the reports.
         gain: (epsilon, features) -> [] float in (0, 1], the factor by which randomizing shrinks the expected gradient:
             2p - 1 for a comparison, p = sigmoid(epsilon).
         curvature: (feature_norm, radius) -> [] float, gamma, the loss's least curvature in a margin over the ball.
@@ -76,28 +77,26 @@ class Model(NamedTuple):
 
 
 def pairwise(link: Link) -> Model:
-    """Comparisons of two actions.
-
-    gamma is the curvature at the margin 2 L B: of all margins |z| <= 2 L B every link here curves least there.
-    """
+    """Returns the model of comparisons of two actions."""
     return Model(
         slope=label_loss(link).slope,
         targets=lambda report, epsilon, features: unbiased_labels(report, epsilon),
         gain=lambda epsilon, features: jnp.tanh(epsilon / 2),  # 2p - 1
+        # every link here has its least curvature over |z| <= 2 L B at the margin 2 L B
         curvature=lambda feature_norm, radius: link.curvature(2 * feature_norm * radius),
     )
 
 
 def first_step(params: Params, step_size: str, model: Model, gain: jax.Array) -> jax.Array:
-    """The step size at the first sample, [] float: learning_rate, or 1 / (gamma_eps kappa) for "inverse_time".
+    """Returns the step size at the first sample, [] float: learning_rate, or 1 / (gamma_eps kappa) for "inverse_time".
 
-    gamma is the model's least curvature, and gamma_eps = gain gamma that of the de-biased loss. The step at sample t is
-    then 1 / (gamma_eps kappa t). Where gamma underflows (2 L B above about 88 in float32) the step is capped: any step
-    that large only moves to the boundary of the ball.
+    gamma is the model's least curvature, and gamma_eps = gain gamma is the least curvature of the de-biased loss. The
+    step at sample t is then 1 / (gamma_eps kappa t). If gamma underflows (2 L B above about 88 in float32), the step is
+    capped: any step that large only moves to the boundary of the ball.
 
     Source:
-        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 4.5 as its proof has it (the statement drops the t and
-        the epsilon).
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 4.5, with the step size of its proof (the statement drops
+        the t and the epsilon).
     """
     dtype = gain.dtype
     if step_size == "constant":
@@ -108,8 +107,8 @@ def first_step(params: Params, step_size: str, model: Model, gain: jax.Array) ->
     return jnp.minimum(1 / (gain * model.curvature(norm, radius) * coverage), LARGEST_STEP)
 
 
-def unconfirmed(theta: jax.Array, num_samples: int) -> Estimate:
-    """An estimate by an algorithm that has no certificate."""
+def estimate_without_certificate(theta: jax.Array, num_samples: int) -> Estimate:
+    """Wraps the result of an algorithm that has no certificate."""
     return Estimate(
         theta=theta,
         certificate=jnp.asarray(jnp.inf, theta.dtype),
@@ -129,7 +128,7 @@ def one_pass_estimator(
     zero_sum: bool,
     optimizer: optax.GradientTransformation | None,
 ) -> Estimator:
-    """SGD on the de-biased loss of reports that are randomized at `params.epsilon`; infinity is labels in the clear."""
+    """Builds SGD on the de-biased loss of reports randomized at `params.epsilon`; infinity is no noise."""
     check_choice("step_size", step_size, STEP_SIZES)
     check_choice("average", average, AVERAGES)
     if optimizer is not None and step_size != "constant":
@@ -143,10 +142,10 @@ def one_pass_estimator(
                 raise ValueError(f"{name} must be finite for step_size='inverse_time', got {getattr(point, name)}")
         return point
 
-    read = {"epsilon", "radius"}  # a value that this estimator would not read is refused
+    read_names = {"epsilon", "radius"}  # values that this estimator does not read are refused
     if optimizer is None:
-        read |= {"learning_rate"} if step_size == "constant" else {"coverage", "feature_norm"}
-    taken = only(functools.wraps(params)(checked_params), read)
+        read_names |= {"learning_rate"} if step_size == "constant" else {"coverage", "feature_norm"}
+    read_params = only(functools.wraps(params)(checked_params), read_names)
 
     def fit(key, params: Params, features, report) -> Estimate:
         del key
@@ -159,9 +158,9 @@ def one_pass_estimator(
             rate=first_step(params, step_size, model, gain),
             radius=jnp.asarray(params.radius, dtype),
         )
-        return unconfirmed(one_pass(data, recipe, optimizer), features.shape[0])
+        return estimate_without_certificate(one_pass(data, recipe, optimizer), features.shape[0])
 
-    return Estimator(taken, claimed(taken, claim), privatize, fit, features_public=True)
+    return Estimator(read_params, claimed(read_params, claim), privatize, fit, features_public=True)
 
 
 def randomized_params(
@@ -185,7 +184,7 @@ def randomized_params(
 def clear_params(
     *, radius: float = np.inf, learning_rate: float = 0.1, coverage: float = np.inf, feature_norm: float = np.inf
 ) -> Params:
-    """As `randomized_params`, for labels in the clear."""
+    """Validates one grid point, as `randomized_params`, for labels in the clear."""
     return randomized_params(
         epsilon=np.inf, radius=radius, learning_rate=learning_rate, coverage=coverage, feature_norm=feature_norm
     )
@@ -200,7 +199,7 @@ def sgd(
     zero_sum: bool = False,
     optimizer: optax.GradientTransformation | None = None,
 ) -> Estimator:
-    """One pass of projected SGD over labels in the clear: the non-private baseline of `sgd_rr`.
+    """Builds one pass of projected SGD over labels in the clear: the non-private baseline of `sgd_rr`.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
@@ -211,8 +210,8 @@ def sgd(
 
     Returns:
         An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}, visited in
-        order. Its `params` take radius (default inf) and what the steps need: learning_rate (0.1), or for
-        "inverse_time" coverage kappa and feature_norm L, or nothing with an optimizer.
+        order. Its `params` take radius (default inf) and the values for the steps: learning_rate (0.1); or for
+        "inverse_time" coverage kappa and feature_norm L; or none with an optimizer.
 
     Raises:
         ValueError: if step_size or average is unknown; from `params`, if a value is not > 0, or not finite where
@@ -225,7 +224,7 @@ def sgd(
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6.
 
     Deviations:
-        Averaging is offered, and on by default: with a constant step the last iterate's error does not fall with n.
+        Averaging is added and on by default: with a constant step, the last iterate's error does not fall with n.
     """
     return one_pass_estimator(
         clear_params,
@@ -248,12 +247,11 @@ def sgd_rr(
     zero_sum: bool = False,
     optimizer: optax.GradientTransformation | None = None,
 ) -> Estimator:
-    """One pass of projected SGD on the de-biased loss of randomized labels.
+    """Builds one pass of projected SGD on the de-biased loss of randomized labels.
 
-    The gradient of sample t is (2p - 1) [F(x.theta) - ybar] x for the logistic link, with p = sigmoid(epsilon) and
-    ybar = (report - (1 - p)) / (2p - 1) the unbiased label. It is equal to the paper's [grad log p_0 + grad log p_1] /
-    (e^epsilon + 1) - grad log p_report. In expectation it is (2p - 1) times the clear gradient; its norm is at most
-    2 L p.
+    The gradient of sample t is (2p - 1) [F(x.theta) - ybar] x for the logistic link, with p = sigmoid(epsilon) and ybar
+    = (report - (1 - p)) / (2p - 1) the unbiased label. It equals the paper's [grad log p_0 + grad log p_1] / (e^epsilon
+    + 1) - grad log p_report. In expectation it is (2p - 1) times the clear gradient; its norm is at most 2 L p.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
@@ -277,7 +275,7 @@ def sgd_rr(
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (10), Theorem 4.5, Algorithm 1.
 
     Deviations:
-        The "inverse_time" step is 1/(gamma_eps kappa t), as the proof has it; averaging is offered, and on by default.
+        The "inverse_time" step is 1/(gamma_eps kappa t), as in the proof; averaging is added and on by default.
     """
     return one_pass_estimator(
         randomized_params,

@@ -1,4 +1,4 @@
-"""One-pass stochastic gradient descent on K-ary randomized choices: `_sgd`'s Algorithm 1 with another `Model`."""
+"""One-pass stochastic gradient descent on K-ary randomized choices: Algorithm 1 of `_sgd` with another `Model`."""
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from jaxdp.mechanisms import debias_one_hot
 
 
 def _gain(epsilon: jax.Array, features: jax.Array) -> jax.Array:
-    """The g of `sgd_krr`, (e^epsilon - 1) / (e^epsilon + K - 1); 1 at infinity."""
+    """Returns the g of `sgd_krr`, (e^epsilon - 1) / (e^epsilon + K - 1); 1 at infinity."""
     return -jnp.expm1(-epsilon) / (1 + (features.shape[1] - 1) * jnp.exp(-epsilon))
 
 
@@ -34,11 +34,11 @@ def sgd_krr(
     zero_sum: bool = False,
     optimizer: optax.GradientTransformation | None = None,
 ) -> Estimator:
-    """One pass of projected SGD on the de-biased Plackett-Luce loss of K-ary randomized choices.
+    """Builds one pass of projected SGD on the de-biased Plackett-Luce loss of K-ary randomized choices.
 
-    The gradient of sample t is sum_y grad log p_y / (e^epsilon + K - 1) - grad log p_report, which is written here as
-    g sum_k (p_k - d_k) phi_k with the unbiased one-hot vector d and g = (e^epsilon - 1) / (e^epsilon + K - 1). In
-    expectation it is g times the clear gradient, for every K. At epsilon = inf it is the non-private SGD.
+    The gradient of sample t is sum_y grad log p_y / (e^epsilon + K - 1) - grad log p_report, computed as g sum_k (p_k -
+    d_k) phi_k with the unbiased one-hot vector d and g = (e^epsilon - 1) / (e^epsilon + K - 1). In expectation it is g
+    times the clear gradient, for every K. At epsilon = inf it is the non-private SGD.
 
     Args:
         step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma_eps kappa t).
@@ -47,9 +47,9 @@ def sgd_krr(
         optimizer: an Optax optimiser in place of SGD with a constant step.
 
     Returns:
-        An estimator of theta from features [num_samples, K, dim] float, |phi| <= L, and labels [num_samples] int in
-        [0, K), visited in order. Its `params` take epsilon, radius (default inf) and what the steps need:
-        learning_rate (0.1), or for "inverse_time" coverage kappa and feature_norm L, or nothing with an optimizer.
+        An estimator of theta from features [num_samples, K, dim] float, |phi| <= L, and labels [num_samples] int in [0,
+        K), visited in order. Its `params` take epsilon, radius (default inf) and the values for the steps:
+        learning_rate (0.1); or for "inverse_time" coverage kappa and feature_norm L; or none with an optimizer.
 
     Raises:
         ValueError: if step_size or average is unknown; from `params`, if a value is not > 0, or not finite where
@@ -64,11 +64,11 @@ def sgd_krr(
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (12), Theorem C.2, Algorithm 1.
 
     Deviations:
-        The "inverse_time" step is 1/(gamma_eps kappa t) with gamma_eps = g gamma and gamma = e^(-4 L B) / 2, as the
-        proof of Theorem C.2 has it (section 4.4 has gamma = e^(-4 L B)); averaging is offered, and on by default. The
-        proof's curvature is gamma times the average over all
-        K^2 ordered pairs of the covariances of phi_j - phi_k, so coverage is defined by that average: where every
-        pair's covariance is at least kappa', it is (K - 1) / K kappa', and not kappa' as the paper has it.
+        The "inverse_time" step is 1/(gamma_eps kappa t) with gamma_eps = g gamma and gamma = e^(-4 L B) / 2, as in the
+        proof of Theorem C.2 (section 4.4 has gamma = e^(-4 L B)); averaging is added and on by default. The proof's
+        curvature is gamma times the average over all K^2 ordered pairs of the covariances of phi_j - phi_k, so coverage
+        is defined by this average: if every pair's covariance is at least kappa', it is (K - 1) / K kappa', and not
+        kappa' as in the paper.
     """
     return one_pass_estimator(
         randomized_params,

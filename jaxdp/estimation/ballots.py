@@ -20,7 +20,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp.core import Estimator, Guarantee, Scalar, default_float, only, reusing_factory
-from jaxdp.estimation.label_noise import searched
+from jaxdp.estimation.label_noise import search_basis
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS, TOLERANCE, Params, full_batch_estimator, make_params
 from jaxdp.estimation.noisy_statistic import noise_stddev
 from jaxdp.estimation.objectives import Objective, statistic_objective
@@ -134,7 +134,7 @@ def check_ballots(features: ArrayLike, labels: ArrayLike, *, feature_norm: float
     refuse_private("labels", "in {0, 1, 2}", ~np.isin(answers, (0, 1, 2)))
 
 
-def _of_ballots(*arguments, max_steps: int) -> Estimator:
+def _ballot_estimator(*arguments, max_steps: int) -> Estimator:
     plain = full_batch_estimator(*arguments, zero_sum=True, optimizer=None, max_steps=max_steps)
     return plain._replace(check=check_ballots)
 
@@ -196,9 +196,9 @@ def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
         wins = jnp.sum(report == 2, axis=0, dtype=jnp.int32).astype(features.dtype)
         losses = jnp.sum(report == 0, axis=0, dtype=jnp.int32).astype(features.dtype)
         stated = jnp.mean(wins + losses)
-        return _weighted(features, wins / stated, (wins + losses) / stated)
+        return _weighted_objective(features, wins / stated, (wins + losses) / stated)
 
-    return _of_ballots(params, claim, privatize, objective, max_steps=max_steps)
+    return _ballot_estimator(params, claim, privatize, objective, max_steps=max_steps)
 
 
 @reusing_factory
@@ -282,7 +282,7 @@ def ballot_objective_perturbation(
             stddev = noise_stddev(params.noise_multiplier, sensitivity)
             noisy = gaussian(key, halves, stddev, l2_sensitivity=sensitivity)
         else:
-            basis = searched(jnp.asarray(design, features.dtype), zero_sum=True)
+            basis = search_basis(jnp.asarray(design, features.dtype), zero_sum=True)
             noisy = k_norm(key, halves, params.epsilon, sensitivity=sensitivity, basis=basis)
         return noisy / num_ballots + jnp.asarray(design.sum(0) / 2, features.dtype)
 
@@ -291,7 +291,7 @@ def ballot_objective_perturbation(
         return statistic_objective(features, report / scale, jnp.zeros((), features.dtype))
 
     values = {"epsilon", "radius", "tolerance"} | ({"delta"} if is_gaussian else set())
-    return _of_ballots(only(params, values), claim, privatize, objective, max_steps=max_steps)
+    return _ballot_estimator(only(params, values), claim, privatize, objective, max_steps=max_steps)
 
 
 # k answers at epsilon / k each estimate a ballot's statistic with a noise variance in proportion to u coth(u / 2)^2,
@@ -381,12 +381,12 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
         answers = answers.astype(features.dtype)
         wins = answers / 2 + excess / jnp.tanh(epsilon.astype(features.dtype) / 2)  # as `debias_labels`
         per_pair = num_ballots * asked.astype(features.dtype) / num_pairs
-        return _weighted(features, wins / per_pair, answers / per_pair)
+        return _weighted_objective(features, wins / per_pair, answers / per_pair)
 
-    return _of_ballots(params, claim, privatize, objective, max_steps=max_steps)
+    return _ballot_estimator(params, claim, privatize, objective, max_steps=max_steps)
 
 
-def _weighted(features: jax.Array, wins: jax.Array, weights: jax.Array) -> Objective:
+def _weighted_objective(features: jax.Array, wins: jax.Array, weights: jax.Array) -> Objective:
     """Mean over pairs of weights log(1 + exp(x.theta)) - wins x.theta; both are [num_pairs], weights of mean 1."""
     statistic = jnp.matmul(wins, features, precision="highest")
     return statistic_objective(features, statistic, jnp.zeros((), features.dtype), weights)

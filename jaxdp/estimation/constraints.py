@@ -24,18 +24,17 @@ def center(vectors: jax.Array) -> jax.Array:
 
 
 def project(theta: jax.Array, radius: jax.Array, *, zero_sum: bool = False) -> jax.Array:
-    """Euclidean projection onto {theta : |theta| <= radius}, intersected with sum(theta) = 0 if `zero_sum`.
+    """Projects onto {theta : |theta| <= radius}, intersected with sum(theta) = 0 if `zero_sum`, in Euclidean norm.
 
     Args:
         theta: [dim] float.
         radius: [] float > 0; infinity is no bound.
-        zero_sum: whether the components must sum to zero (they do not identify a constant otherwise).
+        zero_sum: whether the components must sum to zero (for features that do not identify a constant).
 
     Returns:
-        [dim] float. Both sets contain zero and the hyperplane is a subspace, so projecting onto one after the other is
-        the projection onto their intersection.
+        [dim] float.
     """
-    if zero_sum:
+    if zero_sum:  # the hyperplane is a subspace and the ball is centred at zero: projecting on both in turn is exact
         theta = center(theta)
     bounded = projections.projection_l2_ball(theta, jnp.where(jnp.isinf(radius), 1.0, radius).astype(theta.dtype))
     return jnp.where(jnp.isinf(radius), theta, bounded)

@@ -1,4 +1,4 @@
-"""Labels as they leave their users: in the clear or by randomized response, with ties as coins."""
+"""The labels that users report: in the clear or by randomized response, with ties as coins."""
 
 from typing import Any
 
@@ -13,13 +13,13 @@ _COINS = 2**32 - 1
 
 
 def report_clear(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """The labels themselves; the `privatize` of the non-private estimators."""
+    """Returns the labels themselves; the `privatize` of the non-private estimators."""
     del key, params, features
     return labels
 
 
 def report_randomized(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """Returns every user's own randomized label; the `privatize` of the local estimators.
+    """Returns every user's randomized label; the `privatize` of the local estimators.
 
     Labels of a float type may be ties, 1/2. A user whose label is y first draws a coin that is 1 with probability y,
     and reports the coin by randomized response. With p = sigmoid(epsilon) the report is 1 with probability
@@ -34,10 +34,10 @@ def report_randomized(key: jax.Array, params: Any, features: jax.Array, labels: 
 
 
 def report_coins(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """Returns randomized labels as `report_randomized`, with ties that are coins at every epsilon."""
+    """Returns randomized labels as `report_randomized`, but with ties as coins at every epsilon, infinity included."""
     del features
     if jnp.issubdtype(labels.dtype, jnp.floating):
-        key_coin = jax.random.fold_in(key, _COINS)  # another key for `key`'s own words, which decide what is flipped
+        key_coin = jax.random.fold_in(key, _COINS)  # a new key: the words of `key` decide which labels flip
         labels = (jax.random.uniform(key_coin, labels.shape) < labels).astype(jnp.int32)
     return LABELS.report(key, LabelParams(epsilon=params.epsilon), labels)
 

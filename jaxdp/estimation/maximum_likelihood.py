@@ -1,4 +1,4 @@
-"""Maximum likelihood over a ball, from labels in the clear or from randomized ones."""
+"""Maximum-likelihood estimators over a ball, from labels in the clear or from randomized labels."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import optax
 
 from jaxdp.core import Estimator, Guarantee, NoiseFn, Scalar, claimed, only, reusing_factory, scalar_leaf
 from jaxdp.estimation.constraints import center, radius_leaf
-from jaxdp.estimation.label_noise import LabelNoise, randomized_labels, searched
+from jaxdp.estimation.label_noise import LabelNoise, randomized_labels, search_basis
 from jaxdp.estimation.label_reports import report_clear, report_coins, report_randomized, unbiased_labels
 from jaxdp.estimation.newton import FARTHEST
 from jaxdp.estimation.objectives import (
@@ -29,13 +29,13 @@ from jaxdp.validation import check_above, check_count, check_epsilon
 
 MAX_STEPS = 200
 TOLERANCE = 1e-5  # float32 resolves a mean gradient to about 1e-7
-APART = 7  # powers of two between a column's size and that of all, from which on it has a unit of its own
+APART = 7  # a column is scaled by itself if its size differs from the overall size by 2^7 or more
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Params:
-    """What a sweep may vary.
+    """Values that a sweep may vary.
 
     Attributes:
         epsilon: [] float > 0, budget of the randomized response; infinity reports the labels themselves.
@@ -52,7 +52,7 @@ class Params:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class WeightedParams(Params):
-    """What a sweep may vary where samples are weighted.
+    """Values that a sweep may vary if samples are weighted.
 
     Attributes:
         cut: [] float >= 0, largest weighted feature norm; 0 and infinity cut nothing.
@@ -71,12 +71,12 @@ def make_params(*, epsilon: float, radius: float, tolerance: float) -> Params:
 
 
 def randomized_params(*, epsilon: float, radius: float = np.inf, tolerance: float = TOLERANCE) -> Params:
-    """The `params` of the full-batch estimators of randomized labels."""
+    """Builds the `params` of full-batch estimators from randomized labels."""
     return make_params(epsilon=epsilon, radius=radius, tolerance=tolerance)
 
 
 def clear_labels_claim() -> Guarantee:
-    """The claim of an estimator that uses labels in the clear: none."""
+    """Returns the claim of estimators that use labels in the clear: none."""
     return Guarantee.none(
         trust_model="central",
         privacy_unit="one label",
@@ -85,7 +85,7 @@ def clear_labels_claim() -> Guarantee:
 
 
 def randomized_labels_claim(epsilon: float) -> Guarantee:
-    """The claim of every estimator that sees labels through randomized response only."""
+    """Returns the claim of estimators that see labels only through randomized response."""
     return Guarantee.pure(
         epsilon,
         trust_model="local",
@@ -99,7 +99,7 @@ def randomized_labels_claim(epsilon: float) -> Guarantee:
 def _label_objective(
     features: jax.Array, targets: jax.Array, link: Link, weights: jax.Array | None = None
 ) -> Objective:
-    """Mean label loss; for the logistic link through the sufficient statistic, convex whatever the targets are."""
+    """Builds the mean label loss; the logistic one reads the sufficient statistic, and is convex for any targets."""
     if link.name == "logistic":
         statistic = sum_over_samples(features.T, targets if weights is None else weights * targets)
         return statistic_objective(features, statistic, jnp.zeros((), features.dtype), weights)
@@ -107,22 +107,21 @@ def _label_objective(
 
 
 def _units(features: jax.Array, radius: jax.Array, *, zero_sum: bool) -> tuple[jax.Array, jax.Array]:
-    """Powers of two of the features' size: of all of them, [], and the one that each column is divided by, [dim] or [].
-
-    Columns share one, so that norms keep their meaning. But without a radius a column of another order has its own.
-    """
-    features = jax.lax.stop_gradient(features)  # estimates do not depend on it
+    """Returns powers of two: the size of all features, [], and the divisor of each column, [dim] or []."""
+    features = jax.lax.stop_gradient(features)  # estimates do not depend on the scaling
     largest = jnp.max(jnp.abs(features))
     squares = jnp.mean((features / largest) ** 2, axis=tuple(range(features.ndim - 1)))  # in range
 
-    def exponent(size: jax.Array) -> jax.Array:  # of the largest power of two that is at most the size
+    def exponent(size: jax.Array) -> jax.Array:  # exponent of the largest power of two <= size
         return jnp.frexp(jnp.where((size > 0) & jnp.isfinite(size), size, 1))[1] - 1
 
     one = jnp.ones((), features.dtype)
     unit = jnp.ldexp(one, exponent(largest * jnp.sqrt(jnp.mean(squares))))
-    if zero_sum:  # the sum would not be zero of components in units of their own
+    if zero_sum:  # components in different units would not sum to zero
         return unit, unit
     ratio = exponent(largest * jnp.sqrt(squares) / unit)
+    # Columns share one divisor, so that norms keep their meaning; without a radius a column of another size has its
+    # own.
     is_apart = jnp.isinf(radius) & (jnp.abs(ratio) >= APART)
     return unit, unit * jnp.ldexp(one, jnp.where(is_apart, ratio, 0))
 
@@ -138,26 +137,26 @@ def full_batch_estimator(
     max_steps: int,
     noise: NoiseFn | None = None,
 ) -> Estimator:
-    """An estimator from public features that minimises an objective over the ball of `params.radius`.
+    """Builds an estimator from public features that minimises an objective over the ball of `params.radius`.
 
-    The minimisation runs on features that are scaled to a root mean square in [1, 2), so that the tolerance means the
-    same for features of any unit, and the estimate is scaled back. Without a radius a column whose root mean square is
-    over 100 times smaller is scaled by itself, since rounding would hide its curvature. Powers of two scale without
-    rounding. A user's optimiser sees the features as they are.
+    The solver sees features scaled to a root mean square in [1, 2), so that the tolerance means the same in any unit,
+    and the estimate is scaled back. Without a radius, a column with a root mean square over 100 times smaller is scaled
+    by itself, since rounding would hide its curvature. Scales are powers of two and do not round. A user's optimiser
+    sees the unscaled features.
 
-    Where features do not determine theta (columns that depend on each other, fewer samples than columns), theta is the
-    minimiser of least norm; in units of the columns' size, if columns are scaled by themselves. An objective with noise
-    along such directions, as a noisy statistic's, has no minimum there without a penalty or a radius.
+    If features do not determine theta (dependent columns, or fewer samples than columns), theta is the minimiser of
+    least norm, in units of the columns' size if columns are scaled by themselves. An objective with noise along such
+    directions (as from a noisy statistic) has no minimum there without a penalty or a radius.
 
     Args:
-        params: of the estimator.
-        claim: of the estimator, for some of the values.
-        privatize: of the estimator.
+        params: builds the parameters of one grid point, as `Estimator.params`.
+        claim: (some of the same values) -> Guarantee.
+        privatize: as `Estimator.privatize`.
         objective: (params, scaled features, report, scale) -> objective of scale * theta, where scale is [] or [dim].
         zero_sum: constrain sum(theta) = 0.
         optimizer: see `mle`.
         max_steps: see `mle`.
-        noise: see `Estimator`.
+        noise: as `Estimator.noise`.
     """
     check_count("max_steps", max_steps)
 
@@ -168,7 +167,7 @@ def full_batch_estimator(
         if optimizer is None:
             unit, scale = _units(features, params.radius, zero_sum=zero_sum)
         radius = jnp.asarray(params.radius, features.dtype) * unit
-        if optimizer is None:  # beyond the farthest point that an unbounded search visits it bounds nothing
+        if optimizer is None:  # a radius beyond the farthest point that an unbounded search visits bounds nothing
             radius = jnp.where(radius > FARTHEST, jnp.inf, radius)
         estimate = minimize(
             objective(params, features / jnp.broadcast_to(scale, features.shape), report, scale),
@@ -193,19 +192,19 @@ def mle(
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
-    """Maximum likelihood from labels in the clear: the non-private baseline.
+    """Builds the maximum-likelihood estimator from labels in the clear: the non-private baseline.
 
     Minimises the mean of -w [y log F(x.theta) + (1 - y) log F(-x.theta)] over |theta| <= radius. The weights are 1, or
-    with `weights="cut"` w_i = min(1, cut / |x_i|), which show what the weights of private estimators cost by
-    themselves. Without noise no cut has the least predicted error, and is what the cut 0 chooses.
+    w_i = min(1, cut / |x_i|) with `weights="cut"`. These show how much error the weights of private estimators add by
+    themselves. Without noise, weights 1 have the least predicted error; cut = 0 selects them.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
         zero_sum: constrain sum(theta) = 0, where features do not identify a constant.
         weights: "none", or "cut".
         optimizer: Optax optimiser of shape-[dim] parameters; None is Newton's method on the ball. Iterates are
-            projected, and the projected-gradient norm decides when it stops. Where the bound is active, momentum
-            (Adam, for one) need not reach a stationary point; `converged` tells.
+            projected, and the projected-gradient norm decides when the search stops. If the bound is active, momentum
+            (as in Adam) need not reach a stationary point; check `converged`.
         max_steps: gradient evaluations at most, >= 1.
 
     Returns:
@@ -235,10 +234,10 @@ def mle(
     def weights_of(params: WeightedParams, features, scale) -> jax.Array | None:
         if not is_weighted:
             return None
-        given = jnp.asarray(params.cut, features.dtype)
+        cut = jnp.asarray(params.cut, features.dtype)
         return cut_weights(
             jnp.linalg.norm(features * jnp.broadcast_to(scale, features.shape), axis=-1),
-            jnp.where(given > 0, given, jnp.inf),
+            jnp.where(cut > 0, cut, jnp.inf),
         )
 
     def objective(params: WeightedParams, features, report, scale) -> Objective:
@@ -249,7 +248,7 @@ def mle(
     def noise(params: WeightedParams, features) -> LabelNoise:
         zero, one = jnp.zeros((), features.dtype), jnp.ones((), features.dtype)
         within = center(features) if zero_sum else features
-        return LabelNoise(one, zero, zero, searched(features, zero_sum=zero_sum), weights_of(params, within, one))
+        return LabelNoise(one, zero, zero, search_basis(features, zero_sum=zero_sum), weights_of(params, within, one))
 
     names = {"radius", "tolerance"} | ({"cut"} if is_weighted else set())
     return full_batch_estimator(
@@ -272,11 +271,11 @@ def debiased_rr(
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
-    """Minimum of the de-biased loss of randomized labels: the local-model estimator for every epsilon.
+    """Builds the minimiser of the de-biased loss of randomized labels: the local-model estimator for every epsilon.
 
     The randomized label is replaced by its unbiased version (report - (1 - p)) / (2p - 1), p = sigmoid(epsilon), in the
-    label loss, which is linear in it. For the logistic link the objective is convex at every epsilon; for the probit it
-    need not be, and the certificate then certifies a stationary point.
+    label loss, which is linear in it. For the logistic link the objective is convex at every epsilon. For the probit
+    link it need not be, and the certificate then only certifies a stationary point.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
@@ -293,15 +292,15 @@ def debiased_rr(
     Privacy:
         - Claim: epsilon-DP in the local model.
         - Unit: one label; adjacency: replace one.
-        - Why: Each label is reported once by randomized response; a tie as a coin (proof: `label_reports`).
+        - Why: Each label is reported once by randomized response; a tie is reported as a coin (proof: `label_reports`).
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (4)-(6), Theorem 4.2.
 
     Deviations:
-        The loss is the paper's, divided by (2p - 1) n, which has the same minimiser. With F_r the model's probability
-        of the label r that is reported, and F_o that of the other one, the paper's loss is the sum of -[p log F_r -
-        (1 - p) log F_o]; each term is (2p - 1) times the label loss at the unbiased label.
+        The loss is the paper's, divided by (2p - 1) n, which has the same minimiser. Let F_r be the model's probability
+        of the reported label r, and F_o the probability of the other label. The paper's loss is the sum of -[p log F_r
+        - (1 - p) log F_o]; each term is (2p - 1) times the label loss at the unbiased label.
     """
 
     def objective(params: Params, features, report, scale) -> Objective:
@@ -328,7 +327,7 @@ def mle_rr(
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
-    """Maximum likelihood of randomized labels under their own distribution.
+    """Builds the maximum-likelihood estimator from randomized labels under the distribution of the reports.
 
     Minimises the mean of -log[p F(s x.theta) + (1 - p) F(-s x.theta)], s = 2 report - 1, p = sigmoid(epsilon). The
     objective is not convex in general: its Hessian is positive on |x.theta| <= 2 L B only if epsilon > 4 L B (the paper
@@ -349,14 +348,14 @@ def mle_rr(
     Privacy:
         - Claim: epsilon-DP in the local model.
         - Unit: one label; adjacency: replace one.
-        - Why: Each label is reported once by randomized response; a tie as a coin, at epsilon = inf too.
+        - Why: Each label is reported once by randomized response; a tie is reported as a coin, at epsilon = inf too.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (3), Theorem 4.1.
 
     Deviations:
-        The loss is a mean and not a sum, log 2 is taken off it, and it is divided by (2p - 1)^2: all of which leaves
-        the minimiser as it is.
+        The loss is a mean and not a sum, log 2 is subtracted, and it is divided by (2p - 1)^2. The minimiser is the
+        same.
     """
 
     def objective(params: Params, features, report, scale) -> Objective:

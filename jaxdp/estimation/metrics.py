@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 
 def l2_error(theta: jax.Array, parameter: jax.Array) -> jax.Array:
-    """|theta - parameter|, [] float, in the units of the parameter.
+    """Returns |theta - parameter|, [] float, in the units of the parameter.
 
     Args:
         theta: [dim] float, the estimate.
@@ -15,7 +15,7 @@ def l2_error(theta: jax.Array, parameter: jax.Array) -> jax.Array:
 
 
 def semi_norm_error(theta: jax.Array, parameter: jax.Array, features: jax.Array, ridge: jax.Array) -> jax.Array:
-    """Error in the semi-norm of Sigma_D + ridge I, Sigma_D = X^T X / num_samples: root mean square error of margins.
+    """Returns the error in the semi-norm of Sigma_D + ridge I, Sigma_D = X^T X / num_samples.
 
     Args:
         theta: [dim] float, the estimate.
@@ -24,7 +24,7 @@ def semi_norm_error(theta: jax.Array, parameter: jax.Array, features: jax.Array,
         ridge: [] float >= 0, lambda.
 
     Returns:
-        [] float >= 0.
+        [] float >= 0; for ridge = 0 the root mean square error of the margins.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorems 3.1 and 4.2.

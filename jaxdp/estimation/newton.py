@@ -121,10 +121,10 @@ def newton_decrement(
     flat = (ridge == 0) & is_flat(eigen.values, slopes)
     least = jnp.maximum(relative_rounding(curvatures) * jnp.max(curvatures), ridge)
     curvatures = jnp.maximum(jnp.maximum(curvatures, least) + nu, info.tiny)
-    whole = jnp.linalg.norm(jnp.where(flat, 0, slopes / jnp.sqrt(curvatures)))
+    decrement = jnp.linalg.norm(jnp.where(flat, 0, slopes / jnp.sqrt(curvatures)))
     # Each coordinate alone bounds it from below, also where columns of unlike units are rounded away.
-    alone = jnp.abs(residual) / jnp.sqrt(jnp.maximum(jnp.diagonal(evaluation.hessian) + nu, info.tiny))
-    return jnp.maximum(jnp.where(is_current, whole, 0), jnp.max(alone))
+    single_coordinates = jnp.abs(residual) / jnp.sqrt(jnp.maximum(jnp.diagonal(evaluation.hessian) + nu, info.tiny))
+    return jnp.maximum(jnp.where(is_current, decrement, 0), jnp.max(single_coordinates))
 
 
 def relative_rounding(eigenvalues: jax.Array) -> np.ndarray:
@@ -168,7 +168,9 @@ def newton_on_ball(radius: jax.Array, *, zero_sum: bool = False) -> optax.Gradie
         damping = jnp.where(better, state.damping / 4, jnp.clip(4 * state.damping, FIRST_DAMPING, LARGEST_DAMPING))
         damping = jnp.where(damping < FIRST_DAMPING / 4, 0.0, damping).astype(theta.dtype)
         best = NewtonState(theta, evaluation.value, gradient, evaluation.hessian, damping, state.decrement)
-        best = jax.tree.map(lambda new, old: jnp.where(better, new, old), best, state._replace(damping=damping))
+        best = jax.tree.map(
+            lambda candidate, previous: jnp.where(better, candidate, previous), best, state._replace(damping=damping)
+        )
 
         slope = jnp.linalg.norm(best.gradient) / (1 + jnp.linalg.norm(best.theta))  # where nothing curves any more
         curvature = jnp.maximum(jnp.abs(jnp.trace(best.hessian)) / theta.shape[0], slope)

@@ -275,17 +275,17 @@ def release_statistic(
     """
     if not release.is_weighted:
         unit = sensitivity_unit(params, lengths, release)
-        return _released(key, params, terms, sizes, lengths, None, unit, release, basis)
+        return _release_sum(key, params, terms, sizes, lengths, None, unit, release, basis)
     cut = cut_of(params, lengths, rows(), release, basis)
-    return WithCut(_released(key, params, terms, sizes, lengths, cut, cut, release, basis), cut)
+    return WithCut(_release_sum(key, params, terms, sizes, lengths, cut, cut, release, basis), cut)
 
 
 @in_64_bits
-def _released(
+def _release_sum(
     key, params: Params, terms, sizes, lengths, cut: jax.Array | None, unit: jax.Array, release: Release, basis
 ) -> jax.Array:
     dtype = terms.dtype
-    terms, sizes, lengths, unit = (each.astype(jnp.float64) for each in (terms, sizes, lengths, unit))
+    terms, sizes, lengths, unit = (array.astype(jnp.float64) for array in (terms, sizes, lengths, unit))
     reach = jnp.max(lengths)
     if cut is not None:
         weights, reach = cut_weights(lengths, unit)[:, None], unit

@@ -239,14 +239,14 @@ def choice_objective(
     """
     count, num_actions, dim = features.shape
     rows = features.reshape(count * num_actions, dim)
-    place = jnp.arange(num_actions)
+    position = jnp.arange(num_actions)
     weights = jnp.ones((count,), features.dtype) if weights is None else weights
 
     def evaluate(theta: jax.Array) -> Evaluation:
         margins = _product(rows, theta).reshape(count, num_actions)
 
         def choice(total, first: jax.Array):
-            left = jnp.where((place >= first)[None, :], margins, -jnp.inf)
+            left = jnp.where((position >= first)[None, :], margins, -jnp.inf)
             partition = jax.nn.logsumexp(left, axis=1)
             probabilities = jnp.exp(left - partition[:, None])
             mean = jnp.einsum("nk,nkd->nd", probabilities, features, precision="highest")
@@ -291,9 +291,9 @@ def sum_over_samples(columns: jax.Array, weights: jax.Array, *, careful: bool = 
     if count <= MANY and not careful:
         return _product(weights, columns.T)
     products = columns * weights[None, :]
-    whole = count // PART * PART
-    parts = products[:, :whole].reshape(dim, -1, PART).sum(2)
+    num_grouped = count // PART * PART
+    parts = products[:, :num_grouped].reshape(dim, -1, PART).sum(2)
     while parts.shape[1] > PART:
-        left = parts.shape[1] // PART * PART
-        parts = jnp.concatenate([parts[:, :left].reshape(dim, -1, PART).sum(2), parts[:, left:]], axis=1)
-    return parts.sum(1) + products[:, whole:].sum(1)
+        num_whole = parts.shape[1] // PART * PART
+        parts = jnp.concatenate([parts[:, :num_whole].reshape(dim, -1, PART).sum(2), parts[:, num_whole:]], axis=1)
+    return parts.sum(1) + products[:, num_grouped:].sum(1)

@@ -1,7 +1,7 @@
-"""One pass of projected SGD: the plain loop over one lane's samples, and a kernel for many lanes at once.
+"""One pass of projected SGD: a plain loop over one lane's samples, and a kernel for many lanes at once.
 
-The kernel is what `jax.vmap` runs. Per sample there is little to compute, and a plain vmap would do it on arrays whose
-fast axis is as short as `dim`; the kernel puts lanes on the fast axis, where vector units work across them.
+`jax.vmap` runs the kernel. A sample needs little computation, and a plain vmap would use arrays with a fast axis as
+short as `dim`. The kernel puts lanes on the fast axis, so that vector units work across lanes.
 """
 
 import math
@@ -17,7 +17,7 @@ from jaxdp.numerics import compensated
 from jaxdp.numerics.kernels import together
 
 AVERAGES = ("none", "all", "last_half")
-BLOCK = 20  # samples of all lanes that are laid out together; 20 to 100 are alike
+BLOCK = 20  # samples of all lanes that are transposed together; 20 to 100 are equally fast
 
 
 class Pass(NamedTuple):
@@ -28,10 +28,10 @@ class Pass(NamedTuple):
         targets: [num_samples] or [num_samples, K] float.
         gain: [] float, factor of every sample's slope.
         rate: [] float > 0, step size at the first sample.
-        radius: [] float > 0, of the ball that iterates are projected on; infinity is no bound.
-        linear: [dim] float, added to every gradient; or None.
-        ridge: [] float >= 0, times theta is added to every gradient; or None.
-        weights: [num_samples] float >= 0, factors of the samples' slopes; or None, which is all 1.
+        radius: [] float > 0, of the ball onto which iterates are projected; infinity is no bound.
+        linear: [dim] float, is added to every gradient; or None.
+        ridge: [] float >= 0; ridge times theta is added to every gradient; or None.
+        weights: [num_samples] float >= 0, factors of the samples' slopes; None means all 1.
     """
 
     features: jax.Array
@@ -45,14 +45,14 @@ class Pass(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """What is fixed at compile time.
+    """The part of a pass that is fixed at compile time.
 
     Attributes:
-        slope: (margin, target) -> derivative of one sample's loss in its margin, elementwise; or in its K margins,
-            which are on the first axis.
-        average: the iterates that are averaged: "none" (the last one alone), "all" or "last_half" (the last
-            ceil(num_samples / 2)). The start, 0, is none of them.
-        inverse_time: whether the step at sample t = 1, 2, ... is rate / t; else it is rate.
+        slope: (margin, target) -> derivative of one sample's loss with respect to its margin, elementwise; or to its K
+            margins, which are on the first axis.
+        average: the averaged iterates: "none" (only the last one), "all" or "last_half" (the last ceil(num_samples /
+            2)). The starting point 0 is not counted.
+        inverse_time: whether the step at sample t = 1, 2, ... is rate / t; otherwise it is rate.
         zero_sum: constrain the components' sum to zero.
     """
 
@@ -62,24 +62,24 @@ class Recipe(NamedTuple):
     zero_sum: bool
 
     def first_averaged(self, num_samples: int) -> int:
-        """Index of the first iterate in the average; that of the iterate after the first sample is 0."""
+        """Returns the index of the first iterate in the average; index 0 is the iterate after the first sample."""
         return {"none": num_samples - 1, "all": 0, "last_half": num_samples // 2}[self.average]
 
 
 def one_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation | None = None) -> jax.Array:
-    """Visits every sample once, from theta = 0: theta <- P(theta - eta_t g_t), with P the projection on the ball.
+    """Visits every sample once, from theta = 0: theta <- P(theta - eta_t g_t), with P the projection onto the ball.
 
     The gradient at sample t, with features x, target y and weight w, is g_t = gain w slope(x.theta, y) x + linear +
     ridge theta. With K margins a sample, slope(x.theta, y) x is the sum of K slopes times their features. The step size
     eta_t is rate, or rate / t (`Recipe.inverse_time`).
 
     Args:
-        data: of one lane. Under `jax.vmap` and without an optimiser, all lanes go through one kernel.
+        data: data of one lane. Under `jax.vmap` and without an optimiser, one kernel runs all lanes.
         recipe: loss, averaging and steps.
-        optimizer: turns gradients into what is added to theta, in place of -eta_t g_t; None is SGD.
+        optimizer: turns a gradient into the update added to theta, in place of -eta_t g_t; None is SGD.
 
     Returns:
-        [dim] float, the estimate: the mean of the iterates that `Recipe.average` names, each after its step.
+        [dim] float, the estimate: the mean of the iterates, each after its step, that `Recipe.average` selects.
     """
     if optimizer is not None:
         return plain_pass(data, recipe, optimizer)
@@ -88,7 +88,7 @@ def one_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation
 
 
 def plain_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation | None = None) -> jax.Array:
-    """`one_pass` as it reads, for one lane; the kernel is tested against it."""
+    """Runs `one_pass` on one lane, in plain form; the kernel is tested against it."""
     num_samples, dim = data.features.shape[0], data.features.shape[-1]
     first_averaged = recipe.first_averaged(num_samples)
 
@@ -120,7 +120,7 @@ def plain_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformati
 
 
 def lanes_pass(data: Pass, recipe: Recipe) -> jax.Array:
-    """`plain_pass` by SGD of many lanes: every leaf of `data` has a leading axis of lanes, and so has the result."""
+    """Runs `plain_pass` with SGD on many lanes: every leaf of `data` and the result have a leading axis of lanes."""
     num_lanes, num_samples, *margins, dim = data.features.shape  # margins is [] or [K]
     dtype = data.features.dtype
     first_averaged = recipe.first_averaged(num_samples)
@@ -134,7 +134,7 @@ def lanes_pass(data: Pass, recipe: Recipe) -> jax.Array:
 
     def step(carry, sample):
         theta, total = carry  # [dim, lanes] each
-        # Of shapes [*margins, dim, lanes], [*margins, lanes], [lanes] (or None), [] and [].
+        # shapes [*margins, dim, lanes], [*margins, lanes], [lanes] (or None), [] and []
         feature, target, weight, counted, slower = sample
         margin = jnp.sum(feature * jnp.broadcast_to(theta, feature.shape), axis=-2)
         slope = recipe.slope(margin, target)
@@ -157,9 +157,9 @@ def lanes_pass(data: Pass, recipe: Recipe) -> jax.Array:
         def part(array, axis):
             return jax.lax.dynamic_slice_in_dim(array, start, size, axis)
 
-        given = [array for array in (data.features, data.targets, data.weights) if array is not None]
-        rows = jnp.concatenate([part(array, 1).reshape(num_lanes, -1) for array in given], axis=1)
-        columns = jax.lax.optimization_barrier(rows.T)  # transposed once, in cache, and not again in every step
+        arrays = [array for array in (data.features, data.targets, data.weights) if array is not None]
+        rows = jnp.concatenate([part(array, 1).reshape(num_lanes, -1) for array in arrays], axis=1)
+        columns = jax.lax.optimization_barrier(rows.T)  # transposes once, in cache, and not in every step
         ends = size * width, size * (width + math.prod(margins))
         samples = (
             columns[: ends[0]].reshape(size, *margins, dim, num_lanes),
@@ -173,10 +173,12 @@ def lanes_pass(data: Pass, recipe: Recipe) -> jax.Array:
         return theta, compensated.add(running, total)
 
     zero = jnp.zeros((dim, num_lanes), dtype)
-    whole, rest = divmod(num_samples, BLOCK)
+    num_blocks, remainder = divmod(num_samples, BLOCK)
     carry = (zero, compensated.zero(zero))
-    if whole:
-        carry, _ = jax.lax.scan(lambda c, b: (block(c, b * BLOCK, BLOCK), None), carry, jnp.arange(whole))
-    if rest:
-        carry = block(carry, whole * BLOCK, rest)
+    if num_blocks:
+        carry, _ = jax.lax.scan(
+            lambda state, index: (block(state, index * BLOCK, BLOCK), None), carry, jnp.arange(num_blocks)
+        )
+    if remainder:
+        carry = block(carry, num_blocks * BLOCK, remainder)
     return carry[1].total.T / (num_samples - first_averaged)

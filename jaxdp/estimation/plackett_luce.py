@@ -16,7 +16,7 @@ import optax
 from jaxdp.core import Estimator, Guarantee, reusing_factory
 from jaxdp.estimation._estimate import check_choices
 from jaxdp.estimation.constraints import center
-from jaxdp.estimation.label_noise import searched
+from jaxdp.estimation.label_noise import search_basis
 from jaxdp.estimation.label_reports import report_clear
 from jaxdp.estimation.maximum_likelihood import (
     MAX_STEPS,
@@ -209,7 +209,7 @@ def plackett_luce_objective_perturbation(
         targets = jax.nn.one_hot(labels, num_actions, dtype=features.dtype)
         # Each sample's term of S; what `relative` has taken out of it is public.
         chosen = jnp.einsum("nk,nkd->nd", targets, features, precision="highest")
-        basis = searched(features[:, 0], zero_sum=zero_sum)
+        basis = search_basis(features[:, 0], zero_sum=zero_sum)
         rows = features / np.sqrt(num_actions).astype(features.dtype)  # their second moment: the information at 0
         sizes = jnp.max(jnp.abs(features), axis=1)
         return release_statistic(key, params, chosen, sizes, _lengths(features), lambda: rows, release, basis)

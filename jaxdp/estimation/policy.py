@@ -255,13 +255,13 @@ def pessimistic_policy(
     def mean_penalty(policy):
         return jnp.einsum("s,sa,sad->d", state_weights, policy, penalties, precision="highest")
 
-    def shifted(shift):
+    def shifted_scores(shift):
         return scores + jnp.matmul(penalties, shift, precision="highest")
 
     def dual_value(shift):
-        return state_weights @ jnp.max(shifted(shift), axis=-1)
+        return state_weights @ jnp.max(shifted_scores(shift), axis=-1)
 
-    def look(search: Search, steps: jax.Array) -> Search:
+    def record_best(search: Search, steps: jax.Array) -> Search:
         count = (steps + 1).astype(scores.dtype)  # the start counts
         policies = jnp.stack([search.policy, search.policy_sum / count])
         shifts = jnp.stack([search.shift, search.shift_sum / count])
@@ -277,26 +277,26 @@ def pessimistic_policy(
         return search._replace(best=best._replace(gap=bound - best.value), bound=bound)
 
     def step(search: Search, _: None) -> tuple[Search, None]:
-        policy = _project_on_simplex(search.policy + policy_step * shifted(search.shift))
+        policy = _project_on_simplex(search.policy + policy_step * shifted_scores(search.shift))
         shift = search.shift - shift_step * mean_penalty(2 * policy - search.policy)
         length = jnp.linalg.norm(shift)
         shift = shift * jnp.where(length > width, width / jnp.where(length > width, length, 1), 1)
         moved = {"policy_sum": search.policy_sum + policy, "shift_sum": search.shift_sum + shift}
         return search._replace(policy=policy, shift=shift, **moved), None
 
-    def unfinished(search: Search) -> jax.Array:
+    def is_unfinished(search: Search) -> jax.Array:
         return (search.best.gap > tolerance) & (search.best.steps < max_steps)
 
     def search_on(search: Search) -> Search:
         steps = search.best.steps + min(STEPS_A_LOOK, max_steps)
-        return look(jax.lax.scan(step, search, None, length=min(STEPS_A_LOOK, max_steps))[0], steps)
+        return record_best(jax.lax.scan(step, search, None, length=min(STEPS_A_LOOK, max_steps))[0], steps)
 
     start, origin = _largest(scores), jnp.zeros(rank, scores.dtype)
     value, bound = _value(start, state_weights, scores, penalties, width), state_weights @ jnp.max(scores, axis=-1)
     # A set that is not finite: its value is made NaN, and so is the first gap, with which the search does not begin.
     value = jnp.where(jnp.isfinite(value), value, jnp.nan)
     first = PessimisticPolicy(start, value, bound - value, jnp.int32(0))
-    best = jax.lax.while_loop(unfinished, search_on, Search(start, origin, start, origin, first, bound)).best
+    best = jax.lax.while_loop(is_unfinished, search_on, Search(start, origin, start, origin, first, bound)).best
     return best._replace(policy=jnp.where(jnp.isnan(best.value), jnp.nan, best.policy))
 
 

@@ -60,12 +60,12 @@ def cast_up(norms: jax.Array, dtype: jnp.dtype) -> jax.Array:
 
 def power_below(values: jax.Array) -> jax.Array:
     """Returns the largest power of two that is at most each normal value; 1/2 for what is not positive and finite."""
-    found = jnp.where((values > 0) & jnp.isfinite(values), values, 0.5)
-    limits = jnp.finfo(found.dtype)
+    positive = jnp.where((values > 0) & jnp.isfinite(values), values, 0.5)
+    limits = jnp.finfo(positive.dtype)
     integer = {32: jnp.int32, 64: jnp.int64}[limits.bits]
     # By its bits: JAX 0.12 lowers `jnp.frexp` without the 64-bit types with which it was traced.
-    exponent = lax.bitcast_convert_type(jnp.maximum(found, limits.tiny), integer) >> limits.nmant << limits.nmant
-    return lax.bitcast_convert_type(exponent, found.dtype)
+    exponent = lax.bitcast_convert_type(jnp.maximum(positive, limits.tiny), integer) >> limits.nmant << limits.nmant
+    return lax.bitcast_convert_type(exponent, positive.dtype)
 
 
 def cut_leaf(cut: float) -> Scalar:
@@ -94,12 +94,12 @@ def effective_cut(
     Returns:
         [] float.
     """
-    given = jnp.asarray(cut, lengths.dtype)
+    requested = jnp.asarray(cut, lengths.dtype)
     unit = power_below(jnp.max(lengths))  # the choice does not depend on the features' unit, but squares may vanish
     within = (rows if basis is None else _matmul(rows, basis)) / unit
     candidates, errors = predicted_errors(lengths / unit, within, noise_variance)
     chosen = candidates[jnp.argmin(errors)] * unit
-    return jnp.minimum(jnp.where(given > 0, given, chosen), jnp.max(lengths))
+    return jnp.minimum(jnp.where(requested > 0, requested, chosen), jnp.max(lengths))
 
 
 def predicted_errors(lengths: jax.Array, rows: jax.Array, noise_variance: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -134,9 +134,9 @@ def predicted_errors(lengths: jax.Array, rows: jax.Array, noise_variance: jax.Ar
         return _matmul(jnp.swapaxes(inside * repeated, 1, 2), inside)
 
     shrink = jnp.where(grouped > 0, 1 / jnp.where(grouped > 0, grouped, 1), 0)
-    whole, once, twice = (second_moments(weights) for weights in (jnp.ones_like(shrink), shrink, shrink**2))
+    unweighted, once, twice = (second_moments(weights) for weights in (jnp.ones_like(shrink), shrink, shrink**2))
     none = jnp.zeros((1, dim, dim), rows.dtype)
-    below = jnp.concatenate([none, jnp.cumsum(whole, axis=0)])  # of groups up to each candidate
+    below = jnp.concatenate([none, jnp.cumsum(unweighted, axis=0)])  # of groups up to each candidate
 
     def above(sums):  # of groups beyond each candidate; added from the end, so that nothing cancels
         return jnp.concatenate([jnp.cumsum(sums[::-1], axis=0)[::-1], none])
@@ -149,8 +149,8 @@ def predicted_errors(lengths: jax.Array, rows: jax.Array, noise_variance: jax.Ar
     eigenvalues, directions = eigh(directed)
     spanned = (eigenvalues > dim * jnp.finfo(rows.dtype).eps * jnp.trace(directed)).astype(rows.dtype)
     span = _matmul(directions * spanned[None, :], directions.T)
-    rest = jnp.trace(below[-1]) * (jnp.eye(dim, dtype=rows.dtype) - span)
-    regular = hessian + rest[None]  # where nothing is known, nothing errs
+    unspanned = jnp.trace(below[-1]) * (jnp.eye(dim, dtype=rows.dtype) - span)
+    regular = hessian + unspanned[None]  # where nothing is known, nothing errs
     middle = labels + noise_variance * factor**2 * span[None]
     inverse = _inverses(regular)
     errors = jnp.sum(_matmul(inverse, middle) * inverse, axis=(1, 2))  # the trace, as inverses are symmetric
@@ -212,17 +212,17 @@ def _inverses(matrices: jax.Array) -> jax.Array:
     `jaxdp.numerics.eigen.eigh`.
     """
     dim = matrices.shape[-1]
-    place = jnp.arange(dim)
+    index = jnp.arange(dim)
 
-    def step(index: jax.Array, current: jax.Array) -> jax.Array:
-        here = (place == index).astype(matrices.dtype)
-        row = jnp.sum(current * here[None, :, None], axis=1)
-        column = jnp.sum(current * here[None, None, :], axis=2)
-        pivot = jnp.sum(row * here[None, :], axis=1)
-        row = (row + here[None, :] * (1 - pivot)[:, None]) / pivot[:, None]
-        cleared = current * (1 - here)[None, None, :]  # the unit column, of which the inverse takes the place
-        eliminated = cleared - (column * (1 - here)[None, :])[:, :, None] * row[:, None, :]
-        return jnp.where(here[None, :, None] > 0, row[:, None, :], eliminated)
+    def step(step_index: jax.Array, current: jax.Array) -> jax.Array:
+        is_pivot = (index == step_index).astype(matrices.dtype)
+        row = jnp.sum(current * is_pivot[None, :, None], axis=1)
+        column = jnp.sum(current * is_pivot[None, None, :], axis=2)
+        pivot = jnp.sum(row * is_pivot[None, :], axis=1)
+        row = (row + is_pivot[None, :] * (1 - pivot)[:, None]) / pivot[:, None]
+        cleared = current * (1 - is_pivot)[None, None, :]  # the unit column, of which the inverse takes the place
+        eliminated = cleared - (column * (1 - is_pivot)[None, :])[:, :, None] * row[:, None, :]
+        return jnp.where(is_pivot[None, :, None] > 0, row[:, None, :], eliminated)
 
     return jax.lax.fori_loop(0, dim, step, matrices)
 

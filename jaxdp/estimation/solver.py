@@ -83,7 +83,7 @@ def minimize(
         optimizer_state: optax.OptState
         best: Estimate
 
-    def unfinished(loop: Loop):
+    def is_unfinished(loop: Loop):
         failed = jnp.isnan(loop.best.certificate)
         return ~loop.best.converged & ~failed & (loop.best.steps < max_steps)
 
@@ -116,7 +116,7 @@ def minimize(
 
     def search(_, start: jax.Array) -> tuple[jax.Array, Estimate]:
         unknown = Estimate(start, jnp.asarray(jnp.inf, radius.dtype), jnp.int32(0), jnp.asarray(False))
-        best = jax.lax.while_loop(unfinished, step, Loop(start, optimizer.init(start), unknown)).best
+        best = jax.lax.while_loop(is_unfinished, step, Loop(start, optimizer.init(start), unknown)).best
         return best.theta, best._replace(  # what goes with a root has to be float
             steps=best.steps.astype(radius.dtype), converged=best.converged.astype(radius.dtype)
         )

@@ -1,4 +1,4 @@
-"""Thurstone's model under randomized response."""
+"""The estimator of Thurstone's model under randomized response."""
 
 import optax
 
@@ -15,16 +15,16 @@ def thurstone_rr(
     zero_sum: bool = False,
     optimizer: optax.GradientTransformation | None = None,
 ) -> Estimator:
-    """One pass of projected SGD on the de-biased probit loss of randomized labels: `sgd_rr` with the probit link.
+    """Builds `sgd_rr` with the probit link: one pass of projected SGD on the de-biased loss of randomized labels.
 
-    The gradient of sample t is (2p - 1) times that of -[ybar log Phi(x.theta) + (1 - ybar) log Phi(-x.theta)], with the
-    unbiased label ybar and p = sigmoid(epsilon): (2p - 1) times the clear gradient in expectation.
+    The gradient of sample t is (2p - 1) times the gradient of -[ybar log Phi(x.theta) + (1 - ybar) log Phi(-x.theta)],
+    with the unbiased label ybar and p = sigmoid(epsilon). In expectation it is (2p - 1) times the clear gradient.
 
-    Convexity: the clear loss is convex, and strongly so on |x.theta| <= 2 L B, with curvature at least that of
-    -log Phi at 2 L B, which is `probit.curvature(2 L B)`. The de-biased loss of one report is not convex: ybar lies
-    outside [0, 1], so one of its terms is concave, and for the probit link the two do not cancel as they do for the
-    logistic. Its expectation over the report is the clear loss, which is all that SGD needs. A full-batch minimum of it
-    (`debiased_rr(link=probit)`) has a stationary point as its certificate, and no more.
+    Convexity: the clear loss is convex, and strongly so on |x.theta| <= 2 L B, with curvature at least
+    `probit.curvature(2 L B)`, the curvature of -log Phi at 2 L B. The de-biased loss of one report is not convex: ybar
+    lies outside [0, 1], so one of its terms is concave, and the two terms do not cancel as they do for the logistic
+    link. SGD only needs that its expectation over the report is the clear loss. The full-batch minimiser
+    (`debiased_rr(link=probit)`) only certifies a stationary point.
 
     Labels do not enter this loss through a sum, so `objective_perturbation` has no probit form.
 
@@ -49,7 +49,7 @@ def thurstone_rr(
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 4.4, and eq. (10).
 
     Deviations:
-        As `sgd_rr`. Gradients are bounded by 2 L probit.slope(-2 L B), which grows with L B, and not by 2 L as for the
-        logistic link.
+        As `sgd_rr`. Gradients are bounded by 2 L probit.slope(-2 L B), which grows with L B. The logistic link has the
+        bound 2 L.
     """
     return sgd_rr(link=probit, step_size=step_size, average=average, zero_sum=zero_sum, optimizer=optimizer)

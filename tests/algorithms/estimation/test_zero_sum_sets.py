@@ -22,7 +22,7 @@ from jaxdp.estimation import (
     pessimistic_value,
     with_confidence,
 )
-from jaxdp.estimation.label_noise import searched
+from jaxdp.estimation.label_noise import search_basis
 from jaxdp.preferences import baseball1987
 from jaxdp.preferences.ballots import pair_features
 from jaxdp.preferences.models import sample_comparisons
@@ -48,10 +48,10 @@ def by_hand(num_items):
 
 @pytest.mark.parametrize("dim", [2, 3, 7, 100])
 def test_the_basis_spans_what_sums_to_zero(dim):
-    basis = np.asarray(searched(jnp.zeros((1, dim)), zero_sum=True), float)
+    basis = np.asarray(search_basis(jnp.zeros((1, dim)), zero_sum=True), float)
     np.testing.assert_allclose(basis.T @ basis, np.eye(dim - 1), atol=2e-6)
     np.testing.assert_allclose(basis.sum(0), 0, atol=1e-5)
-    assert searched(jnp.zeros((1, dim)), zero_sum=False) is None
+    assert search_basis(jnp.zeros((1, dim)), zero_sum=False) is None
 
 
 @pytest.mark.parametrize("ridge", [0.0, 1e-3])
@@ -190,7 +190,7 @@ def test_policies_are_those_of_the_problem_without_the_shift():
     inner = rng.normal(size=(dim - 1, dim - 1))
     inner = jnp.asarray(inner @ inner.T + np.eye(dim - 1), DTYPE)
     center = jnp.asarray(by_hand(dim) @ rng.normal(size=dim - 1), DTYPE)
-    span = searched(jnp.zeros((1, dim)), zero_sum=True)  # another basis of the same span
+    span = search_basis(jnp.zeros((1, dim)), zero_sum=True)  # another basis of the same span
     outer = ConfidenceSet(center, basis @ inner @ basis.T, jnp.asarray(0.7, DTYPE), span)
     plain = ConfidenceSet(basis.T @ center, inner, outer.width)
     reduced = jnp.matmul(actions, basis, precision="highest")
