@@ -53,8 +53,7 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic) -> Envir
     Raises:
         ValueError: if utilities are not a vector of at least two finite numbers, or their differences exceed the range
             of JAX's default float type; or there is no such link; from `params`, if link_scale is not finite and > 0,
-            or
-            makes differences that float64 cannot hold.
+            or makes differences that float64 cannot hold.
 
     Values:
         link_scale: > 0, by default 1: how sure users are of a difference in utility; 0 would make duels fair coins.
@@ -93,8 +92,7 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Env
     """Plays duels by a preference matrix P: the left arm wins with probability P[left, right].
 
     One uniform per round decides every duel that might be played in it. The winner of a pair does not depend on which
-    arm
-    is on the left.
+    arm is on the left.
 
     Args:
         preference_matrix: [num_arms, num_arms] in [0, 1], P[i, j] + P[j, i] = 1.
@@ -106,8 +104,7 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Env
 
         * `pseudo_regret`;
         * `borda_regret`, the largest Borda score minus the mean score of both arms. An arm's score is its probability
-          of
-          beating a random *other* arm (`jaxdp.preferences.borda_scores`);
+          of beating a random *other* arm (`jaxdp.preferences.borda_scores`);
         * `strong_regret` and `weak_regret`, if there is a Condorcet winner: the sum of its leads over both arms, and
             the
           smaller of the two (a lead is P[winner, arm] - 1/2);
@@ -123,8 +120,7 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Env
 
     Values:
         gap: in (0, 1/2], the smallest nonzero distance of a preference from 1/2: all distances are scaled in
-            proportion.
-            By default the distance in the given matrix.
+            proportion. By default the distance in the given matrix.
 
     Source:
         Strong regret as in DP-Dueling (Saha & Asi, 2024), appendix B (Yue, Broder, Kleinberg & Joachims, 2012, up to a
@@ -191,8 +187,7 @@ def answer(key: jax.Array, preferences: jax.Array, left: jax.Array, right: jax.A
     """Returns a user's answer to a duel, [] int32: 1 if the left arm wins.
 
     One uniform of the key decides all duels that might be played: whether the arm of lower number wins, whichever arm
-    is on
-    the left. An arm outside [0, num_arms) is treated as the nearest arm, since integers have no NaN.
+    is on the left. An arm outside [0, num_arms) is treated as the nearest arm, since integers have no NaN.
     """
     lower, higher = jnp.minimum(left, right), jnp.maximum(left, right)
     lower_wins = key_uniform(key, preferences.dtype) < nearest(preferences, lower, higher)

@@ -64,10 +64,9 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
         arm wins, else 0; with blocks. Outcomes, by the current stage's matrix and relative to that stage's best arm:
         `pseudo_regret`, the same as `borda_regret`; `strong_regret` and `weak_regret` if every stage has a Condorcet
         winner; `best_duels`, rounds with a pseudo-regret of zero; `left_wins`. Summaries, relative to the best fixed
-        arm
-        so far: `static_regret`, the largest sum over rounds of (P[i, left] + P[i, right] - 1) / 2;
-        `static_borda_regret`, the largest sum of b[i] - (b[left] + b[right]) / 2. The regrets of an arm outside
-        [0, num_arms) are NaN.
+        arm so far: `static_regret`, the largest sum over rounds of (P[i, left] + P[i, right] - 1) / 2;
+        `static_borda_regret`, the largest sum of b[i] - (b[left] + b[right]) / 2. The regrets of an arm outside [0,
+        num_arms) are NaN.
 
     Raises:
         ValueError: if there is no matrix, one is not a preference matrix or differs in shape from the first, or starts
@@ -75,8 +74,7 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
 
     Values:
         gap: in (0, 1/2], the smallest nonzero distance of a preference from 1/2 in any stage: all distances are scaled
-            in
-            proportion. By default the distance in the given matrices.
+            in proportion. By default the distance in the given matrices.
 
     Source:
         Saha & Gaillard (2022), section 2, for `static_regret`; Saha, Koren & Mansour (2021) for the Borda forms.

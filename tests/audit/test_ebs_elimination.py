@@ -54,14 +54,14 @@ def test_noise_for_one_level(noise, wrong):
 
 def exact_inner_nodes(patch):
     """Of removals, where each arm has noise of its own; leaves are noised."""
-    right = ebs_counters._released
+    right = ebs_counters._record_and_draw
 
     def released(trees, key, params, sums, shape, nodes):
         value, noise = right(trees, key, params, sums, shape, nodes)
         is_inner = len(shape) == 2 and shape[1] > 1
         return (sums, jnp.zeros_like(noise)) if is_inner else (value, noise)
 
-    patch.setattr(ebs_counters, "_released", released)
+    patch.setattr(ebs_counters, "_record_and_draw", released)
 
 
 def inner_nodes_key(patch):

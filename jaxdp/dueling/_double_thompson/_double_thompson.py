@@ -5,8 +5,8 @@ The steps of Algorithm 1 of Wu & Liu (2016) for release="local":
 * The wins B_ij are `Public.wins`; `tally_report` adds a report. alpha is exploration_rate.
 * Phase 1: `may_beat` compares the upper bounds u_ij with 1/2, and `num_beaten` counts, for each arm, the bounds above
   it. `draw_left` draws theta^(1) from Beta distributions with the parameters of `posterior`, and finds a^(1).
-* Phase 2: `is_uncertain` compares the lower bounds l_i against a^(1) with 1/2; `draw_right` draws theta^(2), and
-  finds a^(2).
+* Phase 2: `is_uncertain` compares the lower bounds l_i against a^(1) with 1/2; `draw_right` draws theta^(2), and finds
+  a^(2).
 """
 
 from collections.abc import Callable
@@ -103,8 +103,7 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
     """Draws two arms from the posterior: one that beats the most others, and one that beats the first (D-TS).
 
     * Candidates for the left arm may beat the most others: they have the most upper bounds of P[i, j] above 1/2. The
-      left
-      arm is the candidate that beats the most others in a draw from the posterior of all pairs; ties are broken at
+      left arm is the candidate that beats the most others in a draw from the posterior of all pairs; ties are broken at
       random.
     * The right arm beats the left arm with the largest probability in a second draw. It is chosen among the left arm
       itself, which wins with probability 1/2, and the arms with a lower bound against it of at most 1/2.
@@ -135,8 +134,8 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
         - Unit: one duel's outcome; adjacency: replace one.
         - Sensitivity, "local": an outcome leaves the user's device once, by randomized response; everything else is
           post-processing.
-        - Sensitivity, "blocks": an outcome enters one total of a pair's wins, by at most 1, which is released once
-          with Laplace(1 / epsilon) noise; blocks compose in parallel, as for `rucb`.
+        - Sensitivity, "blocks": an outcome enters one total of a pair's wins, by at most 1, which is released once with
+          Laplace(1 / epsilon) noise; blocks compose in parallel, as for `rucb`.
         - Released: all reports ("local"), or the noisy totals, `released`.
         - Private: nothing ("local"), or the wins of unfinished blocks.
 

@@ -1,8 +1,9 @@
-"""Elimination by effective Borda scores, from private counters of wins: round by round, as the paper has it.
+"""Elimination by effective Borda scores, from private counters of wins: single rounds, as in the paper.
 
-`arms` and `counters` have its steps, and `calibration` the noise and the widths of its bounds; `kernels` has some steps
-laid out by hand. `blocks`, with the arithmetic of `sweeps`, is the fast form: many rounds at a time, with the results
-of these single rounds bit for bit.
+* `arms` and `counters` have the steps; `calibration` sets the noise and the widths of the bounds.
+* `kernels` has hand-optimised forms of some steps.
+* `blocks`, with the arithmetic of `sweeps`, plays many rounds at a time. Its results equal those of single rounds bit
+  for bit.
 """
 
 from collections.abc import Callable
@@ -28,7 +29,7 @@ from jaxdp.dueling._ebs_elimination import counters as counters
 from jaxdp.dueling._ebs_elimination import kernels as kernels
 from jaxdp.dueling._ebs_elimination.arms import Params, Private, Public
 from jaxdp.dueling._ebs_elimination.blocks import elimination_blocks
-from jaxdp.dueling._ebs_elimination.calibration import Sizes, calibrated
+from jaxdp.dueling._ebs_elimination.calibration import Sizes, calibrate
 from jaxdp.dueling._ebs_elimination.counters import Trees
 from jaxdp.mechanisms.continual_counting import best_arity
 from jaxdp.mechanisms.continual_counting import nodes as tree
@@ -42,7 +43,7 @@ NOISES = ("laplace", "gaussian")
 
 
 class Steps(NamedTuple):
-    """What a round computes in more forms than one.
+    """The steps of a round that have more than one implementation.
 
     Attributes:
         opponent: (key, active) -> right arm.
@@ -61,24 +62,24 @@ KERNELS = Steps(kernels.opponents, kernels.noise_line)
 def ebs_elimination(
     *, num_arms: int, horizon: int, constants: str = "tight", noise: str = "laplace", arity: int | None = None
 ) -> Learner:
-    """Duels of the least played active arm with a random one; wins are counted privately, and low arms are dropped.
+    """Plays the least played active arm against a random one; counts wins privately and drops arms with low scores.
 
-    Each arm has a counter, fed with the outcome whenever the arm is on the left. With S the active arms and n_i the
-    duels of i as the left one with arms in S, after each round i is dropped if
+    Each arm has a counter. It is fed the outcome whenever the arm is on the left. With S the active arms and n_i the
+    duels of i as the left arm against arms in S, after each round i is dropped if
 
         w_i / n_i + r_i < max_j (w_j / n_j - r_j),
 
-    w the counters' estimates. Then every arm that is left is fed the negative number of its wins over those dropped, so
-    that duels with them no longer count. An arm that is left alone duels with itself. Of arms that were played equally
-    often the first one in a random order is next, which a run keeps: whoever is listed first has no advantage.
+    w the counters' estimates. Then every remaining arm is fed the negative number of its wins over the dropped arms, so
+    that duels with them no longer count. The last remaining arm duels with itself. Among arms that were played equally
+    often the next one follows a random order, which is fixed for the run: the arms' numbering gives no advantage.
 
     Args:
         num_arms: number of arms K, >= 2.
         horizon: rounds T, >= 1.
         constants: "tight" or "paper".
             "tight": n r = c sqrt(n x / 2) + the counter's Chernoff bound at its clock. Half of failure_prob is for the
-            first term, with c and x as in `ebs_radii.score_radii`, which proves it for all n and all sets S at once.
-            The other half is for the counters' errors, which do not depend on the outcomes, each at all clocks:
+            first term, with c and x as in `radii.score_radii`, which proves it for all n and all sets S at once. The
+            other half is for the counters' errors, which do not depend on the outcomes, each at all clocks:
             failure_prob / (2 K (T + K)) for an arm and a clock. Counters are trees whose nodes are combined.
             "paper": r = sqrt(ln(K T / failure_prob) / n) + 16 ln(K T / failure_prob) ln(T)^2.5 / (epsilon n), with
             binary trees that are not combined; for Laplace noise only.
@@ -90,32 +91,33 @@ def ebs_elimination(
         left arm wins, clipped to {0, 1}.
 
     Raises:
-        ValueError: if an argument is out of its range, or the paper's constants are asked for with Gaussian noise.
+        ValueError: if an argument is out of its range, or constants="paper" is combined with Gaussian noise.
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: with Gaussian noise, in (0, 1).
         failure_prob: in (0, 1), by default 0.05.
-        confidence_multiplier: > 0, by default 1, which multiplies r. With 1 and tight constants the best arm is dropped
-            with probability <= failure_prob, if it has the largest effective Borda score in every set with it, as where
-            preferences have a total order. Less is more daring, as private, and without that guarantee.
+        confidence_multiplier: > 0, by default 1; multiplies r. With 1 and tight constants the best arm is dropped with
+            probability <= failure_prob, if it has the largest effective Borda score in every set that contains it, for
+            example if preferences have a total order. A smaller value drops arms sooner: still private, but without
+            this guarantee.
 
     Privacy:
         - Claim: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, in the central model.
         - Unit: one duel's outcome; adjacency: replace one.
         - Sensitivity: An outcome enters the left arm's counter alone, at most twice: itself, and later its negative. So
-          the counters of all arms together have L1 sensitivity 2, in L2 norm sqrt(2), the signs being opposite; with
-          Laplace noise each entry is counted with epsilon / 2. Which counters are fed in which round, and so their
-          clocks, follows from what was released before.
-        - Slack: none along transcripts, some in what is seen. An outcome spends epsilon / 2 at most where it enters one
-          entry, that is where its duel's right arm is not dropped or its left arm is. All of epsilon is spent where it
-          is taken back, and the noise of either entry lies to the side that tells. But an arm whose only duel is taken
-          back has the next one, in that very round, unless a lower one has none either: leaves alone then show the sum
-          of two noises, which exceeds x >= 0 with probability S(x) = (2 + y) e^-y / 4, y = epsilon x / 2. By a step of
-          1, S falls by the factor e^(-epsilon / 2) (1 + epsilon / (2 (2 + y))), so that the event "the first entry
-          tells, and the sum exceeds x" spends epsilon - ln(1 + epsilon / (2 (2 + y))): all only as x goes to infinity.
-          At the registry's example the outcome is taken back in one run of six or seven, always so, and events of one
-          run in 20 or in 100 spend 0.82 and 0.90.
+          the counters of all arms together have L1 sensitivity 2, and L2 sensitivity sqrt(2), since the signs are
+          opposite; with Laplace noise each entry is counted with epsilon / 2. Earlier releases determine which counters
+          are fed in which round, and so their clocks.
+        - Slack: none along transcripts, some in what is observed. An outcome spends at most epsilon / 2 where it enters
+          one entry: if its duel's right arm is not dropped, or its left arm is. All of epsilon is spent where the
+          outcome is taken back, and the noise of each entry lies on the revealing side. But an arm whose only duel is
+          taken back plays the next one in that same round, unless an arm with an earlier turn has no duel either. The
+          leaves alone then show the sum of two noises, which exceeds x >= 0 with probability S(x) = (2 + y) e^-y / 4, y
+          = epsilon x / 2. By a step of 1, S falls by the factor e^(-epsilon / 2) (1 + epsilon / (2 (2 + y))). So the
+          event "the first entry reveals the outcome, and the sum exceeds x" spends epsilon - ln(1 + epsilon / (2 (2 +
+          y))): all of epsilon only as x goes to infinity. At the registry's example the outcome is taken back in one
+          run of six or seven, always so, and events of one run in 20 or in 100 spend 0.82 and 0.90.
         - Released: the counters' estimates; the rest is post-processing.
         - Private: `wins`, `sums`.
 
@@ -123,15 +125,19 @@ def ebs_elimination(
         DP-Dueling (Saha & Asi, 2024), Algorithm 1.
 
     Deviations:
-        As printed it adds -1 to a counter upon a drop; what has to go is the number of wins. As printed it feeds
-        counters upon wins only, which makes clocks depend on the outcomes and breaks privacy. Budget epsilon / 2
-        instead of epsilon / 4 for a counter: an outcome is in one of them, not two. The printed radius has log(log(K /
-        delta)) where a union bound over rounds gives log(K T / delta). Its noise term, 4 ln(1 / q) ln(T)^2.5 over the
-        counter's budget, is Lemma 1 at epsilon / 4, twice what these counters need, where that lemma holds (T >= 16,
-        about); its first term is proved for fixed sets, and covers all that may become active if 2^(K - 1) failure_prob
-        <= K T. Arms dropped together are removed by one entry. Scores are compared after every round, those after a
-        removal in the round that follows. Noisy nodes are rounded to a lattice of about 2^-12 of the noise's scale,
-        which is post-processing; integer noise, as in `laplace`.
+        * Upon a drop the printed algorithm adds -1 to a counter; here the number of wins over the dropped arms is
+          removed.
+        * The printed algorithm feeds counters upon wins only, which makes clocks depend on the outcomes and breaks
+          privacy.
+        * A counter's budget is epsilon / 2 instead of epsilon / 4: an outcome is in one counter, not two.
+        * The printed radius has log(log(K / delta)) where a union bound over rounds gives log(K T / delta). Its noise
+          term, 4 ln(1 / q) ln(T)^2.5 over the counter's budget, is Lemma 1 at epsilon / 4, twice what these counters
+          need, where that lemma holds (T >= 16, about). Its first term is proved for fixed sets, and covers all sets
+          that may become active if 2^(K - 1) failure_prob <= K T.
+        * Arms dropped together are removed by one entry. Scores are compared after every round; scores after a removal
+          are compared in the following round.
+        * Noisy nodes are rounded to a lattice of about 2^-12 of the noise's scale, which is post-processing; integer
+          noise, as in `laplace`.
 
     Examples:
         >>> import jax, jaxdp
@@ -152,7 +158,7 @@ def ebs_elimination(
         arity = 2 if is_paper else best_arity(entries, noise=noise)
     arity = check_count("arity", arity, 2)
     levels = num_digits(entries, arity)
-    steps = KERNELS  # however many arms
+    steps = KERNELS  # for any number of arms
     trees = Trees(arity, level_variances(arity, levels, not is_paper), node_noise(noise, levels), noise)
 
     sizes = Sizes(num_arms, horizon, entries, is_paper)
@@ -160,7 +166,7 @@ def ebs_elimination(
     def params(
         *, epsilon: float, delta: float = 0.0, failure_prob: float = 0.05, confidence_multiplier: float = 1.0
     ) -> Params:
-        return calibrated(
+        return calibrate(
             trees,
             sizes,
             epsilon=epsilon,
@@ -200,11 +206,11 @@ def ebs_elimination(
         return action, feedback  # central model: the curator sees the duel and its outcome
 
     def bounds(params: Params, public: Public) -> tuple[jax.Array, jax.Array]:
-        """[num_arms] float each: the paper's LCB and UCB of effective Borda scores."""
+        """Returns the paper's LCB and UCB of effective Borda scores, [num_arms] float each."""
         intercept, slope = steps.noise_line(trees, params, public.digits)
         return arms.interval(
             jnp.asarray(params.squared_radius)[jnp.sum(public.active, dtype=jnp.int32)],
-            counters.counted(public.estimates),
+            counters.estimated_wins(public.estimates),
             arms.duels(public),
             intercept + slope * public.digits[0].astype(slope.dtype),
         )
@@ -216,7 +222,7 @@ def ebs_elimination(
         every = jnp.arange(num_arms, dtype=action.dtype)
         left = every == action[0]
         pair = left[:, None] & (every == action[1])[None, :]
-        # The counters: wins over arms that were dropped go, and the left arm's gets the outcome.
+        # The counters: wins over dropped arms are removed, and the left arm's counter gets the outcome.
         nodes = jax.lax.cond(
             public.dropped.any(),
             lambda: counters.remove(trees, key, params, public, private),
@@ -226,7 +232,7 @@ def ebs_elimination(
         nodes = counters.feed(trees, keys, params, nodes, jnp.where(left, won, 0), left, shared=True)
         plays = public.plays + pair.astype(public.plays.dtype)
         public = public._replace(plays=plays, digits=nodes.digits, estimates=nodes.estimates)
-        # Arms whose UCB is below another one's LCB are dropped.
+        # Arms with a UCB below another arm's LCB are dropped.
         low, high = bounds(params, public)
         dropped = arms.beaten(public.active, low, high)
         public = public._replace(active=public.active & ~dropped, dropped=dropped)

@@ -1,4 +1,4 @@
-"""Arms of elimination by effective Borda scores: what is kept of them, which duel, and bounds of their scores."""
+"""The arms of elimination by effective Borda scores: their state, the next duel, and bounds of their scores."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -20,9 +20,9 @@ class Params:
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
         noise: of the counters' nodes.
-        quantum: [] float, a power of two, to whose multiples noisy nodes are rounded.
-        squared_radius: [num_arms + 1] float >= 0, by the number of active arms: sums of n wins are off by its root
-            times sqrt(n).
+        quantum: [] float, a power of two; noisy nodes are rounded to its multiples.
+        squared_radius: [num_arms + 1] float >= 0, by the number of active arms: a sum of n wins deviates by up to its
+            root times sqrt(n).
         intercepts: [lines] float >= 0, of bounds on a counter's error, linear in the digits of its clock.
         slopes: [levels, lines] float >= 0.
     """
@@ -36,11 +36,11 @@ class Params:
 
 
 class Private(NamedTuple):
-    """What the curator knows.
+    """State that only the curator knows.
 
     Attributes:
-        wins: [num_arms, num_arms] integer, duels of the row's arm as the left one that it won against the column's.
-        sums: [levels, num_arms] integer, what the blocks of each arm's counter add up to.
+        wins: [num_arms, num_arms] integer, duels that the row's arm, on the left, won against the column's.
+        sums: [levels, num_arms] integer, the sums of the blocks of each arm's counter.
     """
 
     wins: jax.Array
@@ -48,15 +48,15 @@ class Private(NamedTuple):
 
 
 class Public(NamedTuple):
-    """What has been released, and what follows from it.
+    """The releases so far, and values derived from them.
 
     Attributes:
-        active: [num_arms] bool, the arms that are left.
-        dropped: [num_arms] bool, those that the latest round dropped.
-        plays: [num_arms, num_arms] integer, duels of the row's arm as the left one with the column's.
+        active: [num_arms] bool, the remaining arms.
+        dropped: [num_arms] bool, the arms that the latest round dropped.
+        plays: [num_arms, num_arms] integer, duels of the row's arm, on the left, against the column's.
         digits: [levels, num_arms] int32, of the clocks of the arms' counters.
         estimates: [levels, num_arms] float, noisy sums of the blocks of each level.
-        turn: [num_arms] int32, the arms' places in the order of turns: 0, 1, ... in a random order.
+        turn: [num_arms] int32, each arm's rank in the order of turns: 0, 1, ... in a random order.
     """
 
     active: jax.Array
@@ -73,14 +73,14 @@ def random_turns(key: jax.Array, num_arms: int) -> jax.Array:
 
 
 def duels(public: Public) -> jax.Array:
-    """[num_arms] duels of each arm as the left one with active arms."""
+    """Counts duels of each arm as the left one against active arms, [num_arms]."""
     return jnp.sum(jnp.where(public.active[None, :], public.plays, 0), axis=1, dtype=public.plays.dtype)
 
 
 def least_played(public: Public) -> jax.Array:
     """Returns the active arm, [] int32, that was on the left least often in duels with active arms.
 
-    Of several the one whose turn is first.
+    Ties go to the arm with the earliest turn.
     """
     played, num_arms = duels(public), len(public.active)
     least = jnp.min(jnp.where(public.active, played, jnp.iinfo(played.dtype).max))
@@ -89,16 +89,16 @@ def least_played(public: Public) -> jax.Array:
 
 
 def opponent(key: jax.Array, active: jax.Array) -> jax.Array:
-    """[] int32, one of the active arms at random."""
+    """Draws one of the active arms at random, [] int32."""
     size, draw = jnp.sum(active, dtype=jnp.int32), key_uniform(key)
-    place = (draw * size.astype(draw.dtype)).astype(jnp.int32)  # less than size, also in float32
-    return jnp.argmax(jnp.cumsum(active, dtype=jnp.int32) > place).astype(jnp.int32)
+    rank = (draw * size.astype(draw.dtype)).astype(jnp.int32)  # less than size, also in float32
+    return jnp.argmax(jnp.cumsum(active, dtype=jnp.int32) > rank).astype(jnp.int32)
 
 
 def interval(
     squared_radius: jax.Array, estimates: jax.Array, played: jax.Array, noise_radius: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Bounds of effective Borda scores.
+    """Computes bounds of effective Borda scores.
 
     Args:
         squared_radius: [] float, for the number of active arms.
@@ -111,17 +111,17 @@ def interval(
     """
     n = played.astype(estimates.dtype)
     radius = jnp.sqrt(squared_radius * n) + noise_radius
-    each = 1 / jnp.maximum(n, 1)
-    low, high = (estimates - radius) * each, (estimates + radius) * each
+    share = 1 / jnp.maximum(n, 1)
+    low, high = (estimates - radius) * share, (estimates + radius) * share
     return jnp.where(played > 0, low, -jnp.inf), jnp.where(played > 0, high, jnp.inf)
 
 
 def beaten(active: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
-    """[num_arms] bool, the active arms whose scores lie below another active one's.
+    """Returns [num_arms] bool, the active arms with scores below another active arm's.
 
     Args:
         active: [num_arms] bool.
-        low: [num_arms] float, bounds of effective Borda scores from below.
-        high: [num_arms] float, bounds from above.
+        low: [num_arms] float, lower bounds of effective Borda scores.
+        high: [num_arms] float, upper bounds.
     """
     return active & (high < jnp.max(jnp.where(active, low, -jnp.inf)))

@@ -1,4 +1,4 @@
-"""Elimination by effective Borda scores many rounds at a time, with the results of single rounds bit for bit."""
+"""Elimination by effective Borda scores in blocks of rounds, with the results of single rounds bit for bit."""
 
 import functools
 from typing import Any, NamedTuple
@@ -17,8 +17,8 @@ from jaxdp.dueling._ebs_elimination.sweeps import Block, Swept, Turns, schedule,
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.numerics.kernels import across_lanes, own_kernel
 
-SWEEPS = 15  # counts of fewer than 16 duels share a word, see `ebs_sweeps`
-FEW = 3  # columns that are worth blocks of their own, which have to be compiled
+SWEEPS = 15  # counts of fewer than 16 duels share a word, see `sweeps`
+FEW = 3  # fewer columns are not worth compiling blocks of their own
 LONE = 256  # rounds in a block once one arm is left
 
 
@@ -27,7 +27,7 @@ class Columns(NamedTuple):
 
     Attributes:
         arm: [columns] int32.
-        active: [columns] bool; arms of other columns mean nothing.
+        active: [columns] bool; arms of other columns have no meaning.
         column: [num_arms] int32, of each active arm.
     """
 
@@ -36,16 +36,16 @@ class Columns(NamedTuple):
     column: jax.Array
 
     def of(self, values: jax.Array) -> jax.Array:
-        """[..., columns] of [..., num_arms]."""
+        """Selects [..., columns] of [..., num_arms]."""
         return values.at[..., self.arm].get(mode="clip")
 
-    def back(self, values: jax.Array, others: jax.Array | int, active: jax.Array) -> jax.Array:
-        """[..., num_arms] of [..., columns], and others where an arm is not active."""
-        return jnp.where(active, values.at[..., self.column].get(mode="clip"), others)
+    def back(self, values: jax.Array, default: jax.Array | int, active: jax.Array) -> jax.Array:
+        """Maps [..., columns] back to [..., num_arms], with `default` where an arm is not active."""
+        return jnp.where(active, values.at[..., self.column].get(mode="clip"), default)
 
 
 def elimination_blocks(trees: Trees, num_arms: int) -> tuple[Blocks, ...]:
-    """Blocks with columns for all arms, then for half of them where that is worth it, and then of the last arm alone.
+    """Builds blocks with columns for all arms, then, if worthwhile, for half of them, and then for the last arm alone.
 
     Args:
         trees: of the counters.
@@ -61,11 +61,11 @@ def elimination_blocks(trees: Trees, num_arms: int) -> tuple[Blocks, ...]:
 
 
 def _swept_blocks(trees: Trees, num_arms: int, width: int, *, until: UntilFn) -> Blocks:
-    """Blocks of at most as many sweeps over the arms as a counter has entries in its smallest inner node.
+    """Builds blocks of sweeps over the arms, at most as many as a counter's smallest inner node has entries.
 
-    Until an arm is dropped, arms take turns on the left. A block has a place for each sweep and column, in this order;
-    the places of arms without turns stay empty. A counter's clock ends at most one inner node on the way, with all
-    those above it.
+    Until an arm is dropped, arms take turns on the left. A block has a slot for each sweep and column, in this order;
+    the slots of arms without turns stay empty. In a block a counter's clock ends at most one inner node, and all nodes
+    above that one.
     """
     num_sweeps = min(SWEEPS, trees.arity)
     block = num_sweeps * width
@@ -80,53 +80,53 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, until: UntilFn) ->
         return columns, schedule(columns.active, columns.of(arms.duels(public)), num_sweeps)
 
     def order(params: Params, public: Public) -> jax.Array:
-        def places(now, alone):
-            place = sweeps * now.size[None] + now.rank[None, :]
-            return jnp.where(alone, natural, jnp.where(now.turns[None, :], place, block).ravel())
+        def slots(next_turns, alone):
+            slot = sweeps * next_turns.size[None] + next_turns.rank[None, :]
+            return jnp.where(alone, natural, jnp.where(next_turns.turns[None, :], slot, block).ravel())
 
-        return own_kernel(places, turns(public)[1], last(params, public))
+        return own_kernel(slots, turns(public)[1], last(params, public))
 
     def plan(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
         del contexts
         alone = last(params, public)
-        columns, now = turns(public)
+        columns, next_turns = turns(public)
         left = jnp.where(alone, jnp.argmax(public.active).astype(jnp.int32), jnp.tile(columns.arm, num_sweeps))
         return BlockPlan(
             jnp.stack([left, own_kernel(kernels.opponents, keys, public.active)], axis=-1),
-            jnp.where(alone, limit, jnp.minimum(limit, now.length.astype(limit.dtype))),
+            jnp.where(alone, limit, jnp.minimum(limit, next_turns.length.astype(limit.dtype))),
         )
 
     def absorb(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         public, private = state.public, state.private
         actions, feedback = report
         alone = last(params, public)
-        columns, now = turns(public)
+        columns, next_turns = turns(public)
         nodes = _while_any(
             public.dropped.any() & ~alone,
-            lambda place, public, private: counters.remove(trees, keys[place], params, public, private),
-            (jnp.argmax(now.turns), public, private),
+            lambda slot, public, private: counters.remove(trees, keys[slot], params, public, private),
+            (jnp.argmax(next_turns.turns), public, private),
             tree.Nodes(public.digits, private.sums, public.estimates),
         )
-        mine = tree.Nodes(*map(columns.of, nodes))
+        column_nodes = tree.Nodes(*map(columns.of, nodes))
         length = plan.length.astype(jnp.int32)
-        found: Swept = swept(
+        outcome: Swept = swept(
             Block(
                 params=params,
                 squared_radius=jnp.asarray(params.squared_radius)[jnp.sum(public.active, dtype=jnp.int32)],
                 active=columns.active,
                 played=columns.of(arms.duels(public)),
-                nodes=mine,
+                nodes=column_nodes,
                 length=jnp.where(alone, 0, length),
                 won=feedback,
                 right=actions[:, 1],
                 noise=jax.vmap(lambda key: counters.draw(trees, key, params, (1,))[0])(keys),
-                upper_noise=_upper_noise(keys, params, mine.digits[0]),
+                upper_noise=_upper_noise(keys, params, column_nodes.digits[0]),
             )
         )
         back = functools.partial(columns.back, active=public.active)
-        after = tree.Nodes(*map(back, found.nodes, nodes))
-        fell = back(found.dropped, jnp.zeros_like(public.active))
-        plays, wins = (back(found.met(words, num_arms).T, 0).T for words in (found.plays, found.wins))
+        after = tree.Nodes(*map(back, outcome.nodes, nodes))
+        fell = back(outcome.dropped, jnp.zeros_like(public.active))
+        plays, wins = (back(outcome.met(words, num_arms).T, 0).T for words in (outcome.plays, outcome.wins))
         next_public = Public(
             public.active & ~fell,
             jnp.where(alone, public.dropped, fell),
@@ -135,11 +135,11 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, until: UntilFn) ->
             after.estimates,
             public.turn,
         )
-        used = jnp.where(alone, plan.length, found.used.astype(plan.length.dtype))
+        used = jnp.where(alone, plan.length, outcome.used.astype(plan.length.dtype))
         return State(Private(private.wins + wins.astype(private.wins.dtype), after.sums), next_public), used
 
     def _upper_noise(keys, params: Params, digits: jax.Array) -> jax.Array:
-        """[levels - 1, columns] noise of the inner nodes that may end, from the keys of the rounds that end them."""
+        """Draws noise of the inner nodes that may end, [levels - 1, columns], from the keys of their last rounds."""
         if trees.levels == 1:
             return jnp.zeros((0, width), jnp.result_type(int))
         row = jnp.clip(trees.arity - digits - 1, 0, num_sweeps - 1)
@@ -153,7 +153,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, until: UntilFn) ->
 
 
 def _lone_blocks() -> Blocks:
-    """The last arm's duels with itself, of which nothing is learned."""
+    """Builds blocks of the last arm's duels with itself, which reveal nothing."""
 
     def plan(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
         del keys, params, contexts
@@ -171,12 +171,14 @@ def _columns(public: Public, width: int) -> Columns:
     active, turn = public.active, public.turn
     every, columns = jnp.arange(len(active), dtype=jnp.int32), jnp.arange(width, dtype=jnp.int32)
     column = jnp.sum(active[None, :] & (turn[None, :] < turn[:, None]), axis=1, dtype=jnp.int32)
-    here = active[None, :] & (column[None, :] == columns[:, None])
-    return Columns(jnp.sum(jnp.where(here, every, 0), axis=1, dtype=jnp.int32), here.any(axis=1), column)
+    is_in_column = active[None, :] & (column[None, :] == columns[:, None])
+    return Columns(
+        jnp.sum(jnp.where(is_in_column, every, 0), axis=1, dtype=jnp.int32), is_in_column.any(axis=1), column
+    )
 
 
 def _at_most(size: int) -> UntilFn:
-    """Whether so many arms are left."""
+    """Returns a function that returns whether at most `size` arms are left."""
 
     def until(params: Params, public: Public) -> jax.Array:
         del params
@@ -186,10 +188,11 @@ def _at_most(size: int) -> UntilFn:
 
 
 def _while_any(needed: jax.Array, compute, inputs: tuple[Any, ...], otherwise) -> Any:
-    """compute(*inputs) if it is needed. A loop, not a branch, which a batch of lanes enters if one of them needs it."""
+    """Returns compute(*inputs) if it is needed, else `otherwise`."""
 
+    # A loop, not a branch, which a batch of lanes would enter as soon as one of them needs it.
     def body(carry):
-        # Bound to the carry: else XLA would move what it computes out of the loop, and so compute it always.
+        # Tied to the carry: otherwise XLA would hoist the computation out of the loop, and so always compute it.
         _, held = jax.lax.optimization_barrier((carry[0], inputs))
         return jnp.zeros((), bool), compute(*held)
 

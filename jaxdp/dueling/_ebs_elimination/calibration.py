@@ -1,4 +1,4 @@
-"""The values of elimination by effective Borda scores: the noise of its counters, and how wide its bounds are."""
+"""The values of elimination by effective Borda scores: the noise of the counters, and the widths of the bounds."""
 
 import math
 from typing import NamedTuple
@@ -15,7 +15,7 @@ LATTICE_BITS = 12  # a node's noise is a multiple of its scale times 2^-12, abou
 
 
 class Sizes(NamedTuple):
-    """What a learner's factory has fixed.
+    """The sizes that a learner's factory fixes.
 
     Attributes:
         num_arms: K.
@@ -30,10 +30,10 @@ class Sizes(NamedTuple):
     is_paper: bool
 
 
-def calibrated(
+def calibrate(
     trees: Trees, sizes: Sizes, *, epsilon: float, delta: float, failure_prob: float, confidence_multiplier: float
 ) -> Params:
-    """The traced values of a grid point.
+    """Calibrates the traced values of a grid point.
 
     Args:
         trees: of the counters.
@@ -63,8 +63,8 @@ def calibrated(
         squared, lines = _tight_radii(trees, sizes, scale, quantum, failure_prob)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         squared = (confidence_multiplier * confidence_multiplier * squared).astype(budget.dtype)
-        intercepts, slopes = (on_lattice(confidence_multiplier * each, confidence_multiplier * scale) for each in lines)
-    if not all(np.isfinite(each).all() for each in (squared, intercepts, slopes)) or not (squared[2:] > 0).all():
+        intercepts, slopes = (on_lattice(confidence_multiplier * line, confidence_multiplier * scale) for line in lines)
+    if not all(np.isfinite(table).all() for table in (squared, intercepts, slopes)) or not (squared[2:] > 0).all():
         raise ValueError(
             f"epsilon and confidence_multiplier must give intervals within the range of {budget.dtype}, got "
             f"{epsilon} and {confidence_multiplier}"
@@ -80,16 +80,18 @@ def calibrated(
 
 
 def _paper_radii(trees: Trees, sizes: Sizes, epsilon: float, failure_prob: float) -> tuple[np.ndarray, NoiseLines]:
-    """`Params.squared_radius` and the counters' line, as published: sqrt(x n) + 16 x ln(T)^2.5 / epsilon."""
-    x = math.log(sizes.num_arms) + math.log(sizes.horizon) - math.log(failure_prob)  # ln(K T / failure_prob)
-    intercepts = np.asarray([16 * x * math.log(sizes.horizon) ** 2.5 / epsilon])
-    return np.full(sizes.num_arms + 1, x), NoiseLines(intercepts, np.zeros((trees.levels, 1)))
+    """Returns `Params.squared_radius` and the counters' line, as published: sqrt(x n) + 16 x ln(T)^2.5 / epsilon."""
+    log_events = (
+        math.log(sizes.num_arms) + math.log(sizes.horizon) - math.log(failure_prob)
+    )  # x: ln(K T / failure_prob)
+    intercepts = np.asarray([16 * log_events * math.log(sizes.horizon) ** 2.5 / epsilon])
+    return np.full(sizes.num_arms + 1, log_events), NoiseLines(intercepts, np.zeros((trees.levels, 1)))
 
 
 def _tight_radii(
     trees: Trees, sizes: Sizes, scale: float, quantum: float, failure_prob: float
 ) -> tuple[np.ndarray, NoiseLines]:
-    """The same as proved: half of failure_prob for shares of wins, half for all arms' counters at all clocks."""
+    """Returns the same as proved: half of failure_prob for shares of wins, half for all counters at all clocks."""
     share = failure_prob / (2 * sizes.num_arms * sizes.entries)
     if not share > 0:
         raise ValueError(f"failure_prob must be larger, to be shared by all arms and rounds, got {failure_prob}")

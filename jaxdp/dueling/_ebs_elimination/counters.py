@@ -1,4 +1,4 @@
-"""The arms' counters of wins: trees whose nodes have noise, what is fed to them, and by how much they may be off."""
+"""The arms' counters of wins: trees with noisy nodes, their entries, and bounds on their errors."""
 
 import functools
 from typing import NamedTuple
@@ -25,7 +25,7 @@ class Trees(NamedTuple):
 
     Attributes:
         arity: children of a node.
-        variances: [levels] of blocks' estimates in units of a node's.
+        variances: [levels], of blocks' estimates in units of a node's variance.
         noise: of a node.
         name: of the noise, "laplace" or "gaussian".
     """
@@ -37,17 +37,17 @@ class Trees(NamedTuple):
 
     @property
     def in_floats(self) -> bool:
-        """Whether floats hold all sums exactly: shorter counters are then spared the care that large sums need."""
+        """Whether floats hold all sums exactly, so that the precautions for large sums can be skipped."""
         return self.arity**self.levels <= 2 ** (jnp.finfo(default_float()).nmant + 1)
 
     @property
     def levels(self) -> int:
-        """How many sizes of blocks there are, leaves included."""
+        """The number of block sizes, leaves included."""
         return len(self.variances)
 
 
 def draw(trees: Trees, key: jax.Array, params: Params, shape: tuple[int, ...]) -> jax.Array:
-    """Noise of nodes: integers of the default type, of the lattice's quantum or of 1, whichever is less."""
+    """Draws noise of nodes: integers of the default type, in units of min(1, the lattice's quantum)."""
     noise = params.noise
     if isinstance(noise, LaplaceParams):
         return lattice_laplace(key, shape, params.quantum, noise.epsilon, noise.l1_sensitivity)
@@ -55,9 +55,9 @@ def draw(trees: Trees, key: jax.Array, params: Params, shape: tuple[int, ...]) -
 
 
 def noisy(trees: Trees, params: Params, exact: jax.Array, noise: jax.Array) -> jax.Array:
-    """Noisy sums of nodes on a lattice: post-processing of exact sums of integers.
+    """Returns noisy sums of nodes, rounded to a lattice: post-processing of exact sums of integers.
 
-    So sums of leaves do not depend on the order, and programs that round otherwise give the same.
+    Sums of leaves therefore do not depend on the order, and programs with different rounding agree.
 
     Args:
         trees: their shape.
@@ -68,7 +68,7 @@ def noisy(trees: Trees, params: Params, exact: jax.Array, noise: jax.Array) -> j
     quantum = jnp.asarray(params.quantum)
     fine = noise.astype(quantum.dtype) * jnp.minimum(quantum, 1)  # exact where the quantum is at most 1
     integers = exact.astype(noise.dtype)
-    half = (integers & noise) + ((integers ^ noise) >> 1)  # of their sum, rounded down; it does not wrap
+    half = (integers & noise) + ((integers ^ noise) >> 1)  # half of their sum, rounded down, without overflow
     small = exact.astype(fine.dtype) + fine if trees.in_floats else add_noise(integers, fine)
     noisy = jnp.where(quantum > 1, 2 * half.astype(fine.dtype), small)
     return jnp.round(noisy / quantum) * quantum
@@ -92,30 +92,30 @@ def feed(
         params: of the learner.
         nodes: the counters.
         entries: [num_arms] integers.
-        fed: [num_arms] bool, public.
-        shared: whether only one arm is fed, whose noise is drawn alone.
+        fed: [num_arms] bool, public: the arms whose counters get an entry.
+        shared: whether only one arm is fed, and only its noise is drawn.
     """
     done = tree.ended(nodes, entries, fed, trees.arity)
     arms = (1,) if shared else entries.shape
-    exact, noise = _released(trees, keys[0], params, done.sums[0], arms, 1)
+    exact, noise = _record_and_draw(trees, keys[0], params, done.sums[0], arms, 1)
     values = noisy(trees, params, exact, noise)[None]
     if trees.levels > 1:
         larger, shape = done.sums[1:], (trees.levels - 1, *arms)
         nothing = jnp.zeros(shape, jnp.result_type(int))
         sums, noise = jax.lax.cond(
             done.ends[1].any(),
-            lambda: _released(trees, keys[1], params, larger, shape, len(larger)),
+            lambda: _record_and_draw(trees, keys[1], params, larger, shape, len(larger)),
             lambda: (larger, nothing),
         )
         values = jnp.concatenate([values, noisy(trees, params, sums, noise)])
     combined = functools.partial(tree.combined, variances=trees.variances)
-    # Estimates of larger blocks are made of smaller ones': fused, each would draw all arms' noise of both anew.
+    # Estimates of larger blocks use those of smaller blocks: fused, each would draw all arms' noise of both again.
     estimates = combined(nodes, values) if shared else own_kernel(combined, nodes, values)
     return tree.advance(nodes, done, estimates)
 
 
 def remove(trees: Trees, key: jax.Array, params: Params, public: Public, private: Private) -> tree.Nodes:
-    """The counters after the entry for what the latest round dropped: each arm's wins over it, with a minus."""
+    """Feeds the entry for the arms that the latest round dropped: each arm's wins over them, negated."""
     nodes = tree.Nodes(public.digits, private.sums, public.estimates)
     lost = jnp.sum(jnp.where(public.dropped[None, :], private.wins, 0), axis=1, dtype=private.wins.dtype)
     keys = jax.random.fold_in(key, REMOVED_LEAF), jax.random.fold_in(key, REMOVED_UPPER)
@@ -123,20 +123,20 @@ def remove(trees: Trees, key: jax.Array, params: Params, public: Public, private
 
 
 def upper(estimates: jax.Array) -> jax.Array:
-    """[num_arms] sums over the levels above the leaves, in one order."""
+    """Sums over the levels above the leaves, in a fixed order: [num_arms]."""
     total = jnp.zeros_like(estimates[0])
     for level in estimates[1:]:
         total = total + level
     return total
 
 
-def counted(estimates: jax.Array) -> jax.Array:
-    """[num_arms] float, what the counters say of the wins."""
+def estimated_wins(estimates: jax.Array) -> jax.Array:
+    """Returns the counters' estimates of the wins, [num_arms] float."""
     return upper(estimates) + estimates[0]
 
 
 def noise_line(trees: Trees, params: Params, digits: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """What bounds a counter's error between two blocks of more than a leaf: its intercept and slope in leaves.
+    """Returns the bound on a counter's error between two ends of inner nodes, as intercept and slope in leaves.
 
     Args:
         trees: their shape.
@@ -144,7 +144,7 @@ def noise_line(trees: Trees, params: Params, digits: jax.Array) -> tuple[jax.Arr
         digits: [levels, num_arms] int32; leaves do not count.
 
     Returns:
-        Two arrays [num_arms] float, those of the line that is lowest at half of the leaves.
+        Two arrays [num_arms] float, of the line that is lowest at half of the leaves.
     """
     intercepts, slopes = jnp.asarray(params.intercepts), jnp.asarray(params.slopes)
     counts = digits.astype(intercepts.dtype)
@@ -154,13 +154,13 @@ def noise_line(trees: Trees, params: Params, digits: jax.Array) -> tuple[jax.Arr
     return jnp.take_along_axis(intercepts, lowest[None], axis=0)[0], slopes[0][lowest]
 
 
-def _released(
+def _record_and_draw(
     trees: Trees, key: jax.Array, params: Params, sums: jax.Array, shape: tuple[int, ...], nodes: int
 ) -> tuple[jax.Array, jax.Array]:
-    """Exact sums as an auditor has them, and noise of a shape. An entry changes so many nodes by its change each."""
+    """Records exact sums on an auditor's tape, and draws noise. An entry changes `nodes` nodes, each by its change."""
     noise, scale = draw(trees, key, params, shape), trees.noise.scale(params.noise, None)
     units = noise.astype(scale.dtype) * jnp.minimum(params.quantum, 1)
-    unit = jnp.where(scale > 0, units / scale, 0)  # scaled by zero where nothing is private
+    unit = jnp.where(scale > 0, units / scale, 0)  # the scale is zero if nothing is private
     if trees.name == "laplace":
         entry = tape.Entry("laplace", sums, "l1", key, float(nodes), nodes / scale, noise=unit, law="laplace")
     else:

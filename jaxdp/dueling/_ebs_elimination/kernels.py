@@ -1,6 +1,6 @@
 """Steps of elimination laid out for XLA on CPU: loops over lanes, with every arm, line and level written out.
 
-They are tested to be equal to the plain steps, `arms.opponent` and `counters.noise_line`, bit for bit.
+Tests check that they equal the plain steps, `arms.opponent` and `counters.noise_line`, bit for bit.
 """
 
 import jax
@@ -12,19 +12,19 @@ from jaxdp.random import key_uniform
 
 
 def opponents(keys: jax.Array, active: jax.Array) -> jax.Array:
-    """`arms.opponent` for each key: [...] int32."""
+    """Computes `arms.opponent` for each key: [...] int32."""
     size = jnp.sum(active, dtype=jnp.int32)
     draws = jnp.vectorize(key_uniform, signature="()->()")(keys)
-    places = (draws * size.astype(draws.dtype)).astype(jnp.int32)  # less than size, also in float32
-    arm, up_to = jnp.zeros_like(places), jnp.zeros((), jnp.int32)
+    ranks = (draws * size.astype(draws.dtype)).astype(jnp.int32)  # less than size, also in float32
+    arm, up_to = jnp.zeros_like(ranks), jnp.zeros((), jnp.int32)
     for is_active in active:  # written out: no gather, and no cumulative sum, which cost more
         up_to = up_to + is_active.astype(jnp.int32)
-        arm = arm + (up_to <= places).astype(jnp.int32)
+        arm = arm + (up_to <= ranks).astype(jnp.int32)
     return arm
 
 
 def noise_line(trees: Trees, params: Params, digits: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """`counters.noise_line`."""
+    """Computes `counters.noise_line`."""
     float_ = params.intercepts.dtype
     counts, half = digits.astype(float_), jnp.asarray(trees.arity // 2, float_)
     lowest = chosen = steepness = jnp.full(counts.shape[1:], jnp.inf, float_)

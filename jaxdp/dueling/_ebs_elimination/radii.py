@@ -1,4 +1,4 @@
-"""By how much shares of wins and their counters may be off: tables for elimination by effective Borda scores."""
+"""Tables for elimination by effective Borda scores: maximal errors of shares of wins, and of counters."""
 
 import math
 from typing import NamedTuple
@@ -14,7 +14,7 @@ LATTICE_BITS = 8
 
 
 class NoiseLines(NamedTuple):
-    """Radii of a counter's noise, linear in the digits of its clock; each line holds, and the least one counts.
+    """Radii of a counter's noise, linear in the digits of its clock. Each line is valid; the lowest one is used.
 
     Attributes:
         intercepts: [lines] float64.
@@ -26,20 +26,20 @@ class NoiseLines(NamedTuple):
 
 
 def score_radii(num_arms: int, horizon: int, failure_prob: float) -> np.ndarray:
-    """By how much sums of wins are off at all times, for each size of the active set.
+    """Bounds the errors of sums of wins at all times, for each size of the active set.
 
     Let S be a fixed set of k arms. As long as all of S is active, arm i's duels as the left one with arms in S are
-    independent, and won with probability B_S(i) each: an opponent is uniform over the active arms, so uniform over S
-    if it is in S. For x > 0 and any rate, exp(rate (wins - n B) - n rate^2 / 8) is a supermartingale, so by Ville's
-    inequality, but for probability exp(-x), for all n at once
+    independent, and won with probability B_S(i) each: an opponent is uniform over the active arms, so uniform over S if
+    it is in S. For x > 0 and any rate, exp(rate (wins - n B) - n rate^2 / 8) is a supermartingale. So by Ville's
+    inequality, except with probability exp(-x), for all n at once
 
         wins - n B < sqrt(x n / 2) (sqrt(m / n) + sqrt(n / m)) / 2,  m = 8 x / rate^2.
 
-    Some E numbers m, in geometric progression with ratio w = T^(1 / E), have one of them within a factor of sqrt(w) of
-    any n <= T. There the right side is at most c sqrt(x n / 2), c = (w^(1/4) + w^(-1/4)) / 2. What has to hold are
-    one-sided bounds: the best arm's wins from below and all others' from above. They fail with probability at most
-    failure_prob over K arms, K - 1 sizes and all sets of each size with the arm, if x is
-    ln(E K (K - 1) C(K - 1, k - 1) / failure_prob). The E of the least c^2 x is taken.
+    Among E numbers m, in geometric progression with ratio w = T^(1 / E), one lies within a factor of sqrt(w) of any n
+    <= T. There the right side is at most c sqrt(x n / 2), c = (w^(1/4) + w^(-1/4)) / 2. One-sided bounds are needed: on
+    the best arm's wins from below and on all other arms' from above. They fail with probability at most failure_prob
+    over K arms, K - 1 sizes and all sets of each size with the arm, if x is ln(E K (K - 1) C(K - 1, k - 1) /
+    failure_prob). The E that minimises c^2 x is used.
 
     Args:
         num_arms: K, >= 2.
@@ -47,7 +47,7 @@ def score_radii(num_arms: int, horizon: int, failure_prob: float) -> np.ndarray:
         failure_prob: in (0, 1).
 
     Returns:
-        [num_arms + 1] float64: r^2, at index k, such that wins are off by less than r sqrt(n).
+        [num_arms + 1] float64: r^2, at index k, such that wins deviate by less than r sqrt(n).
 
     Source:
         Ville (1939); Howard, Ramdas, McAuliffe & Sekhon (2021) for lines stitched together.
@@ -65,27 +65,27 @@ def score_radii(num_arms: int, horizon: int, failure_prob: float) -> np.ndarray:
 def noise_lines(
     *, arity: int, levels: int, combine: bool, noise: str, scale: float, quantum: float, failure_prob: float
 ) -> NoiseLines:
-    """By how much a tree counter's estimate is too high, or as well too low, but for failure_prob at each time.
+    """Bounds a tree counter's error, from above or from below, except with probability failure_prob at each time.
 
     Chernoff's bound for any rate, (ln(1 / failure_prob) + ln E exp(rate * error)) / rate, is linear in the digits of
-    the clock, d_h blocks of each level h. The lines are those of rates that are best for typical clocks of each length.
-    They are within 1% of the best rate for most clocks, 25% where a prefix is but a few blocks; with Laplace noise in
-    binary trees, a fifth above it. For Gaussian noise ln(1 / failure_prob) becomes half the squared quantile, whose
-    best line is the quantile itself.
+    the clock, d_h blocks of each level h. The lines belong to the rates that are best for typical clocks of each
+    length. They are within 1% of the best rate for most clocks, within 25% if a prefix is only a few blocks; with
+    Laplace noise in binary trees, a fifth above it. For Gaussian noise ln(1 / failure_prob) becomes half the squared
+    quantile; its best line is the quantile itself.
 
     Args:
         arity: of the tree.
         levels: of the tree.
         combine: whether nodes are combined with their descendants.
         noise: "laplace" or "gaussian".
-        scale: >= 0 of a node's noise.
-        quantum: to whose multiples nodes' noisy sums are rounded.
+        scale: of a node's noise, >= 0.
+        quantum: nodes' noisy sums are rounded to its multiples.
         failure_prob: in (0, 1).
 
     Returns:
         The lines.
     """
-    from scipy.optimize import minimize_scalar  # SciPy where it is used
+    from scipy.optimize import minimize_scalar  # SciPy only where it is used
     from scipy.special import ndtri
 
     variances = level_variances(arity, levels, combine)
@@ -101,26 +101,25 @@ def noise_lines(
     def best_rate(digits: np.ndarray) -> float:
         if normal:
             return math.sqrt(2 * log_inverse / (digits @ variances))
-        found = minimize_scalar(
+        optimum = minimize_scalar(
             lambda rate: (log_inverse + digits @ cumulants(rate)) / rate,
             bounds=(1e-6 * largest, (1 - 1e-6) * largest),
             method="bounded",
         )
-        return float(found.x)  # pyright: ignore[reportAttributeAccessIssue]
+        return float(optimum.x)  # pyright: ignore[reportAttributeAccessIssue]
 
-    places = np.arange(levels)
-    typical = [np.where(places <= h, arity / 2, 0.0) for h in range(levels)]
+    typical = [np.where(np.arange(levels) <= h, arity / 2, 0.0) for h in range(levels)]
     rates = np.asarray([best_rate(digits) for digits in [*typical, np.full(levels, arity - 1.0)]])
     slopes = np.stack([scale * cumulants(rate) / rate for rate in rates], axis=1)
-    off = np.ones(levels)  # what rounding every node by 1 makes of a block's estimate
+    rounding_errors = np.ones(levels)  # of a block's estimate, if every node is rounded by 1
     for h in range(1, levels):
-        off[h] = variances[h] + (1 - variances[h]) * arity * off[h - 1]
-    rounding = (arity - 1) * off.sum() * quantum / 2
+        rounding_errors[h] = variances[h] + (1 - variances[h]) * arity * rounding_errors[h - 1]
+    rounding = (arity - 1) * rounding_errors.sum() * quantum / 2
     return NoiseLines(scale * log_inverse / rates + (rounding if scale > 0 else 0.0), slopes)
 
 
 def on_lattice(values: np.ndarray, scale: float) -> np.ndarray:
-    """Numbers >= 0 in JAX's default float type, rounded up to multiples of about 2^-8 scale.
+    """Rounds numbers >= 0 up to multiples of about 2^-8 scale, in JAX's default float type.
 
     Products with digits and sums of such numbers are exact in float32, in any order, up to 2^16 scale.
     """

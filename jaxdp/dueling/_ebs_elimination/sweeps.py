@@ -1,6 +1,6 @@
-"""What a block of duels brings, sweep by sweep: the arithmetic of elimination in blocks, over many lanes.
+"""The arithmetic of elimination in blocks: the effects of a block of duels, sweep by sweep.
 
-Arrays have the lanes last: vector units work across them, as there are few arms.
+Arrays have lanes as their last axis: there are few arms, so vector units work across lanes.
 """
 
 import functools
@@ -18,8 +18,8 @@ from jaxdp.dueling._ebs_elimination.counters import Trees
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.numerics.kernels import folded, own_kernel
 
-CHAIN = 4  # sums in a kernel, which computes each of them anew
-PACKED, BITS = 8, 4  # counts of so many opponents share a word, each of fewer than 16 duels
+CHAIN = 4  # sums in a kernel, which recomputes each of them
+PACKED, BITS = 8, 4  # opponents whose counts share a word, and bits of a count (fewer than 16 duels)
 
 
 class Turns(NamedTuple):
@@ -27,8 +27,8 @@ class Turns(NamedTuple):
 
     Attributes:
         turns: [num_arms, ...] bool, whether the arm is one of them.
-        rank: [num_arms, ...] int32, its place among them.
-        size: [1, ...] int32, how many they are.
+        rank: [num_arms, ...] int32, its rank among them.
+        size: [1, ...] int32, their number.
         length: [...] integer, rounds until there are more, at most those of a block.
     """
 
@@ -39,14 +39,14 @@ class Turns(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A block as it begins. Shapes are those of a lane.
+    """The state at the start of a block, and its draws. Shapes are those of one lane.
 
     Attributes:
         params: of the learner.
         squared_radius: [] float, for the number of active arms.
         active: [num_arms] bool.
         played: [num_arms] integers, duels of each arm as the left one with active arms.
-        nodes: [levels, num_arms], the counters, after what the last drop removed.
+        nodes: [levels, num_arms], the counters, after the removals of the last drop.
         length: [] int32, rounds.
         won: [block] int32, users' answers.
         right: [block] int32, opponents.
@@ -67,14 +67,14 @@ class Block(NamedTuple):
 
 
 class Swept(NamedTuple):
-    """What it brought, up to the first drop. Shapes are those of a lane.
+    """The effects of a block, up to the first drop. Shapes are those of one lane.
 
     Attributes:
         used: [] int32, rounds.
         dropped: [num_arms] bool.
         nodes: the counters.
         plays: [words, num_arms] uint32, duels by left arm; the word's bits are by opponent.
-        wins: the same, those that the left arm won.
+        wins: as `plays`, for duels that the left arm won.
     """
 
     used: jax.Array
@@ -85,14 +85,14 @@ class Swept(NamedTuple):
 
     @staticmethod
     def met(words: jax.Array, num_opponents: int) -> jax.Array:
-        """[num_arms, num_opponents] counts by left and right arm."""
+        """Unpacks words to [num_arms, num_opponents] counts by left and right arm."""
         shifts = np.arange(min(PACKED, num_opponents), dtype=np.uint32) * np.uint32(BITS)
         counts = [(word[:, None] >> shifts[None, :]) & np.uint32(2**BITS - 1) for word in words]
         return jnp.concatenate(counts, axis=1)[:, :num_opponents]
 
 
 class Levels(NamedTuple):
-    """What is known of counters besides their leaves, each [num_arms, lanes] float.
+    """Values of counters that do not depend on their leaves, each [num_arms, lanes] float.
 
     Attributes:
         upper: sum of the estimates above the leaves.
@@ -106,7 +106,7 @@ class Levels(NamedTuple):
 
 
 def schedule(active: jax.Array, played: jax.Array, num_sweeps: int) -> Turns:
-    """Who is on the left next. Arrays are [num_arms] or [num_arms, lanes]."""
+    """Determines the next arms on the left. Arrays are [num_arms] or [num_arms, lanes]."""
     largest = jnp.iinfo(played.dtype).max
     least = _over_arms(jnp.minimum, jnp.where(active, played, largest))
     turns = active & (played == least)
@@ -120,11 +120,11 @@ def schedule(active: jax.Array, played: jax.Array, num_sweeps: int) -> Turns:
 
 
 def sweep_arms(trees: Trees, num_opponents: int, block: Block) -> Swept:
-    """A block, up to the first drop.
+    """Plays a block, up to the first drop.
 
     Args:
         trees: of the counters.
-        num_opponents: how many arms may be on the right; those on the left may be some of them.
+        num_opponents: number of arms that may be on the right; the arms on the left may be a subset.
         block: arrays with a last axis of lanes.
 
     Returns:
@@ -135,49 +135,51 @@ def sweep_arms(trees: Trees, num_opponents: int, block: Block) -> Swept:
     rows = (num_sweeps, num_arms, lanes)
     params = jax.tree.map(lambda leaf: leaf[..., None, :], block.params)
     squared, length = block.squared_radius[None], block.length[None]
-    now = schedule(block.active, block.played, num_sweeps)
+    turns = schedule(block.active, block.played, num_sweeps)
     nodes = block.nodes
     sweeps = np.arange(num_sweeps, dtype=np.int32)[:, None, None]
     last = trees.arity - nodes.digits[0]  # entries until a node above the leaves ends
-    ends = now.turns & (last <= num_sweeps) & (now.rank + (last - 1) * now.size < length)
+    ends = turns.turns & (last <= num_sweeps) & (turns.rank + (last - 1) * turns.size < length)
 
-    def entries(noise, won, now: Turns, length, params):
-        place = sweeps * now.size[None] + now.rank[None]
-        there = now.turns[None] & (place < length[None])
-        won = jnp.where(there, jnp.clip(won, 0, 1), 0).astype(nodes.sums.dtype)
+    def entries(noise, won, turns: Turns, length, params):
+        slot = sweeps * turns.size[None] + turns.rank[None]
+        is_played = turns.turns[None] & (slot < length[None])
+        won = jnp.where(is_played, jnp.clip(won, 0, 1), 0).astype(nodes.sums.dtype)
         params = jax.tree.map(lambda leaf: leaf[None], params)
-        return won, jnp.where(there, counters.noisy(trees, params, won, noise), 0)
+        return won, jnp.where(is_played, counters.noisy(trees, params, won, noise), 0)
 
-    won, leaf = own_kernel(entries, block.noise.reshape(rows), block.won.reshape(rows), now, length, params)
+    won, leaf = own_kernel(entries, block.noise.reshape(rows), block.won.reshape(rows), turns, length, params)
     leaves = _leaves(nodes.estimates[0], leaf, last, ends)
     after = _inner_nodes(trees, params, nodes, block.upper_noise, (won, leaf, leaves), last, ends)
     levels = _levels(trees, params, nodes), _levels(trees, params, after)
-    low, high = own_kernel(_intervals, squared, block.active, block.played, nodes, leaves, last, ends, now, levels)
-    first = own_kernel(_first_drop, low, high, now)
+    low, high = own_kernel(_intervals, squared, block.active, block.played, nodes, leaves, last, ends, turns, levels)
+    first = own_kernel(_first_drop, low, high, turns)
     used = jnp.minimum(first + 1, length)
 
-    counts = jnp.clip((used - now.rank + now.size - 1) // jnp.maximum(now.size, 1), 0, num_sweeps)
-    counts = jnp.where(now.turns, counts, 0)
+    counts = jnp.clip((used - turns.rank + turns.size - 1) // jnp.maximum(turns.size, 1), 0, num_sweeps)
+    counts = jnp.where(turns.turns, counts, 0)
     done = ends & (counts >= last)
     since = jnp.where(done, last, 0)
 
     def finish(won, leaves, since, counts, done, nodes: tree.Nodes, after: tree.Nodes):
-        digits, sums, estimates = (jnp.where(done[None], new, old) for new, old in zip(after, nodes, strict=True))
+        digits, sums, estimates = (
+            jnp.where(done[None], finished, unfinished) for finished, unfinished in zip(after, nodes, strict=True)
+        )
         return tree.Nodes(
             digits.at[0].add(counts - since),
-            sums.at[0].add(_entered(won, since, counts)),
+            sums.at[0].add(_sum_rows(won, since, counts)),
             estimates.at[0].set(_at(leaves, counts)),
         )
 
     end = own_kernel(finish, won, leaves, since, counts, done, nodes, after)
     played = block.played + counts.astype(block.played.dtype)
-    dropped = own_kernel(_dropped, squared, block.active, played, end, done, levels)
+    dropped = own_kernel(_drop_arms, squared, block.active, played, end, done, levels)
     words = functools.partial(_by_opponent, num_opponents)
     plays, wins = own_kernel(words, block.right.reshape(rows), won, counts)
     return Swept(used[0], dropped, end, plays, wins)
 
 
-def _dropped(
+def _drop_arms(
     squared: jax.Array,
     active: jax.Array,
     played: jax.Array,
@@ -185,7 +187,7 @@ def _dropped(
     done: jax.Array,
     levels: tuple[Levels, Levels],
 ) -> jax.Array:
-    """[num_arms, lanes] bool, the arms whose scores are below another's by the end."""
+    """Returns [num_arms, lanes] bool, the arms with scores below another's at the end."""
     level = Levels(*(jnp.where(done, after, before) for before, after in zip(*levels, strict=True)))
     low, high = arms.interval(
         squared,
@@ -204,11 +206,11 @@ def _intervals(
     leaves: jax.Array,
     last: jax.Array,
     ends: jax.Array,
-    now: Turns,
+    turns: Turns,
     levels: tuple[Levels, Levels],
 ) -> tuple[jax.Array, jax.Array]:
-    """Bounds of scores, (low, high), each [sweeps + 1, num_arms, lanes]: after 0, 1, ... sweeps."""
-    steps = jnp.where(now.turns[None], np.arange(len(leaves), dtype=np.int32)[:, None, None], 0)
+    """Returns bounds of scores, (low, high), each [sweeps + 1, num_arms, lanes]: after 0, 1, ... sweeps."""
+    steps = jnp.where(turns.turns[None], np.arange(len(leaves), dtype=np.int32)[:, None, None], 0)
     past = ends[None] & (steps >= last[None])
     upper, intercept, slope = (
         jnp.where(past, after[None], before[None]) for before, after in zip(*levels, strict=True)
@@ -223,51 +225,49 @@ def _intervals(
     return jnp.where(active[None], low, -jnp.inf), jnp.where(active[None], high, jnp.inf)
 
 
-def _first_drop(low: jax.Array, high: jax.Array, now: Turns) -> jax.Array:
-    """[1, lanes] int32, the first round after which an arm is dropped; else the block's length."""
+def _first_drop(low: jax.Array, high: jax.Array, turns: Turns) -> jax.Array:
+    """Returns [1, lanes] int32, the first round after which an arm is dropped; otherwise the block's length."""
     num_sweeps, num_arms, lanes = len(low) - 1, *low.shape[1:]
-    # After an arm's turn its interval of this sweep counts, as those of arms before it, and of others the last sweep's.
+    # After an arm's turn, its own and earlier arms' intervals are of this sweep, and the others' of the last sweep.
     highest, lowest = (
         _windows(operation, ends.reshape(-1, lanes), num_arms)
         for operation, ends in ((jnp.maximum, low), (jnp.minimum, high))
     )
-    place = np.arange(num_sweeps, dtype=np.int32)[:, None, None] * now.size[None] + now.rank[None]
-    drops = now.turns[None] & (lowest < highest).reshape(-1, num_arms, lanes)
-    return folded(jnp.minimum, jnp.where(drops, place, num_sweeps * num_arms).reshape(-1, lanes))[None]
+    slot = np.arange(num_sweeps, dtype=np.int32)[:, None, None] * turns.size[None] + turns.rank[None]
+    drops = turns.turns[None] & (lowest < highest).reshape(-1, num_arms, lanes)
+    return folded(jnp.minimum, jnp.where(drops, slot, num_sweeps * num_arms).reshape(-1, lanes))[None]
 
 
 def _windows(operation, values: jax.Array, size: int) -> jax.Array:
-    """What the operation makes of each `size` rows in a row, but for the first so many."""
+    """Reduces each window of `size` consecutive rows by the operation, except the first window."""
     width = 1
     while 2 * width <= size:
         values = operation(values[width:], values[:-width])
         width *= 2
-    rest = size - width
-    return (operation(values[rest:], values[: len(values) - rest]) if rest else values)[1:]
+    shift = size - width
+    return (operation(values[shift:], values[: len(values) - shift]) if shift else values)[1:]
 
 
 def _leaves(start: jax.Array, leaf: jax.Array, last: jax.Array, ends: jax.Array) -> jax.Array:
-    """[sweeps + 1, num_arms, lanes] float, sums of the leaves that no node holds, after 0, 1, ... sweeps.
+    """Returns sums of the leaves outside ended nodes, after 0, 1, ... sweeps: [sweeps + 1, num_arms, lanes] float."""
 
-    They are added one by one, as in single rounds: what a drop removes may be so large that order matters.
-    """
-
-    def some(start: jax.Array, leaf: jax.Array, left: jax.Array, ends: jax.Array) -> jax.Array:
+    # Added one by one, as in single rounds: a drop's removal may be so large that the order matters.
+    def add_leaves(start: jax.Array, leaf: jax.Array, entries_left: jax.Array, ends: jax.Array) -> jax.Array:
         rows = [start]
         for sweep in range(len(leaf)):
-            rows.append(jnp.where(ends & (left == sweep + 1), 0, rows[-1] + leaf[sweep]))
+            rows.append(jnp.where(ends & (entries_left == sweep + 1), 0, rows[-1] + leaf[sweep]))
         return jnp.stack(rows[1:])
 
     rows = [start[None]]
     for first in range(0, len(leaf), CHAIN):
-        rows.append(own_kernel(some, rows[-1][-1], leaf[first : first + CHAIN], last - first, ends))
+        rows.append(own_kernel(add_leaves, rows[-1][-1], leaf[first : first + CHAIN], last - first, ends))
     return jnp.concatenate(rows)
 
 
 def _inner_nodes(
     trees: Trees, params: Params, nodes: tree.Nodes, upper_noise: jax.Array, entries: tuple[jax.Array, ...], last, ends
 ) -> tree.Nodes:
-    """The counters right after the entry that ends an inner node, where one ends.
+    """Returns the counters right after the entry that ends an inner node, where one ends.
 
     Args:
         trees: their shape.
@@ -280,7 +280,7 @@ def _inner_nodes(
     """
 
     def read(won, leaf, leaves, last):
-        return _entered(won, jnp.zeros_like(last), last), _at(leaf, last - 1), _at(leaves[:-1], last - 1)
+        return _sum_rows(won, jnp.zeros_like(last), last), _at(leaf, last - 1), _at(leaves[:-1], last - 1)
 
     def nodes_after(params, nodes: tree.Nodes, upper_noise, last, ends, won, leaf, leaves):
         before = nodes._replace(
@@ -307,15 +307,15 @@ def _levels(trees: Trees, params: Params, nodes: tree.Nodes) -> Levels:
 def _by_opponent(
     num_opponents: int, right: jax.Array, won: jax.Array, counts: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """[words, num_arms, lanes] uint32, how often arms met, and how often the left one won."""
+    """Counts how often arms met, and how often the left one won: [words, num_arms, lanes] uint32 each."""
     num_sweeps = len(won)
     plays, wins = [], []
     for word in range(-(-num_opponents // PACKED)):
         total = lost = jnp.zeros(won.shape[1:], jnp.uint32)
         for sweep in range(num_sweeps):
-            place = right[sweep] - word * PACKED
-            here = (sweep < counts) & (place >= 0) & (place < PACKED)
-            one = jnp.where(here, jnp.uint32(1) << (BITS * jnp.clip(place, 0, PACKED - 1)).astype(jnp.uint32), 0)
+            index = right[sweep] - word * PACKED
+            is_in_word = (sweep < counts) & (index >= 0) & (index < PACKED)
+            one = jnp.where(is_in_word, jnp.uint32(1) << (BITS * jnp.clip(index, 0, PACKED - 1)).astype(jnp.uint32), 0)
             total, lost = total + one, lost + jnp.where(won[sweep] > 0, one, 0)
         plays.append(total)
         wins.append(lost)
@@ -323,15 +323,15 @@ def _by_opponent(
 
 
 def _over_arms(operation, values: jax.Array) -> jax.Array:
-    """[1, ...]: written out, since elementwise operations vectorise, and reductions do not."""
-    result = values[:1]
+    """Reduces over arms to [1, ...]."""
+    reduced = values[:1]  # written out: elementwise operations vectorise, reductions do not
     for arm in range(1, len(values)):
-        result = operation(result, values[arm : arm + 1])
-    return result
+        reduced = operation(reduced, values[arm : arm + 1])
+    return reduced
 
 
-def _entered(values: jax.Array, start: jax.Array, stop: jax.Array) -> jax.Array:
-    """Sums of rows of integers from `start` on, before `stop`, both [num_arms, lanes]."""
+def _sum_rows(values: jax.Array, start: jax.Array, stop: jax.Array) -> jax.Array:
+    """Sums rows of integers from `start` on, before `stop`, both [num_arms, lanes]."""
     total = jnp.zeros_like(values[0])
     for sweep in range(len(values)):
         total = total + jnp.where((start <= sweep) & (sweep < stop), values[sweep], 0)
@@ -339,8 +339,8 @@ def _entered(values: jax.Array, start: jax.Array, stop: jax.Array) -> jax.Array:
 
 
 def _at(rows: jax.Array, index: jax.Array) -> jax.Array:
-    """The row of each arm and lane at `index`; 0 where there is none."""
-    found = jnp.zeros_like(rows[0])
+    """Returns the row of each arm and lane at `index`; 0 where there is none."""
+    selected = jnp.zeros_like(rows[0])
     for row in range(len(rows)):
-        found = jnp.where(index == row, rows[row], found)
-    return found
+        selected = jnp.where(index == row, rows[row], selected)
+    return selected

@@ -102,8 +102,7 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
     the latest arm that was the only champion, as long as it has been a champion in every round since.
 
     * The left arm is the hypothesis if it is the only champion. Otherwise it is the hypothesis half of the time, else
-      any other champion, each with equal probability. Without a hypothesis it is any champion, and without a
-      champion
+      any other champion, each with equal probability. Without a hypothesis it is any champion, and without a champion
       any arm.
     * The right arm has the largest bound against the left arm; among several it is any except the left arm.
 
@@ -113,9 +112,9 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
       c = (e^epsilon + 1) / (e^epsilon - 1).
     * "blocks": when a pair's duels reach 1, 2, 4, 8, ..., the wins since its last release get Laplace(1 / epsilon)
       noise. A block of n duels has the weight w = n / (n + 8 / epsilon^2), which minimises the variance of the share of
-      wins. With W and N the weighted sums of the released wins and of their duels, and w of the last block, the
-      bound is W / N + sqrt(exploration_rate ln t / N) + 2 w exploration_rate ln t / (epsilon N). It is below P[i, j]
-      with probability at most t^(-2 exploration_rate), by Chernoff's bound of outcomes and noise together.
+      wins. With W and N the weighted sums of the released wins and of their duels, and w of the last block, the bound
+      is W / N + sqrt(exploration_rate ln t / N) + 2 w exploration_rate ln t / (epsilon N). It is below P[i, j] with
+      probability at most t^(-2 exploration_rate), by Chernoff's bound of outcomes and noise together.
 
     Args:
         num_arms: number of arms, >= 2.

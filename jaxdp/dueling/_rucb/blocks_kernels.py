@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxdp.dueling._pair_blocks import Released
 from jaxdp.dueling._rucb.draws import UNMET
-from jaxdp.dueling._rucb.kernels import drawn, line, written_hypothesis, written_left
+from jaxdp.dueling._rucb.kernels import draw_index, line, written_hypothesis, written_left
 from jaxdp.numerics.kernels import lanes_last, own_kernel
 from jaxdp.numerics.rounding import rounded
 
@@ -60,4 +60,4 @@ def _right(
     tied = [bound == largest for bound in bounds]
     tied_others = [is_tied & (i != left) for i, is_tied in zip(every, tied, strict=True)]
     any_other = functools.reduce(jnp.logical_or, tied_others)
-    return drawn(uniform, [jnp.where(any_other, other, arm) for other, arm in zip(tied_others, tied, strict=True)])
+    return draw_index(uniform, [jnp.where(any_other, other, arm) for other, arm in zip(tied_others, tied, strict=True)])

@@ -68,7 +68,7 @@ def written_left(num_arms: int, uniform: jax.Array, packed: jax.Array, hypothesi
     candidates = [is_champion | none for is_champion in champions]
     num_others = functools.reduce(jnp.add, [is_candidate.astype(jnp.int32) for is_candidate in candidates]) - 1
     odds = [jnp.where(i == hypothesis, jnp.maximum(num_others, 1), 1) for i in every]
-    return drawn(uniform, [jnp.where(arm, odd, 0) for arm, odd in zip(candidates, odds, strict=True)])
+    return draw_index(uniform, [jnp.where(arm, odd, 0) for arm, odd in zip(candidates, odds, strict=True)])
 
 
 def _right(uniform: jax.Array, wins: jax.Array, left: jax.Array, spread: jax.Array, unmet: jax.Array) -> jax.Array:
@@ -84,7 +84,7 @@ def _right(uniform: jax.Array, wins: jax.Array, left: jax.Array, spread: jax.Arr
     tied = [bound == largest for bound in bounds]
     tied_others = [is_tied & (i != left) for i, is_tied in zip(every, tied, strict=True)]
     any_other = functools.reduce(jnp.logical_or, tied_others)
-    return drawn(uniform, [jnp.where(any_other, other, arm) for other, arm in zip(tied_others, tied, strict=True)])
+    return draw_index(uniform, [jnp.where(any_other, other, arm) for other, arm in zip(tied_others, tied, strict=True)])
 
 
 def line(entries: list[list[jax.Array]], index: jax.Array) -> list[jax.Array]:
@@ -96,5 +96,5 @@ def line(entries: list[list[jax.Array]], index: jax.Array) -> list[jax.Array]:
     return selected
 
 
-def drawn(uniform: jax.Array, odds: list[jax.Array]) -> jax.Array:
+def draw_index(uniform: jax.Array, odds: list[jax.Array]) -> jax.Array:
     return inline_index_at(uniform, [weight.astype(uniform.dtype) for weight in odds])

@@ -233,7 +233,7 @@ def check_noise_of_removals(noise, lanes=20_000):
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
 def test_every_node_of_a_removal_has_noise_of_its_own(monkeypatch, noise):
     check_noise_of_removals(noise)
-    right, feed = ebs_counters._released, ebs_counters.feed
+    right, feed = ebs_counters._record_and_draw, ebs_counters.feed
 
     def exact_inner_nodes(trees, key, params, sums, shape, nodes):
         value, drawn = right(trees, key, params, sums, shape, nodes)
@@ -242,7 +242,7 @@ def test_every_node_of_a_removal_has_noise_of_its_own(monkeypatch, noise):
     def one_noise(*arguments, shared):
         return feed(*arguments, shared=True)
 
-    for name, wrong in (("_released", exact_inner_nodes), ("feed", one_noise)):
+    for name, wrong in (("_record_and_draw", exact_inner_nodes), ("feed", one_noise)):
         with monkeypatch.context() as patch:
             patch.setattr(ebs_counters, name, wrong)
             with pytest.raises(AssertionError):

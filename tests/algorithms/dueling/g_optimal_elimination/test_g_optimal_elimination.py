@@ -329,7 +329,7 @@ def test_errors():
         ({"features": [[0.1], [math.nan]]}, r"features must be finite, got nan at index \(1, 0\)"),
         ({"features": [[0.1], [1.1]]}, "features must have rows of norm at most 1, got 1.1 of arm 1"),
         ({"features": np.eye(3)[:2]}, "features must have at most as many columns as rows, got dim 3 for 2 arms"),
-        ({"features": [[0.1], [0.1]]}, "features must be those of different arms, got the same row for arms 0 and 1"),
+        ({"features": [[0.1], [0.1]]}, "features must have different rows, got the same row for arms 0 and 1"),
         ({"constants": "loose"}, "constants must be one of tight, paper, got 'loose'"),
         ({"constants": "paper"}, "horizon must be given for 'paper', and only for it, got None for 'paper'"),
         ({"horizon": 10}, "horizon must be given for 'paper', and only for it, got 10 for 'tight'"),
