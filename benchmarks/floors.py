@@ -42,7 +42,7 @@ from benchmarks.timing import machine
 from jaxdp.bandits._means_kernels import first_largest
 from jaxdp.experts import classes
 from jaxdp.experts._share_kernels import kernel
-from jaxdp.experts._svt_restarts.windows_kernels import largest, replaced
+from jaxdp.experts._svt_restarts.windows_kernels import largest, replace_columns
 from jaxdp.mechanisms.continual_counting.buffers import find_buffers
 from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_fast, lanes_last, own_kernel
 from jaxdp.numerics.lookup import entry
@@ -149,7 +149,7 @@ def asked(keys, good, sums, memory):
 
     sums = lanes_fast(own_kernel(added, lanes_fast(losses), lanes_fast(sums)))
     noise = jnp.log(key_uniform(keys[0])) + jnp.log(key_uniform(keys[2]))
-    memory = replaced(jnp.arange(memory.shape[1]) == good, sums, memory)
+    memory = replace_columns(jnp.arange(memory.shape[1]) == good, sums, memory)
     sums, memory = lanes_last(sums), lanes_last(memory)
     most = own_kernel(lambda sums, memory: lanes_last(largest(sums[:, None] - memory)), sums, memory)
     return (largest(lanes_last(most)) > noise).astype(jnp.int32), sums, memory

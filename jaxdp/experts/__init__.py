@@ -1,4 +1,4 @@
-"""Prediction from experts' advice: adversaries, and one file per algorithm."""
+"""Algorithms, adversaries and losses for prediction from experts' advice."""
 
 from jaxdp.experts import classes
 from jaxdp.experts._adaptive import adaptive_losses, punish_repeats

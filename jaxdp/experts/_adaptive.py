@@ -1,4 +1,4 @@
-"""Losses that react to the plays. They depend on plays of earlier rounds only: each is fixed before the play counts."""
+"""Losses that react to the plays of earlier rounds; a round's losses never depend on its own play."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from jaxdp.core import Environment, Scalar, default_float, factory, scalar_leaf
 from jaxdp.experts._adversary import cast, means_vector
-from jaxdp.experts._comparators import Comparison, after, begun, check_switches, metrics
+from jaxdp.experts._comparators import Comparison, add_round, check_switches, init_comparison, metrics
 from jaxdp.experts._losses import losses_interface
 from jaxdp.numerics.lookup import entry
 from jaxdp.random.coins import coins
@@ -24,7 +24,7 @@ class AdaptiveParams:
 
     Attributes:
         means: [num_experts] float in [0, 1], mean losses of experts that were not played in the round before.
-        penalised: [num_experts] float in [0, 1], mean losses of an expert that was.
+        penalised: [num_experts] float in [0, 1], mean losses of experts that were played in the round before.
     """
 
     means: np.ndarray
@@ -32,7 +32,7 @@ class AdaptiveParams:
 
 
 class LastPlay(NamedTuple):
-    """What the losses depend on.
+    """The plays and losses so far, as far as later losses and metrics depend on them.
 
     Attributes:
         last: [] int32, the expert played in the round before; -1 at the start.
@@ -49,8 +49,8 @@ class RepeatParams:
     """Losses that punish repeats.
 
     Attributes:
-        memory: [] integer >= 0, for how many rounds a play is punished.
-        good_mean: [] float in [0, 1/2), the good expert's mean loss where it is not punished.
+        memory: [] integer >= 0, the number of rounds for which a play is punished.
+        good_mean: [] float in [0, 1/2), the good expert's mean loss in rounds in which it is not punished.
     """
 
     memory: Scalar
@@ -58,10 +58,10 @@ class RepeatParams:
 
 
 class Plays(NamedTuple):
-    """What the losses depend on.
+    """The plays and losses so far, as far as later losses and metrics depend on them.
 
     Attributes:
-        good_expert: [] int32, the one with the smaller mean.
+        good_expert: [] int32, the expert with the smaller mean.
         since: [num_experts] integers in [1, memory + 1], rounds since each expert was played.
         comparison: the losses so far.
     """
@@ -76,10 +76,10 @@ def adaptive_losses(means: ArrayLike, *, penalty: float, num_switches: int | Non
     """Losses of 0 or 1 that react to the plays: the expert played in the round before has a larger mean.
 
     Args:
-        means: [num_experts] in [0, 1], mean losses of the others.
+        means: [num_experts] in [0, 1], mean losses of the other experts.
         penalty: in [0, 1]; the default of the value.
-        num_switches: how often the sequence of experts may switch that `dynamic_regret` compares with, >= 0; None for
-            none.
+        num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, >= 0;
+            None for no such metric.
 
     Returns:
         An environment for actions in [0, num_experts) and losses ([num_experts] float in [0, 1]), which depend on plays
@@ -90,7 +90,7 @@ def adaptive_losses(means: ArrayLike, *, penalty: float, num_switches: int | Non
             num_switches is not a whole number >= 0.
 
     Values:
-        penalty: in [0, 1], is added to the mean loss of the expert played in the round before, up to a mean of 1; by
+        penalty: in [0, 1], added to the mean loss of the expert played in the round before, up to a mean of 1; by
             default the argument.
 
     Source:
@@ -100,23 +100,23 @@ def adaptive_losses(means: ArrayLike, *, penalty: float, num_switches: int | Non
         In float32 a probability is a multiple of 2^-24.
     """
     means, switches = means_vector("means", means), check_switches(num_switches)
-    others = cast(means)  # one object at every penalty
+    unplayed_means = cast(means)  # one object at every penalty
 
     def params(*, penalty: float = penalty) -> AdaptiveParams:
         check_within("penalty", check_number("penalty", penalty), 0.0, 1.0)
-        return AdaptiveParams(means=others, penalised=cast(np.minimum(means + penalty, 1.0)))
+        return AdaptiveParams(means=unplayed_means, penalised=cast(np.minimum(means + penalty, 1.0)))
 
-    params()  # refuses a bad default now
+    params()  # checks the default
 
     def feedback(key, params: AdaptiveParams, world: LastPlay, action):
         played_last = jnp.arange(len(means), dtype=world.last.dtype) == world.last
         losses = coins(key, jnp.where(played_last, params.penalised, params.means))
         loss = entry(losses, action)
-        return LastPlay(action.astype(jnp.int32), after(world.comparison, losses, loss)), losses, {"loss": loss}
+        return LastPlay(action.astype(jnp.int32), add_round(world.comparison, losses, loss)), losses, {"loss": loss}
 
     return Environment(
         params=params,
-        init=lambda key, params: LastPlay(jnp.int32(-1), begun(len(means), switches)),
+        init=lambda key, params: LastPlay(jnp.int32(-1), init_comparison(len(means), switches)),
         context=None,
         feedback=feedback,
         summary=lambda params, world: metrics(world.comparison, is_switching=switches is not None),
@@ -128,23 +128,23 @@ def adaptive_losses(means: ArrayLike, *, penalty: float, num_switches: int | Non
 def punish_repeats(
     *, num_experts: int, memory: int = 1, gap: float = 0.25, num_switches: int | None = None
 ) -> Environment:
-    """Losses that punish playing an expert again: one that was played in the last `memory` rounds has loss 1.
+    """Losses that punish repeated plays: an expert that was played in the last `memory` rounds has loss 1.
 
-    All others have losses of 0 or 1 of mean 1/2, except for one unknown expert, whose mean is 1/2 - gap. It is drawn
-    for each lane.
+    All others have losses of 0 or 1 with mean 1/2, except for one unknown expert with mean 1/2 - gap. It is drawn for
+    each lane.
 
     Args:
         num_experts: number of experts, >= 2.
-        memory: for how many rounds a play is punished; the default of the value.
-        gap: how far the good expert's mean lies below 1/2; the default of the value.
-        num_switches: how often the sequence of experts may switch that `dynamic_regret` compares with, >= 0; None for
-            none.
+        memory: the number of rounds for which a play is punished; the default of the value.
+        gap: the good expert's mean is 1/2 - gap; the default of the value.
+        num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, >= 0;
+            None for no such metric.
 
     Returns:
         An environment for actions in [0, num_experts) and losses ([num_experts] float in {0, 1}), which depend on plays
-        of earlier rounds only. Outcomes: `loss`, of the expert played, NaN outside [0, num_experts), which punishes
-        nobody; `planted_regret`, the loss less the one of the unknown expert in the same round. Summaries as for
-        `loss_sequence`: with the losses as they were shown.
+        of earlier rounds only. Outcomes: `loss`, of the expert played; `planted_regret`, this loss less the loss of the
+        unknown expert in the same round. An action outside [0, num_experts) has loss NaN and punishes no expert.
+        Summaries as for `loss_sequence`, with the losses as shown.
 
     Raises:
         ValueError: if num_experts < 2, memory < 0, gap is not in (0, 1/2], or num_switches is not a whole number >= 0.
@@ -167,7 +167,7 @@ def punish_repeats(
     size, switches = check_count("num_experts", num_experts, 2), check_switches(num_switches)
 
     def params(*, memory: int = memory, gap: float = gap) -> RepeatParams:
-        # One less than the largest integer: rounds since a play are counted up to memory + 1.
+        # At most the largest integer less one: rounds since a play are counted up to memory + 1.
         rounds = check_horizon(memory, name="memory", minimum=0, spare=1)
         if check_positive("gap", gap) > 0.5:
             raise ValueError(f"gap must be in (0, 1/2], got {gap}")
@@ -176,22 +176,22 @@ def punish_repeats(
             good_mean=scalar_leaf("1/2 - gap", 0.5 - gap),
         )
 
-    params()  # refuses a bad default now
+    params()  # checks the defaults
 
     def init(key, params: RepeatParams) -> Plays:
         good = jax.random.randint(key, (), 0, size, jnp.int32)
-        return Plays(good, jnp.full(size, jnp.asarray(params.memory) + 1), begun(size, switches))
+        return Plays(good, jnp.full(size, jnp.asarray(params.memory) + 1), init_comparison(size, switches))
 
     def feedback(key, params: RepeatParams, world: Plays, action):
         experts = jnp.arange(size, dtype=jnp.int32)
         means = jnp.where(experts == world.good_expert, params.good_mean, jnp.asarray(0.5, default_float()))
         losses = coins(key, jnp.where(world.since <= params.memory, jnp.ones_like(means), means))
         loss = entry(losses, action)
-        # Only now: this round's losses must not depend on this round's play.
+        # Updated after the losses: they must not depend on this round's play.
         one = jnp.ones_like(world.since)
         since = jnp.where(experts == action.astype(jnp.int32), one, jnp.minimum(world.since, params.memory) + 1)
-        now = Plays(world.good_expert, since, after(world.comparison, losses, loss))
-        return now, losses, {"loss": loss, "planted_regret": loss - entry(losses, world.good_expert)}
+        next_world = Plays(world.good_expert, since, add_round(world.comparison, losses, loss))
+        return next_world, losses, {"loss": loss, "planted_regret": loss - entry(losses, world.good_expert)}
 
     return Environment(
         params=params,

@@ -1,4 +1,4 @@
-"""What all adversaries share."""
+"""Helpers that all adversaries share."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,7 +8,7 @@ from jaxdp.validation import check_within
 
 
 def means_vector(name: str, values: ArrayLike) -> np.ndarray:
-    """Mean losses of at least two experts.
+    """Returns mean losses of at least two experts as a checked vector.
 
     Raises:
         ValueError: if they are not a vector of at least two numbers in [0, 1].
@@ -20,5 +20,5 @@ def means_vector(name: str, values: ArrayLike) -> np.ndarray:
 
 
 def cast(values: np.ndarray) -> np.ndarray:
-    """Numbers as a leaf of `Params`."""
+    """Casts numbers to the float type of `Params` leaves."""
     return values.astype(default_float())

@@ -1,4 +1,4 @@
-"""What learners that keep losses in the clear share: the loss of an expert, and totals of which differences count."""
+"""Helpers of learners that keep exact losses: an expert's loss, and differences of totals."""
 
 import jax
 import jax.numpy as jnp
@@ -8,11 +8,11 @@ from jaxdp.numerics.fixed_point import Sum
 
 
 def of_expert(losses: jax.Array, expert: jax.Array) -> jax.Array:
-    """The loss of one expert, []; 0 for an expert that there is not."""
+    """Returns the loss of one expert, []; 0 if no such expert exists."""
     its = jnp.where(jnp.arange(losses.shape[-1], dtype=expert.dtype) == expert, losses, 0)
     return jnp.sum(its, dtype=losses.dtype)
 
 
 def behind(totals: Sum) -> jax.Array:
-    """By how much each total exceeds the smallest one of its row, [..., num_experts] float64; traced in 64 bits."""
+    """Returns each total's excess over the smallest of its row, [..., num_experts] float64; traced in 64 bits."""
     return fixed_point.to_float(fixed_point.above_least(totals), jnp.float64)

@@ -1,4 +1,4 @@
-"""What a learner's loss is compared with: the best fixed expert, and the best sequence with few switches."""
+"""Comparators of a learner's loss: the best fixed expert, and the best sequence with few switches."""
 
 from typing import Any, NamedTuple
 
@@ -11,12 +11,12 @@ from jaxdp.validation import check_count
 
 
 class Comparison(NamedTuple):
-    """The losses so far, as far as the comparison needs them.
+    """The statistics of past losses that the comparison needs.
 
     Attributes:
         best: [num_switches + 1, num_experts] compensated sums: the smallest loss of a sequence of experts with at most
             c switches that ends in expert j. Row 0 has the losses of fixed experts.
-        loss: [] compensated sum of the learner's own.
+        loss: [] compensated sum of the learner's own losses.
     """
 
     best: compensated.Sum
@@ -24,7 +24,7 @@ class Comparison(NamedTuple):
 
 
 def check_switches(num_switches: Any, horizon: int | None = None) -> int | None:
-    """The number of switches of the comparator as an int, or None.
+    """Returns the comparator's number of switches as an int, or None.
 
     Raises:
         ValueError: if it is not a whole number >= 0, or not below the horizon.
@@ -37,18 +37,18 @@ def check_switches(num_switches: Any, horizon: int | None = None) -> int | None:
     return switches
 
 
-def begun(num_experts: int, num_switches: int | None) -> Comparison:
-    """The comparison before the first round."""
+def init_comparison(num_experts: int, num_switches: int | None) -> Comparison:
+    """Returns the comparison before the first round."""
     none = jnp.zeros(((num_switches or 0) + 1, num_experts), default_float())
     return Comparison(compensated.zero(none), compensated.zero(none[0, 0]))
 
 
-def after(before: Comparison, losses: jax.Array, loss: jax.Array) -> Comparison:
-    """The comparison after one more round, in O((num_switches + 1) num_experts).
+def add_round(before: Comparison, losses: jax.Array, loss: jax.Array) -> Comparison:
+    """Returns the comparison after one more round, in O((num_switches + 1) num_experts).
 
     Args:
-        before: the comparison before it.
-        losses: [num_experts] float, the round's.
+        before: the comparison before this round.
+        losses: [num_experts] float, the losses of the round.
         loss: [] float, the learner's own.
 
     Source:
@@ -60,7 +60,9 @@ def after(before: Comparison, losses: jax.Array, loss: jax.Array) -> Comparison:
         stay = jax.tree.map(lambda leaf: leaf[1:], best)
         is_better = _difference(switched, stay) < 0
         best = jax.tree.map(
-            lambda all_rows, new, old: jnp.concatenate([all_rows[:1], jnp.where(is_better, new, old)]),
+            lambda all_rows, switch_sum, stay_sum: jnp.concatenate(
+                [all_rows[:1], jnp.where(is_better, switch_sum, stay_sum)]
+            ),
             best,
             switched,
             stay,
@@ -69,11 +71,11 @@ def after(before: Comparison, losses: jax.Array, loss: jax.Array) -> Comparison:
     return Comparison(compensated.add(best, losses), compensated.add(before.loss, loss))
 
 
-def followed(before: Comparison, losses: jax.Array, loss: jax.Array) -> Comparison:
-    """The comparisons after each of many rounds, as `after` one by one.
+def add_rounds(before: Comparison, losses: jax.Array, loss: jax.Array) -> Comparison:
+    """Returns the comparisons after each of many rounds, as `add_round` one by one.
 
     Args:
-        before: the comparison before them.
+        before: the comparison before these rounds.
         losses: [rounds, num_experts] float.
         loss: [rounds] float.
 
@@ -81,27 +83,27 @@ def followed(before: Comparison, losses: jax.Array, loss: jax.Array) -> Comparis
         A comparison whose leaves have a leading axis of rounds.
     """
 
-    def step(comparison: Comparison, shown: tuple[jax.Array, jax.Array]) -> tuple[Comparison, Comparison]:
-        comparison = after(comparison, *shown)
+    def step(comparison: Comparison, round_losses: tuple[jax.Array, jax.Array]) -> tuple[Comparison, Comparison]:
+        comparison = add_round(comparison, *round_losses)
         return comparison, comparison
 
     return jax.lax.scan(step, before, (losses, loss))[1]
 
 
 def metrics(comparison: Comparison, *, is_switching: bool) -> dict[str, jax.Array]:
-    """`regret` and `best_loss`; where sequences may switch, `dynamic_regret` and `best_sequence_loss`, too."""
+    """Returns `regret` and `best_loss`; if sequences may switch, also `dynamic_regret` and `best_sequence_loss`."""
     least = _least(comparison.best)
     fixed, sequence = (jax.tree.map(lambda leaf, r=row: leaf[r], least) for row in (0, -1))
-    found = {"regret": _difference(comparison.loss, fixed), "best_loss": fixed.total - fixed.excess}
+    values = {"regret": _difference(comparison.loss, fixed), "best_loss": fixed.total - fixed.excess}
     if is_switching:
-        found["dynamic_regret"] = _difference(comparison.loss, sequence)
-        found["best_sequence_loss"] = sequence.total - sequence.excess
-    return found
+        values["dynamic_regret"] = _difference(comparison.loss, sequence)
+        values["best_sequence_loss"] = sequence.total - sequence.excess
+    return values
 
 
 def _least(sums: compensated.Sum) -> compensated.Sum:
-    """The smallest of each row's sums."""
-    # What rounding left out counts: the sums are large, and their differences are small.
+    """Returns the smallest sum of each row."""
+    # The rounding excess counts: the sums are large, and their differences are small.
     base = jnp.min(sums.total, axis=-1)
     above = jnp.min((sums.total - base[..., None]) - sums.excess, axis=-1)
     return compensated.Sum(base, -above)

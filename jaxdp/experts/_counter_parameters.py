@@ -1,4 +1,4 @@
-"""What weights on counted losses promise in regret, and their learning rates: on the host."""
+"""Learning rates and regret bounds of `counter_weights`, computed on the host."""
 
 import functools
 import math
@@ -18,8 +18,9 @@ class CounterParameters(NamedTuple):
     Attributes:
         learning_rate: > 0.
         rho: the zCDP budget of the counter; infinity without privacy.
-        noise_stddev: >= 0, of an expert's total after the last round, where it is the largest.
-        regret_bound: on the expected regret against each expert, oblivious losses; None where nothing is proved.
+        noise_stddev: >= 0, of an expert's total after the last round, where it is largest.
+        regret_bound: bound on the expected regret against each expert, for oblivious losses; None if no bound is
+            proved.
     """
 
     learning_rate: float
@@ -30,21 +31,21 @@ class CounterParameters(NamedTuple):
 
 @functools.lru_cache(maxsize=64)
 def counter_of(horizon: int) -> Counter:
-    """The counter for so many rounds; its factors are searched for once."""
+    """Returns the counter for `horizon` rounds; its factors are computed only once."""
     return toeplitz_counter(horizon=horizon)
 
 
 def static_bound(learning_rate: float, variance: float, *, num_experts: int, horizon: int) -> float:
-    """The regret bound of `counter_weights` over single experts, proved there; at most the horizon.
+    """Returns the regret bound of `counter_weights` over single experts, proved there; at most the horizon.
 
     Args:
         learning_rate: > 0.
-        variance: of an expert's noisy total after the last round.
+        variance: variance of an expert's noisy total after the last round.
         num_experts: N.
         horizon: T.
     """
-    moved = learning_rate * (horizon / 8 + variance / 2)
-    return min(float(horizon), math.log(num_experts) / learning_rate + moved)
+    growth = learning_rate * (horizon / 8 + variance / 2)
+    return min(float(horizon), math.log(num_experts) / learning_rate + growth)
 
 
 def counter_weights_parameters(
@@ -56,18 +57,21 @@ def counter_weights_parameters(
     num_switches: int = 0,
     sequences: Sequences | None = None,
 ) -> CounterParameters:
-    """The learning rate of `counter_weights`, and the regret bound at that rate where there is a proof.
+    """Returns the learning rate of `counter_weights`, and the regret bound at this rate if one is proved.
 
-    With v the variance of a noisy total at the end: over single experts sqrt(ln N / (T / 8 + v / 2)), which minimises
-    the bound ln N / rate + rate (T / 8 + v / 2). Over other classes the smaller of sqrt(8 ln(1 / pi) / T), which is
-    best without noise, and 1 / sqrt(v): measured, not proved (rates 1 to 1.5 times 1 / sqrt(v) differ little).
+    Let v be the variance of a noisy total at the end. Over single experts the rate is sqrt(ln N / (T / 8 + v / 2)),
+    which
+    minimises the bound ln N / rate + rate (T / 8 + v / 2). Over other classes it is the smaller of sqrt(8 ln(1 / pi) /
+    T),
+    the best rate without noise, and 1 / sqrt(v). The latter is measured, not proved: regret at rates of 1 to 1.5 times
+    1 / sqrt(v) differs little.
 
     Args:
-        epsilon: privacy budget, > 0; infinity is the tuning without privacy.
+        epsilon: privacy budget, > 0; infinity gives the tuning without privacy.
         delta: in (0, 1).
         num_experts: N, >= 2.
         horizon: T, >= 1.
-        num_switches: S of the comparator, >= 0.
+        num_switches: switches S of the comparator, >= 0.
         sequences: the class, by default `static()`.
 
     Returns:
@@ -86,14 +90,16 @@ def counter_weights_parameters(
     """
     epsilon, num_experts = check_epsilon(epsilon), check_count("num_experts", num_experts, 2)
     horizon, num_switches = check_horizon(horizon, spare=1), check_count("num_switches", num_switches, 0)
-    made = (static() if sequences is None else sequences)(num_experts=num_experts, horizon=horizon)
-    nats = made.log_inverse_prior(num_switches) if num_switches < horizon else math.inf
+    sequence_class = (static() if sequences is None else sequences)(num_experts=num_experts, horizon=horizon)
+    nats = sequence_class.log_inverse_prior(num_switches) if num_switches < horizon else math.inf
     if not nats < math.inf:
-        raise ValueError(f"num_switches must be at most that of {made.name} and < horizon, got {num_switches}")
+        raise ValueError(
+            f"num_switches must be at most that of {sequence_class.name} and < horizon, got {num_switches}"
+        )
     rho, counter = zcdp_rho(epsilon, delta), counter_of(horizon)
     noise = counter.params(rho=rho, l2_sensitivity=math.sqrt(num_experts))
     variance = float(counter.variance(noise, horizon))
-    if made.name == "static()":
+    if sequence_class.name == "static()":
         rate = math.sqrt(nats / (horizon / 8 + variance / 2))
         bound = static_bound(rate, variance, num_experts=num_experts, horizon=horizon)
         return CounterParameters(rate, rho, math.sqrt(variance), bound)

@@ -1,4 +1,4 @@
-"""Exponential weights over a class of sequences, on losses that one private counter has made noisy."""
+"""Exponential weights over a class of sequences, on losses read from one private counter."""
 
 import math
 from dataclasses import dataclass
@@ -20,8 +20,8 @@ from jaxdp.core import (
 )
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.experts._counter_parameters import counter_of, counter_weights_parameters
-from jaxdp.experts._lane_kernels import MOST, carried
-from jaxdp.experts._losses import UNIT, clipped, losses_interface
+from jaxdp.experts._lane_kernels import MOST, keep_lane_layout
+from jaxdp.experts._losses import UNIT, clip_losses, losses_interface
 from jaxdp.experts._sequence_class import Sequences, Weights
 from jaxdp.experts.classes import static
 from jaxdp.mechanisms.numerical import TOEPLITZ_STEPS, normal_delta
@@ -35,7 +35,7 @@ class Params:
     """Traced values.
 
     Attributes:
-        counter: of the counter.
+        counter: parameters of the counter.
         learning_rate: [] float > 0.
     """
 
@@ -44,12 +44,12 @@ class Params:
 
 
 class Public(NamedTuple):
-    """What has been released, and what follows from it.
+    """The released totals, and weights computed from them.
 
     Attributes:
         round: [] integer, rounds played.
         totals: [num_experts] float, the last noisy totals of losses.
-        weights: of the class, from noisy totals alone.
+        weights: weights of the class, computed from noisy totals alone.
     """
 
     round: jax.Array
@@ -64,20 +64,20 @@ def counter_weights(
     """Plays by exponential weights over a class of sequences; losses are differences of noisy totals.
 
     One counter releases the totals L_t + n_t of all experts after each round. The losses l_t + n_t - n_{t-1} enter the
-    weights of the class; each round an expert is drawn by weight. All that follows the counter is post-processing, so
-    every class has the same price, and plays may be drawn anew each round.
+    weights of the class. Each round draws an expert with probability proportional to its weight. Everything after the
+    counter is post-processing, so every class costs the same privacy, and a fresh draw in each round is free.
 
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1.
         sequences: a class of `jaxdp.experts.classes`, by default `static()`.
-        num_switches: of the comparator for which the rate is tuned; by default 0 for `static()`, S for
-            `switching(num_switches=S)`, the expected number for `markov(switch_rate=...)`; `markov()` needs it.
+        num_switches: switches of the comparator for which the rate is tuned; by default 0 for `static()`, S for
+            `switching(num_switches=S)`, the expected number for `markov(switch_rate=...)`. `markov()` requires it.
 
     Returns:
-        A learner for losses ([num_experts] float in [0, 1]; clipped, NaN to 0); its actions are experts ([] int32). A
-        lane holds, for each expert, the counter (its leaky sums, 5 to 7, and 2 words of the exact total), the last
-        noisy total, and 2 words a row of the class: no table that grows with the horizon.
+        A learner for losses ([num_experts] float in [0, 1]; clipped, NaN to 0); its actions are experts ([] int32). For
+        each expert a lane holds the counter (5 to 7 leaky sums, and 2 words of the exact total), the last noisy total,
+        and 2 words for each row of the class. No table grows with the horizon.
 
     Raises:
         ValueError: if num_experts < 2, horizon < 1 or the class does not fit; from `params`, if a value is out of
@@ -86,44 +86,45 @@ def counter_weights(
     Values:
         epsilon: the privacy budget, > 0.
         delta: in (0, 1).
-        learning_rate: > 0, by default that of `counter_weights_parameters`.
+        learning_rate: > 0, by default from `counter_weights_parameters`.
 
     Privacy:
         - Claim: rho-zCDP in the central model, with the rho that implies (epsilon, delta)-DP.
         - Unit: one round's loss vector; adjacency: replace one; losses may react to plays and totals.
-        - Sensitivity: A vector is one entry of N counters: every coordinate may change by 1, hence L2 sensitivity
-          sqrt(N), to which `toeplitz_counter` is calibrated.
+        - Sensitivity: a vector is one entry of N counters. Every coordinate may change by 1, so the L2 sensitivity is
+          sqrt(N), and `toeplitz_counter` is calibrated to it.
         - Private: the counter.
 
     Source:
         Agarwal & Singh (2017), weights on privately counted losses, here with the factorisation of `toeplitz_counter`
-        in place of trees, and over classes of sequences. Regret over single experts, oblivious losses, v_t = Var n_t(i)
-        and v_0 = 0: at most ln N / rate + rate (T / 8 + v_T / 2). Proof. Let g(x) = -(1 / rate) ln mean_i exp(-rate
-        x_i) and Phi_t(x) = E g(x + n_t). For the weights w_t, which are those of L_{t-1} + n_{t-1}, Hoeffding's lemma
-        gives <w_t, l_t> <= g(L_t + n_{t-1}) - g(L_{t-1} + n_{t-1}) + rate / 8, in expectation Phi_{t-1}(L_t) -
+        instead of trees, and over classes of sequences. The regret over single experts, for oblivious losses, v_t = Var
+        n_t(i) and v_0 = 0, is at most ln N / rate + rate (T / 8 + v_T / 2). Proof. Let g(x) = -(1 / rate) ln mean_i
+        exp(-rate x_i) and Phi_t(x) = E g(x + n_t). The weights w_t are computed from L_{t-1} + n_{t-1}. Hoeffding's
+        lemma gives <w_t, l_t> <= g(L_t + n_{t-1}) - g(L_{t-1} + n_{t-1}) + rate / 8, in expectation Phi_{t-1}(L_t) -
         Phi_{t-1}(L_{t-1}) + rate / 8. The sum over t is at most rate T / 8 + Phi_{T-1}(L_T) + sum_{t<T} (Phi_{t-1} -
         Phi_t)(L_t). First, g(x) <= x_i + ln N / rate and E n = 0, so Phi_{T-1}(L_T) <= min_i L_T(i) + ln N / rate.
         Second, n_t has independent coordinates of variance v_t, and d/dv E g(x + sqrt(v) z) = E tr Hess g / 2 >= -rate
         / 2, since Hess g = -rate (diag(w) - w w'). v_t never decreases, because the counter's noise is a Toeplitz
-        filter of white noise, so the last sum is at most rate v_{T-1} / 2. QED. Over other classes regret is measured,
-        not proved: increments of n are correlated, and a sequence that switches does not collect the noise of totals.
+        filter of white noise, so the last sum is at most rate v_{T-1} / 2. QED. Over other classes no regret bound is
+        proved, and regret is measured: increments of n are correlated, and a sequence that switches does not collect
+        the noise of totals.
 
     Deviations:
-        Losses are rounded to multiples of 2^-20 and summed as integers, and so is noise, as in `toeplitz_counter`.
-        Noisy losses are differences of the released floats, so their sum is the released total, and rounding does not
+        Losses and noise are rounded to multiples of 2^-20 and summed as integers, as in `toeplitz_counter`. Noisy
+        losses are differences of the released floats, so they add up to the released total, and rounding does not
         accumulate.
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon, spare=1)
     sequences = static() if sequences is None else sequences
-    made = sequences(num_experts=num_experts, horizon=horizon)
-    aim = made.num_switches if num_switches is None else check_count("num_switches", num_switches, 0)
-    if aim is None:
-        raise ValueError(f"num_switches must be given for {made.name}, got None")
-    about = {"num_experts": num_experts, "horizon": horizon, "num_switches": aim, "sequences": sequences}
+    sequence_class = sequences(num_experts=num_experts, horizon=horizon)
+    switches = sequence_class.num_switches if num_switches is None else check_count("num_switches", num_switches, 0)
+    if switches is None:
+        raise ValueError(f"num_switches must be given for {sequence_class.name}, got None")
+    problem = {"num_experts": num_experts, "horizon": horizon, "num_switches": switches, "sequences": sequences}
     counter = counter_of(horizon)
 
     def params(*, epsilon: float, delta: float, learning_rate: float | None = None) -> Params:
-        tuned = counter_weights_parameters(epsilon=epsilon, delta=delta, **about)
+        tuned = counter_weights_parameters(epsilon=epsilon, delta=delta, **problem)
         rate = tuned.learning_rate if learning_rate is None else check_positive("learning_rate", learning_rate)
         return Params(
             counter=counter.params(rho=tuned.rho, l2_sensitivity=math.sqrt(num_experts)),
@@ -140,29 +141,31 @@ def counter_weights(
         if check_epsilon(epsilon) == math.inf:
             return Guarantee.none(**unit)
         rho = zcdp_rho(epsilon, delta)
-        numbers = horizon * num_experts  # all noise from the entry on
+        numbers = horizon * num_experts  # all noise from this entry on
         return Guarantee.zcdp(rho, **unit, numerical_delta=normal_delta(numbers, rho=rho, steps=TOEPLITZ_STEPS))
 
     def init(key, params: Params) -> State:
         zeros = jnp.zeros(num_experts, default_float())
         counted = counter.init(key, params.counter, (num_experts,), dtype=default_float())
-        return State(counted, Public(jnp.zeros((), jnp.result_type(int)), zeros, made.init()))
+        return State(counted, Public(jnp.zeros((), jnp.result_type(int)), zeros, sequence_class.init()))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del params, context
-        return weighted_index(key, made.marginal(public.weights, public.round))
+        return weighted_index(key, sequence_class.marginal(public.weights, public.round))
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback) -> jax.Array:
         del key, params, public, context, action
-        return clipped(feedback)
+        return clip_losses(feedback)
 
     def update(key, params: Params, state: State, report) -> State:
         counted = counter.feed(key, params.counter, state.private, report)
         round, before, weights = state.public
         totals = counter.read(params.counter, counted)
-        moved = made.forward(weights, round, params.learning_rate * (totals - before))
+        moved = sequence_class.forward(weights, round, params.learning_rate * (totals - before))
         after = State(counted, Public(round + 1, totals, moved))
-        return carried(after) if num_experts <= MOST else after  # few experts: faster on CPU, with the same values
+        return (
+            keep_lane_layout(after) if num_experts <= MOST else after
+        )  # few experts: faster on CPU, with the same values
 
     values = only(params, ("epsilon", "delta", "learning_rate"))
     return Learner(

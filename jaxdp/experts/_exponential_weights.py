@@ -1,4 +1,4 @@
-"""Exponential weights (Hedge) on loss vectors that each user noises."""
+"""Exponential weights (Hedge) on loss vectors to which each user adds noise."""
 
 import math
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from jaxdp.core import (
     only,
     scalar_leaf,
 )
-from jaxdp.experts._losses import UNIT, clipped, losses_interface
+from jaxdp.experts._losses import UNIT, clip_losses, losses_interface
 from jaxdp.experts._shares import odds
 from jaxdp.mechanisms import analytic_gaussian, gaussian, laplace, round_up
 from jaxdp.numerics import compensated
@@ -34,7 +34,7 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        noise_stddev: [] float >= 0, of Gaussian noise; zero for Laplace noise, which epsilon alone decides.
+        noise_stddev: [] float >= 0, of Gaussian noise; zero for Laplace noise, which depends on epsilon alone.
         learning_rate: [] float > 0.
     """
 
@@ -56,28 +56,28 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
         A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32).
 
     Raises:
-        ValueError: if num_experts < 2, horizon < 1 or noise has another name.
+        ValueError: if num_experts < 2, horizon < 1 or noise is neither of the two.
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: with Gaussian noise, in (0, 1).
-        learning_rate: > 0 and finite, by default sqrt(ln N / (T (1/8 + s^2 / 2))), where s is the standard deviation of
-            one entry's noise.
+        learning_rate: > 0 and finite, by default sqrt(ln N / (T (1/8 + s^2 / 2))); s is the standard deviation of one
+            entry's noise.
 
     Privacy:
         - Claim: epsilon-DP (Laplace) or (epsilon, delta)-DP (Gaussian) in the local model.
         - Unit: one round's loss vector; adjacency: replace one.
-        - Sensitivity: Every entry may change by 1, so the vector has L1 sensitivity N and L2 sensitivity sqrt(N).
-          `privatize` clips each entry to [0, 1] (NaN to 0) and adds the noise on the user's side; everything else is
+        - Sensitivity: every entry may change by 1, so the vector has L1 sensitivity N and L2 sensitivity sqrt(N).
+          `privatize` clips each entry to [0, 1] (NaN to 0) and adds the noise on the user's side. Everything else is
           post-processing.
         - Released: all reports.
         - Private: none.
 
     Source:
         Freund & Schapire (1997), Hedge; noise by Dwork & Roth (2014), Theorem 3.6, or Balle & Wang (2018), Theorem 8.
-        The default rate minimises ln N / rate + rate T (1/8 + s^2 / 2), a bound on the expected regret: the logarithm
-        of the mean of exp(-rate * noise) is rate^2 s^2 / 2 for Gaussian noise; for Laplace noise it exceeds that by at
-        most 15% while rate * s <= 0.7, which holds from T = 4.1 ln N on.
+        The default rate minimises ln N / rate + rate T (1/8 + s^2 / 2), a bound on the expected regret: ln E exp(-rate
+        * noise) is rate^2 s^2 / 2 for Gaussian noise. For Laplace noise it is at most 15% larger while rate * s <= 0.7,
+        which holds from T = 4.1 ln N on.
 
     Deviations:
         Totals of reports are compensated sums: plain float32 would stall.
@@ -119,7 +119,7 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
 
     def privatize(key, params: Params, public: compensated.Sum, context: None, action, feedback) -> jax.Array:
         del public, context, action
-        losses = clipped(feedback)  # NaN counts as 0: noise would not hide it
+        losses = clip_losses(feedback)  # NaN becomes 0: noise would not hide it
         if is_gaussian:
             stddev = jnp.asarray(params.noise_stddev)
             return gaussian(key, losses, stddev, l2_sensitivity=math.sqrt(num_experts))

@@ -1,4 +1,4 @@
-"""Fixed share without privacy: the end at epsilon = inf of learners that track the best expert."""
+"""Fixed share without privacy: the limit at epsilon = inf of learners that track the best expert."""
 
 import math
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from jaxdp.core import (
     only,
     scalar_leaf,
 )
-from jaxdp.experts._losses import UNIT, clipped, losses_interface
+from jaxdp.experts._losses import UNIT, clip_losses, losses_interface
 from jaxdp.experts._mirror_descent.parameters import check_switches, tracking_nats
-from jaxdp.experts._share_kernels import fixed_share_step  # laid out for CPUs; `_shares` has it as it reads
+from jaxdp.experts._share_kernels import fixed_share_step  # with a layout for CPUs; `_shares` has the plain form
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_above, check_count, check_horizon, check_positive, check_within
 
@@ -40,18 +40,18 @@ class Params:
 
 @factory
 def fixed_share(*, num_experts: int, horizon: int, num_switches: int) -> Learner:
-    """Exponential weights of which each passes a part on to the others each round, so that none is lost for good.
+    """Plays by exponential weights; each round, every expert passes a part of its weight to all others.
 
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 2.
-        num_switches: S of the comparator, for the defaults: >= 1 and < T. For S = 0 there is `hedge`.
+        num_switches: switches S of the comparator, for the defaults: >= 1 and < T. For S = 0 use `hedge`.
 
     Returns:
         A learner for losses ([num_experts] float in [0, 1]; clipped, NaN to 0); its actions are experts ([] int32).
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is.
+        ValueError: if an argument is out of range; from `params`, if a value is out of range.
 
     Values:
         learning_rate: > 0, by default sqrt(8 ent / T).
@@ -60,8 +60,8 @@ def fixed_share(*, num_experts: int, horizon: int, num_switches: int) -> Learner
 
     Privacy:
         - None.
-        - `lazy_weights` and `counter_weights` over `markov(switch_rate=a)` and `mirror_descent` have this law at
-          epsilon = inf and the same rates.
+        - `lazy_weights` and `counter_weights` over `markov(switch_rate=a)`, and `mirror_descent`, have the same
+          distribution of plays at epsilon = inf and the same rates.
 
     Source:
         Herbster & Warmuth (1998), the fixed share algorithm.
@@ -96,7 +96,7 @@ def fixed_share(*, num_experts: int, horizon: int, num_switches: int) -> Learner
 
     def privatize(key, params: Params, public: jax.Array, context: None, action, feedback) -> jax.Array:
         del key, params, public, context, action
-        return clipped(feedback)
+        return clip_losses(feedback)
 
     def update(key, params: Params, state: State, report) -> State:
         del key

@@ -1,4 +1,4 @@
-"""Hard losses: the adversary of a lower bound, and arrays of losses that were drawn or written down in advance."""
+"""Hard losses: the adversary of a lower bound, and arrays of losses drawn or written in advance."""
 
 from typing import Any
 
@@ -15,11 +15,11 @@ from jaxdp.validation import check_count, check_horizon, check_key
 def lower_bound_losses(
     *, num_experts: int, horizon: int, num_phases: int, gap: float = 0.5, num_switches: int | None = None
 ) -> Environment:
-    """The adversary of the lower bound for shifting losses: each phase has its one good expert among its own experts.
+    """The adversary of the lower bound for shifting losses: each phase has one good expert, from experts of its own.
 
     The rounds are num_phases phases of equal length. Phase s draws its good expert from its own N / num_phases experts,
-    so that what was learned in earlier phases says nothing about it: each phase alone costs a private learner about
-    ln(N / num_phases) / epsilon.
+    so that earlier phases carry no information about it: each phase alone costs a private learner about ln(N /
+    num_phases) / epsilon.
 
     Args:
         num_experts: number of experts N, >= num_phases and >= 2.
@@ -29,23 +29,23 @@ def lower_bound_losses(
         num_switches: as for `shifting_losses`.
 
     Returns:
-        `shifting_losses` with equal segments and good experts from parts of their own.
+        `shifting_losses` with equal segments and good experts from disjoint sets.
 
     Raises:
         ValueError: as `shifting_losses`.
 
     Values:
-        gap, other_mean: as of `shifting_losses`: by default the good expert has loss 0 and all others losses of 0 or 1
-            with mean 1/2; `gap=1, other_mean=1` makes all other losses 1.
-        num_shifts: the phases less one, in [0, num_phases).
+        gap, other_mean: as for `shifting_losses`. By default the good expert has loss 0, and all others have losses of
+            0 or 1 with mean 1/2; `gap=1, other_mean=1` makes all other losses 1.
+        num_shifts: number of phases less one, in [0, num_phases).
 
     Source:
         Tracking the best expert under privacy, section 3.2, "Lower bound for shifting adversary"; each phase is the
         static one of Asi, Feldman, Koren & Talwar (2023).
 
     Deviations:
-        The paper's phases repeat a static lower bound, for which it cites losses that depend on the learner's epsilon;
-        the gap is a value here.
+        The paper's phases repeat a static lower bound, for which it cites losses that depend on the learner's epsilon.
+        Here the gap is a value.
     """
     return shifting_losses(
         num_experts=num_experts,
@@ -61,17 +61,18 @@ def sample_losses(environment: Environment, key: jax.Array, *, horizon: int | No
     """Draws losses in advance, so that all lanes of a run can meet the same ones.
 
     Args:
-        environment: with losses that do not depend on the plays. Of one with losses that do, the losses are those that
-            a learner meets which always plays expert 0.
+        environment: an environment, usually with losses that do not depend on the plays. If they do, the losses are
+            those that a learner meets if it always plays expert 0.
         key: typed PRNG key.
         horizon: rounds, >= 1; by default the environment's.
-        values: of the environment's `params`.
+        values: values for the environment's `params`.
 
     Returns:
-        [horizon, num_experts] in [0, 1]: uint8 where all are 0 or 1, else JAX's default float type.
+        [horizon, num_experts] in [0, 1]: uint8 if all are 0 or 1, otherwise JAX's default float type.
 
     Raises:
-        ValueError: if neither the environment nor the argument has a horizon, or the argument is larger.
+        ValueError: if neither the environment nor the argument has a horizon, or the argument is larger than the
+            environment's.
 
     Examples:
         >>> from jaxdp.experts import loss_sequence
@@ -80,10 +81,10 @@ def sample_losses(environment: Environment, key: jax.Array, *, horizon: int | No
         >>> losses.shape, losses.dtype, loss_sequence(losses).horizon
         ((100, 4), dtype('uint8'), 100)
     """
-    most = environment.horizon
-    rounds = check_horizon(horizon if horizon is not None else most if most is not None else 0)
-    if most is not None and rounds > most:
-        raise ValueError(f"horizon must be <= {most}, the environment's, got {horizon}")
+    limit = environment.horizon
+    rounds = check_horizon(horizon if horizon is not None else limit if limit is not None else 0)
+    if limit is not None and rounds > limit:
+        raise ValueError(f"horizon must be <= {limit}, the environment's, got {horizon}")
     key_world, key_rounds = jax.random.split(check_key(key))
     params = environment.params(**values)
 
@@ -100,16 +101,16 @@ def sample_losses(environment: Environment, key: jax.Array, *, horizon: int | No
 
 
 def alternating_losses(*, num_experts: int, horizon: int, period: int = 1) -> np.ndarray:
-    """Losses without chance, against which whoever follows the leader loses most rounds.
+    """Returns deterministic losses against which follow-the-leader loses most rounds.
 
-    For `period` rounds the even experts have loss 1 and the odd ones 0; then they change places, and so on. In the
-    first period, losses are 1/2 in the place of 1. So the experts that have been better so far are worse next, while a
-    sequence that switches after every period has no loss.
+    For `period` rounds the even experts have loss 1 and the odd ones 0; then they swap, and so on. In the first period,
+    losses are 1/2 instead of 1. So the experts that have been better so far are worse next, while a sequence that
+    switches after every period has no loss.
 
     Args:
         num_experts: number of experts, >= 2.
         horizon: rounds, >= 1.
-        period: rounds until the experts change places, >= 1.
+        period: rounds until the experts swap, >= 1.
 
     Returns:
         [horizon, num_experts] float16 in {0, 1/2, 1}.

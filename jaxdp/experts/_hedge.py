@@ -1,4 +1,4 @@
-"""Exponential weights (Hedge) without privacy: the end of the family at epsilon = inf."""
+"""Exponential weights (Hedge) without privacy: the limit of the private forms at epsilon = inf."""
 
 import math
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from jaxdp.core import (
     only,
     scalar_leaf,
 )
-from jaxdp.experts._lane_kernels import added  # `compensated.add`, laid out for CPUs where experts are few
-from jaxdp.experts._losses import UNIT, clipped, losses_interface
-from jaxdp.experts._share_kernels import odds  # laid out for CPUs; `_shares` has it as it reads
+from jaxdp.experts._lane_kernels import add_losses  # `compensated.add` with a layout for CPUs
+from jaxdp.experts._losses import UNIT, clip_losses, losses_interface
+from jaxdp.experts._share_kernels import odds  # with a layout for CPUs; `_shares` has the plain form
 from jaxdp.numerics import compensated
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_count, check_horizon, check_positive
@@ -56,8 +56,8 @@ def hedge(*, num_experts: int, horizon: int) -> Learner:
 
     Privacy:
         - None.
-        - `lazy_weights`, `counter_weights` over `static()` and `exponential_weights` have this law at epsilon = inf and
-          the same rate.
+        - `lazy_weights`, `counter_weights` over `static()` and `exponential_weights` have the same distribution of
+          plays at epsilon = inf and the same rate.
 
     Source:
         Freund & Schapire (1997); the rate by Hoeffding's lemma, Cesa-Bianchi & Lugosi (2006), Theorem 2.2.
@@ -85,11 +85,11 @@ def hedge(*, num_experts: int, horizon: int) -> Learner:
 
     def privatize(key, params: Params, public: compensated.Sum, context: None, action, feedback) -> jax.Array:
         del key, params, public, context, action
-        return clipped(feedback)
+        return clip_losses(feedback)
 
     def update(key, params: Params, state: State, report) -> State:
         del key, params
-        return State((), added(state.public, report))
+        return State((), add_losses(state.public, report))
 
     values = only(params, ("learning_rate",))
     return Learner(

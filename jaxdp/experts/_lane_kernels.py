@@ -1,6 +1,6 @@
-"""What a loop of simulation carries, laid out for XLA on CPU: lanes of `jax.vmap` are the fast axis of short arrays.
+"""The carry of simulation loops, laid out for XLA on CPU: lanes of `jax.vmap` are the fast axis of short arrays.
 
-A loop keeps the layout that its body gives to what it carries. Values are as they were.
+A loop's carry keeps the layout that the loop's body gives it. Values do not change.
 """
 
 from typing import Any
@@ -16,31 +16,31 @@ from jaxdp.numerics.lookup import nearest
 MOST = WRITTEN_OUT  # lanes are the fast axis of arrays whose first axis has at most this length
 
 
-def carried(state: Any) -> Any:
-    """The state; lanes are the fast axis of each of its arrays that is small and whose first axis is short."""
+def keep_lane_layout(state: Any) -> Any:
+    """Returns the state with lanes as the fast axis of each small array with a short first axis."""
     return jax.tree.map(lanes_last_if_small, state)
 
 
-def chosen(condition: jax.Array, one: Any, other: Any) -> Any:
-    """One where the condition, [] bool, holds, and else the other: trees of arrays, carried."""
+def select(condition: jax.Array, one: Any, other: Any) -> Any:
+    """Returns `one` if the condition, [] bool, holds, otherwise `other`: trees of arrays, in the carry's layout."""
     return jax.tree.map(lambda left, right: lanes_last(jnp.where(condition, left, right)), one, other)
 
 
-def added(totals: Sum, losses: jax.Array) -> Sum:
-    """`compensated.add`, carried."""
+def add_losses(totals: Sum, losses: jax.Array) -> Sum:
+    """Computes `compensated.add` in the carry's layout."""
     if len(losses) <= MOST:
         return apart(compensated.add, totals, losses)
-    # The difference is in one loop with what made the losses; with an excess of 0 the same formula has the same bits.
+    # The difference is fused into the loop that makes the losses. With an excess of 0 the formula gives the same bits.
     corrected = losses - totals.excess
-    none = jnp.zeros((), losses.dtype)
-    return apart(lambda total, value: compensated.add(Sum(total, none), value), totals.total, corrected)
+    zero = jnp.zeros((), losses.dtype)
+    return apart(lambda total, value: compensated.add(Sum(total, zero), value), totals.total, corrected)
 
 
-def at(values: jax.Array, index: jax.Array) -> jax.Array:
-    """The entry of the nearest valid index. Of few it is selected: a gather goes through lanes one by one."""
+def entry_at(values: jax.Array, index: jax.Array) -> jax.Array:
+    """Returns values[clip(index)]; short arrays use selects, because XLA's gather on CPU takes lanes one by one."""
     if len(values) > WRITTEN_OUT:
         return nearest(values, index)
-    found = values[0]
-    for place in range(1, len(values)):
-        found = jnp.where(index >= place, values[place], found)
-    return found
+    value = values[0]
+    for position in range(1, len(values)):
+        value = jnp.where(index >= position, values[position], value)
+    return value

@@ -1,4 +1,4 @@
-"""Limited updates: the expert that did best in a block of rounds is played in the next one, which is twice as long."""
+"""Limited updates: each block of rounds plays the best expert of the block before, which was half as long."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.experts import _limited_updates_bulk as bulk
-from jaxdp.experts._losses import UNIT, clipped, losses_interface, units_of
+from jaxdp.experts._losses import UNIT, clip_losses, losses_interface, units_of
 from jaxdp.mechanisms import noisy_min
 from jaxdp.mechanisms.numerical import selection_delta
 from jaxdp.numerics import fixed_point
@@ -41,22 +41,22 @@ class Params:
 
 
 class Private(NamedTuple):
-    """What the curator knows.
+    """Statistics that only the curator sees.
 
     Attributes:
-        totals: [num_experts] losses of the block of rounds that is being played: a `fixed_point.Sum`, or int32 (int64
-            under x64) counts of binary losses.
+        totals: [num_experts] losses of the current block of rounds: a `fixed_point.Sum`, or int32 (int64 under x64)
+            counts of binary losses.
     """
 
     totals: Any
 
 
 class Public(NamedTuple):
-    """What has been released.
+    """The released state.
 
     Attributes:
         round: [] integer, rounds played.
-        expert: [] int32, the expert that is played.
+        expert: [] int32, the current expert.
     """
 
     round: jax.Array
@@ -65,24 +65,24 @@ class Public(NamedTuple):
 
 @factory
 def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str = "bounded") -> Learner:
-    """Plays, in rounds 2^k to 2^(k+1) - 1, an expert whose losses in rounds 2^(k-1) to 2^k - 1 were least after noise.
+    """Plays, in rounds 2^k to 2^(k+1) - 1, the expert with the least noisy loss in rounds 2^(k-1) to 2^k - 1.
 
-    Rounds are counted from 1. Round 1 plays any expert, each as likely; so do selections from equal noisy totals. The
-    horizon need not be known, and when the expert may change is public.
+    Rounds are counted from 1. Round 1 plays a uniformly random expert, and equal noisy totals are resolved uniformly.
+    The horizon need not be known. The rounds in which the expert may change are public.
 
     Args:
         num_experts: number of experts N, >= 2.
-        noise: of the selection, as for `jaxdp.mechanisms.noisy_min`: "exponential" (permute-and-flip), "gumbel" (the
-            exponential mechanism) or "laplace" (the paper's).
+        noise: the noise of the selection, as for `jaxdp.mechanisms.noisy_min`: "exponential" (permute-and-flip),
+            "gumbel" (the exponential mechanism) or "laplace" (the paper's).
         losses: "bounded" ([num_experts] float, clipped to [0, 1]) or "binary" (the same, then rounded to 0 or 1, and
             counted as integers).
 
     Returns:
-        A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32). It has blocks, and for
-        binary losses counts: these take totals of losses of 0 or 1 in place of single rounds.
+        A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32). It has blocks. For
+        binary losses it has counts, too, which take totals of losses of 0 or 1 instead of single rounds.
 
     Raises:
-        ValueError: if num_experts < 2, or noise or losses has another name; from `params`, if epsilon is not > 0.
+        ValueError: if num_experts < 2, or noise or losses is not one of these; from `params`, if epsilon is not > 0.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -90,8 +90,8 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one round's loss vector; adjacency: replace one.
-        - A loss vector enters the totals of one block, which are looked at once, by private selection. Each total moves
-          by at most 1, up or down: sensitivity 1, not monotone.
+        - A loss vector enters the totals of one block, which are used once, by private selection. Each total changes by
+          at most 1, up or down: sensitivity 1, not monotone.
         - Released: the expert of each block.
         - Private: `totals`.
 
@@ -99,12 +99,12 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
         "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), Algorithm 1 and Theorem 3.1.
 
     Deviations:
-        * The expert with the smallest noisy total is chosen. Line 4 of the paper has an arg max of losses, and its
-          proof the arg min.
+        * The expert with the smallest noisy total is selected. Line 4 of the paper has the arg max of losses; its
+          proof has the arg min.
         * Noise is one-sided exponential by default, of the paper's scale 2 / epsilon: never worse in utility.
-        * Theorem 3.1 leaves out the factor log T that its Lemma 3.3 has: 16 log(N T / failure_prob) log(T) / epsilon.
-        * Bounded losses are rounded to multiples of 2^-20, and summed and compared as integers; noise as in
-          `noisy_min`.
+        * Theorem 3.1 omits a factor log T of its Lemma 3.3: 16 log(N T / failure_prob) log(T) / epsilon.
+        * Bounded losses are rounded to multiples of 2^-20, then summed and compared as integers. Noise is that
+          `noisy_min` draws.
 
     Examples:
         >>> import math, jaxdp
@@ -145,12 +145,12 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
     def privatize(key, params: Params, public: Public, context: None, action, feedback) -> jax.Array:
         del key, params, public, context, action
         # Central model: the curator sees the losses themselves.
-        return jnp.round(clipped(feedback)).astype(jnp.result_type(int)) if binary else units_of(feedback)
+        return jnp.round(clip_losses(feedback)).astype(jnp.result_type(int)) if binary else units_of(feedback)
 
     many = algorithm(num_experts=num_experts, noise=noise, binary=binary)
 
     def update(key, params: Params, state: State, report) -> State:
-        totals = many.add(many.started(state), report)
+        totals = many.add(many.block_totals(state), report)
         return many.advance(lambda: key, params, state, totals, jnp.ones_like(state.public.round))
 
     return Learner(
@@ -167,10 +167,10 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
 
 
 def algorithm(*, num_experts: int, noise: str, binary: bool) -> bulk.Algorithm:
-    """The steps that single rounds and many rounds at once are made of."""
+    """Returns the steps that single rounds and blocks of rounds share."""
 
-    def started(state: State) -> Any:
-        """The totals before this round's losses: empty where a block begins."""
+    def block_totals(state: State) -> Any:
+        """Returns the totals before this round's losses: zeros if a block begins."""
         first = begins_block(state.public.round)
         return jax.tree.map(lambda leaf: jnp.where(first, jnp.zeros_like(leaf), leaf), state.private.totals)
 
@@ -178,7 +178,7 @@ def algorithm(*, num_experts: int, noise: str, binary: bool) -> bulk.Algorithm:
         return totals + losses if binary else fixed_point.add(totals, losses)
 
     def advance(key: Callable[[], jax.Array], params: Params, state: State, totals: Any, played: jax.Array) -> State:
-        """Goes on by some rounds of one block, and selects if the next round begins another one (lines 3 to 7)."""
+        """Advances by some rounds of one block, and selects if the next round begins a block (lines 3 to 7)."""
         round_, expert = state.public.round + played, state.public.expert
         due = begins_block(round_)
 
@@ -188,23 +188,23 @@ def algorithm(*, num_experts: int, noise: str, binary: bool) -> bulk.Algorithm:
         expert = jax.lax.cond(any_lane(due), release, lambda: expert)
         return State(Private(totals), Public(round_, expert))
 
-    return bulk.Algorithm(num_experts, started, add, advance, rounds_left)
+    return bulk.Algorithm(num_experts, block_totals, add, advance, rounds_left)
 
 
 def begins_block(round_: jax.Array) -> jax.Array:
-    """Whether, after this many rounds, the next one begins a block: its number, counted from 1, is a power of two."""
+    """Returns whether round `round_` + 1, counted from 1, begins a block: whether its number is a power of two."""
     following = round_ + 1
     return (following & (following - 1)) == 0
 
 
 def rounds_left(round_: jax.Array) -> jax.Array:
-    """How many rounds the block of the next round still has, after this many rounds; at least 1."""
+    """Returns the number of rounds left, >= 1, in the block of the next round, after `round_` rounds."""
     following = round_ + 1
     first = highest_power(following)
-    return first - (following - first)  # twice the first may not be an integer of this type
+    return first - (following - first)  # 2 * first may overflow
 
 
 def highest_power(number: jax.Array) -> jax.Array:
-    """The largest power of two that is at most a number >= 1."""
+    """Returns the largest power of two that is at most `number`, which is >= 1."""
     bits = jnp.iinfo(number.dtype).bits
     return jnp.left_shift(jnp.ones_like(number), bits - 1 - jax.lax.clz(number))

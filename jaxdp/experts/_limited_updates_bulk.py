@@ -1,6 +1,6 @@
-"""Limited updates many rounds at a time: by blocks, with the results of single rounds bit for bit, and by counts.
+"""Limited updates many rounds at a time: by blocks, with the same bits as single rounds, and by counts.
 
-What goes on at once are rounds of one of the algorithm's own blocks, at whose end an expert is selected.
+Rounds are taken together within one of the algorithm's own blocks, at whose end an expert is selected.
 """
 
 from collections.abc import Callable
@@ -10,32 +10,32 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
-from jaxdp.experts._rounds_together import added_up
+from jaxdp.experts._rounds_together import sum_rounds
 
-SHORT, LONG = 16, 256  # rounds at once: at the start releases are close to one another
+SHORT, LONG = 16, 256  # rounds taken together: the first releases are only a few rounds apart
 
 
 class Algorithm(NamedTuple):
-    """What bulk forms take from the algorithm.
+    """The steps of the algorithm that bulk forms use.
 
     Attributes:
         num_experts: number of experts.
-        started: (state) -> totals of the block before the next round's losses.
-        add: (totals, losses of up to 2^10 rounds, added up as integers) -> totals.
-        advance: (key, params, state, totals, rounds) -> state after so many rounds; `key()` is the last round's key,
-            computed only where an expert is selected.
-        rounds_left: (rounds played) -> [] integer, rounds that the block still has.
+        block_totals: (state) -> totals of the block before the next round's losses.
+        add: (totals, sum of the losses of up to 2^10 rounds, as integers) -> totals.
+        advance: (key, params, state, totals, rounds) -> state after this many rounds. `key()` returns the last round's
+            key; it is called only if an expert is selected.
+        rounds_left: (rounds played) -> [] integer, rounds left in the block.
     """
 
     num_experts: int
-    started: Callable[[State], Any]
+    block_totals: Callable[[State], Any]
     add: Callable[[Any, jax.Array], Any]
     advance: Callable[..., State]
     rounds_left: Callable[[jax.Array], jax.Array]
 
 
 def blocks(algorithm: Algorithm) -> tuple[Blocks, ...]:
-    """Short blocks of rounds, then long ones."""
+    """Returns blocks of `SHORT` rounds, followed by blocks of `LONG` rounds."""
 
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
         del params, contexts
@@ -44,7 +44,7 @@ def blocks(algorithm: Algorithm) -> tuple[Blocks, ...]:
 
     def absorb(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
-        totals = algorithm.add(algorithm.started(state), added_up(report, planned))
+        totals = algorithm.add(algorithm.block_totals(state), sum_rounds(report, planned))
         played = plan.length.astype(state.public.round.dtype)
         return algorithm.advance(lambda: keys[plan.length - 1], params, state, totals, played), plan.length
 
@@ -56,7 +56,7 @@ def blocks(algorithm: Algorithm) -> tuple[Blocks, ...]:
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Counts of plays, for binary losses."""
+    """Returns the counts of plays, for binary losses."""
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:
         del key, params
@@ -67,14 +67,14 @@ def counts(algorithm: Algorithm) -> Counts:
     def privatize(key, params: Any, public: Any, plan: CountPlan, totals) -> jax.Array:
         del key, params, public
         rounds = plan.counts.sum(dtype=plan.counts.dtype)
-        whole = jnp.where(totals > 0, totals, 0)  # NaN counts as 0
-        if jnp.issubdtype(whole.dtype, jnp.floating):
-            whole = jnp.round(whole)
-        return jnp.minimum(whole.astype(rounds.dtype), rounds)
+        clipped = jnp.where(totals > 0, totals, 0)  # NaN becomes 0
+        if jnp.issubdtype(clipped.dtype, jnp.floating):
+            clipped = jnp.round(clipped)
+        return jnp.minimum(clipped.astype(rounds.dtype), rounds)
 
     def absorb(key, params: Any, state: State, plan: CountPlan, report) -> State:
         played = plan.counts.sum(dtype=state.public.round.dtype)
-        totals = algorithm.started(state) + report.astype(state.private.totals.dtype)
+        totals = algorithm.block_totals(state) + report.astype(state.private.totals.dtype)
         return algorithm.advance(lambda: key, params, state, totals, played)
 
     return Counts(plan, privatize, absorb)

@@ -1,4 +1,4 @@
-"""The exponential mechanism on all losses so far, asked anew once a batch of rounds."""
+"""The exponential mechanism on all losses so far, applied once for each batch of rounds."""
 
 import math
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from jaxdp.numerics.kernels import any_lane
 from jaxdp.validation import check_choice, check_count, check_delta, check_epsilon, check_horizon
 
 ACCOUNTING = ("pure", "zcdp")
-CANDIDATES = 4096  # lengths of a batch that are tried, at most about
+CANDIDATES = 4096  # at most about this many batch lengths are tried
 
 
 @jax.tree_util.register_dataclass
@@ -44,11 +44,11 @@ class Params:
 
 
 class Public(NamedTuple):
-    """What has been released.
+    """The released state.
 
     Attributes:
         round: [] integer, rounds played.
-        expert: [] int32, the expert that is played.
+        expert: [] int32, the current expert.
     """
 
     round: jax.Array
@@ -57,9 +57,9 @@ class Public(NamedTuple):
 
 @factory
 def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str = "pure") -> Learner:
-    """Plays, through each batch of rounds, expert i with probability proportional to exp(-rate * total loss of i).
+    """Plays, throughout each batch of rounds, expert i with probability proportional to exp(-rate * total loss of i).
 
-    The total is that of all earlier batches; the first batch plays an expert drawn uniformly.
+    The total is taken over all earlier batches. The first batch plays an expert drawn uniformly.
 
     Args:
         num_experts: number of experts N, >= 2.
@@ -70,43 +70,45 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
         A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32).
 
     Raises:
-        ValueError: if num_experts < 2, horizon < 1 or accounting has another name; from `params`, if epsilon is not
-            > 0, delta not in (0, 1), or batch not a whole number in [1, horizon].
+        ValueError: if num_experts < 2, horizon < 1 or accounting is neither of the two; from `params`, if epsilon is
+            not > 0, delta not in (0, 1), or batch not a whole number in [1, horizon].
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: with accounting "zcdp", in (0, 1).
-        batch: rounds of a batch, a whole number in [1, horizon], by default the one of those tried whose bound is
-            least. The rate is the largest that the budget allows, at most sqrt(8 ln N / (batch T)), which is best
-            without privacy.
+        batch: rounds in a batch, a whole number in [1, horizon]. By default it minimises the regret bound among the
+            lengths tried. The rate is the largest that the budget allows, but at most sqrt(8 ln N / (batch T)), the
+            best rate without privacy.
 
     Privacy:
         - Claim: epsilon-DP, or rho-zCDP for the rho of (epsilon, delta), in the central model.
         - Unit: one round's loss vector; adjacency: replace one.
-        - It holds against adversaries that adapt to the plays, too.
-        - A loss vector moves each later total by at most 1, up or down. A selection by the exponential mechanism at
-          this rate costs 2 rate, or rate^2 / 2 as zCDP, and all R = ceil(T / batch) - 1 of them may see it: rate =
-          epsilon / (2 R), or sqrt(2 rho / R).
-        - Slack: R selections whose experts have together the probability P, under the neighbour where that is larger,
-          spend at most R ln(x + (1 - x) e^(2 rate)), x = P^(1 / R): all of epsilon only as P goes to 0, and the slower
-          the larger R. *Proof.* A weight moves by a factor in [e^-rate, e^rate], and so the odds of an expert by one of
-          at most c = e^(2 rate). Of odds p / (1 - p) the other ones are p / (c (1 - p)) at least, which are those of
-          the probability p / (p + c (1 - p)): the selection spends at most f(ln p) for f(u) = ln(c - (c - 1) e^u). f is
-          the log of a concave function, hence concave, and R values of it are at most R f of their mean, ln(P) / R. At
-          the registry's example both selections have p = 1/10 and rate 1 for one expert, of ten: 2 ln(1 / 10 + 9 e^2 /
-          10) is 0.955 of epsilon.
+        - The claim also holds against adversaries that adapt to the plays.
+        - A loss vector changes each later total by at most 1, up or down. A selection by the exponential mechanism at
+          this rate costs 2 rate, or rate^2 / 2 as zCDP. All R = ceil(T / batch) - 1 selections may depend on the
+          vector: rate = epsilon / (2 R), or sqrt(2 rho / R).
+        - Slack: let P be the joint probability of the R experts selected, under the neighbour where it is larger. The
+          selections spend at most R ln(x + (1 - x) e^(2 rate)), x = P^(1 / R). This approaches epsilon only as P goes
+          to 0, and more slowly for larger R. *Proof.* A weight changes by a factor in [e^-rate, e^rate], so the odds of
+          an expert change by a factor of at most c = e^(2 rate). If the odds are p / (1 - p) under one neighbour, they
+          are at least p / (c (1 - p)) under the other: the probability is at least p / (p + c (1 - p)). So the
+          selection spends at most f(ln p) for f(u) = ln(c - (c - 1) e^u). f is the log of a concave function, thus
+          concave. The sum of R values of f is at most R times f of the mean argument, ln(P) / R. In the registry's
+          example both selections have p = 1/10 and rate 1 for one expert of ten: 2 ln(1 / 10 + 9 e^2 / 10) is 0.955 of
+          epsilon.
         - Released: the expert of each batch.
         - Private: the totals.
 
     Source:
-        The exponential mechanism in batches: McSherry & Talwar (2007) and Freund & Schapire (1997). It is the case of
-        private lazy multiplicative weights in which every batch draws anew.
+        The exponential mechanism in batches: McSherry & Talwar (2007) and Freund & Schapire (1997). It is private lazy
+        multiplicative weights with a new draw in every batch.
 
     Deviations:
-        * Against oblivious adversaries the expected regret is at most ln N / rate + rate batch T / 8; the default batch
-          minimises this over whole numbers (over some of them, where there are many). For pure DP the least is of order
-          T^(2/3) (ln N)^(2/3) / epsilon^(1/3). An adversary that adapts punishes the expert of a batch.
-        * Losses are rounded to multiples of 2^-20, and summed and compared as integers; noise as in `noisy_min`.
+        * Against oblivious adversaries the expected regret is at most ln N / rate + rate batch T / 8. The default batch
+          minimises this over whole numbers (over some of them, if there are many). For pure DP the minimum is of order
+          T^(2/3) (ln N)^(2/3) / epsilon^(1/3). An adversary that adapts can punish the expert of a batch.
+        * Losses are rounded to multiples of 2^-20, then summed and compared as integers. Noise is that `noisy_min`
+          draws.
 
     Examples:
         >>> import jaxdp
@@ -142,13 +144,13 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
         argument = "every loss vector is in the totals of all later batches, each selected from by the exponential "
         chosen = params(epsilon=epsilon, delta=delta, batch=batch)
         updates = -(-horizon // int(chosen.batch))
-        about = {
+        fields = {
             "trust_model": "central",
             "privacy_unit": UNIT,
             "argument": argument + "mechanism",
             "numerical_delta": selection_delta(num_experts, 2 * float(chosen.learning_rate), selections=updates),
         }
-        return Guarantee.pure(epsilon, **about) if is_pure else Guarantee.zcdp(zcdp_rho(epsilon, delta), **about)
+        return Guarantee.pure(epsilon, **fields) if is_pure else Guarantee.zcdp(zcdp_rho(epsilon, delta), **fields)
 
     def init(key, params: Params) -> State:
         del params
@@ -168,7 +170,7 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
         due = (round_ % jnp.asarray(params.batch) == 0) & (round_ < horizon)
 
         def release() -> jax.Array:
-            level = 2 * jnp.asarray(params.learning_rate)  # of the exponential mechanism, as a budget
+            level = 2 * jnp.asarray(params.learning_rate)  # the budget of the exponential mechanism
             return jnp.where(due, noisy_min(key, totals, level, noise="gumbel"), state.public.expert)
 
         return State(totals, Public(round_, jax.lax.cond(any_lane(due), release, lambda: state.public.expert)))

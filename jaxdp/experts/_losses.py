@@ -1,4 +1,4 @@
-"""Loss vectors, as adversaries give and learners take them."""
+"""Loss vectors, as adversaries produce them and learners receive them."""
 
 import jax
 import jax.numpy as jnp
@@ -6,16 +6,16 @@ import jax.numpy as jnp
 from jaxdp.core import Interface, Space, arms, default_float
 from jaxdp.numerics import fixed_point
 
-UNIT = "one round's loss vector"  # of privacy
+UNIT = "one round's loss vector"  # the privacy unit
 
 
 def losses_interface(num_experts: int) -> Interface:
-    """An expert is played, and the losses of all of them come back."""
+    """Returns the interface of full information: actions are experts, feedback is the losses of all of them."""
     return Interface(arms(num_experts), Space("numbers", (num_experts,), 0, 1))
 
 
-def clipped(losses: jax.Array) -> jax.Array:
-    """Losses as learners count them: clipped to [0, 1], NaN as 0.
+def clip_losses(losses: jax.Array) -> jax.Array:
+    """Clips losses to [0, 1], NaN to 0.
 
     Examples:
         >>> print(clipped(jnp.asarray([-1.0, 0.25, 7.0, jnp.nan])))
@@ -25,7 +25,7 @@ def clipped(losses: jax.Array) -> jax.Array:
 
 
 def units_of(losses: jax.Array) -> jax.Array:
-    """Losses as curators add them up: clipped to [0, 1], NaN as 0, then integers, multiples of 2^-20.
+    """Converts losses, clipped to [0, 1] and NaN to 0, to integers: multiples of 2^-20.
 
     Examples:
         >>> print(units_of(jnp.asarray([-1.0, 0.25, 7.0, jnp.nan])))

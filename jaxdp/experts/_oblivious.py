@@ -1,4 +1,4 @@
-"""Losses that are fixed in advance: one array, which all lanes share."""
+"""Losses that are fixed in advance: one array, shared by all lanes."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.core import Environment, factory
-from jaxdp.experts._comparators import Comparison, after, begun, check_switches, followed, metrics
+from jaxdp.experts._comparators import Comparison, add_round, add_rounds, check_switches, init_comparison, metrics
 from jaxdp.experts._losses import losses_interface
 from jaxdp.numerics.lookup import entry
 from jaxdp.sequences import kept_matrix, shown_row
@@ -29,7 +29,7 @@ class SequenceParams:
 
 
 class Replay(NamedTuple):
-    """How far the losses have been shown.
+    """The position in the losses.
 
     Attributes:
         round: [] integer, rounds played.
@@ -44,34 +44,34 @@ class Replay(NamedTuple):
 def loss_sequence(losses: ArrayLike, *, scale: float = 1.0, num_switches: int | None = None) -> Environment:
     """Losses that are fixed in advance: an oblivious adversary.
 
-    All lanes of a run share the one array. It stays of the type that it has, as long as that is bool, uint8, float16 or
-    float32, and each round's losses are widened to JAX's default float type where they are shown. Other whole numbers
-    become uint8 where the scale allows it, and all else the default float type.
+    All lanes of a run share one array. It keeps its type if that is bool, uint8, float16 or float32, and each round's
+    losses are widened to JAX's default float type when they are shown. Other whole numbers become uint8 if the scale
+    allows it; all other arrays become the default float type.
 
     Args:
-        losses: [horizon, num_experts] numbers or truth values in [0, scale]. One that is read-only is not copied.
-        scale: finite and > 0: an entry of this size is the loss 1. 255 for uint8 losses that use their whole range; a
-            uint8 entry of 1 is the loss 1 unless it is given.
-        num_switches: how often the sequence of experts may switch that `dynamic_regret` compares with, in
-            [0, horizon); None for none.
+        losses: [horizon, num_experts] numbers or booleans in [0, scale]. A read-only array is not copied.
+        scale: finite and > 0: an entry of this size is the loss 1. Use 255 for uint8 losses over the whole range; by
+            default the uint8 entry 1 is the loss 1.
+        num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, in [0,
+            horizon); None for no such metric.
 
     Returns:
-        An environment for at most `horizon` rounds, actions in [0, num_experts) and losses ([num_experts] float in
-        [0, 1]), with blocks. Outcome: `loss`, of the expert played. Summaries: `regret`, the loss less the one of the
-        best fixed expert so far; `best_loss`, that expert's; with num_switches, `dynamic_regret` and
-        `best_sequence_loss`, the same for the best sequence of experts so far with at most so many switches. An expert
-        outside [0, num_experts) has the loss NaN, and so have all experts in rounds beyond the horizon.
+        An environment for at most `horizon` rounds, actions in [0, num_experts) and losses ([num_experts] float in [0,
+        1]), with blocks. Outcome: `loss`, of the expert played. Summaries: `regret`, the loss less `best_loss`;
+        `best_loss`, the loss of the best fixed expert so far. With num_switches also `dynamic_regret` and
+        `best_sequence_loss`, the same for the best sequence of experts so far with at most this many switches. An
+        expert outside [0, num_experts) has the loss NaN, and so have all experts in rounds beyond the horizon.
 
     Raises:
         ValueError: if losses are not a matrix of at least one round and two experts, with entries in [0, scale], or
-            take more memory than the device has free; if scale is not finite and > 0, or num_switches is not in
-            [0, horizon).
+            take more memory than the device has free; if scale is not finite and > 0, or num_switches is not in [0,
+            horizon).
 
     Source:
         Standard.
 
     Deviations:
-        Sums are compensated, so that in float32 regrets after 10^6 rounds are off by less than 0.01.
+        Sums are compensated: in float32, regrets after 10^6 rounds are off by less than 0.01.
 
     Examples:
         >>> loss_sequence(np.array([[0, 255], [51, 0]], np.uint8), scale=255).params().losses.dtype
@@ -81,27 +81,27 @@ def loss_sequence(losses: ArrayLike, *, scale: float = 1.0, num_switches: int | 
     array = kept_matrix("losses", losses, scale, columns="experts", column="num_experts")
     horizon, num_experts = array.shape
     switches = check_switches(num_switches, horizon)
-    params = SequenceParams(losses=array)  # one object for all runs
+    params = SequenceParams(losses=array)  # one object, shared by all runs
 
     def row(params: SequenceParams, round_: jax.Array) -> jax.Array:
         return shown_row(params.losses, round_, scale)
 
     def init(key, params) -> Replay:
         del key, params
-        return Replay(jnp.zeros((), jnp.result_type(int)), begun(num_experts, switches))
+        return Replay(jnp.zeros((), jnp.result_type(int)), init_comparison(num_experts, switches))
 
     def feedback(key, params: SequenceParams, world: Replay, action):
         del key
         losses = row(params, world.round)
         loss = entry(losses, action)
-        return Replay(world.round + 1, after(world.comparison, losses, loss)), losses, {"loss": loss}
+        return Replay(world.round + 1, add_round(world.comparison, losses, loss)), losses, {"loss": loss}
 
     def block(keys, params: SequenceParams, world: Replay, contexts: None, actions):
         del contexts
         rounds = world.round + jnp.arange(len(keys), dtype=world.round.dtype)
         losses = jax.vmap(lambda round_: row(params, round_))(rounds)
         loss = jax.vmap(entry)(losses, actions)
-        return Replay(rounds + 1, followed(world.comparison, losses, loss)), losses, {"loss": loss}
+        return Replay(rounds + 1, add_rounds(world.comparison, losses, loss)), losses, {"loss": loss}
 
     return Environment(
         params=lambda: params,

@@ -1,15 +1,15 @@
-"""Losses of several rounds at once, added up in a kernel for XLA on CPU."""
+"""The sum of losses of several rounds, in a kernel for XLA on CPU."""
 
 import jax
 import jax.numpy as jnp
 
 from jaxdp.numerics.kernels import WRITTEN_OUT, folded, lanes_fast, own_kernel
 
-MOST = 32  # rounds that are written out one after the other
+MOST = 32  # rounds that are unrolled
 
 
-def added_up(losses: jax.Array, planned: jax.Array) -> jax.Array:
-    """The units of losses of the planned rounds, added up: [num_experts] integers.
+def sum_rounds(losses: jax.Array, planned: jax.Array) -> jax.Array:
+    """Returns the sum of losses, in units, over the planned rounds: [num_experts] integers.
 
     Args:
         losses: [rounds, num_experts] units of up to 2^10 rounds.
@@ -17,11 +17,11 @@ def added_up(losses: jax.Array, planned: jax.Array) -> jax.Array:
     """
     is_short = losses.shape[1] <= WRITTEN_OUT and len(losses) <= MOST  # then lanes of `jax.vmap` are the fast axis
 
-    def place(values: jax.Array) -> jax.Array:
+    def layout(values: jax.Array) -> jax.Array:
         return lanes_fast(values) if is_short else values
 
-    def added(losses: jax.Array, planned: jax.Array) -> jax.Array:
-        counted = jnp.where(place(planned)[:, None], place(losses), 0)
-        return place(folded(jnp.add, counted) if is_short else counted.sum(axis=0, dtype=losses.dtype))
+    def total(losses: jax.Array, planned: jax.Array) -> jax.Array:
+        planned_losses = jnp.where(layout(planned)[:, None], layout(losses), 0)
+        return layout(folded(jnp.add, planned_losses) if is_short else planned_losses.sum(axis=0, dtype=losses.dtype))
 
-    return place(own_kernel(added, place(losses), place(planned)))
+    return layout(own_kernel(total, layout(losses), layout(planned)))

@@ -36,7 +36,7 @@ def two_to(power: jax.Array, dtype: np.dtype) -> jax.Array:
     return jax.lax.bitcast_convert_type((jnp.maximum(power, -bias) + bias).astype(integer) << bits, dtype)
 
 
-def normalised(mantissa: jax.Array, power: jax.Array) -> Scaled:
+def normalise(mantissa: jax.Array, power: jax.Array) -> Scaled:
     """The numbers mantissa * 2^power for normal mantissas > 0; what is below 2^NOTHING becomes 0."""
     integer, bits, bias = _LAYOUT[mantissa.dtype.itemsize]
     word = jax.lax.bitcast_convert_type(mantissa, integer)
@@ -75,14 +75,14 @@ def expm1_near_0(values: jax.Array, terms: int = TERMS) -> jax.Array:
 
 def times(left: Scaled, right: Scaled) -> Scaled:
     """Products."""
-    return normalised(left.mantissa * right.mantissa, left.power + right.power)
+    return normalise(left.mantissa * right.mantissa, left.power + right.power)
 
 
 def plus(left: Scaled, right: Scaled) -> Scaled:
     """Sums; 0 takes the power of what is added to it. Mantissas may be any normal numbers > 0 here."""
     dtype, power = left.mantissa.dtype, jnp.maximum(left.power, right.power)
     parts = [each.mantissa * two_to(each.power - power, dtype) for each in (left, right)]
-    return normalised(parts[0] + parts[1], power)
+    return normalise(parts[0] + parts[1], power)
 
 
 def shares(values: Scaled) -> jax.Array:

@@ -66,13 +66,13 @@ def fold(operation: Callable[[Any, Any], Any], of: Callable[..., jax.Array], *in
 
 def exponential_step(shares: jax.Array, scaled_losses: jax.Array) -> jax.Array:
     """`_shares.exponential_step`."""
-    grown, scale = _grown(shares, scaled_losses)
+    grown, scale = _grow(shares, scaled_losses)
     return kernel(operator.mul, grown, scale)
 
 
 def fixed_share_step(shares: jax.Array, scaled_losses: jax.Array, switch_rate: jax.Array) -> jax.Array:
     """`_shares.fixed_share_step`."""
-    grown, scale = _grown(shares, scaled_losses)
+    grown, scale = _grow(shares, scaled_losses)
 
     def mixed(grown, scale, switch_rate):
         kept = grown * scale
@@ -119,7 +119,7 @@ def odds(totals: Sum, learning_rate: jax.Array) -> jax.Array:
     return kernel(weight, *totals, smallest, learning_rate)
 
 
-def _grown(shares: jax.Array, scaled_losses: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _grow(shares: jax.Array, scaled_losses: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Shares after losses, and what makes their sum 1."""
     smallest = fold(jnp.minimum, lambda losses: losses, scaled_losses)
     grown = kernel(lambda shares, losses, low: shares * jnp.exp(low - losses), shares, scaled_losses, smallest)

@@ -65,10 +65,10 @@ def clipped_step(shares: jax.Array, scaled_losses: jax.Array, floor: float) -> j
         scaled_losses: [n] float of any sign.
         floor: in (0, 1 / n].
     """
-    return projected(exponential_step(shares, scaled_losses), floor)
+    return project(exponential_step(shares, scaled_losses), floor)
 
 
-def projected(shares: jax.Array, floor: float) -> jax.Array:
+def project(shares: jax.Array, floor: float) -> jax.Array:
     """The k smallest shares become `floor`, the others are scaled, for the smallest k at which all are >= `floor`.
 
     Args:

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import Environment, Scalar, factory, only, scalar_leaf
-from jaxdp.experts._comparators import Comparison, after, begun, check_switches, followed, metrics
-from jaxdp.experts._lane_kernels import at
+from jaxdp.experts._comparators import Comparison, add_round, add_rounds, check_switches, init_comparison, metrics
+from jaxdp.experts._lane_kernels import entry_at
 from jaxdp.experts._losses import losses_interface
 from jaxdp.numerics.lookup import entry, wide
 from jaxdp.random import beta, binomial
@@ -176,7 +176,7 @@ def shifting_losses(
         if is_drawn:
             times = _drawn_times(key_times, jnp.asarray(params.num_shifts), most, rounds)
         good = experts(key_experts)
-        start = () if switches is None else begun(size, switches)
+        start = () if switches is None else init_comparison(size, switches)
         return Segments(jnp.zeros((), integer), times, good, start)
 
     def means_of(params: ShiftingParams, good: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -186,7 +186,7 @@ def shifting_losses(
 
     def shown(key, params: ShiftingParams, world: Segments, round_, action):
         segment = jnp.sum(round_ >= world.shift_times, dtype=jnp.int32)
-        good = at(world.good_experts, segment)
+        good = entry_at(world.good_experts, segment)
         is_good, means = means_of(params, good)
         if is_beta:
             losses = beta(key, means * params.concentration, (1 - means) * params.concentration)
@@ -202,7 +202,7 @@ def shifting_losses(
 
     def feedback(key, params: ShiftingParams, world: Segments, action):
         losses, outcome = shown(key, params, world, world.round, action)
-        comparison = () if switches is None else after(_compared(world), losses, outcome["loss"])
+        comparison = () if switches is None else add_round(_compared(world), losses, outcome["loss"])
         return world._replace(round=world.round + 1, comparison=comparison), losses, outcome
 
     def block(keys, params: ShiftingParams, world: Segments, contexts: None, actions):
@@ -211,7 +211,7 @@ def shifting_losses(
         losses, outcome = jax.vmap(lambda key, place, action: shown(key, params, world, place, action))(
             keys, places, actions
         )
-        comparison = () if switches is None else followed(_compared(world), losses, outcome["loss"])
+        comparison = () if switches is None else add_rounds(_compared(world), losses, outcome["loss"])
         times, good = (jnp.broadcast_to(x[None], (len(keys), *x.shape)) for x in world[1:3])
         return Segments(places + 1, times, good, comparison), losses, outcome
 

@@ -1,4 +1,4 @@
-"""Independent losses whose means stay what they are."""
+"""Independent losses with fixed means."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from jaxdp.core import Environment, factory
 from jaxdp.experts._adversary import cast, means_vector
-from jaxdp.experts._comparators import Comparison, after, begun, check_switches, followed, metrics
+from jaxdp.experts._comparators import Comparison, add_round, add_rounds, check_switches, init_comparison, metrics
 from jaxdp.experts._losses import losses_interface
 from jaxdp.gaps import unit_instance
 from jaxdp.numerics.lookup import entry
@@ -24,7 +24,7 @@ class StochasticParams:
 
     Attributes:
         means: [num_experts] float in [0, 1], the experts' mean losses.
-        gaps: [num_experts] float >= 0, how far each lies above the smallest.
+        gaps: [num_experts] float >= 0, each mean less the smallest mean.
     """
 
     means: np.ndarray
@@ -37,59 +37,59 @@ def stochastic_losses(means: ArrayLike, *, num_switches: int | None = None) -> E
 
     Args:
         means: [num_experts] in [0, 1], mean losses.
-        num_switches: how often the sequence of experts may switch that `dynamic_regret` compares with, >= 0; None: the
-            environment has no summaries, and tallies.
+        num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, >= 0.
+            If None, the environment has tallies and no summaries.
 
     Returns:
         An environment for actions in [0, num_experts) and losses ([num_experts] float in [0, 1]), with blocks.
-        Outcomes: `loss`, of the expert played; `pseudo_regret`, its mean loss less the smallest one. Both are NaN for
-        an expert outside [0, num_experts). Summaries, with num_switches: as for `loss_sequence`. Tallies, without:
-        totals of feedback are [num_experts] integers, as counts of losses of 1 have to be exact.
+        Outcomes: `loss`, of the expert played; `pseudo_regret`, its mean loss less the smallest mean. Both are NaN for
+        an expert outside [0, num_experts). With num_switches, summaries are as for `loss_sequence`. Without it, tallies
+        have totals of feedback of [num_experts] integers, because counts of losses of 1 must be exact.
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1], or num_switches is not a whole number
             >= 0; from `params`, if a value is out of range or moves a mean out of [0, 1], or there is no gap to change.
 
     Values:
-        gap: > 0, how far the second-best mean lies above the smallest: all gaps change in proportion, and the smallest
-            mean stays; by default that of `means`.
-        best_mean: in [0, 1], the smallest mean, from which gaps are counted; by default that of `means`.
+        gap: > 0, the second-best mean less the smallest. All gaps change in proportion, and the smallest mean stays; by
+            default the gap of `means`.
+        best_mean: in [0, 1], the smallest mean, from which gaps are counted; by default the smallest of `means`.
 
     Source:
         Standard.
 
     Deviations:
-        In float32 a probability is a multiple of 2^-24, but for tallies.
+        In float32 a probability is a multiple of 2^-24, except in tallies.
     """
-    given, switches = means_vector("means", means), check_switches(num_switches)
+    base_means, switches = means_vector("means", means), check_switches(num_switches)
 
     def params(*, gap: float | None = None, best_mean: float | None = None) -> StochasticParams:
-        exact, gaps = unit_instance(given, gap, best_mean, losses=True)
+        exact, gaps = unit_instance(base_means, gap, best_mean, losses=True)
         return StochasticParams(means=cast(exact), gaps=cast(gaps))
 
     def init(key, params: StochasticParams) -> Comparison | tuple[()]:
         del key, params
-        return () if switches is None else begun(len(given), switches)
+        return () if switches is None else init_comparison(len(base_means), switches)
 
-    def shown(key, params: StochasticParams, action):
+    def draw_losses(key, params: StochasticParams, action):
         losses = coins(key, jnp.asarray(params.means))
         gap = entry(jnp.asarray(params.gaps), action)
         return losses, {"loss": entry(losses, action), "pseudo_regret": gap}
 
     def feedback(key, params: StochasticParams, world, action):
-        losses, outcome = shown(key, params, action)
-        return () if switches is None else after(world, losses, outcome["loss"]), losses, outcome
+        losses, outcome = draw_losses(key, params, action)
+        return () if switches is None else add_round(world, losses, outcome["loss"]), losses, outcome
 
     def block(keys, params: StochasticParams, world, contexts: None, actions):
         del contexts
-        losses, outcome = jax.vmap(lambda key, action: shown(key, params, action))(keys, actions)
-        return () if switches is None else followed(world, losses, outcome["loss"]), losses, outcome
+        losses, outcome = jax.vmap(lambda key, action: draw_losses(key, params, action))(keys, actions)
+        return () if switches is None else add_rounds(world, losses, outcome["loss"]), losses, outcome
 
     def tally(key, params: StochasticParams, world, counts):
-        own, others = _totals(key, jnp.asarray(params.means), counts)
-        loss = own.sum(dtype=own.dtype).astype(params.gaps.dtype)
+        played_ones, other_ones = _totals(key, jnp.asarray(params.means), counts)
+        loss = played_ones.sum(dtype=played_ones.dtype).astype(params.gaps.dtype)
         regret = jnp.sum(counts.astype(params.gaps.dtype) * params.gaps)
-        return world, own + others, {"loss": loss, "pseudo_regret": regret}
+        return world, played_ones + other_ones, {"loss": loss, "pseudo_regret": regret}
 
     return Environment(
         params=params,
@@ -99,12 +99,12 @@ def stochastic_losses(means: ArrayLike, *, num_switches: int | None = None) -> E
         summary=None if switches is None else lambda params, world: metrics(world, is_switching=True),
         block=block,
         tally=tally if switches is None else None,
-        interface=losses_interface(len(given)),
+        interface=losses_interface(len(base_means)),
     )
 
 
 def _totals(key: jax.Array, means: jax.Array, counts: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """How many losses of 1 each expert has in the rounds in which it is played, and in the others."""
-    rest = counts.sum(dtype=counts.dtype) - counts
-    own, others = binomial(key, jnp.stack([counts, rest]), jnp.stack([means, means]))
-    return own, others
+    """Draws each expert's number of losses of 1 in the rounds in which it is played, and in the other rounds."""
+    other_rounds = counts.sum(dtype=counts.dtype) - counts
+    played_ones, other_ones = binomial(key, jnp.stack([counts, other_rounds]), jnp.stack([means, means]))
+    return played_ones, other_ones

@@ -26,7 +26,7 @@ from jaxdp.core import default_float
 from jaxdp.experts._filter import _filter
 from jaxdp.experts._filter import columns as _filter_columns
 from jaxdp.experts._filter import kernels as _filter_kernels
-from jaxdp.experts._scaled import NOTHING, Scaled, normalised, times
+from jaxdp.experts._scaled import NOTHING, Scaled, normalise, times
 from jaxdp.experts._sequence_class import Label, SequenceClass, Sequences, Weights
 from jaxdp.numerics import compensated
 from jaxdp.numerics.kernels import own_kernel
@@ -112,7 +112,7 @@ class _Switching:
             futures = [Scaled(one, jnp.int32(0))]
             # G(c) has one switch less to come than G(c - 1). Shares are stored: each is used several times.
             for share in own_kernel(shares_before, left(round))[::-1]:
-                futures.append(times(futures[-1], normalised(share, jnp.int32(0))))
+                futures.append(times(futures[-1], normalise(share, jnp.int32(0))))
             return jax.tree.map(lambda *parts: jnp.stack(parts), *futures)
 
         def chances(round: jax.Array) -> jax.Array:
@@ -322,7 +322,7 @@ def _chain(
         return form.columns(sums_of(weights), outlook(weights, round))
 
     def draw(key: jax.Array, weights: Weights, round: jax.Array) -> Label:
-        return Label(*form.drawn(two_uniforms(key), sums_of(weights), outlook(weights, round)))
+        return Label(*form.draw(two_uniforms(key), sums_of(weights), outlook(weights, round)))
 
     def roll(key: jax.Array, label: Label, round: jax.Array) -> Label:
         uniforms = two_uniforms(key)

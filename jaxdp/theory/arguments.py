@@ -12,7 +12,7 @@ def above(name: str, values: ArrayLike, bound: float) -> np.ndarray:
     Raises:
         ValueError: if one is not, with its index where there are several; or if they are not numbers.
     """
-    return _checked(name, values, lambda array: array > bound, f"> {bound:g}")
+    return _check_rule(name, values, lambda array: array > bound, f"> {bound:g}")
 
 
 def at_least(name: str, values: ArrayLike, bound: float) -> np.ndarray:
@@ -21,7 +21,7 @@ def at_least(name: str, values: ArrayLike, bound: float) -> np.ndarray:
     Raises:
         ValueError: as `above`.
     """
-    return _checked(name, values, lambda array: (array >= bound) & (array < np.inf), f"finite and >= {bound:g}")
+    return _check_rule(name, values, lambda array: (array >= bound) & (array < np.inf), f"finite and >= {bound:g}")
 
 
 def between(name: str, values: ArrayLike, low: float, high: float) -> np.ndarray:
@@ -30,10 +30,10 @@ def between(name: str, values: ArrayLike, low: float, high: float) -> np.ndarray
     Raises:
         ValueError: as `above`.
     """
-    return _checked(name, values, lambda array: (array > low) & (array < high), f"in ({low:g}, {high:g})")
+    return _check_rule(name, values, lambda array: (array > low) & (array < high), f"in ({low:g}, {high:g})")
 
 
-def _checked(name: str, values: ArrayLike, rule: Callable[[np.ndarray], np.ndarray], text: str) -> np.ndarray:
+def _check_rule(name: str, values: ArrayLike, rule: Callable[[np.ndarray], np.ndarray], text: str) -> np.ndarray:
     try:
         array = np.asarray(values)
     except ValueError as error:  # rows of different lengths

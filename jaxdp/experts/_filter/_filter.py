@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.experts._scaled import NOTHING, Scaled, exp_minus, normalised, nothing, plus, shares, two_to
+from jaxdp.experts._scaled import NOTHING, Scaled, exp_minus, normalise, nothing, plus, shares, two_to
 from jaxdp.numerics.compensated import Sum
 from jaxdp.random.choice import index_at
 
@@ -43,7 +43,7 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
     # Products are not made mantissas in [1, 2) again: what follows takes any of about that size.
     after = Scaled(sums.mantissa + sums.mantissa * change[None], sums.power - largest + power[None])
     if flow.odds is None:
-        return normalised(*after), largest
+        return normalise(*after), largest
     came = others(after)
     came = Scaled(came.mantissa * jnp.asarray(flow.odds, came.mantissa.dtype)[:, None], came.power)
     if flow.row_step:
@@ -52,7 +52,7 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
     return plus(after, came), largest
 
 
-def drawn(uniforms: jax.Array, sums: Scaled, outlook: Scaled) -> tuple[jax.Array, jax.Array]:
+def draw(uniforms: jax.Array, sums: Scaled, outlook: Scaled) -> tuple[jax.Array, jax.Array]:
     """An expert and a row of odds sums * outlook, [] int32 each.
 
     Args:
@@ -135,7 +135,7 @@ def row_sums(sums: Scaled, top: jax.Array | None = None) -> Scaled:
 def outlook_of(evidence: Sum, sums: Scaled) -> Scaled:
     """What rows have to be multiplied by so that their sums are as 2^evidence: [num_rows]."""
     powers, total = powers_of(evidence), row_sums(sums)
-    return normalised(powers.mantissa / total.mantissa, powers.power - total.power)
+    return normalise(powers.mantissa / total.mantissa, powers.power - total.power)
 
 
 def powers_of(logs: Sum) -> Scaled:
@@ -144,4 +144,4 @@ def powers_of(logs: Sum) -> Scaled:
     behind = (logs.total - logs.total[best]) - (logs.excess - logs.excess[best])
     behind = jnp.maximum(behind, NOTHING)
     whole = jnp.round(behind)
-    return normalised(jnp.exp2(behind - whole), whole.astype(jnp.int32))
+    return normalise(jnp.exp2(behind - whole), whole.astype(jnp.int32))

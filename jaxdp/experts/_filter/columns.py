@@ -11,11 +11,11 @@ import jax.numpy as jnp
 
 from jaxdp.experts._filter import _filter
 from jaxdp.experts._filter._filter import Flow
-from jaxdp.experts._scaled import Scaled, exp_minus, normalised, two_to
+from jaxdp.experts._scaled import Scaled, exp_minus, normalise, two_to
 from jaxdp.experts._share_kernels import fold, kernel
 from jaxdp.numerics.kernels import lanes_slow
 
-drawn, gains = _filter.drawn, _filter.gains
+draw, gains = _filter.draw, _filter.gains
 
 
 def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, jax.Array]:
@@ -29,7 +29,7 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
         lambda power, losses, largest: power - largest + exp_minus(losses)[1], old_power, scaled_losses, largest
     )
     if flow.odds is None:
-        return _one_row(normalised(mantissa, power)), largest
+        return _one_row(normalise(mantissa, power)), largest
     odds = jnp.asarray(flow.odds, dtype)[0]
     top = fold(jnp.maximum, lambda power: power, power)
     is_alone = fold(operator.add, lambda power, top: (power == top).astype(jnp.int32), power, top) == 1
@@ -44,7 +44,7 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
 
     def after(share, power, top, is_alone, total, rest):
         is_out = (power == top) & is_alone
-        return normalised(share + odds * jnp.where(is_out, rest, total - share), top)
+        return normalise(share + odds * jnp.where(is_out, rest, total - share), top)
 
     inputs = (share, power, top, is_alone, total, rest)
     found = Scaled(*(kernel(lambda *each, i=i: after(*each)[i], *inputs) for i in range(2)))

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.experts._filter._filter import Flow, log_gain
-from jaxdp.experts._scaled import NOTHING, Scaled, exp_minus, normalised, two_to
+from jaxdp.experts._scaled import NOTHING, Scaled, exp_minus, normalise, two_to
 from jaxdp.numerics.kernels import WRITTEN_OUT, in_vectors, lanes_last, own_kernel
 from jaxdp.random.choice import inline_index_at
 
@@ -29,13 +29,13 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
     shift = _kernel(lambda losses, largest: exp_minus(losses)[1] - largest, scaled_losses, largest)
     if flow.odds is None:
         after = _kernel(lambda mantissa, change: mantissa + mantissa * change[None], mantissa, change)
-        powers = _kernel(lambda after, power, shift: normalised(after, power + shift[None]).power, after, power, shift)
+        powers = _kernel(lambda after, power, shift: normalise(after, power + shift[None]).power, after, power, shift)
         return Scaled(_kernel(_mantissa, after), powers), largest
     top = _kernel(lambda power, shift: _fold(jnp.maximum, power + shift[None]), power, shift)
     alone = _kernel(_is_alone, power, shift, top)
     second = _kernel(_second, power, shift, top, alone)
     total = _kernel(_total, mantissa, power, change, shift, top)
-    rest = _kernel(_rest, mantissa, power, change, shift, top, alone, second)
+    rest = _kernel(_second_sum, mantissa, power, change, shift, top, alone, second)
     after = _kernel(functools.partial(_after, flow), mantissa, power, change, shift, top, alone, second, total, rest)
     powers = _kernel(functools.partial(_power_after, flow), power, shift, top, alone, second, after)
     return Scaled(_kernel(_mantissa, after), powers), largest
@@ -65,7 +65,7 @@ def columns(sums: Scaled, outlook: Scaled) -> jax.Array:
     return _kernel(operator.truediv, found, total)
 
 
-def drawn(uniforms: jax.Array, sums: Scaled, outlook: Scaled) -> tuple[jax.Array, jax.Array]:
+def draw(uniforms: jax.Array, sums: Scaled, outlook: Scaled) -> tuple[jax.Array, jax.Array]:
     """`_filter.drawn`."""
     odds = _all_odds(sums, outlook)
     columns = _columns(odds)
@@ -108,7 +108,7 @@ def _fold(operation: Callable[..., jax.Array], values: jax.Array) -> jax.Array:
     return functools.reduce(operation, [values[..., j] for j in range(values.shape[-1])])
 
 
-def _absorbed(mantissa: jax.Array, power: jax.Array, change: jax.Array, shift: jax.Array) -> Scaled:
+def _absorb(mantissa: jax.Array, power: jax.Array, change: jax.Array, shift: jax.Array) -> Scaled:
     return Scaled(mantissa + mantissa * change[None], power + shift[None])
 
 
@@ -118,12 +118,12 @@ def _is_alone(power: jax.Array, shift: jax.Array, top: jax.Array) -> jax.Array:
     return _fold(operator.add, is_top.astype(jnp.int32)) == 1
 
 
-def _lowered(power: jax.Array, top: jax.Array, alone: jax.Array) -> jax.Array:
+def _lower_alone(power: jax.Array, top: jax.Array, alone: jax.Array) -> jax.Array:
     return jnp.where((power == top[:, None]) & alone[:, None], NOTHING - 2, power)
 
 
 def _second(power: jax.Array, shift: jax.Array, top: jax.Array, alone: jax.Array) -> jax.Array:
-    return _fold(jnp.maximum, _lowered(power + shift[None], top, alone))
+    return _fold(jnp.maximum, _lower_alone(power + shift[None], top, alone))
 
 
 def _row_sums(mantissa, power, top) -> jax.Array:
@@ -131,11 +131,11 @@ def _row_sums(mantissa, power, top) -> jax.Array:
 
 
 def _total(mantissa, power, change, shift, top) -> jax.Array:
-    return _row_sums(*_absorbed(mantissa, power, change, shift), top)
+    return _row_sums(*_absorb(mantissa, power, change, shift), top)
 
 
-def _rest(mantissa, power, change, shift, top, alone, second) -> jax.Array:
-    mantissa, power = _absorbed(mantissa, power, change, shift)
+def _second_sum(mantissa, power, change, shift, top, alone, second) -> jax.Array:
+    mantissa, power = _absorb(mantissa, power, change, shift)
     is_out = (power == top[:, None]) & alone[:, None]
     parts = mantissa * two_to(jnp.minimum(power - second[:, None], 0), mantissa.dtype)
     return _fold(operator.add, jnp.where(is_out, 0, parts))
@@ -155,7 +155,7 @@ def _came_power(flow: Flow, power, top, alone, second) -> jax.Array:
 
 def _after(flow: Flow, mantissa, power, change, shift, top, alone, second, total, rest) -> jax.Array:
     """Mantissas at the larger power of what stays and what comes."""
-    mantissa, power = _absorbed(mantissa, power, change, shift)
+    mantissa, power = _absorb(mantissa, power, change, shift)
     is_out = (power == top[:, None]) & alone[:, None]
     own = mantissa * two_to(power - top[:, None], mantissa.dtype)
     came = jnp.where(is_out, rest[:, None], total[:, None] - own)
@@ -168,8 +168,8 @@ def _after(flow: Flow, mantissa, power, change, shift, top, alone, second, total
 
 def _power_after(flow: Flow, power, shift, top, alone, second, after) -> jax.Array:
     power = power + shift[None]
-    return normalised(after, jnp.maximum(power, _came_power(flow, power, top, alone, second))).power
+    return normalise(after, jnp.maximum(power, _came_power(flow, power, top, alone, second))).power
 
 
 def _mantissa(after: jax.Array) -> jax.Array:
-    return normalised(after, jnp.int32(0)).mantissa
+    return normalise(after, jnp.int32(0)).mantissa

@@ -24,8 +24,8 @@ from jaxdp.core import (
 )
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.experts._clear_losses import of_expert
-from jaxdp.experts._lane_kernels import carried, chosen  # the same values, in a layout for CPUs
-from jaxdp.experts._lazy_weights.decisions import scaled, wants_another
+from jaxdp.experts._lane_kernels import keep_lane_layout, select  # the same values, in a layout for CPUs
+from jaxdp.experts._lazy_weights.decisions import scale_losses, wants_another
 from jaxdp.experts._lazy_weights.parameters import (
     ACCOUNTINGS,
     SMALLEST,
@@ -35,7 +35,7 @@ from jaxdp.experts._lazy_weights.parameters import (
     rounding_of_weights,
 )
 from jaxdp.experts._losses import UNIT, losses_interface, units_of
-from jaxdp.experts._rounds_together import added_up
+from jaxdp.experts._rounds_together import sum_rounds
 from jaxdp.experts._scaled import Scaled
 from jaxdp.experts._sequence_class import Label, SequenceClass, Sequences, Weights
 from jaxdp.experts.classes import static
@@ -267,10 +267,10 @@ def lazy_weights(
             ),
             lambda: State(Private(weights, losses), public._replace(round=played)),
         )
-        return carried(after)
+        return keep_lane_layout(after)
 
     def update(key, params: Params, state: State, report) -> State:
-        losses = carried(fixed_point.add(state.private.losses, report))
+        losses = keep_lane_layout(fixed_point.add(state.private.losses, report))
         return advance(key, params, state, losses, jnp.ones_like(state.public.round))
 
     def plan(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
@@ -280,7 +280,7 @@ def lazy_weights(
 
     def absorb(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
-        losses = fixed_point.add(state.private.losses, added_up(report, planned))
+        losses = fixed_point.add(state.private.losses, sum_rounds(report, planned))
         rounds = plan.length.astype(state.public.round.dtype)
         return advance(keys[plan.length - 1], params, state, losses, rounds), plan.length
 
@@ -316,19 +316,25 @@ def _batch_end(
     """A round at whose end the batch may end: if it does, weights move, and the sequence is kept or drawn anew."""
     key_keep, key_draw, key_roll = jax.random.split(key, 3)
     may = is_end & (public.resamples < params.budget)
-    moved = made.forward(weights, step, scaled(params.learning_rate, losses).astype(default_float()))
+    moved = made.forward(weights, step, scale_losses(params.learning_rate, losses).astype(default_float()))
     own = Sum(*(of_expert(word, public.label.expert) for word in losses))
     resampled = may & wants_another(key_keep, params, own, may, is_pure)
-    drawn, rolled = _drawn(key_draw, made, params, moved, step + 1, resampled), made.roll(key_roll, public.label, step)
+    drawn, rolled = (
+        _draw_sequence(key_draw, made, params, moved, step + 1, resampled),
+        made.roll(key_roll, public.label, step),
+    )
 
-    label = chosen(resampled, drawn, chosen(is_end, rolled, public.label))
+    label = select(resampled, drawn, select(is_end, rolled, public.label))
     return State(
-        Private(chosen(is_end, moved, weights), carried(jax.tree.map(lambda word: jnp.where(is_end, 0, word), losses))),
+        Private(
+            select(is_end, moved, weights),
+            keep_lane_layout(jax.tree.map(lambda word: jnp.where(is_end, 0, word), losses)),
+        ),
         Public(played, label, public.resamples + resampled.astype(public.resamples.dtype)),
     )
 
 
-def _drawn(
+def _draw_sequence(
     key: jax.Array, made: SequenceClass, params: Params, weights: Weights, step: jax.Array, resampled: jax.Array
 ) -> Label:
     """A sequence drawn by weight."""

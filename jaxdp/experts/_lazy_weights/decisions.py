@@ -13,14 +13,14 @@ from jaxdp.random.threefry import two_uniforms
 
 
 @in_64_bits
-def scaled(rate: Scalar, losses: Sum) -> jax.Array:
+def scale_losses(rate: Scalar, losses: Sum) -> jax.Array:
     """Losses times the rate, float64."""
     return jnp.asarray(rate).astype(jnp.float64) * fixed_point.to_float(losses, jnp.float64)
 
 
 def wants_another(key: jax.Array, params: Any, own: Sum, may: jax.Array, is_pure: bool) -> jax.Array:
     """Whether a sequence whose loss in the batch is `own` is not kept: [] bool."""
-    return _exceeds(key, two_uniforms(key), params, scaled(params.learning_rate, own), may, is_pure)
+    return _exceeds(key, two_uniforms(key), params, scale_losses(params.learning_rate, own), may, is_pure)
 
 
 @in_64_bits

@@ -1,4 +1,4 @@
-"""Mirror descent that tracks the best expert: the corrected forms of a published algorithm, and that algorithm."""
+"""Mirror descent that tracks the best expert: a published algorithm, and corrected forms of it."""
 
 from jaxdp.core import Learner, factory
 from jaxdp.experts._mirror_descent.intervals import intervals
@@ -22,74 +22,78 @@ def mirror_descent(
     noise: str | None = None,
     constants: str = "corrected",
 ) -> Learner:
-    """Exponential steps on weights that stay away from 0, so that they can follow a comparator that switches.
+    """Plays by exponential steps on weights that stay away from 0, so that they can follow a comparator that switches.
 
-    - "sampling": weights use the losses as they are, and a fresh expert is drawn each round; the rate is small enough
-      that T draws are private. Rate at most sqrt(2 rho / D), where D <= T is as how many draws a loss counts, of which
-      fixed share forgets a part each round; regret ent / rate + rate T / 8, losses may react to plays.
-    - "noisy_losses": each loss vector is noised by itself, and all else follows. Regret ent / rate + rate T (1/8 +
-      s^2 / 2) with Gaussian noise of deviation s = sqrt(N / (2 rho)), oblivious losses; with Laplace noise of scale b =
-      N / epsilon, s^2 / 2 becomes -ln(1 - rate^2 b^2) / rate^2. Better than "sampling" where N is small. Losses that
-      react to plays react to hidden noise, too: then s sqrt(2 T ln(number of sequences)) has to be added.
-    - "intervals": Hedge by "sampling" on all dyadic intervals, of length 2^k for each level k; above them fixed share
+    - "sampling": weights use the exact losses, and a fresh expert is drawn each round. The rate is small enough that T
+      draws are private: at most sqrt(2 rho / D), where a loss costs the privacy of D <= T draws, since fixed share
+      forgets a part of it each round. Regret ent / rate + rate T / 8; losses may react to plays.
+    - "noisy_losses": each loss vector is noised separately; everything else is post-processing. With Gaussian noise of
+      deviation s = sqrt(N / (2 rho)), regret is ent / rate + rate T (1/8 + s^2 / 2) for oblivious losses. With Laplace
+      noise of scale b = N / epsilon, s^2 / 2 becomes -ln(1 - rate^2 b^2) / rate^2. Better than "sampling" for small N.
+      Losses that react to plays also react to hidden noise: then s sqrt(2 T ln(number of sequences)) must be added.
+    - "intervals": Hedge by "sampling" on all dyadic intervals, of length 2^k for each level k. Above them, fixed share
       over levels, by "noisy_losses" on the losses of the experts that the levels drew. Regret of order S + sqrt(S T) up
       to logarithms, over epsilon, at any N.
 
-    At epsilon = inf what is drawn inside "sampling" and "intervals" is replaced by its law, which is public.
+    At epsilon = inf the draws inside "sampling" and "intervals" are replaced by their distribution, which is public.
 
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 2.
-        num_switches: S of the comparator, >= 1 and < T.
+        num_switches: switches S of the comparator, >= 1 and < T.
         form: "sampling" (the default), "noisy_losses" or "intervals".
-        mixing: of the first two forms. "fixed_share" (the default) at the rate S / (T - 1); or "clipped", the
+        mixing: for the first two forms. "fixed_share" (the default) at the rate S / (T - 1); or "clipped", the
             projection in relative entropy on weights >= S / (N T), for which the bounds above are not proved.
-        noise: of "noisy_losses": "gaussian" (the default) or "laplace".
-        constants: "corrected"; or "paper", the algorithm as published: noisy losses, clipped, Laplace noise of scale
-            1 / epsilon, rate min(epsilon, 1) sqrt(S / (T ln(N T))). The other three are then left out.
+        noise: for "noisy_losses": "gaussian" (the default) or "laplace".
+        constants: "corrected"; or "paper", the algorithm as published: noisy losses, clipped, Laplace noise of scale 1
+            / epsilon, rate min(epsilon, 1) sqrt(S / (T ln(N T))). With "paper", leave out form, mixing and noise.
 
     Returns:
         A learner for losses ([num_experts] float in [0, 1]; clipped, NaN to 0); its actions are experts ([] int32).
 
     Raises:
         ValueError: if an argument is out of range, or does not belong to the form; from `params`, if a value is out of
-            range, or `learning_rate` is more than "sampling" can pay for.
+            range, or `learning_rate` is larger than the privacy budget of "sampling" allows.
 
     Values:
         epsilon: the privacy budget, > 0.
-        delta: but for Laplace noise, in (0, 1).
-        learning_rate: > 0, by default that of `mirror_descent_parameters`, of "intervals" that of the level.
+        delta: except for Laplace noise, in (0, 1).
+        learning_rate: > 0, by default from `mirror_descent_parameters`; for "intervals" the rate over levels.
 
     Privacy:
-        - Unit: one round's loss vector; adjacency: replace one; losses may react to all that is released.
+        - Unit: one round's loss vector; adjacency: replace one; losses may react to everything released.
         - "sampling": zCDP in the central model, D rate^2 / 2 <= rho. Replacing a vector moves ln(w / w') within a range
-          2 rate; steps and the projection never widen it, and fixed share at the rate a contracts it by k = |r - 1| /
-          (r + 1), r = (1 - a) (N - 1) / a (Birkhoff). So the i-th draw after it is an exponential mechanism of range
-          2 rate k^i, which is (rate^2 k^(2i) / 2)-zCDP: D = k^2 + k^4 + ... + k^(2T). For N = 2 that is all that a loss
-          can do; at larger N it takes weights that two experts share. "clipped": D = T. Released: draws. Private: the
+          2 rate. Steps and the projection never widen it, and fixed share at the rate a contracts it by k = |r - 1| /
+          (r + 1), r = (1 - a) (N - 1) / a (Birkhoff). So the i-th draw after it is an exponential mechanism of range 2
+          rate k^i, which is (rate^2 k^(2i) / 2)-zCDP: D = k^2 + k^4 + ... + k^(2T). For N = 2 a loss can reach this
+          bound; for larger N that takes weights shared by two experts. "clipped": D = T. Released: draws. Private: the
           weights.
         - "noisy_losses": in the local model, rho-zCDP (Gaussian noise for L2 sensitivity sqrt(N)) or epsilon-DP
           (Laplace noise for L1 sensitivity N). Released: all noisy losses.
-        - "intervals": rho-zCDP in the central model. Half for draws of levels, 2^k rate_k^2 / 2 = rho / (2 levels)
-          each, since a vector is in one interval of each level; half for the levels' losses, of L2 sensitivity
-          sqrt(levels). Private: totals of losses in the current intervals. Released: draws, noisy losses of levels.
-        - "paper": N epsilon, not epsilon: all N losses may change by 1 each, so the L1 sensitivity is N. It is no
-          artefact of releasing noisy losses: the law of plays alone exceeds epsilon.
+        - "intervals": rho-zCDP in the central model. Half of rho is for draws of levels, 2^k rate_k^2 / 2 = rho / (2
+          levels) each, since a vector is in one interval of each level. The other half is for the levels' losses, of L2
+          sensitivity sqrt(levels). Private: totals of losses in the current intervals. Released: draws, noisy losses of
+          levels.
+        - "paper": N epsilon, not epsilon: all N losses may change by 1 each, so the L1 sensitivity is N. Releasing the
+          noisy losses is not the cause: the distribution of the plays alone exceeds epsilon.
 
     Source:
         "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), Algorithm 3 and Theorem 5.2, after Lu & Zhang
         (2019); fixed share: Herbster & Warmuth (1998); ranges: Dong, Durfee & Rogers (2020); intervals: Hazan &
         Seshadhri (2009), Daniely, Gonen & Shalev-Shwartz (2015). ent = ln N + S ln(N - 1) + (T - 1) H(S / (T - 1)). The
-        bound of "noisy_losses" is Jensen's: E ln sum w e^{-rate (l + Z)} <= ln sum w e^{-rate l} + ln E e^{-rate Z}.
+        bound of "noisy_losses" is by Jensen's inequality: E ln sum w e^{-rate (l + Z)} <= ln sum w e^{-rate l} + ln E
+        e^{-rate Z}.
 
     Deviations:
-        Losses of "intervals" are rounded to multiples of 2^-20 and summed as integers; weights are computed in 64 bits.
-        Shares of "sampling" with fixed share are compensated sums: rounded in every round, those of neighbouring losses
-        would drift apart by more than 2 rate at long horizons. In 32-bit floats its rate pays for what reading them
-        rounds, and "clipped" sampling ends at a horizon of 10^5. D is T in the source, where it is not counted what
-        fixed share forgets: for N = 10, S = 5 and T = 10^5 it is 0.4 T, for N = 2 and S = 1 it is 0.25 T. The published
-        privacy claim is too small by a factor N, hence three forms. "paper" keeps its rate below epsilon = 1, where it
-        is stated; above, where noise is no longer what counts, it takes that of 1.
+        * Losses of "intervals" are rounded to multiples of 2^-20 and summed as integers; weights are computed in 64
+          bits.
+        * Shares of "sampling" with fixed share are compensated sums. If they were rounded in every round, the shares of
+          neighbouring losses would drift apart by more than 2 rate at long horizons. In 32-bit floats the rate pays for
+          rounding when shares are read, and "clipped" sampling is limited to a horizon of 10^5.
+        * D is T in the source, which does not count how fixed share forgets: for N = 10, S = 5 and T = 10^5 it is 0.4
+            T, for N = 2 and S = 1 it is 0.25 T.
+        * The published privacy claim is too small by a factor N; hence the three forms. "paper" keeps its rate for
+          epsilon <= 1, where it is stated; above 1, where noise no longer dominates, it takes the rate of 1.
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
     num_switches = check_switches(num_switches, horizon)

@@ -23,7 +23,7 @@ from jaxdp.core.conversions import zcdp_rho
 from jaxdp.experts._clear_losses import behind
 from jaxdp.experts._losses import UNIT, losses_interface, units_of
 from jaxdp.experts._mirror_descent.parameters import level_switches, mirror_descent_parameters
-from jaxdp.experts._mirror_descent.sampling import law_of_play, step_of
+from jaxdp.experts._mirror_descent.sampling import play_distribution, step_of
 from jaxdp.mechanisms import gaussian, round_up
 from jaxdp.mechanisms.numerical import all_of, normal_delta, weighted_delta
 from jaxdp.mechanisms.tape import Entry, record
@@ -39,9 +39,9 @@ class Params:
     """Traced values.
 
     Attributes:
-        epsilon: [] float > 0; infinity is the non-private algorithm, and any other number makes no difference here.
+        epsilon: [] float > 0; infinity is the non-private algorithm, and all finite values are treated alike here.
         interval_rates: [num_levels] float > 0.
-        noise_stddev: [] float >= 0, of the levels' losses.
+        noise_stddev: [] float >= 0, of the noise on the levels' losses.
         learning_rate: [] float > 0, of fixed share over levels.
     """
 
@@ -52,32 +52,34 @@ class Params:
 
 
 class Public(NamedTuple):
-    """What has been released, and what follows from it.
+    """The released state, and values computed from it.
 
     Attributes:
         round: [] integer, rounds played.
-        laws: [num_levels, num_experts] float, of what each level plays in this round: certainty of the expert that was
-            drawn; at epsilon = inf the weights of its interval.
-        shares: [num_levels] float, by which a level is drawn.
+        distributions: [num_levels, num_experts] float, of each level's play in this round: one-hot at the expert drawn;
+            at epsilon = inf the weights of its interval.
+        shares: [num_levels] float, the probabilities of the levels.
     """
 
     round: jax.Array
-    laws: jax.Array
+    distributions: jax.Array
     shares: jax.Array
 
 
 def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
-    """See `mirror_descent`; arguments have been checked there."""
+    """Returns `mirror_descent` of this form; arguments have been checked there."""
     num_levels = horizon.bit_length()
     step = step_of("fixed_share", num_levels, horizon, level_switches(num_switches, horizon))
-    about = {"num_experts": num_experts, "horizon": horizon, "num_switches": num_switches, "form": "intervals"}
+    problem = {"num_experts": num_experts, "horizon": horizon, "num_switches": num_switches, "form": "intervals"}
 
     def params(*, epsilon: float, delta: float, learning_rate: float | None = None) -> Params:
-        tuned = mirror_descent_parameters(epsilon=epsilon, delta=delta, **about)
+        tuned = mirror_descent_parameters(epsilon=epsilon, delta=delta, **problem)
         rate = tuned.learning_rate if learning_rate is None else check_positive("learning_rate", learning_rate)
         return Params(
             epsilon=scalar_leaf("epsilon", epsilon),
-            interval_rates=np.asarray([leaf_rounded_down("epsilon", each) for each in tuned.interval_rates]),
+            interval_rates=np.asarray(
+                [leaf_rounded_down("epsilon", level_rate) for level_rate in tuned.interval_rates]
+            ),
             noise_stddev=round_up(tuned.noise, default_float()),
             learning_rate=scalar_leaf("learning_rate", rate),
         )
@@ -92,19 +94,19 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
         if check_epsilon(epsilon) == math.inf:
             return Guarantee.none(**unit)
         rho = zcdp_rho(epsilon, delta)
-        drawn = weighted_delta(num_experts, 2**num_levels)  # of each level those of an interval, at most
-        return Guarantee.zcdp(rho, **unit, numerical_delta=all_of(drawn, normal_delta(num_levels, rho=rho)))
+        draw_delta = weighted_delta(num_experts, 2**num_levels)  # at most one interval's draws per level
+        return Guarantee.zcdp(rho, **unit, numerical_delta=all_of(draw_delta, normal_delta(num_levels, rho=rho)))
 
     def init(key, params: Params) -> State:
         totals = fixed_point.zero((num_levels, num_experts))
         shares = jnp.full(num_levels, 1 / num_levels, default_float())
         even = jnp.full((num_levels, num_experts), 1 / num_experts, default_float())
-        laws = law_of_play(params.epsilon, even, _each_drawn(key, even))
-        return State(totals, Public(jnp.zeros((), jnp.result_type(int)), laws, shares))
+        distributions = play_distribution(params.epsilon, even, _each_drawn(key, even))
+        return State(totals, Public(jnp.zeros((), jnp.result_type(int)), distributions, shares))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del params, context
-        return weighted_index(key, jnp.sum(public.shares[:, None] * public.laws, axis=0))
+        return weighted_index(key, jnp.sum(public.shares[:, None] * public.distributions, axis=0))
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback) -> jax.Array:
         del key, params, public, context, action
@@ -112,19 +114,21 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
 
     def update(key, params: Params, state: State, report) -> State:
         key_losses, key_draws = jax.random.split(key)
-        round, laws, shares = state.public
+        round, distributions, shares = state.public
         stddev = jnp.asarray(params.noise_stddev)
-        losses = jnp.sum(laws * (report.astype(laws.dtype) * (1 / UNITS))[None], axis=1)
+        losses = jnp.sum(distributions * (report.astype(distributions.dtype) * (1 / UNITS))[None], axis=1)
         noisy = gaussian(key_losses, losses, stddev, l2_sensitivity=math.sqrt(num_levels))
         # An interval of length 2^k ends when the count of rounds is a multiple of 2^k: its totals are forgotten.
         lengths = jnp.left_shift(1, jnp.arange(num_levels, dtype=round.dtype))
         ends = (round + 1) % lengths == 0
-        added = fixed_point.add(state.private, jnp.broadcast_to(report, laws.shape))
+        added = fixed_point.add(state.private, jnp.broadcast_to(report, distributions.shape))
         totals = jax.tree.map(lambda leaf: jnp.where(ends[:, None], 0, leaf), added)
-        laws = law_of_play(params.epsilon, *_weights_and_drawn(key_draws, totals, jnp.asarray(params.interval_rates)))
-        return State(totals, Public(round + 1, laws, step(shares, params.learning_rate * noisy)))
+        distributions = play_distribution(
+            params.epsilon, *_weights_and_drawn(key_draws, totals, jnp.asarray(params.interval_rates))
+        )
+        return State(totals, Public(round + 1, distributions, step(shares, params.learning_rate * noisy)))
 
-    params.__qualname__ = "mirror_descent.params"  # whose values they are, for errors
+    params.__qualname__ = "mirror_descent.params"  # named in error messages
     values = only(params, ("epsilon", "delta", "learning_rate"))
     return Learner(
         params=values,
@@ -140,19 +144,16 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
 
 @in_64_bits
 def _weights_and_drawn(key: jax.Array, totals: Sum, rates: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """[num_levels, num_experts] float, whose rows have sum 1, and [num_levels] int32, the experts drawn by them.
-
-    Draws are made in 64 bits. They are as many exponential mechanisms. On a tape they are one entry, which costs (half
-    the range)^2 / 2 for each level.
-    """
+    """Returns weights, [num_levels, num_experts] float with row sums 1, and one draw a row, [num_levels] int32."""
     exact = -rates.astype(jnp.float64)[:, None] * behind(totals)
     scores, largest = exact.astype(rates.dtype), rates.max()
-    told = record(Entry("levels", scores, "spread", key, largest, 2 * largest, jnp.square(largest) / 2))
-    used = exact if told is scores else told.astype(jnp.float64)
+    # Each level is one exponential mechanism. The tape has one entry, which costs (half the range)^2 / 2 per level.
+    recorded = record(Entry("levels", scores, "spread", key, largest, 2 * largest, jnp.square(largest) / 2))
+    used = exact if recorded is scores else recorded.astype(jnp.float64)
     weights = jax.nn.softmax(used, axis=1)
     return weights.astype(rates.dtype), _each_drawn(key, weights)
 
 
 def _each_drawn(key: jax.Array, weights: jax.Array) -> jax.Array:
-    """[num_levels] int32, an index for each row."""
+    """Draws one index for each row: [num_levels] int32."""
     return jax.vmap(fine_index)(jax.random.split(key, len(weights)), weights)

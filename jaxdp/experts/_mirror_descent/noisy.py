@@ -1,4 +1,4 @@
-"""Mirror descent on loss vectors that are noised one by one: form "noisy_losses" of `mirror_descent`."""
+"""Mirror descent on separately noised loss vectors: form "noisy_losses" of `mirror_descent`."""
 
 import math
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.core.conversions import zcdp_rho
-from jaxdp.experts._losses import UNIT, clipped, losses_interface
+from jaxdp.experts._losses import UNIT, clip_losses, losses_interface
 from jaxdp.experts._mirror_descent.parameters import mirror_descent_parameters
 from jaxdp.experts._mirror_descent.sampling import step_of
 from jaxdp.mechanisms import gaussian, laplace, round_up
@@ -31,7 +31,7 @@ class Params:
     """Traced values.
 
     Attributes:
-        epsilon: [] float > 0, that Laplace noise is for; infinity with Gaussian noise.
+        epsilon: [] float > 0, budget of the Laplace noise; infinity with Gaussian noise.
         noise_stddev: [] float >= 0, of Gaussian noise; 0 with Laplace noise.
         learning_rate: [] float > 0.
     """
@@ -42,17 +42,18 @@ class Params:
 
 
 def noisy_losses(num_experts: int, horizon: int, num_switches: int, *, mixing: str, noise: str) -> Learner:
-    """See `mirror_descent`; arguments have been checked there. Noise "paper" is Laplace(1 / epsilon), and its rate."""
+    """Returns `mirror_descent` of this form; arguments have been checked there."""
     step = step_of(mixing, num_experts, horizon, num_switches)
+    # Noise "paper" is Laplace(1 / epsilon), with the paper's rate.
     is_gaussian, is_paper = noise == "gaussian", noise == "paper"
-    about = {"num_experts": num_experts, "horizon": horizon, "num_switches": num_switches, "form": "noisy_losses"}
+    problem = {"num_experts": num_experts, "horizon": horizon, "num_switches": num_switches, "form": "noisy_losses"}
 
     def params(*, epsilon: float, delta: float = 0.0, learning_rate: float | None = None) -> Params:
         spent = num_experts * check_epsilon(epsilon) if is_paper else epsilon
         if learning_rate is None and is_paper:
             learning_rate = min(epsilon, 1.0) * math.sqrt(num_switches / (horizon * math.log(num_experts * horizon)))
         tuned = mirror_descent_parameters(
-            epsilon=spent, delta=delta, noise="gaussian" if is_gaussian else "laplace", **about
+            epsilon=spent, delta=delta, noise="gaussian" if is_gaussian else "laplace", **problem
         )
         rate = tuned.learning_rate if learning_rate is None else check_positive("learning_rate", learning_rate)
         return Params(
@@ -85,7 +86,7 @@ def noisy_losses(num_experts: int, horizon: int, num_switches: int, *, mixing: s
 
     def privatize(key, params: Params, public: jax.Array, context: None, action, feedback) -> jax.Array:
         del public, context, action
-        losses = clipped(feedback)  # noise: line 6
+        losses = clip_losses(feedback)  # noise: line 6
         if is_gaussian:
             stddev = jnp.asarray(params.noise_stddev)
             return gaussian(key, losses, stddev, l2_sensitivity=math.sqrt(num_experts))
@@ -95,7 +96,7 @@ def noisy_losses(num_experts: int, horizon: int, num_switches: int, *, mixing: s
         del key
         return State((), step(state.public, params.learning_rate * report))  # line 7
 
-    params.__qualname__ = "mirror_descent.params"  # whose values they are, for errors
+    params.__qualname__ = "mirror_descent.params"  # named in error messages
     values = only(params, ("epsilon", "delta", "learning_rate") if is_gaussian else ("epsilon", "learning_rate"))
     return Learner(
         params=values,

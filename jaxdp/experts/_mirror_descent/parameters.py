@@ -1,4 +1,4 @@
-"""Learning rates of `mirror_descent`, and what they promise in regret: on the host."""
+"""Learning rates and regret bounds of `mirror_descent`, computed on the host."""
 
 import math
 from typing import Any, NamedTuple
@@ -20,11 +20,11 @@ class MirrorParameters(NamedTuple):
     """Parameters of `mirror_descent`.
 
     Attributes:
-        learning_rate: > 0; of "intervals" that of the level.
+        learning_rate: > 0; with "intervals" the rate over levels.
         noise: >= 0, standard deviation of Gaussian noise, scale of Laplace noise.
-        regret_bound: on the expected regret against each sequence of so many switches, oblivious losses; at most the
-            horizon.
-        interval_rates: [num_levels] > 0, of "intervals": by level, shortest first; else empty.
+        regret_bound: bound on the expected regret against each sequence of this many switches, for oblivious losses; at
+            most the horizon.
+        interval_rates: [num_levels] > 0, with "intervals": by level, shortest first; otherwise empty.
     """
 
     learning_rate: float
@@ -37,7 +37,7 @@ def check_switches(num_switches: int, horizon: int) -> int:
     """Returns the number of switches, if it is a whole number in [1, horizon).
 
     Raises:
-        ValueError: if it is not, or the horizon has no such number.
+        ValueError: if it is not, or if the horizon is so short that there is no such number.
     """
     if horizon < 2:
         raise ValueError(
@@ -50,7 +50,7 @@ def check_switches(num_switches: int, horizon: int) -> int:
 
 
 def tracking_nats(num_experts: int, num_switches: int, horizon: int) -> float:
-    """ln(1 / pi) of a sequence of S switches under fixed share at the rate S / (T - 1).
+    """Returns ln(1 / pi) of a sequence of S switches under fixed share at the rate S / (T - 1).
 
     Args:
         num_experts: N, >= 2.
@@ -63,10 +63,11 @@ def tracking_nats(num_experts: int, num_switches: int, horizon: int) -> float:
 
 
 def contraction(num_experts: int, num_switches: int, horizon: int) -> float:
-    """By what a round with fixed share contracts the range of ln(w / w') at least, in [0, 1].
+    """Returns an upper bound, in [0, 1], on the factor by which a round of fixed share contracts ranges of ln(w / w').
 
-    A step with fixed share is a matrix with 1 - a on its diagonal and a / (N - 1) elsewhere, a = S / (T - 1). Such a
-    map contracts ranges by k = |r - 1| / (r + 1), r = (1 - a) (N - 1) / a. Losses that are the same move no range.
+    A step of fixed share is a matrix with 1 - a on its diagonal and a / (N - 1) elsewhere, a = S / (T - 1). Such a map
+    contracts ranges by k = |r - 1| / (r + 1), r = (1 - a) (N - 1) / a. Losses that are the same under both neighbours
+    change no range.
 
     Args:
         num_experts: N, >= 2.
@@ -76,25 +77,25 @@ def contraction(num_experts: int, num_switches: int, horizon: int) -> float:
     Source:
         Birkhoff (1957), "Extensions of Jentzsch's theorem": tanh(d / 4) for the diameter d = 2 |ln r|.
     """
-    given, rest = num_switches / (horizon - 1), 1 / (num_experts - 1)
-    # The program's switch rate is a float. The contraction is weakest at an end of what that may be.
-    rates = (given * (1 - ROUNDING), min(1.0, given * (1 + ROUNDING)))
-    return min(1.0, max(abs(1 - away - away * rest) / (1 - away + away * rest) for away in rates))
+    switch_rate, share_of_one = num_switches / (horizon - 1), 1 / (num_experts - 1)
+    # The program's switch rate is a rounded float. The contraction is weakest at an end of its possible values.
+    rates = (switch_rate * (1 - ROUNDING), min(1.0, switch_rate * (1 + ROUNDING)))
+    return min(1.0, max(abs(1 - rate - rate * share_of_one) / (1 - rate + rate * share_of_one) for rate in rates))
 
 
 def draws_reached(num_experts: int, num_switches: int, horizon: int) -> float:
-    """As how many draws a loss vector counts in form "sampling" with fixed share: at most T, > 0.
+    """Returns the number of draws D, in (0, T], whose privacy a loss vector costs in form "sampling" with fixed share.
 
     With k the `contraction`, the i-th draw after a replaced vector has the range 2 rate k^i, and all of them cost
     rate^2 / 2 times k^2 + k^4 + ... + k^(2 T).
 
     Args:
         num_experts: as for `contraction`.
-        num_switches: as there.
-        horizon: as there.
+        num_switches: as for `contraction`.
+        horizon: as for `contraction`.
     """
     squared = contraction(num_experts, num_switches, horizon) ** 2
-    if squared == 1:  # weights are permuted, and forget nothing
+    if squared == 1:  # weights are only permuted: nothing is forgotten
         return float(horizon)
     left = -math.expm1(horizon * math.log(squared)) if squared > 0 else 1.0
     return min(float(horizon), max(squared * left / (1 - squared), ROUNDING))
@@ -110,14 +111,14 @@ def mirror_descent_parameters(
     form: str = "sampling",
     noise: str = "gaussian",
 ) -> MirrorParameters:
-    """The learning rate of `mirror_descent` with fixed share, and its provable regret bound.
+    """Returns the learning rate of `mirror_descent` with fixed share, and its provable regret bound.
 
     Args:
-        epsilon: privacy budget, > 0; infinity is the tuning without privacy.
+        epsilon: privacy budget, > 0; infinity gives the tuning without privacy.
         delta: in (0, 1); ignored for Laplace noise.
         num_experts: N, >= 2.
         horizon: T, >= 2.
-        num_switches: S of the comparator, in [1, T).
+        num_switches: switches S of the comparator, in [1, T).
         form: "sampling", "noisy_losses" or "intervals".
         noise: "gaussian" or "laplace", of "noisy_losses".
 
@@ -131,8 +132,8 @@ def mirror_descent_parameters(
         As `mirror_descent`.
 
     Deviations:
-        The bound is that of the rate which is told. With "sampling" the program's is smaller by what its rounding
-        costs: little, unless it is above 1/8, where a long horizon in 32 bits can bring it down to that.
+        The bound holds at the rate returned. With "sampling" the program's rate is smaller, to pay for its rounding: by
+        little, except that a long horizon in 32 bits can lower a rate above 1/8 to 1/8.
 
     Examples:
         >>> best = mirror_descent_parameters(epsilon=1.0, delta=1e-6, num_experts=10, horizon=10**5, num_switches=5)
@@ -159,7 +160,7 @@ def mirror_descent_parameters(
 
 
 def _gaussian(nats: float, horizon: int, stddev: float) -> tuple[float, float]:
-    """The rate that minimises nats / rate + rate T (1/8 + s^2 / 2), and that minimum."""
+    """Returns the rate that minimises nats / rate + rate T (1/8 + s^2 / 2), and the minimum."""
     scale = horizon * (1 / 8 + stddev**2 / 2)
     return math.sqrt(nats / scale), 2 * math.sqrt(nats * scale)
 
@@ -172,13 +173,13 @@ def _laplace(nats: float, horizon: int, scale: float) -> MirrorParameters:
     if scale == 0:
         return MirrorParameters(largest, 0.0, min(float(horizon), bound(largest)))
     end = math.log(min(largest, (1 - 1e-9) / scale))
-    found: Any = minimize_scalar(lambda log: bound(math.exp(log)), bounds=(end - 20, end), method="bounded")
-    rate = math.exp(float(found.x))
+    minimum: Any = minimize_scalar(lambda log: bound(math.exp(log)), bounds=(end - 20, end), method="bounded")
+    rate = math.exp(float(minimum.x))
     return MirrorParameters(rate, scale, min(float(horizon), bound(rate)))
 
 
 def _intervals(num_experts: int, num_switches: int, horizon: int, rho: float) -> MirrorParameters:
-    """A segment of the comparator is a union of intervals of different levels, at most two of each level."""
+    # A segment of the comparator is a union of intervals of different levels, at most two of each level.
     levels = int(math.log2(horizon)) + 1
     lengths = 2.0 ** np.arange(levels)
     of_privacy = np.sqrt(2 * (rho / (2 * levels)) / lengths)
@@ -192,5 +193,5 @@ def _intervals(num_experts: int, num_switches: int, horizon: int, rho: float) ->
 
 
 def level_switches(num_switches: int, horizon: int) -> int:
-    """How often a comparator of S switches has to change its level, at most."""
+    """Returns the largest number of times that a comparator of S switches has to change its level."""
     return min(horizon - 1, math.ceil(2 * (num_switches + 1) * math.log2(horizon)))

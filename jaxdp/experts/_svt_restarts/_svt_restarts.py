@@ -21,7 +21,7 @@ from jaxdp.core import (
 )
 from jaxdp.experts import _limited_updates as selection
 from jaxdp.experts._clear_losses import of_expert
-from jaxdp.experts._lane_kernels import carried
+from jaxdp.experts._lane_kernels import keep_lane_layout
 from jaxdp.experts._losses import UNIT, losses_interface, units_of
 from jaxdp.experts._svt_restarts import bulk
 from jaxdp.experts._svt_restarts import windows as windows_of
@@ -271,7 +271,7 @@ def svt_restarts(
 
         monitor = jax.lax.cond(any_lane(fresh), restarted, lambda: private.monitor)
         regrets = jax.tree.map(lambda leaf: jnp.where(fresh, jnp.zeros_like(leaf), leaf), private.regrets)
-        totals = inner.started(State(private.selection, public.selection))
+        totals = inner.block_totals(State(private.selection, public.selection))
         # A window's regret: that of the epoch up to now, less what is remembered from before the window.
         windows_ = memory.remember(private.windows, private.regrets, private.allowed, *question(public.round))
         return State(private._replace(monitor=monitor, windows=windows_), public), bulk.Sums(regrets, totals)
@@ -312,7 +312,7 @@ def svt_restarts(
             round=jnp.where(above, 0, chosen.public.round),
             expert=jnp.where(above, public.selection.expert, chosen.public.expert),
         )
-        return carried(
+        return keep_lane_layout(
             State(
                 Private(chosen.private, monitor, regrets, allowed, private.windows),
                 Public(round_, selected, public.restarts + above.astype(jnp.int32)),

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from jaxdp.core import BlockPlan, Blocks, State
 from jaxdp.experts._limited_updates import rounds_left
-from jaxdp.experts._rounds_together import added_up
+from jaxdp.experts._rounds_together import sum_rounds
 from jaxdp.numerics.fixed_point import Sum
 
 FEWEST, MOST = 3, 32  # rounds at once: by 3 they take a tenth less time than one by one, by 4 a fifth
@@ -59,7 +59,7 @@ def blocks(algorithm: Algorithm, *, num_experts: int, check_every: int) -> tuple
         actions, losses = report
         state, sums = algorithm.begun(keys[0], params, state)
         planned = jnp.arange(length, dtype=plan.length.dtype) < plan.length
-        sums = algorithm.added(sums, actions[0], added_up(losses, planned))
+        sums = algorithm.added(sums, actions[0], sum_rounds(losses, planned))
         played = plan.length.astype(state.public.round.dtype)
         return algorithm.advance(keys[plan.length - 1], params, state, sums, played), plan.length
 

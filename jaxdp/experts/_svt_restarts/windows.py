@@ -35,7 +35,7 @@ class Memory(NamedTuple):
     allowed: Sum
 
 
-def replaced(written: jax.Array, now: jax.Array, memory: jax.Array) -> jax.Array:
+def replace_columns(written: jax.Array, now: jax.Array, memory: jax.Array) -> jax.Array:
     """The memory, [num_experts, levels], with the values of now in the columns `written`, [levels] bool."""
     return jnp.where(written[None], now[:, None], memory)
 
@@ -67,22 +67,22 @@ class Steps(NamedTuple):
     """What windows compute from sums.
 
     Attributes:
-        replaced: (written, now, memory) -> memory.
+        replace_columns: (written, now, memory) -> memory.
         largest_short: (lower words of regrets, lower words of memory) -> [levels] units.
         largest_long: (regrets, lower words of memory, its whole ranges) -> [levels] units.
         largest: ([n] float64) -> [], the largest.
         alone: (function, *inputs) -> function(*inputs), for trees of arrays.
     """
 
-    replaced: Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
+    replace_columns: Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
     largest_short: Callable[[jax.Array, jax.Array], jax.Array]
     largest_long: Callable[[Sum, jax.Array, jax.Array], jax.Array]
     largest: Callable[[jax.Array], jax.Array]
     alone: Callable[..., jax.Array]
 
 
-PLAIN = Steps(replaced, largest_short, largest_long, jnp.max, lambda function, *inputs: function(*inputs))
-KERNELS = Steps(kernels.replaced, kernels.largest_short, kernels.largest_long, kernels.largest, kernels.alone)
+PLAIN = Steps(replace_columns, largest_short, largest_long, jnp.max, lambda function, *inputs: function(*inputs))
+KERNELS = Steps(kernels.replace_columns, kernels.largest_short, kernels.largest_long, kernels.largest, kernels.alone)
 
 
 class All(NamedTuple):
@@ -157,8 +157,8 @@ class Dyadic(NamedTuple):
         power = jnp.left_shift(1, jnp.arange(self.levels, dtype=now.dtype))
         written = asks & ((now & -now) == power)
         return Memory(
-            self.steps.replaced(written, low_words(regrets), memory.low),
-            self.steps.replaced(written[self.short :], regrets.whole, memory.whole),
+            self.steps.replace_columns(written, low_words(regrets), memory.low),
+            self.steps.replace_columns(written[self.short :], regrets.whole, memory.whole),
             jax.tree.map(lambda words, new: jnp.where(written, new, words), memory.allowed, allowed),
         )
 

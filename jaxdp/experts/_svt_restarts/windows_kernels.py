@@ -14,8 +14,8 @@ from jaxdp.numerics.fixed_point import UNITS, Sum
 from jaxdp.numerics.kernels import WRITTEN_OUT, folded, lanes_last, own_kernel
 
 
-def replaced(written: jax.Array, now: jax.Array, memory: jax.Array) -> jax.Array:
-    """`windows.replaced`."""
+def replace_columns(written: jax.Array, now: jax.Array, memory: jax.Array) -> jax.Array:
+    """Computes `windows.replace_columns`."""
     return lanes_last(jnp.where(written[None], lanes_last(now)[:, None], lanes_last(memory)))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from jaxdp.experts import adaptive_losses, loss_sequence, shifting_losses, stochastic_losses
-from jaxdp.experts._comparators import Comparison, begun, followed, metrics
+from jaxdp.experts._comparators import Comparison, add_rounds, init_comparison, metrics
 from jaxdp.numerics import compensated
 
 KEY = partial(jax.random.key, 52)
@@ -38,8 +38,8 @@ def best_by_numpy(losses, num_switches):
 def shown_by(losses, mine, num_switches, start=None):
     """The metrics after all rounds."""
     losses, mine = (jnp.asarray(x, jax.dtypes.canonicalize_dtype(float)) for x in (losses, mine))
-    start = begun(losses.shape[1], num_switches) if start is None else start
-    last = jax.tree.map(lambda leaf: leaf[-1], jax.jit(followed)(start, losses, mine))
+    start = init_comparison(losses.shape[1], num_switches) if start is None else start
+    last = jax.tree.map(lambda leaf: leaf[-1], jax.jit(add_rounds)(start, losses, mine))
     return metrics(last, is_switching=True)
 
 
@@ -76,7 +76,7 @@ def test_large_sums_are_compensated():
     losses = np.random.default_rng(7).uniform(size=(rounds, experts)).astype(np.float32)
     losses[:1500, 0] *= 0.5
     losses[1500:, 1] *= 0.5
-    fresh = begun(experts, switches)
+    fresh = init_comparison(experts, switches)
     start = jax.tree.map(lambda leaf: leaf, fresh)._replace(
         best=compensated.Sum(fresh.best.total + before, fresh.best.excess),
         loss=compensated.Sum(fresh.loss.total + before, fresh.loss.excess),
@@ -89,7 +89,7 @@ def test_large_sums_are_compensated():
 
     def forgets(comparison: Comparison, shown):
         """Plain float32."""
-        kept = followed(comparison, shown[0][None], shown[1][None])
+        kept = add_rounds(comparison, shown[0][None], shown[1][None])
         total = jax.tree.map(lambda leaf: leaf[0], kept)
         return Comparison(*(compensated.Sum(s.total, jnp.zeros_like(s.excess)) for s in total)), None
 

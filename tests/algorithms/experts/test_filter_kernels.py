@@ -98,7 +98,7 @@ def drawn(form):
     """The experts and the rows."""
     uniforms = jnp.asarray(np.random.default_rng(1).random((LANES, 2)), FLOAT)
     outlook = Scaled(jnp.asarray([1.0, 1.5, 1.75], FLOAT), jnp.asarray([0, -3, -200], jnp.int32))
-    return np.asarray(jax.jit(jax.vmap(lambda *inputs: form.drawn(*inputs, outlook)))(uniforms, states()[0]))
+    return np.asarray(jax.jit(jax.vmap(lambda *inputs: form.draw(*inputs, outlook)))(uniforms, states()[0]))
 
 
 def test_kernels_draw_the_same():

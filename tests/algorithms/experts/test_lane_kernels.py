@@ -18,23 +18,23 @@ SIZES = [2, 5, 16, 17, 40]  # up to 16 experts lanes are the fast axis
 
 
 @pytest.mark.parametrize("num_experts", SIZES)
-def test_what_is_carried_is_as_it_was(num_experts):
+def test_layouts_keep_values(num_experts):
     random = np.random.default_rng(num_experts)
     total, excess, losses = (jnp.asarray(each, FLOAT) for each in random.normal(size=(3, LANES, num_experts)))
     table = jnp.asarray(random.normal(size=(LANES, 4, num_experts)), FLOAT)
     flags, totals = jnp.asarray(random.integers(0, 2, LANES), bool), Sum(total, excess * jnp.finfo(FLOAT).eps)
 
-    assert equal(in_lanes(_lane_kernels.carried, (totals, table)), (totals, table))
+    assert equal(in_lanes(_lane_kernels.keep_lane_layout, (totals, table)), (totals, table))
     assert not equal(in_lanes(lambda state: jax.tree.map(lambda x: x[::-1], state), (totals, table)), (totals, table))
     plain = in_lanes(compensated.add, totals, losses)
-    assert equal(in_lanes(_lane_kernels.added, totals, losses), plain)
+    assert equal(in_lanes(_lane_kernels.add_losses, totals, losses), plain)
     assert not equal(in_lanes(lambda totals, losses: Sum(totals.total + losses, 0 * losses), totals, losses), plain)
 
     def either(form):
         return in_lanes(form, flags, (totals, table), (plain, -table))
 
     plain_choice = either(lambda flag, *both: jax.tree.map(lambda one, other: jnp.where(flag, one, other), *both))
-    assert equal(either(_lane_kernels.chosen), plain_choice)
+    assert equal(either(_lane_kernels.select), plain_choice)
     assert not equal(
         either(lambda flag, one, other: jax.tree.map(lambda *two: jnp.where(flag, *two), other, one)), plain_choice
     )
@@ -64,9 +64,9 @@ def test_runs_are_equal(name, monkeypatch):
     make, values = LEARNERS[name]
     kernels = losses_of_plays(make(), values)
     plain = {
-        "carried": lambda state: state,
-        "added": compensated.add,
-        "chosen": lambda flag, *both: jax.tree.map(lambda one, other: jnp.where(flag, one, other), *both),
+        "keep_lane_layout": lambda state: state,
+        "add_losses": compensated.add,
+        "select": lambda flag, *both: jax.tree.map(lambda one, other: jnp.where(flag, one, other), *both),
     }
     for module in (_hedge, _lazy_weights, _counter_weights):
         for step, function in plain.items():

@@ -8,7 +8,7 @@ import pytest
 import jaxdp
 from jaxdp.experts import classes
 from jaxdp.experts._lazy_weights import _lazy_weights
-from jaxdp.experts._rounds_together import added_up
+from jaxdp.experts._rounds_together import sum_rounds
 from jaxdp.experts._svt_restarts import bulk as _svt_restarts_bulk
 from jaxdp.numerics import fixed_point
 
@@ -37,8 +37,8 @@ def inputs(num_experts):
 def test_sums_are_those_of_the_planned_rounds(num_experts):
     losses, planned = inputs(num_experts)
     expected = (np.asarray(losses) * np.asarray(planned)[..., None]).sum(axis=1)
-    np.testing.assert_array_equal(in_lanes(added_up, losses, planned), expected)
-    assert not equal(in_lanes(lambda losses, planned: added_up(losses, planned | True), losses, planned), expected)
+    np.testing.assert_array_equal(in_lanes(sum_rounds, losses, planned), expected)
+    assert not equal(in_lanes(lambda losses, planned: sum_rounds(losses, planned | True), losses, planned), expected)
 
 
 def shifting(num_experts, horizon, law):
@@ -91,7 +91,7 @@ def test_lazy_weights_plays_the_same(together, batch, monkeypatch):
     rounds, auto = played(lazy(1), values, "rounds"), played(lazy(together), values, "auto")
     assert equal(auto, rounds)
     if batch == together == 7:
-        monkeypatch.setattr(_lazy_weights, "added_up", lambda losses, planned: losses.sum(axis=0))
+        monkeypatch.setattr(_lazy_weights, "sum_rounds", lambda losses, planned: losses.sum(axis=0))
         assert not equal(played(lazy(together), values, "auto"), rounds)
 
 

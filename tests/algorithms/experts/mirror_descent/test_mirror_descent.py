@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 from jaxdp.audit import Users, exact_rho, g_test, grey_box, whole
 from jaxdp.experts import mirror_descent, mirror_descent_parameters
 from jaxdp.experts._mirror_descent.sampling import step_of
-from jaxdp.experts._shares import exact_fixed_share_step, fixed_share_step, projected
+from jaxdp.experts._shares import exact_fixed_share_step, fixed_share_step, project
 from jaxdp.mechanisms.tape import recording
 from jaxdp.numerics import compensated
 from tests.algorithms.experts.counted_mutants import claimed_as_published, overspent
@@ -42,14 +42,14 @@ def numpy_projection(shares, floor):
 @pytest.mark.parametrize("num_experts", [2, 3, 7])
 def test_the_projection(num_experts):
     rng = np.random.default_rng(num_experts)
-    project = jax.jit(projected)
+    projection = jax.jit(project)
     for spread, part in itertools.product((0.1, 3.0, 40.0), (0.01, 0.5, 0.99)):
         shares = np.exp(spread * rng.standard_normal(num_experts))
         shares, floor = shares / shares.sum(), part / num_experts
-        found = np.asarray(project(jnp.asarray(shares, float), floor))
+        found = np.asarray(projection(jnp.asarray(shares, float), floor))
         assert found.min() >= floor * (1 - 1e-6)
         np.testing.assert_allclose(found, numpy_projection(shares, floor), rtol=2e-5)
-    rest = np.asarray(project(jnp.full(num_experts, 1 / num_experts, float), 1 / num_experts))
+    rest = np.asarray(projection(jnp.full(num_experts, 1 / num_experts, float), 1 / num_experts))
     np.testing.assert_allclose(rest, 1 / num_experts, rtol=1e-6)
 
 

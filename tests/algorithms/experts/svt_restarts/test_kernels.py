@@ -63,7 +63,7 @@ def test_windows_of_lower_words_are_those_of_sums(check_every, monkeypatch):
 
 WRONG = {
     "written a level late": KERNELS._replace(
-        replaced=lambda written, *sums: KERNELS.replaced(jnp.roll(written, 1), *sums)
+        replace_columns=lambda written, *sums: KERNELS.replace_columns(jnp.roll(written, 1), *sums)
     ),
     "the first expert's sums": KERNELS._replace(
         largest_short=lambda low, memory: (low[0] - memory[0]).astype(jnp.float64)
