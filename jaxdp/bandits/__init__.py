@@ -1,11 +1,11 @@
-"""Bandits: environments, and one file per algorithm."""
+"""Bandits: environments, and one factory for each algorithm."""
 
 from jaxdp.bandits import contextual, convex
 from jaxdp.bandits._drifting import drifting_bandit
 from jaxdp.bandits._exp3 import exp3
 from jaxdp.bandits._explore_then_commit import explore_then_commit
 from jaxdp.bandits._lil_ucb import lil_ucb
-from jaxdp.bandits._other_laws import bounded_bandit, heavy_tailed_bandit
+from jaxdp.bandits._other_distributions import bounded_bandit, heavy_tailed_bandit
 from jaxdp.bandits._reward_sequence import reward_sequence
 from jaxdp.bandits._successive_elimination import successive_elimination
 from jaxdp.bandits._successive_elimination_central import successive_elimination_central

@@ -1,4 +1,4 @@
-"""What the learners that look for the best arm share: how a reward is reported, and sums of reports."""
+"""Shared parts of best-arm learners: reports of rewards, and sums of reports."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -15,22 +15,22 @@ from jaxdp.validation import check_choice
 
 REPORTS = ("rr", "gaussian")
 
-Sums = jax.Array | compensated.Sum  # [num_arms], of reports: integers are exact, floats are compensated
+Sums = jax.Array | compensated.Sum  # [num_arms] sums of reports: exact if integers, compensated if floats
 
 
 class Reports(NamedTuple):
-    """A reward's way to the server.
+    """The channel from rewards to the server, with its names, claim and interface.
 
     Attributes:
-        names: of the values that the channel takes.
+        names: of the channel's values.
         params: (those values) -> Params of the channel.
-        variance_proxy: (those values) -> float: reports are sub-Gaussian with it.
+        variance_proxy: (those values) -> float; reports are sub-Gaussian with this proxy.
         report: (key, params of the channel, reward) -> number.
-        total: as `Channel.total` where reports are bits; else None.
+        total: as `Channel.total` if reports are bits; else None.
         is_exact: whether reports are integers.
         claim: (epsilon, delta=0.0) -> Guarantee.
         interface: of the learner.
-        clip: of the learner, whose `Params` have the channel's as `channel`; None for binary rewards.
+        clip: of the learner, with the channel's params in `Params.channel`; None for binary rewards.
     """
 
     names: tuple[str, ...]
@@ -43,51 +43,47 @@ class Reports(NamedTuple):
     interface: Interface
     clip: ClipFn | None
 
-    def of(self, values: dict[str, float]) -> dict[str, float]:
-        """Those of the values that the channel takes."""
+    def pick_values(self, values: dict[str, float]) -> dict[str, float]:
         return {name: value for name, value in values.items() if name in self.names}
 
-    def none(self, num_arms: int) -> Sums:
-        """Sums of no reports."""
+    def zero_sums(self, num_arms: int) -> Sums:
         if self.is_exact:
             return jnp.zeros(num_arms, jnp.result_type(int))
         return compensated.zero(jnp.zeros(num_arms, default_float()))
 
-    def add(self, sums: Sums, here: jax.Array, reports: jax.Array) -> Sums:
-        """Adds a report to the sum of each arm that is `here`; the others stay as they are, bit by bit.
+    def add(self, sums: Sums, is_played: jax.Array, reports: jax.Array) -> Sums:
+        """Adds a report to the sum of each arm in `is_played`; the other sums keep their bits.
 
         Args:
             sums: so far.
-            here: [num_arms] bool.
+            is_played: [num_arms] bool.
             reports: [] or [num_arms].
         """
         if isinstance(sums, compensated.Sum):
             added = compensated.add(sums, reports.astype(sums.total.dtype))
-            return jax.tree.map(lambda new, old: jnp.where(here, new, old), added, sums)
-        return sums + jnp.where(here, reports, 0).astype(sums.dtype)
+            return jax.tree.map(lambda new, old: jnp.where(is_played, new, old), added, sums)
+        return sums + jnp.where(is_played, reports, 0).astype(sums.dtype)
 
 
 def total(sums: Sums) -> jax.Array:
-    """[num_arms] integers or floats."""
     return sums.total if isinstance(sums, compensated.Sum) else sums
 
 
 def lowest(dtype: Any) -> Any:
-    """No number of the type is smaller."""
     return jnp.iinfo(dtype).min if jnp.issubdtype(dtype, jnp.integer) else -jnp.inf
 
 
 def mean(sums: Sums, plays: jax.Array) -> jax.Array:
-    """[num_arms] float, the average report of each arm; 0 without plays."""
+    """Returns each arm's average report, [num_arms] float; 0 without plays."""
     dtype = default_float()
     return total(sums).astype(dtype) / jnp.maximum(plays, 1).astype(dtype)
 
 
 def reports_of(report: str, rewards: str, num_arms: int) -> Reports:
-    """How rewards are reported.
+    """Returns the reports for these options.
 
-    A randomized bit of a binary reward stays the bit, whose mean is 1/2 + (mean - 1/2) / c with c = (e^epsilon + 1) /
-    (e^epsilon - 1), and which is 1/4-sub-Gaussian. All other reports are unbiased.
+    A randomized bit of a binary reward stays a bit. Its mean is 1/2 + (mean - 1/2) / c with c = (e^epsilon + 1) /
+    (e^epsilon - 1), and it is 1/4-sub-Gaussian. All other reports are unbiased.
 
     Args:
         report: "rr" or "gaussian".
@@ -95,7 +91,7 @@ def reports_of(report: str, rewards: str, num_arms: int) -> Reports:
         num_arms: >= 2.
 
     Raises:
-        ValueError: if report or rewards has another name, and for Laplace noise.
+        ValueError: if report or rewards is not one of these names, and for Laplace noise.
     """
     is_rr = check_report(report, REPORTS) == "rr"
     binary = check_choice("rewards", rewards, REWARDS) == "binary"

@@ -1,4 +1,4 @@
-"""A bandit whose means move while its gaps stay."""
+"""A bandit with means that move while its gaps stay."""
 
 from dataclasses import dataclass
 
@@ -23,8 +23,8 @@ class DriftingParams:
 
     Attributes:
         means: [num_arms] float in [0, 1], the arms' mean rewards in phases 0, 2, 4, ...
-        gaps: [num_arms] float >= 0, how far each lies below the largest.
-        drift: [] float >= 0, by how much all means are less in phases 1, 3, 5, ...
+        gaps: [num_arms] float >= 0, how far each mean lies below the largest.
+        drift: [] float >= 0, how much lower all means are in phases 1, 3, 5, ...
     """
 
     means: np.ndarray
@@ -34,20 +34,20 @@ class DriftingParams:
 
 @factory
 def drifting_bandit(means: ArrayLike, *, drift: float | None = None) -> Environment:
-    """Rewards of 0 or 1 whose means all fall and rise together: a stochastically constrained adversary.
+    """Rewards of 0 or 1; all means fall and rise together (a stochastically constrained adversary).
 
-    In phases of growing length, phase j from round 1.6^j on (rounded up), all means are `drift` less in every second
-    one. Gaps stay, and so does the best arm; but what an arm paid long ago says nothing of what it pays now, which
-    misleads learners that average rewards as if each arm had one mean. One uniform a round decides what every arm would
-    pay.
+    Phases grow in length: phase j starts in round 1.6^j (rounded up). In every second phase all means are lower by
+    `drift`. Gaps and the best arm stay the same. But an arm's old rewards say nothing about its present mean, which
+    misleads learners that average rewards as if each arm had one mean. One uniform number per round decides the reward
+    of every arm.
 
     Args:
-        means: [num_arms] in [0, 1], those of the phases in which they are large.
+        means: [num_arms] in [0, 1], the means in the phases without drift.
         drift: the default of the value; None is the smallest mean.
 
     Returns:
         An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}), with blocks. Outcomes and answers
-        as for `bernoulli_bandit`. Its world is how many rounds were played.
+        are as for `bernoulli_bandit`. Its world is the number of rounds played.
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1]; from `params`, if a value is out of
@@ -56,14 +56,14 @@ def drifting_bandit(means: ArrayLike, *, drift: float | None = None) -> Environm
     Values:
         drift: in [0, the smallest mean]; by default the argument.
         gap: > 0, how far the second-best mean lies below the largest: all gaps change in proportion, and the largest
-            mean stays; by default that of `means`.
-        best_mean: in [0, 1], the largest mean, from which gaps are counted; by default that of `means`.
+            mean stays; by default the gap of `means`.
+        best_mean: in [0, 1], the largest mean, from which gaps are subtracted; by default the largest of `means`.
 
     Source:
-        Zimmert & Seldin (2021), section 6, whose means alternate likewise in phases of growing length.
+        Zimmert & Seldin (2021), section 6: means also alternate in phases of growing length.
 
     Deviations:
-        In float32 the uniform is a multiple of 2^-23, and so are probabilities.
+        In float32 the uniform number is a multiple of 2^-23, and so are probabilities.
 
     Examples:
         >>> import jax, jaxdp
@@ -72,7 +72,7 @@ def drifting_bandit(means: ArrayLike, *, drift: float | None = None) -> Environm
         >>> bool(run(jax.random.key(0), run.params(epsilon=1.0, drift=0.5))["pseudo_regret"][-1] < 10)
         True
     """
-    given, default = means_vector(check_within("means", means, 0.0, 1.0)), drift
+    base_means, default = means_vector(check_within("means", means, 0.0, 1.0)), drift
     integer = jnp.result_type(int)
     largest = int(jnp.iinfo(integer).max)
     starts = np.unique(np.ceil(GROWTH ** np.arange(np.log(largest) / np.log(GROWTH))).astype(np.int64))
@@ -80,7 +80,7 @@ def drifting_bandit(means: ArrayLike, *, drift: float | None = None) -> Environm
     def params(
         *, drift: float | None = default, gap: float | None = None, best_mean: float | None = None
     ) -> DriftingParams:
-        exact, gaps = unit_instance(given, gap, best_mean)
+        exact, gaps = unit_instance(base_means, gap, best_mean)
         least = float(exact.min())
         if drift is None:
             drift = least
@@ -101,7 +101,7 @@ def drifting_bandit(means: ArrayLike, *, drift: float | None = None) -> Environm
         rounds = round_ + jnp.arange(len(keys), dtype=integer)
         return jax.vmap(lambda key, now, action: feedback(key, params, now, action))(keys, rounds, actions)
 
-    environment = bandit_of(len(given), params, feedback, None, Space("integers", (), 0, 1))
+    environment = bandit_of(len(base_means), params, feedback, None, Space("integers", (), 0, 1))
     return environment._replace(
         init=lambda key, params: jnp.zeros((), integer),
         block=block,

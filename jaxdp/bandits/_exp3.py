@@ -1,4 +1,4 @@
-"""Exponential weights for exploration and exploitation, on rewards that each user randomizes."""
+"""Exp3, exponential weights for exploration and exploitation, on rewards that each user randomizes."""
 
 import math
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits._reports import reported, reward_clip, reward_reports
+from jaxdp.bandits._reports import reward_clip, reward_privatizer, reward_reports
 from jaxdp.bandits._unit_losses import UnitLosses, unit_loss, unit_losses
 from jaxdp.core import Interface, Learner, Scalar, State, arms, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams
@@ -25,7 +25,7 @@ class Params:
 
     Attributes:
         report: of the channel.
-        losses: how reports become losses in [0, 1].
+        losses: maps reports to losses in [0, 1].
         learning_rate: [] float > 0.
     """
 
@@ -35,11 +35,11 @@ class Params:
 
 
 class Public(NamedTuple):
-    """What follows from the reports.
+    """Public state, computed from the reports.
 
     Attributes:
         losses: [num_arms] compensated sums of estimated losses.
-        weights: [num_arms] float, the probabilities with which arms are played next.
+        weights: [num_arms] float, the probability of each arm in the next round.
     """
 
     losses: compensated.Sum
@@ -48,32 +48,32 @@ class Public(NamedTuple):
 
 @factory
 def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "binary") -> Learner:
-    """Exp3: arm i is played with probability w_i in proportion to exp(-learning_rate L_i).
+    """Plays arm i with probability w_i proportional to exp(-learning_rate L_i) (Exp3).
 
-    L are estimated losses so far: a report becomes a loss y in [0, 1], affine in the reward, and that of the arm I
-    played is estimated by y 1[i = I] / w_i.
+    L_i is the sum of estimated losses of arm i so far. A report becomes a loss y in [0, 1], affine in the reward; if
+    arm I was played, the loss of arm i is estimated by y 1[i = I] / w_i.
 
     Args:
         num_arms: number of arms K, >= 2.
         horizon: rounds T, >= 1.
-        report: "rr", randomized response, whose losses are bits; or the reward with noise: "laplace", of scale
-            1 / epsilon for rewards in [0, 1], or "gaussian". The loss is then (1 - report + m) / (1 + 2 m), clipped to
-            [0, 1], where all noise is within m but for probability failure_prob: m = ln(T / failure_prob) / epsilon,
-            or s sqrt(2 ln(2 T / failure_prob)) for the standard deviation s.
+        report: "rr" (randomized response; losses are bits), or the reward with noise: "laplace" (scale 1 / epsilon for
+            rewards in [0, 1]) or "gaussian". With noise the loss is (1 - report + m) / (1 + 2 m), clipped to [0, 1],
+            where all noise is within m except with probability failure_prob: m = ln(T / failure_prob) / epsilon for
+            Laplace noise, s sqrt(2 ln(2 T / failure_prob)) for Gaussian noise of standard deviation s.
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
 
     Returns:
         A learner whose actions are arms ([] int32).
 
     Raises:
-        ValueError: if num_arms < 2, horizon < 1, or report or rewards has another name.
+        ValueError: if num_arms < 2, horizon < 1, or report or rewards is not one of these names.
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: with Gaussian reports, in (0, 1).
         failure_prob: with Gaussian or Laplace reports, in (0, 1), by default 0.05.
-        reward_low, reward_high: for bounded rewards, which are clipped to [reward_low, reward_high]; finite, in
-            this order, by default 0 and 1.
+        reward_low, reward_high: the interval to which bounded rewards are clipped: finite, reward_low < reward_high; by
+            default 0 and 1.
         learning_rate: > 0 and finite, by default sqrt(2 ln K / (K T)).
 
     Privacy:
@@ -85,14 +85,13 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
 
     Source:
         Auer, Cesa-Bianchi, Freund & Schapire (2002), in the form for losses of Bubeck & Cesa-Bianchi (2012), Theorem
-        3.1, to which it is equal at epsilon = inf; Tossou & Dimitrakakis (2017), with Laplace reports scaled to [0, 1].
-        The regret on rewards in [0, 1] is at most c sqrt(2 T K ln K), c = (e^epsilon + 1) / (e^epsilon - 1) for
-        randomized response and 1 + 2 m for noise, up to the failure of its bound.
+        3.1: the same algorithm at epsilon = inf. Tossou & Dimitrakakis (2017), with Laplace reports scaled to [0, 1].
+        The regret on rewards in [0, 1] is at most c sqrt(2 T K ln K), with c = (e^epsilon + 1) / (e^epsilon - 1) for
+        randomized response and c = 1 + 2 m for noise, unless noise exceeds m.
 
     Deviations:
-        Weights without a share of uniform play, as in the form for losses. Tossou & Dimitrakakis privatize in the
-        central model; here the noise is the user's, and rewards are clipped first. Estimated losses are compensated
-        sums.
+        There is no share of uniform play, as in the form for losses. Tossou & Dimitrakakis privatize in the central
+        model; here each user adds the noise, after clipping the reward. Estimated losses are compensated sums.
 
     Examples:
         >>> import jax, jaxdp
@@ -135,11 +134,13 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
 
     def update(key, params: Params, state: State, report) -> State:
         del key
-        public, (arm, said) = state.public, report
-        played = jnp.arange(num_arms, dtype=arm.dtype) == arm
-        losses = compensated.add(public.losses, jnp.where(played, unit_loss(params.losses, said) / public.weights, 0))
-        behind = (losses.total - losses.total.min()) - losses.excess  # differences of large numbers first
-        odds = jnp.exp(-params.learning_rate * jnp.maximum(behind, 0))  # an excess may exceed a difference
+        public, (arm, reported) = state.public, report
+        is_played = jnp.arange(num_arms, dtype=arm.dtype) == arm
+        losses = compensated.add(
+            public.losses, jnp.where(is_played, unit_loss(params.losses, reported) / public.weights, 0)
+        )
+        loss_gaps = (losses.total - losses.total.min()) - losses.excess  # differences of large numbers first
+        odds = jnp.exp(-params.learning_rate * jnp.maximum(loss_gaps, 0))  # an excess may exceed a difference
         return State((), Public(losses, odds / odds.sum()))
 
     values = only(params, (*names, *(() if report == "rr" else ("failure_prob",)), "learning_rate"))
@@ -148,7 +149,7 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
         guarantee=claimed(values, claim),
         init=init,
         act=act,
-        privatize=reported(channel),
+        privatize=reward_privatizer(channel),
         update=update,
         horizon=horizon,
         interface=Interface(arms(num_arms), space),

@@ -1,4 +1,4 @@
-"""Explore-then-commit with one private release."""
+"""Explore-then-commit with a single private release."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -49,7 +49,7 @@ class Params:
 
 
 class Private(NamedTuple):
-    """What the curator knows.
+    """The curator's private state.
 
     Attributes:
         totals: [num_arms] sum of exploration rewards of each arm: int32 (int64 under x64) wins of binary rewards;
@@ -60,7 +60,7 @@ class Private(NamedTuple):
 
 
 class Public(NamedTuple):
-    """What has been released.
+    """Public state: released values.
 
     Attributes:
         round: [] integer, rounds played.
@@ -75,7 +75,7 @@ class Public(NamedTuple):
 def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "binary") -> Learner:
     """Plays every arm in turn, then commits to the arm with the largest noisy total of rewards.
 
-    Of equal totals, as there are without noise, it commits to any, each as likely.
+    Among equal totals, as they occur without noise, each arm is equally likely.
 
     Args:
         num_arms: number of arms, >= 2.
@@ -83,25 +83,25 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
 
     Returns:
-        A learner whose actions are arms ([] int32), with blocks; and with counts for binary rewards (clipping needs
-        every single reward).
+        A learner whose actions are arms ([] int32), with blocks; also with counts for binary rewards (clipping bounded
+        rewards needs every single reward).
 
     Raises:
-        ValueError: if num_arms < 2, explore_rounds is not a positive multiple of it or more than integers count, or
-            rewards has another name; from `params`, if a value is out of range, or 2^20 / (reward_high - reward_low) is
-            more than a float.
+        ValueError: if num_arms < 2, explore_rounds is not a positive multiple of it or exceeds the largest integer, or
+            rewards is not one of these names; from `params`, if a value is out of range, or 2^20 / (reward_high -
+            reward_low) exceeds the largest float.
 
     Values:
         epsilon: the privacy budget, > 0.
-        reward_low, reward_high: for bounded rewards, which are clipped to [reward_low, reward_high]; finite, in
-            this order, by default 0 and 1.
+        reward_low, reward_high: the interval to which bounded rewards are clipped: finite, reward_low < reward_high; by
+            default 0 and 1.
 
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one round's reward; adjacency: replace one.
-        - Sensitivity: A reward enters one arm's total once, so the totals, in ranges reward_high - reward_low of
-          bounded rewards, have L1 sensitivity 1, and they are released once, with Laplace(1 / epsilon) noise for each
-          arm.
+        - Sensitivity: A reward enters one arm's total once. The totals, in units of reward_high - reward_low for
+          bounded rewards, therefore have L1 sensitivity 1. They are released once, with Laplace(1 / epsilon) noise for
+          each arm.
         - Released: `best_arm`, which is post-processing of the noisy totals.
         - Private: `totals`.
 
@@ -109,8 +109,8 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         Standard; the Laplace mechanism is Dwork & Roth (2014), Theorem 3.6.
 
     Deviations:
-        Bounded rewards are rounded to multiples of 2^-20 of their range, both ends exact, and summed as integers.
-        Noisy totals are compared by their leads (`noisy_leads`), which floats hold; noise as in `laplace`.
+        Bounded rewards are rounded to multiples of 2^-20 of their range, both ends exact, and summed as integers. Noisy
+        totals are compared by their leads (`noisy_leads`), which fit into floats; noise is as in `laplace`.
 
     Examples:
         >>> import jax, jaxdp
@@ -163,23 +163,22 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
 
     def update(key, params: Params, state: State, report) -> State:
         action, reward = report
-        mine = jnp.arange(num_arms, dtype=action.dtype) == action
-        paid = own_kernel(whole, params, reward)  # once for all arms
-        totals = add(state.private.totals, jnp.where(mine, paid, 0))
+        is_played = jnp.arange(num_arms, dtype=action.dtype) == action
+        integer_reward = own_kernel(whole, params, reward)  # once for all arms
+        totals = add(state.private.totals, jnp.where(is_played, integer_reward, 0))
         return advance(key, params, state, totals, jnp.ones_like(state.public.round))
 
     def whole(params: Params, rewards: jax.Array) -> jax.Array:
-        """Rewards, clipped, in whole numbers: of wins, or of units from the lower end."""
+        """Returns clipped rewards as integers: wins, or units above the lower end."""
         if binary:
             return jnp.clip(rewards, 0, 1).astype(jnp.result_type(int))
         return fixed_point.units(rewards - params.low, jnp.asarray(params.scale))
 
     def add(totals: Any, more: jax.Array) -> Any:
-        """The totals after whole numbers of a few more rounds."""
         return totals + more if binary else fixed_point.add(totals, more)
 
     def advance(key, params: Params, state: State, totals: Any, played: jax.Array) -> State:
-        """Goes on by some rounds, and commits if exploration ends with the last of them."""
+        """Advances the state by some rounds, and commits if exploration ends with the last of them."""
         public: Public = state.public
         exploring = public.round < explore_rounds
         totals = jax.tree.map(lambda new, old: jnp.where(exploring, new, old), totals, state.private.totals)
@@ -192,7 +191,6 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         return State(Private(totals), Public(round_, best_arm))
 
     def release(key, params: Params, totals: Any) -> jax.Array:
-        """Returns the arm with the largest noisy total."""
         leads = noisy_leads(key, totals, params.epsilon, l1_sensitivity=1.0)
         return ties.largest(leads, ties.ranks(ties.word_beside(key), num_arms))
 

@@ -1,6 +1,6 @@
-"""Explore-then-commit many rounds at a time: by blocks, with the results of single rounds bit for bit, and by counts.
+"""Explore-then-commit many rounds at a time: by blocks (bit for bit the results of single rounds), and by counts.
 
-Exploration and commitment never meet in one block, nor in one plan of counts: `advance` can tell by the number of
+No block and no plan of counts contains both exploration and commitment. So `advance` can determine from the number of
 rounds whether exploration ends with the last of them.
 """
 
@@ -10,21 +10,21 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits._bulk import as_counted, totals_of, turns
+from jaxdp.bandits._bulk import report_counts, totals_of, turns
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
 
 BLOCK_PER_ARM = 16
 
 
 class Algorithm(NamedTuple):
-    """What bulk forms take from the algorithm.
+    """The parts of the algorithm that bulk forms use.
 
     Attributes:
         num_arms: number of arms.
         explore_rounds: rounds of exploration.
-        arm: (round, best_arm) -> the arm of a round.
-        whole: (params, rewards) -> rewards in whole numbers.
-        add: (totals, whole numbers of each arm) -> totals.
+        arm: (round, best_arm) -> the arm to play in a round.
+        whole: (params, rewards) -> rewards as integers.
+        add: (totals, integers of each arm) -> totals.
         advance: (key, params, state, totals, rounds) -> state after so many rounds.
     """
 
@@ -36,13 +36,12 @@ class Algorithm(NamedTuple):
     advance: Callable[..., State]
 
     def rounds_ahead(self, public: Any, limit: jax.Array) -> jax.Array:
-        """At most `limit` rounds: up to the end of exploration, if it is not over."""
-        left = self.explore_rounds - public.round
+        left = self.explore_rounds - public.round  # to the end of exploration
         return jnp.where(public.round < self.explore_rounds, jnp.minimum(limit, left), limit)
 
 
 def blocks(algorithm: Algorithm) -> Blocks:
-    """Blocks of rounds, whose rewards are added up as integers, in any order."""
+    """Returns blocks of rounds; rewards are summed as integers, in any order."""
 
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
         del params, contexts
@@ -60,14 +59,14 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Counts of plays, for binary rewards."""
+    """Returns counts of plays, for binary rewards."""
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:
         del key, params
         ahead = algorithm.rounds_ahead(public, limit)
-        every = jnp.arange(algorithm.num_arms, dtype=ahead.dtype)
-        explored = turns(every, algorithm.num_arms, public.round, ahead)
-        committed = jnp.where(every == public.best_arm.astype(every.dtype), ahead, 0)
+        indices = jnp.arange(algorithm.num_arms, dtype=ahead.dtype)
+        explored = turns(indices, algorithm.num_arms, public.round, ahead)
+        committed = jnp.where(indices == public.best_arm.astype(indices.dtype), ahead, 0)
         return CountPlan(jnp.where(public.round < algorithm.explore_rounds, explored, committed))
 
     def absorb(key, params: Any, state: State, plan: CountPlan, report) -> State:
@@ -75,4 +74,4 @@ def counts(algorithm: Algorithm) -> Counts:
         totals = state.private.totals + jnp.clip(won, 0, counts).astype(state.private.totals.dtype)
         return algorithm.advance(key, params, state, totals, counts.sum(dtype=state.public.round.dtype))
 
-    return Counts(plan, as_counted, absorb)
+    return Counts(plan, report_counts, absorb)

@@ -1,8 +1,8 @@
-"""Formulas as kernels of their own, laid out for XLA on CPU: up to 16 arms, lanes of `jax.vmap` are the fast axis.
+"""Formulas as separate kernels, laid out for XLA on CPU: for up to 16 arms, the lanes of `jax.vmap` are the fast axis.
 
-A kernel is made from the plain formula that a learner's own file has, so there is no second formula to read. On other
-devices the formula stays as it is. Results are tested to be the same ones: bit for bit, or up to rounding where a
-compiler may round a product and a sum as one.
+A kernel is built from the plain formula in a learner's file, so there is no second formula to read. On other devices
+the formula is used as it is. Tests check that results are the same: bit for bit, or up to rounding where a compiler may
+fuse a product and a sum.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from jaxdp.numerics.kernels import in_vectors, lanes_last, own_kernel
 
 
 def array_kernel(formula: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
-    """The formula, of arrays [num_arms] and numbers, whose result is one array, as a kernel."""
+    """Returns a formula as a kernel: its inputs are arrays [num_arms] and numbers, its result is one array."""
 
     def inside(*inputs):
         return lanes_last(in_vectors(formula(*jax.tree.map(lanes_last, inputs))))
@@ -23,13 +23,13 @@ def array_kernel(formula: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
 
 
 def sum_kernels(formula: Callable[..., Sum]) -> Callable[..., Sum]:
-    """The formula, whose result is a compensated sum, as two kernels.
+    """Returns a formula that computes a compensated sum as two kernels.
 
-    A kernel gives one array: two kernels that do the same are faster than what both need, stored.
+    A kernel returns one array. Two kernels that repeat the common work are faster than storing it.
     """
 
     def inside(*inputs):
-        found = formula(*jax.tree.map(lanes_last, inputs))
-        return jax.tree.map(lambda each: lanes_last(in_vectors(each)), found)
+        computed = formula(*jax.tree.map(lanes_last, inputs))
+        return jax.tree.map(lambda array: lanes_last(in_vectors(array)), computed)
 
-    return lambda *inputs: Sum(*(own_kernel(lambda *each, i=i: inside(*each)[i], *inputs) for i in range(2)))
+    return lambda *inputs: Sum(*(own_kernel(lambda *array, i=i: inside(*array)[i], *inputs) for i in range(2)))

@@ -1,4 +1,4 @@
-"""The best arm by upper confidence bounds of the law of the iterated logarithm, on reports that users randomize."""
+"""Best-arm identification by lil'UCB (bounds by the law of the iterated logarithm), on reports that users randomize."""
 
 import math
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class Params:
         channel: of the reports.
         squared_width: [] float > 0, ((1 + b) (1 + sqrt(e)))^2 2 (1 + e) times the variance proxy of a report.
         log_risk: [] float > 0, ln(1 / w).
-        patience: [] float > 0, an arm wins when it has been played more than this many times as often as all others.
+        patience: [] float > 0, L: an arm wins when it has at least 1 + L times as many plays as all others together.
     """
 
     channel: Any
@@ -37,12 +37,12 @@ class Params:
 
 
 class Public(NamedTuple):
-    """What has been reported.
+    """Public state: statistics of the reports, and a random order for ties.
 
     Attributes:
-        plays: [num_arms] integer, of each arm.
-        sums: [num_arms] reports of each arm, added up.
-        tie_word: [] uint32, random, of the order in which equal arms are taken.
+        plays: [num_arms] integer, plays of each arm.
+        sums: [num_arms] sums of each arm's reports.
+        tie_word: [] uint32, a random word; it fixes the order in which equal arms are taken.
     """
 
     plays: jax.Array
@@ -54,36 +54,36 @@ class Public(NamedTuple):
 def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", constants: str = "theory") -> Learner:
     """Plays the arm with the largest upper confidence bound, until one arm has been played far more than all others.
 
-    Every arm is played once. From then on, with n_i the plays of arm i and s^2 the variance proxy of a report, the arm
-    played has the largest
+    First every arm is played once. Then, with n_i the plays of arm i and s^2 the variance proxy of a report, the
+    learner plays the arm with the largest
 
         mean of its reports + (1 + b) (1 + sqrt(e)) sqrt(2 s^2 (1 + e) ln(ln((1 + e) n_i) / w) / n_i).
 
-    The learner stops as soon as an arm has n_i >= 1 + L sum_{j != i} n_j, and answers the arm that was played most. Of
-    equal arms the first one in a random order is taken, which a run keeps.
+    The learner stops as soon as an arm has n_i >= 1 + L sum_{j != i} n_j, and recommends the arm that was played most.
+    Among equal arms, the one that comes first in a random order is taken; each run draws its order once.
 
     Args:
         num_arms: number of arms K, >= 2.
-        report: "rr", randomized response, or "gaussian". Laplace noise is refused: its variance proxy is infinite.
+        report: "rr" (randomized response) or "gaussian". Laplace noise is refused: its variance proxy is infinite.
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped to [reward_low, reward_high];
             NaN is `reward_low`).
-        constants: "theory": e = 0.01, b = 1, w = ((sqrt(1 + nu) - 1) / 2)^2 / c with c = (2 + e) / e
-            (1 / ln(1 + e))^(1 + e), and L = 9 (1 + ln(2 ln(9 / w)) / ln(1 / w)). With one best arm the answer is wrong
-            with probability <= nu. Or "heuristic": e = 0, b = 1/2, w = nu / 5, L = 1 + 10 / K, and ln(n_i + 2) for
-            ln((1 + e) n_i): several times faster, and without that guarantee.
+        constants: "theory": e = 0.01, b = 1, w = ((sqrt(1 + nu) - 1) / 2)^2 / c with c = (2 + e) / e (1 / ln(1 + e))^(1
+            + e), and L = 9 (1 + ln(2 ln(9 / w)) / ln(1 / w)). If there is one best arm, the answer is wrong with
+            probability <= nu. Or "heuristic": e = 0, b = 1/2, w = nu / 5, L = 1 + 10 / K, and ln(n_i + 2) in place of
+            ln((1 + e) n_i): several times faster, but without that guarantee.
 
     Returns:
-        A learner whose actions and answers are arms ([] int32), and which stops.
+        A learner that stops; its actions and answers are arms ([] int32).
 
     Raises:
-        ValueError: if num_arms < 2, or an argument has another name.
+        ValueError: if num_arms < 2, or report, rewards or constants is not one of these names.
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: with Gaussian reports, in (0, 1).
         failure_prob: nu, in (0, 1), by default 0.05.
-        reward_low, reward_high: for bounded rewards, which are clipped to [reward_low, reward_high]; finite, in
-            this order, by default 0 and 1.
+        reward_low, reward_high: the interval to which bounded rewards are clipped: finite, reward_low < reward_high; by
+            default 0 and 1.
 
     Privacy:
         - Claim: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model.
@@ -97,9 +97,9 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         Li & Wang, 2020), Appendix B.2.
 
     Deviations:
-        Reports by randomized response, where Zheng et al. add Gaussian noise. The randomized bit of a binary reward is
-        taken for the reward itself, with s^2 = 1/4: the debiased report is 1/2 + k (bit - 1/2), with s^2 = k^2 / 4 and
-        k = (e^epsilon + 1) / (e^epsilon - 1), so that means and bounds of bits are nearer to 1/2 by the factor k, which
+        The default is randomized response; Zheng et al. add Gaussian noise. The randomized bit of a binary reward is
+        used in place of the reward, with s^2 = 1/4. The debiased report would be 1/2 + k (bit - 1/2), with s^2 = k^2 /
+        4 and k = (e^epsilon + 1) / (e^epsilon - 1); means and bounds of bits are nearer to 1/2 by the factor k, which
         changes no decision. Zheng et al. do not clip.
 
     Examples:
@@ -125,7 +125,9 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         reward_high: float = 1.0,
     ) -> Params:
         check_probability("failure_prob", failure_prob)
-        own = reports.of({"epsilon": epsilon, "delta": delta, "reward_low": reward_low, "reward_high": reward_high})
+        report_values = reports.pick_values(
+            {"epsilon": epsilon, "delta": delta, "reward_low": reward_low, "reward_high": reward_high}
+        )
         if is_theory:
             half = failure_prob / (math.sqrt(1 + failure_prob) + 1) / 2  # (sqrt(1 + nu) - 1) / 2 without cancellation
             factor = (2 + slack) / slack * (1 / math.log1p(slack)) ** (1 + slack)  # c
@@ -134,10 +136,10 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         else:
             log_risk, patience = math.log(5) - math.log(failure_prob), least
         width = ((1 + spare) * (1 + math.sqrt(slack))) ** 2 * 2 * (1 + slack)
-        squared = width * reports.variance_proxy(**own)
+        squared = width * reports.variance_proxy(**report_values)
         check_positive("the squared width of confidence bounds", squared)
         return Params(
-            channel=reports.params(**own),
+            channel=reports.params(**report_values),
             squared_width=scalar_leaf("the squared width of confidence bounds", squared),
             log_risk=scalar_leaf("ln(1 / w)", log_risk),
             patience=scalar_leaf("the patience", patience),
@@ -145,7 +147,7 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
 
     def init(key, params: Params) -> State:
         del params
-        return State((), Public(jnp.zeros(num_arms, jnp.result_type(int)), reports.none(num_arms), own_word(key)))
+        return State((), Public(jnp.zeros(num_arms, jnp.result_type(int)), reports.zero_sums(num_arms), own_word(key)))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del key, context
@@ -161,15 +163,15 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
 
     def update(key, params: Params, state: State, report) -> State:
         del key, params
-        public, (action, said) = state.public, report
-        here = jnp.arange(num_arms, dtype=action.dtype) == action
-        plays = public.plays + here.astype(public.plays.dtype)
-        return State((), public._replace(plays=plays, sums=reports.add(public.sums, here, said)))
+        public, (action, reported) = state.public, report
+        is_played = jnp.arange(num_arms, dtype=action.dtype) == action
+        plays = public.plays + is_played.astype(public.plays.dtype)
+        return State((), public._replace(plays=plays, sums=reports.add(public.sums, is_played, reported)))
 
     def done(params: Params, public: Public) -> jax.Array:
         rounds = jnp.sum(public.plays, dtype=public.plays.dtype)
-        own, others = (plays.astype(default_float()) for plays in (public.plays, rounds - public.plays))
-        return jnp.all(public.plays > 0) & jnp.any(own >= 1 + params.patience * others)
+        report_values, others = (plays.astype(default_float()) for plays in (public.plays, rounds - public.plays))
+        return jnp.all(public.plays > 0) & jnp.any(report_values >= 1 + params.patience * others)
 
     def answer(params: Params, public: Public) -> jax.Array:
         del params

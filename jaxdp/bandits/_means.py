@@ -1,4 +1,4 @@
-"""How often each arm was played, and what was reported of it."""
+"""Plays and mean reports of each arm."""
 
 from typing import NamedTuple
 
@@ -11,11 +11,11 @@ from jaxdp.random import ties
 
 
 class Means(NamedTuple):
-    """What follows from the reports.
+    """Statistics of the reports.
 
     Attributes:
         round: [] integer, rounds played.
-        plays: [num_arms] integer, of each arm.
+        plays: [num_arms] integer, plays of each arm.
         sums: [num_arms] compensated sums of reports.
     """
 
@@ -25,30 +25,28 @@ class Means(NamedTuple):
 
 
 def no_means(num_arms: int) -> Means:
-    """Before the first round."""
+    """Returns the statistics before the first round."""
     plays = jnp.zeros(num_arms, jnp.result_type(int))
     return Means(plays[0], plays, compensated.zero(jnp.zeros(num_arms, default_float())))
 
 
-def heard(means: Means, arm: jax.Array, report: jax.Array) -> Means:
-    """After one more report of an arm."""
-    return Means(means.round + 1, played(means.plays, arm), added(means.sums, arm, report))
+def update_means(means: Means, arm: jax.Array, report: jax.Array) -> Means:
+    """Adds one report of an arm."""
+    return Means(means.round + 1, add_play(means.plays, arm), add_report(means.sums, arm, report))
 
 
-def played(plays: jax.Array, arm: jax.Array) -> jax.Array:
-    """`Means.plays` after one more play of an arm."""
-    mine = jnp.arange(len(plays), dtype=arm.dtype) == arm
-    return plays + mine.astype(plays.dtype)
+def add_play(plays: jax.Array, arm: jax.Array) -> jax.Array:
+    is_arm = jnp.arange(len(plays), dtype=arm.dtype) == arm
+    return plays + is_arm.astype(plays.dtype)
 
 
-def added(sums: compensated.Sum, arm: jax.Array, report: jax.Array) -> compensated.Sum:
-    """`Means.sums` after one more report of an arm."""
-    mine = jnp.arange(len(sums.total), dtype=arm.dtype) == arm
-    return compensated.add(sums, jnp.where(mine, report, 0))
+def add_report(sums: compensated.Sum, arm: jax.Array, report: jax.Array) -> compensated.Sum:
+    is_arm = jnp.arange(len(sums.total), dtype=arm.dtype) == arm
+    return compensated.add(sums, jnp.where(is_arm, report, 0))
 
 
 def first_largest(scores: jax.Array) -> jax.Array:
-    """The first index of the largest score, [] int32, of [num_arms] float without NaN."""
+    """Returns the first index of the largest score, [] int32; scores are [num_arms] float without NaN."""
     return jnp.argmax(scores).astype(jnp.int32)
 
 
@@ -57,6 +55,6 @@ def largest_bound(bounds: jax.Array, order: jax.Array) -> jax.Array:
 
     Args:
         bounds: [num_arms] float without NaN; infinity for an arm that has not been played.
-        order: [num_arms] int32 >= 0, by `ties.ranks`, which chooses among equal finite bounds.
+        order: [num_arms] int32 >= 0, by `ties.ranks`; it decides between equal finite bounds.
     """
     return ties.largest(bounds, jnp.where(jnp.isinf(bounds), 0, order))

@@ -1,4 +1,4 @@
-"""The steps of `_means`, laid out for XLA on CPU; they are tested to be equal to the plain ones bit for bit."""
+"""The steps of `_means`, laid out for XLA on CPU; tests check that they equal the plain steps bit for bit."""
 
 import jax
 import jax.numpy as jnp
@@ -10,24 +10,25 @@ from jaxdp.numerics.kernels import WRITTEN_OUT, folded
 from jaxdp.random import ties
 
 
-def heard(means: Means, arm: jax.Array, report: jax.Array) -> Means:
-    """`_means.heard`."""
-    sums = sum_kernels(_means.added)(means.sums, arm, report)
-    return Means(means.round + 1, array_kernel(_means.played)(means.plays, arm), sums)
+def update_means(means: Means, arm: jax.Array, report: jax.Array) -> Means:
+    """Does the same as `_means.update_means`."""
+    sums = sum_kernels(_means.add_report)(means.sums, arm, report)
+    return Means(means.round + 1, array_kernel(_means.add_play)(means.plays, arm), sums)
 
 
 def first_largest(scores: jax.Array) -> jax.Array:
-    """`_means.first_largest`, by two elementwise minima and maxima: XLA on CPU does not vectorise an argmax."""
+    """Does the same as `_means.first_largest`."""
 
-    def found(scores: jax.Array) -> jax.Array:
-        every = jnp.arange(len(scores), dtype=jnp.int32)
-        return folded(jnp.minimum, jnp.where(scores == folded(jnp.maximum, scores), every, len(scores)))
+    # By two elementwise minima and maxima: XLA on CPU does not vectorise an argmax.
+    def index_of_largest(scores: jax.Array) -> jax.Array:
+        indices = jnp.arange(len(scores), dtype=jnp.int32)
+        return folded(jnp.minimum, jnp.where(scores == folded(jnp.maximum, scores), indices, len(scores)))
 
-    return array_kernel(found)(scores)
+    return array_kernel(index_of_largest)(scores)
 
 
 def largest_bound(bounds: jax.Array, word: jax.Array) -> jax.Array:
-    """`_means.largest_bound` in the order that a random word stands for, see `jaxdp.random.ties.ranks`."""
+    """Does the same as `_means.largest_bound`, in the order `jaxdp.random.ties.ranks` of a random word."""
 
     def rank_largest(bounds: jax.Array, word: jax.Array, largest: jax.Array) -> jax.Array:
         order = jnp.where(jnp.isinf(largest), 0, ties.ranks(word, len(bounds)))
@@ -42,11 +43,11 @@ def largest_bound(bounds: jax.Array, word: jax.Array) -> jax.Array:
 
 
 def _largest_of_few(bounds: jax.Array, word: jax.Array) -> jax.Array:
-    """Compares arm after arm: in one loop over lanes each arm's rank is computed once."""
+    # Arm after arm, so that one loop over lanes computes each arm's rank once.
     order = ties.ranks(word, len(bounds))
-    best, rank, place = bounds[0], order[0], jnp.zeros(bounds.shape[1:], jnp.int32)
+    best, rank, best_arm = bounds[0], order[0], jnp.zeros(bounds.shape[1:], jnp.int32)
     for arm in range(1, len(bounds)):
         is_better = (bounds[arm] > best) | ((bounds[arm] == best) & (order[arm] > rank) & ~jnp.isinf(best))
         best, rank = jnp.where(is_better, bounds[arm], best), jnp.where(is_better, order[arm], rank)
-        place = jnp.where(is_better, jnp.int32(arm), place)
-    return place
+        best_arm = jnp.where(is_better, jnp.int32(arm), best_arm)
+    return best_arm

@@ -1,4 +1,4 @@
-"""What a user reports of a reward in the local model."""
+"""Local reports of rewards."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -20,26 +20,26 @@ MECHANISMS = {
 
 
 def check_report(report: str, known: tuple[str, ...]) -> str:
-    """Returns report, if a learner knows it.
+    """Returns `report` if the learner supports it.
 
     Raises:
-        ValueError: if not.
+        ValueError: if it does not.
     """
     if report == "laplace" and "laplace" not in known:
         raise ValueError(
             f"report must be one of {', '.join(known)}, got 'laplace', whose tails no finite variance proxy bounds: "
-            "what the learner concludes from its reports would not hold"
+            "this learner's confidence bounds would not hold"
         )
     return check_choice("report", report, known)
 
 
 def value_names(report: str, *others: str) -> tuple[str, ...]:
-    """Names of a learner's values: those of its channel that a user chooses, and others."""
+    """Returns the names of a learner's values: the user-chosen values of its channel, then `others`."""
     return ("epsilon", *(("delta",) if report == "gaussian" else ()), *others)
 
 
 def channel_values(values: Mapping[str, float]) -> dict[str, float]:
-    """Returns a learner's values under the names that `scalar_channel` has for them.
+    """Returns a learner's values under the names that `scalar_channel` uses.
 
     Args:
         values: by the learner's names.
@@ -53,7 +53,7 @@ def channel_values(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def local_claim(report: str, unit: str) -> Callable[..., Guarantee]:
-    """The claim of a learner that sees of each round one report.
+    """Returns the claim of a learner that receives one local report in each round.
 
     Args:
         report: as for `scalar_channel`.
@@ -76,13 +76,13 @@ def local_claim(report: str, unit: str) -> Callable[..., Guarantee]:
 
 
 class Reports(NamedTuple):
-    """A channel for rewards, and what goes with it.
+    """A channel for rewards, with its names, params and claim.
 
     Attributes:
         channel: for one reward.
         rewards: the space of rewards.
-        names: of the channel's values.
-        params: (**values) -> ScalarParams, of more values than the channel has.
+        names: of the channel's values, as the learner calls them.
+        params: (**values) -> ScalarParams; ignores values that the channel does not have.
         claim: (epsilon, delta=0.0) -> Guarantee.
     """
 
@@ -94,16 +94,16 @@ class Reports(NamedTuple):
 
 
 def reward_reports(report: str, rewards: str, known: tuple[str, ...]) -> Reports:
-    """The channel through which a learner sees rewards.
+    """Returns the channel through which a learner receives rewards.
 
     Args:
         report: one of `known`.
         rewards: "binary", integers clipped to {0, 1}; or "bounded", floats clipped to [reward_low, reward_high], NaN to
             reward_low.
-        known: the reports that the learner can use.
+        known: the reports that the learner supports.
 
     Raises:
-        ValueError: if report or rewards has another name.
+        ValueError: if report or rewards is not one of these names.
     """
     binary = check_choice("rewards", rewards, REWARDS) == "binary"
     channel = scalar_channel(check_report(report, known), binary=binary)
@@ -118,15 +118,14 @@ def reward_reports(report: str, rewards: str, known: tuple[str, ...]) -> Reports
 
 
 def reward_clip(rewards: str) -> ClipFn | None:
-    """Returns the `clip` of a learner whose `Params` have the channel's as `report`; None for binary rewards."""
+    """Returns the `clip` of a learner with the channel's params in `Params.report`; None for binary rewards."""
     return None if rewards == "binary" else lambda params: (params.report.low, params.report.high)
 
 
-def reported(channel: Channel) -> PrivatizeFn:
-    """The trust boundary of a learner whose `Params` have the channel's as `report`.
+def reward_privatizer(channel: Channel) -> PrivatizeFn:
+    """Returns the `privatize` of a learner with the channel's params in `Params.report`.
 
-    Returns:
-        `privatize`: the arm, which everyone knows, and the user's report.
+    Its result is the arm, which everyone knows, and the user's report.
     """
 
     def privatize(key, params, public, context: None, action, feedback) -> tuple[jax.Array, jax.Array]:

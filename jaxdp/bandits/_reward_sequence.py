@@ -1,4 +1,4 @@
-"""Rewards that are fixed in advance: one array, which all lanes share."""
+"""Rewards that are fixed in advance: one array, shared by all lanes."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -14,13 +14,13 @@ from jaxdp.numerics.lookup import entry
 from jaxdp.sequences import kept_matrix, shown_row
 from jaxdp.validation import check_flag, check_positive
 
-ROWS = 1 << 16  # looked through at a time
+ROWS = 1 << 16  # checked at a time
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class RewardParams:
-    """Rewards that are fixed in advance.
+    """The rewards.
 
     Attributes:
         rewards: [horizon, num_arms] uint8, float16 or float, in [0, scale].
@@ -30,12 +30,12 @@ class RewardParams:
 
 
 class Replay(NamedTuple):
-    """How far the rewards have been shown.
+    """Sums over the rounds played.
 
     Attributes:
         round: [] integer, rounds played.
-        rewards: [num_arms] compensated sums, what each arm would have paid so far.
-        own: [] compensated sum, what was paid.
+        rewards: [num_arms] compensated sums of each arm's rewards, played or not.
+        own: [] compensated sum of the rewards of the arms played.
     """
 
     round: jax.Array
@@ -47,22 +47,23 @@ class Replay(NamedTuple):
 def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0, binary: bool = False) -> Environment:
     """Rewards that are fixed in advance, such as a user's own log: an oblivious adversary.
 
-    All lanes of a run share the one array. It stays of the type that it has, as long as that is bool, uint8, float16 or
-    float32, and each round's rewards are widened to JAX's default float type where they are shown. Other whole numbers
-    become uint8 where the scale allows it, and all else the default float type.
+    All lanes of a run share one array. It keeps its type if that is bool, uint8, float16 or float32; each round's
+    rewards are converted to JAX's default float type when they are used. Other integers become uint8 if the scale
+    allows it. Everything else becomes the default float type.
 
     Args:
-        rewards: [horizon, num_arms] numbers or truth values in [0, scale]. One that is read-only is not copied.
-        scale: finite and > 0: an entry of this size is the reward 1. 255 for uint8 rewards that use their whole range.
-        binary: whether all entries are 0 or `scale`, and rewards are shown as integers: what learners of binary rewards
-            take.
+        rewards: [horizon, num_arms] numbers or booleans in [0, scale]. A read-only array is not copied.
+        scale: finite and > 0; an entry of this size is the reward 1. Use 255 for uint8 rewards that use their whole
+            range.
+        binary: whether all entries are 0 or `scale`, and rewards are fed back as integers, for learners of binary
+            rewards.
 
     Returns:
         An environment for at most `horizon` rounds, actions in [0, num_arms) and rewards ([] float in [0, 1]; if binary
-        [] int32 in {0, 1}), with blocks. Outcome: `reward`, of the arm played. Summaries: `regret`, the reward of the
-        best fixed arm so far less that of the arms played; `best_reward`, that arm's. An arm outside [0, num_arms) pays
-        NaN, and so do all arms in rounds beyond the horizon; if binary what is shown is 0 then, and the outcomes are
-        NaN all the same.
+        [] int32 in {0, 1}), with blocks. Outcome: `reward`, of the arm played. Summaries: `best_reward`, the total
+        reward of the best fixed arm so far; `regret`, `best_reward` less the total reward of the arms played. An arm
+        outside [0, num_arms) pays NaN, and so do all arms in rounds beyond the horizon. If binary, the feedback is then
+        0, but the outcomes are NaN.
 
     Raises:
         ValueError: if rewards are not a matrix of at least one round and two arms, with entries in [0, scale] (if
@@ -102,37 +103,37 @@ def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0, binary: bool = Fa
             compensated.zero(jnp.zeros((), dtype)),
         )
 
-    def after(world: Replay, row: jax.Array, paid: jax.Array) -> Replay:
-        return Replay(world.round + 1, compensated.add(world.rewards, row), compensated.add(world.own, paid))
+    def after(world: Replay, row: jax.Array, reward: jax.Array) -> Replay:
+        return Replay(world.round + 1, compensated.add(world.rewards, row), compensated.add(world.own, reward))
 
-    def shown(paid: jax.Array) -> jax.Array:
-        return (paid > 0).astype(jnp.int32) if binary else paid
+    def to_feedback(reward: jax.Array) -> jax.Array:
+        return (reward > 0).astype(jnp.int32) if binary else reward
 
     def feedback(key, params: RewardParams, world: Replay, action):
         del key
         row = shown_row(params.rewards, world.round, scale)
-        paid = entry(row, action)
-        return after(world, row, paid), shown(paid), {"reward": paid}
+        reward = entry(row, action)
+        return after(world, row, reward), to_feedback(reward), {"reward": reward}
 
     def block(keys, params: RewardParams, world: Replay, contexts: None, actions):
         del contexts
         rounds = world.round + jnp.arange(len(keys), dtype=world.round.dtype)
         rows = jax.vmap(lambda round_: shown_row(params.rewards, round_, scale))(rounds)
-        paid = jax.vmap(entry)(rows, actions)
+        reward = jax.vmap(entry)(rows, actions)
 
-        def step(world: Replay, now: tuple[jax.Array, jax.Array]) -> tuple[Replay, Replay]:
-            world = after(world, *now)
+        def step(world: Replay, step_inputs: tuple[jax.Array, jax.Array]) -> tuple[Replay, Replay]:
+            world = after(world, *step_inputs)
             return world, world
 
-        _, worlds = jax.lax.scan(step, world, (rows, paid), unroll=16)
-        return worlds, shown(paid), {"reward": paid}
+        _, worlds = jax.lax.scan(step, world, (rows, reward), unroll=16)
+        return worlds, to_feedback(reward), {"reward": reward}
 
     def summary(params: RewardParams, world: Replay) -> dict[str, jax.Array]:
         del params
         best = jnp.argmax(world.rewards.total - world.rewards.excess)
-        found = jax.tree.map(lambda leaf: leaf[best], world.rewards)
-        regret = (found.total - world.own.total) - (found.excess - world.own.excess)  # large numbers first
-        return {"regret": regret, "best_reward": found.total}
+        best_total = jax.tree.map(lambda leaf: leaf[best], world.rewards)
+        regret = (best_total.total - world.own.total) - (best_total.excess - world.own.excess)  # large numbers first
+        return {"regret": regret, "best_reward": best_total.total}
 
     return Environment(
         params=lambda: params,

@@ -1,4 +1,4 @@
-"""The best arm by successive elimination, on reports that users randomize."""
+"""Best-arm identification by successive elimination, on reports that users randomize."""
 
 import math
 from dataclasses import dataclass
@@ -41,14 +41,14 @@ class Params:
 
 
 class Public(NamedTuple):
-    """What has been reported, and what follows from it.
+    """Public state: the reports, and the arms that remain.
 
     Attributes:
-        active: [num_arms] bool, the arms that are left.
+        active: [num_arms] bool, the arms that remain.
         sweeps: [] integer, how often every active arm has been played.
         turn: [] int32, how many of the active arms have been played once more.
-        sums: [num_arms] reports of each arm, added up.
-        tie_word: [] uint32, random, of the order in which the answer takes equal arms.
+        sums: [num_arms] sums of each arm's reports.
+        tie_word: [] uint32, a random word; it fixes the order in which the answer takes equal arms.
     """
 
     active: jax.Array
@@ -60,33 +60,34 @@ class Public(NamedTuple):
 
 @factory
 def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learner:
-    """Plays all arms that are left in turn, and drops those whose mean is far below the largest, until one is left.
+    """Plays the remaining arms in turn and drops arms with a mean far below the largest, until one remains.
 
-    With s^2 the variance proxy of a report, after the r-th sweep over the active arms those are dropped whose reports'
-    mean lies below the largest by more than 2 b_r, b_r = sqrt(2 s^2 ln(pi^2 K r^2 / (3 failure_prob)) / r). Before it
-    stops, its answer is the active arm with the largest mean; of several any, each as likely.
+    After the r-th sweep over the active arms, every arm is dropped if its mean report lies more than 2 b_r below the
+    largest, where b_r = sqrt(2 s^2 ln(pi^2 K r^2 / (3 failure_prob)) / r) and s^2 is the variance proxy of a report.
+    Before the learner stops, its answer is the active arm with the largest mean; among several, each is equally likely.
 
     Args:
         num_arms: number of arms K, >= 2.
-        report: "rr", randomized response, or "gaussian". Laplace noise is refused: its variance proxy is infinite.
+        report: "rr" (randomized response) or "gaussian". Laplace noise is refused: its variance proxy is infinite.
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped to [reward_low, reward_high];
             NaN is `reward_low`).
 
     Returns:
         A learner whose actions and answers are arms ([] int32), with blocks, and with counts for the randomized
-        responses of binary rewards. It stops; with one best arm its answer is wrong with probability <= failure_prob.
+        responses of binary rewards. It stops; if there is one best arm, its answer is wrong with probability <=
+        failure_prob.
 
     Raises:
-        ValueError: if num_arms < 2, or an argument has another name.
+        ValueError: if num_arms < 2, or report or rewards is not one of these names.
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: with Gaussian reports, in (0, 1).
         failure_prob: in (0, 1), by default 0.05.
-        confidence_multiplier: > 0, by default 1, which multiplies b_r: less is more daring, as private, and without the
-            guarantee.
-        reward_low, reward_high: for bounded rewards, which are clipped to [reward_low, reward_high]; finite, in
-            this order, by default 0 and 1.
+        confidence_multiplier: > 0, by default 1; multiplies b_r. A smaller value drops arms sooner: still equally
+            private, but without the guarantee on the answer.
+        reward_low, reward_high: the interval to which bounded rewards are clipped: finite, reward_low < reward_high; by
+            default 0 and 1.
 
     Privacy:
         - Claim: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model.
@@ -97,13 +98,13 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
 
     Source:
         Even-Dar, Mannor & Mansour (2006), Algorithm 3, on reports as in LDP-Bandits (Zheng, Cai, Huang, Li & Wang,
-        2020), Appendix B.2. By a union bound over arms and r no mean is ever off by more than b_r, except with
+        2020), Appendix B.2. By a union bound over arms and r, no mean is ever off by more than b_r, except with
         probability sum 2 exp(-r b_r^2 / (2 s^2)) = failure_prob.
 
     Deviations:
-        A randomized bit is taken for the reward, with s^2 = 1/4: means are nearer to 1/2 by the factor (e^epsilon + 1)
-        / (e^epsilon - 1), whose square multiplies the sweeps that are needed. Sums are compared, not means. Zheng et
-        al. do not clip.
+        The randomized bit is used in place of the reward, with s^2 = 1/4. Means are nearer to 1/2 by the factor
+        (e^epsilon + 1) / (e^epsilon - 1); the number of sweeps grows by its square. Sums are compared, not means. Zheng
+        et al. do not clip.
 
     Examples:
         >>> import jax, jaxdp
@@ -128,11 +129,13 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
     ) -> Params:
         check_probability("failure_prob", failure_prob)
         check_positive("confidence_multiplier", confidence_multiplier)
-        own = reports.of({"epsilon": epsilon, "delta": delta, "reward_low": reward_low, "reward_high": reward_high})
-        squared = 8 * reports.variance_proxy(**own) * confidence_multiplier * confidence_multiplier
+        report_values = reports.pick_values(
+            {"epsilon": epsilon, "delta": delta, "reward_low": reward_low, "reward_high": reward_high}
+        )
+        squared = 8 * reports.variance_proxy(**report_values) * confidence_multiplier * confidence_multiplier
         check_positive("the squared width of confidence bounds", squared)
         return Params(
-            channel=reports.params(**own),
+            channel=reports.params(**report_values),
             squared_width=scalar_leaf("the squared width of confidence bounds", squared),
             log_risk=scalar_leaf(
                 "ln(pi^2 K / (3 failure_prob))", math.log(math.pi**2 * num_arms / 3) - math.log(failure_prob)
@@ -141,15 +144,13 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
 
     def init(key, params: Params) -> State:
         del params
-        sweeps, sums = jnp.zeros((), jnp.result_type(int)), reports.none(num_arms)
+        sweeps, sums = jnp.zeros((), jnp.result_type(int)), reports.zero_sums(num_arms)
         return State((), Public(jnp.ones(num_arms, bool), sweeps, jnp.int32(0), sums, own_word(key)))
 
-    def size(public: Public) -> jax.Array:
-        """[] int32, how many arms are left."""
+    def size(public: Public) -> jax.Array:  # [] int32, the number of active arms
         return jnp.sum(public.active, dtype=jnp.int32)
 
-    def rank(public: Public) -> jax.Array:
-        """[num_arms] int32, the place of each active arm in a sweep."""
+    def rank(public: Public) -> jax.Array:  # [num_arms] int32, the position of each active arm in a sweep
         return jnp.cumsum(public.active, dtype=jnp.int32) - 1
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
@@ -162,27 +163,26 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
 
     def update(key, params: Params, state: State, report) -> State:
         del key
-        public, (action, said) = state.public, report
-        sums = reports.add(public.sums, every == action, said)
+        public, (action, reported) = state.public, report
+        sums = reports.add(public.sums, every == action, reported)
         is_over = public.turn + 1 == size(public)
         sweeps = public.sweeps + is_over.astype(public.sweeps.dtype)
         active = public.active & ~(is_over & far_below(params, public.active, sweeps, sums))
         turn = jnp.where(is_over, 0, public.turn + 1)
         return State((), public._replace(active=active, sweeps=sweeps, turn=turn, sums=sums))
 
-    # `far_below`, `leads` and `radius` are written for [num_arms], and for [num_arms, lanes] as blocks call them: hence
-    # axis=0, keepdims and [None].
+    # Blocks call `far_below`, `leads` and `radius` with [num_arms, lanes]: therefore axis=0, keepdims and [None].
     def far_below(params: Params, active: jax.Array, sweeps: jax.Array, sums: Sums) -> jax.Array:
-        """[num_arms] bool, the active arms that the sweeps so far show to be worse."""
+        """Returns the arms to drop after these sweeps, [num_arms] bool."""
         return active & (leads(active, sums).astype(default_float()) > radius(params, sweeps)[None])
 
     def leads(active: jax.Array, sums: Sums) -> jax.Array:
-        """[num_arms], by how much the largest sum of an active arm is ahead of each."""
+        """Returns how far each sum lies below the largest sum of an active arm, [num_arms]."""
         totals = total(sums)
         return jnp.max(jnp.where(active, totals, lowest(totals.dtype)), axis=0, keepdims=True) - totals
 
     def radius(params: Params, sweeps: jax.Array) -> jax.Array:
-        """[] float, 2 r b_r after r >= 1 sweeps: a sum that lies behind by no more drops no arm."""
+        """Returns 2 r b_r after r >= 1 sweeps, [] float: an arm is dropped only if its sum lies farther behind."""
         played = jnp.maximum(sweeps, 1).astype(default_float())
         return jnp.sqrt(params.squared_width * (played * (params.log_risk + 2 * jnp.log(played))))
 
@@ -191,9 +191,8 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         return size(public) == 1
 
     def answer(params: Params, public: Public) -> jax.Array:
-        """Returns the active arm with the largest mean: arms ahead of the turn have one report more."""
         del params
-        ahead = rank(public) < public.turn
+        ahead = rank(public) < public.turn  # these arms have one report more
         means = mean(public.sums, public.sweeps + ahead.astype(public.sweeps.dtype))
         means = jnp.where(public.active, means, -jnp.inf)
         return ties.largest(means, ties.ranks(public.tie_word, num_arms))

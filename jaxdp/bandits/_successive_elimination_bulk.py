@@ -1,7 +1,7 @@
-"""Successive elimination many rounds at a time: by blocks, as by single rounds bit for bit, and by counts.
+"""Successive elimination many rounds at a time: by blocks (bit for bit the results of single rounds), and by counts.
 
-A block is some sweeps over the active arms, which end where arms are dropped. Counts are as many sweeps as cannot drop
-an arm before the last of them.
+A block is some sweeps over the active arms; it ends where arms are dropped. A plan of counts is as many sweeps as
+cannot drop an arm before the last of them.
 """
 
 from collections.abc import Callable
@@ -18,16 +18,16 @@ SWEEPS = 16  # in a block
 
 
 class Algorithm(NamedTuple):
-    """What bulk forms take from the algorithm.
+    """The parts of the algorithm that bulk forms use.
 
     Attributes:
         num_arms: number of arms.
-        reports: how rewards are reported.
-        size: (public) -> [] int32, how many arms are left.
-        rank: (public) -> [num_arms] int32, the place of each active arm in a sweep.
-        leads: (active, sums) -> [num_arms], by how much the largest sum is ahead of each.
-        radius: (params, sweeps) -> [] float, leads up to this drop no arm.
-        far_below: (params, active, sweeps, sums) -> [num_arms] bool, the arms to be dropped.
+        reports: of rewards.
+        size: (public) -> [] int32, the number of active arms.
+        rank: (public) -> [num_arms] int32, the position of each active arm in a sweep.
+        leads: (active, sums) -> [num_arms], how far each sum lies below the largest.
+        radius: (params, sweeps) -> [] float; no arm is dropped for a lead of at most this.
+        far_below: (params, active, sweeps, sums) -> [num_arms] bool, the arms to drop.
     """
 
     num_arms: int
@@ -40,12 +40,11 @@ class Algorithm(NamedTuple):
 
 
 def blocks(algorithm: Algorithm) -> Blocks:
-    """Blocks with a place for each sweep and arm, in this order; places of dropped arms stay empty."""
+    """Returns blocks with a slot for each sweep and arm, in this order; slots of dropped arms stay empty."""
     num_arms, size = algorithm.num_arms, algorithm.size
     block = SWEEPS * num_arms
 
-    def rounds_of(public: Any) -> jax.Array:
-        """[SWEEPS, num_arms] int32, which of the next rounds an arm is played in; `block` for none."""
+    def rounds_of(public: Any) -> jax.Array:  # [SWEEPS, num_arms] int32, the round of each slot; `block` for none
         starts = jnp.arange(SWEEPS, dtype=jnp.int32) * size(public) - public.turn
         rounds = starts[:, None] + algorithm.rank(public)[None, :]
         return jnp.where(public.active[None, :] & (rounds >= 0), rounds, block)
@@ -57,17 +56,17 @@ def blocks(algorithm: Algorithm) -> Blocks:
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
         del keys, params, contexts
         ahead = SWEEPS * size(public) - public.turn
-        every = jnp.arange(num_arms, dtype=jnp.int32)
-        return BlockPlan(jnp.tile(every, SWEEPS), jnp.minimum(limit, ahead.astype(limit.dtype)))
+        indices = jnp.arange(num_arms, dtype=jnp.int32)
+        return BlockPlan(jnp.tile(indices, SWEEPS), jnp.minimum(limit, ahead.astype(limit.dtype)))
 
-    def swept(block: tuple) -> tuple:
-        """Sweeps one after the other, until arms are dropped; each array has lanes on its last axis."""
-        params, public, said, rounds, ends, length = block
+    def run_sweeps(block: tuple) -> tuple:
+        """Runs sweeps one after the other, until arms are dropped; each array has lanes on its last axis."""
+        params, public, reported, rounds, ends, length = block
 
         def sweep(carry, now):
             active, sweeps, sums, used, is_open = carry
-            said, rounds, end = now
-            sums = algorithm.reports.add(sums, (rounds < length[None]) & is_open[None], said)
+            reported, rounds, end = now
+            sums = algorithm.reports.add(sums, (rounds < length[None]) & is_open[None], reported)
             is_over = is_open & (end <= length)
             sweeps = sweeps + is_over.astype(sweeps.dtype)
             dropped = is_over[None] & algorithm.far_below(params, active, sweeps, sums)
@@ -75,37 +74,39 @@ def blocks(algorithm: Algorithm) -> Blocks:
             return (active & ~dropped, sweeps, sums, used, is_over & ~jnp.any(dropped, axis=0)), None
 
         start = (public.active, public.sweeps, public.sums, jnp.zeros_like(length), length > 0)
-        return jax.lax.scan(sweep, start, (said, rounds, ends))[0][:4]
+        return jax.lax.scan(sweep, start, (reported, rounds, ends))[0][:4]
 
-    many_swept = across_lanes(swept)
+    many_swept = across_lanes(run_sweeps)
 
     def absorb(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         del keys
         public = state.public
-        left, length = size(public), plan.length.astype(jnp.int32)
-        ends = jnp.arange(1, SWEEPS + 1, dtype=jnp.int32) * left - public.turn
-        said = report[1].reshape(SWEEPS, num_arms)
-        active, sweeps, sums, used = many_swept((params, public, said, rounds_of(public), ends, length))
-        after = public._replace(active=active, sweeps=sweeps, turn=(public.turn + used) % left, sums=sums)
+        num_active, length = size(public), plan.length.astype(jnp.int32)
+        ends = jnp.arange(1, SWEEPS + 1, dtype=jnp.int32) * num_active - public.turn
+        reported = report[1].reshape(SWEEPS, num_arms)
+        active, sweeps, sums, used = many_swept((params, public, reported, rounds_of(public), ends, length))
+        after = public._replace(active=active, sweeps=sweeps, turn=(public.turn + used) % num_active, sums=sums)
         return State((), after), used.astype(plan.length.dtype)
 
     return Blocks(block, plan, absorb, order=order)
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Counts of plays, for reports that are bits.
+    """Returns counts of plays, for reports that are bits.
 
-    A sweep moves a lead by one bit at most, and the radius of sums only grows: so many sweeps as fit into what is left
-    of the radius drop no arm before the last of them, and their order is immaterial.
+    A sweep changes a lead by at most one bit, and the radius only grows. So with radius - (largest lead) sweeps, no arm
+    can be dropped before the last of them, and their order does not matter.
     """
     size, reports = algorithm.size, algorithm.reports
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:
         del key
-        left, ranks = size(public), algorithm.rank(public)
+        num_active, ranks = size(public), algorithm.rank(public)
         lead = jnp.max(algorithm.leads(public.active, public.sums)).astype(default_float())
         slack = algorithm.radius(params, public.sweeps) - lead
-        whole = jnp.minimum(jnp.maximum(jnp.floor(slack), 1).astype(limit.dtype), limit // left.astype(limit.dtype))
+        whole = jnp.minimum(
+            jnp.maximum(jnp.floor(slack), 1).astype(limit.dtype), limit // num_active.astype(limit.dtype)
+        )
         is_whole = (public.turn == 0) & (whole > 0)
         in_part = (ranks >= public.turn) & ((ranks - public.turn).astype(limit.dtype) < limit)
         counts = jnp.where(is_whole, whole, in_part.astype(limit.dtype))
@@ -118,11 +119,11 @@ def counts(algorithm: Algorithm) -> Counts:
 
     def absorb(key, params: Any, state: State, plan: CountPlan, report) -> State:
         del key, plan
-        public, (counts, said) = state.public, report
-        left = size(public)
-        sums = public.sums + said.astype(public.sweeps.dtype)
+        public, (counts, reported) = state.public, report
+        num_active = size(public)
+        sums = public.sums + reported.astype(public.sweeps.dtype)
         turn = public.turn.astype(counts.dtype) + jnp.sum(counts, dtype=counts.dtype)  # may be many sweeps
-        over, turn = turn // left.astype(counts.dtype), turn % left.astype(counts.dtype)
+        over, turn = turn // num_active.astype(counts.dtype), turn % num_active.astype(counts.dtype)
         sweeps = public.sweeps + over.astype(public.sweeps.dtype)
         active = public.active & ~((over > 0) & algorithm.far_below(params, public.active, sweeps, sums))
         return State((), public._replace(active=active, sweeps=sweeps, turn=turn.astype(jnp.int32), sums=sums))

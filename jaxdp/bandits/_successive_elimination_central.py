@@ -1,4 +1,4 @@
-"""Elimination of arms in epochs, with one private release an epoch."""
+"""Elimination of arms in epochs, with one private release in each."""
 
 import math
 from dataclasses import dataclass
@@ -36,9 +36,9 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        plays: [num_epochs, num_arms + 1] integer >= 1, how often each epoch plays each of so many active arms; the
-            largest integer stands for an epoch that is too long to end.
-        margins: [num_epochs, num_arms + 1] float, by how much an arm's noisy total may lie behind the largest.
+        plays: [num_epochs, num_arms + 1] integer >= 1, plays of each active arm, by epoch and number of active arms;
+            the largest integer stands for an epoch that is too long to end.
+        margins: [num_epochs, num_arms + 1] float, how far an arm's noisy total may lie below the largest.
     """
 
     epsilon: Scalar
@@ -47,20 +47,20 @@ class Params:
 
 
 class Private(NamedTuple):
-    """What the curator knows.
+    """The curator's private state.
 
     Attributes:
-        totals: [num_arms] integer, rewards of this epoch. They are counted from zero again in an epoch's first round.
+        totals: [num_arms] integer, rewards of this epoch; reset to zero in the first round of an epoch.
     """
 
     totals: jax.Array
 
 
 class Public(NamedTuple):
-    """What has been released, and what follows from it.
+    """Public state: released values, and the position in the epoch.
 
     Attributes:
-        active: [num_arms] bool, the arms that are left.
+        active: [num_arms] bool, the arms that remain.
         epoch: [] int32, epochs that have ended.
         played: [] integer, rounds of this epoch played.
     """
@@ -74,50 +74,50 @@ class Public(NamedTuple):
 def successive_elimination_central(*, num_arms: int, constants: str = "tight") -> Learner:
     """Plays active arms in turn; after each epoch, arms with a low noisy mean are dropped.
 
-    Epoch e = 1, 2, ... looks for arms whose mean is D = 2^-e below the best. Each of the S active arms is played R
-    times; then its total of rewards gets Laplace(1 / epsilon) noise, once, and an arm whose noisy mean is more than
-    2 h + 2 c below the largest one is dropped. With b the failure probability
+    Epoch e = 1, 2, ... is to drop arms with a mean D = 2^-e below the best. Each of the S active arms is played R
+    times. Then its total of rewards gets Laplace(1 / epsilon) noise, once. An arm is dropped if its noisy mean lies
+    more than 2 h + 2 c below the largest noisy mean. With b the failure probability
 
         h = sqrt(ln(8 S e^2 / b) / (2 R)),  c = ln(4 S e^2 / b) / (epsilon R).
 
-    An arm that is left alone is played for ever.
+    The last remaining arm is played forever.
 
     Args:
         num_arms: number of arms, >= 2.
-        constants: "tight": R is the root of h + c = D / 4, rounded up; "paper": R = 1 + max(32 ln(8 S e^2 / b) / D^2,
-            8 ln(4 S e^2 / b) / (epsilon D)), rounded up, which is up to 4 times as much for the same b.
+        constants: "tight": R is the root of h + c = D / 4, rounded up; "paper": R = 1 + max(32 ln(8 S e^2 / b) / D^2, 8
+            ln(4 S e^2 / b) / (epsilon D)), rounded up, which is up to 4 times as large for the same b.
 
     Returns:
         A learner for binary rewards ([] int32, clipped to {0, 1}); its actions are arms ([] int32), with blocks and
         counts.
 
     Raises:
-        ValueError: if num_arms < 2 or constants has another name.
+        ValueError: if num_arms < 2, or constants is not one of these names.
 
     Values:
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), by default 0.05.
-        confidence_multiplier: > 0, by default 1, which multiplies R. With 1 the best arm is dropped with probability <=
-            failure_prob. Less is more daring, as private, and without that guarantee.
+        confidence_multiplier: > 0, by default 1; multiplies R. With 1 the best arm is dropped with probability <=
+            failure_prob. A smaller value ends epochs sooner: still equally private, but without that guarantee.
 
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one round's reward; adjacency: replace one.
-        - Sensitivity: A reward enters one arm's total of one epoch, by at most 1; the totals of an epoch, of L1
-          sensitivity 1, are released once, with Laplace(1 / epsilon) noise each. When epochs end follows from earlier
-          releases, so that epochs concern different users and compose in parallel.
+        - Sensitivity: A reward adds at most 1 to one arm's total of one epoch. The totals of an epoch have L1
+          sensitivity 1 and are released once, each with Laplace(1 / epsilon) noise. The ends of epochs are functions of
+          earlier releases, so epochs concern different users and compose in parallel.
         - Released: `active`, post-processing of noisy totals.
         - Private: `totals`.
 
     Source:
-        Sajed & Sheffet (2019), DP successive elimination. Hoeffding's inequality leaves each mean within h of the true
-        one but for probability b / (4 S e^2), and noise within R c likewise: b / (2 e^2) over the arms of an epoch,
-        less than b over all epochs. Then the best arm is never dropped, and an arm whose gap exceeds 4 (h + c) = D is,
-        in epoch e.
+        Sajed & Sheffet (2019), DP successive elimination. By Hoeffding's inequality each mean is within h of the true
+        one except with probability b / (4 S e^2); the noise is within R c except with the same probability. Together
+        this is b / (2 e^2) over the arms of an epoch, and less than b over all epochs. Otherwise the best arm is never
+        dropped, and every arm with a gap above 4 (h + c) = D is dropped in epoch e.
 
     Deviations:
-        R by the root. Noisy totals are compared by their leads (`noisy_leads`); floating-point
-        noise, as in `laplace`.
+        R is the root of an equation. Noisy totals are compared by their leads (`noisy_leads`); noise is as in
+        `laplace`.
 
     Examples:
         >>> import jax, jaxdp
@@ -132,19 +132,19 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
     largest = int(jnp.iinfo(integer).max)
     num_epochs = integer.itemsize * 4  # the last one would be too long to end: 32 x 4^e plays
 
-    def rounded_up(plays: float) -> float:
+    def round_up(plays: float) -> float:
         return math.ceil(plays) if plays < largest else math.inf
 
     def length_of(epoch: int, size: int, epsilon: float, failure_prob: float, multiplier: float) -> tuple[float, float]:
-        """(R, by how much a noisy total may lie behind the largest)."""
+        """Returns R, and how far a noisy total may lie below the largest."""
         gap, noise_tail = 0.5**epoch, math.log(4 * size * epoch**2) - math.log(failure_prob)
         mean_tail, noise = noise_tail + math.log(2), noise_tail / epsilon  # h = sqrt(mean_tail / (2 R)), c = noise / R
         if is_paper:
-            plays = rounded_up(multiplier * max(32 * mean_tail / gap**2, 8 * noise / gap)) + 1
+            plays = round_up(multiplier * max(32 * mean_tail / gap**2, 8 * noise / gap)) + 1
             return plays, 2 * math.sqrt(mean_tail * plays / 2) + 2 * noise
         # z = 1 / sqrt(R) is the root of sqrt(mean_tail / 2) z + noise z^2 = D / 4, which is h + c.
         root = gap / 2 / (math.sqrt(mean_tail / 2) + math.sqrt(mean_tail / 2 + noise * gap))
-        plays = rounded_up(multiplier / root**2)
+        plays = round_up(multiplier / root**2)
         return plays, plays * gap / 2
 
     def params(*, epsilon: float, failure_prob: float = 0.05, confidence_multiplier: float = 1.0) -> Params:
@@ -181,13 +181,13 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         return jnp.asarray(table)[jnp.minimum(public.epoch, num_epochs - 1), size_of(public)]
 
     def length(params: Params, public: Public) -> jax.Array:
-        """Rounds of this epoch; a lone arm plays on for ever."""
+        """Returns the rounds of this epoch; the last remaining arm is played forever."""
         size, each = size_of(public), of_epoch(params.plays, public)
         is_endless = (size == 1) | (each == largest)
         return jnp.where(is_endless, largest, jnp.where(is_endless, 0, each) * size)
 
     def in_turn(public: Public, played: jax.Array) -> jax.Array:
-        """The arms of these rounds of the epoch."""
+        """Returns the arms to play in these rounds of the epoch."""
         order = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active ones first
         return order[played % size_of(public)]
 
@@ -201,12 +201,12 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
 
     def update(key, params: Params, state: State, report) -> State:
         arm, paid = report
-        mine = jnp.arange(num_arms, dtype=arm.dtype) == arm
-        paid = jnp.where(mine, jnp.clip(paid, 0, 1), 0).astype(integer)
+        is_played = jnp.arange(num_arms, dtype=arm.dtype) == arm
+        paid = jnp.where(is_played, jnp.clip(paid, 0, 1), 0).astype(integer)
         return advance(key, params, state, paid, jnp.ones((), integer))
 
     def advance(key, params: Params, state: State, paid: jax.Array, rounds: jax.Array) -> State:
-        """Goes on by some rounds of the epoch, in which arms paid so much; drops arms if it ends with the last one."""
+        """Advances by some rounds of the epoch, with each arm's rewards; drops arms if the epoch ends with them."""
         public: Public = state.public
         totals = jnp.where(public.played == 0, 0, state.private.totals) + paid
         after = public._replace(played=public.played + rounds)
@@ -218,10 +218,10 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         return State(Private(totals), after)
 
     def release(key, params: Params, public: Public, totals: jax.Array) -> Public:
-        """The next epoch, without the arms whose noisy totals lie too far behind."""
+        """Drops the arms with noisy totals too far below the largest, and starts the next epoch."""
         leads = noisy_leads(key, totals, params.epsilon, l1_sensitivity=1.0, among=public.active)
-        kept = -leads <= of_epoch(params.margins, public)
-        return Public(public.active & kept, public.epoch + 1, jnp.zeros_like(public.played))
+        remains = -leads <= of_epoch(params.margins, public)
+        return Public(public.active & remains, public.epoch + 1, jnp.zeros_like(public.played))
 
     many = bulk.Algorithm(num_arms, integer, size_of, length, in_turn, advance)
     return Learner(

@@ -1,6 +1,6 @@
-"""Elimination in epochs many rounds at a time: by blocks, with the results of single rounds bit for bit, and by counts.
+"""Elimination in epochs many rounds at a time: by blocks (bit for bit the results of single rounds), and by counts.
 
-No block and no plan of counts goes beyond the end of an epoch, at which `advance` drops arms.
+No block and no plan of counts crosses the end of an epoch, where `advance` drops arms.
 """
 
 from collections.abc import Callable
@@ -9,21 +9,21 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits._bulk import as_counted, rewards_of, totals_of, turns
+from jaxdp.bandits._bulk import report_counts, rewards_of, totals_of, turns
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
 
 BLOCK_PER_ARM = 16
 
 
 class Algorithm(NamedTuple):
-    """What bulk forms take from the algorithm.
+    """The parts of the algorithm that bulk forms use.
 
     Attributes:
         num_arms: number of arms.
         integer: the type of counts.
-        size: (public) -> [] integer, how many arms are left.
+        size: (public) -> [] integer, the number of active arms.
         length: (params, public) -> [] integer, rounds of this epoch.
-        in_turn: (public, played) -> the arms of these rounds of the epoch.
+        in_turn: (public, played) -> the arms to play in these rounds of the epoch.
         advance: (key, params, state, rewards of each arm, rounds) -> state after so many rounds.
     """
 
@@ -35,12 +35,11 @@ class Algorithm(NamedTuple):
     advance: Callable[..., State]
 
     def rounds_ahead(self, params: Any, public: Any, limit: jax.Array) -> jax.Array:
-        """At most `limit` rounds: up to the end of the epoch."""
         return jnp.minimum(limit, self.length(params, public) - public.played)
 
 
 def blocks(algorithm: Algorithm) -> Blocks:
-    """Blocks of rounds."""
+    """Returns blocks of rounds."""
     integer = algorithm.integer
 
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
@@ -57,17 +56,17 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Counts of plays."""
+    """Returns counts of plays."""
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:
         del key
         ahead, size = algorithm.rounds_ahead(params, public, limit), algorithm.size(public)
-        place = jnp.cumsum(public.active, dtype=algorithm.integer) - 1
-        return CountPlan(jnp.where(public.active, turns(place, size, public.played, ahead), 0))
+        positions = jnp.cumsum(public.active, dtype=algorithm.integer) - 1
+        return CountPlan(jnp.where(public.active, turns(positions, size, public.played, ahead), 0))
 
     def absorb(key, params: Any, state: State, plan: CountPlan, report) -> State:
         counts, paid = report
         won = jnp.clip(paid, 0, counts).astype(algorithm.integer)
         return algorithm.advance(key, params, state, won, counts.sum(dtype=algorithm.integer))
 
-    return Counts(plan, as_counted, absorb)
+    return Counts(plan, report_counts, absorb)

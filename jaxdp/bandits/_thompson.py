@@ -1,4 +1,4 @@
-"""Thompson sampling, on rewards that each user randomizes."""
+"""Thompson sampling on rewards that each user randomizes."""
 
 from dataclasses import dataclass
 
@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._means import Means, no_means
-from jaxdp.bandits._means_kernels import first_largest, heard  # laid out for CPUs, whatever the size
-from jaxdp.bandits._reports import reported, reward_clip, reward_reports
+from jaxdp.bandits._means_kernels import first_largest, update_means  # laid out for CPUs, whatever the size
+from jaxdp.bandits._reports import reward_clip, reward_privatizer, reward_reports
 from jaxdp.bandits._unit_losses import UnitLosses, unit_loss, unit_losses
 from jaxdp.core import Interface, Learner, State, arms, claimed, factory, only
 from jaxdp.mechanisms import ScalarParams
@@ -25,7 +25,7 @@ class Params:
 
     Attributes:
         report: of the channel.
-        bits: how reports become losses in [0, 1], of which the bit is 1 less the loss.
+        bits: maps reports to losses in [0, 1]; a bit is 1 - loss.
     """
 
     report: ScalarParams
@@ -34,14 +34,14 @@ class Params:
 
 @factory
 def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary") -> Learner:
-    """Plays the arm whose mean is the largest in a draw from the posterior, given randomized responses.
+    """Plays the arm with the largest mean in a draw from the posterior given randomized responses.
 
-    With n reports of an arm, of which k are ones, the draw is of
+    If k of an arm's n reports are ones, the posterior is
 
-    * "bits": Beta(1 + k, 1 + n - k), the posterior of the probability with which a report is one, which is affine in
-      the arm's mean: of two arms the better one has the larger probability;
+    * "bits": Beta(1 + k, 1 + n - k), the posterior of the probability that a report is one. This probability is affine
+      in the arm's mean, so the better of two arms has the larger probability;
     * "debiased": Beta(1 + a, 1 + b) with a = s n / c^2 and b = (1 - s) n / c^2, where s is the debiased share of ones,
-      clipped to [0, 1], and c = (e^epsilon + 1) / (e^epsilon - 1). It is a heuristic, see Deviations.
+      clipped to [0, 1], and c = (e^epsilon + 1) / (e^epsilon - 1). This is a heuristic, see Deviations.
 
     Args:
         num_arms: number of arms, >= 2.
@@ -52,12 +52,12 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
         A learner whose actions are arms ([] int32).
 
     Raises:
-        ValueError: if num_arms < 2, or posterior or rewards has another name.
+        ValueError: if num_arms < 2, or posterior or rewards is not one of these names.
 
     Values:
         epsilon: the privacy budget, > 0.
-        reward_low, reward_high: for bounded rewards, which are clipped to [reward_low, reward_high]; finite, in
-            this order, by default 0 and 1.
+        reward_low, reward_high: the interval to which bounded rewards are clipped: finite, reward_low < reward_high; by
+            default 0 and 1.
 
     Privacy:
         - Claim: epsilon-DP in the local model.
@@ -67,15 +67,15 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
         - Private: none.
 
     Source:
-        Thompson (1933); Agrawal & Goyal (2012), Algorithm 1, to which both are equal at epsilon = inf with binary
-        rewards. "bits" is their algorithm on a Bernoulli bandit whose gaps are smaller by c, so that its regret is c
-        times theirs on those gaps: O(c^2 ln T sum 1 / gap).
+        Thompson (1933); Agrawal & Goyal (2012), Algorithm 1: both posteriors are the same algorithm at epsilon = inf
+        with binary rewards. "bits" is their algorithm on a Bernoulli bandit with gaps smaller by the factor c. Its
+        regret is c times theirs on those gaps: O(c^2 ln T sum 1 / gap).
 
     Deviations:
-        *"debiased" is a heuristic under privacy*: n debiased reports have the variance of about n / c^2 rewards only
-        where the mean is near 1/2, and a larger one near 0 or 1, where the posterior is too sure; no regret bound is
-        known. Bounded rewards are bits only under privacy: at epsilon = inf k is their sum on the scale of [0, 1],
-        where Agrawal & Goyal toss a coin for each.
+        *"debiased" is a heuristic under privacy*: n debiased reports have the variance of about n / c^2 rewards only if
+        the mean is near 1/2. Near 0 or 1 the variance is larger, and the posterior is too narrow; no regret bound is
+        known. Bounded rewards become bits only under privacy: at epsilon = inf, k is the sum of the rewards scaled to
+        [0, 1], whereas Agrawal & Goyal toss a coin for each reward.
 
     Examples:
         >>> import jax, jaxdp
@@ -97,7 +97,7 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
         return State((), no_means(num_arms))
 
     def evidence(params: Params, public: Means) -> tuple[jax.Array, jax.Array]:
-        """The parameters of the Beta laws, less 1: [num_arms] float each, k and n - k, or a and b if debiased."""
+        """Returns the Beta posteriors' parameters less 1, [num_arms] float: k and n - k, or a and b if debiased."""
         ones = jnp.maximum(public.sums.total - public.sums.excess, 0)
         plays = public.plays.astype(ones.dtype)
         if is_debiased:
@@ -113,8 +113,8 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
 
     def update(key, params: Params, state: State, report) -> State:
         del key
-        arm, said = report
-        return State((), heard(state.public, arm, 1 - unit_loss(params.bits, said)))
+        arm, reported = report
+        return State((), update_means(state.public, arm, 1 - unit_loss(params.bits, reported)))
 
     values = only(params, names)
     return Learner(
@@ -122,7 +122,7 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
         guarantee=claimed(values, claim),
         init=init,
         act=act,
-        privatize=reported(channel),
+        privatize=reward_privatizer(channel),
         update=update,
         interface=Interface(arms(num_arms), space),
         clip=reward_clip(rewards),

@@ -1,4 +1,4 @@
-"""Follow the regularised leader with Tsallis entropy, on rewards that each user randomizes."""
+"""Tsallis-INF, follow the regularised leader with Tsallis entropy, on rewards that each user randomizes."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._lane_kernels import sum_kernels
-from jaxdp.bandits._reports import reported, reward_clip, reward_reports
+from jaxdp.bandits._reports import reward_clip, reward_privatizer, reward_reports
 from jaxdp.bandits._unit_losses import UnitLosses, unit_loss, unit_losses
 from jaxdp.core import Interface, Learner, State, arms, claimed, default_float, factory, only
 from jaxdp.mechanisms import ScalarParams
@@ -26,7 +26,7 @@ class Params:
 
     Attributes:
         report: of the channel.
-        losses: how reports become losses in [0, 1].
+        losses: maps reports to losses in [0, 1].
     """
 
     report: ScalarParams
@@ -34,12 +34,12 @@ class Params:
 
 
 class Public(NamedTuple):
-    """What follows from the reports.
+    """Public state, computed from the reports.
 
     Attributes:
         round: [] integer, rounds played.
         losses: [num_arms] compensated sums of estimated losses.
-        weights: [num_arms] float, the probabilities with which arms are played next.
+        weights: [num_arms] float, the probability of each arm in the next round.
     """
 
     round: jax.Array
@@ -50,27 +50,27 @@ class Public(NamedTuple):
 def importance_weighted(
     losses: compensated.Sum, weights: jax.Array, arm: jax.Array, loss: jax.Array, threshold: jax.Array
 ) -> compensated.Sum:
-    """The sums of estimated losses after one more loss, by y 1[i = I] / w_i.
+    """Adds the importance-weighted estimates y 1[i = I] / w_i of one loss to the sums.
 
     Args:
-        losses: [num_arms], so far.
+        losses: [num_arms], sums so far.
         weights: [num_arms] float, w.
         arm: [] int32, I.
         loss: [] float in [0, 1], y.
-        threshold: [] float, the squared rate; only `reduced_variance` needs it.
+        threshold: [] float, the squared rate; only `reduced_variance` uses it.
     """
     del threshold
-    played = jnp.arange(len(weights), dtype=arm.dtype) == arm
-    return compensated.add(losses, jnp.where(played, loss / weights, 0))
+    is_played = jnp.arange(len(weights), dtype=arm.dtype) == arm
+    return compensated.add(losses, jnp.where(is_played, loss / weights, 0))
 
 
 def reduced_variance(
     losses: compensated.Sum, weights: jax.Array, arm: jax.Array, loss: jax.Array, threshold: jax.Array
 ) -> compensated.Sum:
-    """`importance_weighted`, by 1[i = I] (y - b_i) / w_i + b_i, b_i = 1/2 where w_i >= threshold, else 0."""
-    played = jnp.arange(len(weights), dtype=arm.dtype) == arm
+    """Adds the estimates 1[i = I] (y - b_i) / w_i + b_i, with b_i = 1/2 if w_i >= threshold, else 0."""
+    is_played = jnp.arange(len(weights), dtype=arm.dtype) == arm
     base = jnp.where(weights >= threshold, 0.5, 0).astype(weights.dtype)
-    return compensated.add(losses, base + jnp.where(played, (loss - base) / weights, 0))
+    return compensated.add(losses, base + jnp.where(is_played, (loss - base) / weights, 0))
 
 
 ADDED = {"iw": importance_weighted, "rv": reduced_variance}
@@ -80,38 +80,38 @@ ADDED = {"iw": importance_weighted, "rv": reduced_variance}
 def tsallis_inf(
     *, num_arms: int, estimator: str = "iw", report: str = "rr", rewards: str = "binary", horizon: int | None = None
 ) -> Learner:
-    """Tsallis-INF: best of both worlds, for stochastic and for adversarial rewards, without knowing which.
+    """Plays Tsallis-INF, for stochastic and for adversarial rewards, without knowing which (best of both worlds).
 
-    In round t arm i is played with probability w_i = 4 / (rate (L_i - x))^2, where rate is the paper's eta_t, L are the
-    sums of estimated losses so far, and x < min L makes the sum of w_i 1. A report becomes a loss y in [0, 1], affine
-    in the reward and falling with it. If it is of arm I, the estimated losses of the round are
+    In round t arm i is played with probability w_i = 4 / (rate (L_i - x))^2. Here rate is the paper's eta_t, L_i is the
+    sum of estimated losses so far, and x < min L is the number for which the w_i sum to 1. A report becomes a loss y in
+    [0, 1], affine and decreasing in the reward. If arm I was played, the estimated losses of the round are
 
     * "iw", importance-weighted: y 1[i = I] / w_i, with rate 2 / sqrt(t);
-    * "rv", of reduced variance: 1[i = I] (y - b_i) / w_i + b_i, b_i = 1/2 where w_i >= rate^2, else 0, with rate
-      4 / sqrt(t).
+    * "rv", of reduced variance: 1[i = I] (y - b_i) / w_i + b_i, where b_i = 1/2 if w_i >= rate^2, else 0, with rate 4 /
+      sqrt(t).
 
     Args:
         num_arms: number of arms, >= 2.
         estimator: "iw" or "rv".
-        report: "rr", randomized response, whose losses are bits; or "gaussian", the reward with noise of standard
-            deviation s, analytically calibrated: for rewards in [0, 1] the loss is (1 - report + m) / (1 + 2 m),
-            clipped to [0, 1], m = s sqrt(2 ln(2 T / failure_prob)).
+        report: "rr" (randomized response; losses are bits), or "gaussian", the reward with analytically calibrated
+            noise of standard deviation s: for rewards in [0, 1] the loss is (1 - report + m) / (1 + 2 m), clipped to
+            [0, 1], with m = s sqrt(2 ln(2 T / failure_prob)).
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
-        horizon: rounds T, >= 1; needed for Gaussian reports, and otherwise not.
+        horizon: rounds T, >= 1; required for Gaussian reports, otherwise None.
 
     Returns:
         A learner whose actions are arms ([] int32).
 
     Raises:
-        ValueError: if num_arms < 2, estimator, report or rewards has another name, or horizon < 1; or if it is missing
-            for Gaussian reports, or given without.
+        ValueError: if num_arms < 2, estimator, report or rewards is not one of these names, or horizon < 1; or if
+            horizon is missing for Gaussian reports, or given for others.
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: with Gaussian reports, in (0, 1).
         failure_prob: with Gaussian reports, in (0, 1), by default 0.05.
-        reward_low, reward_high: for bounded rewards, which are clipped to [reward_low, reward_high]; finite, in
-            this order, by default 0 and 1.
+        reward_low, reward_high: the interval to which bounded rewards are clipped: finite, reward_low < reward_high; by
+            default 0 and 1.
 
     Privacy:
         - Claim: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model.
@@ -121,17 +121,17 @@ def tsallis_inf(
         - Private: none.
 
     Source:
-        Zimmert & Seldin (2021), Algorithms 1 and 2, to which it is equal at epsilon = inf; LDP-Bandits (Zheng, Cai,
-        Huang, Li & Wang, 2020), Appendix B.1, on reports. With c = (e^epsilon + 1) / (e^epsilon - 1) the regret on
+        Zimmert & Seldin (2021), Algorithms 1 and 2: the same algorithms at epsilon = inf. On reports: LDP-Bandits
+        (Zheng, Cai, Huang, Li & Wang, 2020), Appendix B.1. With c = (e^epsilon + 1) / (e^epsilon - 1) the regret on
         rewards in [0, 1] is c times that on bits: at most c (4 sqrt(K T) + 1) for "iw", c (2 sqrt(K T) + 10 K ln T +
-        16) for "rv", against an adversary; O(c^2 ln T sum 1 / gap) for stochastic rewards. Gaussian reports have 1 + 2
-        m for c.
+        16) for "rv", against an adversary; O(c^2 ln T sum 1 / gap) for stochastic rewards. For Gaussian reports, c is 1
+        + 2 m.
 
     Deviations:
-        Reports by randomized response, for which the paper has Gaussian ones alone, with sensitivity 2 where rewards in
-        [0, 1] have 1. Reports are shifted, since negative losses break the algorithm's stability. Estimated losses are
-        compensated sums, and weights in float32 are right to about 1e-6. In float32 an arm is played with a probability
-        that is a multiple of 2^-23, so that an arm whose weight is near that is played too seldom or too often.
+        The default is randomized response; the paper has Gaussian reports only, with sensitivity 2 although rewards in
+        [0, 1] have 1. Reports are shifted, because negative losses break the algorithm's stability. Estimated losses
+        are compensated sums, and weights in float32 are accurate to about 1e-6. In float32 an arm is played with a
+        probability that is a multiple of 2^-23, so an arm with a weight near 2^-23 is played too seldom or too often.
 
     Examples:
         >>> import jax, jaxdp
@@ -167,8 +167,7 @@ def tsallis_inf(
         none = jnp.zeros(num_arms, default_float())
         return State((), Public(jnp.zeros((), jnp.result_type(int)), compensated.zero(none), none + 1 / num_arms))
 
-    def rate(round_: jax.Array, dtype) -> jax.Array:
-        """The learning rate of a round counted from 0; the docstring counts rounds t from 1."""
+    def rate(round_: jax.Array, dtype) -> jax.Array:  # rounds count from 0 here; the docstring counts t from 1
         return rate_factor / jnp.sqrt((round_ + 1).astype(dtype))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
@@ -177,10 +176,10 @@ def tsallis_inf(
 
     def update(key, params: Params, state: State, report) -> State:
         del key
-        public, (arm, said) = state.public, report
+        public, (arm, reported) = state.public, report
         float_ = public.weights.dtype
         threshold = rate(public.round, float_) ** 2
-        losses = added(public.losses, public.weights, arm, unit_loss(params.losses, said), threshold)
+        losses = added(public.losses, public.weights, arm, unit_loss(params.losses, reported), threshold)
         weights = tsallis_weights(losses.total, rate(public.round + 1, float_), losses.excess)
         return State((), Public(public.round + 1, losses, weights))
 
@@ -190,7 +189,7 @@ def tsallis_inf(
         guarantee=claimed(values, claim),
         init=init,
         act=act,
-        privatize=reported(channel),
+        privatize=reward_privatizer(channel),
         update=update,
         horizon=horizon,
         interface=Interface(arms(num_arms), space),

@@ -1,4 +1,4 @@
-"""Upper confidence bounds, on rewards that each user randomizes."""
+"""UCB1 on rewards that each user randomizes."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -8,8 +8,8 @@ import jax.numpy as jnp
 
 from jaxdp.bandits._lane_kernels import array_kernel
 from jaxdp.bandits._means import Means, no_means
-from jaxdp.bandits._means_kernels import heard, largest_bound  # laid out for CPUs, whatever the size
-from jaxdp.bandits._reports import channel_values, reported, reward_clip, reward_reports
+from jaxdp.bandits._means_kernels import largest_bound, update_means  # laid out for CPUs, whatever the size
+from jaxdp.bandits._reports import channel_values, reward_clip, reward_privatizer, reward_reports
 from jaxdp.core import Interface, Learner, Scalar, State, arms, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams
 from jaxdp.numerics import compensated
@@ -34,13 +34,13 @@ class Params:
 
 
 class Public(NamedTuple):
-    """What follows from the reports, as `Means`, and how ties are broken.
+    """Public state: statistics of the reports, as in `Means`, and a random order for ties.
 
     Attributes:
         round: [] integer, rounds played.
-        plays: [num_arms] integer, of each arm.
+        plays: [num_arms] integer, plays of each arm.
         sums: [num_arms] compensated sums of reports.
-        tie_word: [] uint32, random, of the order in which equal arms are taken.
+        tie_word: [] uint32, a random word; it fixes the order in which equal arms are taken.
     """
 
     round: jax.Array
@@ -50,43 +50,43 @@ class Public(NamedTuple):
 
 
 def upper_bounds(sums: compensated.Sum, plays: jax.Array, spread: jax.Array) -> jax.Array:
-    """The arms' upper confidence bounds, [num_arms] float; infinity for an arm that has not been played.
+    """Returns the arms' upper confidence bounds, [num_arms] float; infinity for an arm that has not been played.
 
     Args:
         sums: [num_arms], of reports.
         plays: [num_arms] integer.
         spread: [] float, 2 exploration_rate v ln t.
     """
-    # n^(-1/2): the mean is sum scale^2, and the radius sqrt(spread) scale, by one slow operation an arm and not two.
+    # n^(-1/2): the mean is sum scale^2 and the radius sqrt(spread) scale, so an arm needs one slow operation, not two.
     scale = jax.lax.rsqrt(jnp.maximum(plays, 1).astype(spread.dtype))
     return jnp.where(plays > 0, ((sums.total - sums.excess) * scale + jnp.sqrt(spread)) * scale, jnp.inf)
 
 
 @factory
 def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learner:
-    """The arm with the largest upper confidence bound: its mean report plus sqrt(2 exploration_rate v ln t / n).
+    """Plays the arm with the largest upper confidence bound: mean report + sqrt(2 exploration_rate v ln t / n).
 
-    Here n is how often the arm was played, t the number of rounds so far, and v the variance proxy of a report, noise
-    included: c^2 / 4 for randomized response of rewards in [0, 1], c = (e^epsilon + 1) / (e^epsilon - 1); 1/4 + s^2 for
-    Gaussian noise of standard deviation s. Arms that have not been played go first, in turn; of equal bounds the
-    first one in a random order, which a run keeps.
+    Here n counts the plays of the arm, t the rounds so far, and v is the variance proxy of a report, noise included.
+    For rewards in [0, 1], v = c^2 / 4 with c = (e^epsilon + 1) / (e^epsilon - 1) for randomized response, and v = 1/4 +
+    s^2 for Gaussian noise of standard deviation s. Arms that have not been played go first, in turn. Among equal
+    bounds, the arm that comes first in a random order is played; each run draws its order once.
 
     Args:
         num_arms: number of arms, >= 2.
-        report: "rr", randomized response, or "gaussian". Laplace reports have no variance proxy.
+        report: "rr" (randomized response) or "gaussian". Laplace reports have no variance proxy.
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
 
     Returns:
         A learner whose actions are arms ([] int32).
 
     Raises:
-        ValueError: if num_arms < 2, or report or rewards has another name.
+        ValueError: if num_arms < 2, or report or rewards is not one of these names.
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: with Gaussian reports, in (0, 1).
-        reward_low, reward_high: for bounded rewards, which are clipped to [reward_low, reward_high]; finite, in
-            this order, by default 0 and 1.
+        reward_low, reward_high: the interval to which bounded rewards are clipped: finite, reward_low < reward_high; by
+            default 0 and 1.
         exploration_rate: > 0 and finite, by default 4, as in UCB1.
 
     Privacy:
@@ -97,9 +97,9 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         - Private: none.
 
     Source:
-        Auer, Cesa-Bianchi & Fischer (2002), UCB1, to which it is equal at epsilon = inf with binary rewards; Bubeck &
-        Cesa-Bianchi (2012), Theorem 2.1, for reports of another variance proxy: with exploration_rate a > 2 the regret
-        is at most the sum over arms of 8 v a ln T / gap + a / (a - 2).
+        Auer, Cesa-Bianchi & Fischer (2002), UCB1: the same algorithm at epsilon = inf with binary rewards. For reports
+        with another variance proxy Bubeck & Cesa-Bianchi (2012), Theorem 2.1: with exploration_rate a > 2 the regret is
+        at most the sum over arms of 8 v a ln T / gap + a / (a - 2).
 
     Deviations:
         Sums of reports are compensated.
@@ -123,10 +123,10 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         reward_high: float = 1.0,
         exploration_rate: float = 4.0,
     ) -> Params:
-        given = {"epsilon": epsilon, "delta": delta, "reward_low": reward_low, "reward_high": reward_high}
+        values = {"epsilon": epsilon, "delta": delta, "reward_low": reward_low, "reward_high": reward_high}
         check_positive("exploration_rate", exploration_rate)
-        leaves = channel_params(**given)
-        proxy = channel.variance_proxy(**channel_values({name: given[name] for name in names}))
+        leaves = channel_params(**values)
+        proxy = channel.variance_proxy(**channel_values({name: values[name] for name in names}))
         return Params(report=leaves, squared_radius=scalar_leaf("the squared radius", 2 * exploration_rate * proxy))
 
     bounds = array_kernel(upper_bounds)  # laid out for CPUs, whatever the size
@@ -143,7 +143,7 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
     def update(key, params: Params, state: State, report) -> State:
         del key, params
         *means, tie_word = state.public
-        return State((), Public(*heard(Means(*means), *report), tie_word))
+        return State((), Public(*update_means(Means(*means), *report), tie_word))
 
     values = only(params, (*names, "exploration_rate"))
     return Learner(
@@ -151,7 +151,7 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         guarantee=claimed(values, claim),
         init=init,
         act=act,
-        privatize=reported(channel),
+        privatize=reward_privatizer(channel),
         update=update,
         interface=Interface(arms(num_arms), space),
         clip=reward_clip(rewards),

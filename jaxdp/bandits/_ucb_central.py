@@ -41,7 +41,7 @@ class Params:
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
         exploration_rate: [] float > 0, the factor of ln t in the logarithm of a bound's failure probability.
-        counter: of the counters; () by blocks.
+        counter: params of the counters; () by blocks.
     """
 
     epsilon: Scalar
@@ -50,23 +50,23 @@ class Params:
 
 
 class Private(NamedTuple):
-    """What the curator knows, by blocks.
+    """The curator's private state, by blocks.
 
     Attributes:
-        total: [] integer, rewards of the block that has begun. It is counted from zero again in a block's first round.
+        total: [] integer, rewards of the current block; reset to zero in the first round of a block.
     """
 
     total: jax.Array
 
 
 class Public(NamedTuple):
-    """What has been released, and what follows from it.
+    """Public state: released values, and statistics of them.
 
     Attributes:
         round: [] integer, rounds played.
-        plays: [num_arms] integer, of each arm, in blocks that have ended; by trees in all rounds.
-        sums: [num_arms] of the arms' rewards, with noise: compensated by blocks; by trees the counters' estimates.
-        arm: [] int32, the arm of the block that has begun, or of the next one; by trees of the next round.
+        plays: [num_arms] integer, plays of each arm: in blocks that have ended; by trees in all rounds.
+        sums: [num_arms] noisy sums of each arm's rewards: compensated by blocks; by trees the counters' estimates.
+        arm: [] int32, the arm of the current block, or of the next one; by trees of the next round.
         played: [] integer, rounds of the block played.
     """
 
@@ -79,33 +79,33 @@ class Public(NamedTuple):
 
 @factory
 def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None = None) -> Learner:
-    """The arm with the largest upper confidence bound of its mean, from noisy totals of rewards.
+    """Plays the arm with the largest upper confidence bound of its mean, from noisy totals of rewards.
 
-    An arm's bound is S / n + sqrt(x / (2 n)) + q / n, where S is the noisy total of n rewards, x = exploration_rate
-    ln t after t rounds, and q bounds the noise in S but for probability t^-exploration_rate, as the root bounds the
-    rewards. Arms that have not been played go first, in turn; of equal bounds
-    any, each as likely.
+    An arm's bound is S / n + sqrt(x / (2 n)) + q / n, where S is the noisy total of n rewards and x = exploration_rate
+    ln t after t rounds. Except with probability t^-exploration_rate the noise in S is at most q; the square root bounds
+    the sampling error likewise. Arms that have not been played go first, in turn. Among equal bounds, each arm is
+    equally likely.
 
-    * "blocks": an arm is played until it has been 1, 2, 4, 8, ... times in all. Then the total since its last release
-      gets Laplace(1 / epsilon) noise, and the next arm is chosen. S is the sum of its J totals. For every l in (0, 1)
-      Chernoff's bound of their noise is (x - J ln(1 - l^2)) / (epsilon l), and with l^2 = x / (x + J) it is
-      q = (x + J ln(1 + x / J)) sqrt(1 + J / x) / epsilon, within a few percent of the least.
-    * "tree": a continual counter for each arm, of `horizon` entries, is fed in every round in which the arm is played;
-      all bounds are computed in every round. What one tries first; the noise in S grows with the whole horizon.
+    * "blocks": an arm is played until it has been played 1, 2, 4, 8, ... times in all. Then the total since its last
+      release gets Laplace(1 / epsilon) noise, and the next arm is chosen. S is the sum of its J totals. For every l in
+      (0, 1), Chernoff's bound on their noise is (x - J ln(1 - l^2)) / (epsilon l). The choice l^2 = x / (x + J) gives q
+      = (x + J ln(1 + x / J)) sqrt(1 + J / x) / epsilon, within a few percent of the smallest bound.
+    * "tree": each arm has a continual counter of `horizon` entries, fed in every round in which the arm is played; all
+      bounds are computed in every round. This is the obvious design, but the noise in S grows with the whole horizon.
 
     Args:
         num_arms: number of arms, >= 2.
         release: "blocks" or "tree".
-        horizon: rounds T, >= 1; needed for "tree", and otherwise not.
+        horizon: rounds T, >= 1; required for "tree", otherwise None.
 
     Returns:
-        A learner for binary rewards ([] int32, clipped to {0, 1}); its actions are arms ([] int32). By blocks it has
-        blocks and counts.
+        A learner for binary rewards ([] int32, clipped to {0, 1}); its actions are arms ([] int32). With "blocks" it
+        has blocks and counts.
 
     Raises:
-        ValueError: if num_arms < 2, release has another name or horizon < 1; or if it is missing for "tree", or given
-            for "blocks"; from `params`, if a value is out of range or, for "tree", t^-exploration_rate would be less
-            than float32 holds.
+        ValueError: if num_arms < 2, release is not one of these names, or horizon < 1; or if horizon is missing for
+            "tree", or given for "blocks"; from `params`, if a value is out of range or, for "tree", t^-exploration_rate
+            is too small for float32.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -114,20 +114,20 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one round's reward; adjacency: replace one.
-        - Sensitivity: By blocks a reward enters one total of one arm, by at most 1, which is released once with
-          Laplace(1 / epsilon) noise; arms and blocks' ends follow from earlier releases, so that blocks concern
+        - Sensitivity: By blocks a reward adds at most 1 to one total of one arm, and each total is released once with
+          Laplace(1 / epsilon) noise. Arms and ends of blocks are functions of earlier releases, so blocks concern
           different users and compose in parallel. By trees a reward is one entry of one arm's counter, of L1
-          sensitivity 1, and clocks follow from earlier releases.
+          sensitivity 1, and clocks are functions of earlier releases.
         - Released: `sums`.
         - Private: `total`, the counters' states.
 
     Source:
-        Auer, Cesa-Bianchi & Fischer (2002), UCB1, to which "tree" is equal at epsilon = inf; Mishra & Thakurta (2015),
-        for "tree"; Azize & Basu (2022), for doubling blocks.
+        Auer, Cesa-Bianchi & Fischer (2002), UCB1: the same algorithm as "tree" at epsilon = inf. Mishra & Thakurta
+        (2015) for "tree"; Azize & Basu (2022) for doubling blocks.
 
     Deviations:
-        All of an arm's blocks count, not its last alone: J noise variates for half as much sampling error. The tree's
-        radius is the exact Chernoff bound of its own noise, two-sided. Integer noise, as in `laplace`.
+        S sums all of an arm's blocks, not only the last: J noise variates, but half as much sampling error. The tree's
+        radius is the exact two-sided Chernoff bound of its own noise. Noise is integer, as in `laplace`.
 
     Examples:
         >>> import jax, jaxdp
@@ -188,40 +188,40 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         return advance(key, params, state, jnp.clip(paid, 0, 1).astype(integer), jnp.ones((), integer))
 
     def length(public: Public) -> jax.Array:
-        """Rounds of the block: as many as the arm has been played, once at first; at most so that integers hold."""
+        """Returns the rounds of the block: as many as the arm has plays, 1 at first, at most the largest integer."""
         before = public.plays[public.arm]
         return jnp.where(before > jnp.iinfo(integer).max // 2, jnp.iinfo(integer).max, jnp.maximum(before, 1))
 
     def advance(key, params: Params, state: State, paid: jax.Array, num: jax.Array) -> State:
-        """Goes on by `num` rounds of the block that pay so much, and releases their total if it ends with them."""
+        """Advances by `num` rounds with total reward `paid`; releases the block's total if the block ends with them."""
         public = state.public
         total = jnp.where(public.played == 0, 0, state.private.total) + paid
         after = public._replace(round=public.round + num, played=public.played + num)
 
-        def released() -> Public:
-            mine = jnp.arange(num_arms, dtype=public.arm.dtype) == public.arm
+        def end_block() -> Public:
+            is_played = jnp.arange(num_arms, dtype=public.arm.dtype) == public.arm
             noisy = laplace(key, total, params.epsilon, l1_sensitivity=1.0)
-            sums = compensated.add(public.sums, jnp.where(mine, noisy, 0))
-            plays = public.plays + jnp.where(mine, after.played, 0)
-            chosen = best(key, params, after.round, plays, sums.total - sums.excess)
-            return Public(after.round, plays, sums, chosen, jnp.zeros_like(after.played))
+            sums = compensated.add(public.sums, jnp.where(is_played, noisy, 0))
+            plays = public.plays + jnp.where(is_played, after.played, 0)
+            next_arm = best(key, params, after.round, plays, sums.total - sums.excess)
+            return Public(after.round, plays, sums, next_arm, jnp.zeros_like(after.played))
 
-        return State(Private(total), jax.lax.cond(after.played == length(public), released, lambda: after))
+        return State(Private(total), jax.lax.cond(after.played == length(public), end_block, lambda: after))
 
     def update_tree(key, params: Params, state: State, report) -> State:
         assert counter is not None
         public, (arm, paid) = state.public, report
-        mine = jnp.arange(num_arms, dtype=arm.dtype) == arm
-        entry = jnp.where(mine, jnp.clip(paid, 0, 1), 0).astype(integer)
-        private = counter.feed(key, params.counter, state.private, entry, mine)
-        plays, sums = public.plays + mine.astype(integer), counter.read(params.counter, private)
-        chosen = best(key, params, public.round + 1, plays, sums)
-        return State(private, Public(public.round + 1, plays, sums, chosen, public.played))
+        is_played = jnp.arange(num_arms, dtype=arm.dtype) == arm
+        entry = jnp.where(is_played, jnp.clip(paid, 0, 1), 0).astype(integer)
+        private = counter.feed(key, params.counter, state.private, entry, is_played)
+        plays, sums = public.plays + is_played.astype(integer), counter.read(params.counter, private)
+        next_arm = best(key, params, public.round + 1, plays, sums)
+        return State(private, Public(public.round + 1, plays, sums, next_arm, public.played))
 
     def best(key, params: Params, round_: jax.Array, plays: jax.Array, sums: jax.Array) -> jax.Array:
-        """The arm with the largest bound, from noisy sums S: `tail` is x, `noise` q, and `blocks` J."""
+        """Returns the arm with the largest bound, from noisy sums S: `tail` is x, `noise` q, and `blocks` J."""
         float_ = sums.dtype
-        # Positive; after round 1 an arm that was not played goes first.
+        # At least ln 2, so positive: after round 1 an arm that was not played goes first anyway.
         tail = params.exploration_rate * jnp.log(jnp.maximum(round_, 2).astype(float_))
         inverse = 1 / jnp.maximum(plays, 1).astype(float_)  # 1 / n
         if counter is None:
@@ -233,7 +233,7 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         return largest_bound(jnp.where(plays > 0, bounds, jnp.inf), ties.word_beside(key))
 
     def num_blocks(plays: jax.Array) -> jax.Array:
-        """Those that an arm has had after 1, 2, 4, 8, ... plays; at least 1."""
+        """Returns the number of an arm's blocks, at least 1: they end after 1, 2, 4, 8, ... plays."""
         return (jnp.iinfo(integer).bits - jax.lax.clz(jnp.maximum(plays, 1))).astype(integer)
 
     many = bulk.Algorithm(num_arms, integer, length, advance)

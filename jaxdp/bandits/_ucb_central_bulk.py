@@ -1,6 +1,6 @@
-"""Upper confidence bounds on released totals, many rounds at a time: by blocks, as by single rounds, and by counts.
+"""Upper confidence bounds on released totals, many rounds at a time: by blocks (as by single rounds), and by counts.
 
-What goes on at once are rounds of one of the algorithm's own doubling blocks, in which one arm is played.
+All rounds played at once lie in one of the algorithm's own doubling blocks, in which one arm is played.
 """
 
 from collections.abc import Callable
@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits._bulk import as_counted, rewards_of
+from jaxdp.bandits._bulk import report_counts, rewards_of
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
 
 BLOCK = 128
 
 
 class Algorithm(NamedTuple):
-    """What bulk forms take from the algorithm.
+    """The parts of the algorithm that bulk forms use.
 
     Attributes:
         num_arms: number of arms.
@@ -31,12 +31,11 @@ class Algorithm(NamedTuple):
     advance: Callable[..., State]
 
     def rounds_ahead(self, public: Any, limit: jax.Array) -> jax.Array:
-        """At most `limit` rounds: up to the end of the doubling block."""
         return jnp.minimum(limit, self.length(public) - public.played)
 
 
 def blocks(algorithm: Algorithm) -> Blocks:
-    """Blocks of rounds."""
+    """Returns blocks of rounds."""
 
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
         del params, contexts
@@ -51,7 +50,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Counts of plays."""
+    """Returns counts of plays."""
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:
         del key, params
@@ -63,4 +62,4 @@ def counts(algorithm: Algorithm) -> Counts:
         won = jnp.clip(paid, 0, counts).sum(dtype=algorithm.integer)
         return algorithm.advance(key, params, state, won, counts.sum(dtype=algorithm.integer))
 
-    return Counts(plan, as_counted, absorb)
+    return Counts(plan, report_counts, absorb)

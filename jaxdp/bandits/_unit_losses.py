@@ -14,11 +14,11 @@ from jaxdp.validation import check_probability
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class UnitLosses:
-    """Traced values: a report of `centre + reach` is a loss of 0, one of `centre - reach` a loss of 1.
+    """Traced values: the report `centre + reach` is the loss 0, and `centre - reach` is the loss 1.
 
     Attributes:
         centre: [] float, of the interval of rewards.
-        reach: [] float > 0, how far reports go from there; those that go further are clipped.
+        reach: [] float > 0; reports farther than this from the centre are clipped.
     """
 
     centre: Scalar
@@ -26,17 +26,17 @@ class UnitLosses:
 
 
 def unit_losses(params: ScalarParams, report: str, horizon: int = 1, failure_prob: float = 0.05) -> UnitLosses:
-    """How reports become losses, on the host.
+    """Computes, on the host, the map from reports to losses.
 
-    With B half the width of the interval of rewards, reports of randomized response lie at B c, c = (e^epsilon + 1) /
-    (e^epsilon - 1), from its centre: their losses are 0 or 1. With noise the reach is B + m, where m bounds all of
-    `horizon` noise variates with probability 1 - failure_prob: s sqrt(2 ln(2 T / failure_prob)) for Gaussian noise of
-    standard deviation s, b ln(T / failure_prob) for Laplace noise of scale b.
+    Let B be half the width of the interval of rewards. Reports by randomized response lie at the distance B c, c =
+    (e^epsilon + 1) / (e^epsilon - 1), from its centre: their losses are 0 or 1. With noise the reach is B + m, where m
+    bounds all of `horizon` noise variates with probability 1 - failure_prob: m = s sqrt(2 ln(2 T / failure_prob)) for
+    Gaussian noise of standard deviation s, m = b ln(T / failure_prob) for Laplace noise of scale b.
 
     Args:
         params: of the channel.
         report: its name.
-        horizon: T, rounds; not looked at for randomized response.
+        horizon: T, rounds; randomized response ignores it.
         failure_prob: in (0, 1).
 
     Raises:
@@ -58,5 +58,5 @@ def unit_losses(params: ScalarParams, report: str, horizon: int = 1, failure_pro
 
 
 def unit_loss(params: UnitLosses, report: jax.Array) -> jax.Array:
-    """The loss that a report stands for, [...] float in [0, 1]."""
+    """Returns the loss of a report, [...] float in [0, 1]."""
     return jnp.clip(0.5 - (report - params.centre) / (2 * params.reach), 0, 1)

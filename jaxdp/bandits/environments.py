@@ -17,7 +17,7 @@ from jaxdp.validation import check_finite, check_positive, check_within
 
 
 class HasGaps(Protocol):
-    """Params of an environment with means and their gaps."""
+    """Params of an environment that has means and their gaps."""
 
     @property
     def means(self) -> np.ndarray:
@@ -37,8 +37,8 @@ class Params:
 
     Attributes:
         means: [num_arms] float, the arms' mean rewards.
-        gaps: [num_arms] float >= 0, how far each lies below the largest.
-        stddev: [] float, of a Gaussian reward; NaN where there is none.
+        gaps: [num_arms] float >= 0, how far each mean lies below the largest.
+        stddev: [] float, of a Gaussian reward; NaN for Bernoulli rewards.
     """
 
     means: np.ndarray
@@ -48,7 +48,7 @@ class Params:
 
 @factory
 def bernoulli_bandit(means: ArrayLike) -> Environment:
-    """Rewards of 0 or 1. One uniform a round decides what every arm would pay: arm k pays if it is below means[k].
+    """Rewards of 0 or 1. One uniform number u per round decides the reward of every arm: arm k pays 1 if u < means[k].
 
     Args:
         means: [num_arms] in [0, 1].
@@ -65,19 +65,19 @@ def bernoulli_bandit(means: ArrayLike) -> Environment:
 
     Values:
         gap: > 0, how far the second-best mean lies below the largest: all gaps change in proportion, and the largest
-            mean stays; by default that of `means`.
-        best_mean: in [0, 1], the largest mean, from which gaps are counted; by default that of `means`.
+            mean stays; by default the gap of `means`.
+        best_mean: in [0, 1], the largest mean, from which gaps are subtracted; by default the largest of `means`.
 
     Source:
         Standard.
 
     Deviations:
-        In float32 the uniform is a multiple of 2^-23, and so are probabilities, but for tallies.
+        In float32 the uniform number is a multiple of 2^-23, and so are probabilities, except in tallies.
     """
-    given = means_vector(check_within("means", means, 0.0, 1.0))
+    base_means = means_vector(check_within("means", means, 0.0, 1.0))
 
     def params(*, gap: float | None = None, best_mean: float | None = None) -> Params:
-        return _instance(*unit_instance(given, gap, best_mean), np.nan)
+        return _instance(*unit_instance(base_means, gap, best_mean), np.nan)
 
     def feedback(key, params: Params, world, action):
         mean = entry(jnp.asarray(params.means), action)
@@ -87,21 +87,21 @@ def bernoulli_bandit(means: ArrayLike) -> Environment:
     def tally(key, params: Params, world, counts):
         return world, binomial(key, counts, params.means), _totals(params, counts)
 
-    return bandit_of(len(given), params, feedback, tally, Space("integers", (), 0, 1))
+    return bandit_of(len(base_means), params, feedback, tally, Space("integers", (), 0, 1))
 
 
 @factory
 def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
-    """Rewards N(means[k], stddev^2). One normal variate a round is the noise of every arm.
+    """Rewards N(means[k], stddev^2). One normal variate per round is the noise of every arm.
 
     Args:
         means: [num_arms] finite.
         stddev: of a reward, > 0; the default of the value.
 
     Returns:
-        An environment for actions in [0, num_arms) and rewards ([] float, unbounded), with blocks. Outcomes and
-        answers as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN. It has no tallies: a private learner
-        clips each reward, and totals cannot tell what was clipped.
+        An environment for actions in [0, num_arms) and rewards ([] float, unbounded), with blocks. Outcomes and answers
+        are as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN. It has no tallies, because a private
+        learner clips each reward, and totals do not show what was clipped.
 
     Raises:
         ValueError: if means are not a vector of at least two finite numbers, or stddev is not finite and > 0; from
@@ -110,8 +110,8 @@ def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
     Values:
         stddev: > 0, of a reward; by default the argument.
         gap: > 0, how far the second-best mean lies below the largest: all gaps change in proportion, and the largest
-            mean stays; by default that of `means`.
-        best_mean: the largest mean, from which gaps are counted; by default that of `means`.
+            mean stays; by default the gap of `means`.
+        best_mean: the largest mean, from which gaps are subtracted; by default the largest of `means`.
 
     Source:
         Standard.
@@ -119,11 +119,11 @@ def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
     Deviations:
         None.
     """
-    given = means_vector(check_finite("means", means))
+    base_means = means_vector(check_finite("means", means))
 
     def params(*, stddev: float = stddev, gap: float | None = None, best_mean: float | None = None) -> Params:
         leaf = scalar_leaf("stddev", check_positive("stddev", stddev))
-        return _instance(*instance(given, gap, best_mean), leaf)
+        return _instance(*instance(base_means, gap, best_mean), leaf)
 
     def feedback(key, params: Params, world, action):
         mean = entry(jnp.asarray(params.means), action)
@@ -131,14 +131,14 @@ def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
         # Blocks and single rounds must round alike: no fused multiply-add in one of them only.
         return world, mean + jax.lax.optimization_barrier(noise), gap_outcome(params, action)
 
-    return bandit_of(len(given), params, feedback, None, Space("numbers"))
+    return bandit_of(len(base_means), params, feedback, None, Space("numbers"))
 
 
 def means_vector(means: np.ndarray) -> np.ndarray:
-    """Returns means, if they are a vector of at least two.
+    """Returns `means` if they are a vector of at least two numbers.
 
     Raises:
-        ValueError: if not.
+        ValueError: if they are not.
     """
     if means.ndim != 1 or len(means) < 2:
         raise ValueError(f"means must be a vector of at least two arms, got shape {means.shape}")
@@ -151,10 +151,10 @@ def _instance(means: np.ndarray, gaps: np.ndarray, stddev: float | np.floating) 
 
 
 def instance_leaves(means: np.ndarray, gaps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means and gaps as `Params` leaves.
+    """Returns means and gaps as `Params` leaves.
 
     Raises:
-        ValueError: if one leaves the range of JAX's default float type.
+        ValueError: if a number is outside the range of JAX's default float type.
     """
     dtype = default_float()
     with np.errstate(over="ignore", under="ignore"):
@@ -165,7 +165,7 @@ def instance_leaves(means: np.ndarray, gaps: np.ndarray) -> tuple[np.ndarray, np
 
 
 def gap_outcome(params: HasGaps, action: jax.Array) -> dict[str, jax.Array]:
-    """The outcomes of one round; the regret of an arm outside is NaN."""
+    """Returns the outcomes of one round; the regret of an arm outside [0, num_arms) is NaN."""
     gap = entry(jnp.asarray(params.gaps), action)
     return {"pseudo_regret": gap, "best_arm_plays": gap == 0}
 
@@ -182,16 +182,16 @@ def _totals(params: Params, counts: jax.Array) -> dict[str, jax.Array]:
 
 
 def bandit_of(num_arms: int, params: Callable[..., HasGaps], feedback, tally, rewards: Space) -> Environment:
-    """An environment without a memory: its world is empty, and a block is its rounds side by side.
+    """Returns an environment without state: its world is empty, and the rounds of a block are computed in parallel.
 
     Args:
         num_arms: number of arms.
-        params: of the environment; its gaps are what regrets and judgements are made of.
+        params: of the environment; regrets and judgements use its gaps.
         feedback: of the environment.
         tally: of the environment, or None.
-        rewards: their space.
+        rewards: the space of rewards.
     """
-    params()  # refuses what no value can mend, now
+    params()  # raises now if no values could be valid
 
     def block(keys, params: Params, world, contexts: None, actions):
         del contexts

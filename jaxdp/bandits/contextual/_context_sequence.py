@@ -28,7 +28,7 @@ class SequenceParams:
     rewards: np.ndarray
 
 
-def kept_contexts(contexts: ArrayLike) -> np.ndarray:
+def stored_contexts(contexts: ArrayLike) -> np.ndarray:
     """Contexts as they are kept, read-only.
 
     Args:
@@ -75,7 +75,7 @@ def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
         >>> context_sequence(np.eye(2, dtype=np.float16)[None], [[0.0, 1.0]]).params().contexts.dtype
         dtype('float16')
     """
-    kept = kept_contexts(contexts)
+    kept = stored_contexts(contexts)
     horizon, num_arms, dim = kept.shape
     paid = kept_numbers("rewards", rewards, ("horizon", "num_arms"))
     if paid.shape != (horizon, num_arms):
@@ -92,12 +92,12 @@ def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
 
     def feedback(key, params: SequenceParams, world, action):
         del key
-        return world + 1, *answered(params, world, action)
+        return world + 1, *reward_and_outcome(params, world, action)
 
     def block(keys, params: SequenceParams, world, contexts: Any, actions):
         del contexts
         rounds = world + jnp.arange(len(keys), dtype=world.dtype)
-        return rounds + 1, *jax.vmap(lambda round_, action: answered(params, round_, action))(rounds, actions)
+        return rounds + 1, *jax.vmap(lambda round_, action: reward_and_outcome(params, round_, action))(rounds, actions)
 
     return Environment(
         params=lambda: params,
@@ -111,7 +111,9 @@ def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
     )
 
 
-def answered(params: SequenceParams, round_: jax.Array, action: jax.Array) -> tuple[jax.Array, dict[str, jax.Array]]:
+def reward_and_outcome(
+    params: SequenceParams, round_: jax.Array, action: jax.Array
+) -> tuple[jax.Array, dict[str, jax.Array]]:
     """A reward, and the outcomes."""
     row = shown_numbers(params.rewards, round_)
     reward = entry(row, action)

@@ -17,13 +17,13 @@ from jaxdp.numerics.small_linear_algebra import WRITTEN_OUT
 from jaxdp.random._world_words import world_normals, world_uniforms
 from jaxdp.validation import check_choice, check_count, check_finite
 
-LAWS = ("sphere", "ball", "cube")
+DISTRIBUTIONS = ("sphere", "ball", "cube")
 LANES_LAST = 64  # arms: of so many, lanes are the fast axis
 TOLERANCE = 1e-6  # of a norm beyond 1; twice the precision of a type that is coarser
 Draw = Callable[[jax.Array], jax.Array]
 
 
-def context_law(contexts: ArrayLike | str, num_arms: int | None, dim: int | None) -> tuple[int, int, Draw]:
+def context_distribution(contexts: ArrayLike | str, num_arms: int | None, dim: int | None) -> tuple[int, int, Draw]:
     """How contexts of a round are drawn.
 
     Args:
@@ -46,7 +46,7 @@ def context_law(contexts: ArrayLike | str, num_arms: int | None, dim: int | None
         arms = check_contexts("contexts", check_finite("contexts", contexts), 2)
         fixed = arms.astype(default_float())
         return *arms.shape, lambda key: jnp.asarray(fixed)
-    law = check_choice("contexts", contexts, LAWS)
+    law = check_choice("contexts", contexts, DISTRIBUTIONS)
     if num_arms is None or dim is None:
         raise ValueError(f"num_arms and dim must be given for random contexts, got {num_arms} and {dim}")
     shape = check_count("num_arms", num_arms, 2), check_count("dim", dim)
@@ -125,12 +125,12 @@ def largest(means: jax.Array) -> jax.Array:
     return across_lanes(partial(own_kernel, lambda means: halved(jnp.maximum, list(means))))(means)
 
 
-def made(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
+def make_contexts(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
     """function(*inputs), the contexts of a round, [num_arms, dim], laid out for XLA on CPU."""
     return made_across_lanes(function, LANES_LAST, *inputs)
 
 
-def chosen(contexts: jax.Array, action: jax.Array) -> jax.Array:
+def select_context(contexts: jax.Array, action: jax.Array) -> jax.Array:
     """The context of the arm that is played, [dim].
 
     Args:
@@ -139,10 +139,10 @@ def chosen(contexts: jax.Array, action: jax.Array) -> jax.Array:
     """
     if len(contexts) > LANES_LAST:
         return contexts[action]
-    return across_lanes(lambda both: own_kernel(_chosen, *both))((contexts, action))
+    return across_lanes(lambda both: own_kernel(_select_context, *both))((contexts, action))
 
 
-def _chosen(contexts: jax.Array, action: jax.Array) -> jax.Array:
+def _select_context(contexts: jax.Array, action: jax.Array) -> jax.Array:
     """Of [num_arms, dim, lanes] and [lanes]. A look-up would read one number after the other."""
     found = contexts[0]
     for arm in range(1, len(contexts)):
@@ -150,7 +150,7 @@ def _chosen(contexts: jax.Array, action: jax.Array) -> jax.Array:
     return found
 
 
-def apart(contexts: jax.Array, theta: jax.Array, gap: jax.Array) -> jax.Array:
+def enforce_gap(contexts: jax.Array, theta: jax.Array, gap: jax.Array) -> jax.Array:
     """Contexts among which the best arm leads by `gap` at least: what x.theta says of the others is less by that.
 
     The best arm is raised to gap / 2 where it lies lower, and others that lie within `gap` of it are lowered, along

@@ -9,7 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp.bandits.contextual._contexts import apart, context_law, directions, largest, made, products
+from jaxdp.bandits.contextual._contexts import (
+    context_distribution,
+    directions,
+    enforce_gap,
+    largest,
+    make_contexts,
+    products,
+)
 from jaxdp.core import Environment, Interface, Scalar, Space, arms, default_float, factory, only, scalar_leaf
 from jaxdp.numerics.lookup import entry
 from jaxdp.preferences import Link, logistic
@@ -162,7 +169,7 @@ def _environment(
     norm: float,
 ) -> Environment:
     """The environment of a model: `mean` of x.theta, binary rewards of `low` and 1, `norm` by default."""
-    num_arms, dim, draw = context_law(contexts, num_arms, dim)
+    num_arms, dim, draw = context_distribution(contexts, num_arms, dim)
     kind = check_choice("rewards", rewards, REWARDS)
     with_gap = gap is not None
     unit = None
@@ -202,10 +209,10 @@ def _environment(
 
     def shown(params: Params, world: World) -> jax.Array:
         key = jax.random.fold_in(world.key, world.round.astype(jnp.uint32))
-        return made(drawn, key, jnp.asarray(params.gap), world.theta)
+        return make_contexts(drawn, key, jnp.asarray(params.gap), world.theta)
 
     def drawn(key: jax.Array, gap: jax.Array, theta: jax.Array) -> jax.Array:
-        return apart(draw(key), theta, gap) if with_gap else draw(key)
+        return enforce_gap(draw(key), theta, gap) if with_gap else draw(key)
 
     def answered(key, params: Params, theta: jax.Array, contexts: jax.Array, action):
         """A reward, and the outcomes."""
@@ -239,8 +246,8 @@ def _environment(
 
     def judge(params: Params, world: World, answer: Any) -> dict[str, jax.Array]:
         del params
-        apart = answer - world.theta
-        return {"theta_error": jnp.sqrt(jnp.sum(apart * apart))}
+        difference = answer - world.theta
+        return {"theta_error": jnp.sqrt(jnp.sum(difference * difference))}
 
     def means(params: Params) -> np.ndarray:
         """Returns the least and the largest mean of any context."""

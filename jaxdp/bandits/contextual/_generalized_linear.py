@@ -21,9 +21,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
-from jaxdp.bandits.contextual._contexts import chosen
+from jaxdp.bandits.contextual._contexts import select_context
 from jaxdp.bandits.contextual._descent import Descent, descent_of, prediction_width, step
-from jaxdp.bandits.contextual._model import Model, best_arm, first_model, kept_sums, solved_model, solving
+from jaxdp.bandits.contextual._model import Model, best_arm, initial_model, lay_out_sums, model_updater, solve_model
 from jaxdp.core import (
     Guarantee,
     Interface,
@@ -168,7 +168,7 @@ def generalized_linear(
     curvature = smallest_slope(model_link)
     channel = moment_channel(dim, report)
     is_ball = report == "l2_ball"
-    solved_anew = solving(update_every)
+    solved_anew = model_updater(update_every)
     channel_names = ("epsilon",) if is_ball else ("epsilon", "delta")
 
     def params(
@@ -233,7 +233,7 @@ def generalized_linear(
     def init(key, params: Params) -> State:
         del key
         no_rounds, nothing = jnp.zeros((), jnp.result_type(int)), jnp.zeros(dim, default_float())
-        model = first_model(nothing, *shift_and_width(params, no_rounds), no_rounds)
+        model = initial_model(nothing, *shift_and_width(params, no_rounds), no_rounds)
         return State((), Public(no_rounds, compensated.zero(model.factor), compensated.zero(nothing), nothing, model))
 
     def act(key, params: Params, public: Public, context: jax.Array) -> jax.Array:
@@ -241,7 +241,7 @@ def generalized_linear(
         return best_arm(key, public.model, context)
 
     def privatize(key, params: Params, public: Public, context: jax.Array, action, feedback) -> Moments:
-        x = into_ball(jnp.asarray(chosen(context, action), default_float()), 1.0, "l2")
+        x = into_ball(jnp.asarray(select_context(context, action), default_float()), 1.0, "l2")
         residual = model_link.cdf(jnp.sum(x * public.iterate)) - jnp.asarray(feedback, x.dtype)
         return channel.report(key, params.channel, (x, residual))  # which clips the residual
 
@@ -251,11 +251,11 @@ def generalized_linear(
         round_ = public.round + 1
         labelled = triangle_product(report.outer, public.iterate)  # z x with noise, of the label z = x . w
         sums = compensated.add(public.outer, report.outer), compensated.add(public.cross, labelled)
-        outer, cross = kept_sums(sums)
+        outer, cross = lay_out_sums(sums)
         iterate = step(params.descent, public.iterate, report.cross)  # r x with noise: the gradient
 
         def solve() -> Model:
-            return solved_model(outer.total, cross.total, *shift_and_width(params, round_), round_)
+            return solve_model(outer.total, cross.total, *shift_and_width(params, round_), round_)
 
         model = solved_anew(public.model, round_, solve)
         return State((), Public(round_, outer, cross, iterate, model))

@@ -7,7 +7,7 @@ Where Algorithm 5 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) is found h
 * V_0, u_0 and theta_0 are `init`;
 * the user's choice of x_t is `act`, by `best_arm`; the noisy x x^T and y x that the user sends are `privatize`;
 * the server's sums of them, V~_t and u_t, are `Public.outer` and `Public.cross`, which `absorbed` adds up; V_t = V~_t +
-  c_t I and theta_t = V_t^-1 u_t are in `solved_model`.
+  c_t I and theta_t = V_t^-1 u_t are in `solve_model`.
 """
 
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ import jax.numpy as jnp
 
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
 from jaxdp.bandits.contextual import _linear_ucb_bulk as bulk
-from jaxdp.bandits.contextual._contexts import chosen
-from jaxdp.bandits.contextual._model import Model, best_arm, first_model, kept_sums, solved_model, solving
+from jaxdp.bandits.contextual._contexts import select_context
+from jaxdp.bandits.contextual._model import Model, best_arm, initial_model, lay_out_sums, model_updater, solve_model
 from jaxdp.core import (
     Guarantee,
     Interface,
@@ -150,7 +150,7 @@ def linear_ucb(
     is_paper = check_choice("constants", constants, CONSTANTS) == "paper"
     channel = moment_channel(dim, report, constants=constants)
     is_ball = report == "l2_ball"
-    solved_anew = solving(update_every)
+    solved_anew = model_updater(update_every)
     channel_names = ("epsilon", "reward_bound") if is_ball else ("epsilon", "delta", "reward_bound")
 
     def params(
@@ -198,7 +198,7 @@ def linear_ucb(
     def init(key, params: Params) -> State:
         del key
         no_rounds, nothing = jnp.zeros((), jnp.result_type(int)), jnp.zeros(dim, default_float())
-        model = first_model(nothing, *shift_and_width(params, no_rounds), no_rounds)
+        model = initial_model(nothing, *shift_and_width(params, no_rounds), no_rounds)
         return State((), Public(no_rounds, compensated.zero(model.factor), compensated.zero(nothing), model))
 
     def act(key, params: Params, public: Public, context: jax.Array) -> jax.Array:
@@ -210,16 +210,16 @@ def linear_ucb(
 
     def privatize(key, params: Params, public: Public, context: jax.Array, action, feedback) -> Moments:
         del public
-        return channel.report(key, params.channel, (chosen(context, action), feedback))
+        return channel.report(key, params.channel, (select_context(context, action), feedback))
 
     def absorbed(params: Params, public: Public, reports: Moments, rounds: jax.Array | int) -> Public:
         """What is public after so many more rounds, whose reports add up to `reports`."""
         round_ = public.round + rounds
         sums = compensated.add(public.outer, reports.outer), compensated.add(public.cross, reports.cross)
-        outer, cross = kept_sums(sums)
+        outer, cross = lay_out_sums(sums)
 
         def solve() -> Model:
-            return solved_model(outer.total, cross.total, *shift_and_width(params, round_), round_)
+            return solve_model(outer.total, cross.total, *shift_and_width(params, round_), round_)
 
         return Public(round_, outer, cross, solved_anew(public.model, round_, solve))
 

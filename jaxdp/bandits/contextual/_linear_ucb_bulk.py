@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits.contextual._contexts import chosen
+from jaxdp.bandits.contextual._contexts import select_context
 from jaxdp.bandits.contextual._model import longest_block, next_solve
 from jaxdp.core import BlockPlan, Blocks, BlockTotal, Channel, State
 from jaxdp.mechanisms import Moments, exact_moments
@@ -18,12 +18,12 @@ class Algorithm(NamedTuple):
     Attributes:
         channel: of the reports, whose totals are drawn at once.
         act: (key, params, public, context) -> arm.
-        absorbed: (params, public, sum of reports, rounds) -> public after so many rounds.
+        absorb: (params, public, sum of reports, rounds) -> public after so many rounds.
     """
 
     channel: Channel
     act: Callable[..., jax.Array]
-    absorbed: Callable[..., Any]
+    absorb: Callable[..., Any]
 
 
 def blocks(algorithm: Algorithm, update_every: int | float | str, horizon: int) -> tuple[Blocks, ...]:
@@ -47,7 +47,7 @@ def blocks(algorithm: Algorithm, update_every: int | float | str, horizon: int) 
 
     def exact(params: Any, public: Any, context: jax.Array, action: jax.Array, feedback) -> Moments:
         del public
-        return exact_moments(params.channel, (chosen(context, action), feedback))
+        return exact_moments(params.channel, (select_context(context, action), feedback))
 
     def release(key, params: Any, public: Any, sums: Moments, length: jax.Array) -> Moments:
         del public
@@ -56,7 +56,7 @@ def blocks(algorithm: Algorithm, update_every: int | float | str, horizon: int) 
 
     def absorb(keys, params: Any, state: State, plan: BlockPlan, report: Moments) -> tuple[State, jax.Array]:
         del keys
-        return State((), algorithm.absorbed(params, state.public, report, plan.length)), plan.length
+        return State((), algorithm.absorb(params, state.public, report, plan.length)), plan.length
 
     longest = longest_block(update_every, horizon)
     return (Blocks(longest, plan, absorb, total=BlockTotal(exact, release)),) if longest > 1 else ()

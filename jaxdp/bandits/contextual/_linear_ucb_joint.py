@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
-from jaxdp.bandits.contextual._contexts import chosen
-from jaxdp.bandits.contextual._model import Model, best_arm, first_model, solved_model, solving
+from jaxdp.bandits.contextual._contexts import select_context
+from jaxdp.bandits.contextual._model import Model, best_arm, initial_model, model_updater, solve_model
 from jaxdp.core import (
     Guarantee,
     Interface,
@@ -155,7 +155,7 @@ def linear_ucb_joint(
     """
     num_arms, dim = check_count("num_arms", num_arms, 2), check_count("dim", dim)
     rounds = check_horizon(horizon, spare=1)
-    counted, solved_anew = _counter(counter, rounds), solving(update_every)
+    counted, solved_anew = _counter(counter, rounds), model_updater(update_every)
     num_entries = dim * (dim + 3) // 2
 
     def params(
@@ -214,7 +214,7 @@ def linear_ucb_joint(
 
     def init(key, params: Params) -> State:
         no_rounds, nothing = jnp.zeros((), jnp.result_type(int)), jnp.zeros(dim, default_float())
-        model = first_model(nothing, *shift_and_width(params, no_rounds), no_rounds)
+        model = initial_model(nothing, *shift_and_width(params, no_rounds), no_rounds)
         return State(counted.init(key, params.counter, (num_entries,), dtype=default_float()), Public(no_rounds, model))
 
     def act(key, params: Params, public: Public, context: jax.Array) -> jax.Array:
@@ -224,7 +224,7 @@ def linear_ucb_joint(
     def privatize(key, params: Params, public: Public, context: jax.Array, action, feedback) -> Report:
         del key, public
         bound, reward = jnp.asarray(params.reward_bound), jnp.asarray(feedback, default_float())
-        shown = into_ball(jnp.asarray(chosen(context, action), default_float()), 1.0, "l2")
+        shown = into_ball(jnp.asarray(select_context(context, action), default_float()), 1.0, "l2")
         return Report(shown, jnp.clip(jnp.where(jnp.isnan(reward), 0, reward), -bound, bound))
 
     def update(key, params: Params, state: State, report: Report) -> State:
@@ -234,7 +234,7 @@ def linear_ucb_joint(
 
         def solve() -> Model:
             outer, cross = joint_moments(counted.read(params.counter, private), dim)
-            return solved_model(outer, params.reward_bound * cross, *shift_and_width(params, round_), round_)
+            return solve_model(outer, params.reward_bound * cross, *shift_and_width(params, round_), round_)
 
         return State(private, Public(round_, solved_anew(state.public.model, round_, solve)))
 

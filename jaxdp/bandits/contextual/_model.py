@@ -112,18 +112,18 @@ LONGEST = 64  # rounds of a block: the noise of a sum is a small part of its tim
 SolveFn = Callable[[Model, jax.Array, Callable[[], Model]], Model]
 
 
-def first_model(theta: jax.Array, shift: jax.Array, width: jax.Array, round_: jax.Array) -> Model:
+def initial_model(theta: jax.Array, shift: jax.Array, width: jax.Array, round_: jax.Array) -> Model:
     """The model before the first report: V is the shift, [] float, times the identity."""
     dim = len(theta)
     return Model(theta, jnp.sqrt(shift) * triangle(np.eye(dim, dtype=theta.dtype)), width, round_)
 
 
-def kept_sums(sums: Any) -> Any:
-    """Sums of reports, a pytree of vectors, laid out for XLA on CPU as `solved_model` reads them."""
+def lay_out_sums(sums: Any) -> Any:
+    """Sums of reports, a pytree of vectors, laid out for XLA on CPU as `solve_model` reads them."""
     return jax.tree.map(lanes_fast, sums)
 
 
-def solved_model(outer: jax.Array, cross: jax.Array, shift: jax.Array, width: jax.Array, round_: jax.Array) -> Model:
+def solve_model(outer: jax.Array, cross: jax.Array, shift: jax.Array, width: jax.Array, round_: jax.Array) -> Model:
     """The model of V, which is a symmetric matrix and a shift times the identity, and of u.
 
     Args:
@@ -138,7 +138,7 @@ def solved_model(outer: jax.Array, cross: jax.Array, shift: jax.Array, width: ja
     return Model(theta, factor, width, round_)
 
 
-def solving(update_every: int | float | str) -> SolveFn:
+def model_updater(update_every: int | float | str) -> SolveFn:
     """How a model is kept, or solved for anew, after a round.
 
     Args:
@@ -156,11 +156,11 @@ def solving(update_every: int | float | str) -> SolveFn:
     """
     due_at = next_solve(update_every)
     if due_at is None:
-        return _doubling
+        return _update_on_doubling
 
     def scheduled(model: Model, round_: jax.Array, solve: Callable[[], Model]) -> Model:
         due = round_ >= due_at(model.solved)
-        return jax.lax.cond(any_lane(due), lambda: _kept(due, solve(), model), lambda: model)
+        return jax.lax.cond(any_lane(due), lambda: _replace_if_due(due, solve(), model), lambda: model)
 
     return scheduled
 
@@ -169,13 +169,13 @@ def next_solve(update_every: int | float | str) -> Callable[[jax.Array], jax.Arr
     """After which round a model is solved for next, by the round after which it was solved for last; both [] integer.
 
     Args:
-        update_every: as for `solving`.
+        update_every: as for `model_updater`.
 
     Returns:
         A function, or None where the next round depends on the reports.
 
     Raises:
-        ValueError: as `solving`.
+        ValueError: as `model_updater`.
     """
     if update_every == "doubling":
         return None
@@ -190,14 +190,14 @@ def longest_block(update_every: int | float | str, horizon: int) -> int:
     """The most rounds that may be played as one, between two solutions.
 
     Args:
-        update_every: as for `solving`.
+        update_every: as for `model_updater`.
         horizon: rounds in all.
 
     Returns:
         A number of rounds; 1 where a model is solved for after every round, or at rounds that depend on the reports.
 
     Raises:
-        ValueError: as `solving`.
+        ValueError: as `model_updater`.
     """
     if update_every == "doubling":
         return 1
@@ -239,13 +239,13 @@ def _is_count(value: object) -> bool:
     return True
 
 
-def _kept(due: jax.Array, new: Model, model: Model) -> Model:
+def _replace_if_due(due: jax.Array, new: Model, model: Model) -> Model:
     is_new = due & (new.factor[-1] > 0)  # what has no factor has NaN there
     return jax.tree.map(lambda new, old: lanes_fast(jnp.where(is_new, new, old)), new, model)
 
 
-def _doubling(model: Model, round_: jax.Array, solve: Callable[[], Model]) -> Model:
+def _update_on_doubling(model: Model, round_: jax.Array, solve: Callable[[], Model]) -> Model:
     del round_
     new, dim = solve(), len(model.theta)
     due = (model.solved == 0) | (log_det(new.factor, dim) >= log_det(model.factor, dim) + math.log(2))
-    return _kept(due, new, model)
+    return _replace_if_due(due, new, model)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp.bandits.contextual._context_sequence import kept_contexts
+from jaxdp.bandits.contextual._context_sequence import stored_contexts
 from jaxdp.bandits.contextual._uniform_log import NonuniformLogWarning, nonuniformity
 from jaxdp.core import Environment, Guarantee, Interface, Learner, Space, State, arms, factory
 from jaxdp.sequences import kept_numbers, shown_numbers
@@ -88,7 +88,7 @@ def logged_contexts(contexts: ArrayLike, actions: ArrayLike, rewards: ArrayLike)
     Deviations:
         The stream ends with the log, and so the number of rounds that count is random.
     """
-    kept = kept_contexts(contexts)
+    kept = stored_contexts(contexts)
     horizon, num_arms, dim = kept.shape
     played = check_finite("actions", actions, is_private=True)
     if played.shape != (horizon,) or not np.issubdtype(played.dtype, np.integer):

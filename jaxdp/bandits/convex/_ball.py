@@ -59,10 +59,10 @@ def project(x: jax.Array, radius: jax.Array) -> jax.Array:
         >>> project(jnp.array([3.0, 4.0]), jnp.asarray(1.0)).round(6).tolist()
         [0.6000000238418579, 0.800000011920929]
     """
-    return drawn_in(x, length(x), radius)
+    return shrink_to(x, length(x), radius)
 
 
-def drawn_in(x: jax.Array, norm: jax.Array, radius: jax.Array) -> jax.Array:
+def shrink_to(x: jax.Array, norm: jax.Array, radius: jax.Array) -> jax.Array:
     """`project` of a vector of this length."""
     return jnp.where(norm > radius, x * (radius / jnp.where(norm > 0, norm, 1)), x)
 
@@ -75,7 +75,7 @@ def unit_vector(key: jax.Array, dim: int) -> jax.Array:
     if dim == 1:  # exact, and no division
         return sign(key)
     variates = normals(key, dim)
-    return scaled(variates, length(variates))
+    return normalize(variates, length(variates))
 
 
 def sign(key: jax.Array) -> jax.Array:
@@ -83,7 +83,7 @@ def sign(key: jax.Array) -> jax.Array:
     return jnp.where(jax.random.bits(key, (1,), jnp.uint32) >> 31 == 0, -1, 1).astype(default_float())
 
 
-def scaled(variates: jax.Array, norm: jax.Array) -> jax.Array:
+def normalize(variates: jax.Array, norm: jax.Array) -> jax.Array:
     """A vector of this length, divided by it; the first axis for 0."""
     first = (jnp.arange(len(variates)) == 0).astype(variates.dtype)
     return jnp.where(norm > 0, variates * (1 / jnp.where(norm > 0, norm, 1)), first)
@@ -100,10 +100,10 @@ def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensat
         step: [dim] float.
         radius: [] float >= 0.
     """
-    return moved(length(compensated.add(x, step).total), radius, x, step)
+    return descend_known_norm(length(compensated.add(x, step).total), radius, x, step)
 
 
-def moved(norm: jax.Array, radius: jax.Array, x: compensated.Sum, step: jax.Array) -> compensated.Sum:
+def descend_known_norm(norm: jax.Array, radius: jax.Array, x: compensated.Sum, step: jax.Array) -> compensated.Sum:
     """`descend`, where x + step has this length."""
     total, excess = compensated.add(x, step)
-    return compensated.Sum(drawn_in(total, norm, radius), jnp.where(norm > radius, 0, excess))
+    return compensated.Sum(shrink_to(total, norm, radius), jnp.where(norm > radius, 0, excess))

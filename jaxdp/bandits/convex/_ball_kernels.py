@@ -24,7 +24,7 @@ def _length(x: jax.Array) -> jax.Array:
 
 def project(x: jax.Array, radius: jax.Array) -> jax.Array:
     """`_ball.project`."""
-    return _ball.drawn_in(x, length(x), radius)
+    return _ball.shrink_to(x, length(x), radius)
 
 
 def unit_vector(key: jax.Array, dim: int) -> jax.Array:
@@ -32,10 +32,10 @@ def unit_vector(key: jax.Array, dim: int) -> jax.Array:
     if dim == 1:
         return _ball.sign(key)
     variates = normals(key, dim)
-    return array_kernel(_ball.scaled)(variates, length(variates))
+    return array_kernel(_ball.normalize)(variates, length(variates))
 
 
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
     """`_ball.descend`."""
     norm = array_kernel(lambda x, step: _length(compensated.add(x, step).total))(x, step)
-    return sum_kernels(_ball.moved)(norm, jnp.asarray(radius), x, step)
+    return sum_kernels(_ball.descend_known_norm)(norm, jnp.asarray(radius), x, step)

@@ -19,7 +19,7 @@ from jaxdp.bandits.convex._ball_kernels import length  # laid out for CPUs, what
 NEWTON_STEPS = 8
 
 
-class Place(NamedTuple):
+class BarrierPoint(NamedTuple):
     """A point of the unit ball.
 
     Attributes:
@@ -34,20 +34,20 @@ class Place(NamedTuple):
     across: jax.Array
     along: jax.Array
 
-    def bent(self, curvature: jax.Array) -> "Place":
+    def add_curvature(self, curvature: jax.Array) -> "BarrierPoint":
         """With the Hessian of the barrier plus curvature |x|^2 / 2."""
         return self._replace(across=self.across + curvature, along=self.along + curvature)
 
-    def stretched(self, vector: jax.Array) -> jax.Array:
+    def stretch(self, vector: jax.Array) -> jax.Array:
         """The Hessian times the vector, [dim] float."""
-        return stretched(vector, self.axis, self.across, self.along)
+        return stretch(vector, self.axis, self.across, self.along)
 
-    def shrunk(self, vector: jax.Array) -> jax.Array:
+    def apply_inverse_root(self, vector: jax.Array) -> jax.Array:
         """The inverse root of the Hessian times the vector, [dim] float."""
-        return stretched(vector, self.axis, 1 / jnp.sqrt(self.across), 1 / jnp.sqrt(self.along))
+        return stretch(vector, self.axis, 1 / jnp.sqrt(self.across), 1 / jnp.sqrt(self.along))
 
 
-def place(slope: jax.Array, curvature: jax.Array | None = None) -> Place:
+def minimize(slope: jax.Array, curvature: jax.Array | None = None) -> BarrierPoint:
     """The minimum of <slope, x> + curvature |x|^2 / 2 - ln(1 - |x|^2) over the unit ball.
 
     Args:
@@ -58,7 +58,7 @@ def place(slope: jax.Array, curvature: jax.Array | None = None) -> Place:
     axis = -slope / jnp.where(size > 0, size, 1)
     p = size if curvature is None else pull(size, curvature)
     w = jnp.sqrt(1 + p * p)
-    return Place(axis * (p / (1 + w)), axis, 1 + w, w * (1 + w))
+    return BarrierPoint(axis * (p / (1 + w)), axis, 1 + w, w * (1 + w))
 
 
 def pull(size: jax.Array, curvature: jax.Array) -> jax.Array:
@@ -84,7 +84,7 @@ def pull(size: jax.Array, curvature: jax.Array) -> jax.Array:
     return p
 
 
-def stretched(vector: jax.Array, axis: jax.Array, across: jax.Array, along: jax.Array) -> jax.Array:
+def stretch(vector: jax.Array, axis: jax.Array, across: jax.Array, along: jax.Array) -> jax.Array:
     """The vector, times `along` in the direction of the axis and times `across` in those orthogonal to it."""
     inward = axis * jnp.sum(axis * vector)
     return across * (vector - inward) + along * inward

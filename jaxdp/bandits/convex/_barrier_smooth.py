@@ -129,8 +129,8 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del context
-        at = body.place(public.slope.total)
-        return body.radius * (at.x + params.exploration * at.shrunk(unit_vector(key, body.dim)))
+        at = body.minimize(public.slope.total)
+        return body.radius * (at.x + params.exploration * at.apply_inverse_root(unit_vector(key, body.dim)))
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del public, context
@@ -139,10 +139,10 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
     def update(key, params: Params, state: State, report) -> State:
         del key
         slope, (point, reported) = state.public.slope, report
-        at = body.place(slope.total)
+        at = body.minimize(slope.total)
         # In the units of which R = 1: A^(-1) u is the Hessian A^(-2) times the offset del A u, over del. So eta R times
         # the gradient is y eta d / del^2 times this.
-        gradient = at.stretched(point / body.radius - at.x)
+        gradient = at.apply_hessian(point / body.radius - at.x)
         scale = params.step * channel.estimate(params.channel, reported)
         return State((), Public(compensated.add(slope, rounded(scale * gradient))))
 

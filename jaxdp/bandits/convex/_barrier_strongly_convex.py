@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxdp.bandits._reports import local_claim, value_names
 from jaxdp.bandits.convex._ball import convex_interface
 from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs, whatever the size
-from jaxdp.bandits.convex._domain import Place, checked_domain
+from jaxdp.bandits.convex._domain import BarrierPoint, checked_domain
 from jaxdp.bandits.convex._reports import UNIT, channel_values
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams, scalar_channel
@@ -123,15 +123,17 @@ def barrier_strongly_convex(
         slope = compensated.zero(jnp.zeros(body.dim, default_float()))
         return State((), Public(jnp.zeros((), jnp.result_type(int)), slope))
 
-    def iterate(params: Params, public: Public) -> Place:
+    def iterate(params: Params, public: Public) -> BarrierPoint:
         """x_t over R, the minimum after t - 1 rounds; its Hessian, (B_t / R)^(-2), has the curvature of t rounds."""
         played = public.round.astype(default_float())  # t - 1
-        return body.place(public.slope.total, params.curvature * played).bent(params.curvature * (played + 1))
+        return body.minimize(public.slope.total, params.curvature * played).add_curvature(
+            params.curvature * (played + 1)
+        )
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del context
         at = iterate(params, public)
-        return body.radius * (at.x + at.shrunk(unit_vector(key, body.dim)))
+        return body.radius * (at.x + at.apply_inverse_root(unit_vector(key, body.dim)))
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del public, context
@@ -143,7 +145,7 @@ def barrier_strongly_convex(
         at = iterate(params, public)
         # In the units of which R = 1: B^(-1) u is B^(-2) times the offset B u. So eta R times the gradient is y eta d
         # times this.
-        gradient = at.stretched(point / body.radius - at.x)
+        gradient = at.apply_hessian(point / body.radius - at.x)
         loss = channel.estimate(params.channel, reported)
         moved = rounded(params.step * loss * gradient) - rounded(params.curvature * at.x)
         return State((), Public(public.round + 1, compensated.add(public.slope, moved)))

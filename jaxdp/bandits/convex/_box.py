@@ -34,7 +34,7 @@ def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensat
     return compensated.Sum(project(total, radius), jnp.where(jnp.abs(total) > radius, 0, excess))
 
 
-class Place(NamedTuple):
+class BarrierPoint(NamedTuple):
     """A point of the box [-1, 1]^dim.
 
     Attributes:
@@ -45,20 +45,20 @@ class Place(NamedTuple):
     x: jax.Array
     hessian: jax.Array
 
-    def bent(self, curvature: jax.Array) -> "Place":
+    def add_curvature(self, curvature: jax.Array) -> "BarrierPoint":
         """With the Hessian of the barrier plus curvature |x|^2 / 2."""
         return self._replace(hessian=self.hessian + curvature)
 
-    def stretched(self, vector: jax.Array) -> jax.Array:
+    def apply_hessian(self, vector: jax.Array) -> jax.Array:
         """The Hessian times the vector, [dim] float."""
         return self.hessian * vector
 
-    def shrunk(self, vector: jax.Array) -> jax.Array:
+    def apply_inverse_root(self, vector: jax.Array) -> jax.Array:
         """The inverse root of the Hessian times the vector, [dim] float."""
         return vector / jnp.sqrt(self.hessian)
 
 
-def place(slope: jax.Array, curvature: jax.Array | None = None) -> Place:
+def minimize(slope: jax.Array, curvature: jax.Array | None = None) -> BarrierPoint:
     """The minimum of <slope, x> + curvature |x|^2 / 2 - sum of ln(1 - x_i^2) over the box.
 
     Args:
@@ -68,4 +68,4 @@ def place(slope: jax.Array, curvature: jax.Array | None = None) -> Place:
     size = jnp.abs(slope)
     p = size if curvature is None else pull(size, curvature)
     w = jnp.sqrt(1 + p * p)
-    return Place(-jnp.sign(slope) * (p / (1 + w)), w * (1 + w))
+    return BarrierPoint(-jnp.sign(slope) * (p / (1 + w)), w * (1 + w))

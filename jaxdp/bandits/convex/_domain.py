@@ -17,17 +17,17 @@ from jaxdp.validation import check_choice
 DOMAINS = ("ball", "box")
 
 
-class Place(Protocol):
-    """A point at which the barrier's Hessian is known, in the units of which R = 1; see `_barrier.Place`."""
+class BarrierPoint(Protocol):
+    """A point at which the barrier's Hessian is known, in the units of which R = 1; see `_barrier.BarrierPoint`."""
 
     @property
     def x(self) -> jax.Array: ...
 
-    def bent(self, curvature: jax.Array) -> Any: ...
+    def add_curvature(self, curvature: jax.Array) -> Any: ...
 
-    def stretched(self, vector: jax.Array) -> jax.Array: ...
+    def apply_hessian(self, vector: jax.Array) -> jax.Array: ...
 
-    def shrunk(self, vector: jax.Array) -> jax.Array: ...
+    def apply_inverse_root(self, vector: jax.Array) -> jax.Array: ...
 
 
 class Domain(NamedTuple):
@@ -54,7 +54,7 @@ class Domain(NamedTuple):
     holds: Callable[[jax.Array], jax.Array]
     project: Callable[[jax.Array, jax.Array], jax.Array]
     descend: Callable[[compensated.Sum, jax.Array, jax.Array], compensated.Sum]
-    place: Callable[..., Place]
+    minimize: Callable[..., BarrierPoint]
 
     @property
     def bias(self) -> float:
@@ -83,7 +83,7 @@ def checked_domain(domain: str, dim: int, radius: float) -> Domain:
     if check_choice("domain", domain, DOMAINS) == "box":
         reach, points = radius * math.sqrt(dim), ball(dim, radius, norm="max")
         scalar_leaf("radius^2 dim", reach * reach)
-        return Domain(dim, radius, reach, dim, points, points.holds, _box.project, _box.descend, _box.place)
+        return Domain(dim, radius, reach, dim, points, points.holds, _box.project, _box.descend, _box.minimize)
     edge = radius * (1 + 4 * float(jnp.finfo(default_float()).eps) * math.sqrt(dim))  # norms are rounded
     return Domain(
         dim=dim,
@@ -94,5 +94,5 @@ def checked_domain(domain: str, dim: int, radius: float) -> Domain:
         holds=lambda x: length(x) <= edge,
         project=project,
         descend=descend,
-        place=_barrier.place,
+        minimize=_barrier.minimize,
     )

@@ -103,7 +103,7 @@ def _signs(key: jax.Array, dim: int) -> jax.Array:
     return 1 - 2 * bits.astype(default_float())
 
 
-def _named(
+def _with_signature(
     params: Callable[..., Params], shape: Callable[..., Any], left_out: tuple[str, ...]
 ) -> Callable[..., Params]:
     """The same `params`, whose signature names the values of `shape` first in place of **values."""
@@ -245,7 +245,7 @@ def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: b
         return {"regret": world.excess.total + losses.hindsight(params, rounds, world.tilts.total)}
 
     return Environment(
-        params=_named(params, losses.shape, () if adaptive else ("push",)),
+        params=_with_signature(params, losses.shape, () if adaptive else ("push",)),
         init=init,
         context=None,
         feedback=answered,

@@ -49,7 +49,7 @@ def states(num_arms):
 
 
 PLAIN = {
-    "heard": lambda given: _means.heard(given["means"], given["arm"], given["report"]),
+    "update_means": lambda given: _means.update_means(given["means"], given["arm"], given["report"]),
     "first_largest": lambda given: _means.first_largest(given["scores"]),
     "largest_bound": lambda given: [_means.largest_bound(*each) for each in ranked(given)],
     "bounds": lambda given: _ucb.upper_bounds(given["means"].sums, given["means"].plays, given["spread"]),
@@ -57,7 +57,7 @@ PLAIN = {
     "rv": lambda given: _tsallis_inf.reduced_variance(*seen(given)),
 }
 KERNELS = {
-    "heard": lambda given: _means_kernels.heard(given["means"], given["arm"], given["report"]),
+    "update_means": lambda given: _means_kernels.update_means(given["means"], given["arm"], given["report"]),
     "first_largest": lambda given: _means_kernels.first_largest(given["scores"]),
     "largest_bound": lambda given: [
         _means_kernels.largest_bound(given[name], given["word"]) for name in ("scores", "infinite")
@@ -101,9 +101,9 @@ def without_excess(estimate):
     return sum_kernels(lambda sums, *seen: estimate(sums._replace(excess=0 * sums.excess), *seen))
 
 
-def heard_by_one_sum(given):
+def update_by_one_sum(given):
     """Plays are counted, and reports added without compensation."""
-    right = KERNELS["heard"](given)
+    right = KERNELS["update_means"](given)
     return right._replace(sums=right.sums._replace(excess=0 * right.sums.excess))
 
 
@@ -113,8 +113,11 @@ def wider(sums, plays, spread):
 
 
 WRONG = {
-    "plays are not counted": ("heard", lambda given: KERNELS["heard"](given)._replace(plays=given["means"].plays)),
-    "plain sums": ("heard", heard_by_one_sum),
+    "plays are not counted": (
+        "update_means",
+        lambda given: KERNELS["update_means"](given)._replace(plays=given["means"].plays),
+    ),
+    "plain sums": ("update_means", update_by_one_sum),
     "the last of the largest": (
         "first_largest",
         lambda given: jnp.int32(2) - _means_kernels.first_largest(given["scores"][::-1]),
@@ -158,7 +161,7 @@ def as_it_reads(monkeypatch):
     """Learners made from now on have the plain steps."""
     for module in (_ucb, _thompson, _ucb_central, _tsallis_inf):
         for step, plain in {
-            "heard": _means.heard,
+            "update_means": _means.update_means,
             "first_largest": _means.first_largest,
             "largest_bound": lambda bounds, word: _means.largest_bound(bounds, ties.ranks(word, len(bounds))),
             "array_kernel": lambda formula: formula,

@@ -22,7 +22,7 @@ def contexts_of(num_arms=ARMS, dim=DIM):
 
 def model_of(dim=DIM):
     theta = jax.random.normal(jax.random.fold_in(KEY(), 1), (dim,), default_float())
-    return _model.first_model(theta, jnp.asarray(2, theta.dtype), jnp.ones((), theta.dtype), jnp.zeros((), jnp.int32))
+    return _model.initial_model(theta, jnp.asarray(2, theta.dtype), jnp.ones((), theta.dtype), jnp.zeros((), jnp.int32))
 
 
 def both_ways(function, *inputs):
@@ -36,7 +36,7 @@ def both_ways(function, *inputs):
 @pytest.mark.parametrize("num_arms", [2, ARMS, 70])
 def test_the_context_played(num_arms):
     contexts, arms = contexts_of(num_arms), jnp.asarray([0, 1, num_arms - 1, 1, num_arms // 2], jnp.int32)
-    found = both_ways(_contexts.chosen, contexts, arms)
+    found = both_ways(_contexts.select_context, contexts, arms)
     np.testing.assert_array_equal(found, np.asarray(contexts)[np.arange(LANES), arms])
 
 

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 
 import jaxdp
 from jaxdp.bandits import convex
-from jaxdp.bandits.convex._barrier import place, pull, stretched
+from jaxdp.bandits.convex._barrier import minimize, pull, stretch
 from jaxdp.core import default_float
 from jaxdp.theory import ldp_bandits as theory
 
@@ -53,22 +53,22 @@ def test_fewer_steps_do_not(monkeypatch):
 @pytest.mark.parametrize("curvature", [None, 3.0])
 def test_a_place_is_where_the_barrier_says(curvature):
     slope = np.array([0.3, -2.0, 5.0])
-    at = jax.tree.map(np.asarray, place(jnp.asarray(slope), None if curvature is None else jnp.asarray(curvature)))
+    at = jax.tree.map(np.asarray, minimize(jnp.asarray(slope), None if curvature is None else jnp.asarray(curvature)))
     rest = 1 - at.x @ at.x
     gradient = slope + (curvature or 0) * at.x + 2 * at.x / rest
     np.testing.assert_allclose(gradient, 0, atol=100 * EPS)
     hessian = 2 / rest * np.eye(3) + 4 * np.outer(at.x, at.x) / rest**2
     vector = np.array([1.0, 2.0, -1.0])
-    found = stretched(jnp.asarray(vector), jnp.asarray(at.axis), jnp.asarray(at.across), jnp.asarray(at.along))
+    found = stretch(jnp.asarray(vector), jnp.asarray(at.axis), jnp.asarray(at.across), jnp.asarray(at.along))
     np.testing.assert_allclose(found, hessian @ vector, rtol=100 * EPS, atol=100 * EPS)
 
 
 @pytest.mark.parametrize("size", [0.0, 1e-30, 1.0, 1e3, 1e6, 1e12])
 def test_all_directions_stay_inside(size):
     slope = jnp.zeros(3).at[1].set(size)
-    at = place(slope)
+    at = minimize(slope)
     ends = [
-        at.x + sign * stretched(direction, at.axis, 1 / jnp.sqrt(at.across), 1 / jnp.sqrt(at.along))
+        at.x + sign * stretch(direction, at.axis, 1 / jnp.sqrt(at.across), 1 / jnp.sqrt(at.along))
         for direction in jnp.eye(3)
         for sign in (-1.0, 1.0)
     ]

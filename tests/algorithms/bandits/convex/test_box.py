@@ -46,7 +46,7 @@ def barrier(z):
 @pytest.mark.parametrize("curvature", [None, 3.0])
 def test_a_place_is_where_the_barrier_says(curvature):
     slope = np.array([0.3, -2.0, 0.0, 5.0])
-    at = _box.place(jnp.asarray(slope), None if curvature is None else jnp.asarray(curvature))
+    at = _box.minimize(jnp.asarray(slope), None if curvature is None else jnp.asarray(curvature))
     for a, x, hessian in zip(slope, np.asarray(at.x, float), np.asarray(at.hessian, float), strict=True):
 
         def value(z, a=a):
@@ -57,8 +57,10 @@ def test_a_place_is_where_the_barrier_says(curvature):
         h = 1e-4
         assert hessian == pytest.approx((barrier(x + h) - 2 * barrier(x) + barrier(x - h)) / h**2, rel=1e-4)
     vector = jnp.array([1.0, 2.0, -1.0, 0.5])
-    np.testing.assert_allclose(at.shrunk(at.shrunk(at.stretched(vector))), vector, rtol=1e-5)
-    np.testing.assert_allclose(at.bent(jnp.asarray(2.0)).hessian, at.hessian + 2, rtol=1e-6)
+    np.testing.assert_allclose(
+        at.apply_inverse_root(at.apply_inverse_root(at.apply_hessian(vector))), vector, rtol=1e-5
+    )
+    np.testing.assert_allclose(at.add_curvature(jnp.asarray(2.0)).hessian, at.hessian + 2, rtol=1e-6)
 
 
 def test_the_parameter_of_the_barrier():
@@ -75,8 +77,12 @@ def test_the_parameter_of_the_barrier():
 @pytest.mark.parametrize("size", [0.0, 1.0, 1e3, 1e6, 1e12])
 def test_all_directions_stay_inside(size):
     for slope in ([size, 0.0, 1.0], [size, size, -size]):
-        at = _box.place(jnp.asarray(slope, default_float()))
-        ends = [at.x + sign * at.shrunk(jnp.asarray(u, default_float())) for u in np.eye(3) for sign in (-1.0, 1.0)]
+        at = _box.minimize(jnp.asarray(slope, default_float()))
+        ends = [
+            at.x + sign * at.apply_inverse_root(jnp.asarray(u, default_float()))
+            for u in np.eye(3)
+            for sign in (-1.0, 1.0)
+        ]
         assert np.isfinite(ends).all()
         assert np.abs(ends).max() <= 1 + 4 * EPS
 

@@ -13,7 +13,7 @@ import pytest
 import jaxdp
 from jaxdp.bandits.contextual import _contexts, linear_contexts, linear_ucb
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
-from jaxdp.bandits.contextual._model import Model, solving
+from jaxdp.bandits.contextual._model import Model, model_updater
 from jaxdp.mechanisms import Moments, analytic_gaussian
 from jaxdp.mechanisms.channel import moment
 from jaxdp.random import fast, ties
@@ -219,7 +219,7 @@ def test_both_precisions_agree_in_long_runs(same_variates, report):
 # ---- when the model is solved for ------------------------------------------------------------------------------------
 def solve_times(update_every, rounds=40, growth=0.5):
     """Of one dimension, where V is 1 + growth t."""
-    keep = solving(update_every)
+    keep = model_updater(update_every)
 
     def step(model, round_):
         def solve():

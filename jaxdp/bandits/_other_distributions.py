@@ -1,4 +1,4 @@
-"""Stochastic bandits with bounded rewards, and with heavy tails."""
+"""Stochastic bandits with bounded rewards, and with heavy-tailed rewards."""
 
 import math
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class BoundedParams:
     Attributes:
         means: [num_arms] float in (0, 1), the arms' mean rewards.
         gaps: [num_arms] float >= 0, how far each lies below the largest.
-        concentration: [] float, the sum of the Beta laws' parameters.
+        concentration: [] float, c, the sum of the two parameters of each Beta distribution.
     """
 
     means: np.ndarray
@@ -44,7 +44,7 @@ class HeavyTailedParams:
         means: [num_arms] float, the arms' mean rewards.
         gaps: [num_arms] float >= 0, how far each lies below the largest.
         scale: [] float > 0, of the noise.
-        degrees_of_freedom: [] float > 1, of its Student-t law.
+        degrees_of_freedom: [] float > 1, of its Student-t distribution.
     """
 
     means: np.ndarray
@@ -55,14 +55,14 @@ class HeavyTailedParams:
 
 @factory
 def bounded_bandit(means: ArrayLike) -> Environment:
-    """Rewards in [0, 1] with the law Beta(m c, (1 - m) c) for the mean m, whose variance is m (1 - m) / (c + 1).
+    """Rewards in [0, 1] with the distribution Beta(m c, (1 - m) c) for the mean m; its variance is m (1 - m) / (c + 1).
 
     Args:
         means: [num_arms] in (0, 1).
 
     Returns:
         An environment for actions in [0, num_arms) and rewards ([] float in [0, 1]), with blocks. Outcomes and answers
-        as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN, and its regret is NaN.
+        are as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN, and its regret is NaN.
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in (0, 1); from `params`, if a value is out of
@@ -70,10 +70,10 @@ def bounded_bandit(means: ArrayLike) -> Environment:
 
     Values:
         gap: > 0, how far the second-best mean lies below the largest: all gaps change in proportion, and the largest
-            mean stays; by default that of `means`.
-        best_mean: in (0, 1), the largest mean, from which gaps are counted; by default that of `means`.
-        concentration: c, such that m c and (1 - m) c are >= 1 for every arm; by default 10, or the least that makes
-            them so.
+            mean stays; by default the gap of `means`.
+        best_mean: in (0, 1), the largest mean, from which gaps are subtracted; by default the largest of `means`.
+        concentration: c, such that m c and (1 - m) c are >= 1 for every arm; by default 10, or the smallest such c if
+            that is larger.
 
     Source:
         Standard.
@@ -81,12 +81,12 @@ def bounded_bandit(means: ArrayLike) -> Environment:
     Deviations:
         None.
     """
-    given = means_vector(check_within("means", means, 0.0, 1.0))
+    base_means = means_vector(check_within("means", means, 0.0, 1.0))
 
     def params(
         *, gap: float | None = None, best_mean: float | None = None, concentration: float | None = None
     ) -> BoundedParams:
-        exact, gaps = unit_instance(given, gap, best_mean)
+        exact, gaps = unit_instance(base_means, gap, best_mean)
         nearest_end = float(np.minimum(exact, 1 - exact).min())
         if not nearest_end > 0:
             raise ValueError(f"means must be in (0, 1), got {exact.tolist()}")
@@ -102,20 +102,22 @@ def bounded_bandit(means: ArrayLike) -> Environment:
 
     def feedback(key, params: BoundedParams, world, action):
         mean = entry(jnp.asarray(params.means), action)
-        some = jnp.where(jnp.isnan(mean), 0.5, mean)  # of an arm outside, for which nothing is drawn
-        shapes = [jnp.maximum(each * params.concentration, 1)[None] for each in (some, 1 - some)]  # 1 up to rounding
+        finite_mean = jnp.where(jnp.isnan(mean), 0.5, mean)  # an arm outside [0, num_arms) pays NaN below
+        shapes = [
+            jnp.maximum(share * params.concentration, 1)[None] for share in (finite_mean, 1 - finite_mean)
+        ]  # 1 up to rounding
         paid = beta(key, *shapes)[0]
         return world, jnp.where(jnp.isnan(mean), jnp.nan, jnp.clip(paid, 0, 1)), gap_outcome(params, action)
 
-    return bandit_of(len(given), params, feedback, None, Space("numbers", (), 0, 1))
+    return bandit_of(len(base_means), params, feedback, None, Space("numbers", (), 0, 1))
 
 
 @factory
 def heavy_tailed_bandit(means: ArrayLike, *, degrees_of_freedom: float = 3.0, scale: float = 1.0) -> Environment:
-    """Rewards means[k] + scale * t, t of Student's law: few moments exist, and a user's channel clips what is far.
+    """Rewards means[k] + scale * t with Student's t: few moments exist, and a user's channel clips large rewards.
 
-    One variate t a round is the noise of every arm. A learner that clips rewards to [reward_low, reward_high] sees
-    clipped means, whose order is that of the means; regrets are those of the means.
+    One variate t per round is the noise of every arm. A learner that clips rewards to [reward_low, reward_high] sees
+    the means of clipped rewards, which have the same order as `means`; regret is measured by `means`.
 
     Args:
         means: [num_arms] finite.
@@ -123,29 +125,29 @@ def heavy_tailed_bandit(means: ArrayLike, *, degrees_of_freedom: float = 3.0, sc
         scale: the default of the value.
 
     Returns:
-        An environment for actions in [0, num_arms) and rewards ([] float, unbounded), with blocks. Outcomes and
-        answers as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN, and its regret is NaN.
+        An environment for actions in [0, num_arms) and rewards ([] float, unbounded), with blocks. Outcomes and answers
+        are as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN, and its regret is NaN.
 
     Raises:
         ValueError: if means are not a vector of at least two finite numbers; from `params`, if a value is out of range,
             or there is no gap to change.
 
     Values:
-        degrees_of_freedom: > 1 and finite, by default the argument. The variance of t is infinite up to 2 degrees,
-            above it d / (d - 2).
+        degrees_of_freedom: > 1 and finite, by default the argument. The variance of t is infinite up to d = 2 degrees
+            of freedom, and d / (d - 2) above.
         scale: > 0 and finite, by default the argument.
         gap: > 0, how far the second-best mean lies below the largest: all gaps change in proportion, and the largest
-            mean stays; by default that of `means`.
-        best_mean: the largest mean, from which gaps are counted; by default that of `means`.
+            mean stays; by default the gap of `means`.
+        best_mean: the largest mean, from which gaps are subtracted; by default the largest of `means`.
 
     Source:
         Bailey (1994), "Polar generation of random variates with the t-distribution".
 
     Deviations:
-        In float32 the uniform that decides how far a variate lies is at least 2^-24, so that |t| stays below sqrt(d)
-        2^(24 / d): what lies beyond has probability 6e-8 and less.
+        In float32 the uniform number that determines |t| is at least 2^-24, so |t| stays below sqrt(d) 2^(24 / d);
+        larger values would have probability 6e-8 or less.
     """
-    given = means_vector(check_finite("means", means))
+    base_means = means_vector(check_finite("means", means))
 
     def params(
         *,
@@ -155,7 +157,7 @@ def heavy_tailed_bandit(means: ArrayLike, *, degrees_of_freedom: float = 3.0, sc
         best_mean: float | None = None,
     ) -> HeavyTailedParams:
         check_number("degrees_of_freedom", check_above("degrees_of_freedom", degrees_of_freedom, 1.0))
-        means, gaps = instance_leaves(*instance(given, gap, best_mean))
+        means, gaps = instance_leaves(*instance(base_means, gap, best_mean))
         return HeavyTailedParams(
             means=means,
             gaps=gaps,
@@ -173,4 +175,4 @@ def heavy_tailed_bandit(means: ArrayLike, *, degrees_of_freedom: float = 3.0, sc
         # Blocks and single rounds must round alike: no fused multiply-add in one of them only.
         return world, mean + jax.lax.optimization_barrier(noise), gap_outcome(params, action)
 
-    return bandit_of(len(given), params, feedback, None, Space("numbers"))
+    return bandit_of(len(base_means), params, feedback, None, Space("numbers"))
