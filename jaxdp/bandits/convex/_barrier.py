@@ -38,7 +38,7 @@ class BarrierPoint(NamedTuple):
         """With the Hessian of the barrier plus curvature |x|^2 / 2."""
         return self._replace(across=self.across + curvature, along=self.along + curvature)
 
-    def stretch(self, vector: jax.Array) -> jax.Array:
+    def apply_hessian(self, vector: jax.Array) -> jax.Array:
         """The Hessian times the vector, [dim] float."""
         return stretch(vector, self.axis, self.across, self.along)
 
