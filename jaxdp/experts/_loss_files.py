@@ -17,28 +17,28 @@ from jaxdp.validation import check_finite, warn_caller
 
 
 def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
-    """Reads losses from a file: a row is a round, a column an expert. What the name ends in says which format it has.
+    """Reads losses from a file: a row is a round, a column an expert. The end of its name determines the format.
 
-    - `.csv`: numbers, quoted or not, with commas between them, UTF-8; the first line may name the experts; blank lines
-      are skipped. A first line of whole numbers that is unlike the others, and a first column that counts the rows
-      beside decimals, may be a header and an index, and are refused, as is a column with an index's name. Two rows are
-      too few to see whether a column counts them: they are warned of.
-    - `.npy`: a matrix as `numpy.save` writes it. It stays in the file, and parts are read where they are used.
-    - `.parquet`: columns of numbers or truth values. Reading it takes pyarrow: `pip install 'jaxdp[parquet]'`.
+    - `.csv`: numbers, quoted or not, separated by commas, UTF-8; the first line may name the experts; blank lines are
+      skipped. Three cases may be a header or an index and are refused: a first line of whole numbers that is unlike the
+      others, a first column that counts the rows beside decimals, and a column with an index's name. With two rows or
+      fewer it is unclear whether a column counts them: this is a warning.
+    - `.npy`: a matrix as `numpy.save` writes it. It stays in the file, and parts are read when they are used.
+    - `.parquet`: columns of numbers or booleans. Reading it requires pyarrow: `pip install 'jaxdp[parquet]'`.
 
-    The range of the losses is checked by `loss_sequence`.
+    `loss_sequence` checks the range of the losses.
 
     Args:
         path: the file.
 
     Returns:
-        [rounds, num_experts] numbers or truth values, finite. Of `.npy` and `.parquet` the file's type, of Parquet the
-        smallest one that holds all columns; of `.csv`, uint8 if all are whole numbers in [0, 255], else JAX's default
+        [rounds, num_experts] numbers or booleans, finite. For `.npy`, the file's type; for `.parquet`, the smallest
+        type that holds all columns; for `.csv`, uint8 if all are whole numbers in [0, 255], otherwise JAX's default
         float type.
 
     Warns:
-        UserWarning: if the first line is 0,1,... and what follows does not show whether it is a header, or if there are
-            one or two rounds, and the first column has their numbers.
+        UserWarning: if the first line is 0,1,... and the rest does not show whether it is a header, or if there are one
+            or two rounds, and the first column has their numbers.
 
     Raises:
         ValueError: if the file is malformed, with the file, the line or the row (from 0) and the reason; if its name
@@ -57,12 +57,12 @@ def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
             for first in range(0, len(losses), _ROWS):
                 check_finite("losses", losses[first : first + _ROWS])
         except ValueError as error:
-            place = "data" if not np.issubdtype(losses.dtype, np.floating) else _first_bad(losses)
-            raise file_error(name, place, str(error)) from None
+            location = "data" if not np.issubdtype(losses.dtype, np.floating) else _first_bad(losses)
+            raise file_error(name, location, str(error)) from None
     return losses
 
 
-_ROWS = 2**16  # checked at a time
+_ROWS = 2**16  # number of rows checked at a time
 _WHOLE = re.compile("[0-9]{1,15}")
 _INDEX_REASON = "the first column looks like an index, not like an expert: leave it out (in pandas index=False)"
 
@@ -83,10 +83,10 @@ def _read_csv(name: str) -> np.ndarray:
 
 
 def _parse_csv(text: str, name: str) -> np.ndarray:
-    first, _, rest = text.partition("\n")
+    first, _, later_lines = text.partition("\n")
     titles = next(csv.reader([first]), [])
     has_names = any(title.strip() for title in titles) and not any(map(_is_number, titles))
-    lines = rest if has_names else text
+    lines = later_lines if has_names else text
     if not lines.strip():
         return np.zeros((0, 0))
     try:
@@ -104,7 +104,7 @@ def _parse_csv(text: str, name: str) -> np.ndarray:
             f"{name}, line {1 + has_names}: the first column was read as an expert's losses. If it numbers the rows, "
             "leave it out (in pandas index=False); if it holds losses, numbers such as 1.0 say so"
         )
-    if not has_names and _are_column_numbers([title.strip() for title in titles], rest, values[1:]):
+    if not has_names and _are_column_numbers([title.strip() for title in titles], later_lines, values[1:]):
         reason = f"{short_repr(first.strip())} may name columns or be a round: use names, or write numbers such as 1.0"
         raise file_error(name, "line 1", reason)
     if values.shape[1] > 1 and [title.strip() for title in titles] == [
@@ -118,37 +118,37 @@ def _parse_csv(text: str, name: str) -> np.ndarray:
     return values.astype(np.uint8 if is_small else default_float())
 
 
-def _are_column_numbers(titles: list[str], rest: str, values: np.ndarray) -> bool:
-    """Whether a first line of whole numbers is rather a header: it is unlike the other lines."""
+def _are_column_numbers(titles: list[str], later_lines: str, values: np.ndarray) -> bool:
+    """Returns whether a first line of whole numbers is probably a header: whether it is unlike the other lines."""
     if not all(map(_WHOLE.fullmatch, titles)) or not values.size:
         return False
     numbers = np.array([int(title) for title in titles], float)
     counts_up, largest = bool(np.all(np.diff(numbers) == 1)), values.max()
     if largest <= 1 < numbers.max():
         return True
-    return counts_up and ("." in rest or (numbers.max() > largest and (len(numbers) > 2 or numbers.min() > 1)))
+    return counts_up and ("." in later_lines or (numbers.max() > largest and (len(numbers) > 2 or numbers.min() > 1)))
 
 
 def _is_index(title: str, values: np.ndarray) -> bool:
-    """Whether a column is an index by its name; an expert may be called index, but does not count rows."""
+    """Returns whether a column is an index by its name; an expert may be named "index" if it does not count rows."""
     title = title.strip().lower()
     counts = len(values) > 1 and values[0] in (0, 1) and bool(np.all(np.diff(values) == 1))
     return bool(re.fullmatch(r"unnamed: \d+|__index_level_\d+__", title)) or (title == "index" and counts)
 
 
 def _counts_rows(lines: str, values: np.ndarray) -> bool:
-    """Whether the first column may number the rows: it counts up, from 0 or 1 if it is short, unlike the others."""
+    """Returns whether the first column may number the rows: it counts up, unlike the others (if short, from 0 or 1)."""
     first = values[:, 0]
     if (len(first) < 3 and first[0] not in (0, 1)) or not np.all(np.diff(first) == 1):
         return False
     is_whole = all(_WHOLE.fullmatch(row[0].strip()) for row in csv.reader(io.StringIO(lines)) if "".join(row).strip())
-    others = values[:, 1:]
-    is_longer = len(first) > 2 and first.max() > others.max(initial=-np.inf) and others.size > 0
-    return is_whole and (is_longer or bool(np.any(others != np.floor(others))))
+    other_columns = values[:, 1:]
+    is_longer = len(first) > 2 and first.max() > other_columns.max(initial=-np.inf) and other_columns.size > 0
+    return is_whole and (is_longer or bool(np.any(other_columns != np.floor(other_columns))))
 
 
 def _bad_line(text: str, name: str, has_names: bool) -> ValueError:
-    """The error of the first line that is not one of finite numbers, as many as in the first."""
+    """Returns the error of the first line that is not as many finite numbers as the first line has."""
     reader, fields = csv.reader(io.StringIO(text, newline="")), 0
     for row in reader:
         if not "".join(row).strip() or (has_names and reader.line_num == 1):
@@ -177,7 +177,7 @@ def _read_npy(name: str) -> np.ndarray:
         losses = np.load(name, mmap_mode="r", allow_pickle=False)
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise file_error(name, "data", f"not a readable npy file of numbers ({short_repr(str(error))})") from error
-    if not isinstance(losses, np.ndarray):  # whatever the name: a zip file begins with PK
+    if not isinstance(losses, np.ndarray):  # NumPy opens a zip file under any name
         losses.close()
         raise file_error(name, "data", "not an npy file but an npz archive: save one array, with numpy.save")
     return losses

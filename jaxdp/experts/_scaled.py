@@ -1,4 +1,4 @@
-"""Positive numbers of any size: a mantissa in [1, 2), and a power of two of its own for every entry of an array."""
+"""Positive numbers of any size: a mantissa in [1, 2), and a separate power of two for every entry of an array."""
 
 import math
 from typing import NamedTuple
@@ -7,10 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-NOTHING = -(2**30)  # the power that stands for 0; half of what an integer holds, so that sums of two do not overflow
-_LAYOUT = {4: (np.int32, 23, 127), 8: (np.int64, 52, 1023)}  # by bytes: integers of that width, bits, bias
-_LN2 = {4: (0.693359375, -2.12194440e-4), 8: (0.6931471803691238, 1.9082149292705877e-10)}  # few bits, and the rest
-TERMS, GENTLE_TERMS = 9, 6  # of a series of exp(x) - 1, in 32 bits
+NOTHING = -(2**30)  # the power that represents 0; half of the least int32, so that sums of two do not overflow
+_LAYOUT = {4: (np.int32, 23, 127), 8: (np.int64, 52, 1023)}  # by bytes: integer type of that width, bits, bias
+_LN2 = {
+    4: (0.693359375, -2.12194440e-4),
+    8: (0.6931471803691238, 1.9082149292705877e-10),
+}  # ln 2: few bits, and the remainder
+TERMS, GENTLE_TERMS = 9, 6  # numbers of terms of the series of exp(x) - 1, in 32 bits
 
 
 class Scaled(NamedTuple):
@@ -18,7 +21,7 @@ class Scaled(NamedTuple):
 
     Attributes:
         mantissa: [...] float in [1, 2).
-        power: [...] int32 >= NOTHING, which stands for 0.
+        power: [...] int32 >= NOTHING, which represents 0.
     """
 
     mantissa: jax.Array
@@ -26,32 +29,33 @@ class Scaled(NamedTuple):
 
 
 def nothing(shape: tuple[int, ...], dtype: np.dtype) -> Scaled:
-    """Zeros."""
+    """Returns zeros."""
     return Scaled(jnp.ones(shape, dtype), jnp.full(shape, NOTHING, jnp.int32))
 
 
 def two_to(power: jax.Array, dtype: np.dtype) -> jax.Array:
-    """2^power for a power <= 0, and 0 where that is smaller than any normal number."""
+    """Returns 2^power for a power <= 0, and 0 if that is smaller than any normal number."""
     integer, bits, bias = _LAYOUT[dtype.itemsize]
     return jax.lax.bitcast_convert_type((jnp.maximum(power, -bias) + bias).astype(integer) << bits, dtype)
 
 
 def normalise(mantissa: jax.Array, power: jax.Array) -> Scaled:
-    """The numbers mantissa * 2^power for normal mantissas > 0; what is below 2^NOTHING becomes 0."""
+    """Returns the numbers mantissa * 2^power for normal mantissas > 0; numbers below 2^NOTHING become 0."""
     integer, bits, bias = _LAYOUT[mantissa.dtype.itemsize]
     word = jax.lax.bitcast_convert_type(mantissa, integer)
-    found = (word >> bits).astype(jnp.int32) - bias
-    kept = (word & integer((1 << bits) - 1)) | integer(bias << bits)
+    exponent = (word >> bits).astype(jnp.int32) - bias
+    significand = (word & integer((1 << bits) - 1)) | integer(bias << bits)
     return Scaled(
-        jax.lax.bitcast_convert_type(kept, mantissa.dtype), jnp.maximum(power + found, NOTHING).astype(jnp.int32)
+        jax.lax.bitcast_convert_type(significand, mantissa.dtype),
+        jnp.maximum(power + exponent, NOTHING).astype(jnp.int32),
     )
 
 
 def exp_minus(values: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """exp(-values) as (1 + change) * 2^power: change in [-0.3, 0.42], power int32; |values| < 10^5 in float32.
+    """Returns (change, power), exp(-values) = (1 + change) * 2^power: change in [-0.3, 0.42], power int32.
 
-    Where |values| < 0.34 the power is 0. The change is told and not 1 + change, which would be rounded in the same way
-    round after round where losses are the same.
+    |values| must be < 10^5 in float32. If |values| < 0.34, the power is 0. The function returns the change, since 1 +
+    change would be rounded in the same way round after round if losses are the same.
     """
     high, low = (values.dtype.type(part) for part in _LN2[values.dtype.itemsize])
     power = -jnp.round(values * values.dtype.type(1 / np.log(2)))
@@ -59,32 +63,31 @@ def exp_minus(values: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def expm1_near_0(values: jax.Array, terms: int = TERMS) -> jax.Array:
-    """exp(values) - 1: in 32 bits by its series, of which the rest is below half a unit of the last place.
+    """Returns exp(values) - 1: in 32 bits by its series; the error is below half a unit of the last place.
 
-    |values| must be <= 0.36; for `GENTLE_TERMS` <= 1/8.
-
-    XLA's own is right everywhere, and takes several times as long.
+    |values| must be <= 0.36; for `GENTLE_TERMS` <= 1/8. XLA's own function is right everywhere, but takes several times
+    as long.
     """
     if values.dtype != jnp.float32:
         return jnp.expm1(values)
     series = jnp.full_like(values, 1 / math.factorial(terms))
-    for term in range(terms - 1, 0, -1):  # a product and a sum each, in which every step waits for the one before
+    for term in range(terms - 1, 0, -1):  # Horner's scheme
         series = values * series + values.dtype.type(1 / math.factorial(term))
     return values * series
 
 
 def times(left: Scaled, right: Scaled) -> Scaled:
-    """Products."""
+    """Returns products."""
     return normalise(left.mantissa * right.mantissa, left.power + right.power)
 
 
 def plus(left: Scaled, right: Scaled) -> Scaled:
-    """Sums; 0 takes the power of what is added to it. Mantissas may be any normal numbers > 0 here."""
+    """Returns sums; 0 takes the power of the other summand. Mantissas may be any normal numbers > 0 here."""
     dtype, power = left.mantissa.dtype, jnp.maximum(left.power, right.power)
-    parts = [each.mantissa * two_to(each.power - power, dtype) for each in (left, right)]
+    parts = [number.mantissa * two_to(number.power - power, dtype) for number in (left, right)]
     return normalise(parts[0] + parts[1], power)
 
 
 def shares(values: Scaled) -> jax.Array:
-    """The numbers divided by about the largest of them, in [0, 2): [...] float, for a law up to its sum."""
+    """Returns the numbers divided by about the largest, in [0, 2): [...] float, a distribution up to its sum."""
     return values.mantissa * two_to(values.power - jnp.max(values.power), values.mantissa.dtype)

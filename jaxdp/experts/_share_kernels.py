@@ -1,8 +1,8 @@
 """The steps of `_shares` and draws from shares, laid out for XLA on CPU.
 
-Each result that others share is a kernel of its own, so that it is computed once. Up to 16 experts lanes are the fast
-axis, and sums over experts are written out; more experts are rows of 16, which a vector unit adds at once. Results are
-tested to be equal to the plain ones up to the order of sums.
+Each result that others share is a kernel of its own, so that it is computed once. With up to 16 experts, lanes are the
+fast axis, and sums over experts are unrolled. More experts are rows of 16, which a vector unit adds at once. Tests
+check that results equal the plain ones up to the order of sums.
 """
 
 import functools
@@ -23,23 +23,23 @@ REDUCTIONS = {jnp.minimum: jnp.min, jnp.maximum: jnp.max, operator.add: jnp.sum}
 
 
 def kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
-    """function(*inputs) as a kernel of its own; up to 16 values lanes are the fast axis, inside as well."""
+    """Computes function(*inputs) as a separate kernel; with up to 16 values lanes are the fast axis, also inside."""
 
     def inside(*inputs):
-        return lanes_last(in_vectors(function(*(lanes_last(each) for each in inputs))))
+        return lanes_last(in_vectors(function(*(lanes_last(array) for array in inputs))))
 
-    return lanes_last(own_kernel(inside, *(lanes_last(jnp.asarray(each)) for each in inputs)))
+    return lanes_last(own_kernel(inside, *(lanes_last(jnp.asarray(array)) for array in inputs)))
 
 
 def fold(operation: Callable[[Any, Any], Any], of: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
-    """of(*inputs), [n] float, combined into one by an associative operation: [] float.
+    """Reduces of(*inputs), [n] float, by an associative operation: [] float.
 
     Args:
         operation: one of `REDUCTIONS`.
-        of: elementwise, of the inputs.
+        of: an elementwise function of the inputs.
         inputs: [n] each, or [].
     """
-    size = max(len(each) for each in inputs if jnp.ndim(each))
+    size = max(len(array) for array in inputs if jnp.ndim(array))
 
     def all_(*inputs):
         return functools.reduce(operation, [of(*inputs)[i] for i in range(size)])
@@ -54,35 +54,37 @@ def fold(operation: Callable[[Any, Any], Any], of: Callable[..., jax.Array], *in
         starts = range(0, size - WRITTEN_OUT + 1, WRITTEN_OUT)
         return in_vectors(functools.reduce(operation, [values[start : start + WRITTEN_OUT] for start in starts]))
 
-    few, rest = own_kernel(columns, *inputs), size % WRITTEN_OUT
-    ends = [each[-rest:] if jnp.ndim(each) else each for each in inputs] if rest else []
+    few, remainder = own_kernel(columns, *inputs), size % WRITTEN_OUT
+    ends = [array[-remainder:] if jnp.ndim(array) else array for array in inputs] if remainder else []
 
     def last(few, *inputs):
         values = of(*inputs) if inputs else few[:0]
-        return functools.reduce(operation, [*(few[i] for i in range(WRITTEN_OUT)), *(values[i] for i in range(rest))])
+        return functools.reduce(
+            operation, [*(few[i] for i in range(WRITTEN_OUT)), *(values[i] for i in range(remainder))]
+        )
 
     return own_kernel(last, few, *ends)
 
 
 def exponential_step(shares: jax.Array, scaled_losses: jax.Array) -> jax.Array:
-    """`_shares.exponential_step`."""
+    """Computes `_shares.exponential_step`."""
     grown, scale = _grow(shares, scaled_losses)
     return kernel(operator.mul, grown, scale)
 
 
 def fixed_share_step(shares: jax.Array, scaled_losses: jax.Array, switch_rate: jax.Array) -> jax.Array:
-    """`_shares.fixed_share_step`."""
+    """Computes `_shares.fixed_share_step`."""
     grown, scale = _grow(shares, scaled_losses)
 
-    def mixed(grown, scale, switch_rate):
-        kept = grown * scale
-        return (1 - switch_rate) * kept + switch_rate / (len(shares) - 1) * (1 - kept)
+    def mix(grown, scale, switch_rate):
+        after_losses = grown * scale
+        return (1 - switch_rate) * after_losses + switch_rate / (len(shares) - 1) * (1 - after_losses)
 
-    return kernel(mixed, grown, scale, switch_rate)
+    return kernel(mix, grown, scale, switch_rate)
 
 
 def exact_fixed_share_step(shares: Sum, scaled_losses: jax.Array, switch_rate: jax.Array) -> Sum:
-    """`_shares.exact_fixed_share_step`, for scaled losses that differ by at most 1/8 where floats have 32 bits."""
+    """Computes `_shares.exact_fixed_share_step`; in 32 bits scaled losses must differ by at most 1/8."""
     smallest = fold(jnp.minimum, lambda losses: losses, scaled_losses)
 
     def gain(total, excess, losses, smallest):
@@ -93,24 +95,26 @@ def exact_fixed_share_step(shares: Sum, scaled_losses: jax.Array, switch_rate: j
     gained_sum = fold(operator.add, lambda gained: gained, gained)
 
     def after(total, excess, gained, old_sum, gained_sum, switch_rate):
-        old = total - excess
+        before = total - excess
         growth = (old_sum - 1) + gained_sum
-        absorbed = gained - (old + gained) * (growth / (1 + growth))
-        kept = old + absorbed
-        passed = switch_rate * ((1 - kept) / (len(old) - 1) - kept)
+        absorbed = gained - (before + gained) * (growth / (1 + growth))
+        after_losses = before + absorbed
+        passed = switch_rate * ((1 - after_losses) / (len(before) - 1) - after_losses)
         return compensated.add(compensated.add(Sum(total, excess), absorbed), passed)
 
     inputs = (*shares, gained, old_sum, gained_sum, switch_rate)
-    return Sum(kernel(lambda *each: after(*each).total, *inputs), kernel(lambda *each: after(*each).excess, *inputs))
+    return Sum(
+        kernel(lambda *arrays: after(*arrays).total, *inputs), kernel(lambda *arrays: after(*arrays).excess, *inputs)
+    )
 
 
 def read(shares: Sum) -> jax.Array:
-    """`_shares.read`."""
+    """Computes `_shares.read`."""
     return kernel(operator.sub, *shares)
 
 
 def odds(totals: Sum, learning_rate: jax.Array) -> jax.Array:
-    """`_shares.odds`."""
+    """Computes `_shares.odds`."""
     smallest = fold(jnp.minimum, lambda total: total, totals.total)
 
     def weight(total, excess, smallest, learning_rate):
@@ -120,7 +124,7 @@ def odds(totals: Sum, learning_rate: jax.Array) -> jax.Array:
 
 
 def _grow(shares: jax.Array, scaled_losses: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Shares after losses, and what makes their sum 1."""
+    """Returns shares times exp(-losses), up to a factor, and the factor that makes their sum 1."""
     smallest = fold(jnp.minimum, lambda losses: losses, scaled_losses)
     grown = kernel(lambda shares, losses, low: shares * jnp.exp(low - losses), shares, scaled_losses, smallest)
     mass = fold(operator.add, lambda grown: grown, grown)

@@ -1,4 +1,4 @@
-"""Independent losses whose best expert changes from segment to segment."""
+"""Independent losses with a best expert that changes from segment to segment."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -26,16 +26,16 @@ LAWS = ("bernoulli", "beta")
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class ShiftingParams:
-    """Two mean losses, and when the expert with the smaller one changes.
+    """Two mean losses, and the times at which the expert with the smaller one changes.
 
     Attributes:
-        gap: [] float > 0, how far the good expert's mean lies below that of the others.
-        other_mean: [] float in (0, 1], the mean loss of all experts but the good one.
-        good_mean: [] float in [0, 1), the mean loss of the good one.
-        concentration: [] float, of Beta losses; NaN where losses are 0 or 1.
+        gap: [] float > 0, the others' mean less the good expert's.
+        other_mean: [] float in (0, 1], the mean loss of every expert except the good one.
+        good_mean: [] float in [0, 1), the mean loss of the good expert.
+        concentration: [] float, of Beta losses; NaN if losses are 0 or 1.
         num_shifts: [] integer >= 0, how often the good expert changes.
-        shift_times: [largest num_shifts] integers, the first rounds of later segments, and the horizon in the place of
-            those that are not; of drawn times all are the horizon.
+        shift_times: [largest num_shifts] integers, the first rounds of later segments; unused entries are the horizon.
+            All are the horizon if times are drawn.
     """
 
     gap: Scalar
@@ -51,7 +51,8 @@ class Segments(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        shift_times: [largest num_shifts] integers, ascending, the first rounds of later segments; the horizon for none.
+        shift_times: [largest num_shifts] integers, ascending, the first rounds of later segments; unused entries are
+            the horizon.
         good_experts: [largest num_shifts + 1] int32, the good expert of each segment.
         comparison: the losses so far; () without a comparator.
     """
@@ -74,52 +75,52 @@ def shifting_losses(
     gap: float = 0.2,
     num_switches: int | None = None,
 ) -> Environment:
-    """Independent losses, of which one expert at a time has a smaller mean than all others: a shifting adversary.
+    """Independent losses; one expert at a time has a smaller mean than all others: a shifting adversary.
 
     Shift times and good experts come from the lane's key: with drawn times, all learners and all gaps meet the same
-    ones. At equal keys a smaller mean never has a larger loss of 0 or 1.
+    ones. At equal keys, lowering a mean never raises a loss of 0 or 1.
 
     Args:
         num_experts: number of experts, >= 2.
-        horizon: rounds T, >= 1, of which shift times are drawn or which equal segments divide.
-        num_shifts: the largest number of shifts, in [0, horizon); the default of the value. None where times are given.
+        horizon: rounds T, >= 1; shift times are drawn from them, or equal segments divide them.
+        num_shifts: the largest number of shifts, in [0, horizon); the default of the value. None if times are given.
         shift_times: "equal": segment s begins in round floor(s T / (num_shifts + 1)); "drawn": a set of num_shifts of
             the rounds 1 to T - 1, all equally likely; or the first rounds of later segments, ascending, in [1, T).
-        good_experts: "drawn": the first is uniform, each later one uniform on all but the one before; "own_parts":
+        good_experts: "drawn": the first is uniform, each later one is uniform on all but the one before; "own_parts":
             uniform among the experts floor(s N / k) to floor((s + 1) N / k) - 1 in segment s of at most k; or the
-            [num_shifts + 1] experts, neighbours of which differ.
-        law: of a loss, "bernoulli" (0 or 1) or "beta".
+            [num_shifts + 1] experts, with different neighbours.
+        law: distribution of a loss, "bernoulli" (0 or 1) or "beta".
         gap: the default of the value.
-        num_switches: how often the sequence of experts may switch that `dynamic_regret` compares with, in
-            [0, horizon); None: the environment has no summaries.
+        num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, in [0,
+            horizon). If None, the environment has no summaries.
 
     Returns:
-        An environment for at most `horizon` rounds, actions in [0, num_experts) and losses ([num_experts] float in
-        [0, 1]), with blocks. Outcomes, all NaN for an expert outside [0, num_experts): `loss`, of the expert played;
+        An environment for at most `horizon` rounds, actions in [0, num_experts) and losses ([num_experts] float in [0,
+        1]), with blocks. Outcomes, all NaN for an expert outside [0, num_experts): `loss`, of the expert played;
         `pseudo_regret`, its mean loss less the good expert's; `planted_regret`, its loss less the good expert's, which
         is the regret against the planted sequence. Summaries, with num_switches: as for `loss_sequence`.
-        Tallies, of Bernoulli losses without num_switches: totals of feedback are [num_experts] integers, as counts
-        of losses of 1 have to be exact. A tally of several experts that spans a shift does not say who was played when:
-        its feedback is right, and its outcomes are NaN.
+        Bernoulli losses without num_switches have tallies: totals of feedback are [num_experts] integers, because
+        counts of losses of 1 must be exact. A tally of several experts that spans a shift does not determine which
+        expert was played when: its feedback is right, and its outcomes are NaN.
 
     Raises:
         ValueError: if a size is out of range, given times are not ascending or not in [1, horizon), given experts are
-            not num_shifts + 1, not of [0, num_experts) or neighbours are equal, or more segments than experts are to
-            have parts of their own; from `params`, if a value is out of range.
+            not num_shifts + 1 experts in [0, num_experts) with different neighbours, or "own_parts" has more segments
+            than experts; from `params`, if a value is out of range.
 
     Values:
-        gap: in (0, other_mean], how far the good expert's mean lies below that of the others; by default the argument.
+        gap: in (0, other_mean], the others' mean less the good expert's; by default the argument.
         other_mean: in (0, 1], by default 1/2.
         num_shifts: a whole number in [0, the argument], how often the good expert changes; by default the argument; not
-            a value where the times are given.
-        concentration: of Beta losses only: the law is Beta(m c, (1 - m) c) for the mean m, whose variance is m (1 - m)
-            / (c + 1); both parameters have to be >= 1; by default 10, or the least that makes them so.
+            a value if the times are given.
+        concentration: c, for Beta losses only: a loss of mean m is Beta(m c, (1 - m) c), with variance m (1 - m) / (c +
+            1). Both parameters must be >= 1; by default 10, or the least c for which they are.
 
     Source:
-        Tracking the best expert under privacy, section 3 (segments of equal laws).
+        Tracking the best expert under privacy, section 3 (segments of equal distributions).
 
     Deviations:
-        In float32 a probability is a multiple of 2^-24, but for tallies. Drawn times come from integers whose law is
+        In float32 a probability is a multiple of 2^-24, except in tallies. Drawn times come from integers that are
         uniform up to 2^-32 horizon.
 
     Examples:
@@ -133,15 +134,15 @@ def shifting_losses(
     given_times = None if isinstance(shift_times, str) else _given_times(shift_times, num_shifts, rounds)
     if given_times is None:
         check_choice("shift_times", shift_times, TIMES)  # pyright: ignore[reportArgumentType]
-        most = _shifts("num_shifts", num_shifts, rounds - 1)
+        largest_shifts = _shifts("num_shifts", num_shifts, rounds - 1)
     else:
-        most = len(given_times)
+        largest_shifts = len(given_times)
     is_drawn, integer = (
         shift_times == "drawn" if given_times is None else False,
         np.dtype(jax.dtypes.canonicalize_dtype(int)),
     )
-    experts = _choice_of_experts(good_experts, size, most)
-    default_gap, largest = gap, most
+    experts = _choice_of_experts(good_experts, size, largest_shifts)
+    default_gap, largest = gap, largest_shifts
     fixed = None if given_times is None else given_times.astype(integer)  # one object at every gap
 
     def params(
@@ -168,23 +169,23 @@ def shifting_losses(
 
     names = ("gap", "other_mean", *(("num_shifts",) if fixed is None else ()), *(("concentration",) if is_beta else ()))
     values = only(params, names)
-    values()  # refuses a bad default now
+    values()  # checks the defaults
 
     def init(key, params: ShiftingParams) -> Segments:
         key_times, key_experts = jax.random.split(key)
         times = jnp.asarray(params.shift_times)
         if is_drawn:
-            times = _drawn_times(key_times, jnp.asarray(params.num_shifts), most, rounds)
+            times = _drawn_times(key_times, jnp.asarray(params.num_shifts), largest_shifts, rounds)
         good = experts(key_experts)
         start = () if switches is None else init_comparison(size, switches)
         return Segments(jnp.zeros((), integer), times, good, start)
 
     def means_of(params: ShiftingParams, good: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """[num_experts] whether it is the good one, and its mean."""
+        """Returns whether each expert is the good one, and its mean: [num_experts] each."""
         is_good = jnp.arange(size, dtype=jnp.int32) == good
         return is_good, jnp.where(is_good, params.good_mean, jnp.asarray(params.other_mean))
 
-    def shown(key, params: ShiftingParams, world: Segments, round_, action):
+    def draw_losses(key, params: ShiftingParams, world: Segments, round_, action):
         segment = jnp.sum(round_ >= world.shift_times, dtype=jnp.int32)
         good = entry_at(world.good_experts, segment)
         is_good, means = means_of(params, good)
@@ -201,42 +202,42 @@ def shifting_losses(
         }
 
     def feedback(key, params: ShiftingParams, world: Segments, action):
-        losses, outcome = shown(key, params, world, world.round, action)
-        comparison = () if switches is None else add_round(_compared(world), losses, outcome["loss"])
+        losses, outcome = draw_losses(key, params, world, world.round, action)
+        comparison = () if switches is None else add_round(_comparison_of(world), losses, outcome["loss"])
         return world._replace(round=world.round + 1, comparison=comparison), losses, outcome
 
     def block(keys, params: ShiftingParams, world: Segments, contexts: None, actions):
         del contexts
-        places = world.round + jnp.arange(len(keys), dtype=integer)
-        losses, outcome = jax.vmap(lambda key, place, action: shown(key, params, world, place, action))(
-            keys, places, actions
+        rounds_ = world.round + jnp.arange(len(keys), dtype=integer)
+        losses, outcome = jax.vmap(lambda key, round_, action: draw_losses(key, params, world, round_, action))(
+            keys, rounds_, actions
         )
-        comparison = () if switches is None else add_rounds(_compared(world), losses, outcome["loss"])
-        times, good = (jnp.broadcast_to(x[None], (len(keys), *x.shape)) for x in world[1:3])
-        return Segments(places + 1, times, good, comparison), losses, outcome
+        comparison = () if switches is None else add_rounds(_comparison_of(world), losses, outcome["loss"])
+        times, good = (jnp.broadcast_to(leaf[None], (len(keys), *leaf.shape)) for leaf in world[1:3])
+        return Segments(rounds_ + 1, times, good, comparison), losses, outcome
 
     def tally(key, params: ShiftingParams, world: Segments, counts):
         played, inside = _split(world, counts, rounds)
         is_good, means = jax.vmap(lambda good: means_of(params, good))(world.good_experts)
-        own, others = binomial(key, jnp.stack([played, inside - played]), jnp.stack([means, means]))
-        losses, dtype = own + others, means.dtype
+        played_ones, other_ones = binomial(key, jnp.stack([played, inside - played]), jnp.stack([means, means]))
+        losses, dtype = played_ones + other_ones, means.dtype
         is_one, is_inside = jnp.sum(counts > 0) <= 1, jnp.sum(inside[:, 0] > 0) <= 1
-        loss, good_loss = own.sum().astype(dtype), jnp.sum(jnp.where(is_good, losses, 0)).astype(dtype)
+        loss, good_loss = played_ones.sum().astype(dtype), jnp.sum(jnp.where(is_good, losses, 0)).astype(dtype)
         outcome = {
             "loss": loss,
             "pseudo_regret": jnp.sum(jnp.where(is_good, 0, played)).astype(dtype) * params.gap,
             "planted_regret": loss - good_loss,
         }
-        known = jax.tree.map(lambda value: jnp.where(is_one | is_inside, value, jnp.nan), outcome)
+        outcome_or_nan = jax.tree.map(lambda value: jnp.where(is_one | is_inside, value, jnp.nan), outcome)
         after_these = world._replace(round=world.round + counts.sum(dtype=integer))
-        return after_these, losses.sum(axis=0, dtype=losses.dtype), known
+        return after_these, losses.sum(axis=0, dtype=losses.dtype), outcome_or_nan
 
     return Environment(
         params=values,
         init=init,
         context=None,
         feedback=feedback,
-        summary=None if switches is None else lambda params, world: metrics(_compared(world), is_switching=True),
+        summary=None if switches is None else lambda params, world: metrics(_comparison_of(world), is_switching=True),
         block=block,
         tally=None if is_beta or switches is not None else tally,
         interface=losses_interface(size),
@@ -244,16 +245,14 @@ def shifting_losses(
     )
 
 
-def _compared(world: Segments) -> Comparison:
+def _comparison_of(world: Segments) -> Comparison:
     assert isinstance(world.comparison, Comparison)
     return world.comparison
 
 
 def _split(world: Segments, counts: jax.Array, horizon: int) -> tuple[jax.Array, jax.Array]:
-    """[segments, num_experts] integers: how often each expert is played in a segment, and how many rounds it has.
-
-    Right where one expert is played or one segment is met.
-    """
+    """Returns each expert's plays in each segment, and the segment's rounds: [segments, num_experts] integers each."""
+    # Right if all rounds have one expert, or lie in one segment.
     times = world.shift_times.astype(counts.dtype)
     starts = jnp.concatenate([jnp.zeros(1, counts.dtype), times])
     ends = jnp.concatenate([times, jnp.full(1, horizon, counts.dtype)])
@@ -264,49 +263,51 @@ def _split(world: Segments, counts: jax.Array, horizon: int) -> tuple[jax.Array,
     return jnp.minimum(counts[None], inside), inside
 
 
-def _shifts(name: str, value: Any, most: int) -> int:
+def _shifts(name: str, value: Any, largest: int) -> int:
     shifts = check_count(name, value, 0)
-    if shifts > most:
-        raise ValueError(f"{name} must be a whole number in [0, {most}], got {value}")
+    if shifts > largest:
+        raise ValueError(f"{name} must be a whole number in [0, {largest}], got {value}")
     return shifts
 
 
 def _concentration(value: float | None, good_mean: float, other_mean: float) -> float:
-    """The value, or its default, if the sampler's parameters are at least 1 for both means."""
+    """Returns the value, or its default; checks that the sampler's parameters are >= 1 for both means."""
     smallest = min(good_mean, 1 - other_mean)
     if value is None and smallest > 0:
         return max(10.0, (1 + 1e-6) / smallest)  # a product of floats may fall short of 1 by rounding
     if value is None or not check_positive("concentration", value) * smallest >= 1:
         raise ValueError(
-            "concentration must make the parameters m c and (1 - m) c of Beta laws >= 1 for the means m = "
+            "concentration must make the parameters m c and (1 - m) c of Beta distributions >= 1 for the means m = "
             f"{good_mean:g} and {other_mean:g}, got {value}"
         )
     return value
 
 
 def _given_times(times: Sequence[int], num_shifts: int | None, horizon: int) -> np.ndarray:
-    found = [check_count("shift_times", time, 1) for time in times]
-    if num_shifts is not None and num_shifts != len(found):
-        raise ValueError(f"num_shifts must be None or the number of shift_times, {len(found)}, got {num_shifts}")
-    if not all(early < late for early, late in pairwise([0, *found, horizon])):
-        raise ValueError(f"shift_times must be ascending, in [1, horizon = {horizon}), got {found}")
-    return np.array(found, np.int64)
+    checked_times = [check_count("shift_times", time, 1) for time in times]
+    if num_shifts is not None and num_shifts != len(checked_times):
+        raise ValueError(
+            f"num_shifts must be None or the number of shift_times, {len(checked_times)}, got {num_shifts}"
+        )
+    if not all(early < late for early, late in pairwise([0, *checked_times, horizon])):
+        raise ValueError(f"shift_times must be ascending, in [1, horizon = {horizon}), got {checked_times}")
+    return np.array(checked_times, np.int64)
 
 
 def _choice_of_experts(
-    given: str | Sequence[int], num_experts: int, num_shifts: int
+    choice: str | Sequence[int], num_experts: int, num_shifts: int
 ) -> Callable[[jax.Array], jax.Array]:
-    """A function that draws the [num_shifts + 1] good experts, int32."""
+    """Returns a function that draws the [num_shifts + 1] good experts, int32."""
     segments = num_shifts + 1
-    if not isinstance(given, str):
-        found = [check_count("good_experts", expert, 0) for expert in given]
-        differ = all(early != late for early, late in pairwise(found))
-        if len(found) != segments or max(found) >= num_experts or not differ:
+    if not isinstance(choice, str):
+        experts = [check_count("good_experts", expert, 0) for expert in choice]
+        differ = all(early != late for early, late in pairwise(experts))
+        if len(experts) != segments or max(experts) >= num_experts or not differ:
             raise ValueError(
-                f"good_experts must be {segments} of {num_experts} experts, neighbours of which differ, got {found}"
+                f"good_experts must be {segments} of {num_experts} experts with different neighbours, got {experts}"
             )
-        return lambda key: jnp.asarray(found, jnp.int32)
-    if check_choice("good_experts", given, EXPERTS) == "drawn":
+        return lambda key: jnp.asarray(experts, jnp.int32)
+    if check_choice("good_experts", choice, EXPERTS) == "drawn":
         return lambda key: _others_in_turn(key, num_experts, segments)
     if segments > num_experts:
         raise ValueError(f"own_parts must have an expert for each of {segments} segments, got {num_experts} experts")
@@ -315,35 +316,32 @@ def _choice_of_experts(
 
 
 def _others_in_turn(key: jax.Array, num_experts: int, segments: int) -> jax.Array:
-    """Experts, each uniform on all but the one before it."""
-    lowest = jnp.arange(segments, dtype=jnp.int32) > 0
-    steps = jax.random.randint(key, (segments,), lowest.astype(jnp.int32), num_experts, jnp.int32)
+    """Draws experts, each uniform on all but the one before it."""
+    is_later = jnp.arange(segments, dtype=jnp.int32) > 0
+    steps = jax.random.randint(key, (segments,), is_later.astype(jnp.int32), num_experts, jnp.int32)
 
     def add(before: jax.Array, step: jax.Array) -> tuple[jax.Array, jax.Array]:
-        now = (before + step) % num_experts
-        return now, now
+        expert = (before + step) % num_experts
+        return expert, expert
 
     return jax.lax.scan(add, jnp.int32(0), steps)[1]
 
 
-def _times(shifts: int, most: int, horizon: int, is_drawn: bool) -> np.ndarray:
+def _times(shifts: int, size: int, horizon: int, is_drawn: bool) -> np.ndarray:
     equal = [segment * horizon // (shifts + 1) for segment in range(1, shifts + 1)]
-    return np.array([horizon] * most if is_drawn else [*equal, *[horizon] * (most - shifts)], np.int64)
+    return np.array([horizon] * size if is_drawn else [*equal, *[horizon] * (size - shifts)], np.int64)
 
 
-def _drawn_times(key: jax.Array, num_shifts: jax.Array, most: int, horizon: int) -> jax.Array:
-    """A set of num_shifts of the rounds 1 to horizon - 1, ascending, filled up with the horizon.
+def _drawn_times(key: jax.Array, num_shifts: jax.Array, size: int, horizon: int) -> jax.Array:
+    """Draws a set of num_shifts of the rounds 1 to horizon - 1, ascending, padded with the horizon."""
+    # Floyd's algorithm, in Bentley & Floyd (1987), "A sample of brilliance".
+    positions = jnp.arange(size, dtype=num_shifts.dtype)
 
-    Source:
-        Floyd's algorithm, in Bentley & Floyd (1987), "A sample of brilliance".
-    """
-    places = jnp.arange(most, dtype=num_shifts.dtype)
-
-    def step(index: jax.Array, found: jax.Array) -> jax.Array:
-        top = horizon - num_shifts + index  # the candidates are 1 to top
+    def step(index: jax.Array, drawn_times: jax.Array) -> jax.Array:
+        top = horizon - num_shifts + index  # candidates are 1 to top
         time = jax.random.randint(jax.random.fold_in(key, index), (), 1, top + 1, num_shifts.dtype)
-        time = jnp.where(jnp.any(found == time), top, time)
-        return jnp.where((places == index) & (index < num_shifts), time, found)
+        time = jnp.where(jnp.any(drawn_times == time), top, time)
+        return jnp.where((positions == index) & (index < num_shifts), time, drawn_times)
 
-    found = jax.lax.fori_loop(0, most, step, jnp.full(most, horizon, num_shifts.dtype))
-    return jnp.sort(found)
+    drawn_times = jax.lax.fori_loop(0, size, step, jnp.full(size, horizon, num_shifts.dtype))
+    return jnp.sort(drawn_times)

@@ -1,15 +1,15 @@
-"""Classes of sequences of experts, with a prior on each: what exponential weights over such a class needs.
+"""Classes of sequences of experts, with a prior on each, for exponential weights over a class.
 
 A sequence is drawn from the prior as a Markov chain: `Label` is its state. The weight of a sequence after some rounds
-is its prior times exp(-its own losses), and a class keeps the sum of the weights of all sequences that are in a state:
-(number of states) numbers in place of as many as there are sequences.
+is its prior times exp(-its own losses). A class keeps, for each state, the sum of the weights of all sequences in this
+state: one number for each state instead of one for each sequence.
 
 >>> from jaxdp.experts import classes
 >>> sequences = classes.switching(num_switches=2)
 >>> sequences
 switching(num_switches=2)
->>> made = sequences(num_experts=3, horizon=6)
->>> round(float(np.exp(made.log_inverse_prior(2))))  # 3 + 5 * 3 * 2 + 10 * 3 * 2 * 2
+>>> three_experts = sequences(num_experts=3, horizon=6)
+>>> round(float(np.exp(three_experts.log_inverse_prior(2))))  # 3 + 5 * 3 * 2 + 10 * 3 * 2 * 2
 153
 """
 
@@ -34,7 +34,7 @@ from jaxdp.numerics.lookup import nearest
 from jaxdp.random.threefry import two_uniforms
 from jaxdp.validation import check_count, check_horizon, check_number, check_within
 
-LONGEST_MIXTURE = 2**29  # rounds; weights of rates differ by up to so many powers of two
+LONGEST_MIXTURE = 2**29  # rounds; weights of rates differ by up to this many powers of two
 
 
 @dataclass(frozen=True)
@@ -84,53 +84,57 @@ class _Switching:
 
     def __call__(self, *, num_experts: int, horizon: int) -> SequenceClass:
         num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
-        most = self.num_switches
-        if not most < horizon:
-            raise ValueError(f"num_switches must be < horizon, got {most} at horizon {horizon}")
+        largest = self.num_switches
+        if not largest < horizon:
+            raise ValueError(f"num_switches must be < horizon, got {largest} at horizon {horizon}")
 
         def log_inverse_prior(num_switches: int, num_rounds: int = horizon) -> float:
             _check_switches(num_switches, num_rounds)
-            if num_switches > most:
+            if num_switches > largest:
                 return math.inf
             choices = [
                 _log_choose(num_rounds - 1, k) + k * math.log(num_experts - 1)
-                for k in range(min(most, num_rounds - 1) + 1)
+                for k in range(min(largest, num_rounds - 1) + 1)
             ]
             return math.log(num_experts) + float(np.logaddexp.reduce(choices))
 
-        def left(round: jax.Array) -> jax.Array:
+        def rounds_left(round: jax.Array) -> jax.Array:
             return jnp.maximum(horizon - 1 - round, 0).astype(default_float())
 
-        def shares_before(left: jax.Array) -> jax.Array:
-            """Of the sums up to m = 1, ..., most the share of all terms but the last."""
-            return jnp.stack([1 / (1 + each) for each in _growth(left, most, num_experts)] or [left])[:most]
+        def shares_before(rounds_left: jax.Array) -> jax.Array:
+            """Returns, for the sums up to m = 1, ..., most, the share of all terms except the last."""
+            return jnp.stack(
+                [1 / (1 + ratio) for ratio in _growth(rounds_left, largest, num_experts)] or [rounds_left]
+            )[:largest]
 
         def outlook(weights: Weights, round: jax.Array) -> Scaled:
-            """G(c) / G(0) for c = 0, ..., most: futures of a sequence that has switched c times."""
+            """Returns G(c) / G(0) for c = 0, ..., most: continuations of a sequence that has switched c times."""
             del weights
             one = jnp.ones((), default_float())
             futures = [Scaled(one, jnp.int32(0))]
-            # G(c) has one switch less to come than G(c - 1). Shares are stored: each is used several times.
-            for share in own_kernel(shares_before, left(round))[::-1]:
+            # G(c) has one switch less left than G(c - 1). Shares are stored, since each is used several times.
+            for share in own_kernel(shares_before, rounds_left(round))[::-1]:
                 futures.append(times(futures[-1], normalise(share, jnp.int32(0))))
             return jax.tree.map(lambda *parts: jnp.stack(parts), *futures)
 
         def chances(round: jax.Array) -> jax.Array:
-            """P(switch from `round` to the next) for c = 0, ..., most."""
-            odds = [(num_experts - 1) / (1 + each) for each in _growth(left(round) - 1, most, num_experts)[::-1]]
-            none = jnp.zeros((), default_float())
-            return jnp.stack([jnp.where(left(round) > 0, each / (1 + each), 0) for each in odds] + [none])
+            """Returns P(switch from `round` to the next) for c = 0, ..., most."""
+            odds = [
+                (num_experts - 1) / (1 + ratio) for ratio in _growth(rounds_left(round) - 1, largest, num_experts)[::-1]
+            ]
+            zero = jnp.zeros((), default_float())
+            return jnp.stack([jnp.where(rounds_left(round) > 0, ratio / (1 + ratio), 0) for ratio in odds] + [zero])
 
         return _chain(
             repr(self),
             num_experts,
             horizon,
             log_inverse_prior,
-            start=np.where(np.arange(most + 1) == 0, 0, NOTHING),
-            flow=_filter.Flow(np.ones(most + 1), 1),
+            start=np.where(np.arange(largest + 1) == 0, 0, NOTHING),
+            flow=_filter.Flow(np.ones(largest + 1), 1),
             outlook=outlook,
             chances=chances,
-            num_switches=most,
+            num_switches=largest,
         )
 
 
@@ -162,7 +166,7 @@ class _Markov:
             logs = num_switches * np.log(rates / (num_experts - 1)) + stays * np.log1p(-rates)
             return math.log(num_experts) + math.log(len(rates)) - float(np.logaddexp.reduce(logs))
 
-        odds = rates / (1 - rates) / (num_experts - 1)  # to switch to one other expert, where to stay has 1
+        odds = rates / (1 - rates) / (num_experts - 1)  # of a switch to one other expert, relative to staying
 
         def outlook(weights: Weights, round: jax.Array) -> Scaled:
             if len(rates) == 1 and self.switch_rate is not None:
@@ -186,7 +190,7 @@ class _Markov:
 
 
 def static() -> Sequences:
-    """The sequences of one expert, all with the same prior: 1 / N.
+    """The sequences of one expert, each with prior 1 / N.
 
     Source:
         Standard.
@@ -198,10 +202,11 @@ def static() -> Sequences:
 
 
 def switching(*, num_switches: int) -> Sequences:
-    """The sequences of at most so many switches, S, all with the same prior; O((S + 1) N) a round.
+    """The sequences of at most S switches, all with the same prior; O((S + 1) N) a round.
 
-    With R rounds to come a sequence that has switched c times goes on in G(c) = sum_{k <= S - c} C(R, k) (N - 1)^k
-    ways. Their ratios are computed from R where they are needed, in O(S): there is no table, and no term is negative.
+    With R rounds to come, a sequence that has switched c times has G(c) = sum_{k <= S - c} C(R, k) (N - 1)^k
+    continuations. Their ratios are computed from R when they are needed, in O(S): there is no table, and no term is
+    negative.
 
     Args:
         num_switches: S, >= 0 and < horizon.
@@ -210,35 +215,35 @@ def switching(*, num_switches: int) -> Sequences:
         A class for learners.
 
     Raises:
-        ValueError: if num_switches is not a whole number >= 0; where it is used, if it is not < horizon.
+        ValueError: if num_switches is not a whole number >= 0; when a learner uses the class, if it is not < horizon.
 
     Source:
         "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), the class of Theorem 4.1, each sequence once, by
-        a recursion over (switches so far, expert); the shape of that of Herbster & Warmuth (1998) and of the switching
-        HMMs of Koolen & de Rooij (2013).
+        a recursion over (switches so far, expert), as in Herbster & Warmuth (1998) and the switching HMMs of Koolen &
+        de Rooij (2013).
 
     Deviations:
-        The paper lists a sequence once for each way to place its S changes, and so gives it another prior.
+        The paper lists a sequence once for each way to place its S changes, so its prior is another one.
     """
     return _Switching(check_count("num_switches", num_switches, 0))
 
 
 def markov(*, switch_rate: float | None = None) -> Sequences:
-    """All sequences; the prior switches after each round with a probability, to each other expert alike.
+    """All sequences; the prior switches after each round with some probability, to each other expert alike.
 
-    The price of S switches is ln N + S ln((N - 1) / rate) + (T - 1 - S) ln(1 / (1 - rate)) nats: at the rate
-    S / (T - 1) only about ln(S) / 2 more than that of `switching`.
+    The price of S switches is ln N + S ln((N - 1) / rate) + (T - 1 - S) ln(1 / (1 - rate)) nats: at the rate S / (T -
+    1) only about ln(S) / 2 more than for `switching`.
 
     Args:
-        switch_rate: in (0, 1); None is the average over the rates 1/2, 1/4, ..., down to 1 / T or less, each of which
-            has the same prior: O(N log T) a round, and at most ln log2 T + S ln 2 + 1 nats more than the best rate.
+        switch_rate: in (0, 1). None is the average over the rates 1/2, 1/4, ..., down to 1 / T or less, all with the
+            same prior: O(N log T) a round, and at most ln log2 T + S ln 2 + 1 nats more than the best rate.
 
     Returns:
         A class for learners.
 
     Raises:
-        ValueError: if switch_rate is not in (0, 1); where it is used, if the average is to be over more than 2^29
-            rounds.
+        ValueError: if switch_rate is not in (0, 1); when a learner uses the class, if the average is over more than
+            2^29 rounds.
 
     Source:
         Herbster & Warmuth (1998), fixed share, as a prior.
@@ -267,20 +272,21 @@ def _chain(
     num_switches: int | None,
     evidence_of: str | None = None,
 ) -> SequenceClass:
-    """A class from its parts.
+    """Returns a class from its parts.
 
     Args:
-        name: of the class.
+        name: name of the class.
         num_experts: N.
         horizon: T.
-        log_inverse_prior: of the class.
-        start: [num_rows], the powers of two of the weights at the start.
-        flow: of weight.
-        outlook: (weights, round) -> [num_rows] Scaled, the factors of rows in the law of states.
-        chances: (round) -> [num_rows] float, of a switch.
-        num_switches: of the class.
-        evidence_of: whose weight is kept by its logarithm: of "rows", besides the sums, whose weight stays in its row
-            then; of "experts", in place of sums, where none passes any on; None: no one's.
+        log_inverse_prior: as in `SequenceClass`.
+        start: [num_rows], the powers of two of the initial weights.
+        flow: flow of weight between experts.
+        outlook: (weights, round) -> [num_rows] Scaled, the factors of rows in the distribution of states.
+        chances: (round) -> [num_rows] float, probabilities of a switch.
+        num_switches: as in `SequenceClass`.
+        evidence_of: the weights that are kept as logarithms. "rows": the weight of each row, besides the sums; a row's
+            weight then stays in the row. "experts": the weight of each expert, instead of sums, if there is no flow.
+            None: no weights.
     """
     num_rows = len(start)
     if max(num_experts, num_rows) <= _filter_kernels.MOST:
@@ -315,8 +321,8 @@ def _chain(
         return jax.tree.map(lambda leaf: leaf[None], _filter.powers_of(weights.evidence))
 
     def law(weights: Weights, round: jax.Array) -> jax.Array:
-        found = _filter.odds_of(sums_of(weights), outlook(weights, round))
-        return found / found.sum()
+        odds = _filter.odds_of(sums_of(weights), outlook(weights, round))
+        return odds / odds.sum()
 
     def marginal(weights: Weights, round: jax.Array) -> jax.Array:
         return form.columns(sums_of(weights), outlook(weights, round))
@@ -340,16 +346,16 @@ def _chain(
 
 
 def _even(weights: Weights, round: jax.Array) -> Scaled:
-    """The factor of a single row."""
+    """Returns the factor 1 of a single row."""
     del weights, round
     return Scaled(jnp.ones(1, default_float()), jnp.zeros(1, jnp.int32))
 
 
-def _growth(left: jax.Array, most: int, num_experts: int) -> list[jax.Array]:
-    """For m = 1, ..., most: term m of sum_k C(left, k) (N - 1)^k, divided by the sum of the terms before it."""
-    share, growth = jnp.ones((), left.dtype), []  # of the last term in the sum so far
-    for m in range(1, most + 1):
-        ratio = jnp.maximum(left - (m - 1), 0) * ((num_experts - 1) / m) * share
+def _growth(rounds_left: jax.Array, largest: int, num_experts: int) -> list[jax.Array]:
+    """Returns for m = 1, ..., most: term m of sum_k C(left, k) (N - 1)^k, divided by the sum of the terms before it."""
+    share, growth = jnp.ones((), rounds_left.dtype), []  # share of the last term in the sum so far
+    for m in range(1, largest + 1):
+        ratio = jnp.maximum(rounds_left - (m - 1), 0) * ((num_experts - 1) / m) * share
         growth.append(ratio)
         share = ratio / (1 + ratio)
     return growth

@@ -1,6 +1,6 @@
-"""The constants in which the bounds of Chowdhury, Zhou & Natarajan (2023), DP-Reward, are written.
+"""The constants in the bounds of Chowdhury, Zhou & Natarajan (2023), DP-Reward.
 
-The notation is that of `reward_estimation`, whose bounds take these constants.
+The notation is that in `reward_estimation`, whose bounds take these constants.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from jaxdp.theory.arguments import at_least, between
 
 
 def curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
-    """The paper's gamma = 1 / (2 + exp(-2 L B) + exp(2 L B)) = sigmoid'(2 L B), least curvature of the logistic loss.
+    """Returns the paper's gamma = 1 / (2 + exp(-2 L B) + exp(2 L B)) = sigmoid'(2 L B), least logistic curvature.
 
     Source:
         Assumption 2.1 and Theorem 4.2.
@@ -20,7 +20,7 @@ def curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
 
 
 def plackett_luce_curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
-    """The paper's gamma = exp(-4 L B) / 2, for the choice of one among several under the Plackett-Luce model.
+    """Returns the paper's gamma = exp(-4 L B) / 2, for one choice among several (Plackett-Luce model).
 
     Source:
         Theorem C.2 (section 4.4 prints exp(-4 L B), without the 1/2).
@@ -30,13 +30,13 @@ def plackett_luce_curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.nd
 
 
 def coverage(covariance: ArrayLike) -> np.ndarray:
-    """kappa, the least eigenvalue of the covariance of differential features.
+    """Returns kappa, the least eigenvalue of the covariance of differential features.
 
     Args:
         covariance: [..., dim, dim], E[x x^T], symmetric.
 
     Returns:
-        [...], >= 0 but for rounding.
+        [...], >= 0 except for rounding.
 
     Source:
         Assumption 4.4.
@@ -45,7 +45,7 @@ def coverage(covariance: ArrayLike) -> np.ndarray:
 
 
 def largest_coverage(feature_norm: ArrayLike, dim: ArrayLike, *, corrected: bool = False) -> np.ndarray:
-    """The most that kappa can be: L^2 / d as printed, (2 L)^2 / d corrected (the trace is at most max |x|^2).
+    """Returns the largest possible kappa: L^2 / d as printed, (2 L)^2 / d corrected (the trace is at most max |x|^2).
 
     Source:
         Section 4.3, "kappa = O(L^2 / d)".
@@ -54,7 +54,7 @@ def largest_coverage(feature_norm: ArrayLike, dim: ArrayLike, *, corrected: bool
 
 
 def longest(feature_norm: ArrayLike, corrected: bool) -> np.ndarray:
-    """The bound on |x|: L as the paper prints it, or 2 L."""
+    """Returns the bound on |x|: L as the paper prints it, or 2 L."""
     return (2 if corrected else 1) * positive("feature_norm", feature_norm)
 
 

@@ -1,4 +1,4 @@
-"""Checks of the arrays that bounds are evaluated at. Every rule fails on NaN."""
+"""Checks of the array arguments of bounds. Every check fails on NaN."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ def above(name: str, values: ArrayLike, bound: float) -> np.ndarray:
     """Returns values as float64, if all are > bound; infinity passes.
 
     Raises:
-        ValueError: if one is not, with its index where there are several; or if they are not numbers.
+        ValueError: for the first value that is not, with its index if there are several; or if they are not numbers.
     """
     return _check_rule(name, values, lambda array: array > bound, f"> {bound:g}")
 
@@ -19,7 +19,7 @@ def at_least(name: str, values: ArrayLike, bound: float) -> np.ndarray:
     """Returns values as float64, if all are finite and >= bound.
 
     Raises:
-        ValueError: as `above`.
+        ValueError: as for `above`.
     """
     return _check_rule(name, values, lambda array: (array >= bound) & (array < np.inf), f"finite and >= {bound:g}")
 
@@ -28,7 +28,7 @@ def between(name: str, values: ArrayLike, low: float, high: float) -> np.ndarray
     """Returns values as float64, if all are in (low, high).
 
     Raises:
-        ValueError: as `above`.
+        ValueError: as for `above`.
     """
     return _check_rule(name, values, lambda array: (array > low) & (array < high), f"in ({low:g}, {high:g})")
 

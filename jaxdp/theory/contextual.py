@@ -1,12 +1,12 @@
-"""Upper bounds on the regret of contextual bandits: private in the local and the joint model, and without privacy.
+"""Upper bounds on the regret of contextual bandits: in the local and the joint model, and without privacy.
 
 Contexts and the model lie in the unit ball. "Order" bounds hold up to an unspecified constant, and up to logarithms of
-T where a source leaves those out. Arguments are numbers or arrays that broadcast, finite except epsilon; results are
-float64 arrays. Every function raises ValueError for an argument out of its range or NaN. Arguments of all functions:
+T if the source omits those. Arguments are numbers or arrays that broadcast, finite except epsilon; results are float64
+arrays. Every function raises ValueError for an argument that is out of range or NaN. Arguments of all functions:
 
 - `epsilon`: > 0; infinity leaves the terms without it.
 - `delta`: in (0, 1).
-- `horizon`: T, >= 1; `generalized_linear_order` has T > d.
+- `horizon`: T, >= 1; `generalized_linear_order` requires T > d.
 - `dim`: d, >= 1.
 - `failure_prob`: alpha, in (0, 1).
 - `scale`: the unspecified constant of an order bound, > 0.
@@ -28,7 +28,7 @@ def linear_order(
     scale: ArrayLike = 1.0,
     corrected: bool = False,
 ) -> np.ndarray:
-    """Upper bound on the regret of `linear_ucb`: sqrt(ln(1 / delta) ln(1 / alpha)) (d T)^(3/4) / epsilon.
+    """Returns an upper bound on the regret of `linear_ucb`: sqrt(ln(1 / delta) ln(1 / alpha)) (d T)^(3/4) / epsilon.
 
     With `corrected` the noise enters as it does in the radius.
 
@@ -39,8 +39,8 @@ def linear_order(
         Zheng, Cai, Huang, Li & Wang (2020), Theorem 8, bound (5), an order bound.
 
     Deviations:
-        `corrected` has the square root of s = sqrt(ln(1 / delta)) / epsilon, which is the size of the noise, for s
-        itself. The ellipsoid's radius is of order sqrt(s) (d T)^(1/4), and regret sqrt(d T) times that.
+        `corrected` replaces s = sqrt(ln(1 / delta)) / epsilon, the size of the noise, by sqrt(s). The ellipsoid's
+        radius is of order sqrt(s) (d T)^(1/4), and regret is sqrt(d T) times the radius.
 
     Examples:
         >>> bounds = [linear_order(1.0, 1e-5, rounds, 5) for rounds in (1e4, 1e8)]
@@ -63,13 +63,13 @@ def generalized_linear_order(
     scale: ArrayLike = 1.0,
     corrected: bool = False,
 ) -> np.ndarray:
-    """Upper bound on the regret of `generalized_linear`: that of `linear_ucb` times sqrt(ln(T / d)).
+    """Returns an upper bound on the regret of `generalized_linear`: that for `linear_ucb` times sqrt(ln(T / d)).
 
     Source:
         Zheng, Cai, Huang, Li & Wang (2020), Theorem 10, bound (6), an order bound.
 
     Deviations:
-        As for `linear_order`. The constant has the smallest slope of the link in it.
+        As for `linear_order`. The constant depends on the smallest slope of the link.
     """
     linear = linear_order(epsilon, delta, horizon, dim, failure_prob, scale=scale, corrected=corrected)
     return linear * np.sqrt(np.log(above("horizon / dim", np.divide(horizon, dim), 1)))
@@ -78,10 +78,10 @@ def generalized_linear_order(
 def joint_linear_order(
     epsilon: ArrayLike, delta: ArrayLike, horizon: ArrayLike, dim: ArrayLike, *, scale: ArrayLike = 1.0
 ) -> np.ndarray:
-    """Upper bound on the regret of `linear_ucb_joint`: sqrt(T) (d + d^(3/4) (ln(1 / delta))^(1/4) / sqrt(epsilon)).
+    """Returns an upper bound on the regret of `linear_ucb_joint`.
 
-    Noise of a counter has a size that grows like a power of ln T, where that of single reports grows like sqrt(T): so
-    regret has the order of T that it has without privacy.
+    sqrt(T) (d + d^(3/4) (ln(1 / delta))^(1/4) / sqrt(epsilon)). The noise of a counter grows like a power of ln T, and
+    the noise of single reports like sqrt(T). So regret has the same order in T as without privacy.
 
     Source:
         Shariff & Sheffet (2018), Theorem 5 with the noise of section 4.2, an order bound without logarithms of T.
@@ -99,7 +99,7 @@ def oful_upper(
     regularizer: ArrayLike = 2.0,
     noise_proxy: ArrayLike = 1.0,
 ) -> np.ndarray:
-    """Upper bound on the regret of OFUL with the radius that its paper has.
+    """Returns an upper bound on the regret of OFUL with the radius of its paper.
 
     `linear_ucb` at epsilon = inf is OFUL with lambda = 2 and a wider radius, for which this bound is not proved.
 
@@ -121,7 +121,7 @@ def oful_upper(
 
 
 def _noise(epsilon: ArrayLike, delta: ArrayLike) -> np.ndarray:
-    """sqrt(ln(1 / delta)) / epsilon."""
+    """Returns sqrt(ln(1 / delta)) / epsilon."""
     return np.sqrt(np.log(1 / _share("delta", delta))) / above("epsilon", epsilon, 0)
 
 

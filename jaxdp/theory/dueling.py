@@ -1,10 +1,10 @@
-"""The bounds of Saha & Asi (2024), DP-Dueling, for finitely many arms: what central privacy costs in regret.
+"""The bounds of Saha & Asi (2024), DP-Dueling, for finitely many arms: the regret under central privacy.
 
 Source of all: Saha & Asi (2024), *DP-Dueling: Learning from Preference Feedback without Compromising User Privacy*.
 
 Regret is the sum of 2 r(best) - r(left) - r(right) over rounds, r the utilities; Delta(1, i) = P[best, i] - 1/2.
 Arguments are numbers or arrays, finite except epsilon; results are float64 arrays. Every function raises ValueError for
-an argument out of its range or NaN. Arguments of all functions:
+an argument that is out of range or NaN. Arguments of all functions:
 
 - `epsilon`: > 0; infinity leaves the first term.
 - `horizon`: T, >= 2, and for the upper bound >= K, the number of arms.
@@ -19,33 +19,37 @@ from jaxdp.theory.arguments import above, at_least, between
 
 
 def regret_upper(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike) -> np.ndarray:
-    """Upper bound on the regret of `ebs_elimination`: sum of 16 ln(KT) / Delta(1, i) + 128 ln(KT) ln(T)^2.5 / epsilon.
+    """Returns an upper bound on the regret of `ebs_elimination`.
+
+    It is the sum over arms i except the best of 16 ln(KT) / Delta(1, i) + 128 ln(KT) ln(T)^2.5 / epsilon.
 
     Source:
         Theorem 1, as the last line of its proof prints it; the theorem itself hides constants and logarithms.
 
     Deviations:
         None; the constants are not proved. The proof bounds utility gaps by 2 Delta(1, i), which is false for the
-        logistic link (they are at least 4 Delta), does not count plays as the right arm, and its Lemma 6 leaves out the
-        best arm's own confidence interval (64 in place of 8, and more privacy noise).
+        logistic link (they are at least 4 Delta). It does not count plays as the right arm. Its Lemma 6 omits the best
+        arm's own confidence interval (64 instead of 8, and more privacy noise).
     """
     budget, gaps = above("epsilon", epsilon, 0), _gaps(gaps)
-    others = gaps.shape[-1]
-    rounds = at_least("horizon", horizon, others + 1)
-    union = np.log((others + 1) * rounds)
-    return 16 * union * np.sum(1 / gaps, axis=-1) + others * 128 * union * np.log(rounds) ** 2.5 / budget
+    num_others = gaps.shape[-1]
+    rounds = at_least("horizon", horizon, num_others + 1)
+    union = np.log((num_others + 1) * rounds)
+    return 16 * union * np.sum(1 / gaps, axis=-1) + num_others * 128 * union * np.log(rounds) ** 2.5 / budget
 
 
 def regret_lower(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
-    """Lower bound on the regret of every private algorithm on some instance: sum of ln T / Delta(1, i) + K / epsilon.
+    """Returns a lower bound on the regret of every private algorithm on some instance.
+
+    It is K / epsilon plus the sum over arms i except the best of ln T / Delta(1, i).
 
     Source:
         Theorem 2, an order bound, for K / epsilon <= T / 2.
 
     Deviations:
-        None. The second term is proved for one instance, `lower_bound_matrix`, whose gaps are all 1/4, for epsilon <= 1
-        and for regret in preference gaps; and by group privacy of 1 / epsilon rounds, so that delta must be small
-        against epsilon, which the statement leaves out.
+        None. The second term is proved for one instance, `lower_bound_matrix`, with all gaps 1/4, for epsilon <= 1 and
+        for regret in preference gaps. The proof uses group privacy of 1 / epsilon rounds, so delta must be small
+        against epsilon, which the statement omits.
     """
     budget, gaps = above("epsilon", epsilon, 0), _gaps(gaps)
     learning = np.log(at_least("horizon", horizon, 2)) * np.sum(1 / gaps, axis=-1)

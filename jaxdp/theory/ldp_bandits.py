@@ -1,21 +1,21 @@
-"""The bounds of Zheng, Cai, Huang, Li & Wang (2020), LDP-Bandits, as published and as tuning makes them.
+"""The bounds of Zheng, Cai, Huang, Li & Wang (2020), LDP-Bandits, as published and after tuning.
 
 Source of all: Zheng, Cai, Huang, Li & Wang (2020), *Locally Differentially Private (Contextual) Bandits Learning*,
-Table 1, and the non-private algorithms that it plugs in, with the second moment of their reports worked through.
+Table 1, and the non-private algorithms that it uses, with the second moment of their reports worked through.
 
 Arguments are numbers or arrays that broadcast, finite except epsilon; results are float64, expected regrets against the
-best fixed point or arm unless a function says otherwise. NaN and what is out of range are errors. Arguments of all
-functions:
+best fixed point or arm unless a function says otherwise. Every function raises ValueError for an argument that is out
+of range or NaN. Arguments of all functions:
 
 - `epsilon`: > 0; randomized response multiplies a number by c = (e^epsilon + 1) / (e^epsilon - 1), 1 at infinity.
 - `second_moment`: M2, > 0, of one report given the worst loss. For randomized responses M2 = M^2.
-- `range_bound`: M, > 0, which no report exceeds. For randomized responses M = B c.
+- `range_bound`: M, > 0, an upper bound on every report. For randomized responses M = B c.
 - `horizon`: T, >= 1; >= 2 for orders and barriers.
 - `dim`: d, >= 1. `num_arms`: K, >= 2.
 - `lipschitz`: G, > 0. `strong_convexity`: mu, > 0. `smoothness`: beta, > 0.
-- `loss_bound`: B, > 0, of losses; with two points the bound on slopes, G, stands for it.
+- `loss_bound`: B, > 0, of losses; with two points the bound on slopes, G, replaces it.
 - `radius`: R, > 0.
-- `domain`: "ball", of radius R, or "box", of all points whose entries lie in [-R, R]. D, the largest distance from the
+- `domain`: "ball", of radius R, or "box", of all points with entries in [-R, R]. D, the largest distance from the
   centre, is R or R sqrt(d), s = 3 + D / R, and theta, the parameter of the barrier, is 1 or d.
 - `scale`: the unspecified constant of an order bound, > 0.
 """
@@ -31,13 +31,13 @@ from jaxdp.validation import check_choice
 
 
 class Order(NamedTuple):
-    """How regret grows: T^rounds, times ln T where `is_log`, times cost^privacy.
+    """The growth of regret: T^rounds, times ln T if `is_log`, times cost^privacy.
 
     Attributes:
         rounds: exponent of T.
-        privacy: exponent of the cost: of 1 / epsilon where claimed, of c = (e^epsilon + 1) / (e^epsilon - 1) where
-            tuned.
-        is_log: whether there is a factor ln T which is not among those that orders leave out.
+        privacy: exponent of the cost: of 1 / epsilon in claimed orders, of c = (e^epsilon + 1) / (e^epsilon - 1) in
+            tuned ones.
+        is_log: whether there is a factor ln T that is not among the omitted logarithms.
     """
 
     rounds: float
@@ -57,7 +57,7 @@ CLAIMED = {
     "generalized_linear": Order(3 / 4, 1),
 }
 
-# With steps tuned to the second moment of reports, in T and c; of the linear ones in T and 1 / epsilon.
+# With steps tuned to the second moment of reports: in T and c, for the linear problems in T and 1 / epsilon.
 TUNED = {
     "convex": Order(3 / 4, 1 / 2),
     "smooth": Order(2 / 3, 2 / 3),
@@ -75,7 +75,7 @@ BY_EPSILON = ("linear", "generalized_linear")
 
 
 def noise_factor(epsilon: ArrayLike) -> np.ndarray:
-    """The constant c = (e^epsilon + 1) / (e^epsilon - 1), by which randomized response makes a number larger.
+    """Returns the constant c = (e^epsilon + 1) / (e^epsilon - 1) by which randomized response scales a number up.
 
     Examples:
         >>> noise_factor(np.inf).item()
@@ -85,7 +85,7 @@ def noise_factor(epsilon: ArrayLike) -> np.ndarray:
 
 
 def claimed_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
-    """Upper bound on the regret as printed: T^a / epsilon^b, without dimension and logarithms.
+    """Returns the upper bound on the regret as printed: T^a / epsilon^b, without dimension and logarithms.
 
     `problem` is one of `CLAIMED`. At epsilon = infinity the bound is 0.
 
@@ -93,27 +93,28 @@ def claimed_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale
         Table 1, an order bound.
 
     Deviations:
-        The two-point bounds, which have 1 / epsilon^2, are those of an untuned step; see `tuned_order`.
+        The two-point bounds, which have 1 / epsilon^2, are for an untuned step; see `tuned_order`.
     """
     order = CLAIMED[check_choice("problem", problem, tuple(CLAIMED))]
     return _order(order, 1 / above("epsilon", epsilon, 0), horizon, scale)
 
 
 def tuned_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
-    """Upper bound on the regret if steps are tuned to the second moment of randomized responses: T^a c^b.
+    """Returns the upper bound on the regret if steps are tuned to the second moment of randomized responses: T^a c^b.
 
-    Noise enters a gradient step by the second moment of the report alone, M2 of order c^2. Where exploration is paid
-    for by a bias, the best step shares the noise between the two: of order sqrt(M2 T) / del + del T, which is T^(3/4)
-    M2^(1/4), hence c^(1/2) for convex losses; with M2 / del^2 + del T, or sqrt(M2 T) / del + del^2 T, it is M2^(1/3),
-    hence c^(2/3). Theorem 3 multiplies the whole regret by the size of a report instead, hence 1 / epsilon.
+    Noise enters a gradient step by the second moment of the report alone, M2 of order c^2. If exploration costs a bias,
+    the best step shares the noise between the two. For convex losses, regret of order sqrt(M2 T) / del + del T then
+    becomes T^(3/4) M2^(1/4), which is c^(1/2) in c. In other problems M2 / del^2 + del T, or sqrt(M2 T) / del + del^2
+    T, becomes M2^(1/3), which is c^(2/3). Theorem 3 instead multiplies the whole regret by the size of a report, which
+    gives 1 / epsilon.
 
-    `problem` is one of `TUNED`. Orders in c are those without privacy at epsilon = infinity.
+    `problem` is one of `TUNED`. At epsilon = infinity, orders in c are the orders without privacy.
 
     Source:
         Table 1, an order bound, as improved by tuning.
 
     Deviations:
-        "best_arm" bounds rounds and not regret, "linear" and "generalized_linear" have 1 / epsilon for c.
+        "best_arm" bounds rounds, not regret; "linear" and "generalized_linear" have 1 / epsilon instead of c.
     """
     order = TUNED[check_choice("problem", problem, tuple(TUNED))]
     cost = 1 / above("epsilon", epsilon, 0) if problem in BY_EPSILON else noise_factor(epsilon)
@@ -128,15 +129,15 @@ def fkm_upper(
     radius: ArrayLike = 1.0,
     domain: str = "ball",
 ) -> np.ndarray:
-    """Upper bound on the regret of `fkm`: D d sqrt(M2 T) / del + s G del T.
+    """Returns an upper bound on the regret of `fkm`: D d sqrt(M2 T) / del + s G del T.
 
-    Where del = sqrt(D d sqrt(M2) / (s G)) T^(-1/4) is less than R this is 2 sqrt(s D d G) M2^(1/4) T^(3/4).
+    If del = sqrt(D d sqrt(M2) / (s G)) T^(-1/4) is less than R, this is 2 sqrt(s D d G) M2^(1/4) T^(3/4).
 
     Source:
         Flaxman, Kalai & McMahan (2005), for convex losses on a ball.
 
     Deviations:
-        None on a ball, where s is 4. On a box the constants are worked through anew.
+        None on a ball, where s is 4. On a box the constants are derived again.
     """
     moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
     near, (far, _) = _positive("radius", radius), reach_and_theta(domain, size)
@@ -154,9 +155,9 @@ def strongly_convex_one_point_upper(
     radius: ArrayLike = 1.0,
     domain: str = "ball",
 ) -> np.ndarray:
-    """Upper bound on the regret of `strongly_convex_one_point`: d^2 M2 (1 + ln T) / (2 mu del^2) + s G del T.
+    """Returns an upper bound on the regret of `strongly_convex_one_point`.
 
-    del = min(R, (d^2 M2 (1 + ln T) / (s mu G T))^(1/3)).
+    d^2 M2 (1 + ln T) / (2 mu del^2) + s G del T, where del = min(R, (d^2 M2 (1 + ln T) / (s mu G T))^(1/3)).
 
     Source:
         Agarwal, Dekel & Xiao (2010), for strongly convex losses on a ball.
@@ -180,9 +181,9 @@ def two_point_upper(
     radius: ArrayLike = 1.0,
     domain: str = "ball",
 ) -> np.ndarray:
-    """Upper bound on the regret of `two_point`, tuned: D d sqrt(M2 T) + s G R.
+    """Returns an upper bound on the regret of `two_point`, tuned: D d sqrt(M2 T) + s G R.
 
-    M2 is that of a reported slope: G^2 c^2 of randomized response, G^2 + v with noise of variance v.
+    M2 is the second moment of a reported slope: G^2 c^2 for randomized response, G^2 + v with noise of variance v.
 
     Returns:
         The regret of the mean of both points.
@@ -207,9 +208,9 @@ def two_point_strongly_convex_upper(
     radius: ArrayLike = 1.0,
     domain: str = "ball",
 ) -> np.ndarray:
-    """Upper bound on the regret of `two_point` for strongly convex losses: d^2 M2 (1 + ln T) / (2 mu) + s G R.
+    """Returns an upper bound on the regret of `two_point` for strongly convex losses.
 
-    M2 is that of a reported slope, as for `two_point_upper`.
+    d^2 M2 (1 + ln T) / (2 mu) + s G R, where M2 is the second moment of a reported slope, as for `two_point_upper`.
 
     Returns:
         The regret of the mean of both points.
@@ -235,14 +236,14 @@ def barrier_smooth_upper(
     radius: ArrayLike = 1.0,
     domain: str = "ball",
 ) -> np.ndarray:
-    """Upper bound on the regret of `barrier_smooth`.
+    """Returns an upper bound on the regret of `barrier_smooth`.
 
     theta ln T / eta + 2 eta T d^2 M2 / del^2 + beta del^2 R^2 T / 2 + 2 B with eta = del sqrt(theta ln T / (2 T d^2
-    M2)), del = min(1, (2 sqrt(2) d sqrt(theta M2 ln T / T) / (beta R^2))^(1/3)). It holds where eta d M <= del / 2, as
-    it does for T >= 2 theta ln T M^2 / M2.
+    M2)), del = min(1, (2 sqrt(2) d sqrt(theta M2 ln T / T) / (beta R^2))^(1/3)). It holds if eta d M <= del / 2, which
+    is so for T >= 2 theta ln T M^2 / M2.
 
     Source:
-        Saha & Tewari (2011), for convex and smooth losses and a barrier of the parameter theta.
+        Saha & Tewari (2011), for convex and smooth losses and a barrier with the parameter theta.
     """
     moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 2), _dim(dim)
     curved, near = _positive("smoothness", smoothness), _positive("radius", radius)
@@ -263,16 +264,16 @@ def barrier_strongly_convex_upper(
     radius: ArrayLike = 1.0,
     domain: str = "ball",
 ) -> np.ndarray:
-    """Upper bound on the regret of `barrier_strongly_convex`.
+    """Returns an upper bound on the regret of `barrier_strongly_convex`.
 
     4 d M sqrt((theta + 2 beta / mu) T ln T) + 2 M + 2 beta D^2. It holds for T / ln T >= 2 (theta + 2 beta / mu), where
     beta >= mu.
 
     Source:
-        Hazan & Levy (2014), for strongly convex and smooth losses and a barrier of the parameter theta.
+        Hazan & Levy (2014), for strongly convex and smooth losses and a barrier with the parameter theta.
 
     Deviations:
-        The last term stands for a constant that the theorem does not tell.
+        The last term replaces a constant that the theorem does not state.
     """
     largest, rounds, size = _positive("range_bound", range_bound), at_least("horizon", horizon, 2), _dim(dim)
     strong, curved = _positive("strong_convexity", strong_convexity), _positive("smoothness", smoothness)
@@ -286,7 +287,7 @@ def barrier_strongly_convex_upper(
 def tsallis_inf_upper(
     epsilon: ArrayLike, horizon: ArrayLike, num_arms: ArrayLike, *, estimator: str = "iw"
 ) -> np.ndarray:
-    """Upper bound on the adversarial regret of `tsallis_inf` on randomized responses of rewards in [0, 1].
+    """Returns an upper bound on the adversarial regret of `tsallis_inf` on randomized responses of rewards in [0, 1].
 
     c (4 sqrt(K T) + 1) with importance weights, `estimator="iw"`, and c (2 sqrt(K T) + 10 K ln T + 16) with reduced
     variance, "rv": the regret on true losses is c times that on responses.

@@ -1,10 +1,10 @@
-"""The bounds of Chowdhury, Zhou & Natarajan (2023), DP-Reward: what label privacy costs in estimating a reward.
+"""The bounds of Chowdhury, Zhou & Natarajan (2023), DP-Reward: errors of reward estimates under label privacy.
 
 Source of all: Chowdhury, Zhou & Natarajan (2023), *Differentially Private Reward Estimation with Preference Feedback*.
 
 Lower bounds are on squared errors, upper ones on errors with probability 1 - alpha. gamma is `curvature(feature_norm,
 radius)`. Arguments are numbers or arrays that broadcast, finite except epsilon; results are float64 arrays. Every
-function raises ValueError for an argument out of its range or NaN. Arguments of all functions:
+function raises ValueError for an argument that is out of range or NaN. Arguments of all functions:
 
 - `epsilon`: > 0; infinity is no privacy. `delta`: in [0, 1).
 - `num_samples`: n, >= 1; >= 4 for one pass of SGD.
@@ -13,9 +13,9 @@ function raises ValueError for an argument out of its range or NaN. Arguments of
 - `radius`: B, > 0, |theta| <= B.
 - `coverage`: kappa, > 0, the least eigenvalue of E[x x^T].
 - `failure_prob`: alpha, in (0, 1); below 1/e for one pass of SGD.
-- `scale`: the unspecified constant, > 0; C where a formula has it.
-- `corrected`: the paper says |x| <= L in places where 2 L is right; True puts 2 L there, unless a function says what
-  else it corrects.
+- `scale`: the unspecified constant, > 0; C if a formula has it.
+- `corrected`: the paper writes |x| <= L in places where 2 L is right; True uses 2 L there. If a function corrects
+  anything else, its docstring says so.
 """
 
 import numpy as np
@@ -54,7 +54,9 @@ _INVERSE_E = float(np.exp(-1))
 def local_semi_norm_lower(
     epsilon: ArrayLike, num_samples: ArrayLike, dim: ArrayLike, *, scale: ArrayLike = 1.0
 ) -> np.ndarray:
-    """Lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, local: d / n + d / ((e^eps - 1)^2 n).
+    """Returns a lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, local model.
+
+    d / n + d / ((e^eps - 1)^2 n)
 
     Source:
         Theorem 3.1, an order bound, for n large enough.
@@ -74,7 +76,7 @@ def local_l2_lower(
     scale: ArrayLike = 1.0,
     corrected: bool = False,
 ) -> np.ndarray:
-    """Lower bound on E |theta^ - theta*|^2, local model: (d / L^2) (d / n + d / ((e^eps - 1)^2 n)).
+    """Returns a lower bound on E |theta^ - theta*|^2, local model: (d / L^2) (d / n + d / ((e^eps - 1)^2 n)).
 
     `corrected` has 2 L in the proof's last step.
 
@@ -97,7 +99,7 @@ def local_semi_norm_upper(
     scale: ArrayLike = 1.0,
     bias_scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    """Upper bound on |theta^_RR - theta*| in the norm of Sigma_D + lambda I.
+    """Returns an upper bound on |theta^_RR - theta*| in the norm of Sigma_D + lambda I.
 
     (C / gamma) (e^eps + 1) / (e^eps - 1) sqrt((d + ln(1 / alpha)) / n) + C' sqrt(lambda) B, where
     lambda is `ridge`, >= 0, and C' is `bias_scale`, > 0.
@@ -123,12 +125,12 @@ def local_l2_upper(
     scale: ArrayLike = 1.0,
     corrected: bool = False,
 ) -> np.ndarray:
-    """Upper bound on |theta^_SGD-RR - theta*|, with probability 1 - alpha.
+    """Returns an upper bound on |theta^_SGD-RR - theta*|, with probability 1 - alpha.
 
     C (L / (gamma kappa)) (e^eps + 1) / (e^eps - 1) sqrt(ln(ln(n) / alpha) / n)
 
-    `corrected`: the gradients' bound 4 L of the proof is loose; they are at most 2 L sigmoid(eps). With the same C that
-    multiplies the bound with sigmoid(eps) / 2.
+    `corrected`: the proof's bound 4 L on the gradients is loose; they are at most 2 L sigmoid(eps). With the same C
+    this multiplies the bound by sigmoid(eps) / 2.
 
     Source:
         Theorem 4.5. It holds for steps 1 / (gamma_eps kappa t), gamma_eps = gamma (e^eps - 1) / (e^eps + 1), as its
@@ -152,12 +154,12 @@ def plackett_luce_l2_upper(
     scale: ArrayLike = 1.0,
     corrected: bool = False,
 ) -> np.ndarray:
-    """Upper bound on |theta^_SGD-KRR - theta*| from choices of one among K actions, with probability 1 - alpha.
+    """Returns an upper bound on |theta^_SGD-KRR - theta*| from choices of one among K actions.
 
-    C (L / (gamma kappa)) (e^eps + K - 1) / (e^eps - 1) sqrt(ln(ln(n) / alpha) / n), gamma = exp(-4 L B) / 2,
-    where kappa is that of the difference of every pair of actions.
+    With probability 1 - alpha, C (L / (gamma kappa)) (e^eps + K - 1) / (e^eps - 1) sqrt(ln(ln(n) / alpha) / n), where
+    gamma = exp(-4 L B) / 2, and kappa is the coverage of the difference of every pair of actions.
 
-    `corrected`: kappa (K - 1) / K in place of kappa: K of the proof's K^2 ordered pairs have no difference.
+    `corrected`: kappa (K - 1) / K instead of kappa, because K of the proof's K^2 ordered pairs have no difference.
 
     Source:
         Theorem C.2. It holds for steps 1 / (gamma_eps kappa t), gamma_eps = gamma (e^eps - 1) / (e^eps + K - 1).
@@ -181,7 +183,7 @@ def central_l2_lower(
     scale: ArrayLike = 1.0,
     corrected: bool = False,
 ) -> np.ndarray:
-    """Lower bound on E |theta^ - theta*|^2, central model: d^2 / (n L^2) + d / (n^2 (eps + delta)^2).
+    """Returns a lower bound on E |theta^ - theta*|^2, central model: d^2 / (n L^2) + d / (n^2 (eps + delta)^2).
 
     `corrected` has 2 L in the first term, as in Theorem 3.2.
 
@@ -206,7 +208,7 @@ def central_l2_upper(
     noise_stddev: ArrayLike,
     scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    """Upper bound on |theta^_obj - theta*|, with probability 1 - alpha.
+    """Returns an upper bound on |theta^_obj - theta*|, with probability 1 - alpha.
 
     (L / (kappa gamma)) sqrt(ln(1 / alpha) / n) + sigma (sqrt(d) + sqrt(ln(1 / alpha))) / (n kappa gamma), where sigma
     is `noise_stddev`, >= 0: `objective_perturbation_stddev`, or a tighter one; 0 is no privacy.
@@ -222,7 +224,7 @@ def central_l2_upper(
 
 
 def objective_perturbation_stddev(epsilon: ArrayLike, delta: ArrayLike, feature_norm: ArrayLike) -> np.ndarray:
-    """The paper's sigma = L sqrt(8 ln(2 / delta) + 4 eps) / eps, the noise of objective perturbation.
+    """Returns the paper's sigma = L sqrt(8 ln(2 / delta) + 4 eps) / eps, the noise of objective perturbation.
 
     delta is in (0, 1).
 
@@ -243,7 +245,9 @@ def central_sample_size(
     failure_prob: ArrayLike,
     corrected: bool = False,
 ) -> np.ndarray:
-    """The n from which Theorem 5.3 is proved: 8 L^2 ln(d / alpha) / kappa as printed, 32 L^2 ln(d / alpha) / kappa.
+    """Returns the n from which on Theorem 5.3 is proved.
+
+    8 L^2 ln(d / alpha) / kappa as printed, 32 L^2 ln(d / alpha) / kappa with `corrected`.
 
     Source:
         Proof of Theorem 5.3 (Lemma D.2).
@@ -255,7 +259,9 @@ def central_sample_size(
 def central_semi_norm_lower(
     epsilon: ArrayLike, num_samples: ArrayLike, dim: ArrayLike, *, scale: ArrayLike = 1.0
 ) -> np.ndarray:
-    """Lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, central: d / n + d^2 / (n eps)^2.
+    """Returns a lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, central model.
+
+    d / n + d^2 / (n eps)^2
 
     Source:
         Theorem D.3, an order bound for delta = 0, for n large enough.
@@ -265,12 +271,12 @@ def central_semi_norm_lower(
 
 
 def _debiasing(epsilon: ArrayLike) -> np.ndarray:
-    """(e^eps + 1) / (e^eps - 1)."""
+    """Returns (e^eps + 1) / (e^eps - 1)."""
     return 1 / np.tanh(above("epsilon", epsilon, 0) / 2)
 
 
 def _one_pass_rate(num_samples: ArrayLike, failure_prob: ArrayLike) -> np.ndarray:
-    """sqrt(ln(ln(n) / alpha) / n)."""
+    """Returns sqrt(ln(ln(n) / alpha) / n)."""
     count = at_least("num_samples", num_samples, 4)
     return np.sqrt(np.log(np.log(count) / between("failure_prob", failure_prob, 0, _INVERSE_E)) / count)
 

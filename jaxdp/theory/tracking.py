@@ -3,14 +3,15 @@
 Source of all: Asi, Raman & Saha (2025), *Tracking the Best Expert Privately*; Table 1 has the five orders without
 logarithms of T and 1 / delta.
 
-Section 2.1 lets a stochastic adversary have S distributions, and so S - 1 shifts. Arguments are numbers or arrays that
+In section 2.1 a stochastic adversary has S distributions, and so S - 1 shifts. Arguments are numbers or arrays that
 broadcast, finite except epsilon; results are float64 arrays, expected dynamic regrets unless a function says otherwise.
-Every function raises ValueError for an argument out of its range or NaN. Arguments of all functions:
+Every function raises ValueError for an argument that is out of range or NaN. Arguments of all functions:
 
 - `epsilon`: > 0; infinity leaves the terms without it.
 - `horizon`: T, >= 2.
 - `num_experts`: N, >= 2.
-- `num_switches`: S, of the comparator, >= 0 and < T; at 0 an upper bound is 0, which holds for S >= 1 only.
+- `num_switches`: S, of the comparator, >= 0 and < T; at 0 an upper bound is 0, although upper bounds hold for S >= 1
+  only.
 - `delta`: in (0, 1).
 - `scale`: the unspecified constant of an order bound, > 0.
 """
@@ -30,19 +31,20 @@ def window_upper(
     *,
     corrected: bool = False,
 ) -> np.ndarray:
-    """Upper bound on the regret of `limited_updates` in w rounds: 16 ln(NT/b) / epsilon + 9 sqrt(w ln(TN/b)).
+    """Returns an upper bound on the regret of `limited_updates` in w rounds.
 
-    w is `window`, >= 1 and <= T; b is `failure_prob`, in (0, 1). With `corrected` the first term has the factor ln T.
+    16 ln(NT/b) / epsilon + 9 sqrt(w ln(TN/b)), where w is `window`, >= 1 and <= T, and b is `failure_prob`, in (0, 1).
+    With `corrected` the first term has the factor ln T.
 
     Returns:
         The regret against the best fixed expert of these rounds.
 
     Source:
-        Theorem 3.1, for losses of one law, with probability 1 - b in all windows at once.
+        Theorem 3.1, for losses of one distribution, with probability 1 - b in all windows at once.
 
     Deviations:
-        The theorem has lost a factor ln T of its first term, which its Lemmas 3.3 and A.2 have: `corrected=True`
-        puts it back.
+        The theorem lacks a factor ln T in its first term, which its Lemmas 3.3 and A.2 have; `corrected=True` includes
+        it.
     """
     budget, rounds, experts = above("epsilon", epsilon, 0), _rounds(horizon), _experts(num_experts)
     length = at_least("window", window, 1)
@@ -61,10 +63,10 @@ def shifting_upper(
     *,
     scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    """Upper bound on the dynamic regret of `svt_restarts`: sqrt(S T ln(NT)) + S ln(NT) / epsilon.
+    """Returns an upper bound on the dynamic regret of `svt_restarts`: sqrt(S T ln(NT)) + S ln(NT) / epsilon.
 
     Source:
-        Theorem 3.6, an order bound, for stochastic losses whose law shifts.
+        Theorem 3.6, an order bound, for stochastic losses with a distribution that shifts.
     """
     budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
     union = np.log(experts * rounds)
@@ -79,13 +81,13 @@ def shifting_lower(
     *,
     scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    """Lower bound on the dynamic regret of every private learner: sqrt(S T ln N) + S ln(N/S) / epsilon.
+    """Returns a lower bound on the dynamic regret of every private learner: sqrt(S T ln N) + S ln(N/S) / epsilon.
 
-    0 < S <= N: each phase has experts of its own.
+    It requires 0 < S <= N: each phase has its own experts.
 
     Source:
-        Section 3.2, "Lower bound for shifting adversary", and Table 1; an order bound. The losses are oblivious, so it
-        bounds learners against oblivious adversaries, too.
+        Section 3.2, "Lower bound for shifting adversary", and Table 1; an order bound. The losses are oblivious, so the
+        bound also holds for learners against oblivious adversaries.
     """
     budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
     above("num_switches", switches, 0)
@@ -104,15 +106,17 @@ def oblivious_upper(
     *,
     scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    """What is claimed against oblivious losses: sqrt(S T ln(NT)) + S T^(1/3) ln(T/delta) ln(NT) / epsilon^(2/3).
+    """Returns the claimed upper bound for oblivious losses.
+
+    sqrt(S T ln(NT)) + S T^(1/3) ln(T/delta) ln(NT) / epsilon^(2/3)
 
     Source:
-        Corollary 4.1.1, an order bound, for epsilon < 1: Theorem 4.1 with Proposition 1, which is claimed by Asi,
-        Koren, Liu & Talwar (2024).
+        Corollary 4.1.1, an order bound, for epsilon < 1: Theorem 4.1 with Proposition 1, a claim of Asi, Koren, Liu &
+        Talwar (2024).
 
     Deviations:
-        `lazy_weights` runs the reduction, but the bound that is proved for it falls like epsilon^(-3/5) with
-        T^(2/5), see `lazy_weights_parameters`.
+        `lazy_weights` runs the reduction, but its proved bound falls like epsilon^(-3/5) with T^(2/5), see
+        `lazy_weights_parameters`.
     """
     budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
     union = np.log(experts * rounds)
@@ -124,15 +128,15 @@ def oblivious_upper(
 def adaptive_lower(
     epsilon: ArrayLike, horizon: ArrayLike, num_switches: ArrayLike, *, scale: ArrayLike = 1.0
 ) -> np.ndarray:
-    """Lower bound on the dynamic regret against some adversary who reacts: min(T, S / (epsilon ln(T/(S+1)))^2).
+    """Returns a lower bound on the dynamic regret against some reacting adversary: min(T, S / (epsilon ln(T/(S+1)))^2).
 
-    T > S + 1. At S = 0 the bound is 0 (the proof has S + 1), and at epsilon = infinity, too.
+    It requires T > S + 1. At S = 0 the bound is 0 (the proof has S + 1), and at epsilon = infinity it is 0, too.
 
     Source:
         Theorem 5.1, an order bound, for epsilon <= 1, delta <= (S + 1)^3 / T^3, N >= 2 T / S and T large.
 
     Deviations:
-        The proof takes the state of the learner for a release, which is fine for delta = 0 only.
+        The proof treats the learner's state as a release, which is right for delta = 0 only.
     """
     budget, rounds = above("epsilon", epsilon, 0), _rounds(horizon)
     switches = at_least("num_switches", num_switches, 0)
@@ -150,7 +154,7 @@ def adaptive_upper(
     *,
     scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    """What is claimed against losses that react: sqrt(S T) ln(NT)^1.5 / epsilon + S ln(NT) / epsilon.
+    """Returns the claimed upper bound for losses that react: sqrt(S T) ln(NT)^1.5 / epsilon + S ln(NT) / epsilon.
 
     At epsilon = infinity it is 0, which is no bound there.
 

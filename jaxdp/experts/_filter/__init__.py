@@ -1,1 +1,1 @@
-"""The filter over sequences that switch: its step, in columns and in kernels."""
+"""The step of weights over sequences that switch: plain, in columns, and in kernels."""

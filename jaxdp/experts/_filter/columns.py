@@ -1,7 +1,7 @@
-"""The step of `_filter` for one row of many experts, laid out for XLA on CPU: what experts share is a kernel each.
+"""The step of `_filter` for one row of many experts, laid out for XLA on CPU: each shared result is a kernel.
 
-XLA on CPU makes slow loops of reductions of some hundred entries; here these are sums of columns, which a vector unit
-adds at once. The step is tested to be equal to the plain one up to the order of sums.
+XLA on CPU makes slow loops of reductions of some hundred entries. Here they are sums of columns, which a vector unit
+adds at once. Tests check that the step equals the plain one up to the order of sums.
 """
 
 import operator
@@ -19,9 +19,9 @@ draw, gains = _filter.draw, _filter.gains
 
 
 def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, jax.Array]:
-    """`_filter.step`, of sums of one row."""
+    """Computes `_filter.step` for sums of one row."""
     dtype = sums.mantissa.dtype
-    old_mantissa, old_power = (jnp.squeeze(each, 0) for each in sums)
+    old_mantissa, old_power = (jnp.squeeze(array, 0) for array in sums)
     largest = fold(jnp.maximum, lambda power: power, old_power)
     change = kernel(lambda losses: exp_minus(losses)[0], scaled_losses)
     mantissa = kernel(lambda mantissa, change: mantissa + mantissa * change, old_mantissa, change)
@@ -33,36 +33,36 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
     odds = jnp.asarray(flow.odds, dtype)[0]
     top = fold(jnp.maximum, lambda power: power, power)
     is_alone = fold(operator.add, lambda power, top: (power == top).astype(jnp.int32), power, top) == 1
-    # Of one row all come to at least a part of the whole: what is below 2^-126 of the largest makes no difference.
+    # In one row every entry receives a part of the whole: entries below 2^-126 of the largest make no difference.
     share = kernel(lambda mantissa, power, top: mantissa * two_to(power - top, dtype), mantissa, power, top)
     total = fold(operator.add, lambda share: share, share)
 
     def below(share, power, top, is_alone):
         return jnp.where((power == top) & is_alone, 0, share)
 
-    rest = fold(operator.add, below, share, power, top, is_alone)
+    second_sum = fold(operator.add, below, share, power, top, is_alone)
 
-    def after(share, power, top, is_alone, total, rest):
+    def after(share, power, top, is_alone, total, second_sum):
         is_out = (power == top) & is_alone
-        return normalise(share + odds * jnp.where(is_out, rest, total - share), top)
+        return normalise(share + odds * jnp.where(is_out, second_sum, total - share), top)
 
-    inputs = (share, power, top, is_alone, total, rest)
-    found = Scaled(*(kernel(lambda *each, i=i: after(*each)[i], *inputs) for i in range(2)))
-    return _one_row(found), largest
+    inputs = (share, power, top, is_alone, total, second_sum)
+    scaled = Scaled(*(kernel(lambda *arrays, i=i: after(*arrays)[i], *inputs) for i in range(2)))
+    return _one_row(scaled), largest
 
 
 def columns(sums: Scaled, outlook: Scaled) -> jax.Array:
-    """`_filter.columns`, of sums of one row, to which its outlook does nothing."""
+    """Computes `_filter.columns` for sums of one row; the outlook has no effect."""
     del outlook
-    mantissa, power = (jnp.squeeze(each, 0) for each in sums)
+    mantissa, power = (jnp.squeeze(array, 0) for array in sums)
     top = fold(jnp.maximum, lambda power: power, power)
 
     def share(mantissa, power, top):
         return mantissa * two_to(power - top, mantissa.dtype)
 
     total = fold(operator.add, share, mantissa, power, top)
-    return kernel(lambda *each: share(*each[:3]) / each[3], mantissa, power, top, total)
+    return kernel(lambda *arrays: share(*arrays[:3]) / arrays[3], mantissa, power, top, total)
 
 
 def _one_row(values: Scaled) -> Scaled:
-    return jax.tree.map(lambda each: lanes_slow(each[None]), values)
+    return jax.tree.map(lambda array: lanes_slow(array[None]), values)

@@ -1,7 +1,7 @@
-"""The step of `_filter`, laid out for XLA on CPU: lanes are the fast axis, and sums over experts are written out.
+"""The step of `_filter`, laid out for XLA on CPU: lanes are the fast axis, and sums over experts are unrolled.
 
-XLA on CPU makes one loop of every result of a kernel, and computes in it all that the result needs. So each result that
-others share is a kernel of its own here, and nothing is computed more than twice. The step is tested to be equal to the
+XLA on CPU makes one loop for every result of a kernel, and computes in it everything that the result needs. So each
+shared result is a separate kernel here, and nothing is computed more than twice. Tests check that the step equals the
 plain one up to the order of sums.
 """
 
@@ -18,11 +18,11 @@ from jaxdp.experts._scaled import NOTHING, Scaled, exp_minus, normalise, two_to
 from jaxdp.numerics.kernels import WRITTEN_OUT, in_vectors, lanes_last, own_kernel
 from jaxdp.random.choice import inline_index_at
 
-MOST = WRITTEN_OUT  # so many experts, or rows, are written out
+MOST = WRITTEN_OUT  # largest number of experts, or rows, that is unrolled
 
 
 def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, jax.Array]:
-    """`_filter.step`."""
+    """Computes `_filter.step`."""
     mantissa, power = lanes_last(sums.mantissa), lanes_last(sums.power)
     change = _kernel(lambda losses: exp_minus(losses)[0], scaled_losses)
     largest = _kernel(lambda power: _fold(jnp.maximum, power[0]), power)
@@ -35,14 +35,16 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
     alone = _kernel(_is_alone, power, shift, top)
     second = _kernel(_second, power, shift, top, alone)
     total = _kernel(_total, mantissa, power, change, shift, top)
-    rest = _kernel(_second_sum, mantissa, power, change, shift, top, alone, second)
-    after = _kernel(functools.partial(_after, flow), mantissa, power, change, shift, top, alone, second, total, rest)
+    second_sum = _kernel(_second_sum, mantissa, power, change, shift, top, alone, second)
+    after = _kernel(
+        functools.partial(_after, flow), mantissa, power, change, shift, top, alone, second, total, second_sum
+    )
     powers = _kernel(functools.partial(_power_after, flow), power, shift, top, alone, second, after)
     return Scaled(_kernel(_mantissa, after), powers), largest
 
 
 def gains(sums: Scaled, scaled_losses: jax.Array) -> jax.Array:
-    """`_filter.gains`."""
+    """Computes `_filter.gains`."""
     mantissa, power = lanes_last(sums.mantissa), lanes_last(sums.power)
     above = _kernel(lambda losses: losses - _fold(jnp.minimum, losses), scaled_losses)
     lost = _kernel(lambda above: jnp.expm1(-above), above)
@@ -59,14 +61,14 @@ def gains(sums: Scaled, scaled_losses: jax.Array) -> jax.Array:
 
 
 def columns(sums: Scaled, outlook: Scaled) -> jax.Array:
-    """`_filter.columns`."""
-    found = _columns(_all_odds(sums, outlook))
-    total = _kernel(lambda found: _fold(operator.add, found), found)
-    return _kernel(operator.truediv, found, total)
+    """Computes `_filter.columns`."""
+    odds = _columns(_all_odds(sums, outlook))
+    total = _kernel(lambda odds: _fold(operator.add, odds), odds)
+    return _kernel(operator.truediv, odds, total)
 
 
 def draw(uniforms: jax.Array, sums: Scaled, outlook: Scaled) -> tuple[jax.Array, jax.Array]:
-    """`_filter.drawn`."""
+    """Computes `_filter.draw`."""
     odds = _all_odds(sums, outlook)
     columns = _columns(odds)
     expert = _kernel(lambda uniforms, columns: inline_index_at(uniforms[0], list(columns)), uniforms, columns)
@@ -79,8 +81,8 @@ def _columns(odds: jax.Array) -> jax.Array:
 
 
 def _all_odds(sums: Scaled, outlook: Scaled) -> jax.Array:
-    """`_filter.odds_of`."""
-    mantissa, power, ahead, ahead_power = (lanes_last(each) for each in (*sums, *outlook))
+    """Computes `_filter.odds_of`."""
+    mantissa, power, ahead, ahead_power = (lanes_last(array) for array in (*sums, *outlook))
     power = _kernel(lambda power, ahead_power: power + ahead_power[:, None], power, ahead_power)
     peak = _kernel(lambda power: _fold(jnp.maximum, _fold(jnp.maximum, power)), power)
     return _kernel(_odds, mantissa, power, ahead, peak)
@@ -91,20 +93,20 @@ def _odds(mantissa: jax.Array, power: jax.Array, ahead: jax.Array, peak: jax.Arr
 
 
 def _column(odds: jax.Array, expert: jax.Array) -> jax.Array:
-    """The odds of an expert's rows."""
+    """Returns the odds of an expert's rows."""
     is_drawn = jnp.arange(odds.shape[1], dtype=jnp.int32) == expert
     return _fold(operator.add, jnp.where(is_drawn[None], odds, 0))
 
 
 def _kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
     def inside(*inputs):
-        return lanes_last(in_vectors(function(*(lanes_last(each) for each in inputs))))
+        return lanes_last(in_vectors(function(*(lanes_last(array) for array in inputs))))
 
     return lanes_last(own_kernel(inside, *inputs))
 
 
 def _fold(operation: Callable[..., jax.Array], values: jax.Array) -> jax.Array:
-    """Over the last axis of experts."""
+    """Reduces the last axis, of experts."""
     return functools.reduce(operation, [values[..., j] for j in range(values.shape[-1])])
 
 
@@ -113,7 +115,7 @@ def _absorb(mantissa: jax.Array, power: jax.Array, change: jax.Array, shift: jax
 
 
 def _is_alone(power: jax.Array, shift: jax.Array, top: jax.Array) -> jax.Array:
-    """Whether one entry alone has the row's largest power: [num_rows] bool."""
+    """Returns whether one entry alone has the row's largest power: [num_rows] bool."""
     is_top = power + shift[None] == top[:, None]
     return _fold(operator.add, is_top.astype(jnp.int32)) == 1
 
@@ -142,7 +144,7 @@ def _second_sum(mantissa, power, change, shift, top, alone, second) -> jax.Array
 
 
 def _came(flow: Flow, values: jax.Array, first: float) -> jax.Array:
-    """What comes to each row: from the row before, to the first row a constant; or from the row itself."""
+    """Returns each row's inflow: from the previous row (first row: a constant), or from the row itself."""
     if not flow.row_step:
         return values
     return jnp.concatenate([jnp.full((1, *values.shape[1:]), first, values.dtype), values[:-1]])
@@ -153,17 +155,17 @@ def _came_power(flow: Flow, power, top, alone, second) -> jax.Array:
     return _came(flow, jnp.where(is_out, second[:, None], top[:, None]), NOTHING)
 
 
-def _after(flow: Flow, mantissa, power, change, shift, top, alone, second, total, rest) -> jax.Array:
-    """Mantissas at the larger power of what stays and what comes."""
+def _after(flow: Flow, mantissa, power, change, shift, top, alone, second, total, second_sum) -> jax.Array:
+    """Returns mantissas at the larger power of the weight that stays and the inflow."""
     mantissa, power = _absorb(mantissa, power, change, shift)
     is_out = (power == top[:, None]) & alone[:, None]
-    own = mantissa * two_to(power - top[:, None], mantissa.dtype)
-    came = jnp.where(is_out, rest[:, None], total[:, None] - own)
+    at_top = mantissa * two_to(power - top[:, None], mantissa.dtype)
+    inflow = jnp.where(is_out, second_sum[:, None], total[:, None] - at_top)
     if not flow.row_step:  # the odds of the next row are 1
-        came = came * jnp.asarray(flow.odds, mantissa.dtype)[:, None]
-    came, came_power = _came(flow, came, 1), _came_power(flow, power, top, alone, second)
-    largest = jnp.maximum(power, came_power)
-    return mantissa * two_to(power - largest, mantissa.dtype) + came * two_to(came_power - largest, mantissa.dtype)
+        inflow = inflow * jnp.asarray(flow.odds, mantissa.dtype)[:, None]
+    inflow, inflow_power = _came(flow, inflow, 1), _came_power(flow, power, top, alone, second)
+    largest = jnp.maximum(power, inflow_power)
+    return mantissa * two_to(power - largest, mantissa.dtype) + inflow * two_to(inflow_power - largest, mantissa.dtype)
 
 
 def _power_after(flow: Flow, power, shift, top, alone, second, after) -> jax.Array:

@@ -91,7 +91,7 @@ def mirror_descent(
           neighbouring losses would drift apart by more than 2 rate at long horizons. In 32-bit floats the rate pays for
           rounding when shares are read, and "clipped" sampling is limited to a horizon of 10^5.
         * D is T in the source, which does not count how fixed share forgets: for N = 10, S = 5 and T = 10^5 it is 0.4
-            T, for N = 2 and S = 1 it is 0.25 T.
+          T, for N = 2 and S = 1 it is 0.25 T.
         * The published privacy claim is too small by a factor N; hence the three forms. "paper" keeps its rate for
           epsilon <= 1, where it is stated; above 1, where noise no longer dominates, it takes the rate of 1.
     """
