@@ -1,12 +1,11 @@
-"""Objective perturbation for label privacy, as what it is: a Gaussian mechanism on the labels' sufficient statistic.
+"""Objective perturbation for label privacy, implemented as a Gaussian mechanism on the labels' sufficient statistic.
 
-Where the lines of Algorithm 2 of DP-Reward (Chowdhury, Zhou & Natarajan, 2023) are found here, for
-`objective_perturbation`. Labels enter the logistic loss through S = sum_i y_i x_i alone, and so the paper's w, which
-stands beside them, may as well be noise on S:
+The lines of Algorithm 2 of DP-Reward (Chowdhury, Zhou & Natarajan, 2023) and their code, for `objective_perturbation`.
+Labels enter the logistic loss only through S = sum_i y_i x_i, so the paper's linear term w is equivalent to noise on S:
 
-* 1: beta is `Params.regularization`, and the ball Theta_B `Params.radius`.
-* 2: w is S - S~. `release_statistic` draws it, and reports S~ = S + noise; sigma is `noise_multiplier` times what
-  `sensitivity_unit` gives: L with the paper's constants, else the largest |x_i|.
+* 1: beta is `Params.regularization`, and the ball Theta_B has the radius `Params.radius`.
+* 2: w is S - S~. `release_statistic` draws it, and reports S~ = S + noise; sigma is `noise_multiplier` times
+  `sensitivity_unit`, which is L with the paper's constants and otherwise the largest |x_i|.
 * 3: `statistic_objective` is l_D(theta) + (beta / 2n) |theta|^2 + w.theta / n, written with S~; `full_batch_estimator`
   finds its minimiser.
 """
@@ -44,7 +43,7 @@ PAPER = Release("paper", "none", "gaussian")
 
 
 def _rows(features: jax.Array) -> jax.Array:
-    """The rows x / 2, [num_samples, 1, dim] float, whose squares x x^T / 4 are the Fisher information at theta = 0."""
+    """Returns rows x / 2, [num_samples, 1, dim] float; their squares x x^T / 4 are Fisher informations at theta = 0."""
     return features[:, None, :] / 2
 
 
@@ -69,55 +68,56 @@ def objective_perturbation(
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
-    """Central label-private maximum likelihood under BTL: the logistic loss with a noisy sufficient statistic.
+    """Builds central label-private maximum likelihood under BTL: the logistic loss with a noisy sufficient statistic.
 
     Minimises (1/n) sum_i w_i log(1 + exp(x_i.theta)) - S~.theta / n + (beta / 2n) |theta|^2 over |theta| <= radius,
-    where S~ = sum_i w_i y_i x_i + noise, and w_i are weights. With all w_i = 1 this is the paper's objective, whose
-    vector w is S - S~.
+    where S~ = sum_i w_i y_i x_i + noise, and w_i are weights. With all w_i = 1 this is the paper's objective, with the
+    vector w = S - S~.
 
-    Features are public, and so may be the weights that depend on them: `weights="cut"` takes w_i = min(1, c / |x_i|),
-    which keeps the estimate consistent and lowers the sensitivity from max |x_i| to c. The c of least predicted error
-    (`predicted_errors`) lies near the 10% quantile of |x_i| for Gaussian features, and halves the error at epsilon =
-    0.1. `noise="k_norm"` gives pure epsilon-DP, for about the same error in few dimensions.
+    Features are public, so weights may depend on them: `weights="cut"` uses w_i = min(1, c / |x_i|). The estimate stays
+    consistent, and the sensitivity falls from max |x_i| to c. For Gaussian features the c with the least predicted
+    error (`predicted_errors`) is near the 10% quantile of |x_i|, and halves the error at epsilon = 0.1.
+    `noise="k_norm"` gives pure epsilon-DP with about the same error in few dimensions.
 
     Args:
         constants: of Gaussian noise: "analytic", "classical" (raises for finite epsilon >= 1) or "paper".
         weights: "none", or "cut".
         noise: "gaussian", or "k_norm", which takes no delta.
-        zero_sum: constrain sum(theta) = 0; features are centred first, which only lowers their norms. K-norm noise
-            then lies in the dim - 1 dimensions that are left.
+        zero_sum: constrain sum(theta) = 0; features are centred first, which only lowers their norms. K-norm noise then
+            lies in the dim - 1 remaining dimensions.
         optimizer: as for `mle`.
         max_steps: gradient evaluations at most, >= 1.
 
     Returns:
         An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}. Its
         `params` take epsilon, delta, and radius (default inf), regularization beta (0), tolerance (1e-5); for
-        weights="cut" cut, c (0: that of least predicted error; infinity: no cut); and for constants="paper"
-        feature_norm L (inf, or below half the largest |x_i|: that half). Its report is S~, with weights a `WithCut`.
+        weights="cut" cut, c (0: the c with the least predicted error; infinity: no cut); and for constants="paper"
+        feature_norm L (inf, or a value below half the largest |x_i|, stands for that half). Its report is S~; with
+        weights it is a `WithCut`.
 
     Raises:
-        ValueError: if a name is unknown, constants are chosen for noise or weights that do not have them, or
-            max_steps < 1; from `params`, if epsilon <= 0, delta is outside (0, 1), a value is out of range, or
-            classical constants meet finite epsilon >= 1.
+        ValueError: if a name is unknown, the noise or the weights do not support the constants, or max_steps < 1; from
+            `params`, if epsilon <= 0, delta is outside (0, 1), a value is out of range, or constants are classical at
+            finite epsilon >= 1.
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the central model, with K-norm noise epsilon-DP.
         - Unit: one label; adjacency: replace one.
-        - Sensitivity: A label enters through S alone, with L2 sensitivity max w_i |x_i| over the public features (at
-          most 2 L, or c): another label moves S by w_i (y - y') x_i, and |y - y'| <= 1 for labels in {0, 1/2, 1}, too.
-          The cut depends on features alone, never on labels. The minimiser is post-processing, so an approximate one,
-          any beta >= 0 and any constraint are covered.
+        - Sensitivity: A label enters only through S, with L2 sensitivity max w_i |x_i| over the public features (at
+          most 2 L, or c): another label changes S by w_i (y - y') x_i, and |y - y'| <= 1 also for labels in {0, 1/2,
+          1}. The cut depends only on features, never on labels. The minimiser is post-processing, so the claim covers
+          an approximate minimiser, any beta >= 0 and any constraint.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 5.2, Algorithm 2; K-norm noise: Hardt & Talwar (2010).
-        The weights are this library's.
+        The weights are our addition.
 
     Deviations:
         The noise is on S and calibrated by the analytic Gaussian mechanism at sensitivity max w_i |x_i|;
-        `constants="paper"` takes sigma = L sqrt(8 log(2/delta) + 4 epsilon) / epsilon. The paper's proof needs the
-        exact minimiser and beta > 0; neither is needed here. The paper has neither weights nor pure privacy. Terms of S
-        are rounded to multiples of at most 2^-59 n of the largest one, and summed as integers; noise is made for what
-        rounding can add to a label's term, and rounded to its own grid, as in `gaussian` and `k_norm`.
+        `constants="paper"` uses sigma = L sqrt(8 log(2/delta) + 4 epsilon) / epsilon. The paper's proof needs the exact
+        minimiser and beta > 0; this one needs neither. The paper has neither weights nor pure privacy. Terms of S are
+        rounded to multiples of at most 2^-59 n times the largest term, and summed as integers. The noise covers the
+        change that rounding can add to a label's term, and is rounded to its own grid, as in `gaussian` and `k_norm`.
     """
     release = check_release(constants, weights, noise)
 
@@ -134,7 +134,7 @@ def objective_perturbation(
         spread, beta = jnp.ones((), features.dtype), jnp.asarray(params.regularization, features.dtype)
         unit, weights = sensitivity_unit(params, lengths, release), None
         if release.is_weighted:
-            # The cut of the report, which is not seen here: it is computed anew, from the same features.
+            # the report's cut is not available here: compute it again from the same features
             unit = cut_of(params, lengths, _rows(center(features) if zero_sum else features), release, basis)
             weights = cut_weights(lengths, unit)
         if release.noise == "k_norm":
@@ -164,10 +164,10 @@ def sgd_objective_perturbation(
     zero_sum: bool = False,
     optimizer: optax.GradientTransformation | None = None,
 ) -> Estimator:
-    """One pass of projected SGD on the objective of `objective_perturbation`.
+    """Builds one pass of projected SGD on the objective of `objective_perturbation`.
 
-    The gradient of sample t is w_t sigmoid(x_t.theta) x_t - S~ / n + (beta / n) theta: the labels enter through S~
-    alone. Weights are divided by their mean, and S~ with them, so that steps stay of one size.
+    The gradient of sample t is w_t sigmoid(x_t.theta) x_t - S~ / n + (beta / n) theta: labels enter only through S~.
+    Weights and S~ are divided by the mean weight, so that weights do not change the size of steps.
 
     Args:
         constants: as for `objective_perturbation`.
@@ -191,14 +191,14 @@ def sgd_objective_perturbation(
 
     Deviations:
         The paper's updates use raw labels, which its Theorem 5.2 does not cover (`literal_objective_perturbation`);
-        averaging is offered, and on by default.
+        averaging is added and on by default.
     """
     release = check_release(constants, weights, noise)
     check_choice("average", average, AVERAGES)
 
     def fit(key, params: Params, features, report) -> Estimate:
         del key
-        unlabelled = jnp.zeros(features.shape[0], features.dtype)  # slope at y = 0 is sigmoid(z)
+        unlabelled = jnp.zeros(features.shape[0], features.dtype)  # the slope at y = 0 is sigmoid(z)
         if not release.is_weighted:
             return _one_pass(params, features, unlabelled, -report, zero_sum, optimizer, average)
         lengths = feature_norms(center(features) if zero_sum else features)
@@ -214,7 +214,7 @@ def sgd_objective_perturbation(
 def literal_objective_perturbation(
     *, average: str = "none", optimizer: optax.GradientTransformation | None = None
 ) -> Estimator:
-    """The paper's simulation as its text reads: SGD on raw labels, with the linear term w / n in every gradient.
+    """Builds the paper's simulation literally: SGD on raw labels, with the linear term w / n in every gradient.
 
     It exists to reproduce the published figure. With a constant step the last iterate's error does not fall with n.
 
@@ -231,13 +231,13 @@ def literal_objective_perturbation(
     Privacy:
         - No claim is made.
         - Theorem 5.2 covers the exact minimiser of the perturbed objective; an SGD iterate is a different function of
-          the raw labels, and what w hides of it has not been proved.
+          the raw labels, and no proof shows that w hides it.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 6, with sigma of Theorem 5.2.
 
     Deviations:
-        How w and beta enter a step is not stated in the paper; w / n and (beta / n) theta are assumed.
+        The paper does not state how w and beta enter a step; w / n and (beta / n) theta are assumed.
     """
     check_choice("average", average, AVERAGES)
 
@@ -272,7 +272,7 @@ def _one_pass(
     average: str,
     weighted: Weighted | None = None,
 ) -> Estimate:
-    """SGD on (1/n) sum_i w_i loss(x_i.theta, targets_i) + linear.theta / n + (beta / 2n) |theta|^2."""
+    """Runs SGD on (1/n) sum_i w_i loss(x_i.theta, targets_i) + linear.theta / n + (beta / 2n) |theta|^2."""
     dtype, num_samples = features.dtype, features.shape[0]
     ridge = jnp.asarray(params.regularization, dtype) / num_samples
     data = Pass(

@@ -1,8 +1,8 @@
-"""Objective perturbation for whole records: features and label of a comparison are private.
+"""Objective perturbation for whole records: both features and label of a comparison are private.
 
-It is Algorithm 2 of DP-Reward (Chowdhury, Zhou & Natarajan, 2023) with the sigma and beta of Theorem E.1: `privatize`
-draws w (line 2), and `perturbed_minimizer` minimises the perturbed objective (line 3). As no solver returns the exact
-minimiser, `privatize` adds noise to what it returns.
+This is Algorithm 2 of DP-Reward (Chowdhury, Zhou & Natarajan, 2023) with sigma and beta of Theorem E.1: `privatize`
+draws w (line 2), and `perturbed_minimizer` minimises the perturbed objective (line 3). No solver returns the exact
+minimiser, so `privatize` also adds noise to the returned point.
 """
 
 import math
@@ -34,21 +34,23 @@ from jaxdp.validation import (
 )
 
 CONSTANTS = ("tight", "paper")
-TOLERANCE = 1e-4  # of margins; float32 can certify about 1e-6 times |2 L theta|
+TOLERANCE = 1e-4  # on margins; float32 can certify about 1e-6 times |2 L theta|
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Params:
-    """What a sweep may vary.
+    """Values that a sweep may vary.
 
     Attributes:
         noise_multiplier: [] float >= 0, standard deviation of w per unit of L; 0 at epsilon = inf.
-        output_multiplier: [] float >= 0, of the noise on the minimiser, per unit of its sensitivity 2 tolerance.
-        regularization: [] float >= 0, beta per unit of L^2, in the scale of the sum over samples.
-        feature_norm: [] float > 0, L: differential features are shrunk to norm 2 L. It must not be read from the data.
+        output_multiplier: [] float >= 0, standard deviation of the noise on the minimiser per unit of its sensitivity 2
+            tolerance.
+        regularization: [] float >= 0, beta per unit of L^2, on the scale of the sum over samples.
+        feature_norm: [] float > 0, L: differential features are shrunk to norm 2 L. It must not depend on the data.
         radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
-        tolerance: [] float > 0, largest distance from the exact minimiser, times 2 L: what it can change of a margin.
+        tolerance: [] float > 0, 2 L times the largest distance from the exact minimiser: the largest change of a
+            margin.
     """
 
     noise_multiplier: Scalar
@@ -60,7 +62,7 @@ class Params:
 
 
 class Release(NamedTuple):
-    """All that leaves the curator.
+    """Everything that the curator releases.
 
     Attributes:
         theta: [dim] float, the noisy minimiser; NaN if the solver did not converge.
@@ -72,23 +74,23 @@ class Release(NamedTuple):
 
 
 def least_regularization(epsilon: float, constants: str) -> float:
-    """The least beta per unit of L^2: 2 / epsilon, or as the paper has it 4 / epsilon."""
+    """Returns the least beta per unit of L^2: 2 / epsilon ("tight") or 4 / epsilon ("paper")."""
     return {"tight": 2, "paper": 4}[check_choice("constants", constants, CONSTANTS)] / check_epsilon(epsilon)
 
 
 def noise_multiplier(epsilon: float, delta: float) -> float:
-    """Standard deviation of w per unit of L, Theorem E.1: 4 sqrt(8 ln(4 / delta) + 2 epsilon) / epsilon."""
+    """Returns the standard deviation of w per unit of L, Theorem E.1: 4 sqrt(8 ln(4 / delta) + 2 epsilon) / epsilon."""
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     return 0.0 if math.isinf(epsilon) else 4 * math.sqrt(8 * math.log(4 / delta) + 2 * epsilon) / epsilon
 
 
 def output_multiplier(epsilon: float, delta: float, regularization: float) -> float:
-    """Noise on the minimiser per unit of its sensitivity, from what the theorem leaves of epsilon and delta.
+    """Returns the noise on the minimiser per unit of its sensitivity, from the theorem's slack in epsilon and delta.
 
-    The determinants' ratio costs log(1 + L^2 / beta), less than the epsilon / 2 that is set aside for it; the normal
-    tails are 4 P(N > sqrt(2 ln(4 / delta))), less than half of delta. regularization is beta per unit of L^2.
+    The ratio of determinants costs log(1 + L^2 / beta), less than the epsilon / 2 reserved for it. The normal tails
+    cost 4 P(N > sqrt(2 ln(4 / delta))), less than half of delta. regularization is beta per unit of L^2.
     """
-    from scipy.special import ndtr  # SciPy where it is used
+    from scipy.special import ndtr  # SciPy is only imported where it is used
 
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     if math.isinf(epsilon):
@@ -102,62 +104,64 @@ def output_multiplier(epsilon: float, delta: float, regularization: float) -> fl
 def objective_perturbation_full(
     *, constants: str = "tight", weights: str = "none", zero_sum: bool = False, max_steps: int = MAX_STEPS
 ) -> Estimator:
-    """Central maximum likelihood under BTL with privacy for whole comparisons, features and label.
+    """Builds central maximum likelihood under BTL with privacy for whole comparisons, features and label.
 
-    The minimiser of sum_i [log(1 + exp(x_i.theta)) - y_i x_i.theta] + (beta / 2) |theta|^2 + w.theta over
-    |theta| <= radius, with w ~ N(0, sigma^2 I) and sigma = 4 L sqrt(8 ln(4 / delta) + 2 epsilon) / epsilon, is found to
-    within `tolerance` / (2 L) and released with Gaussian noise that hides the rest, then projected on the ball.
-    Everything happens in `privatize`: `fit` does not look at the features.
+    Minimises sum_i [log(1 + exp(x_i.theta)) - y_i x_i.theta] + (beta / 2) |theta|^2 + w.theta over |theta| <= radius,
+    with w ~ N(0, sigma^2 I) and sigma = 4 L sqrt(8 ln(4 / delta) + 2 epsilon) / epsilon. The solver comes within
+    `tolerance` / (2 L) of the minimiser. Gaussian noise hides the remaining error, and the sum is projected onto the
+    ball and released. All of this happens in `privatize`: `fit` does not read the features.
 
-    A differential feature longer than 2 L is shrunk to it, one that is not finite is replaced by zero, and a label
-    outside {0, 1} by the nearest: record by record, as an error would tell something of private data.
+    Each record is made valid by itself, since an error would reveal private data: a differential feature longer than 2
+    L is shrunk to norm 2 L, a feature that is not finite is replaced by zero, and a label outside {0, 1} by the nearest
+    label.
 
     Args:
-        constants: "tight" or "paper": the least beta.
-        weights: "none" alone: features are private here, and weights would tell of them.
+        constants: "tight" or "paper", sets the least beta.
+        weights: only "none": features are private here, and weights would reveal them.
         zero_sum: constrain sum(theta) = 0; features are centred first.
         max_steps: gradient evaluations at most, >= 1.
 
     Returns:
         An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}. Its
         `params` take epsilon, delta, feature_norm L, and radius (default inf), regularization beta (None: 4 L^2 /
-        epsilon) and tolerance (1e-4). Of its estimates `certificate` is the tolerance or, where nothing was released,
-        infinite, and `steps` is max_steps: the true ones would tell of the data. At epsilon = inf there is no noise,
+        epsilon) and tolerance (1e-4). An estimate's `certificate` is the tolerance, or infinity if nothing was
+        released, and its `steps` is max_steps: the true values would reveal data. At epsilon = inf there is no noise,
         beta may be 0, and the tolerance is on the gradient of the mean objective.
 
     Raises:
-        ValueError: if constants is unknown, weights are asked for or max_steps < 1; from `params`, if epsilon <= 0,
-            delta is outside (0, 1), regularization is below its least, or another value is not > 0, or feature_norm not
-            finite.
+        ValueError: if constants is unknown, weights is not "none" or max_steps < 1; from `params`, if epsilon <= 0,
+            delta is outside (0, 1), regularization is below the least beta, another value is not > 0, or feature_norm
+            is not finite.
         RuntimeError: from `estimate`, if the solver did not converge.
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the central model.
         - Unit: one comparison, features and label; adjacency: replace one (so the number of comparisons is public).
         - Sensitivity: L, radius and beta must be chosen without the data. *The exact minimiser.* At psi(theta) = sum_i
-          (sigmoid(x_i.theta) - y_i) x_i + beta theta = -w the density is that of w times det(psi'). The Hessians of two
-          neighbours are C + a x x^T and C + a' x' x'^T with a, a' in [0, 1/4] and C >= beta I, so by the determinant
-          lemma the determinants' ratio is (1 + a x.C^-1 x) / (1 + a' x'.C^-1 x') <= 1 + L^2 / beta <= e^(epsilon / 2)
-          for beta >= 2 L^2 / epsilon. psi differs by D = c' x' - c x, |c|, |c'| <= 1, so |D| <= 4 L and |w.D| <= |w.x|
-          + |w.x'|, which is at most 4 L sigma z, z = sqrt(2 ln(4 / delta)), but with probability 4 P(N > z) < delta /
-          2. The exponent is then at most (4 L sigma sqrt(8 ln(4 / delta)) + 16 L^2) / (2 sigma^2) <= epsilon / 2, as
-          sqrt(1 - u) + u / 2 <= 1. A convex constraint is the limit of smooth penalties (successive approximation): the
-          claim survives limits in law. *The inexact one.* Given the exact minimiser, what the solver returns lies
-          within tolerance / (2 L) of it under either neighbour: a release of sensitivity twice that. Its Gaussian noise
-          is calibrated to the epsilon and delta that the argument above leaves over, epsilon / 2 - log(1 + L^2 / beta)
-          and what the tails leave, so the whole composes to (epsilon, delta). The least beta would leave little, about
-          epsilon^2 / 8: twice that is the default. *Not covered*: that nothing is released where the solver did not
-          converge. In exact arithmetic Newton's method always does; in floating point it fails where the tolerance is
-          near rounding, which depends on the data. A failure is one bit about them: choose the tolerance so that none
-          is seen, and `zero_sum` or 64-bit floats for features that span less than the space (of pairs of items, say),
-          where beta alone curves the objective. Nor are the rounding of the certificate itself, of the noise, and the
-          solver's time.
-        - Slack: audits reach little of epsilon, for bounds are not met together. |c| + |c'| = 2 needs a theta that
-          contradicts both comparisons surely; where it tells nothing of them, |c| = |c'| = 1/2, and w moves by 2 L,
-          half of what is allowed for. A normal w that moves by 2 L or by 4 L spends epsilon 0.11 or 0.25 at delta =
-          1e-3 where epsilon is 1 (`gaussian_epsilon`, which is exact): the tails of w.x and w.x' are bounded apart, and
-          delta pays for all of a loss that lies beyond epsilon. The ratio of determinants is 1 + L^2 / beta only where
-          the other comparisons have no curvature, nor has x', at the theta where that of x is largest.
+          (sigmoid(x_i.theta) - y_i) x_i + beta theta = -w the density of theta is the density of w times det(psi'). The
+          Hessians of two neighbours are C + a x x^T and C + a' x' x'^T with a, a' in [0, 1/4] and C >= beta I, so by
+          the determinant lemma the determinants' ratio is (1 + a x.C^-1 x) / (1 + a' x'.C^-1 x') <= 1 + L^2 / beta <=
+          e^(epsilon / 2) for beta >= 2 L^2 / epsilon. psi differs by D = c' x' - c x, |c|, |c'| <= 1, so |D| <= 4 L and
+          |w.D| <= |w.x| + |w.x'|, which is at most 4 L sigma z, z = sqrt(2 ln(4 / delta)), except with probability 4
+          P(N > z) < delta / 2. The exponent is then at most (4 L sigma sqrt(8 ln(4 / delta)) + 16 L^2) / (2 sigma^2) <=
+          epsilon / 2, as sqrt(1 - u) + u / 2 <= 1. A convex constraint is the limit of smooth penalties (successive
+          approximation), and the claim survives limits in distribution. *The inexact minimiser.* Given the exact
+          minimiser, the solver's point lies within tolerance / (2 L) of it under either neighbour, so that its release
+          has twice this sensitivity. Its Gaussian noise is calibrated to the remaining budget: epsilon / 2 - log(1 +
+          L^2 / beta), and delta minus the tails. So the two compose to (epsilon, delta). The least beta would leave
+          only about epsilon^2 / 8, so the default is twice the least beta. *Not covered*: the event that nothing is
+          released since the solver did not converge. In exact arithmetic Newton's method always converges. In floating
+          point it fails if the tolerance is near rounding, which depends on the data, so a failure reveals one bit
+          about them. Choose the tolerance so that no failure occurs, and use `zero_sum` or 64-bit floats for features
+          that span less than the space (of pairs of items, say), where only beta curves the objective. The claim also
+          does not cover rounding of the certificate and of the noise, or the solver's time.
+        - Slack: audits reach only a small part of epsilon, since the bounds are not attained together. |c| + |c'| = 2
+          needs a theta that contradicts both comparisons with certainty. If theta does not predict them, |c| = |c'| =
+          1/2, and w moves by 2 L, half of the allowance. At epsilon = 1 and delta = 1e-3, a normal w that moves by 2 L
+          or by 4 L spends epsilon 0.11 or 0.25 (`gaussian_epsilon`, which is exact), since the tails of w.x and w.x'
+          are bounded separately, and delta pays for the whole of a loss beyond epsilon. The ratio of determinants is 1
+          + L^2 / beta only if the other comparisons and x' have no curvature at the theta where the curvature of x is
+          largest.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem E.1, after Kifer, Smith & Thakurta (2012); output noise
@@ -165,13 +169,13 @@ def objective_perturbation_full(
 
     Deviations:
         Beta >= 2 L^2 / epsilon suffices, as the Hessians' difference has at most one positive eigenvalue;
-        `constants="paper"` asks for 4 L^2 / epsilon. The proof's exponent has a slip of 2, which sigma survives. The
-        paper needs the exact minimiser, which no solver returns.
+        `constants="paper"` requires 4 L^2 / epsilon. The exponent in the paper's proof has a slip of 2, but its sigma
+        suffices. The paper needs the exact minimiser, which no solver returns.
     """
     check_choice("constants", constants, CONSTANTS)
     if weights != "none":
         raise ValueError(
-            f"weights must be 'none' where features are private, as weights would tell of them, got {weights!r}"
+            f"weights must be 'none' where features are private, as weights would reveal them, got {weights!r}"
         )
     check_count("max_steps", max_steps)
 
@@ -217,7 +221,7 @@ def objective_perturbation_full(
         return Release(jnp.where(exact.converged, theta, jnp.nan), exact.converged)
 
     def fit(key, params: Params, features, report: Release) -> Estimate:
-        del key, features  # they are private: the report is all that there is
+        del key, features  # features are private: only the report is used
         tolerance = jnp.asarray(params.tolerance, report.theta.dtype)
         certificate = jnp.where(report.converged, tolerance, jnp.inf)
         return Estimate(report.theta, certificate, jnp.int32(max_steps), report.converged)
@@ -228,13 +232,13 @@ def objective_perturbation_full(
 def perturbed_minimizer(
     params: Params, features: jax.Array, labels: jax.Array, w: jax.Array, *, zero_sum: bool, max_steps: int
 ) -> Estimate:
-    """The exact minimiser as the solver finds it, which is private still.
+    """Returns the solver's approximation of the exact minimiser; it is still private.
 
-    The objective is that of features x / (2 L), of norm at most 1, and of the parameter 2 L theta: the margins are the
-    same, w becomes w / (2 L), and beta, which is given per unit of L^2, becomes a fourth of that.
+    The objective is written in features x / (2 L), of norm at most 1, and the parameter 2 L theta: the margins are the
+    same, w becomes w / (2 L), and beta, given per unit of L^2, is divided by 4.
 
     Args:
-        params: noise is not read, but for whether there is any.
+        params: of the noise multipliers, only whether noise_multiplier > 0 is read.
         features: [num_samples, dim] float.
         labels: [num_samples] int.
         w: [dim] float, the objective's linear term over 2 L.
@@ -253,7 +257,8 @@ def perturbed_minimizer(
     unit = clip_norm(jnp.where(finite[:, None], features, 0), width) / width
     targets = jnp.clip(labels, 0, 1).astype(dtype)
     private = jnp.asarray(params.noise_multiplier, dtype) > 0
-    # Not through the labels' sum: near the minimum residuals cancel as they are added up, so that rounding stays small.
+    # The labels' sum is not used: near the minimum, residuals cancel as they are added up, so that rounding stays
+    # small.
     losses = likelihood_objective(unit, targets, label_loss(logistic), careful=True)
     return minimize(
         add_quadratic(losses, w / num_samples, beta / num_samples),
@@ -269,20 +274,21 @@ def perturbed_minimizer(
 def distance_bound(
     num_samples: int, beta: jax.Array, radius: jax.Array, *, private: jax.Array, zero_sum: bool
 ) -> Callable[[jax.Array, Evaluation], jax.Array]:
-    """Bounds the distance r from the minimiser, for features of norm at most 1.
+    """Builds a bound of the distance r from the minimiser, for features of norm at most 1.
 
     Logistic losses are self-concordant: between a point and the minimiser the Hessian H of the sum shrinks by at most
     e^-r. With g the gradient, mu > 0 the least eigenvalue of H and q = |H^(-1/2) g| / sqrt(mu), a point in the ball is
     within -log(1 - q), and if the minimiser is inside the ball, within |H^-1 g| + q^2 / (1 - q). On the boundary -g may
-    have a part along theta: q with g + nu theta for g and H + nu / 2 for H, for any nu >= 0. A point near the boundary,
-    at u |theta|, is moved there first: by a gap d, which adds sqrt(2) d |(H + nu)^(1/2) u| e^d to the numerator of q.
+    have a part along theta: q then has g + nu theta in place of g and H + nu / 2 in place of H, for any nu >= 0. A
+    point near the boundary, at u |theta|, is first moved onto it by a gap d, which adds sqrt(2) d |(H + nu)^(1/2) u|
+    e^d to the numerator of q.
 
     Args:
         num_samples: number of comparisons.
         beta: [] float >= 0, regularization; mu is never less.
         radius: [] float > 0, of the ball.
-        private: [] bool; if not, mu may be 0, and the norm of the mean gradient is taken.
-        zero_sum: whether the ball is that of the zero-sum hyperplane; features are then centred.
+        private: [] bool; if False, mu may be 0, and the norm of the mean gradient is returned.
+        zero_sum: whether the ball lies in the zero-sum hyperplane; features are then centred.
 
     Returns:
         (theta, evaluation of the mean) -> [] float >= 0.
@@ -291,7 +297,7 @@ def distance_bound(
     def certify(theta: jax.Array, evaluation: Evaluation) -> jax.Array:
         dim, info = theta.shape[0], jnp.finfo(theta.dtype)
         gradient, norm = num_samples * evaluation.gradient, jnp.linalg.norm(theta)
-        # any curvature along the ones vector will do where nothing moves along it
+        # nothing moves along the ones vector, so that any curvature along it is allowed
         hessian = evaluation.hessian + jnp.asarray(1 / dim if zero_sum else 0, theta.dtype)
         eigenvalues, basis = eigh(hessian)
         curvatures = jnp.maximum(num_samples * (eigenvalues - dim * info.eps * eigenvalues[-1]), beta)
@@ -304,7 +310,7 @@ def distance_bound(
 
         q = share(gradient, curvatures)
         near = jnp.linalg.norm(basis.T @ gradient / curvatures) + jnp.where(q < 1, q * q / (1 - q), jnp.inf)
-        interior = norm + near < radius  # the minimiser without the ball is inside it, too
+        interior = norm + near < radius  # the unconstrained minimiser is in the ball
         inside = jnp.where(norm <= radius, jnp.where(interior, jnp.minimum(near, far(q)), far(q)), jnp.inf)
         inside = jnp.where(private, inside, jnp.linalg.norm(gradient) / num_samples)
 
@@ -323,17 +329,8 @@ def distance_bound(
 
 
 def check_records(features: ArrayLike, labels: ArrayLike, *, feature_norm: float = np.inf) -> None:
-    """Checks what is public of private records, on the host: shapes and that they are numbers.
-
-    Args:
-        features: [num_samples, dim].
-        labels: [num_samples].
-        feature_norm: not read, as an error would tell which records are longer.
-
-    Raises:
-        ValueError: if a shape is wrong, or the records are not numbers.
-    """
-    del feature_norm
+    """Checks the public part of private records on the host: that shapes are right and dtypes are numbers."""
+    del feature_norm  # an error would reveal longer records
     features, labels = np.asarray(features), np.asarray(labels)
     for name, values in (("features", features), ("labels", labels)):
         if not (np.issubdtype(values.dtype, np.number) or values.dtype == bool) or np.iscomplexobj(values):
@@ -345,7 +342,7 @@ def check_records(features: ArrayLike, labels: ArrayLike, *, feature_norm: float
 
 
 def check_released(estimate: Estimate) -> None:
-    """Raises RuntimeError where the solver did not converge, so that nothing was released."""
+    """Raises RuntimeError if the solver did not converge: nothing was released."""
     if not estimate.converged:
         raise RuntimeError(
             "nothing was released: the solver did not come within tolerance of the minimiser; "

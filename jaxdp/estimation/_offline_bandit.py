@@ -1,4 +1,4 @@
-"""An offline contextual bandit: a reference policy collected comparisons; what do policies learned from them lose?"""
+"""An offline contextual bandit problem: the suboptimality of policies learned from a reference policy's comparisons."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -23,13 +23,13 @@ from jaxdp.preferences.data import clip_norm
 from jaxdp.validation import check_at_least, check_count, check_number
 
 POLICIES = ("greedy", "pessimistic", "pessimistic_per_state", "reference")
-GAP_TOLERANCE = 1e-3  # of rewards between -radius and radius
+GAP_TOLERANCE = 1e-3  # in units of rewards, which lie between -radius and radius
 
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class BanditParams:
-    """What a sweep may vary.
+    """Values that a sweep may vary.
 
     Attributes:
         radius: [] float > 0, norm of the reward parameter.
@@ -41,7 +41,7 @@ class BanditParams:
 
 
 class Bandit(NamedTuple):
-    """One bandit.
+    """One bandit instance.
 
     Attributes:
         parameter: [dim] float, theta*.
@@ -60,12 +60,12 @@ class Bandit(NamedTuple):
 def offline_bandit(
     *, num_samples: int, dim: int, num_states: int = 20, num_actions: int = 10, max_steps: int = MAX_STEPS
 ) -> Problem:
-    """Comparisons of two actions of a reference policy, under a linear reward; a fresh bandit for every seed.
+    """A problem of comparisons of two actions of a reference policy under a linear reward; every seed has a new bandit.
 
     The parameter is uniform on the sphere of norm radius; features are N(0, I / dim), shrunk to norm 1; states are
-    uniform. Both actions of a comparison are drawn from the reference policy, whose odds are
-    exp(expertise phi(s, a).theta*): the better it is, the less is known of what it avoids, and the more a greedy policy
-    is led astray there. Features, states, actions and the reference policy are public; labels are private.
+    uniform. Both actions of a comparison are drawn from the reference policy, with odds exp(expertise phi(s,
+    a).theta*). The better it is, the less the data say about actions that it avoids, and the more a greedy policy errs
+    there. Features, states, actions and the reference policy are public; labels are private.
 
     Args:
         num_samples: comparisons, >= 1.
@@ -77,9 +77,9 @@ def offline_bandit(
     Returns:
         A problem for estimators made by `with_confidence`. Its metrics: `suboptimality` ([policy]: greedy, pessimistic
         (eq. (9)), pessimistic_per_state, reference; the first three from features relative to the reference, so that
-        pessimism is about the advantage over it), `covered` (whether theta* lies in the confidence set), `width`, `gap`
-        (of the search), `l2_error`, `certificate`, `steps` and `converged`, each []. Its `params` take radius, which
-        the estimators take too, and expertise (default 2). Where an estimate is NaN, suboptimalities are NaN.
+        pessimism concerns the advantage over it), `covered` (whether theta* lies in the confidence set), `width`, `gap`
+        (of the search), `l2_error`, `certificate`, `steps` and `converged`, each []. Its `params` take radius, as the
+        estimators do, and expertise (default 2). If an estimate is NaN, suboptimalities are NaN.
 
     Raises:
         ValueError: if a count is too small; from `params`, if radius is not finite and > 0, or expertise not finite and
@@ -89,7 +89,7 @@ def offline_bandit(
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), section 2 (data) and eq. (9).
 
     Deviations:
-        The paper runs no experiment with policies; this one is ours.
+        The paper has no experiment with policies; this one is ours.
     """
     check_count("num_samples", num_samples)
     check_count("dim", dim)

@@ -1,14 +1,14 @@
-"""Bradley-Terry abilities from whole ballots, where one ballot, with all that it says, is what privacy protects.
+"""Estimators of Bradley-Terry abilities that protect a whole ballot, with everything that it says.
 
-Ballots come as `Ballots.design` gives them: features e_i - e_j of all pairs of items i < j, [num_pairs, num_items]
-float, and labels [num_ballots, num_pairs] integers in {0, 1, 2}: 2 where a ballot has i above j, 0 where j above i, 1
-where it says nothing (tied, or not ranked). y = label / 2 in {0, 1/2, 1}.
+Ballots have the form of `Ballots.design`: features e_i - e_j of all pairs of items i < j, [num_pairs, num_items] float,
+and labels [num_ballots, num_pairs] integers in {0, 1, 2}: 2 if a ballot ranks i above j, 0 if it ranks j above i, 1 if
+it gives no preference (tied, or not ranked). y = label / 2 in {0, 1/2, 1}.
 
-A ballot also tells *which* items its voter ranked. So the private estimators let every voter answer about pairs that do
-not depend on the ballot, and no opinion is an answer like others, y = 1/2. They estimate the minimum over theta of the
-sum over ballots and all pairs of log(1 + exp(x.theta)) - y x.theta: the BTL likelihood in which no opinion is half a
-win for either side. This ranks items by their Borda scores, sums of y over opponents and ballots. `ballot_mle` is BTL
-on stated preferences alone; without ties and gaps the two are the same.
+A ballot also reveals *which* items its voter ranked. So in the private estimators the pairs that a voter answers about
+do not depend on the ballot, and no preference is an answer too, y = 1/2. They minimise over theta the sum over ballots
+and all pairs of log(1 + exp(x.theta)) - y x.theta: the BTL likelihood in which no preference is half a win for either
+side. This ranks items by their Borda scores, sums of y over opponents and ballots. `ballot_mle` is BTL on stated
+preferences only; without ties and unranked items the two are the same.
 """
 
 import math
@@ -36,10 +36,10 @@ UNIT = "one ballot"
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class CentralParams:
-    """What a sweep may vary.
+    """Values that a sweep may vary.
 
     Attributes:
-        epsilon: [] float > 0, privacy budget; K-norm noise alone reads it.
+        epsilon: [] float > 0, privacy budget; read only for K-norm noise.
         noise_multiplier: [] float >= 0, Gaussian noise's standard deviation per unit of sensitivity; 0 at epsilon =
             inf, and for K-norm noise.
         radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
@@ -55,12 +55,12 @@ class CentralParams:
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class LocalParams:
-    """What a sweep may vary.
+    """Values that a sweep may vary.
 
     Attributes:
         epsilon: [] float > 0, a voter's budget; infinity reports the ballots themselves.
-        num_answers: [] int32 >= 1, pairs that a voter is asked about, at epsilon / num_answers each; more than there
-            are is all.
+        num_answers: [] int32 >= 1, number of pairs that a voter is asked about, at epsilon / num_answers each; at most
+            all pairs are asked.
         radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
         tolerance: [] float > 0, as in `maximum_likelihood.Params`.
     """
@@ -72,14 +72,14 @@ class LocalParams:
 
 
 def ballot_sensitivity(num_items: int) -> float:
-    """The L2 sensitivity of S = sum over ballots and pairs of y x when one whole ballot is replaced: sqrt(m(m^2-1)/3).
+    """Returns the L2 sensitivity of S = sum over ballots and pairs of y x, if one ballot is replaced: sqrt(m(m^2-1)/3).
 
-    Two ballots' statistics differ by D = sum over i < j of d_ij (e_i - e_j), |d_ij| <= 1. Coordinate i of D is what
-    item i wins minus what it loses in a tournament with margins d_ij. |D|^2 is convex in d, so it is largest where
-    every d_ij is -1 or 1: a tournament without ties, where D_i = 2 w_i - (m - 1) with w_i wins. Any k items have at
-    least k (k - 1) / 2 wins, those among themselves, so the w are majorised by (0, 1, ..., m - 1), and the sum of
-    squares is largest there (Landau 1953): |D|^2 <= sum over k of (2k - (m - 1))^2 = m (m^2 - 1) / 3. Two opposite
-    rankings without ties reach it. Ties and unranked items are y = 1/2 and are covered.
+    Two ballots' statistics differ by D = sum over i < j of d_ij (e_i - e_j), |d_ij| <= 1. Coordinate i of D is the wins
+    minus the losses of item i in a tournament with margins d_ij. |D|^2 is convex in d, so it is largest if every d_ij
+    is -1 or 1: a tournament without ties, with D_i = 2 w_i - (m - 1) and w_i wins. Any k items have at least the k (k -
+    1) / 2 wins among themselves, so the w are majorised by (0, 1, ..., m - 1), where the sum of squares is largest
+    (Landau 1953): |D|^2 <= sum over k of (2k - (m - 1))^2 = m (m^2 - 1) / 3. Two opposite rankings without ties attain
+    it. Ties and unranked items have y = 1/2 and are covered.
 
     Args:
         num_items: m >= 1.
@@ -99,7 +99,7 @@ def ballot_sensitivity(num_items: int) -> float:
 
 
 def _check_design(features: jax.Array | np.ndarray, labels: jax.Array | np.ndarray) -> tuple[int, int]:
-    """Returns the numbers of ballots and items; ValueError where the shapes are not those of a design."""
+    """Returns the numbers of ballots and items; raises ValueError if the shapes do not fit a design."""
     num_items = features.shape[1]
     num_pairs = num_items * (num_items - 1) // 2
     if num_items < 2 or features.shape[0] != num_pairs or labels.shape[1:] != (num_pairs,) or not labels.shape[0]:
@@ -111,17 +111,8 @@ def _check_design(features: jax.Array | np.ndarray, labels: jax.Array | np.ndarr
 
 
 def check_ballots(features: ArrayLike, labels: ArrayLike, *, feature_norm: float = np.inf) -> None:
-    """Checks ballots on the host.
-
-    Args:
-        features: [num_pairs, num_items], as `Ballots.design` gives them.
-        labels: [num_ballots, num_pairs].
-        feature_norm: not read: the features are known.
-
-    Raises:
-        ValueError: if they are not features and labels of a design.
-    """
-    del feature_norm
+    """Checks on the host that these are features and labels of `Ballots.design`."""
+    del feature_norm  # the features are fixed
     values, answers = np.asarray(features), np.asarray(labels)
     if values.ndim != 2 or answers.ndim != 2:
         raise ValueError(
@@ -154,21 +145,21 @@ def _claim(
 
 @reusing_factory
 def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
-    """BTL maximum likelihood from ballots in the clear: the non-private baseline.
+    """Builds BTL maximum likelihood from ballots in the clear: the non-private baseline.
 
-    Every stated preference counts as one comparison; ties and unranked items say nothing. The same as `mle` on
+    Every stated preference counts as one comparison; ties and unranked items do not count. This equals `mle` on
     `Ballots.comparisons`.
 
     Args:
         max_steps: gradient evaluations at most, >= 1.
 
     Returns:
-        An estimator of theta [num_items], with sum 0, from features and labels as `Ballots.design` gives them; NaN
-        where no ballot states a preference. Its `params` take radius (default inf) and tolerance (default 1e-5).
+        An estimator of theta [num_items], with sum 0, from features and labels of `Ballots.design`; NaN if no ballot
+        states a preference. Its `params` take radius (default inf) and tolerance (default 1e-5).
 
     Raises:
-        ValueError: if max_steps < 1; from `params`, if radius or tolerance is not > 0; when traced, if features
-            and labels are not of all pairs of items.
+        ValueError: if max_steps < 1; from `params`, if radius or tolerance is not > 0; when traced, if features and
+            labels do not cover all pairs of items.
 
     Privacy:
         - None.
@@ -205,15 +196,14 @@ def ballot_mle(*, max_steps: int = MAX_STEPS) -> Estimator:
 def ballot_objective_perturbation(
     *, weights: str = "none", noise: str = "gaussian", max_steps: int = MAX_STEPS
 ) -> Estimator:
-    """Central ballot-private BTL: the logistic loss of all pairs with a noisy sufficient statistic of the ballots.
+    """Builds central ballot-private BTL: the logistic loss of all pairs with a noisy sufficient statistic.
 
     Minimises the mean over pairs of log(1 + exp(x.theta)) - S~.theta / (num_ballots num_pairs) over |theta| <= radius,
-    where S~ = S + noise, S the sum over ballots and all pairs of y x.
+    where S~ = S + noise, and S is the sum over ballots and all pairs of y x.
 
     Args:
-        weights: "none", or "cut" as for `objective_perturbation`, which is the same here: the features of all pairs of
-            items are equally long, so that no cut would weight one pair more than another. There is no value `cut`, and
-            the report is as without weights.
+        weights: "none" or "cut", as for `objective_perturbation`. Both are the same here, since the features of all
+            pairs of items are equally long. There is no value `cut`, and the report is as without weights.
         noise: "gaussian", or "k_norm", which takes no delta.
         max_steps: gradient evaluations at most, >= 1.
 
@@ -227,20 +217,20 @@ def ballot_objective_perturbation(
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the central model, with K-norm noise epsilon-DP.
-        - Unit: one whole ballot, with which items it ranks; adjacency: replace one.
-        - Sensitivity: Ballots enter through S alone; the number of ballots and the items are public, and features are
-          those of all pairs of items, whoever ranked what. The L2 sensitivity is sqrt(m (m^2 - 1) / 3) for m items
-          (`ballot_sensitivity` has the proof), the noise that of the analytic Gaussian mechanism or K-norm noise in the
-          m - 1 dimensions where sums are zero, as those of S are up to a public vector; the estimate is
-          post-processing. Labels outside [0, 2] are clipped.
+        - Unit: one whole ballot, including which items it ranks; adjacency: replace one.
+        - Sensitivity: Ballots enter only through S. The number of ballots and the items are public, and the features
+          always cover all pairs of items. The L2 sensitivity is sqrt(m (m^2 - 1) / 3) for m items (proof:
+          `ballot_sensitivity`). The noise is from the analytic Gaussian mechanism, or K-norm noise in the m - 1
+          dimensions with sum zero, since S has sum zero up to a public vector. The estimate is post-processing. Labels
+          outside [0, 2] are clipped.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 5.2 and Algorithm 2, for one label; K-norm noise: Hardt &
         Talwar (2010).
 
     Deviations:
-        A whole ballot is protected, where the paper protects one comparison; noise on the statistic, as in
-        `objective_perturbation`; no opinion is half a win for either side.
+        A whole ballot is protected, where the paper protects one comparison; the noise is on the statistic, as in
+        `objective_perturbation`; no preference is half a win for either side.
     """
     check_weights(weights)
     is_gaussian = check_choice("noise", noise, NOISES) == "gaussian"
@@ -268,16 +258,16 @@ def ballot_objective_perturbation(
 
     def privatize(key, params: CentralParams, features, labels):
         num_ballots, num_items = _check_design(features, labels)
-        # From the items alone and not from `features`: whatever was handed over, the sensitivity holds.
+        # from the number of items, not from `features`, so that the sensitivity holds for any argument
         design = pair_features(num_items).astype(np.int32)
         largest = 2 ** (jnp.finfo(features.dtype).nmant + 1)
-        if num_ballots * (num_items - 1) > largest:  # else sums of 2 y - 1 are exact as floats, too
+        if num_ballots * (num_items - 1) > largest:  # otherwise sums of 2 y - 1 are exact as floats, too
             raise ValueError(
                 f"labels must have at most {largest // (num_items - 1)} ballots in {features.dtype}, got {num_ballots}"
             )
         leads = jnp.sum(jnp.clip(labels, 0, 2).astype(jnp.int32) - 1, axis=0, dtype=jnp.int32) @ design
         sensitivity = round_up(ballot_sensitivity(num_items), features.dtype)
-        halves = leads.astype(features.dtype) / 2  # exact, and their sum is zero
+        halves = leads.astype(features.dtype) / 2  # exact; they sum to zero
         if is_gaussian:
             stddev = noise_stddev(params.noise_multiplier, sensitivity)
             noisy = gaussian(key, halves, stddev, l2_sensitivity=sensitivity)
@@ -294,45 +284,46 @@ def ballot_objective_perturbation(
     return _ballot_estimator(only(params, values), claim, privatize, objective, max_steps=max_steps)
 
 
-# k answers at epsilon / k each estimate a ballot's statistic with a noise variance in proportion to u coth(u / 2)^2,
-# u = epsilon / k, which is least where sinh(u) = 2 u.
+# k answers at epsilon / k each estimate a ballot's statistic with a noise variance proportional to u coth(u / 2)^2, u =
+# epsilon / k, which is least at sinh(u) = 2 u.
 BUDGET_PER_ANSWER = 2.1773
 
 
 @reusing_factory
 def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
-    """Local ballot-private BTL: every voter answers about few pairs of items, drawn at random, by randomized response.
+    """Builds local ballot-private BTL: every voter answers about few random pairs of items by randomized response.
 
-    A voter is asked about k of all pairs: those that follow each other in the cyclic order of pairs from a place drawn
-    uniformly, whatever the ballot. Each answer is the item that the ballot has above, or a fair coin where it
-    says nothing, and is reported by randomized response at epsilon / k. The de-biased loss of the answers is
-    minimised, in which a coin counts as y = 1/2. k = max(1, round(epsilon / 2.18)) has the least noise: one
-    pair up to epsilon = 3.2.
+    A voter is asked about k consecutive pairs in the cyclic order of pairs, from a uniform starting pair that does not
+    depend on the ballot. Each answer is the item that the ballot ranks higher, or a fair coin if the ballot has no
+    preference, and is reported by randomized response at epsilon / k. The estimator minimises the de-biased loss of the
+    answers, in which a coin counts as y = 1/2. k = max(1, round(epsilon / 2.18)) has the least noise: one pair up to
+    epsilon = 3.2.
 
     Args:
         max_steps: gradient evaluations at most, >= 1.
 
     Returns:
-        An estimator as `ballot_mle`. Its `params` take epsilon as well. The report is [num_ballots, num_pairs] int8:
-        -1 where a voter was not asked, 0 or 2 an answer, and 1, at epsilon = inf only, no opinion.
+        An estimator as `ballot_mle`. Its `params` take epsilon as well. The report is [num_ballots, num_pairs] int8: -1
+        if a voter was not asked, 0 or 2 for an answer, and 1, only at epsilon = inf, for no preference.
 
     Raises:
         ValueError: as `ballot_mle`, and from `params` if epsilon is not > 0.
 
     Privacy:
         - Claim: epsilon-DP in the local model.
-        - Unit: one whole ballot, with which items it ranks; adjacency: replace one.
-        - Why: k depends on epsilon and the number of items alone, and the pairs are drawn without looking at the
-          ballot. Given the pairs, answers are independent, and the report 1 to one has probability p, 1 - p or 1/2 with
-          p = sigmoid(epsilon / k): two ballots' probabilities differ by a factor of at most e^(epsilon / k) for each
-          answer, e^epsilon for all k. (A draw among the pairs that a voter ranked would tell which those are.)
+        - Unit: one whole ballot, including which items it ranks; adjacency: replace one.
+        - Why: k depends only on epsilon and the number of items, and the pairs are drawn without looking at the ballot.
+          Given the pairs, answers are independent, and each is reported as the first item with probability p, 1 - p or
+          1/2, p = sigmoid(epsilon / k). The probabilities under two ballots differ by a factor of at most e^(epsilon /
+          k) for each answer, and e^epsilon for all k. (A draw among the pairs that a voter ranked would reveal these
+          pairs.)
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (4)-(6), for one label; Warner (1965).
 
     Deviations:
         A whole ballot is protected, where the paper protects one comparison. At epsilon = inf voters report their
-        ballots, with no opinion as such and not as a coin.
+        ballots, and no preference is reported as such, not as a coin.
     """
 
     def params(*, epsilon: float, radius: float = np.inf, tolerance: float = TOLERANCE) -> LocalParams:
@@ -354,7 +345,7 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
         return _claim("local", argument, epsilon)
 
     def budgets(params: LocalParams, num_pairs: int) -> tuple[jax.Array, jax.Array]:
-        """The number of answers, and the epsilon of each."""
+        """Returns the number of answers and the epsilon of each."""
         asked = jnp.clip(jnp.asarray(params.num_answers), 1, num_pairs)
         epsilon = jnp.asarray(params.epsilon)
         return asked, epsilon / asked.astype(epsilon.dtype)
@@ -377,7 +368,7 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
         asked, epsilon = budgets(params, num_pairs)
         answers = jnp.sum(report >= 0, axis=0, dtype=jnp.int32)
         doubled = jnp.sum(jnp.maximum(report, 0), axis=0, dtype=jnp.int32)
-        excess = (doubled - answers).astype(features.dtype) / 2  # wins above one half, as reported
+        excess = (doubled - answers).astype(features.dtype) / 2  # reported wins above one half
         answers = answers.astype(features.dtype)
         wins = answers / 2 + excess / jnp.tanh(epsilon.astype(features.dtype) / 2)  # as `debias_labels`
         per_pair = num_ballots * asked.astype(features.dtype) / num_pairs
@@ -387,6 +378,6 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
 
 
 def _weighted_objective(features: jax.Array, wins: jax.Array, weights: jax.Array) -> Objective:
-    """Mean over pairs of weights log(1 + exp(x.theta)) - wins x.theta; both are [num_pairs], weights of mean 1."""
+    """Builds the mean over pairs of weights log(1 + exp(x.theta)) - wins x.theta; both [num_pairs], mean weight 1."""
     statistic = jnp.matmul(wins, features, precision="highest")
     return statistic_objective(features, statistic, jnp.zeros((), features.dtype), weights)

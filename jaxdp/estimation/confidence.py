@@ -1,4 +1,4 @@
-"""Confidence sets around an estimate, from public features and the noise that privacy adds. They cost no privacy.
+"""Confidence sets around an estimate, from public features and the known privacy noise. They cost no privacy.
 
 In eq. (7) of DP-Reward (Chowdhury, Zhou & Natarajan, 2023) alpha is failure_prob, lambda is ridge, and Sigma_D +
 lambda I is the set's shape; B is radius, and gamma is computed from it unless curvature is larger.
@@ -20,7 +20,7 @@ from jaxdp.numerics.eigen import eigh
 from jaxdp.validation import check_at_least, check_probability, check_within
 
 FAILURE_PROB = 0.1
-_TOLD = ("radius", "feature_norm")  # what a problem may make known, and the wrapped estimator reads
+_SHARED = ("radius", "feature_norm")  # values that a problem may supply and the wrapped estimator reads
 
 
 class ConfidenceSet(NamedTuple):
@@ -28,11 +28,11 @@ class ConfidenceSet(NamedTuple):
 
     Attributes:
         center: [dim] float, the estimate.
-        shape: [dim, dim] float, positive definite on the span of basis, and zero on what is orthogonal to it:
-            Sigma_D + ridge I within the span, of samples with their weights.
-        width: [] float >= 0; NaN where shape is singular within the span, to rounding.
-        basis: [dim, rank] float, orthonormal columns that span the differences theta - center; None is all. Under
-            `zero_sum` it is the differences that sum to zero.
+        shape: [dim, dim] float: Sigma_D + ridge I of the weighted samples. It is positive definite on the span of
+            basis, and zero on vectors orthogonal to it.
+        width: [] float >= 0; NaN if shape is singular within the span, up to rounding.
+        basis: [dim, rank] float, orthonormal columns that span the differences theta - center; None is the whole space.
+            Under `zero_sum` it spans the vectors that sum to zero.
     """
 
     center: jax.Array
@@ -41,22 +41,23 @@ class ConfidenceSet(NamedTuple):
     basis: jax.Array | None = None
 
     def contains(self, theta: jax.Array) -> jax.Array:
-        """Whether theta ([dim] float) lies in the set, up to what no comparison tells (see basis): [] bool."""
+        """Returns whether theta ([dim] float) lies in the set, ignoring directions orthogonal to basis: [] bool."""
         shift = theta - self.center
         return shift @ jnp.matmul(self.shape, shift, precision="highest") <= self.width**2
 
     def inner_shape(self) -> jax.Array:
-        """The shape in the coordinates of basis, where it is positive definite: [rank, rank] float."""
+        """Returns the shape in the coordinates of basis, where it is positive definite: [rank, rank] float."""
         return self.shape if self.basis is None else _product(self.basis.T, _product(self.shape, self.basis))
 
     def whitened(self, vectors: jax.Array) -> jax.Array:
-        """The vectors in coordinates where the set is a ball of radius width.
+        """Transforms vectors to coordinates in which the set is a ball of radius width.
 
         Args:
-            vectors: [..., dim] float; parts that are orthogonal to basis are dropped.
+            vectors: [..., dim] float; parts orthogonal to basis are dropped.
 
         Returns:
-            [..., rank] float; v.(theta - center) is at most width times its norm, and reaches it.
+            [..., rank] float. Over the set, the maximum of v.(theta - center) is width times the norm of the result for
+            v.
         """
         flat = vectors.reshape(-1, vectors.shape[-1])
         flat = flat if self.basis is None else _product(flat, self.basis)
@@ -66,33 +67,33 @@ class ConfidenceSet(NamedTuple):
         return solved.reshape(*vectors.shape[:-1], solved.shape[-1])
 
     def interval(self, direction: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The least and the largest direction.theta over the set.
+        """Returns the least and the largest direction.theta over the set.
 
-        All intervals hold together whenever the truth lies in the set, in however many directions: none has to be made
-        wider because there are others.
+        If the truth lies in the set, all intervals hold at once, for any number of directions, without a correction for
+        multiple intervals.
 
         Args:
-            direction: [..., dim] float; under `zero_sum` it stands for itself less its mean.
+            direction: [..., dim] float; under `zero_sum` its mean is subtracted.
 
         Returns:
-            Low and high, [...] float each; NaN where width is.
+            Low and high, [...] float each; NaN if width is NaN.
         """
         middle = _product(direction, self.center)
         reach = self.width * jnp.linalg.norm(self.whitened(direction), axis=-1)
         return middle - reach, middle + reach
 
     def pairwise(self, first: int, second: int) -> tuple[jax.Array, jax.Array]:
-        """The interval of theta[first] - theta[second]: of items, the log odds that first beats second.
+        """Returns the interval of theta[first] - theta[second]: for items, the log odds that first beats second.
 
         Args:
             first: index of a coordinate.
-            second: of another.
+            second: index of another coordinate.
 
         Returns:
             Low and high, [] float each, as `interval`.
 
         Raises:
-            ValueError: if an index is no coordinate's, or both are the same.
+            ValueError: if an index is out of range, or both are equal.
         """
         dim = self.center.shape[0]
         for name, index in (("first", first), ("second", second)):
@@ -113,7 +114,7 @@ def confidence_set(
     failure_prob: jax.Array,
     curvature: jax.Array,
 ) -> ConfidenceSet:
-    """The set of Theorem 4.2 with explicit constants, for minimisers of the logistic objective over a ball.
+    """Returns the set of Theorem 4.2 with explicit constants, for minimisers of the logistic objective over a ball.
 
     width = [G + sqrt(G^2 + 16 gamma^2 ridge radius^2)] / (2 gamma) <= G / gamma + 2 sqrt(ridge) radius, where
     gamma = min over i of sigmoid'(radius |x_i|). With Sigma_D the mean of w_i x_i x_i^T, A = Sigma_D + ridge I,
@@ -121,69 +122,70 @@ def confidence_set(
     Q = (spread^2 / (4 n^2)) sum w_i^2 x_i x_i^T + (statistic_stddev^2 / n^2) I,
     G = sqrt(sum q_j + 2 sqrt(t sum q_j^2) + 2 t max q_j) + (beta / n) radius / sqrt(min eigenvalue of A).
 
-    K-norm noise of scale b in d dimensions is Gaussian noise whose variance 2 b^2 Y is itself random, Y ~ Gamma((d +
-    1) / 2); its length is Gamma(d, b). Half of failure_prob goes to it. G is the lesser of two bounds, of which each
-    holds with the probability asked for: with the other half for the Gaussian noise of the variance that has been
-    reached; or of the labels' part with the other half, plus the length's quantile over n sqrt(min eigenvalue of A).
+    K-norm noise of scale b in d dimensions is Gaussian noise whose variance 2 b^2 Y is itself random, Y ~ Gamma((d + 1)
+    / 2); its length is Gamma(d, b). Half of failure_prob is spent on the variance or on the length, and the other half
+    on the deviation. G is the smaller of two bounds, each of which holds with probability 1 - failure_prob: the bound
+    above with Gaussian noise of the (1 - failure_prob / 2)-quantile of the variance; or the bound above for the labels
+    alone, plus the same quantile of the length over n sqrt(min eigenvalue of A).
 
     Why: with D = theta - theta* and g the gradient of the mean objective at theta*, optimality over the ball gives
-    gamma |D|^2_Sigma <= -g.D, so that gamma |D|^2_A <= |g|_(1/A) |D|_A + 4 gamma ridge radius^2 for A = Sigma_D +
-    ridge I, as |D| <= 2 radius. Given the features g is linear in independent centred variables: labels, which are
-    sub-Gaussian with variance proxy (spread w_i)^2 / 4 (Hoeffding), and the Gaussian noise. The tail of such a
-    quadratic form (Hsu, Kakade & Zhang, 2012, Theorem 2.1) bounds |g|_(1/A) by G. For one label noise this is
+    gamma |D|^2_Sigma <= -g.D, so that gamma |D|^2_A <= |g|_(1/A) |D|_A + 4 gamma ridge radius^2 for A = Sigma_D + ridge
+    I, as |D| <= 2 radius. Given the features g is linear in independent centred variables: labels, which are
+    sub-Gaussian with variance proxy (spread w_i)^2 / 4 (Hoeffding), and the Gaussian noise. The tail bound of such a
+    quadratic form (Hsu, Kakade & Zhang, 2012, Theorem 2.1) bounds |g|_(1/A) by G. For label noise alone this is
     DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (7) with C = sqrt(3) / 2 and C' = 2.
 
-    Where the parameters that were searched span less than the space (`zero_sum`), all of this happens within the span:
-    what comparisons cannot tell, and so neither estimate nor truth can err in, is part of neither shape nor noise.
+    If the searched parameters span less than the space (`zero_sum`), all of this happens within the span: directions
+    that comparisons cannot determine are part of neither shape nor noise.
 
     Args:
         theta: [dim] float, the minimiser.
         features: [num_samples, dim] float.
-        noise: of the labels.
-        ridge: [] float >= 0, lambda; 0 needs features that span all directions that were searched.
-        radius: [] float > 0, of the ball that was minimised over; it must contain the truth. Infinity needs ridge = 0
-            and curvature > 0, and a noise without regularization.
+        noise: the noise between labels and objective.
+        ridge: [] float >= 0, lambda; 0 needs features that span all searched directions.
+        radius: [] float > 0, radius of the ball of the minimisation; it must contain the truth. Infinity needs ridge =
+            0, curvature > 0 and noise.regularization = 0.
         failure_prob: [] float in (0, 1).
-        curvature: [] float in [0, 1/4]; it replaces gamma where it is larger. 0 is what can be proved: gamma falls
-            exponentially with radius |x_i|, and the set soon holds everything. 1/4 is the curvature at even odds,
-            the largest there is: a heuristic.
+        curvature: [] float in [0, 1/4]; it replaces gamma if it is larger. 0 is the value with a proof, but gamma falls
+            exponentially with radius |x_i|, and the set soon contains everything. 1/4, the curvature at even odds and
+            the largest possible, is a heuristic.
 
     Returns:
-        The set. It holds the truth with probability >= 1 - failure_prob if curvature is at most gamma, up to how
-        exactly the objective was minimised. Features that are not finite give NaN, and a shape that is singular to
-        rounding gives a width of NaN, with which the set holds nothing, intervals are NaN, and so are policies.
+        The set. If curvature is at most gamma, it contains the truth with probability >= 1 - failure_prob, up to the
+        error of the minimisation. Features that are not finite give NaN. A shape that is singular up to rounding gives
+        a width of NaN: the set then contains nothing, and intervals and policies are NaN.
 
     Raises:
-        ValueError: if nothing was searched, as under `zero_sum` in one dimension.
+        ValueError: if no direction was searched, as under `zero_sum` in one dimension.
 
     Privacy:
-        - Post-processing of the estimate; everything else is public (features, and the noise's law).
+        - Post-processing of the estimate; everything else is public (features, and the distribution of the noise).
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 4.2 and its proof.
 
     Deviations:
-        Constants are explicit; the trace of A^-1 Sigma_D stands in place of its bound d; weights, and noise on the
-        statistic, are covered by the same argument.
+        Constants are explicit; the trace of A^-1 Sigma_D replaces its bound d; the same argument covers weights, and
+        noise on the statistic.
     """
     dtype, num_samples = features.dtype, features.shape[0]
     basis = noise.basis
-    within = features if basis is None else _product(features, basis)
-    rank = within.shape[1]
+    searched_features = features if basis is None else _product(features, basis)
+    rank = searched_features.shape[1]
     if rank < 1:
         raise ValueError(f"features must have at least two dimensions under zero_sum, got shape {features.shape}")
     weights = jnp.ones(num_samples, dtype) if noise.weights is None else noise.weights
-    covariance = _product((weights[:, None] * within).T, within) / num_samples
+    covariance = _product((weights[:, None] * searched_features).T, searched_features) / num_samples
     spectrum, directions = eigh(covariance)
-    of_shape = jnp.maximum(spectrum, 0) + ridge  # the eigenvalues of A, in the same directions
-    longest = jnp.max(jnp.linalg.norm(within, axis=1))
+    shape_eigenvalues = jnp.maximum(spectrum, 0) + ridge  # eigenvalues of A, with the same eigenvectors
+    longest = jnp.max(jnp.linalg.norm(searched_features, axis=1))
     gamma = jnp.maximum(jax.nn.sigmoid(radius * longest) * jax.nn.sigmoid(-radius * longest), curvature)
-    whitened = _product(weights[:, None] * within, directions) / jnp.sqrt(of_shape)[None, :]
-    by_labels = (noise.spread / (2 * num_samples)) ** 2 * _product(whitened.T, whitened)  # of A^(-1/2) Q A^(-1/2)
+    whitened = _product(weights[:, None] * searched_features, directions) / jnp.sqrt(shape_eigenvalues)[None, :]
+    label_part = (noise.spread / (2 * num_samples)) ** 2 * _product(whitened.T, whitened)  # of A^(-1/2) Q A^(-1/2)
 
     def deviation(stddev: jax.Array, failure_prob: jax.Array) -> jax.Array:
-        """The first term of G, which |g|_(1/A) exceeds with at most this probability, with noise of this stddev."""
-        q = eigh(by_labels + jnp.diag((stddev / num_samples) ** 2 / of_shape)).values
+        """Returns the first term of G for noise of this stddev: |g|_(1/A) exceeds it with at most this probability."""
+        q = eigh(label_part + jnp.diag((stddev / num_samples) ** 2 / shape_eigenvalues)).values
         tail = -jnp.log(failure_prob)
         return jnp.sqrt(jnp.sum(q) + 2 * jnp.sqrt(tail * jnp.sum(q**2)) + 2 * tail * jnp.max(q))
 
@@ -192,16 +194,18 @@ def confidence_set(
     else:
         half = failure_prob / 2
         stddev = noise.k_norm_scale * jnp.sqrt(2 * gamma_quantile((rank + 1) / 2, half))
-        longest_noise = noise.k_norm_scale * gamma_quantile(rank, half) / (num_samples * jnp.sqrt(jnp.min(of_shape)))
+        longest_noise = (
+            noise.k_norm_scale * gamma_quantile(rank, half) / (num_samples * jnp.sqrt(jnp.min(shape_eigenvalues)))
+        )
         bound = jnp.minimum(
             deviation(jnp.hypot(noise.statistic_stddev, stddev), half),
             deviation(noise.statistic_stddev, half) + longest_noise,
         )
-    bound = bound + _times(noise.regularization / num_samples, radius / jnp.sqrt(jnp.min(of_shape)))  # G
+    bound = bound + _times(noise.regularization / num_samples, radius / jnp.sqrt(jnp.min(shape_eigenvalues)))  # G
     bias = 4 * _times(gamma * jnp.sqrt(ridge), radius)
     width = (bound + jnp.sqrt(bound**2 + bias**2)) / (2 * gamma)
-    # What rounding leaves of an eigenvalue that is 0 tells nothing of its direction.
-    regular = jnp.min(of_shape) > rank * jnp.finfo(dtype).eps * jnp.max(of_shape)
+    # a computed eigenvalue within rounding of 0 may be noise alone
+    regular = jnp.min(shape_eigenvalues) > rank * jnp.finfo(dtype).eps * jnp.max(shape_eigenvalues)
     shape = covariance + ridge * jnp.eye(rank, dtype=dtype)
     if basis is not None:
         shape = _product(basis, _product(shape, basis.T))
@@ -209,7 +213,7 @@ def confidence_set(
 
 
 def gamma_quantile(shape: float, tail: jax.Array) -> jax.Array:
-    """What a Gamma(shape, 1) variable exceeds with probability at most tail, up to rounding: [] float.
+    """Returns a quantile that a Gamma(shape, 1) variable exceeds with probability <= tail, up to rounding: [] float.
 
     Args:
         shape: > 0, static.
@@ -232,7 +236,7 @@ def _product(left: jax.Array, right: jax.Array) -> jax.Array:
 
 
 def _times(factor: jax.Array, other: jax.Array) -> jax.Array:
-    """The product, and 0 where the first factor is, whatever the other."""
+    """Multiplies; the product is 0 if the first factor is 0, for any second factor."""
     return jnp.where(factor > 0, factor * jnp.where(factor > 0, other, 1), 0)
 
 
@@ -240,11 +244,11 @@ class ConfidentEstimate(NamedTuple):
     """An `Estimate` with a confidence set around it.
 
     Attributes:
-        theta: as of `Estimate`, and so are certificate, steps and converged.
-        certificate: see there.
-        steps: see there.
-        converged: see there.
-        confidence: the set.
+        theta: as in `Estimate`.
+        certificate: as in `Estimate`.
+        steps: as in `Estimate`.
+        converged: as in `Estimate`.
+        confidence: the confidence set.
     """
 
     theta: jax.Array
@@ -257,12 +261,12 @@ class ConfidentEstimate(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Params:
-    """What a sweep may vary.
+    """Values that a sweep may vary.
 
     Attributes:
-        inner: the wrapped estimator's.
-        radius: [] float > 0, of the wrapped estimator, which gets it from here.
-        feature_norm: [] float > 0, of the wrapped estimator, which gets it from here if it has one.
+        inner: the `params` of the wrapped estimator.
+        radius: [] float > 0; replaces the radius in inner.
+        feature_norm: [] float > 0; replaces the feature_norm in inner, if there is one.
         ridge: [] float >= 0, lambda.
         failure_prob: [] float in (0, 1).
         curvature: [] float in [0, 1/4], see `confidence_set`.
@@ -278,21 +282,21 @@ class Params:
 
 @reusing_factory
 def with_confidence(estimator: Estimator) -> Estimator:
-    """The same estimator, whose estimate comes with the confidence set of `confidence_set`.
+    """Adds the confidence set of `confidence_set` to an estimator's estimate.
 
     Args:
-        estimator: one that carries its own label noise (`Estimator.noise`) and whose privacy unit leaves features
-            public: `mle`, `debiased_rr` or `objective_perturbation`, with the logistic link.
+        estimator: an estimator that has `Estimator.noise` and public features: `mle`, `debiased_rr` or
+            `objective_perturbation`, with the logistic link.
 
     Returns:
-        An estimator whose `fit` gives a `ConfidentEstimate`. Its `params` take ridge (default 0), failure_prob (0.1)
-        and curvature (0: what can be proved) beside what the estimator's take.
+        An estimator with the same claim; its `fit` returns a `ConfidentEstimate`. Its `params` also take ridge (default
+        0), failure_prob (0.1) and curvature (0, the value with a proof).
 
     Raises:
-        ValueError: if the estimator has no label noise of its own or keeps features private; from `params`, if
-            ridge < 0, failure_prob is outside (0, 1), curvature is outside [0, 1/4], or radius is infinite with
-            ridge > 0, curvature = 0 or regularization > 0, where the set would hold everything; from `estimate`, if
-            ridge is too small for features that do not span all directions.
+        ValueError: if the estimator has no `noise` or keeps features private; from `params`, if ridge < 0, failure_prob
+            is outside (0, 1), curvature is outside [0, 1/4], or radius is infinite with ridge > 0, curvature = 0 or
+            regularization > 0, so that the set would contain everything; from `estimate`, if ridge is too small for
+            features that do not span all directions.
 
     Privacy:
         - As the estimator; the set is post-processing of its estimate and of public features.
@@ -311,41 +315,41 @@ def with_confidence(estimator: Estimator) -> Estimator:
             f"objective_perturbation with the logistic link do, got noise {noise} and features_public "
             f"{estimator.features_public}"
         )
-    own = {"ridge": 0.0, "failure_prob": FAILURE_PROB, "curvature": 0.0}
+    defaults = {"ridge": 0.0, "failure_prob": FAILURE_PROB, "curvature": 0.0}
 
     def params(**values: Any) -> Params:
         bound = signature.bind(**values)
         bound.apply_defaults()
-        mine = {name: bound.arguments[name] for name in own}
-        inner = estimator.params(**{name: value for name, value in values.items() if name not in own})
-        check_at_least("ridge", mine["ridge"], 0.0)
-        check_probability("failure_prob", mine["failure_prob"])
-        check_within("curvature", mine["curvature"], 0.0, 0.25)
-        if np.isinf(inner.radius) and (mine["ridge"] > 0 or mine["curvature"] == 0):
+        set_values = {name: bound.arguments[name] for name in defaults}
+        inner = estimator.params(**{name: value for name, value in values.items() if name not in defaults})
+        check_at_least("ridge", set_values["ridge"], 0.0)
+        check_probability("failure_prob", set_values["failure_prob"])
+        check_within("curvature", set_values["curvature"], 0.0, 0.25)
+        if np.isinf(inner.radius) and (set_values["ridge"] > 0 or set_values["curvature"] == 0):
             raise ValueError(
                 f"radius must be finite unless ridge is 0 and curvature > 0, got {inner.radius} where ridge is "
-                f"{mine['ridge']} and curvature {mine['curvature']}"
+                f"{set_values['ridge']} and curvature {set_values['curvature']}"
             )
         if np.isinf(inner.radius) and (beta := getattr(inner, "regularization", 0.0)) > 0:
             raise ValueError(f"radius must be finite unless regularization is 0, got {inner.radius} where it is {beta}")
-        told = {name: getattr(inner, name, scalar_leaf(name, np.inf)) for name in _TOLD}
-        return Params(inner=inner, **told, **{name: scalar_leaf(name, value) for name, value in mine.items()})
+        shared = {name: getattr(inner, name, scalar_leaf(name, np.inf)) for name in _SHARED}
+        return Params(inner=inner, **shared, **{name: scalar_leaf(name, value) for name, value in set_values.items()})
 
-    def wrapped(params: Params) -> Any:
-        told = {name: getattr(params, name) for name in _TOLD if hasattr(params.inner, name)}
-        return dataclasses.replace(params.inner, **told)
+    def inner_params(params: Params) -> Any:
+        shared = {name: getattr(params, name) for name in _SHARED if hasattr(params.inner, name)}
+        return dataclasses.replace(params.inner, **shared)
 
     def guarantee(**values: Any):
         params(**values)
-        return estimator.guarantee(**{name: value for name, value in values.items() if name not in own})
+        return estimator.guarantee(**{name: value for name, value in values.items() if name not in defaults})
 
     def privatize(key, params: Params, features, labels):
-        return estimator.privatize(key, wrapped(params), features, labels)
+        return estimator.privatize(key, inner_params(params), features, labels)
 
     def fit(key, params: Params, features, report) -> ConfidentEstimate:
-        inner = wrapped(params)
+        inner = inner_params(params)
         estimate: Estimate = estimator.fit(key, inner, features, report)
-        leaves = {name: jnp.asarray(getattr(params, name), features.dtype) for name in ("radius", *own)}
+        leaves = {name: jnp.asarray(getattr(params, name), features.dtype) for name in ("radius", *defaults)}
         return ConfidentEstimate(
             *estimate, confidence=confidence_set(estimate.theta, features, noise(inner, features), **leaves)
         )
@@ -360,9 +364,9 @@ def with_confidence(estimator: Estimator) -> Estimator:
                 f"eigenvalues from {eigenvalues[0]:.2g} to {eigenvalues[-1]:.2g} of their second moment with it"
             )
 
-    theirs = inspect.signature(estimator.params).parameters.values()
-    extra = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value) for name, value in own.items()]
-    signature = inspect.Signature([*theirs, *extra])
+    estimator_parameters = inspect.signature(estimator.params).parameters.values()
+    extra = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value) for name, value in defaults.items()]
+    signature = inspect.Signature([*estimator_parameters, *extra])
     for function in (params, guarantee):
         function.__signature__ = signature
     return Estimator(

@@ -1,4 +1,4 @@
-"""Warnings of estimates that a careful user would not trust. They read what was released and public features alone."""
+"""Warnings of estimates that a careful user would not trust. They read only the release and public features."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,23 +9,16 @@ from jaxdp.core import Estimator, default_float
 from jaxdp.estimation.newton import FARTHEST
 from jaxdp.validation import WITH_X64, warn_caller
 
-NEARLY_DEPENDENT = 2e-3  # least over largest singular value of columns of norm 1, below which float32 cannot fit
-OVERSHOOT = 8.0  # learning rate times squared norm: twice over the logistic loss's largest curvature, 1/4
-STANDSTILL = 0.1  # sum of all steps times curvature: theta has come a tenth of its way
+NEARLY_DEPENDENT = 2e-3  # smallest over largest singular value of columns of norm 1; below it float32 cannot fit
+OVERSHOOT = 8.0  # learning rate times squared norm: 2 over the largest curvature 1/4 of the logistic loss
+STANDSTILL = 0.1  # sum of all steps times curvature: theta has moved a tenth of the way
 SATURATED = 0.04  # Fisher information relative to that at theta = 0
-RANK = 1e-9  # relative eigenvalues below are rounding
-FEWEST_NATS = 4.0  # Fisher information on the scale of theta: 1 / 4 is the variance of its logarithm
+RANK = 1e-9  # relative eigenvalues below it are rounding
+FEWEST_NATS = 4.0  # Fisher information on the scale of theta: at 4, the variance of its logarithm is 1 / 4
 
 
-def warn_unconverged(estimator: Estimator, result: Any, features: np.ndarray, values: Mapping[str, Any]) -> None:
-    """Warns that a solver stopped early, with what helps.
-
-    Args:
-        estimator: of the result.
-        result: the estimate; its `converged` is False.
-        features: as given. They are not read unless they are public.
-        values: of the estimator's params, with defaults.
-    """
+def warn_unconverged(estimator: Estimator, estimate: Any, features: np.ndarray, values: Mapping[str, Any]) -> None:
+    """Warns that a solver stopped early, with advice; `features` are not read unless they are public."""
     radius, advice = values.get("radius"), "Bring the columns of features to similar sizes, of about 1"
     size = _size(features) if estimator.features_public else 0.0
     if radius is not None and np.isinf(radius):
@@ -36,20 +29,14 @@ def warn_unconverged(estimator: Estimator, result: Any, features: np.ndarray, va
             "by a constant, so that their size is about 1, and choose the radius for these"
         )
     warn_caller(
-        f"the estimate did not converge in {int(result.steps)} steps, its certificate is "
-        f"{float(result.certificate):.2g}: do not rely on theta. {advice}",
+        f"the estimate did not converge in {int(estimate.steps)} steps, its certificate is "
+        f"{float(estimate.certificate):.2g}: do not rely on theta. {advice}",
         RuntimeWarning,
     )
 
 
 def warn_one_pass(features: np.ndarray, learning_rate: float, *, is_weighted: bool) -> None:
-    """Warns of a constant step that is far too large or too small for the features.
-
-    Args:
-        features: [num_samples, dim] or [num_samples, K, dim].
-        learning_rate: eta > 0.
-        is_weighted: whether samples with long features count less.
-    """
+    """Warns of a constant step far too large or too small for features [num_samples, dim] or [num_samples, K, dim]."""
     wide = features.astype(np.float64)
     wide = wide - wide.mean(axis=1, keepdims=True) if wide.ndim == 3 else wide[:, None]
     squares = np.sum(wide**2, axis=-1).max(axis=1)
@@ -68,16 +55,7 @@ def warn_one_pass(features: np.ndarray, learning_rate: float, *, is_weighted: bo
 
 
 def warn_no_minimum(features: np.ndarray, theta: np.ndarray, *, repeats: int = 1) -> None:
-    """Warns of a converged search without a bound along which the objective seems to fall on for ever.
-
-    In some direction nearly all answers are certain, so that the Fisher information is far below its value at theta =
-    0, and says less about the size of theta than its variance needs.
-
-    Args:
-        features: [num_samples, dim] or [num_samples, K, dim].
-        theta: [dim].
-        repeats: answers to each row.
-    """
+    """Warns of a search without a bound if the objective seems to have no minimum; `repeats` is labels per row."""
     wide = features.astype(np.float64)
     wide = wide if wide.ndim == 3 else np.stack([wide, np.zeros_like(wide)], axis=1)
     sizes = np.abs(wide).max(axis=(0, 1))
@@ -99,6 +77,8 @@ def warn_no_minimum(features: np.ndarray, theta: np.ndarray, *, repeats: int = 1
     ratios, directions = np.linalg.eigh((vectors / roots).T @ information(scaled) @ (vectors / roots))
     along = directions[:, 0] @ (roots * (scaled @ vectors))
     if ratios[0] < SATURATED and ratios[0] * along**2 < FEWEST_NATS:
+        # nearly all answers are certain in some direction: the Fisher information is far below its value at theta = 0,
+        # and too small to determine the size of theta
         warn_caller(
             f"do not rely on the size of theta, of norm {np.linalg.norm(theta):.2g}: by it some answers are certain, "
             "and the objective may have no minimum, as where labels can be separated. Give a radius, of a few units "
@@ -108,13 +88,9 @@ def warn_no_minimum(features: np.ndarray, theta: np.ndarray, *, repeats: int = 1
 
 
 def warn_rounded_features(features: np.ndarray) -> None:
-    """Warns of features that determine theta, but not in float32: columns are nearly dependent, or few rows far longer.
-
-    Args:
-        features: [num_samples, dim] or [num_samples, K, dim].
-    """
+    """Warns of features that do not determine theta in float32: nearly dependent columns, or few far longer rows."""
     wide = features.astype(np.float64)
-    if wide.ndim == 3:  # what all actions share enters no choice
+    if wide.ndim == 3:  # a part that all actions share affects no choice
         wide = wide[:, 1:] - wide[:, :1]
     wide = wide.reshape(-1, wide.shape[-1])
     sizes = np.abs(wide).max(axis=0)
@@ -122,7 +98,7 @@ def warn_rounded_features(features: np.ndarray) -> None:
     lengths = np.linalg.norm(wide, axis=1)
     rows = wide[lengths > 0] / lengths[lengths > 0, None]
     eps = np.finfo(features.dtype if np.issubdtype(features.dtype, np.floating) else np.float64).eps
-    alike = _singular_values(rows)  # which directions there are does not depend on the lengths of rows
+    alike = _singular_values(rows)  # the spanned directions do not depend on the lengths of rows
     rank = int(np.sum(alike > 8 * np.sqrt(len(sizes)) * eps))
     least = min(_singular_values(wide)[:rank], default=1.0)
     if least >= NEARLY_DEPENDENT:
@@ -130,14 +106,14 @@ def warn_rounded_features(features: np.ndarray) -> None:
     if min(alike[:rank]) >= NEARLY_DEPENDENT:
         ratio = lengths.max() / np.median(lengths[lengths > 0])
         sentence = (
-            f"the longest row of features is {ratio:.1g} times the median one: 32-bit floats lose what the others say "
-            f"of theta, whatever `converged` says. Bring rows to similar sizes, or use 64 bits{WITH_X64}"
+            f"the longest row of features is {ratio:.1g} times the median one: 32-bit floats lose the information in "
+            f"the others, even if `converged` is True. Bring rows to similar sizes, or use 64 bits{WITH_X64}"
         )
     else:
         sentence = (
             f"columns of features are nearly dependent (with columns of norm 1, the least singular value is "
-            f"{least:.1g} of the largest): 32-bit floats do not determine theta along their difference, whatever "
-            f"`converged` says. Drop a column, or use 64 bits{WITH_X64}"
+            f"{least:.1g} of the largest): 32-bit floats do not determine theta along their difference, even if "
+            f"`converged` is True. Drop a column, or use 64 bits{WITH_X64}"
         )
     warn_caller(sentence, RuntimeWarning)
 
@@ -147,7 +123,7 @@ def _size(features: np.ndarray) -> float:
 
 
 def _is_free(features: np.ndarray, values: Mapping[str, Any]) -> bool:
-    """Whether the radius is too large to bound a search, or infinite."""
+    """Returns whether the radius is infinite or too large to bound a search."""
     return values.get("radius", 0.0) * max(_size(features), np.finfo(float).tiny) > FARTHEST
 
 
@@ -160,26 +136,28 @@ def _singular_values(columns: np.ndarray) -> np.ndarray:
 
 
 def warn_doubts(
-    estimator: Estimator, result: Any, features: np.ndarray, values: Mapping[str, Any], *, repeats: int, ridge: bool
+    estimator: Estimator, estimate: Any, features: np.ndarray, values: Mapping[str, Any], *, repeats: int, ridge: bool
 ) -> None:
     """Warns of an estimate that should not be trusted.
 
     Args:
-        estimator: of the result.
-        result: an `Estimate`, or what has its fields.
-        features: as given.
-        values: of the estimator's params, with defaults.
-        repeats: labels of each row of features; more than one of ballots.
+        estimator: the estimator that returned the estimate.
+        estimate: an `Estimate`, or a tuple with its fields.
+        features: as the user passed them.
+        values: the estimator's values, with defaults.
+        repeats: number of labels of each row of features; more than one only for ballots.
         ridge: whether the objective has a penalty.
     """
     reads_features = estimator.features_public and features.ndim in (2, 3)
-    if np.any(np.isposinf(getattr(result, "certificate", np.inf))):  # no solver: an algorithm without a certificate
+    if np.any(
+        np.isposinf(getattr(estimate, "certificate", np.inf))
+    ):  # the algorithm has no solver, and so no certificate
         if reads_features and "learning_rate" in values:
             warn_one_pass(features, values["learning_rate"], is_weighted="cut" in values)
         return
-    if not np.all(result.converged):
-        warn_unconverged(estimator, result, features, values)
+    if not np.all(estimate.converged):
+        warn_unconverged(estimator, estimate, features, values)
     elif reads_features and not ridge and _is_free(features, values):
-        warn_no_minimum(features, np.asarray(result.theta), repeats=repeats)
+        warn_no_minimum(features, np.asarray(estimate.theta), repeats=repeats)
     if reads_features and not ridge and default_float() == np.float32:
         warn_rounded_features(features)

@@ -1,4 +1,4 @@
-"""A damped Newton method on the ball, as an Optax transformation: the full-batch estimators' default optimiser."""
+"""A damped Newton method on the ball, as an Optax transformation: the default optimiser of full-batch estimators."""
 
 from typing import Any, NamedTuple
 
@@ -11,22 +11,22 @@ from jaxdp.estimation.objectives import Evaluation
 from jaxdp.numerics.eigen import Eigen, eigh
 
 SECULAR_STEPS = 12  # Newton on the secular equation converges monotonically, quadratically near the root
-FARTHEST = 1e6  # bound of an unbounded search whose objective has no minimum; products of its powers fit float32
+FARTHEST = 1e6  # bounds the search without a radius, if there is no minimum; products of its powers fit float32
 LARGEST_DAMPING = 1e12
 FIRST_DAMPING = 0.1  # relative to the mean curvature
-ROUNDINGS = 8  # times sqrt(dim) eps: what may be rounding beside the largest eigenvalue, or beside 1
+ROUNDINGS = 8  # times sqrt(dim) eps: size of rounding errors relative to the largest eigenvalue, or to 1
 
 
 class NewtonState(NamedTuple):
-    """The best point so far, and how much to distrust its quadratic model.
+    """The best point so far and the damping of its quadratic model.
 
     Attributes:
         theta: [dim] float.
-        value: [] float, the objective there.
+        value: [] float, the objective at theta.
         gradient: [dim] float.
         hessian: [dim, dim] float.
         damping: [] float >= 0, added to the Hessian relative to its mean eigenvalue.
-        decrement: [] float >= 0, the Newton decrement at the point that was evaluated last.
+        decrement: [] float >= 0, the Newton decrement at the last evaluated point.
     """
 
     theta: jax.Array
@@ -43,12 +43,12 @@ def minimize_quadratic_on_ball(
     """Minimises theta.H.theta / 2 - linear.theta over |theta| <= radius.
 
     Args:
-        eigen: of H, [dim, dim]. It may be indefinite: the minimum over a finite ball exists all the same, and without a
-            bound the eigenvalues' absolute values are taken.
+        eigen: eigendecomposition of H, [dim, dim]. H may be indefinite: a minimum over a finite ball still exists, and
+            without a bound the absolute values of the eigenvalues are used.
         linear: [dim] float.
         radius: [] float > 0; infinity is no bound.
-        has_flat: [] bool, whether directions without curvature and slope, within rounding, are flat. The minimiser of
-            least norm is then taken, which is zero along them.
+        has_flat: [] bool, whether directions without curvature and slope, up to rounding, count as flat. The result is
+            then the minimiser of least norm, which is zero along flat directions.
 
     Returns:
         [dim] float: (H + nu I)^-1 linear, with nu = 0 inside the ball and otherwise the root of |theta(nu)| = radius.
@@ -67,7 +67,7 @@ def minimize_quadratic_on_ball(
     flat = has_flat & is_flat(eigenvalues, rotated)
     eigenvalues, rotated = eigenvalues / unit, rotated / unit  # powers of these stay in range
     eigenvalues, rotated = jnp.where(flat, 1, eigenvalues), jnp.where(flat, 0, rotated)
-    # Left of the root, where Newton converges monotonically; H + nu I is positive definite from here on.
+    # left of the root, where Newton converges monotonically; H + nu I is positive definite from this nu on
     least = jnp.maximum(info.eps - jnp.min(eigenvalues), jnp.linalg.norm(rotated) / radius - 1)
     least = jnp.maximum(least, 0)
 
@@ -82,12 +82,7 @@ def minimize_quadratic_on_ball(
 
 
 def is_flat(eigenvalues: jax.Array, slopes: jax.Array) -> jax.Array:
-    """Returns which directions have neither curvature nor slope, within rounding ([dim] bool).
-
-    Args:
-        eigenvalues: [dim] float, of the Hessian.
-        slopes: [dim] float, along its eigenvectors, for features of order 1.
-    """
+    """Returns whether each direction has neither curvature nor slope [dim], up to rounding, for features of order 1."""
     level = relative_rounding(eigenvalues)
     is_straight = jnp.abs(eigenvalues) <= level * jnp.max(jnp.abs(eigenvalues))
     return is_straight & (jnp.abs(slopes) <= level * (1 + jnp.linalg.norm(slopes)))
@@ -96,17 +91,18 @@ def is_flat(eigenvalues: jax.Array, slopes: jax.Array) -> jax.Array:
 def newton_decrement(
     theta: jax.Array, evaluation: Evaluation, eigen: Eigen, radius: jax.Array, *, is_current: jax.Array
 ) -> jax.Array:
-    """Returns the Newton decrement sqrt(r.(H + nu I)^-1 r), where r = gradient + nu theta and nu >= 0 is the ball's.
+    """Returns the Newton decrement sqrt(r.(H + nu I)^-1 r), r = gradient + nu theta, nu >= 0 the ball's multiplier.
 
-    Times the root of the number of samples it is the distance from the minimiser in standard errors, whatever the units
-    of features. A curvature within rounding is taken for the largest that it may be. Flat directions do not count.
+    Times the square root of the number of samples, it is the distance from the minimiser in standard errors, in any
+    unit of the features. A curvature within rounding is replaced by the largest value that it may have. Flat directions
+    do not count.
 
     Args:
         theta: [dim] float.
-        evaluation: at theta.
-        eigen: of the Hessian H.
+        evaluation: the objective at theta.
+        eigen: eigendecomposition of the Hessian H.
         radius: [] float > 0, of the ball.
-        is_current: [] bool, whether `eigen` is that at theta. If not, only single coordinates are looked at.
+        is_current: [] bool, whether `eigen` belongs to theta. If not, only single coordinates are used.
 
     Returns:
         [] float >= 0.
@@ -122,27 +118,27 @@ def newton_decrement(
     least = jnp.maximum(relative_rounding(curvatures) * jnp.max(curvatures), ridge)
     curvatures = jnp.maximum(jnp.maximum(curvatures, least) + nu, info.tiny)
     decrement = jnp.linalg.norm(jnp.where(flat, 0, slopes / jnp.sqrt(curvatures)))
-    # Each coordinate alone bounds it from below, also where columns of unlike units are rounded away.
+    # each coordinate alone is a lower bound, also if columns of different units are lost to rounding
     single_coordinates = jnp.abs(residual) / jnp.sqrt(jnp.maximum(jnp.diagonal(evaluation.hessian) + nu, info.tiny))
     return jnp.maximum(jnp.where(is_current, decrement, 0), jnp.max(single_coordinates))
 
 
 def relative_rounding(eigenvalues: jax.Array) -> np.ndarray:
-    """Returns the size beside the largest one below which eigenvalues [dim] of a matrix may be rounding alone."""
+    """Returns the relative size below which eigenvalues [dim] of a matrix may be only rounding."""
     dtype = eigenvalues.dtype
     return np.asarray(ROUNDINGS * np.sqrt(eigenvalues.shape[0]) * jnp.finfo(dtype).eps, dtype)
 
 
 def newton_on_ball(radius: jax.Array, *, zero_sum: bool = False) -> optax.GradientTransformationExtraArgs:
-    """Newton's method with Levenberg-Marquardt damping; each step minimises the quadratic model over the ball.
+    """Builds Newton's method with Levenberg-Marquardt damping; each step minimises the quadratic model over the ball.
 
-    A step that raises the objective is undone at the next call, and repeated with more damping. `update` takes the
-    objective's `Evaluation` at the current parameters as the extra argument `evaluation`.
+    A step that raises the objective is undone at the next call and repeated with more damping. `update` takes the
+    `Evaluation` at the current parameters as the extra argument `evaluation`.
 
     Args:
         radius: [] float > 0; infinity is no bound.
-        zero_sum: keep the components' sum at zero. Gradients and Hessians are then expected to vanish along the ones
-            vector, as those of centred features do.
+        zero_sum: keep the components' sum at zero. Gradients and Hessians must then vanish along the ones vector, as
+            they do for centred features.
 
     Returns:
         An Optax transformation for parameters of shape [dim].
@@ -163,7 +159,7 @@ def newton_on_ball(radius: jax.Array, *, zero_sum: bool = False) -> optax.Gradie
     def update(updates: Any, state: Any, params: Any = None, **extra_args: Any) -> tuple[Any, Any]:
         gradient, theta = jnp.asarray(updates), jnp.asarray(params)
         evaluation: Evaluation = extra_args["evaluation"]
-        slack = 4 * jnp.finfo(theta.dtype).eps * evaluation.magnitude  # a rise within rounding is none
+        slack = 4 * jnp.finfo(theta.dtype).eps * evaluation.magnitude  # a rise within rounding does not count
         better = evaluation.value <= state.value + slack
         damping = jnp.where(better, state.damping / 4, jnp.clip(4 * state.damping, FIRST_DAMPING, LARGEST_DAMPING))
         damping = jnp.where(damping < FIRST_DAMPING / 4, 0.0, damping).astype(theta.dtype)
@@ -172,11 +168,11 @@ def newton_on_ball(radius: jax.Array, *, zero_sum: bool = False) -> optax.Gradie
             lambda candidate, previous: jnp.where(better, candidate, previous), best, state._replace(damping=damping)
         )
 
-        slope = jnp.linalg.norm(best.gradient) / (1 + jnp.linalg.norm(best.theta))  # where nothing curves any more
+        slope = jnp.linalg.norm(best.gradient) / (1 + jnp.linalg.norm(best.theta))  # used if nothing curves any more
         curvature = jnp.maximum(jnp.abs(jnp.trace(best.hessian)) / theta.shape[0], slope)
         shift = best.damping * curvature
         model = best.hessian + shift * jnp.eye(theta.shape[0], dtype=theta.dtype)
-        if zero_sum:  # any positive curvature along the ones vector keeps the step out of it
+        if zero_sum:  # positive curvature along the ones vector keeps the step orthogonal to it
             model = model + curvature / theta.shape[0]
         eigen = eigh(model)
         linear, has_flat = model @ best.theta - best.gradient, jnp.all(evaluation.ridge == 0)

@@ -1,7 +1,7 @@
-"""A sufficient statistic of labels, released once with noise: how much noise, of which kind, and what is claimed.
+"""Release of a sufficient statistic of labels with noise: the noise, its scale, and the claim.
 
-It is summed and noised in 64 bits, in programs of 32 bits, too. Each term is rounded to a multiple of a public unit,
-the sum is an integer, and noise is made for what rounding can add to a label's term.
+The sum and the noise use 64 bits, also in programs of 32 bits. Each term is rounded to a multiple of a public unit, the
+sum is an integer, and the noise covers the change that rounding can add to a label's term.
 """
 
 import math
@@ -37,20 +37,21 @@ CONSTANTS = ("analytic", "classical", "paper")
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Params:
-    """What a sweep may vary.
+    """Values that a sweep may vary.
 
     Attributes:
-        epsilon: [] float > 0, privacy budget; K-norm noise alone reads it.
+        epsilon: [] float > 0, privacy budget; read only for K-norm noise.
         noise_multiplier: [] float >= 0, Gaussian noise's standard deviation per unit of sensitivity, or of L with the
             paper's constants (`sensitivity_unit`); 0 at epsilon = inf, and for K-norm noise.
-        feature_norm: [] float > 0, bound L on an action's feature norm that the paper's sigma needs; infinity takes
-            half the largest norm of a differential feature, which suffices. Other constants do not read it.
-        cut: [] float >= 0, largest weighted feature norm; 0 lets the predicted error choose it, and infinity cuts
-            nothing. It is read where samples are weighted.
-        regularization: [] float >= 0, beta, in the scale of the sum over samples.
+        feature_norm: [] float > 0, bound L on an action's feature norm, read only for the paper's constants; infinity
+            stands for half the largest norm of a differential feature, which suffices.
+        cut: [] float >= 0, largest weighted feature norm; 0 selects the cut of least predicted error, and infinity cuts
+            nothing. Read only if samples are weighted.
+        regularization: [] float >= 0, beta, on the scale of the sum over samples.
         radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
-        learning_rate: [] float > 0, of the SGD form only.
-        tolerance: [] float > 0, on the norm of the projected gradient of the mean objective; exact form only.
+        learning_rate: [] float > 0, read only by the SGD form.
+        tolerance: [] float > 0, on the norm of the projected gradient of the mean objective; read only by the exact
+            form.
     """
 
     epsilon: Scalar
@@ -64,12 +65,12 @@ class Params:
 
 
 class Weighted(NamedTuple):
-    """A weighted sample and its statistic, both divided by the mean weight: tolerances and steps then mean the same.
+    """Weights of samples and their statistic, divided by the mean weight so that tolerances and steps mean the same.
 
     Attributes:
         weights: [num_samples] float, of mean 1.
         statistic: [dim] float.
-        mean: [] float, by which they were divided.
+        mean: [] float, the divisor, the mean weight before.
     """
 
     weights: jax.Array
@@ -78,17 +79,17 @@ class Weighted(NamedTuple):
 
     @classmethod
     def of(cls, lengths: jax.Array, report: WithCut, scale: jax.Array) -> "Weighted":
-        """Returns the sample of features of these lengths, and its report divided by scale, [] or [dim] float."""
+        """Builds weights for features of these lengths, and divides the report by scale, [] or [dim] float."""
         weights = cut_weights(lengths, report.cut)
         mean = jnp.mean(weights)
         return cls(weights / mean, report.report / scale / mean, mean)
 
 
 class Release(NamedTuple):
-    """How a statistic is released; fixed at compile time.
+    """The way in which a statistic is released; fixed at compile time.
 
     Attributes:
-        constants: of Gaussian noise: "analytic", "classical" or "paper".
+        constants: "analytic", "classical" or "paper", for Gaussian noise.
         weights: "none" or "cut".
         noise: "gaussian" or "k_norm".
     """
@@ -99,12 +100,12 @@ class Release(NamedTuple):
 
     @property
     def is_weighted(self) -> bool:
-        """Whether the report comes with a cut."""
+        """Whether samples are weighted, so that the report has a cut."""
         return self.weights == "cut"
 
 
 def check_release(constants: str, weights: str, noise: str, among: tuple[str, ...] = CONSTANTS) -> Release:
-    """The release of these names; ValueError where one is unknown or does not go with the others."""
+    """Builds the release of these names; raises ValueError if a name is unknown or does not fit the others."""
     check_choice("constants", constants, among)
     check_weights(weights)
     check_choice("noise", noise, NOISES)
@@ -116,7 +117,7 @@ def check_release(constants: str, weights: str, noise: str, among: tuple[str, ..
 
 
 def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
-    """Gaussian noise's standard deviation per unit of `sensitivity_unit`, on the host in float64.
+    """Returns the standard deviation of Gaussian noise per unit of `sensitivity_unit`, on the host in float64.
 
     Args:
         epsilon: privacy budget, in (0, inf].
@@ -128,7 +129,7 @@ def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
         The multiplier, >= 0.
 
     Raises:
-        ValueError: if epsilon, delta or constants is out of range, or classical is asked for at finite epsilon >= 1.
+        ValueError: if epsilon, delta or constants is out of range, or constants are classical at finite epsilon >= 1.
     """
     check_epsilon(epsilon)
     check_delta(delta)
@@ -141,7 +142,7 @@ def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
 
 
 def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., Params]:
-    """The `params` of an estimator of this name from a noisy statistic, which reads the value `reads` as well."""
+    """Builds the `params` of the estimator `owner`, which uses a noisy statistic and also reads the value `reads`."""
 
     def params(
         *,
@@ -166,15 +167,15 @@ def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., 
             tolerance=scalar_leaf("tolerance", check_above("tolerance", tolerance, 0.0)),
         )
 
-    params.__qualname__ = f"{owner}.params"  # whose values they are, for errors
-    read = {"epsilon", "regularization", "radius", reads}  # a value that would not be read is refused
+    params.__qualname__ = f"{owner}.params"  # named in errors
+    read = {"epsilon", "regularization", "radius", reads}  # values that are not read are refused
     read |= {"delta"} if release.noise == "gaussian" else set()
     read |= {"feature_norm"} if release.constants == "paper" else set()
     return only(params, read | ({"cut"} if release.is_weighted else set()))
 
 
 def statistic_claim(release: Release) -> Callable[..., Guarantee]:
-    """The claim of an estimator that sees labels through one noisy sufficient statistic."""
+    """Builds the claim of an estimator that sees labels through one noisy sufficient statistic."""
     longest = "weighted norm" if release.is_weighted else "norm"
 
     def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
@@ -196,39 +197,39 @@ def statistic_claim(release: Release) -> Callable[..., Guarantee]:
 
 
 def exact_statistic(terms: jax.Array, bounds: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Sums terms as integers, so that one term moves the sum by itself, whatever the others are. Traced in 64 bits.
+    """Sums terms as integers, so that one term changes the sum independently of the others. Traced in 64 bits.
 
     Args:
         terms: [num_samples, dim] float64.
-        bounds: [dim] float64, public: the largest size that terms may have.
+        bounds: [dim] float64, public: the largest size of a term.
 
     Returns:
-        [dim] float64, the sum; and [] float64, by how much more than its own change, in L2 norm, a term can move it.
+        [dim] float64, the sum; and [] float64, how much more than a term's change, in L2 norm, the sum can change.
     """
     power = jnp.where(bounds > 0, power_below(bounds), 1)
     bits = math.ceil(math.log2(len(terms)))
     units = jnp.round(terms / power[None] * 2.0 ** (60 - bits))  # their sum is below 2^61 in size
     total = jnp.sum(units.astype(jnp.int64), axis=0, dtype=jnp.int64).astype(jnp.float64) * 2.0 ** (bits - 60) * power
-    # A unit from the term, and twice half a unit in the last place of the sum.
+    # one unit from the term, and twice half a unit in the last place from the sum
     error = jnp.sum(jnp.where(bounds > 0, power, 0)) * 2.0 ** (bits - 50)
     return jnp.where(jnp.all(jnp.isfinite(terms), axis=0), total, jnp.nan), error
 
 
 @in_64_bits
 def noise_stddev(multiplier: Scalar, sensitivity: Scalar) -> jax.Array:
-    """Returns the standard deviation of Gaussian noise, [] float64: NaN where it would vanish, unless none is asked."""
+    """Returns the standard deviation of Gaussian noise, [] float64: NaN if it would vanish at multiplier > 0."""
     multiplier, sensitivity = (jnp.asarray(factor, jnp.float64) for factor in (multiplier, sensitivity))
     product = multiplier * sensitivity
     return jnp.where((multiplier > 0) & ~(product > 0), jnp.nan, product)
 
 
 def sensitivity_unit(params: Params, lengths: jax.Array, release: Release) -> jax.Array:
-    """What noise is scaled by where nothing is cut: the statistic's sensitivity, or L with the paper's constants.
+    """Returns the unit of noise if nothing is cut: the statistic's sensitivity, or L with the paper's constants.
 
     Args:
         params: of the estimator.
-        lengths: [num_samples] float, how far one label may move the statistic at most, in L2 norm.
-        release: how.
+        lengths: [num_samples] float, the largest change of the statistic by one label, in L2 norm.
+        release: the way of release.
 
     Returns:
         [] float.
@@ -237,11 +238,13 @@ def sensitivity_unit(params: Params, lengths: jax.Array, release: Release) -> ja
     if release.constants != "paper":
         return longest
     bound = jnp.asarray(params.feature_norm, lengths.dtype)
-    return jnp.where(jnp.isinf(bound), longest / 2, jnp.maximum(bound, longest / 2))  # too small protects nobody
+    return jnp.where(
+        jnp.isinf(bound), longest / 2, jnp.maximum(bound, longest / 2)
+    )  # an L below it would not protect labels
 
 
 def cut_of(params: Params, lengths: jax.Array, rows: jax.Array, release: Release, basis: jax.Array | None) -> jax.Array:
-    """The cut of the samples' weights; see `effective_cut`."""
+    """Returns the cut of the samples' weights; see `effective_cut`."""
     dtype, rank = lengths.dtype, rows.shape[-1] if basis is None else basis.shape[1]
     multiplier, epsilon = jnp.asarray(params.noise_multiplier, dtype), jnp.asarray(params.epsilon, dtype)
     return effective_cut(params.cut, lengths, rows, noise_variance(multiplier, epsilon, release.noise, rank), basis)
@@ -257,21 +260,21 @@ def release_statistic(
     release: Release,
     basis: jax.Array | None = None,
 ) -> jax.Array | WithCut:
-    """Releases the sum of terms, of which each depends on one label and is not longer than its sample's length.
+    """Releases the sum of terms; each term depends on one label.
 
     Args:
-        key: of the noise.
-        params: of the estimator.
+        key: key of the noise.
+        params: parameters of the estimator.
         terms: [num_samples, dim] float.
-        sizes: [num_samples, dim] float, public: the largest size that each term may have.
-        lengths: [num_samples] float, public: by how much one label may move its term at most, in L2 norm.
+        sizes: [num_samples, dim] float, public: the largest size of each term.
+        lengths: [num_samples] float, public: the largest change of each term by its label, in L2 norm.
         rows: () -> [num_samples, num_rows, dim] float; see `effective_cut`.
-        release: how.
-        basis: [dim, rank] float, orthonormal columns that span all terms' changes; None is all.
+        release: the way of release.
+        basis: [dim, rank] float, orthonormal columns that span the changes of all terms; None is the whole space.
 
     Returns:
-        [dim] float, the noisy sum; where samples are weighted that of the weighted terms, with the cut. NaN where
-        the lengths are 0 and the sizes are not; 0 where both are.
+        [dim] float, the noisy sum; if samples are weighted, the noisy sum of weighted terms with the cut. NaN if all
+        lengths are 0 but not all sizes; 0 if all of both are 0.
     """
     if not release.is_weighted:
         unit = sensitivity_unit(params, lengths, release)

@@ -1,6 +1,6 @@
 """Full-batch objectives: mean negative log likelihoods with value, gradient and curvature in one pass over the data.
 
-All of them see a parameter only through the margins `features @ theta`. Values are means over samples.
+All of them depend on a parameter only through the margins `features @ theta`. Values are means over samples.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ class Evaluation(NamedTuple):
 
     Attributes:
         value: [] float.
-        magnitude: [] float, mean size of the terms that the value sums: its rounding error is relative to this.
+        magnitude: [] float, mean size of the terms in the value's sum; rounding errors of the value are relative to it.
         gradient: [dim] float.
         hessian: [dim, dim] float; indefinite where the loss is not convex.
         ridge: [] or [dim] float >= 0, the part of the Hessian's diagonal that a quadratic penalty adds.
@@ -41,8 +41,8 @@ class Loss(NamedTuple):
 
     Attributes:
         value: (margins, targets) -> losses.
-        slope: (margins, targets) -> derivative in the margin.
-        curvature: (margins, targets) -> second derivative in the margin.
+        slope: (margins, targets) -> derivative with respect to the margin.
+        curvature: (margins, targets) -> second derivative with respect to the margin.
     """
 
     value: Callable[[jax.Array, jax.Array], jax.Array]
@@ -51,7 +51,7 @@ class Loss(NamedTuple):
 
 
 def label_loss(link: Link) -> Loss:
-    """-[y log F(z) + (1 - y) log F(-z)], linear in the target y: a label, or a de-biased report outside [0, 1].
+    """Returns -[y log F(z) + (1 - y) log F(-z)], linear in the target y: a label, or a de-biased report outside [0, 1].
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (8) for labels; eq. (4)-(5) divided by 2 sigma(epsilon) - 1
@@ -71,11 +71,11 @@ def label_loss(link: Link) -> Loss:
 
 
 def randomized_label_loss(link: Link, epsilon: jax.Array) -> Loss:
-    """The negative log likelihood of a randomized label: -log[2 P(z)] / (2p - 1)^2 for y = 1, that at -z for y = 0.
+    """Returns the loss of a randomized label: -log[2 P(z)] / (2p - 1)^2 for y = 1; for y = 0 the same at -z.
 
-    P(z) = p F(z) + (1 - p) F(-z) = [1 + (2p - 1) (F(z) - F(-z))] / 2 is the probability of the report 1, and
-    p = sigmoid(epsilon). The constant and the factor keep value, slope and curvature at the scale of the label loss for
-    every epsilon, where float32 resolves them.
+    P(z) = p F(z) + (1 - p) F(-z) = [1 + (2p - 1) (F(z) - F(-z))] / 2 is the probability of the report 1, and p =
+    sigmoid(epsilon). It is the negative log likelihood up to a constant and a factor. They keep value, slope and
+    curvature at the scale of the label loss for every epsilon, where float32 resolves them.
 
     Args:
         link: the preference model F.
@@ -95,7 +95,7 @@ def randomized_label_loss(link: Link, epsilon: jax.Array) -> Loss:
         tail = jnp.logaddexp(link.log_cdf(z) + log_truth, link.log_cdf(-z) + log_lie) + jnp.log(2.0).astype(z.dtype)
         return jnp.where(excess > -0.5, jnp.log1p(jnp.maximum(excess, -0.5)), tail)
 
-    def ratio(z):  # F(z) / P(z) = 1 / (p + (1 - p) F(-z) / F(z)), which is 1 at epsilon = inf whatever z
+    def ratio(z):  # F(z) / P(z) = 1 / (p + (1 - p) F(-z) / F(z)), which is 1 at epsilon = inf for any z
         return 1 / (jnp.exp(log_truth) + jnp.exp(log_lie + link.log_cdf(-z) - link.log_cdf(z)))
 
     def report_slope(z):  # (d/dz log_report) / gain^2, with F' = F slope
@@ -115,14 +115,14 @@ def randomized_label_loss(link: Link, epsilon: jax.Array) -> Loss:
 def likelihood_objective(
     features: jax.Array, targets: jax.Array, loss: Loss, *, careful: bool = False, weights: jax.Array | None = None
 ) -> Objective:
-    """Mean loss over samples.
+    """Builds the mean loss over samples.
 
     Args:
         features: [num_samples, dim] float.
         targets: [num_samples] float.
-        loss: of one sample.
-        careful: as for `sum_over_samples`, of the gradient.
-        weights: [num_samples] float >= 0, of the samples' losses, with mean 1; None is all 1.
+        loss: the loss of one sample.
+        careful: whether the gradient is summed as by `sum_over_samples(careful=True)`.
+        weights: [num_samples] float >= 0, weights of the samples' losses, with mean 1; None is all 1.
 
     Returns:
         theta [dim] -> Evaluation.
@@ -149,7 +149,7 @@ def add_quadratic(objective: Objective, linear: jax.Array, regularization: jax.A
     """Adds linear . theta + (regularization / 2) |theta|^2.
 
     Args:
-        objective: of theta [dim].
+        objective: theta [dim] -> Evaluation.
         linear: [dim] float.
         regularization: [] float >= 0.
 
@@ -174,10 +174,10 @@ def add_quadratic(objective: Objective, linear: jax.Array, regularization: jax.A
 def statistic_objective(
     features: jax.Array, statistic: jax.Array, regularization: jax.Array, weights: jax.Array | None = None
 ) -> Objective:
-    """Mean logistic loss in which labels enter only through their sufficient statistic S = sum_i y_i x_i.
+    """Builds the mean logistic loss in which labels enter only through their sufficient statistic S = sum_i y_i x_i.
 
-    (1/n) sum_i log(1 + exp(x_i . theta)) - S . theta / n + (beta / 2n) |theta|^2. It is convex for every real S: true
-    labels, de-biased reports or a statistic with noise added.
+    It is (1/n) sum_i log(1 + exp(x_i . theta)) - S . theta / n + (beta / 2n) |theta|^2. It is convex for every real S:
+    true labels, de-biased reports or a statistic with noise added.
 
     Args:
         features: [num_samples, dim] float.
@@ -218,11 +218,11 @@ def choice_objective(
     depth: int = 1,
     weights: jax.Array | None = None,
 ) -> Objective:
-    """Mean Plackett-Luce loss in which labels enter through their sufficient statistic, and rankings by their order.
+    """Builds the mean Plackett-Luce loss; labels enter through their sufficient statistic, rankings by their order.
 
-    (1/n) sum_i sum_{s < depth} log sum_{k >= s} exp(phi_ik . theta) - S . theta / n + (beta / 2n) |theta|^2: at depth 1
-    a choice among all K actions, at depth K - 1 a ranking, which is a choice for each place among what is left. It is
-    convex for every real S.
+    It is (1/n) sum_i sum_{s < depth} log sum_{k >= s} exp(phi_ik . theta) - S . theta / n + (beta / 2n) |theta|^2: at
+    depth 1 a choice among all K actions, at depth K - 1 a ranking, which is one choice among the remaining actions for
+    each rank. It is convex for every real S.
 
     Args:
         features: [num_samples, K, dim] float; for depth > 1 in ranked order, best first.
@@ -273,16 +273,16 @@ def choice_objective(
 
 
 def _product(left: jax.Array, right: jax.Array) -> jax.Array:
-    return jnp.matmul(left, right, precision="highest")  # accelerators would round the factors
+    return jnp.matmul(left, right, precision="highest")  # by default accelerators round the factors
 
 
 def sum_over_samples(columns: jax.Array, weights: jax.Array, *, careful: bool = False) -> jax.Array:
-    """The product of [dim, num_samples] and [num_samples], of many samples in parts: a running float32 sum stalls.
+    """Multiplies [dim, num_samples] by [num_samples], in parts if there are many samples: a running float32 sum stalls.
 
     Args:
         columns: [dim, num_samples] float.
         weights: [num_samples] float.
-        careful: whether few samples are added up in parts, too. It is slower.
+        careful: whether few samples are added up in parts, too, which is slower.
 
     Returns:
         [dim] float.

@@ -1,7 +1,7 @@
-"""Plackett-Luce: full-batch estimators from K-wise choices and rankings, non-private, local and central.
+"""Full-batch Plackett-Luce estimators from K-wise choices and rankings: non-private, local and central.
 
-Features are [num_samples, K, dim], one row for every action. A common shift of a sample's K rows changes nothing in the
-model, and is taken out first.
+Features are [num_samples, K, dim], one row for every action. A common shift of a sample's K rows does not change the
+model, and is removed first.
 """
 
 import functools
@@ -51,10 +51,10 @@ def plackett_luce_mle(
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
-    """Maximum likelihood from K-wise labels in the clear: the non-private baseline.
+    """Builds the maximum-likelihood estimator from K-wise labels in the clear: the non-private baseline.
 
-    Minimises the mean of log sum_k exp(phi_k.theta) - phi_y.theta over |theta| <= radius; for rankings the sum of this
-    loss over the places, each a choice among the actions that are left.
+    Minimises the mean of log sum_k exp(phi_k.theta) - phi_y.theta over |theta| <= radius; for rankings the loss is
+    summed over the ranks, each a choice among the remaining actions.
 
     Args:
         zero_sum: constrain sum(theta) = 0, where features do not identify a constant.
@@ -109,10 +109,10 @@ def plackett_luce_debiased_krr(
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
-    """Minimum of the de-biased Plackett-Luce loss of K-ary randomized labels.
+    """Builds the minimiser of the de-biased Plackett-Luce loss of K-ary randomized labels.
 
-    The randomized label's unbiased one-hot vector replaces the label's. The loss is linear in it, so the objective is
-    convex at every epsilon and has the clear objective as its mean.
+    The unbiased one-hot vector of the randomized label replaces the one-hot label. The loss is linear in this vector,
+    so the objective is convex at every epsilon and its mean is the clear objective.
 
     Args:
         zero_sum: constrain sum(theta) = 0, where features do not identify a constant.
@@ -132,8 +132,8 @@ def plackett_luce_debiased_krr(
         - Why: Each label is reported once by K-ary randomized response.
 
     Source:
-        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (12), which is solved there by SGD (`sgd_krr`); de-biasing as
-        in its eq. (4)-(6).
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (12), which the paper solves by SGD (`sgd_krr`); de-biasing
+        as in its eq. (4)-(6).
 
     Deviations:
         The loss of all samples is minimised at once.
@@ -165,12 +165,12 @@ def plackett_luce_objective_perturbation(
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
-    """Central label-private maximum likelihood from K-wise labels: the loss with a noisy sufficient statistic.
+    """Builds central label-private maximum likelihood from K-wise labels: the loss with a noisy sufficient statistic.
 
     Minimises (1/n) sum_i log sum_k exp(phi_ik.theta) - S~.theta / n + (beta / 2n) |theta|^2 over |theta| <= radius,
-    where S~ = S + noise and S = sum_i phi_i,y_i. (The report has sum_i mean_k phi_ik, which is public, taken out of
-    S~.) Rankings do not enter through a sum, and are not covered. With `weights="cut"` a sample's logarithm and its
-    term of S are multiplied by w_i = min(1, c / d_i), where d_i is the largest |phi_ij - phi_ik| of the sample.
+    where S~ = S + noise and S = sum_i phi_i,y_i. (The report is S~ minus the public sum_i mean_k phi_ik.) Rankings do
+    not enter through a sum, and are not supported. With `weights="cut"` a sample's logarithm and its term of S are
+    multiplied by w_i = min(1, c / d_i), where d_i is the largest |phi_ij - phi_ik| of the sample.
 
     Args:
         constants: of Gaussian noise: "analytic", or "classical" (raises for finite epsilon >= 1).
@@ -191,11 +191,11 @@ def plackett_luce_objective_perturbation(
     Privacy:
         - Claim: (epsilon, delta)-DP in the central model, with K-norm noise epsilon-DP.
         - Unit: one label; adjacency: replace one.
-        - Sensitivity: A label enters through S alone, with L2 sensitivity max w_i |phi_ij - phi_ik| over the public
-          features' samples and pairs (at most 2 L, or c). The minimiser is post-processing.
+        - Sensitivity: A label enters only through S, with L2 sensitivity max w_i |phi_ij - phi_ik| over samples and
+          pairs of actions of the public features (at most 2 L, or c). The minimiser is post-processing.
 
     Source:
-        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 5.2 and Algorithm 2, whose pairwise loss has this form
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 5.2 and Algorithm 2; their pairwise loss has this form
         for K actions too.
 
     Deviations:
@@ -207,10 +207,11 @@ def plackett_luce_objective_perturbation(
         features = relative(center(features) if zero_sum else features)
         num_actions = features.shape[1]
         targets = jax.nn.one_hot(labels, num_actions, dtype=features.dtype)
-        # Each sample's term of S; what `relative` has taken out of it is public.
+        # each sample's term of S, less a public part that `relative` has removed
         chosen = jnp.einsum("nk,nkd->nd", targets, features, precision="highest")
         basis = search_basis(features[:, 0], zero_sum=zero_sum)
-        rows = features / np.sqrt(num_actions).astype(features.dtype)  # their second moment: the information at 0
+        # the rows' second moment is the Fisher information at 0
+        rows = features / np.sqrt(num_actions).astype(features.dtype)
         sizes = jnp.max(jnp.abs(features), axis=1)
         return release_statistic(key, params, chosen, sizes, _lengths(features), lambda: rows, release, basis)
 
@@ -233,28 +234,25 @@ def plackett_luce_objective_perturbation(
 
 
 def report_randomized_choices(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """Every user's own randomized choice among K actions; the `privatize` of the local K-wise estimators."""
+    """Returns every user's randomized choice among K actions; the `privatize` of the local K-wise estimators."""
     return label_channel(features.shape[1]).report(key, LabelParams(epsilon=params.epsilon), labels)
 
 
 def relative(features: jax.Array) -> jax.Array:
-    """Features less their mean over a sample's actions ([num_samples, K, dim] float)."""
+    """Subtracts from the features their mean over a sample's actions ([num_samples, K, dim] float)."""
     return features - jnp.mean(features, axis=1, keepdims=True)
 
 
 def chosen_sum(features: jax.Array, targets: jax.Array) -> jax.Array:
-    """sum_ik targets_ik phi_ik ([num_samples, K, dim] float, [num_samples, K] float -> [dim] float)."""
+    """Returns sum_ik targets_ik phi_ik ([num_samples, K, dim] float, [num_samples, K] float -> [dim] float)."""
     return jnp.einsum("nk,nkd->d", targets, features, precision="highest")
 
 
 @in_64_bits
 def _lengths(features: jax.Array) -> jax.Array:
-    """The largest distance between two of a sample's actions, rounded up: [num_samples] float.
-
-    Cyclic shifts by at most K / 2 pair every action with every other.
-    """
+    """Returns the largest distance between two of a sample's actions, rounded up: [num_samples] float."""
     wide = features.astype(jnp.float64)
-    shifts = range(1, features.shape[1] // 2 + 1)
+    shifts = range(1, features.shape[1] // 2 + 1)  # cyclic shifts by at most K / 2 pair every action with every other
     distances = [feature_norms(wide - jnp.roll(wide, shift, axis=1)) for shift in shifts]
     return cast_up(jnp.max(jnp.stack(distances), axis=(0, 2)), features.dtype)
 

@@ -1,13 +1,13 @@
-"""Policies for linear contextual bandits from an estimated reward: greedy and pessimistic ones, and what they lose.
+"""Policies for linear contextual bandits from an estimated reward, greedy and pessimistic, and their suboptimality.
 
-A policy over finitely many states is its probabilities, [num_states, num_actions] float with rows that sum to one; a
-deterministic one has a single 1 in each row. Rewards are linear, phi(s, a).theta, in features that are public.
+A policy over finitely many states is an array of probabilities, [num_states, num_actions] float with rows that sum to
+one; a deterministic policy has a single 1 in each row. Rewards phi(s, a).theta are linear in public features.
 
-Comparisons tell differences of rewards only. Take features relative to a reference policy (`relative_features`) where
-a pessimistic value is wanted: otherwise what all actions have in common is held against all of them.
+Comparisons only determine differences of rewards. For a pessimistic value, use features relative to a reference policy
+(`relative_features`): otherwise the part of features that all actions share is penalised, too.
 
-Privacy: a policy is post-processing of an estimate. States, features and the confidence set's shape and width hold
-nothing of the labels.
+Privacy: a policy is post-processing of an estimate. States, features and the confidence set's shape and width do not
+depend on the labels.
 """
 
 import itertools
@@ -24,18 +24,18 @@ from jaxdp.numerics.eigen import eigh
 from jaxdp.validation import check_count, check_finite, check_within
 
 MAX_STEPS = 500
-STEPS_A_LOOK = 50  # between two looks at the gap
+STEPS_PER_CHECK = 50  # steps between two evaluations of the gap
 TOLERANCE = 1e-4
 LARGEST_ENUMERATION = 10**6
 
 
 class PessimisticPolicy(NamedTuple):
-    """A policy with its lower bound on the reward, and what may be missing to the best lower bound.
+    """A policy with its lower bound on the reward, and the gap to the best possible lower bound.
 
     Attributes:
         policy: [num_states, num_actions] float, probabilities.
         value: [] float, its expected reward under the worst parameter of the confidence set.
-        gap: [] float >= 0 but for rounding: no policy's value is larger than value + gap.
+        gap: [] float >= 0 up to rounding: no policy's value is larger than value + gap.
         steps: [] int32, steps of the search.
     """
 
@@ -46,7 +46,7 @@ class PessimisticPolicy(NamedTuple):
 
 
 def check_states(action_features: ArrayLike, state_weights: ArrayLike) -> None:
-    """Checks states on the host; the functions below take traced arrays, and check shapes only.
+    """Checks states on the host; the functions below take traced arrays, and check only shapes.
 
     Args:
         action_features: [num_states, num_actions, dim].
@@ -60,20 +60,20 @@ def check_states(action_features: ArrayLike, state_weights: ArrayLike) -> None:
     weights = check_within("state_weights", state_weights, 0.0, 1.0)
     if weights.shape != features.shape[:1]:
         raise ValueError(f"state_weights must have shape [num_states] = {features.shape[:1]}, got {weights.shape}")
-    if not abs(weights.sum(dtype=float) - 1) <= 1e-5:  # weights in float32
+    if not abs(weights.sum(dtype=float) - 1) <= 1e-5:  # weights may be float32
         raise ValueError(f"state_weights must sum to 1, got {weights.sum(dtype=float)}")
 
 
 def relative_features(action_features: jax.Array, reference: jax.Array) -> jax.Array:
-    """Features minus their mean under a reference policy in the same state: rewards become advantages over it.
+    """Subtracts the mean features under a reference policy in the same state: rewards become advantages over it.
 
-    Differences within a state stay as they are, and so does the greedy policy. The value of a policy becomes that
-    of using it in place of the reference, of which comparisons tell all: for the reference itself it is 0, without
+    Differences within a state do not change, and so neither does the greedy policy. The value of a policy becomes its
+    advantage over the reference. Comparisons determine all of this advantage: for the reference itself it is 0, without
     uncertainty.
 
     Args:
         action_features: [num_states, num_actions, dim] float.
-        reference: [num_states, num_actions] float, a policy; the one that collected the data, say.
+        reference: [num_states, num_actions] float, a policy, such as the one that collected the data.
 
     Returns:
         [num_states, num_actions, dim] float.
@@ -86,7 +86,7 @@ def relative_features(action_features: jax.Array, reference: jax.Array) -> jax.A
 
 
 def greedy_policy(action_features: jax.Array, theta: jax.Array) -> jax.Array:
-    """Plays argmax_a phi(s, a).theta, the first of equals.
+    """Plays argmax_a phi(s, a).theta, the first one if there are ties.
 
     Args:
         action_features: [num_states, num_actions, dim] float.
@@ -107,21 +107,22 @@ def greedy_policy(action_features: jax.Array, theta: jax.Array) -> jax.Array:
 def per_state_pessimistic_policy(action_features: jax.Array, confidence: ConfidenceSet) -> jax.Array:
     """Plays argmax_a phi(s, a).center - width |phi(s, a)|_(1/shape): each state against its own worst parameter.
 
-    This is the usual lower confidence bound. Its value sums the worst cases of all states, which no single parameter
-    need attain: it is more pessimistic than eq. (9), whose adversary picks one parameter for all states.
+    This is the usual lower confidence bound. Its value sums the worst cases of all states, and possibly no single
+    parameter attains them together. It is more pessimistic than eq. (9), where the adversary picks one parameter for
+    all states.
 
     Args:
         action_features: [num_states, num_actions, dim] float.
-        confidence: of theta; one that is not finite, or not positive definite, gives NaN.
+        confidence: set for theta; a set that is not finite, or not positive definite, gives NaN.
 
     Returns:
-        As `greedy_policy`, which it equals at width = 0 for features and shape that are finite.
+        As `greedy_policy`; both are equal at width = 0 if features and shape are finite.
 
     Source:
         Jin, Yang & Wang (2021), for a single round.
 
     Deviations:
-        See `relative_features` for the reference.
+        The reference policy is left to `relative_features`.
     """
     scores, penalties = _scores_and_penalties(action_features, confidence)
     norms = jnp.linalg.norm(penalties, axis=-1)
@@ -131,7 +132,7 @@ def per_state_pessimistic_policy(action_features: jax.Array, confidence: Confide
 def pessimistic_value(
     policy: jax.Array, action_features: jax.Array, state_weights: jax.Array, confidence: ConfidenceSet
 ) -> jax.Array:
-    """The least expected reward of a policy over the confidence set: f.center - width |f|_(1/shape).
+    """Returns the least expected reward of a policy over the confidence set: f.center - width |f|_(1/shape).
 
     f = E_s phi(s, policy(s)) is the mean feature vector: the infimum of eq. (9) is over one parameter for all states.
 
@@ -148,8 +149,8 @@ def pessimistic_value(
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (9).
 
     Deviations:
-        The set is the whole ellipsoid. The paper's is its part within Theta_B, over which the infimum is at least as
-        large; what is given here is a lower bound all the same.
+        The set is the whole ellipsoid. The paper's set is its part within Theta_B, and the infimum over this part is at
+        least as large. So the value here is still a lower bound.
     """
     scores, penalties = _scores_and_penalties(action_features, confidence)
     return _value(policy, state_weights, scores, penalties, confidence.width)
@@ -161,17 +162,17 @@ def best_of_policies(
     state_weights: jax.Array,
     confidence: ConfidenceSet,
 ) -> PessimisticPolicy:
-    """The policy with the largest pessimistic value among finitely many: eq. (9), exactly.
+    """Returns the policy with the largest pessimistic value among finitely many: eq. (9), exactly.
 
     Args:
-        policies: [num_policies, num_states, num_actions] float; `every_policy` gives all deterministic ones.
+        policies: [num_policies, num_states, num_actions] float; `every_policy` returns all deterministic ones.
         action_features: [num_states, num_actions, dim] float.
         state_weights: [num_states] float >= 0 with sum one, rho.
         confidence: of theta.
 
     Returns:
-        The first best one, with gap 0 (among these policies) and as many steps as policies. Policy, value and gap are
-        NaN where the best value is not finite.
+        The first best policy, with gap 0 (among these policies) and steps = num_policies. Policy, value and gap are NaN
+        if the best value is not finite.
     """
     scores, penalties = _scores_and_penalties(action_features, confidence)
     policies = jnp.asarray(policies)  # NumPy arrays do not take traced indices
@@ -182,7 +183,7 @@ def best_of_policies(
 
 
 def every_policy(num_states: int, num_actions: int) -> np.ndarray:
-    """All deterministic policies, [num_actions ** num_states, num_states, num_actions] in the default float type.
+    """Returns all deterministic policies, [num_actions ** num_states, num_states, num_actions] default float.
 
     Raises:
         ValueError: if a count is < 1, or there are more than a million.
@@ -205,23 +206,23 @@ def pessimistic_policy(
     max_steps: int = MAX_STEPS,
     tolerance: ArrayLike = TOLERANCE,
 ) -> PessimisticPolicy:
-    """The policy of eq. (9): the largest expected reward under the worst parameter of the confidence set.
+    """Returns the policy of eq. (9): the largest expected reward under the worst parameter of the confidence set.
 
     Maximises E_s phi(s, pi(s)).center - width |E_s phi(s, pi(s))|_(1/shape) over policies that may randomise. This is
     concave, and by the minimax theorem equal to the minimum over the set of sum_s rho_s max_a phi(s, a).theta. A
-    primal-dual iteration works on both sides at once; their difference is the gap, a certificate. At most dim states
-    of some optimal policy randomise, so that for many states deterministic ones lose little.
+    primal-dual iteration improves both sides at once; their difference is the gap, a certificate. Some optimal policy
+    randomises in at most dim states, so that with many states deterministic policies lose little.
 
     Args:
         action_features: [num_states, num_actions, dim] float.
         state_weights: [num_states] float >= 0 with sum one, rho.
-        confidence: of theta. Width 0 gives the greedy policy. One that is not finite, or whose shape is not positive
-            definite, gives a policy, a value and a gap that are NaN.
-        max_steps: of the search, >= 1; looked at every 50.
+        confidence: set for theta. Width 0 gives the greedy policy. If the set is not finite, or its shape is not
+            positive definite, the policy, value and gap are NaN.
+        max_steps: limit of the search, >= 1; checked every 50 steps.
         tolerance: [] float > 0, gap at which the search stops, in the units of rewards.
 
     Returns:
-        The best policy seen, starting from the greedy one; its value, its gap, and the steps used.
+        The best policy found, starting from the greedy one; its value, its gap, and the steps used.
 
     Raises:
         ValueError: if max_steps < 1 or shapes are wrong.
@@ -231,9 +232,10 @@ def pessimistic_policy(
         (2011), Algorithm 1, with ergodic averages.
 
     Deviations:
-        Policies may randomise (the paper's are maps from states to actions, over which the maximum is hard to find, and
-        no larger); the set is not cut with Theta_B (see `pessimistic_value`). Use `best_of_policies` for a maximum over
-        deterministic policies of small problems, `per_state_pessimistic_policy` for the usual form.
+        Policies may randomise (the paper's policies are maps from states to actions; the maximum over these is hard to
+        compute, and not larger); the set is not intersected with Theta_B (see `pessimistic_value`). Use
+        `best_of_policies` for a maximum over deterministic policies of small problems, `per_state_pessimistic_policy`
+        for the usual form.
     """
     check_count("max_steps", max_steps)
     scores, penalties = _scores_and_penalties(action_features, confidence)
@@ -241,7 +243,7 @@ def pessimistic_policy(
     root = jnp.sqrt(state_weights)[:, None, None] * penalties
     gram = jnp.einsum("sad,sae->de", root, root, precision="highest")
     norm = jnp.sqrt(jnp.maximum(eigh(gram).values[-1], jnp.finfo(scores.dtype).tiny))
-    # Policies differ by about 1, parameters by the width. A state's weight is its metric, so that rare ones keep pace.
+    # policies differ by about 1, parameters by the width; a state's weight is its metric, so that rare ones keep pace
     policy_step, shift_step = 1 / (norm * jnp.where(width > 0, width, 1)), width / norm
 
     class Search(NamedTuple):
@@ -250,7 +252,7 @@ def pessimistic_policy(
         policy_sum: jax.Array
         shift_sum: jax.Array
         best: PessimisticPolicy
-        bound: jax.Array  # the least dual value so far
+        bound: jax.Array  # least dual value so far
 
     def mean_penalty(policy):
         return jnp.einsum("s,sa,sad->d", state_weights, policy, penalties, precision="highest")
@@ -262,7 +264,7 @@ def pessimistic_policy(
         return state_weights @ jnp.max(shifted_scores(shift), axis=-1)
 
     def record_best(search: Search, steps: jax.Array) -> Search:
-        count = (steps + 1).astype(scores.dtype)  # the start counts
+        count = (steps + 1).astype(scores.dtype)  # the start counts as a step
         policies = jnp.stack([search.policy, search.policy_sum / count])
         shifts = jnp.stack([search.shift, search.shift_sum / count])
         values = jax.vmap(lambda policy: _value(policy, state_weights, scores, penalties, width))(policies)
@@ -288,12 +290,12 @@ def pessimistic_policy(
         return (search.best.gap > tolerance) & (search.best.steps < max_steps)
 
     def search_on(search: Search) -> Search:
-        steps = search.best.steps + min(STEPS_A_LOOK, max_steps)
-        return record_best(jax.lax.scan(step, search, None, length=min(STEPS_A_LOOK, max_steps))[0], steps)
+        steps = search.best.steps + min(STEPS_PER_CHECK, max_steps)
+        return record_best(jax.lax.scan(step, search, None, length=min(STEPS_PER_CHECK, max_steps))[0], steps)
 
     start, origin = _largest(scores), jnp.zeros(rank, scores.dtype)
     value, bound = _value(start, state_weights, scores, penalties, width), state_weights @ jnp.max(scores, axis=-1)
-    # A set that is not finite: its value is made NaN, and so is the first gap, with which the search does not begin.
+    # if the set is not finite, value and gap become NaN, and the search does not start
     value = jnp.where(jnp.isfinite(value), value, jnp.nan)
     first = PessimisticPolicy(start, value, bound - value, jnp.int32(0))
     best = jax.lax.while_loop(is_unfinished, search_on, Search(start, origin, start, origin, first, bound)).best
@@ -303,7 +305,7 @@ def pessimistic_policy(
 def suboptimality(
     policy: jax.Array, action_features: jax.Array, state_weights: jax.Array, parameter: jax.Array
 ) -> jax.Array:
-    """Expected reward that a policy loses to the best one: E_s [max_a phi(s, a).theta* - phi(s, policy(s)).theta*].
+    """Returns the loss against the best policy: E_s [max_a phi(s, a).theta* - phi(s, policy(s)).theta*].
 
     Args:
         policy: [num_states, num_actions] float.
@@ -312,7 +314,7 @@ def suboptimality(
         parameter: [dim] float, theta*.
 
     Returns:
-        [] float >= 0 (but for rounding of a policy's probabilities), in the units of rewards.
+        [] float >= 0 (up to rounding of a policy's probabilities), in the units of rewards.
     """
     rewards = _scores(action_features, parameter)
     losses = jnp.max(rewards, axis=-1, keepdims=True) - rewards
@@ -320,14 +322,14 @@ def suboptimality(
 
 
 def _value(policy, state_weights, scores, penalties, width) -> jax.Array:
-    """The pessimistic value, from scores [num_states, num_actions] and whitened features."""
+    """Returns the pessimistic value, from scores [num_states, num_actions] and whitened features."""
     weighted = state_weights[:, None] * policy
     mean = jnp.einsum("sa,sad->d", weighted, penalties, precision="highest")
     return jnp.sum(weighted * scores) - width * jnp.linalg.norm(mean)
 
 
 def _scores_and_penalties(action_features: jax.Array, confidence: ConfidenceSet) -> tuple[jax.Array, jax.Array]:
-    """phi.center, and the whitened features shape^(-1/2) phi, whose norm is |phi|_(1/shape)."""
+    """Returns phi.center, and the whitened features shape^(-1/2) phi; their norm is |phi|_(1/shape)."""
     return _scores(action_features, confidence.center), confidence.whitened(action_features)
 
 
@@ -342,17 +344,14 @@ def _scores(action_features: jax.Array, theta: jax.Array) -> jax.Array:
 
 
 def _largest(scores: jax.Array) -> jax.Array:
-    """One-hot rows at the first largest score; NaN where one is not finite, so that no failed estimate looks well."""
+    """Returns one-hot rows at the first largest score; NaN if a score is not finite, so that failures are visible."""
     chosen = jax.nn.one_hot(jnp.argmax(scores, axis=-1), scores.shape[-1], dtype=scores.dtype)
     return jnp.where(jnp.all(jnp.isfinite(scores), axis=-1, keepdims=True), chosen, jnp.nan)
 
 
 def _project_on_simplex(rows: jax.Array) -> jax.Array:
-    """Euclidean projection of each row onto the probabilities: max(row - t, 0), t = max_k (sum of k largest - 1) / k.
-
-    All pairs are compared in place of sorting, which is slow for many short rows.
-    """
-    among = rows[..., None, :] >= rows[..., :, None]
+    """Projects each row onto the simplex: max(row - t, 0), t = max_k (sum of k largest - 1) / k."""
+    among = rows[..., None, :] >= rows[..., :, None]  # compares all pairs: sorting is slow for many short rows
     totals = jnp.sum(jnp.where(among, rows[..., None, :], 0), axis=-1)
     threshold = jnp.max((totals - 1) / jnp.sum(among, axis=-1).astype(rows.dtype), axis=-1, keepdims=True)
     return jnp.maximum(rows - threshold, 0)

@@ -1,6 +1,6 @@
-"""Problems that estimators are run on: synthetic rewards, and users' own comparisons and ballots.
+"""Problems for estimators: synthetic rewards, and users' own comparisons and ballots.
 
-The synthetic rewards are those of DP-Reward (Chowdhury, Zhou & Natarajan, 2023).
+The synthetic rewards follow DP-Reward (Chowdhury, Zhou & Natarajan, 2023).
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ KNOWLEDGE = ("radius", "feature_norm")
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class GaussianParams:
-    """What a sweep may vary: ridge, [] float >= 0, the lambda of the semi-norm Sigma_D + lambda I."""
+    """Values that a sweep may vary: ridge, [] float >= 0, the lambda of the semi-norm Sigma_D + lambda I."""
 
     ridge: Scalar
 
@@ -50,7 +50,7 @@ def gaussian_rewards(
     zero_sum: bool = False,
     known: tuple[str, ...] = KNOWLEDGE,
 ) -> Problem:
-    """Comparisons of actions with Gaussian features under a Gaussian reward parameter, a fresh one for every seed.
+    """Comparisons of actions with Gaussian features under a Gaussian reward parameter, new for every seed.
 
     Args:
         num_samples: comparisons, >= 1.
@@ -59,11 +59,11 @@ def gaussian_rewards(
         feature_norm: L, features of actions are shrunk to this norm; None leaves them unbounded, and L is the largest.
         parameter_norm: B, the parameter is shrunk to this norm; None leaves it.
         zero_sum: centre the parameter.
-        known: what estimators are told: "radius" (the true parameter's norm, an oracle that no analyst has, and that an
-            estimator without a value of this name does without: leave it out to compare the two) and "feature_norm"
-            (L). A feature_norm that
-            is given here is a fact of the world; None reads L from the features, so that an estimator that keeps
-            features private is not told and takes a value of its own; infinity is no bound, and nobody is told.
+        known: names of values that the problem passes to estimators: "radius" (the true parameter's norm, an oracle
+            that no analyst has; estimators without this value do not get it, so leave it out to compare them) and
+            "feature_norm" (L). A number for `feature_norm` above is a fact of the world. With None, L is read from the
+            features, and estimators that keep features private do not get it and need their own value. Infinity is no
+            bound, and is not passed.
 
     Returns:
         A problem with metrics `l2_error`, `semi_norm_error`, `certificate`, `steps` and `converged`, each [].
@@ -103,21 +103,21 @@ def plackett_luce_rewards(
     zero_sum: bool = False,
     known: tuple[str, ...] = KNOWLEDGE,
 ) -> Problem:
-    """Choices among K actions with Gaussian features under a Gaussian reward parameter, a fresh one for every seed.
+    """Choices among K actions with Gaussian features under a Gaussian reward parameter, new for every seed.
 
     Args:
         num_samples: choices, >= 1.
         num_actions: K, >= 2.
         dim: number of features, >= 1.
-        rankings: whether labels rank all K actions, in place of naming the best.
+        rankings: whether labels rank all K actions, instead of naming the best one.
         feature_norm: L, features of actions are shrunk to this norm; None leaves them unbounded, and L is the largest.
         parameter_norm: B, the parameter is shrunk to this norm; None leaves it.
         zero_sum: centre the parameter.
-        known: what the analyst is told; see `gaussian_rewards`.
+        known: names of values that the problem passes to estimators; see `gaussian_rewards`.
 
     Returns:
-        A problem with the metrics of `gaussian_rewards`; the semi-norm is that of the mean of x_jk x_jk^T over samples
-        and pairs of actions, x_jk = phi_j - phi_k.
+        A problem with the metrics of `gaussian_rewards`; the semi-norm uses the mean of x_jk x_jk^T over samples and
+        pairs of actions, x_jk = phi_j - phi_k.
 
     Raises:
         ValueError: as `gaussian_rewards`, and if num_actions < 2.
@@ -142,7 +142,7 @@ def plackett_luce_rewards(
         zero_sum=zero_sum,
     )
 
-    def differential(features):  # [num_samples * K, dim], whose second moment is the mean over pairs
+    def differential(features):  # [num_samples * K, dim]; its second moment is the mean over pairs
         scale = np.sqrt(2 * num_actions / (num_actions - 1)).astype(features.dtype)
         return (scale * relative(features)).reshape(-1, dim)
 
@@ -155,7 +155,7 @@ def _reward_problem(
     known: tuple[str, ...],
     feature_norm: float | None,
 ) -> Problem:
-    """Data sets of rewards; `differential` makes features [num_samples, dim] of the data's for the semi-norm."""
+    """Builds a problem of rewards; `differential` maps the data's features to [num_samples, dim] for the semi-norm."""
     for name in known:
         check_choice("known", name, KNOWLEDGE)
     if feature_norm is not None and np.isinf(check_above("feature_norm", feature_norm, 0.0)):
@@ -201,7 +201,7 @@ def comparison_table(table: ComparisonTable) -> Problem:
     """A user's own comparisons; only the estimators' randomness varies over seeds.
 
     Args:
-        table: who was compared with whom, and who won. Comparisons must connect all items.
+        table: the pairs that were compared, and the winners. Comparisons must connect all items.
 
     Returns:
         A problem with metrics `ability` ([item], the estimate with mean zero), `rank` ([item], 1 is best),
@@ -220,15 +220,16 @@ def ballot_election(ballots: Ballots, *, unranked: str = "unknown") -> Problem:
     """A user's own ballots, for the estimators of whole ballots; only their randomness varies over seeds.
 
     Args:
-        ballots: who was ranked how.
-        unranked: what a ballot says of a ranked item and one that is not; see `Ballots.answers`.
+        ballots: the rankings.
+        unranked: how a ballot compares a ranked with an unranked item; see `Ballots.answers`.
 
     Returns:
         A problem with the metrics of `comparison_table`.
 
     Raises:
         ValueError: as `Ballots.design`, if no ballot puts an item above another, and if items fall into groups between
-            which no ballot states a preference. The error names them: the problem is for whoever may see the ballots.
+            which no ballot states a preference. The error names the groups, so only people who may see the ballots
+            should build this problem.
     """
     features, labels = ballots.design(unranked=unranked)
     if np.all(labels == 1):
@@ -239,7 +240,7 @@ def ballot_election(ballots: Ballots, *, unranked: str = "unknown") -> Problem:
 
 
 def _ranking(features: np.ndarray, labels: np.ndarray, items: tuple[str, ...]) -> Problem:
-    """The problem of ranking these items from this data."""
+    """Builds the problem of ranking these items from this data."""
     data = TableParams(features=features.astype(default_float()), labels=labels)
 
     def params() -> TableParams:

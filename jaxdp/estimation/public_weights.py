@@ -1,8 +1,8 @@
-"""Weights from public features, which cut what a long feature costs: how they are chosen, and what error to expect.
+"""Weights from public features that reduce the noise due to long features: their choice, and the predicted error.
 
-A label enters a sufficient statistic with its feature, so that the longest feature decides how much noise all need.
-With weights w_i = min(1, cut / |x_i|) on samples the statistic's sensitivity is the cut. The estimate stays consistent
-whatever the weights, since they depend on features alone.
+A label enters a sufficient statistic with its feature, so the longest feature determines the noise for all samples.
+With weights w_i = min(1, cut / |x_i|) the statistic's sensitivity is the cut. The estimate stays consistent for any
+such weights, since they depend only on features.
 """
 
 from typing import Any, NamedTuple
@@ -24,12 +24,12 @@ CANDIDATES = 64
 
 
 class WithCut(NamedTuple):
-    """What is reported where samples are weighted.
+    """The report if samples are weighted.
 
     Attributes:
-        report: what would be reported without weights: a noisy statistic.
-        cut: [] float >= 0, largest weighted length of a sample's features: the one that was given, or else chosen from
-            features alone.
+        report: a noisy statistic, in the form of the report without weights.
+        cut: [] float >= 0, largest weighted length of a sample's features: the user's value, or chosen from features
+            alone.
     """
 
     report: Any
@@ -40,13 +40,14 @@ class WithCut(NamedTuple):
 def feature_norms(features: jax.Array) -> jax.Array:
     """Returns the norms along the last axis, [..., dim] float -> [...], rounded up: they are sensitivities.
 
-    A norm that vanished would be a sensitivity of 0. No square overflows or vanishes: each vector is divided by a power
-    of two, which does not round, and the smallest normal number stands for smaller norms that are not 0.
+    A nonzero norm never becomes 0, since this would be a sensitivity of 0. No square overflows or underflows: each
+    vector is divided by a power of two, which does not round. Nonzero norms below the smallest normal number are
+    replaced by it.
     """
     wide = features.astype(jnp.float64)
     unit = power_below(jnp.max(jnp.abs(wide), axis=-1, keepdims=True))
     norms = jnp.linalg.norm(wide / unit, axis=-1) * unit[..., 0]
-    # In 64 bits the norm itself may be rounded down, in 32 the last bits are beyond what is returned.
+    # float64 norms may be rounded down, so they are increased; for float32 results these last bits do not matter
     return cast_up(norms * (1 + features.shape[-1] * 2.0**-52), features.dtype)
 
 
@@ -59,22 +60,22 @@ def cast_up(norms: jax.Array, dtype: jnp.dtype) -> jax.Array:
 
 
 def power_below(values: jax.Array) -> jax.Array:
-    """Returns the largest power of two that is at most each normal value; 1/2 for what is not positive and finite."""
+    """Returns the largest power of two that is at most each normal value; 1/2 for values not positive and finite."""
     positive = jnp.where((values > 0) & jnp.isfinite(values), values, 0.5)
     limits = jnp.finfo(positive.dtype)
     integer = {32: jnp.int32, 64: jnp.int64}[limits.bits]
-    # By its bits: JAX 0.12 lowers `jnp.frexp` without the 64-bit types with which it was traced.
+    # reads the bits: JAX 0.12 lowers `jnp.frexp` without the 64-bit types with which it was traced
     exponent = lax.bitcast_convert_type(jnp.maximum(positive, limits.tiny), integer) >> limits.nmant << limits.nmant
     return lax.bitcast_convert_type(exponent, positive.dtype)
 
 
 def cut_leaf(cut: float) -> Scalar:
-    """The value `cut` of an estimator as a leaf: 0 lets the predicted error choose it, infinity cuts nothing."""
+    """Returns an estimator's `cut` as a leaf: 0 selects the cut of least predicted error, infinity cuts nothing."""
     return scalar_leaf("cut", check_at_least("cut", cut, 0.0))
 
 
 def cut_weights(lengths: jax.Array, cut: jax.Array) -> jax.Array:
-    """min(1, cut / length): [num_samples] float in (0, 1], from lengths [num_samples] float >= 0 and cut [] float."""
+    """Returns min(1, cut / length), [num_samples] float in (0, 1], for lengths [num_samples] >= 0 and cut [] float."""
     longer = lengths > cut
     return jnp.where(longer, cut / jnp.where(longer, lengths, 1), 1)
 
@@ -82,20 +83,21 @@ def cut_weights(lengths: jax.Array, cut: jax.Array) -> jax.Array:
 def effective_cut(
     cut: Scalar, lengths: jax.Array, rows: jax.Array, noise_variance: jax.Array, basis: jax.Array | None
 ) -> jax.Array:
-    """The cut that is used: the given one, or where that is 0 the one of least predicted error; at most max lengths.
+    """Returns the requested cut, or the cut of least predicted error if that is 0; at most max lengths.
 
     Args:
         cut: [] float >= 0.
-        lengths: [num_samples] float, of the samples' features, as cutting measures them.
-        rows: [num_samples, num_rows, dim] float, of which a sample's Fisher information at 0 is rows^T rows.
-        noise_variance: [] float >= 0, of privacy's noise on each coordinate of the statistic, per unit of cut^2.
-        basis: [dim, rank] float, orthonormal columns that span the parameters that are searched; None is all.
+        lengths: [num_samples] float, the lengths of samples' features that the cut bounds.
+        rows: [num_samples, num_rows, dim] float; a sample's Fisher information at 0 is rows^T rows.
+        noise_variance: [] float >= 0, variance of the privacy noise on each coordinate of the statistic, per unit of
+            cut^2.
+        basis: [dim, rank] float, orthonormal columns that span the searched parameters; None is the whole space.
 
     Returns:
         [] float.
     """
     requested = jnp.asarray(cut, lengths.dtype)
-    unit = power_below(jnp.max(lengths))  # the choice does not depend on the features' unit, but squares may vanish
+    unit = power_below(jnp.max(lengths))  # the choice is independent of this unit; squares might underflow
     within = (rows if basis is None else _matmul(rows, basis)) / unit
     candidates, errors = predicted_errors(lengths / unit, within, noise_variance)
     chosen = candidates[jnp.argmin(errors)] * unit
@@ -103,24 +105,24 @@ def effective_cut(
 
 
 def predicted_errors(lengths: jax.Array, rows: jax.Array, noise_variance: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The mean squared error that each of some cuts should have, were the parameter zero.
+    """Predicts the mean squared error for some candidate cuts, if the parameter is zero.
 
-    With Fisher informations C_i at theta = 0 the weighted objective's Hessian is H = sum w_i C_i, the covariance of its
-    gradient M = sum w_i^2 C_i from the labels and V = noise_variance cut^2 I from privacy's noise. The estimate then
-    has the covariance H^-1 (M + V) H^-1 as the number of samples grows; its trace is what is predicted.
+    With Fisher informations C_i at theta = 0, the weighted objective has the Hessian H = sum w_i C_i. The covariance of
+    its gradient is M + V, with M = sum w_i^2 C_i from the labels and V = noise_variance cut^2 I from the privacy noise.
+    As the number of samples grows, the estimate has the covariance H^-1 (M + V) H^-1, and the prediction is its trace.
 
     Args:
         lengths: [num_samples] float >= 0.
-        rows: [num_samples, num_rows, rank] float; C_i = rows_i^T rows_i. Directions that none of them spans are left
-            out of the error.
+        rows: [num_samples, num_rows, rank] float; C_i = rows_i^T rows_i. Directions that no row spans do not count in
+            the error.
         noise_variance: [] float >= 0, per unit of cut^2.
 
     Returns:
         Cuts [at most 65] float, increasing: the least length, and the lengths at up to 64 equally spaced quantiles, the
-        last of which is the largest; and their squared l2 errors, [the same] float.
+        largest length last; and their squared l2 errors, a float array of the same shape.
     """
     num_samples, num_rows, dim = rows.shape
-    size = -(-num_samples // CANDIDATES)  # samples in a group; sums of the groups give all candidates' matrices
+    size = -(-num_samples // CANDIDATES)  # group size; sums of groups give all candidates' matrices
     groups = -(-num_samples // size)
     order = jnp.argsort(lengths)
     ordered = lengths[order]
@@ -136,54 +138,54 @@ def predicted_errors(lengths: jax.Array, rows: jax.Array, noise_variance: jax.Ar
     shrink = jnp.where(grouped > 0, 1 / jnp.where(grouped > 0, grouped, 1), 0)
     unweighted, once, twice = (second_moments(weights) for weights in (jnp.ones_like(shrink), shrink, shrink**2))
     none = jnp.zeros((1, dim, dim), rows.dtype)
-    below = jnp.concatenate([none, jnp.cumsum(unweighted, axis=0)])  # of groups up to each candidate
+    below = jnp.concatenate([none, jnp.cumsum(unweighted, axis=0)])  # sums of groups up to each candidate
 
-    def above(sums):  # of groups beyond each candidate; added from the end, so that nothing cancels
+    def above(sums):  # sums of later groups; from the end, so that nothing cancels
         return jnp.concatenate([jnp.cumsum(sums[::-1], axis=0)[::-1], none])
 
     cuts = jnp.concatenate([grouped[:1, 0], grouped[:, -1]])
     factor = cuts[:, None, None]
     hessian, labels = below + factor * above(once), below + factor**2 * above(twice)
-    # Features of unit length tell which directions there are: one long feature would hide all others by rounding.
+    # features of unit length determine the spanned directions: one long feature would hide all others by rounding
     directed = jnp.sum(twice, axis=0)
     eigenvalues, directions = eigh(directed)
     spanned = (eigenvalues > dim * jnp.finfo(rows.dtype).eps * jnp.trace(directed)).astype(rows.dtype)
     span = _matmul(directions * spanned[None, :], directions.T)
     unspanned = jnp.trace(below[-1]) * (jnp.eye(dim, dtype=rows.dtype) - span)
-    regular = hessian + unspanned[None]  # where nothing is known, nothing errs
+    regular = hessian + unspanned[None]  # unspanned directions get no error
     middle = labels + noise_variance * factor**2 * span[None]
     inverse = _inverses(regular)
     errors = jnp.sum(_matmul(inverse, middle) * inverse, axis=(1, 2))  # the trace, as inverses are symmetric
-    # A cut of 0 leaves nothing of any label; the longest features then are 0, too, or a longer candidate has to do.
+    # a cut of 0 would remove all labels: either all features are 0, or a larger candidate is chosen
     return cuts, jnp.where((cuts > 0) & (errors > 0) & jnp.isfinite(errors), errors, jnp.inf)
 
 
 def noise_variance(noise_multiplier: jax.Array, epsilon: jax.Array, noise: str, rank: int) -> jax.Array:
-    """The variance of privacy's noise on each coordinate, per unit of sensitivity^2: [] float.
+    """Returns the variance of the privacy noise on each coordinate, per unit of sensitivity^2: [] float.
 
     Args:
         noise_multiplier: [] float, standard deviation of Gaussian noise per unit of sensitivity.
-        epsilon: [] float > 0, of K-norm noise.
+        epsilon: [] float > 0, budget of K-norm noise.
         noise: "gaussian" or "k_norm".
-        rank: coordinates, d.
+        rank: number of coordinates, d.
     """
     return noise_multiplier**2 if noise == "gaussian" else (rank + 1) / epsilon**2
 
 
 def quieter_noise(*, epsilon: float, delta: float, dim: int) -> str:
-    """Which noise has the smaller predicted error, "gaussian" or "k_norm", on the host and from public values alone.
+    """Returns the noise with the smaller predicted error, "gaussian" or "k_norm", on the host, from public values.
 
-    Both enter the predicted error through their variance per coordinate and unit of sensitivity alone, whatever the
-    features: sigma^2 of the analytic Gaussian mechanism, and (d + 1) / epsilon^2. K-norm noise also needs no delta. Its
-    tails are heavier, so that confidence sets may be wider with it (by a fifth) where estimates are closer.
+    For any features the predicted error depends only on the variance per coordinate and unit of sensitivity: sigma^2 of
+    the analytic Gaussian mechanism, or (d + 1) / epsilon^2. K-norm noise needs no delta. Its tails are heavier, so that
+    confidence sets may be wider (by a fifth) even if estimates are closer.
 
     Args:
         epsilon: in (0, inf].
-        delta: of the Gaussian noise, in (0, 1); or 0, which K-norm noise alone can give.
-        dim: d, number of coordinates in which there is noise: the features', or one less under `zero_sum`.
+        delta: in (0, 1), for the Gaussian noise; or 0, which only K-norm noise allows.
+        dim: d, number of coordinates with noise: the number of features, or one less under `zero_sum`.
 
     Returns:
-        The name of the quieter one; without privacy "gaussian", but for delta = 0.
+        The name of the quieter noise; at epsilon = inf "gaussian", except if delta = 0.
 
     Raises:
         ValueError: if a value is out of range.
@@ -201,15 +203,14 @@ def quieter_noise(*, epsilon: float, delta: float, dim: int) -> str:
 
 
 def check_weights(weights: str) -> bool:
-    """Whether samples are weighted; ValueError for a name that is none of `WEIGHTS`."""
+    """Returns whether samples are weighted; raises ValueError for a name that is not in `WEIGHTS`."""
     return check_choice("weights", weights, WEIGHTS) == "cut"
 
 
 def _inverses(matrices: jax.Array) -> jax.Array:
-    """Of positive definite matrices [count, dim, dim], by Gauss-Jordan steps, which need no pivots there.
+    """Inverts positive definite matrices [count, dim, dim] by Gauss-Jordan steps, which need no pivoting for them.
 
-    Written out, since LAPACK's calls for so many matrices may wait for each other forever; see
-    `jaxdp.numerics.eigen.eigh`.
+    LAPACK is not used, since its calls for many matrices may deadlock; see `jaxdp.numerics.eigen.eigh`.
     """
     dim = matrices.shape[-1]
     index = jnp.arange(dim)
@@ -220,7 +221,7 @@ def _inverses(matrices: jax.Array) -> jax.Array:
         column = jnp.sum(current * is_pivot[None, None, :], axis=2)
         pivot = jnp.sum(row * is_pivot[None, :], axis=1)
         row = (row + is_pivot[None, :] * (1 - pivot)[:, None]) / pivot[:, None]
-        cleared = current * (1 - is_pivot)[None, None, :]  # the unit column, of which the inverse takes the place
+        cleared = current * (1 - is_pivot)[None, None, :]  # the inverse is stored in place of the unit column
         eliminated = cleared - (column * (1 - is_pivot)[None, :])[:, :, None] * row[:, None, :]
         return jnp.where(is_pivot[None, :, None] > 0, row[:, None, :], eliminated)
 

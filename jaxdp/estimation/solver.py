@@ -1,4 +1,4 @@
-"""The one full-batch loop: an Optax optimiser, a projection, and a certificate that says when to stop."""
+"""The full-batch solver: an Optax optimiser, a projection, and a certificate that decides when to stop."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,22 +11,22 @@ from jaxdp.estimation.constraints import center, project
 from jaxdp.estimation.newton import NewtonState, newton_on_ball, relative_rounding
 from jaxdp.estimation.objectives import Evaluation, Objective
 
-DECREMENT_RATIO = 100  # of the largest Newton decrement to the tolerance
+DECREMENT_RATIO = 100  # largest Newton decrement over the tolerance
 
 
 class Estimate(NamedTuple):
-    """What an estimator returns.
+    """The result of an estimator.
 
     Attributes:
         theta: [dim] float, the estimate.
         certificate: [] float >= 0, norm of the projected gradient |theta - P(theta - gradient)| of the mean objective
-            at theta; zero exactly at a stationary point of the constrained problem. Infinity where the algorithm
-            (one-pass SGD) has no certificate.
+            at theta; zero exactly at a stationary point of the constrained problem. Infinity if the algorithm (one-pass
+            SGD) has no certificate.
         steps: [] int32, gradient evaluations used.
-        converged: [] bool, whether the certificate is within the tolerance that was asked for and, for Newton's method,
-            the Newton decrement within 100 times the tolerance. With n samples theta is then within 100 tolerance
-            sqrt(n) standard errors of the minimiser, whatever the units of features: 0.1 at n = 10,000 and the
-            tolerance 1e-5. Directions that features determine no better than rounding are left out.
+        converged: [] bool, whether the certificate is within the requested tolerance and, for Newton's method, the
+            Newton decrement is within 100 times the tolerance. With n samples, theta is then within 100 tolerance
+            sqrt(n) standard errors of the minimiser, in any unit of the features: 0.1 at n = 10,000 and tolerance 1e-5.
+            Directions that features determine only within rounding do not count.
     """
 
     theta: jax.Array
@@ -54,16 +54,16 @@ def minimize(
         radius: [] float > 0, of the ball; infinity is no bound. Its dtype is the solver's.
         tolerance: [] float > 0, on the certificate: the projected-gradient norm.
         zero_sum: constrain the components' sum to zero.
-        optimizer: proposes steps from the gradient; iterates are projected after each. None is Newton's method on the
-            ball, which reads the whole evaluation.
+        optimizer: proposes steps from the gradient; iterates are projected after each step. None is Newton's method on
+            the ball, which uses the whole evaluation.
         max_steps: gradient evaluations at most.
         certify: (theta, evaluation) -> [] float >= 0, the certificate in place of the projected-gradient norm.
 
     Returns:
         The first iterate that converged (see `Estimate`; with `certify` the tolerance alone decides), or after
-        max_steps the one with the smallest certificate. Where a certificate is NaN (NaN features, an optimiser that
-        diverged) the search stops, and theta is NaN. Derivatives of theta, in the radius and in what the objective
-        reads, are those of a stationary point.
+        max_steps the one with the smallest certificate. If a certificate is NaN (NaN features, an optimiser that
+        diverged), the search stops, and theta is NaN. Theta can be differentiated with respect to the radius and the
+        objective's inputs, as an implicit function at a stationary point.
     """
     newton = optimizer is None
     optimizer = optax.with_extra_args_support(newton_on_ball(radius, zero_sum=zero_sum) if newton else optimizer)
@@ -75,7 +75,7 @@ def minimize(
         if certify is not None:
             return evaluation, certify(theta, evaluation)
         moved = project(theta - evaluation.gradient, radius, zero_sum=zero_sum)
-        step = jnp.where(jnp.isinf(radius), evaluation.gradient, theta - moved)  # the same, but for rounding
+        step = jnp.where(jnp.isinf(radius), evaluation.gradient, theta - moved)  # equal up to rounding
         return evaluation, jnp.linalg.norm(step)
 
     class Loop(NamedTuple):
@@ -117,7 +117,7 @@ def minimize(
     def search(_, start: jax.Array) -> tuple[jax.Array, Estimate]:
         unknown = Estimate(start, jnp.asarray(jnp.inf, radius.dtype), jnp.int32(0), jnp.asarray(False))
         best = jax.lax.while_loop(is_unfinished, step, Loop(start, optimizer.init(start), unknown)).best
-        return best.theta, best._replace(  # what goes with a root has to be float
+        return best.theta, best._replace(  # auxiliary outputs of `custom_root` must be float
             steps=best.steps.astype(radius.dtype), converged=best.converged.astype(radius.dtype)
         )
 
@@ -128,6 +128,6 @@ def minimize(
     def solve(linear: Callable[[jax.Array], jax.Array], right: jax.Array) -> jax.Array:
         return jnp.linalg.pinv(jax.jacobian(linear)(right), rtol=relative_rounding(right)) @ right  # 0 where flat
 
-    # Of the steps themselves, many and undone where they do not help, derivatives would be NaN.
+    # derivatives through the steps, many of which are undone, would be NaN
     theta, best = jax.lax.custom_root(displacement, jnp.zeros(dim, radius.dtype), search, solve, has_aux=True)
     return Estimate(theta, best.certificate, best.steps.astype(jnp.int32), best.converged.astype(bool))
