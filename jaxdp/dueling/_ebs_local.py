@@ -1,4 +1,4 @@
-"""Elimination by effective Borda scores on reports that each user randomizes."""
+"""Elimination by effective Borda scores, on reports that each user randomizes."""
 
 import math
 from dataclasses import dataclass
@@ -29,7 +29,8 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        squared_radius: [] float > 0, of the confidence interval of one report's mean; that of n is n times smaller.
+        squared_radius: [] float > 0, of the confidence interval of one report's mean; for n reports it is n times
+            smaller.
     """
 
     epsilon: Scalar
@@ -37,12 +38,12 @@ class Params:
 
 
 class Public(NamedTuple):
-    """What has been reported, and what follows from it.
+    """The reports so far, and values derived from them.
 
     Attributes:
-        active: [num_arms] bool, the arms that are left.
-        plays: [num_arms, num_arms] integer, duels of the row's arm as the left one with the column's.
-        wins: [num_arms, num_arms] integer, those of them that the left arm is reported to have won.
+        active: [num_arms] bool, the remaining arms.
+        plays: [num_arms, num_arms] integer, duels of the row's arm, on the left, against the column's.
+        wins: [num_arms, num_arms] integer, how many of them the left arm is reported to have won.
     """
 
     active: jax.Array
@@ -52,13 +53,13 @@ class Public(NamedTuple):
 
 @factory
 def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learner:
-    """Duels of the least played active arm with a random one; arms whose interval lies below another's are dropped.
+    """Plays the least played active arm against a random one; drops arms with an interval below another arm's.
 
-    Of several arms that were played least any is the left one, each as likely.
+    Among several least played arms the left one is chosen at random.
 
     With S the active arms, n_i the duels of arm i as the left one with arms in S, and p_i the share of them that it
     won, debiased by c = (e^epsilon + 1) / (e^epsilon - 1): i is dropped if p_i + c r / sqrt(n_i) < max_j p_j - c r /
-    sqrt(n_j). Duels with dropped arms no longer count. An arm that is left alone duels with itself.
+    sqrt(n_j). Duels with dropped arms no longer count. The last remaining arm duels with itself.
 
     Args:
         num_arms: number of arms K, >= 2.
@@ -71,13 +72,13 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
         wins, clipped to {0, 1}.
 
     Raises:
-        ValueError: if num_arms < 2 or all pairs are more than integers count, horizon < 1, or constants has another
-            name.
+        ValueError: if num_arms < 2 or the number of pairs exceeds the integer range, horizon < 1, or constants has
+            another name.
 
     Values:
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), by default 0.05.
-        confidence_multiplier: > 0, by default 1, which multiplies r.
+        confidence_multiplier: > 0, by default 1; multiplies r.
 
     Privacy:
         - Claim: epsilon-DP in the local model.
@@ -90,10 +91,11 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
         DP-Dueling (Saha & Asi, 2024), Algorithm 1 and Remark 3. At epsilon = inf it is the algorithm without privacy.
 
     Deviations:
-        The bias of randomized response scales shares and intervals alike, so that the decisions are those of the
-        reports' own shares with the interval r / sqrt(n), which is what is computed. All arms are compared after every
-        round, and dropped together. As in the paper, whose analysis takes the active set and n_i for fixed though they
-        depend on the outcomes, failure_prob is proved for a fixed set only; privacy does not depend on it.
+        * Randomized response biases shares and intervals by the same factor. So the decisions equal those of the
+          reports' undebiased shares with the interval r / sqrt(n), which is what the code computes.
+        * All arms are compared after every round, and dropped together.
+        * As in the paper, whose analysis takes the active set and n_i as fixed although they depend on the outcomes,
+          failure_prob is proved for a fixed set only; privacy does not depend on it.
     """
     num_arms, horizon = check_num_arms(num_arms), check_horizon(horizon)
     is_paper = check_choice("constants", constants, CONSTANTS) == "paper"
@@ -102,7 +104,7 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
         check_probability("failure_prob", failure_prob)
         check_positive("confidence_multiplier", confidence_multiplier)
         events = math.log(num_arms) + math.log(horizon) - math.log(failure_prob)
-        # A product: a power too large is an error of its own, and a product infinity.
+        # A product, not a power: Python raises an error for a power too large, and makes a product infinite.
         squared = confidence_multiplier * confidence_multiplier * (events if is_paper else (events + math.log(2)) / 2)
         check_positive("the squared radius", squared)
         return Params(
@@ -116,14 +118,14 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
         return State((), Public(jnp.ones(num_arms, bool), none, none))
 
     def duels(public: Public, counts: jax.Array) -> jax.Array:
-        """Of each arm as the left one with active ones."""
+        """Sums an arm's counts, as the left one, over active opponents."""
         return jnp.sum(jnp.where(public.active[None, :], counts, 0), axis=1, dtype=counts.dtype)
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del params, context
         played = duels(public, public.plays)
-        seldom = jnp.where(public.active, -played, jnp.iinfo(played.dtype).min)
-        left = ties.largest(seldom, ties.ranks(ties.word_beside(key), num_arms))
+        negated_plays = jnp.where(public.active, -played, jnp.iinfo(played.dtype).min)
+        left = ties.largest(negated_plays, ties.ranks(ties.word_beside(key), num_arms))
         return jnp.stack([left, weighted_index(key, public.active.astype(default_float()))])
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):

@@ -30,8 +30,8 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        passes: [num_phases, num_arms + 1] integer >= 1, by the number of active arms, how often each phase plays
-            all their pairs; the largest integer stands for a phase that is too long to end.
+        passes: [num_phases, num_arms + 1] integer >= 1, by the number of active arms, how often each phase plays all
+            their pairs; the largest integer marks a phase that is too long to end.
     """
 
     epsilon: Scalar
@@ -40,16 +40,15 @@ class Params:
 
 @factory
 def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
-    """Duels of all pairs of active arms; after each phase, arms with a low noisy share of wins are dropped.
+    """Plays all pairs of active arms in phases; after each phase drops arms with a low noisy share of wins.
 
-    Phase e = 1, 2, ... looks for arms whose effective Borda score, their probability of beating a random active arm,
-    is about D = 2^-e below the best. Each of the S active arms is the left one in n duels, against each active arm in
-    turn (itself included). Then each arm's wins get Laplace(1 / epsilon) noise, once, and an arm whose noisy share is
-    more than D / 2 below the largest one is dropped. An arm that is left alone duels with itself.
+    Phase e = 1, 2, ... looks for arms with an effective Borda score about D = 2^-e below the best; the score is the
+    probability of beating a random active arm. Each of the S active arms is the left one in n duels, against each
+    active arm in turn (itself included). Then each arm's wins get Laplace(1 / epsilon) noise, once, and an arm is
+    dropped if its noisy share is more than D / 2 below the largest one. The last remaining arm duels with itself.
 
     A share b among the other active arms is ((S - 1) b + 1/2) / S here, in the same order. The regret of
-    `matrix_duels(regret="borda")` is of shares among all other arms, also those that were dropped, without the arm
-    itself.
+    `matrix_duels(regret="borda")` uses shares among all other arms, including dropped ones, without the arm itself.
 
     With x = ln(8 S e^2 / failure_prob), n is the least multiple of S for which
 
@@ -57,43 +56,44 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
 
     Args:
         num_arms: number of arms, >= 2.
-        constants: "tight", as above; or "split", where either term is at most D / 8: n = max(32 x / D^2,
-            8 x / (epsilon D)), which is 1 to 4 times as much (as much at D = 4 epsilon, 4 times without privacy) for
-            the same failure_prob.
+        constants: "tight", as above; or "split", which bounds each term by D / 8: n = max(32 x / D^2, 8 x / (epsilon
+            D)), which is 1 to 4 times as much (equal at D = 4 epsilon, 4 times without privacy) for the same
+            failure_prob.
 
     Returns:
         A learner whose actions are pairs of arms ([2] int32: left, right), with blocks and counts (of ordered pairs, in
         the order of a flattened matrix). Feedback is [] int32, 1 if the left arm wins, clipped to {0, 1}.
 
     Raises:
-        ValueError: if num_arms < 2, all pairs are more than integers count, or constants has another name.
+        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or constants has another name.
 
     Values:
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), by default 0.05.
-        confidence_multiplier: > 0, by default 1, which multiplies n. With 1 the best arm is dropped with probability <=
-            failure_prob, if the preferences have a total order as in DP-Dueling (Saha & Asi, 2024). Less is more
-            daring, as private, and without that guarantee.
+        confidence_multiplier: > 0, by default 1; multiplies n. With 1 the best arm is dropped with probability <=
+            failure_prob, if the preferences have a total order as in DP-Dueling (Saha & Asi, 2024). A smaller value
+            explores less: still private, but without this guarantee.
 
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one duel's outcome; adjacency: replace one.
         - Sensitivity: A duel enters one count (the left arm's) of one phase, by 1; the counts of a phase, of L1
-          sensitivity 1, are released once, with Laplace(1 / epsilon) noise each. When phases end follows from earlier
-          releases, so that phases concern different users and compose in parallel.
+          sensitivity 1, are released once, with Laplace(1 / epsilon) noise each. Earlier releases determine the ends of
+          phases, so that phases concern different users and compose in parallel.
         - Released: `active`, post-processing of the noisy counts.
         - Private: `wins`.
 
     Source:
-        DP-Dueling (Saha & Asi, 2024), Algorithm 1, in the phased form that mends its analysis: there scores of an
-        active set that depends on the outcomes are treated as fixed. Hoeffding's inequality leaves each share within
-        sqrt(x / (2 n)) of its mean but for probability 2 exp(-x), and noise within x / epsilon but for exp(-x): 3/8 of
-        failure_prob / e^2 over all arms of a phase, and less than failure_prob over all phases. Otherwise each noisy
-        share is within D / 4 of its mean, so that the best arm is kept, and an arm D below it is dropped.
+        DP-Dueling (Saha & Asi, 2024), Algorithm 1, in a phased form that corrects its analysis, which treats scores of
+        an active set as fixed although the set depends on the outcomes. By Hoeffding's inequality each share is within
+        sqrt(x / (2 n)) of its mean except with probability 2 exp(-x), and noise is within x / epsilon except with
+        probability exp(-x): 3/8 of failure_prob / e^2 over all arms of a phase, and less than failure_prob over all
+        phases. Otherwise each noisy share is within D / 4 of its mean, so that the best arm is kept, and an arm D below
+        it is dropped.
 
     Deviations:
-        Opponents come in turn, not at random, which leaves the mean of a share exact and its spread smaller. Noisy
-        counts are compared by their leads (`noisy_leads`); integer noise, as in `laplace`.
+        Opponents come in turn, not at random: the mean of a share is unchanged, and its spread is smaller. Noisy counts
+        are compared by their leads (`noisy_leads`); integer noise, as in `laplace`.
 
     Examples:
         >>> import jax, jaxdp
@@ -107,11 +107,11 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
     is_split = check_choice("constants", constants, CONSTANTS) == "split"
 
     def duels_of(phase: int, size: int, epsilon: float, failure_prob: float) -> float:
-        gap, x = 0.5**phase, math.log(8 * size * phase**2) - math.log(failure_prob)
+        gap, tail = 0.5**phase, math.log(8 * size * phase**2) - math.log(failure_prob)  # D, x
         if is_split:
-            return max(32 * x / gap**2, 8 * x / gap / epsilon)
-        root = 2 / gap * (math.sqrt(x / 2) + math.sqrt(x / 2 + x * gap / epsilon))  # of n
-        return root * root  # a power too large is an error of its own, and a product infinity
+            return max(32 * tail / gap**2, 8 * tail / gap / epsilon)
+        root = 2 / gap * (math.sqrt(tail / 2) + math.sqrt(tail / 2 + tail * gap / epsilon))  # sqrt(n)
+        return root * root  # not a power: Python raises an error for a power too large, and makes a product infinite
 
     def params(*, epsilon: float, failure_prob: float = 0.05, confidence_multiplier: float = 1.0) -> Params:
         check_probability("failure_prob", failure_prob)

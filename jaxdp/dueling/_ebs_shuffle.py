@@ -1,4 +1,4 @@
-"""Phased elimination by effective Borda scores, on one shuffled batch an arm and phase."""
+"""Phased elimination by effective Borda scores, on one shuffled batch per arm and phase."""
 
 import math
 from dataclasses import dataclass
@@ -35,8 +35,8 @@ class Params:
     """Traced values. Tables are [num_phases, num_arms + 1], for each phase and number of active arms.
 
     Attributes:
-        passes: integer >= 1, how often each phase plays all pairs of active arms; the largest integer stands for a
-            phase that is too long to end.
+        passes: integer >= 1, how often each phase plays all pairs of active arms; the largest integer marks a phase
+            that is too long to end.
         local_epsilon: float > 0, the budget of a user's report; infinity reports the outcome itself.
         margins: integer >= 0, by how many ones an arm may lie behind the arm with the most.
     """
@@ -48,14 +48,14 @@ class Params:
 
 @factory
 def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
-    """Duels of all pairs of active arms by randomized outcomes, of which the server sees an arm's number of ones.
+    """Plays all pairs of active arms in phases, on randomized outcomes; the server sees each arm's number of ones.
 
-    Phase e = 1, 2, ... looks for arms whose effective Borda score, their probability of beating a random active arm,
-    is about D = 2^-e below the best. Each of the S active arms is the left one in n duels, against each active arm in
-    turn (itself included). Each user reports the outcome by randomized response at a local budget eps0 > epsilon; a
-    shuffler collects the reports of an arm and hands them over at the end of the phase in a random order, so that their
-    number of ones is all that they tell. An arm whose share of ones, debiased by c = (e^eps0 + 1) / (e^eps0 - 1), is
-    more than D / 2 below the largest one is dropped. An arm that is left alone duels with itself.
+    Phase e = 1, 2, ... looks for arms with an effective Borda score about D = 2^-e below the best; the score is the
+    probability of beating a random active arm. Each of the S active arms is the left one in n duels, against each
+    active arm in turn (itself included). Each user reports the outcome by randomized response at a local budget eps0 >
+    epsilon. A shuffler collects the reports of an arm and releases them at the end of the phase in a random order, so
+    that they reveal only their number of ones. An arm is dropped if its share of ones, debiased by c = (e^eps0 + 1) /
+    (e^eps0 - 1), is more than D / 2 below the largest one. The last remaining arm duels with itself.
 
     eps0(n) is the largest local budget in [epsilon, max(epsilon, 8)] with which a shuffled batch of n users is known to
     be (epsilon, delta)-DP. With x = ln(4 S e^2 / failure_prob), n is the least number for which
@@ -66,49 +66,49 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
 
     Args:
         num_arms: number of arms, >= 2.
-        calibration: how eps0(n) is found. "tight": by the exact divergence between the two laws of the number of ones
-            (`shuffle_local_epsilon`), for every n; epsilon itself is always allowed. "bound": by the closed form of
-            Feldman, McMillan & Talwar (`shuffle_local_epsilon_bound`).
+        calibration: how eps0(n) is computed. "tight": by the exact divergence between the two distributions of the
+            number of ones (`shuffle_local_epsilon`), for every n; epsilon itself is always allowed. "bound": by the
+            closed form of Feldman, McMillan & Talwar (`shuffle_local_epsilon_bound`).
 
     Returns:
         A learner whose actions are pairs of arms ([2] int32: left, right), with blocks and counts (of ordered pairs, in
         the order of a flattened matrix). Feedback is [] int32, 1 if the left arm wins, clipped to {0, 1}.
 
     Raises:
-        ValueError: if num_arms < 2, all pairs are more than integers count, or calibration has another name; from
-            `params`, if a value is out of range, or for "bound" if the closed form's condition, epsilon <=
-            log(n / (16 log(2 / delta))), fails in the smallest batch.
+        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or calibration has another name;
+            from `params`, if a value is out of range, or for "bound" if the closed form's condition, epsilon <= log(n /
+            (16 log(2 / delta))), fails in the smallest batch.
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: in (0, 1).
         failure_prob: in (0, 1), by default 0.05.
-        confidence_multiplier: > 0, by default 1, which multiplies n, before eps0 is found for the batches that come of
-            it. With 1 the best arm is dropped with probability <= failure_prob, if the preferences have a total order
-            as in DP-Dueling (Saha & Asi, 2024). Less is more daring, as private, and without that guarantee.
+        confidence_multiplier: > 0, by default 1; multiplies n, before eps0 is computed for the resulting batches. With
+            1 the best arm is dropped with probability <= failure_prob, if the preferences have a total order as in
+            DP-Dueling (Saha & Asi, 2024). A smaller value explores less: still private, but without this guarantee.
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the shuffle model.
         - Unit: one duel's outcome; adjacency: replace one.
-        - Each user is in one batch, the left arm's in one phase. A batch of n users who report at eps0(n) is (epsilon,
-          delta)-DP. Which batch a user is in follows from earlier releases, so that batches concern different users and
+        - Each user is in one batch: the left arm's, in one phase. A batch of n users who report at eps0(n) is (epsilon,
+          delta)-DP. Earlier releases determine which batch a user is in, so that batches concern different users and
           compose in parallel.
-        - Released: at the end of a phase `seen`, the number of ones of each arm.
-        - Private: `wins`, which are the shuffler's.
-          `active` is post-processing. A batch that has not ended is never released.
-        - The claim's `batch` is the smallest one of all phases, and its `local_epsilon` the largest one: what a user
-          has if reports are seen before they are shuffled. Larger batches have larger local budgets.
+        - Released: at the end of a phase `seen`, the number of ones of each arm. `active` is post-processing. An
+          unfinished batch is never released.
+        - Private: `wins`, which only the shuffler holds.
+        - The claim's `batch` is the smallest one of all phases, and its `local_epsilon` the largest one: a user's
+          guarantee if reports are seen before they are shuffled. Larger batches have larger local budgets.
 
     Source:
-        DP-Dueling (Saha & Asi, 2024), Algorithm 1, in the phased form that mends its analysis, in the shuffle model of
-        Cheu et al. (2019); Feldman, McMillan & Talwar (2021), Theorem 3.1, for "bound". Hoeffding's inequality leaves
-        each debiased share within D / 4 of its mean but for probability 2 exp(-x): half of failure_prob / e^2 over all
-        arms of a phase, and less than failure_prob over all phases.
+        DP-Dueling (Saha & Asi, 2024), Algorithm 1, in a phased form that corrects its analysis, in the shuffle model of
+        Cheu et al. (2019); Feldman, McMillan & Talwar (2021), Theorem 3.1, for "bound". By Hoeffding's inequality each
+        debiased share is within D / 4 of its mean except with probability 2 exp(-x): half of failure_prob / e^2 over
+        all arms of a phase, and less than failure_prob over all phases.
 
     Deviations:
-        Opponents come in turn, not at random, which leaves the mean of a share exact and its spread smaller. From
-        10,000 users on the exact divergence is that of 10,000, which holds for more, or the closed form where that
-        allows more. No local budget is above max(epsilon, 8), where c < 1.0007.
+        Opponents come in turn, not at random: the mean of a share is unchanged, and its spread is smaller. From 10,000
+        users on, the divergence is computed exactly for 10,000, which holds for more, or the closed form is used where
+        it allows more. No local budget exceeds max(epsilon, 8), where c < 1.0007.
 
     Examples:
         >>> import jax, jaxdp
@@ -124,7 +124,7 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
     check_choice("calibration", calibration, CALIBRATIONS)
 
     def load_of(phase: int, size: int, failure_prob: float) -> float:
-        """8 x / D^2, the duels that the radius needs at c = 1."""
+        """Returns 8 x / D^2, the duels that the radius needs at c = 1."""
         return 8 * (math.log(4 * size * phase**2) - math.log(failure_prob)) * 4.0**phase
 
     def params(
@@ -139,12 +139,12 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
         budgets = np.full(passes.shape, leaf_rounded_down("epsilon", epsilon), default_float())
         margins = np.zeros_like(passes)
         for (phase, size), load in loads.items():
-            each = passes_of(confidence_multiplier * batches[load], size)
-            if size == 1 or each is None:  # a lone arm's reports are never released
+            num_passes = passes_of(confidence_multiplier * batches[load], size)
+            if size == 1 or num_passes is None:  # a lone arm's reports are never released
                 continue
-            users = each * size
+            users = num_passes * size
             budget = leaf_rounded_down("epsilon", local_budget(epsilon, delta, users, calibration))
-            passes[phase - 1, size], budgets[phase - 1, size] = each, budget
+            passes[phase - 1, size], budgets[phase - 1, size] = num_passes, budget
             margins[phase - 1, size] = math.floor(users * 0.5**phase / 2 * math.tanh(float(budget) / 2))
         return Params(passes=passes, local_epsilon=budgets, margins=margins)
 
@@ -154,16 +154,16 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
         )
         ends = tables.passes < largest_integer()
         users = (tables.passes * np.arange(num_arms + 1))[ends]
-        least, most = (float(pick(tables.local_epsilon[ends], initial=epsilon)) for pick in (np.min, np.max))
+        smallest, largest = (float(pick(tables.local_epsilon[ends], initial=epsilon)) for pick in (np.min, np.max))
         return Guarantee.approximate(
             epsilon,
             delta,
             trust_model="shuffle",
             privacy_unit="one duel's outcome",
             argument=f"each outcome is in one shuffled batch, of {users.min(initial=largest_integer())} users or more, "
-            f"by randomized response at {least:.6g} to {most:.6g}, the more the larger the batch",
+            f"by randomized response at {smallest:.6g} to {largest:.6g}, the more the larger the batch",
             batch=int(users.min(initial=largest_integer())),
-            local_epsilon=most,
+            local_epsilon=largest,
         )
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
@@ -174,8 +174,7 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
         return randomized_outcomes(key, of_phase(params.local_epsilon, public), plan.counts, totals)
 
     def release(key, params: Params, public: Public, wins: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """`wins` are numbers of ones, which do not tell in which order reports came."""
-        del key
+        del key  # `wins` are numbers of ones, which hide the order of reports
         behind = jnp.max(jnp.where(public.active, wins, 0)) - wins
         return behind <= of_phase(params.margins, public), jnp.where(public.active, wins, 0)
 

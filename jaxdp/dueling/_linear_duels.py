@@ -1,4 +1,4 @@
-"""Duels of arms whose utilities are linear in their features."""
+"""Duels of arms with utilities linear in their features."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from jaxdp.preferences.links import check_link
 from jaxdp.random import binomial, key_uniform
 from jaxdp.validation import check_finite, check_positive
 
-FEW = 16  # pairs whose wins are drawn at a time, of those that are played at all
+FEW = 16  # played pairs for which wins are drawn at a time
 
 
 @jax.tree_util.register_dataclass
@@ -35,37 +35,37 @@ class Params:
 
 @factory
 def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = logistic) -> Environment:
-    """Duels of arms with features x and utilities r(x) = scale x.weights: the left one wins with F(r[left] - r[right]).
+    """Plays duels of arms with features x and utilities r(x) = scale x.weights: left wins with F(r[left] - r[right]).
 
     Args:
-        features: [num_arms, dim], of norm at most 1 each, dim <= num_arms, no two the same.
+        features: [num_arms, dim], each row of norm at most 1, dim <= num_arms, no two rows equal.
         weights: [dim] finite: w*, of any norm.
-        link: F; `logistic` (Bradley-Terry-Luce) or `probit` (Thurstone), another `Link`, or the name of one.
+        link: F; `logistic` (Bradley-Terry-Luce) or `probit` (Thurstone), another `Link`, or its name.
 
     Returns:
         An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
         one wins, else 0; with blocks and tallies (of ordered pairs, in the order of a flattened matrix). Outcomes:
         `pseudo_regret`, 2 max r - r[left] - r[right] (DP-Dueling, Saha & Asi, 2024, equation 2), NaN for an arm outside
-        [0, num_arms); `best_duels`, rounds whose pseudo-regret is zero; `left_wins`. Answers are arms: `simple_regret`
-        is the pseudo-regret of a duel of the arm with itself, `correct` whether that is zero.
+        [0, num_arms); `best_duels`, rounds with a pseudo-regret of zero; `left_wins`. Answers are arms: `simple_regret`
+        is the pseudo-regret of a duel of the arm with itself, `correct` whether it is zero.
 
-        A tally draws one binomial variate for each pair that is played, however many pairs there are; counts of all
-        num_arms^2 pairs are read and written: 40,000 of 200 arms, but 4 million of 2,000, for each lane and phase.
+        A tally draws one binomial variate for each pair that is played, out of any number of pairs. It reads and writes
+        counts of all num_arms^2 pairs, for each lane and phase: 40,000 for 200 arms, but 4 million for 2,000.
 
     Raises:
         ValueError: if features are not as above, weights have another shape or are not finite, or there is no such
-            link; from `params`, if scale is not finite and > 0, or makes utilities that JAX's default float type does
-            not hold.
+            link; from `params`, if scale is not finite and > 0, or makes utilities that JAX's default float type cannot
+            hold.
 
     Values:
-        scale: > 0, by default 1: the factor of the weights, and so of utilities and of regret. The weights of the model
-            are scale * weights: what a learner assumes of their norm is about that product.
+        scale: > 0, by default 1: the factor of the weights, and so of utilities and of regret. The model's weights are
+            scale * weights: a learner's assumption on their norm concerns that product.
 
     Source:
         DP-Dueling (Saha & Asi, 2024), section 1.2.
 
     Deviations:
-        In float32 the uniform that decides a duel is a multiple of 2^-23, and so are probabilities, but for tallies.
+        In float32 the uniform that decides a duel is a multiple of 2^-23, and so are probabilities, except for tallies.
 
     Examples:
         >>> import jax, jaxdp
@@ -93,17 +93,17 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
         return Params(gaps=leaf, scale=factor)
 
     def chance(params: Params, left: jax.Array, right: jax.Array) -> jax.Array:
-        """That the left arm wins."""
+        """Returns the probability that the left arm wins."""
         gaps = jnp.asarray(params.gaps)
         return link.cdf(params.scale * (nearest(gaps, right) - nearest(gaps, left)))
 
     def regret_of(params: Params, left: jax.Array, right: jax.Array) -> jax.Array:
-        """The pseudo-regret of a duel; NaN for an arm outside [0, num_arms)."""
+        """Returns the pseudo-regret of a duel; NaN for an arm outside [0, num_arms)."""
         gaps = jnp.asarray(params.gaps)
         return params.scale * (entry(gaps, left) + entry(gaps, right))
 
     def left_wins(key, params: Params, action) -> jax.Array:
-        """1 if the left arm wins, which the same key decides for both orders of a pair."""
+        """Returns 1 if the left arm wins; the same key decides both orders of a pair."""
         left, right = action[0], action[1]
         lower_wins = key_uniform(key, jnp.asarray(params.gaps).dtype) < chance(
             params, jnp.minimum(left, right), jnp.maximum(left, right)
@@ -124,22 +124,24 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
         # num_played[p]: how many of the pairs 0, ..., p of the flattened matrix are played.
         gaps, num_played = jnp.asarray(params.gaps), jnp.cumsum(counts != 0, dtype=jnp.int32)
 
-        def some(drawn):
-            """The next few of the pairs that are played."""
+        def draw_few(drawn):
+            """Draws the wins of the next `FEW` pairs that are played."""
             turn, won, regret, best = drawn
             rank = turn * FEW + jnp.arange(FEW, dtype=jnp.int32)  # among the pairs that are played, from 0
             pair = jnp.minimum(jnp.searchsorted(num_played, rank + 1).astype(jnp.int32), len(counts) - 1)
             count = jnp.where(rank < num_played[-1], counts[pair], 0)
             left, right = pair // num_arms, pair % num_arms
             wins = binomial(jax.random.fold_in(key, turn), count, jax.vmap(chance, (None, 0, 0))(params, left, right))
-            each = params.scale * (gaps[left] + gaps[right])
-            regret = regret + jnp.sum(count.astype(each.dtype) * each)
-            best = best + jnp.sum(jnp.where(each == 0, count, 0), dtype=counts.dtype)
+            cost = params.scale * (gaps[left] + gaps[right])
+            regret = regret + jnp.sum(count.astype(cost.dtype) * cost)
+            best = best + jnp.sum(jnp.where(cost == 0, count, 0), dtype=counts.dtype)
             return turn + 1, won.at[pair].add(wins), regret, best
 
         none = jnp.zeros((), counts.dtype)
         start = jnp.int32(0), jnp.zeros_like(counts), jnp.zeros((), gaps.dtype), none
-        _, won, regret, best = jax.lax.while_loop(lambda drawn: any_lane(drawn[0] * FEW < num_played[-1]), some, start)
+        _, won, regret, best = jax.lax.while_loop(
+            lambda drawn: any_lane(drawn[0] * FEW < num_played[-1]), draw_few, start
+        )
         return world, won, {"pseudo_regret": regret, "best_duels": best, "left_wins": won.sum(dtype=won.dtype)}
 
     def judge(params: Params, world, answer) -> dict[str, jax.Array]:

@@ -1,8 +1,8 @@
 """Wins of pairs of arms that a curator releases with noise, in doubling blocks.
 
-A pair is two arms, whichever is on the left; its first block is its first duel, and each block that follows doubles its
-duels: blocks have 1, 1, 2, 4, 8, ... duels. A matrix over pairs holds (i, j), i < j, above its diagonal. `tally` counts
-a duel, and releases a block's wins when the duel ends it; bounds are computed from `evidence`.
+A pair is two arms in either order. Its first block is its first duel, and each later block doubles its duels: blocks
+have 1, 1, 2, 4, 8, ... duels. A matrix over pairs holds (i, j), i < j, above its diagonal. `tally` counts a duel, and
+releases a block's wins when the duel ends it; bounds are computed from `evidence`.
 """
 
 from typing import NamedTuple
@@ -19,24 +19,24 @@ from jaxdp.numerics.rounding import rounded
 
 
 class Private(NamedTuple):
-    """What the curator knows.
+    """State that only the curator knows.
 
     Attributes:
         wins: [num_arms, num_arms] integer, above the diagonal: of the row's arm over the column's in the pair's latest
-            block. What it holds when a block begins is of the block before, and is not added to.
+            block. At the start of a block it still holds the previous block's wins, which are discarded.
     """
 
     wins: jax.Array
 
 
 class Released(NamedTuple):
-    """What has been released of pairs, and what follows from plays: [num_arms, num_arms], above the diagonal.
+    """The releases for pairs, and values derived from plays: [num_arms, num_arms], above the diagonal.
 
-    Sums over blocks that have ended count each block by its weight, see `weight_of`.
+    Sums over finished blocks weight each block, see `weight_of`.
 
     Attributes:
-        duels: integer, duels of the pair, those of the block that has not ended among them.
-        lead: float, the sum over blocks of noisy wins less losses of the row's arm.
+        duels: integer, duels of the pair, including the unfinished block.
+        lead: float, the sum over blocks of noisy wins minus losses of the row's arm.
         weight: float >= 0, the sum over blocks of their duels.
         noise: float >= 0, the scale of the noise in the last block's wins, times the block's weight.
     """
@@ -48,13 +48,13 @@ class Released(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What has been released, for both orders of two arms: [num_arms, num_arms] float, zero where nothing has been.
+    """The releases in both orders of two arms: [num_arms, num_arms] float, zero where there is none.
 
     Attributes:
-        lead: weighted noisy wins less losses of the row's arm against the column's, L.
+        lead: weighted noisy wins minus losses of the row's arm against the column's, L.
         weight: weighted duels, N.
-        allowance: 4 spread times the last block's noise. An upper bound on P[row, column] - 1/2 is (L + allowance) /
-            (2 N) + sqrt(spread / N): the allowance is for the tails of Laplace noise, which are exponential.
+        allowance: 4 spread times the last block's noise. An upper bound on P[row, column] - 1/2 is (L + allowance) / (2
+            N) + sqrt(spread / N): the allowance is for the exponential tails of Laplace noise.
     """
 
     lead: jax.Array
@@ -63,7 +63,7 @@ class Evidence(NamedTuple):
 
 
 def no_duels(num_arms: int) -> tuple[Private, Released]:
-    """What is known, and what is released, before the first round."""
+    """Returns the private state and the releases before the first round."""
     none, zeros = (jnp.zeros((num_arms, num_arms), kind) for kind in (jnp.result_type(int), default_float()))
     return Private(none), Released(none, zeros, zeros, zeros)
 
@@ -71,16 +71,16 @@ def no_duels(num_arms: int) -> tuple[Private, Released]:
 def tally(
     key: jax.Array, epsilon: Scalar, private: Private, released: Released, report: tuple[jax.Array, ...]
 ) -> tuple[Private, Released]:
-    """Counts a duel; the first one of its pair, the second, the fourth, the eighth, ... each end a block.
+    """Counts a duel. The first duel of its pair, the second, the fourth, the eighth, ... each end a block.
 
-    At a block's end the wins in it of the pair's arm of lower number are released with Laplace(1 / epsilon) noise. A
+    At a block's end the block's wins of the pair's lower-numbered arm are released with Laplace(1 / epsilon) noise. A
     duel of an arm with itself releases nothing.
 
     Args:
         key: a PRNG key.
         epsilon: [] float > 0; infinity adds no noise.
-        private: before.
-        released: before.
+        private: before the duel.
+        released: before the duel.
         report: (pair of arms [2] int32, [] int32, 1 if the left arm won; clipped to {0, 1}).
 
     Returns:
@@ -89,9 +89,9 @@ def tally(
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one duel's outcome; adjacency: replace one.
-        - Sensitivity: Given what was released before, the pair of a duel and its place among the pair's duels are
-          fixed, so that an outcome enters the wins of one block, by at most 1, which are released once. Blocks concern
-          different users and compose in parallel.
+        - Sensitivity: Given the earlier releases, the pair of a duel and its index among the pair's duels are fixed. So
+          an outcome enters the wins of one block, by at most 1, which are released once. Blocks concern different users
+          and compose in parallel.
     """
     (left, right), won = report
     pair = jnp.minimum(left, right), jnp.maximum(left, right)
@@ -119,19 +119,19 @@ def tally(
 
 
 def weight_of(length: jax.Array, epsilon: Scalar) -> jax.Array:
-    """The weight of a block of n duels, n / (n + 8 / epsilon^2): [...] float in [0, 1].
+    """Returns the weight of a block of n duels, n / (n + 8 / epsilon^2): [...] float in [0, 1].
 
-    The sum of a block's n outcomes has a variance of at most n / 4, its noise one of 2 / epsilon^2. Blocks' shares of
-    wins are averaged with the least variance if each has the weight n, that of its duels, times this one, which is
-    inversely proportional to the variance of its noisy wins over n. The average's variance is then at most 1 / (4 N), N
-    being the weighted number of duels.
+    The sum of a block's n outcomes has a variance of at most n / 4, and its noise has a variance of 2 / epsilon^2. The
+    variance of the averaged shares of wins is least if each block has the weight n, its number of duels, times this
+    one: the product is inversely proportional to the variance of the block's noisy wins over n. The average's variance
+    is then at most 1 / (4 N), N being the weighted number of duels.
     """
     length = length.astype(default_float())
     return length / (length + 8 / (epsilon * epsilon))
 
 
 def evidence(released: Released, spread: jax.Array) -> Evidence:
-    """What bounds are computed from, for both orders of two arms.
+    """Returns the quantities that bounds are computed from, for both orders of two arms.
 
     Args:
         released: by `tally`.
@@ -142,7 +142,7 @@ def evidence(released: Released, spread: jax.Array) -> Evidence:
 
 
 def claim(epsilon: float) -> Guarantee:
-    """The claim of a learner that sees duels through `tally` alone."""
+    """Returns the claim of a learner that sees duels only through `tally`."""
     return Guarantee.pure(
         epsilon,
         trust_model="central",
@@ -153,11 +153,11 @@ def claim(epsilon: float) -> Guarantee:
 
 
 def privatize(key, params: Params, public, context: None, action, feedback):
-    """The curator of the central model sees the pair and who won."""
+    """Returns the pair and the outcome: in the central model the curator sees both."""
     del key, params, public, context
     return action, feedback
 
 
 def _is_between_blocks(duels: jax.Array) -> jax.Array:
-    """Whether a pair that has had so many duels is between two blocks: 0, 1, 2, 4, 8, ..."""
+    """Returns whether a pair with this many duels is between two blocks: 0, 1, 2, 4, 8, ..."""
     return (duels & (duels - 1)) == 0

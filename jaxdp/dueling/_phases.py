@@ -1,8 +1,8 @@
-"""What phased eliminations by effective Borda scores share: the order of duels, the wins of a phase, and its end.
+"""Common parts of phased eliminations by effective Borda scores: the order of duels, a phase's wins, and its end.
 
-A phase plays all ordered pairs of active arms, each arm with itself included, one after the other; that is a pass, and
-a phase is made of whole passes. An algorithm adds how many passes its phases have, what a user reports, and what is
-released at the end of a phase. `_phases_bulk` plays many rounds of a phase at a time.
+A pass plays all ordered pairs of active arms, each arm with itself included, one after the other. A phase consists of
+whole passes. An algorithm adds the number of passes of its phases, the users' reports, and the release at the end of a
+phase. `_phases_bulk` plays many rounds of a phase at a time.
 """
 
 import math
@@ -27,24 +27,24 @@ from jaxdp.dueling import _phases_bulk as bulk
 
 
 class Private(NamedTuple):
-    """What the curator knows, or the shuffler.
+    """State that only the curator, or the shuffler, knows.
 
     Attributes:
-        wins: [num_arms] integer, duels of the phase that each arm has won as the left one, or is reported to have won.
-            What it holds when a phase begins is of the phase before, and is not added to.
+        wins: [num_arms] integer, duels of the phase that each arm, on the left, has won or is reported to have won. At
+            the start of a phase it still holds the previous phase's wins, which are discarded.
     """
 
     wins: jax.Array
 
 
 class Public(NamedTuple):
-    """What has been released, and what follows from it.
+    """The releases so far, and values derived from them.
 
     Attributes:
-        active: [num_arms] bool, the arms that are left.
-        phase: [] int32, phases that have ended.
+        active: [num_arms] bool, the remaining arms.
+        phase: [] int32, number of phases that have ended.
         played: [] integer, rounds of this phase that have been played.
-        seen: pytree, what was released at the end of the last phase that ended, besides `active`.
+        seen: pytree, the release at the end of the last phase that ended, except `active`.
     """
 
     active: jax.Array
@@ -54,10 +54,10 @@ class Public(NamedTuple):
 
 
 class ReleaseFn(Protocol):
-    """What is released at the end of a phase, from `wins`, those of the whole phase: (arms that stay, `Public.seen`).
+    """Releases the end of a phase, from the `wins` of the whole phase: returns (arms that stay, `Public.seen`).
 
-    Arms that stay are [num_arms] bool; an arm that is not active may be among them, and does not come back. `public` is
-    that of a round of the phase: its `played` means nothing here, and the rest is the same in all of them.
+    Arms that stay are [num_arms] bool; an inactive arm may be among them, and does not come back. `public` is that of
+    any round of the phase: only its `played` differs between rounds, and has no meaning here.
     """
 
     def __call__(self, key: jax.Array, params: Any, public: Public, wins: jax.Array) -> tuple[jax.Array, Any]: ...
@@ -73,18 +73,18 @@ def phased_learner(
     release: ReleaseFn,
     nothing_seen: Callable[[], Any],
 ) -> Learner:
-    """A learner that plays all pairs of active arms in turn, and drops arms at the end of each phase.
+    """Builds a learner that plays all pairs of active arms in turn, and drops arms at the end of each phase.
 
     Args:
         num_arms: number of arms.
-        params: (**values) -> Params, whose `passes` are [num_phases, num_arms + 1] integers >= 1: how many passes each
-            phase has, by the number of active arms; the largest integer stands for a phase that is too long to end.
+        params: (**values) -> Params, whose `passes` are [num_phases, num_arms + 1] integers >= 1: the number of passes
+            of each phase, by the number of active arms; the largest integer marks a phase that is too long to end.
         guarantee: for the same values.
         privatize: returns the pair of arms, and 1 if the left one won or is reported to have won.
         privatize_counts: the same for totals: how often each pair was played, and how many of those duels the left arm
             won or is reported to have won.
-        release: what is released at the end of a phase.
-        nothing_seen: () -> `Public.seen` in the first phase, before anything has been released.
+        release: makes the release at the end of a phase.
+        nothing_seen: () -> `Public.seen` in the first phase, before any release.
 
     Returns:
         The learner, with blocks, and with counts of ordered pairs in the order of a flattened matrix.
@@ -97,7 +97,7 @@ def phased_learner(
         return State(Private(jnp.zeros(num_arms, integer)), public)
 
     def duels(public: Public, played: jax.Array) -> jax.Array:
-        """The pairs [..., 2] int32 of rounds of the phase, counted from 0: left arms in turn, for each right one."""
+        """Returns the pairs [..., 2] int32 of rounds of the phase: left arms in turn, for each right one."""
         arms = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active ones first
         size = num_active(public)
         return jnp.stack([arms[played % size], arms[played // size % size]], axis=-1)
@@ -107,15 +107,15 @@ def phased_learner(
         return duels(public, public.played)
 
     def wins_so_far(state: State) -> jax.Array:
-        """[num_arms] integer, of this phase."""
+        """Returns the wins of this phase, [num_arms] integer."""
         return jnp.where(state.public.played == 0, 0, state.private.wins)
 
     def next_phase(key, params: Any, public: Public, wins: jax.Array) -> Public:
-        kept, seen = release(key, params, public, wins)
-        return Public(public.active & kept, public.phase + 1, jnp.zeros_like(public.played), seen)
+        stays, seen = release(key, params, public, wins)
+        return Public(public.active & stays, public.phase + 1, jnp.zeros_like(public.played), seen)
 
     def advance(key, params: Any, public: Public, wins: jax.Array, rounds: jax.Array) -> State:
-        """After so many more rounds, of which the last may end the phase; `wins` are those of the phase up to then."""
+        """Advances by some rounds, the last of which may end the phase; `wins` are the phase's wins up to then."""
         after = public._replace(played=public.played + rounds)
         after = jax.lax.cond(
             (after.played == rounds_of_phase(params, public)) & (num_active(public) > 1),
@@ -145,32 +145,33 @@ def phased_learner(
 
 
 def largest_integer() -> int:
-    """Stands for a phase that is too long to end."""
+    """Returns the integer that marks a phase too long to end."""
     return int(jnp.iinfo(jnp.result_type(int)).max)
 
 
 def num_phases() -> int:
-    """How many phases tables have: half the bits of an integer. Later phases, of 4^e duels and more, have the last row.
+    """Returns how many phases tables have: half the bits of an integer.
 
-    With a confidence_multiplier of 1 the last row's phases are too long to end.
+    Later phases, of 4^e duels and more, use the last row. With a confidence_multiplier of 1 that row's phases are too
+    long to end.
     """
     return jnp.result_type(int).itemsize * 4
 
 
 def phases_and_sizes(num_arms: int) -> Iterator[tuple[int, int]]:
-    """Every phase e = 1, 2, ... with every number of active arms."""
+    """Iterates over every phase e = 1, 2, ... with every number of active arms."""
     return ((phase, size) for phase in range(1, num_phases() + 1) for size in range(1, num_arms + 1))
 
 
 def empty_passes(num_arms: int) -> np.ndarray:
-    """A table of passes, [num_phases, num_arms + 1] integers, whose phases are all too long to end."""
+    """Makes a table of passes, [num_phases, num_arms + 1] integers, for phases that are all too long to end."""
     return np.full((num_phases(), num_arms + 1), largest_integer(), jnp.result_type(int))
 
 
 def passes_of(duels: float, size: int) -> int | None:
-    """How many passes a phase of `size` active arms needs for each to be the left one in at least `duels` duels.
+    """Returns how many passes a phase of `size` active arms needs so that each is on the left in `duels` duels.
 
-    None where that makes more rounds than integers count.
+    `duels` is rounded up. None if that takes more rounds than integers count.
     """
     largest = largest_integer()
     if not duels * size < largest:
@@ -180,23 +181,23 @@ def passes_of(duels: float, size: int) -> int | None:
 
 
 def num_active(public: Public) -> jax.Array:
-    """How many arms are active, [] integer."""
+    """Counts the active arms, [] integer."""
     return jnp.sum(public.active, dtype=public.played.dtype)
 
 
 def of_phase(table: Any, public: Public) -> jax.Array:
-    """The entry of a table [num_phases, num_arms + 1, ...] for this phase and the number of active arms."""
+    """Returns the entry of a table [num_phases, num_arms + 1, ...] for this phase and the number of active arms."""
     table = jnp.asarray(table)
     return table[jnp.minimum(public.phase, len(table) - 1), num_active(public)]
 
 
 def rounds_of_phase(params: Any, public: Public) -> jax.Array:
-    """How many rounds this phase has, [] integer; the largest one where it does not end, as for a lone arm."""
+    """Returns how many rounds this phase has, [] integer; the largest one if it does not end, as for a lone arm."""
     largest, size, passes = largest_integer(), num_active(public), of_phase(params.passes, public)
     ends = (size > 1) & (passes < largest)
     return jnp.where(ends, jnp.where(ends, passes, 0) * (size * size), largest)  # the inner one: no overflow
 
 
 def duels_of_each(params: Any, public: Public) -> jax.Array:
-    """How many duels of the phase each active arm is the left one in."""
+    """Returns in how many duels of the phase each active arm is the left one."""
     return rounds_of_phase(params, public) // num_active(public)

@@ -1,6 +1,6 @@
-"""Phased eliminations many rounds at a time: by blocks, with the results of single rounds, and by counts.
+"""Phased eliminations in bulk: by blocks, with the results of single rounds, and by counts.
 
-What goes on at once are rounds of one phase, in which every pair is known before the first duel.
+A bulk step plays rounds of one phase, in which every pair is known before the first duel.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ BLOCK_PER_ARM = 16
 
 
 class Algorithm(NamedTuple):
-    """What bulk forms take from the algorithm.
+    """The parts of an algorithm that bulk forms use.
 
     Attributes:
         num_arms: number of arms.
@@ -24,7 +24,7 @@ class Algorithm(NamedTuple):
         duels: (public, rounds of the phase) -> [..., 2] int32, their pairs.
         rounds_of_phase: (params, public) -> [] integer.
         wins_so_far: (state) -> [num_arms] integer, of this phase.
-        advance: (key, params, public, wins, rounds) -> state after so many rounds more, with the phase's wins then.
+        advance: (key, params, public, wins, rounds) -> state after that many more rounds, with the phase's wins then.
     """
 
     num_arms: int
@@ -36,12 +36,12 @@ class Algorithm(NamedTuple):
     advance: Callable[..., State]
 
     def rounds_ahead(self, params: Any, public: Any, limit: jax.Array) -> jax.Array:
-        """At most `limit` rounds: up to the end of the phase."""
+        """Returns the rounds up to the end of the phase, at most `limit`."""
         return jnp.minimum(limit, self.rounds_of_phase(params, public) - public.played)
 
 
 def blocks(algorithm: Algorithm) -> Blocks:
-    """Blocks of rounds."""
+    """Builds blocks of rounds."""
     num_arms, integer = algorithm.num_arms, algorithm.integer
 
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
@@ -60,17 +60,17 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm, privatize_counts: CountPrivatizeFn) -> Counts:
-    """Counts of ordered pairs, in the order of a flattened matrix."""
+    """Builds counts of ordered pairs, in the order of a flattened matrix."""
     num_arms, integer = algorithm.num_arms, algorithm.integer
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:
         del key
         ahead, size = algorithm.rounds_ahead(params, public, limit), algorithm.num_active(public)
         rank = jnp.cumsum(public.active, dtype=integer) - 1  # of active arms among themselves
-        place = rank[:, None] + size * rank[None, :]  # of the pair among the rounds of a pass
+        pair_round = rank[:, None] + size * rank[None, :]  # the pair's round within a pass
         a_pass = size * size
         last = public.played + ahead - 1
-        times = (last - place) // a_pass - (public.played - 1 - place) // a_pass
+        times = (last - pair_round) // a_pass - (public.played - 1 - pair_round) // a_pass
         return CountPlan(jnp.where(public.active[:, None] & public.active[None, :], times, 0).ravel())
 
     def absorb(key, params: Any, state: State, plan: CountPlan, report) -> State:

@@ -1,8 +1,8 @@
-"""How many users a shuffled batch needs for a confidence radius, and what each may report: float64 on the host.
+"""The users that a shuffled batch needs for a confidence radius, and their local budgets: float64 on the host.
 
 The share of ones among n randomized responses at a local budget eps0, debiased by c = (e^eps0 + 1) / (e^eps0 - 1), is
-within c sqrt(x / (2 n)) of the mean but for probability 2 exp(-x). A larger batch hides each of its users better, so
-that eps0 may be larger, and c is smaller.
+within c sqrt(x / (2 n)) of the mean except with probability 2 exp(-x). A larger batch hides each of its users better,
+so that eps0 may be larger, and c is smaller.
 """
 
 import functools
@@ -11,21 +11,21 @@ import math
 from jaxdp.mechanisms import shuffle_delta, shuffle_epsilon_bound, shuffle_local_epsilon, shuffle_local_epsilon_bound
 
 CALIBRATIONS = ("tight", "bound")
-LARGEST_LOCAL = 8.0  # beyond it c is below 1.0007, and users would give up for nothing what no shuffler can lose
-LARGEST_EXACT = 10_000  # users; up to here the exact divergence is computed for the very batch
+LARGEST_LOCAL = 8.0  # beyond it c is below 1.0007: users would give up local privacy for nothing
+LARGEST_EXACT = 10_000  # users; up to here the exact divergence is computed for the batch itself
 LARGEST_BATCH = 1e30
 
 
 @functools.lru_cache(maxsize=4096)
 def local_budget(epsilon: float, delta: float, users: int, calibration: str) -> float:
-    """The largest local epsilon in [epsilon, max(epsilon, 8)] known to make a batch (epsilon, delta)-DP.
+    """Returns the largest local epsilon in [epsilon, max(epsilon, 8)] known to make a batch (epsilon, delta)-DP.
 
     Args:
         epsilon: > 0; infinity gives infinity.
         delta: in (0, 1).
         users: in the batch, >= 1.
-        calibration: "tight", by the exact divergence (from 10,000 users on that of 10,000, or the closed form where
-            that allows more); or "bound", by the closed form alone.
+        calibration: "tight", by the exact divergence (for more than 10,000 users that of 10,000, or the closed form
+            where it allows more); or "bound", by the closed form alone.
 
     Raises:
         ValueError: if the condition of the closed form fails at epsilon itself, for "bound".
@@ -36,17 +36,17 @@ def local_budget(epsilon: float, delta: float, users: int, calibration: str) -> 
         return max(epsilon, min(LARGEST_LOCAL, shuffle_local_epsilon(epsilon, delta, users)))
     if epsilon > (limit := _limit(delta, users)):
         raise ValueError(
-            f"epsilon must be <= log(n / (16 log(2 / delta))) = {limit:.4g} for calibration='bound', whose condition "
-            f"this is in the smallest batch of n = {users} users, got {epsilon}; calibration='tight' has none"
+            f"epsilon must be <= log(n / (16 log(2 / delta))) = {limit:.4g} for calibration='bound', in the smallest "
+            f"batch of n = {users} users, got {epsilon}; calibration='tight' has no such condition"
         )
     return max(epsilon, min(LARGEST_LOCAL, shuffle_local_epsilon_bound(epsilon, delta, users)))
 
 
 @functools.lru_cache(maxsize=256)
 def smallest_batches(epsilon: float, delta: float, calibration: str, loads: tuple[float, ...]) -> dict[float, float]:
-    """The smallest n with c sqrt(load / n) <= 1 at the local budget of such a batch, for each of many loads.
+    """Finds the smallest n with c sqrt(load / n) <= 1 at the local budget of such a batch, for each of many loads.
 
-    As eps0 never decreases with n, neither does n / load increase with the load: one result bounds the next.
+    eps0 never decreases with n, so n / load does not increase with the load: one result bounds the next.
 
     Args:
         epsilon: > 0, may be infinite.
@@ -57,27 +57,27 @@ def smallest_batches(epsilon: float, delta: float, calibration: str, loads: tupl
     Returns:
         A whole number for each load, or infinity where it would be above 10^30.
     """
-    found: dict[float, float] = {}
+    batches: dict[float, float] = {}
     before, users = 0.0, 0.0
     for load in sorted(set(loads)):
-        least, most = (load / math.tanh(at / 2) / math.tanh(at / 2) for at in (max(epsilon, LARGEST_LOCAL), epsilon))
+        lower, upper = (load / math.tanh(at / 2) / math.tanh(at / 2) for at in (max(epsilon, LARGEST_LOCAL), epsilon))
         if before:
-            least, most = max(least, users), min(most, users * (load / before))
-        if not most < LARGEST_BATCH:
-            most = LARGEST_BATCH
-        low, high = math.ceil(least) - 1, math.ceil(most)  # low does not suffice, and high does
+            lower, upper = max(lower, users), min(upper, users * (load / before))
+        if not upper < LARGEST_BATCH:
+            upper = LARGEST_BATCH
+        low, high = math.ceil(lower) - 1, math.ceil(upper)  # low does not suffice, and high does
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if _suffices(middle, epsilon, delta, calibration, load) else (middle, high)
-        users = found[load] = float(high) if high < LARGEST_BATCH else math.inf
+        users = batches[load] = float(high) if high < LARGEST_BATCH else math.inf
         if users == math.inf:
-            return {**dict.fromkeys(loads, math.inf), **found}
+            return {**dict.fromkeys(loads, math.inf), **batches}
         before = load
-    return found
+    return batches
 
 
 def _suffices(users: int, epsilon: float, delta: float, calibration: str, load: float) -> bool:
-    """Whether a batch may report at the budget that the radius needs."""
+    """Returns whether a batch may report at the budget that the radius needs."""
     share = math.sqrt(load / users)  # 1 / c
     needed = 2 * math.atanh(share) if share < 1 else math.inf
     if needed <= epsilon:
@@ -86,12 +86,12 @@ def _suffices(users: int, epsilon: float, delta: float, calibration: str, load: 
         return False
     if calibration == "tight":
         if users <= LARGEST_EXACT:
-            return shuffle_delta(epsilon, needed, users) <= delta  # at once, in place of a search for the budget
+            return shuffle_delta(epsilon, needed, users) <= delta  # direct, without a search for the budget
         if needed <= local_budget(epsilon, delta, LARGEST_EXACT, calibration):
             return True
     return needed <= _limit(delta, users) and shuffle_epsilon_bound(delta, needed, users) <= epsilon
 
 
 def _limit(delta: float, users: int) -> float:
-    """The local epsilon up to which the closed form is proved."""
+    """Returns the local epsilon up to which the closed form is proved."""
     return math.log(users) - math.log(16 * math.log(2 / delta))

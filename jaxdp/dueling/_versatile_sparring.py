@@ -42,7 +42,7 @@ class Params:
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
         noise_stddev: [] float >= 0, of a Gaussian report; zero for randomized response.
-        shift: [] float >= 0, a Gaussian report in [-shift, 1 + shift] becomes a loss in [0, 1], and one beyond is
+        shift: [] float >= 0; a Gaussian report in [-shift, 1 + shift] becomes a loss in [0, 1], and a report outside is
             clipped; zero for randomized response.
     """
 
@@ -52,12 +52,12 @@ class Params:
 
 
 class Public(NamedTuple):
-    """What follows from the reports, for both players: first that of the left arm, then that of the right one.
+    """Values derived from the reports, for both players: the left arm's first, then the right arm's.
 
     Attributes:
         round: [] integer, rounds played.
         losses: [num_arms, 2] compensated sums of estimated losses.
-        weights: [num_arms, 2] float, the probabilities with which each plays next.
+        weights: [num_arms, 2] float, each player's probabilities of playing the arms in the next round.
     """
 
     round: jax.Array
@@ -66,7 +66,7 @@ class Public(NamedTuple):
 
 
 def draw(uniforms: jax.Array, weights: jax.Array) -> jax.Array:
-    """The arms of this round, [2] int32.
+    """Draws the arms of this round, [2] int32.
 
     Args:
         uniforms: [2] float in [0, 1), for the left arm and the right one.
@@ -76,40 +76,40 @@ def draw(uniforms: jax.Array, weights: jax.Array) -> jax.Array:
 
 
 def importance(weights: jax.Array, arms: jax.Array, won: jax.Array, squared_rate: jax.Array) -> jax.Array:
-    """Estimates of all arms' losses for both players, [num_arms, 2] float: 1[i = I] y / w_i for an arm I of loss y.
+    """Estimates all arms' losses for both players, [num_arms, 2] float: 1[i = I] y / w_i for an arm I of loss y.
 
     Args:
         weights: [num_arms, 2] float, with which the arms were drawn.
-        arms: [2] integers, who played.
-        won: [] float in [0, 1], how much the left one is reported to have won.
+        arms: [2] integers, the arms that were played.
+        won: [] float in [0, 1], the reported win of the left arm.
         squared_rate: [] float, of this round; only `reduced_variance` needs it.
     """
     del squared_rate
-    played, lost = _played(weights, arms), _lost(won)
+    played, lost = _drawn_arms(weights, arms), _losses_of_players(won)
     return jnp.where(played, lost[None] / weights, 0)
 
 
 def reduced_variance(weights: jax.Array, arms: jax.Array, won: jax.Array, squared_rate: jax.Array) -> jax.Array:
-    """`importance` with a base b_i in place of 0, of the same arguments: b_i + 1[i = I] (y - b_i) / w_i.
+    """Estimates as `importance`, with a base b_i in place of 0: b_i + 1[i = I] (y - b_i) / w_i.
 
-    b_i is 1/2 where w_i >= squared_rate, which makes the variance smaller, and otherwise 0.
+    b_i is 1/2 where w_i >= squared_rate, which reduces the variance, and otherwise 0.
     """
-    played, lost = _played(weights, arms), _lost(won)
+    played, lost = _drawn_arms(weights, arms), _losses_of_players(won)
     base = jnp.where(weights >= squared_rate, 0.5, 0).astype(weights.dtype)
     return base + jnp.where(played, (lost[None] - base) / weights, 0)
 
 
-def _played(weights: jax.Array, arms: jax.Array) -> jax.Array:
-    """[num_arms, 2] bool, which arm each player drew."""
+def _drawn_arms(weights: jax.Array, arms: jax.Array) -> jax.Array:
+    """Returns [num_arms, 2] bool, the arm that each player drew."""
     return jnp.arange(len(weights), dtype=arms.dtype)[:, None] == arms[None]
 
 
-def _lost(won: jax.Array) -> jax.Array:
-    """[2] float, the losses of the left player and the right one: 1 less what each won."""
+def _losses_of_players(won: jax.Array) -> jax.Array:
+    """Returns the losses of the left player and the right one, [2] float: 1 minus each player's win."""
     return jnp.where(jnp.arange(2) == 0, 1 - won, won)
 
 
-def added(
+def add_losses(
     estimate: Callable[..., jax.Array],
     losses: compensated.Sum,
     weights: jax.Array,
@@ -117,7 +117,7 @@ def added(
     won: jax.Array,
     squared_rate: jax.Array,
 ) -> compensated.Sum:
-    """The sums of estimated losses after a round.
+    """Adds a round's estimates to the sums of estimated losses.
 
     Args:
         estimate: one of `ESTIMATES`.
@@ -134,26 +134,26 @@ ESTIMATES = {"importance": importance, "reduced_variance": reduced_variance}
 
 
 class Steps(NamedTuple):
-    """What a round computes.
+    """The steps of a round.
 
     Attributes:
         draw: (uniforms, weights) -> pair of arms.
-        added: (estimate, losses, weights, arms, won, squared_rate) -> losses.
+        add_losses: (estimate, losses, weights, arms, won, squared_rate) -> losses.
     """
 
     draw: Callable[..., jax.Array]
-    added: Callable[..., compensated.Sum]
+    add_losses: Callable[..., compensated.Sum]
 
 
-PLAIN = Steps(draw, added)
-KERNELS = Steps(_versatile_sparring_kernels.draw, _versatile_sparring_kernels.added)
+PLAIN = Steps(draw, add_losses)
+KERNELS = Steps(_versatile_sparring_kernels.draw, _versatile_sparring_kernels.add_losses)
 
 
 @factory
 def versatile_sparring(
     *, num_arms: int, report: str = "rr", losses: str = "importance", horizon: int | None = None
 ) -> Learner:
-    """Two Tsallis-INF players spar: one draws the left arm, one the right, and each has a loss of 1 where it loses.
+    """Plays two Tsallis-INF players against each other: one draws the left arm, one the right; the loser's loss is 1.
 
     In round t a player draws arm i with probability w_i = 4 / (rate (L_i - x))^2, where L are the player's own
     estimated losses so far and x < min L makes the sum 1. With a reported loss y in [0, 1] of the arm I that the player
@@ -165,17 +165,18 @@ def versatile_sparring(
     Args:
         num_arms: number of arms, >= 2.
         report: "rr", randomized response; or "gaussian", the outcome with noise of standard deviation s, analytically
-            calibrated, which becomes (report + m) / (1 + 2 m), clipped to [0, 1], m = s sqrt(2 ln(2 T / failure_prob)).
+            calibrated. The report becomes (report + m) / (1 + 2 m), clipped to [0, 1], m = s sqrt(2 ln(2 T /
+            failure_prob)).
         losses: "importance" or "reduced_variance".
-        horizon: rounds T, >= 1; needed for Gaussian reports, and otherwise not.
+        horizon: rounds T, >= 1; required for Gaussian reports, and not allowed otherwise.
 
     Returns:
         A learner whose actions are pairs of arms ([2] int32: left, right). Feedback is [] int32, 1 if the left arm
         wins, clipped to {0, 1}.
 
     Raises:
-        ValueError: if num_arms < 2, report or losses has another name, or horizon < 1; or if it is missing for Gaussian
-            reports, or given without.
+        ValueError: if num_arms < 2, report or losses has another name, or horizon < 1; or if horizon is missing for
+            Gaussian reports, or given for others.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -192,11 +193,11 @@ def versatile_sparring(
     Source:
         Ailon, Karnin & Joachims (2014), sparring; Saha & Gaillard (2022), with Tsallis-INF (Zimmert & Seldin, 2021); on
         privatized responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025). Randomized bits are
-        losses in [0, 1], affine in the true ones with slope (e^epsilon - 1) / (e^epsilon + 1), so that regret is larger
-        by the inverse of that; Gaussian reports cost a factor of 1 + 2 m.
+        losses in [0, 1], affine in the true ones with slope (e^epsilon - 1) / (e^epsilon + 1), so that regret grows by
+        the inverse of the slope; Gaussian reports cost a factor of 1 + 2 m.
 
     Deviations:
-        Estimated losses are compensated sums, and weights in float32 are right to about 1e-6.
+        Estimated losses are compensated sums, and weights in float32 are accurate to about 1e-6.
     """
     num_arms = check_num_arms(num_arms)
     is_gaussian = check_choice("report", report, REPORTS) == "gaussian"
@@ -205,7 +206,7 @@ def versatile_sparring(
         raise ValueError(f"horizon must be given for Gaussian reports, and only for them, got {horizon} for {report!r}")
     rounds = 0 if horizon is None else check_horizon(horizon)
     rate_factor = 2.0 if estimate is importance else 4.0
-    steps = KERNELS  # however many arms
+    steps = KERNELS  # for any number of arms
 
     def params(*, epsilon: float, delta: float = 0.0, failure_prob: float = 0.05) -> Params:
         budget = scalar_leaf("epsilon", check_epsilon(epsilon))
@@ -231,7 +232,7 @@ def versatile_sparring(
         return State((), Public(jnp.zeros((), jnp.result_type(int)), compensated.zero(none), none + 1 / num_arms))
 
     def rate(round_: jax.Array, dtype) -> jax.Array:
-        """The learning rate of a round counted from 0; the docstring counts rounds t from 1."""
+        """Returns the learning rate of a round counted from 0; the docstring counts rounds t from 1."""
         return rate_factor / jnp.sqrt((round_ + 1).astype(dtype))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
@@ -246,11 +247,11 @@ def versatile_sparring(
 
     def update(key, params: Params, state: State, report) -> State:
         del key
-        public, (arms, said) = state.public, report
+        public, (arms, response) = state.public, report
         float_ = public.weights.dtype
-        won = jnp.clip((said.astype(float_) + params.shift) / (1 + 2 * params.shift), 0, 1)
+        won = jnp.clip((response.astype(float_) + params.shift) / (1 + 2 * params.shift), 0, 1)
         squared_rate = rate(public.round, float_) ** 2
-        losses = steps.added(estimate, public.losses, public.weights, arms, won, squared_rate)
+        losses = steps.add_losses(estimate, public.losses, public.weights, arms, won, squared_rate)
         weights = tsallis_weights(losses.total, rate(public.round + 1, float_), losses.excess)
         return State((), Public(public.round + 1, losses, weights))
 

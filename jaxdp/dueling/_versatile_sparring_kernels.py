@@ -1,6 +1,6 @@
-"""The steps of sparring, laid out for XLA on CPU: loops over lanes, each a kernel of its own.
+"""The steps of sparring, laid out for XLA on CPU: loops over lanes, each a separate kernel.
 
-They are tested to be equal to the plain steps of `_versatile_sparring` bit for bit, and take less time.
+Tests check that they equal the plain steps of `_versatile_sparring` bit for bit.
 """
 
 from collections.abc import Callable
@@ -13,21 +13,19 @@ from jaxdp.random.choice import inline_index_at
 
 
 def draw(uniforms: jax.Array, weights: jax.Array) -> jax.Array:
-    """`_versatile_sparring.draw`."""
+    """Computes `_versatile_sparring.draw`."""
     return own_kernel(_draw, uniforms, weights)
 
 
-def added(estimate: Callable[..., jax.Array], losses: compensated.Sum, *seen: jax.Array) -> compensated.Sum:
-    """`_versatile_sparring.added`.
-
-    A kernel gives one array: two kernels that do the same are faster than what both need, stored.
-    """
+def add_losses(estimate: Callable[..., jax.Array], losses: compensated.Sum, *seen: jax.Array) -> compensated.Sum:
+    """Computes `_versatile_sparring.add_losses`."""
 
     def new(losses: compensated.Sum, *seen: jax.Array) -> compensated.Sum:
         losses, seen = jax.tree.map(lanes_last, (losses, seen))
         return jax.tree.map(lanes_last, compensated.add(losses, estimate(*seen)))
 
-    return compensated.Sum(*(own_kernel(lambda *given, i=i: new(*given)[i], losses, *seen) for i in range(2)))
+    # One kernel per array: two kernels with the same work are faster than storing their common inputs.
+    return compensated.Sum(*(own_kernel(lambda *inputs, i=i: new(*inputs)[i], losses, *seen) for i in range(2)))
 
 
 def _draw(uniforms: jax.Array, weights: jax.Array) -> jax.Array:

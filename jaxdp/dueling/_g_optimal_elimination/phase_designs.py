@@ -1,4 +1,4 @@
-"""The designs of phases, of all arms on the host and of those that are left within the program; and their duels."""
+"""Designs of phases, for all arms on the host and for the remaining arms within the program; and numbers of duels."""
 
 import math
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import numpy as np
 from jaxdp.core import Scalar, default_float
 from jaxdp.design import g_optimal_differences, masked_difference_design
 
-HOST_GAP = 1e-3  # how far above its least a design's value may be
+HOST_GAP = 1e-3  # how far a design's value may exceed its minimum, as a fraction
 MOST_STEPS = 4096
 
 
@@ -20,10 +20,10 @@ class Design:
     """A design for differences of arms.
 
     Attributes:
-        pairs: [num_slots, 2] int32, the arm with the larger index first; those of weight 0 are padding.
-        weights: [num_slots] float >= 0, which add up to 1.
+        pairs: [num_slots, 2] int32, the arm with the larger index first; pairs of weight 0 are padding.
+        weights: [num_slots] float >= 0, with sum 1.
         value: [] float, the largest squared norm of a difference, in the metric of V(weights)^-1.
-        rank: [] int32, dimensions that the differences span.
+        rank: [] int32, dimension of the span of the differences.
     """
 
     pairs: jax.Array | np.ndarray
@@ -33,36 +33,36 @@ class Design:
 
 
 def most_pairs(num_arms: int, dim: int) -> int:
-    """Slots for the pairs of a design: as many as an optimal one may need, and some that join in a search."""
+    """Returns the number of slots for pairs: as many as an optimal design may need, plus spares for the search."""
     rank = min(dim, num_arms - 1)
     return rank * (rank + 1) // 2 + rank
 
 
 def first_design(arms: np.ndarray) -> Design:
-    """On the host, for all arms, [num_arms, dim] float64."""
-    dtype, found = default_float(), g_optimal_differences(arms, gap=HOST_GAP)
-    spare = most_pairs(*arms.shape) - len(found.weights)
-    weights = found.weights.astype(dtype)
-    value = dtype.type(found.value * (found.weights / weights).max())  # as rounding leaves the weights
+    """Computes the design for all arms on the host; arms are [num_arms, dim] float64."""
+    dtype, design = default_float(), g_optimal_differences(arms, gap=HOST_GAP)
+    spare = most_pairs(*arms.shape) - len(design.weights)
+    weights = design.weights.astype(dtype)
+    value = dtype.type(design.value * (design.weights / weights).max())  # for the rounded weights
     return Design(
-        pairs=np.pad(found.pairs.astype(np.int32), ((0, spare), (0, 0))),
+        pairs=np.pad(design.pairs.astype(np.int32), ((0, spare), (0, 0))),
         weights=np.pad(weights, (0, spare)),
         value=np.nextafter(value, dtype.type(np.inf)),
-        rank=np.int32(found.rank),
+        rank=np.int32(design.rank),
     )
 
 
 def next_design(arms: jax.Array, active: jax.Array, gap: float) -> Design:
-    """Within the program, for the arms that are active, [num_arms] bool."""
+    """Computes the design for the active arms, [num_arms] bool, within the program."""
     slots = most_pairs(*arms.shape)
-    found = masked_difference_design(arms, active, num_slots=slots, max_steps=MOST_STEPS, gap=gap)
-    return Design(pairs=found.pairs, weights=found.weights, value=found.value, rank=found.rank)
+    design = masked_difference_design(arms, active, num_slots=slots, max_steps=MOST_STEPS, gap=gap)
+    return Design(pairs=design.pairs, weights=design.weights, value=design.value, rank=design.rank)
 
 
 def duels_tight(
     design: Design, phase: jax.Array, xi: jax.Array, *, epsilon: Scalar, failure_prob: Scalar, slope: Scalar
 ) -> jax.Array:
-    """The N of `g_optimal_elimination`, [] float: the root of sampling / sqrt(N) + private / N = xi.
+    """Returns the N of `g_optimal_elimination`, [] float: the root of sampling / sqrt(N) + private / N = xi.
 
     Args:
         design: of the phase.
@@ -86,7 +86,9 @@ def duels_tight(
 def duels_paper(
     xi: jax.Array, *, dim: int, horizon: int, epsilon: Scalar, failure_prob: Scalar, slope: Scalar
 ) -> jax.Array:
-    """The published N, [] float: 16 d^5 ln(d T / delta) / (kappa epsilon xi) + 64 d ln(T / delta) / (kappa xi)^2.
+    """Returns the published N, [] float.
+
+    It is 16 d^5 ln(d T / delta) / (kappa epsilon xi) + 64 d ln(T / delta) / (kappa xi)^2.
 
     Args:
         xi: [] float > 0, the margin.
@@ -102,15 +104,15 @@ def duels_paper(
 
 
 def explored_paper(*, dim: int, horizon: int, failure_prob: Scalar, slope: Scalar) -> jax.Array:
-    """The published t0, [] float, with C1 = C2 = 1.
+    """Returns the published t0, [] float, with C1 = C2 = 1.
 
     It is 2 (d^1.5 + d sqrt(ln(1 / delta)))^2 + (16 d / kappa^4) (d^2 + ln(T / delta)).
 
     Args:
         dim: as for `duels_paper`.
-        horizon: as there.
-        failure_prob: as there.
-        slope: as there.
+        horizon: as for `duels_paper`.
+        failure_prob: as for `duels_paper`.
+        slope: as for `duels_paper`.
     """
     tail = -jnp.log(failure_prob)  # ln(1 / delta)
     explored = 16 * dim * (dim**2 + math.log(horizon) + tail) / slope**4

@@ -1,4 +1,4 @@
-"""Linear utilities from noisy wins: the logistic likelihood, minimised over a ball."""
+"""Linear utilities from noisy wins, by minimising the logistic loss over a ball."""
 
 import jax
 import jax.numpy as jnp
@@ -9,25 +9,26 @@ from jaxdp.numerics.kernels import any_lane
 from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve
 
 MOST_STEPS = 30
-LENGTHS = 4.0 ** -np.arange(10)  # of steps, the longest that fits
-SHORT = float(np.log(1.5))  # of a step, by how much a utility moves at most: it fits whole
-WIDENINGS = 6  # in each step, from where the step before has ended
+LENGTHS = 4.0 ** -np.arange(10)  # of steps; the longest that fits is taken
+SHORT = float(np.log(1.5))  # a step that moves no utility by more is taken whole
+WIDENINGS = 6  # in each step, starting from the previous step's result
 
 
 def fit_in_ball(
     differences: jax.Array, plays: jax.Array, wins: jax.Array, rank: jax.Array, radius: jax.Array
 ) -> jax.Array:
-    """The w of smallest sum of plays ln(1 + e^{z.w}) - wins z.w over |w| <= radius, z the differences of pairs.
+    """Returns the w with |w| <= radius that minimises the sum of plays ln(1 + e^{z.w}) - wins z.w over pairs.
 
-    The sum is convex for all wins, also for those below 0 or above plays. Newton's method: a step goes to the minimum
-    of the quadratic model over the ball, or part of the way, so far that the sum rises there along the step at most
-    half as fast as it fell at the beginning. What is orthogonal to all differences does not matter, and is 0.
+    z are the pairs' differences. The sum is convex for all wins, also below 0 or above plays. Newton's method: a step
+    goes to the minimum of the quadratic model over the ball, or part of the way: so far that the sum's slope along the
+    step is at most half as large as the initial descent. The component orthogonal to all differences does not matter,
+    and is 0.
 
     Args:
-        differences: [num_pairs, dim] float, features of the left arm less those of the right one.
+        differences: [num_pairs, dim] float, features of the left arm minus those of the right one.
         plays: [num_pairs] integer or float >= 0, some > 0: duels of each pair.
-        wins: [num_pairs] float, of the left arm, with noise; not read where plays is 0.
-        rank: [] integer, dimensions that the differences span.
+        wins: [num_pairs] float, of the left arm, with noise; ignored where plays is 0.
+        rank: [] integer, dimension of the span of the differences.
         radius: [] float > 0.
 
     Returns:
@@ -42,20 +43,20 @@ def fit_in_ball(
     shares = plays.astype(dtype) / total
     won = jnp.where(is_played, wins, 0).astype(dtype) / total
     differences = jnp.where(is_played[:, None], differences, 0)
-    # Coordinates in which directions that hardly matter are axes of their own: no digits of theirs are lost.
+    # In these coordinates directions that hardly matter are separate axes, and lose no digits.
     basis = eigh(_times((differences * shares[:, None]).T, differences)).vectors[:, ::-1]
     is_spanned = jnp.arange(dim, dtype=rank.dtype) < rank
     inside = jnp.where(is_spanned[None], _times(differences, basis), 0)
     unspanned = jnp.diag((~is_spanned).astype(dtype))
 
     def excess(weights: jax.Array) -> jax.Array:
-        """[num_pairs], what the model expects to be won, less what was, as shares of all duels."""
+        """Returns the model's expected wins minus the observed ones, as shares of all duels: [num_pairs]."""
         return shares * jax.nn.sigmoid(jnp.sum(inside * weights[None], axis=1)) - won
 
     def step(state):
         count, weights, widening, _ = state
         utilities = jnp.sum(inside * weights[None], axis=1)
-        # The smaller chance is not 1 less the larger one, which floats round to 0.
+        # The smaller probability is not computed as 1 minus the larger one, which floats round to 0.
         curvature = (shares * jax.nn.sigmoid(utilities) * jax.nn.sigmoid(-utilities))[:, None] * inside
         hessian = _times(curvature.T, inside) + unspanned
         slope = jnp.sum(inside * excess(weights)[:, None], axis=0)
@@ -67,8 +68,8 @@ def fit_in_ball(
         lengths = jnp.asarray(LENGTHS, dtype)
         slopes = jax.vmap(lambda length: jnp.sum(along * excess(weights + length * move)))(lengths)
         fits = slopes <= 0.5 * jnp.abs(jnp.sum(slope * move))
-        # A step that is short fits whole: where utilities move by at most a, a logistic curvature grows at most by e^a.
-        # Rounding errors would deny it: a move along the ball's boundary is nearly orthogonal to the slope there.
+        # A short step fits whole: if utilities move by at most a, a logistic curvature grows by at most e^a. The test
+        # above may fail by rounding: a move along the ball's boundary is nearly orthogonal to the slope there.
         fits = fits | ((lengths == 1) & (moved <= SHORT))
         length = lengths[jnp.where(jnp.any(fits), jnp.argmax(fits), len(LENGTHS) - 1)]  # the longest that fits
         return count + 1, weights + length * move, widening, moved
@@ -83,29 +84,27 @@ def fit_in_ball(
 
 
 def _in_ball(matrix: jax.Array, rhs: jax.Array, radius: jax.Array, widening: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The x with |x| <= radius of smallest x.matrix.x / 2 - rhs.x, which solves (matrix + c) x = rhs; and c >= 0.
-
-    Steps of Newton's method for 1 / |x| = 1 / radius, which come near the least such c. They start at `widening`, or at
-    a bound from below, where a matrix that is small next to rhs would give an x that floats do not hold.
-    """
+    """Returns the x with |x| <= radius of least x.matrix.x / 2 - rhs.x, and the c >= 0 with (matrix + c) x = rhs."""
+    # Newton's method for 1 / |x| = 1 / radius approaches the least such c. It starts at `widening` or at a lower bound
+    # of c: without the bound, floats might not hold x for a matrix that is small relative to rhs.
     eye = jnp.eye(len(rhs), dtype=rhs.dtype)
     least = jnp.sqrt(jnp.sum(rhs**2)) / radius - jnp.sqrt(jnp.sum(matrix**2))
     widening = jnp.maximum(widening, least)
 
-    def solved(widening: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    def solve(widening: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
         lower = cholesky(matrix + widening * eye)
-        x = cholesky_solve(lower, rhs)
-        return lower, x, jnp.sqrt(jnp.sum(x**2))
+        solution = cholesky_solve(lower, rhs)
+        return lower, solution, jnp.sqrt(jnp.sum(solution**2))
 
     def widen(_, widening: jax.Array) -> jax.Array:
-        lower, x, norm = solved(widening)
-        bent = jnp.sum(x * cholesky_solve(lower, x))
+        lower, solution, norm = solve(widening)
+        bent = jnp.sum(solution * cholesky_solve(lower, solution))
         bent = jnp.where(bent > 0, bent, 1)
         return jnp.maximum(widening + (norm / radius - 1) * norm**2 / bent, 0)
 
     widening = jax.lax.fori_loop(0, WIDENINGS, widen, widening)
-    _, x, norm = solved(widening)
-    return x * jnp.minimum(1, radius / jnp.maximum(norm, radius)), widening
+    _, solution, norm = solve(widening)
+    return solution * jnp.minimum(1, radius / jnp.maximum(norm, radius)), widening
 
 
 def _times(left: jax.Array, right: jax.Array) -> jax.Array:

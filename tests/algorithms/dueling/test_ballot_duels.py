@@ -108,7 +108,7 @@ def test_orders_of_different_passes_have_nothing_in_common(monkeypatch):
     def shifted(order, number):
         return jnp.stack([order[0] + number.astype(jnp.uint32), order[1]])
 
-    monkeypatch.setattr(_ballot_duels, "_of_pass", shifted)  # planted: words that are next to each other
+    monkeypatch.setattr(_ballot_duels, "_order_of_pass", shifted)  # planted: words that are next to each other
     won, _ = play(ballot_duels(ballots, answers_per_voter=2), actions, lanes=4)
     assert largest_correlation(won, voters) > 20
 
@@ -246,7 +246,7 @@ def test_the_claim_of_one_voter_is_reached_and_not_passed():
         ({"ballots": [[1, np.nan]]}, "ballots must be finite, got 1 of 2 that are not$"),
         ({"ballots": [[1, 2], [1]]}, "ballots must be an array of numbers"),
         ({"ballots": [["a", "b"]]}, "ballots must be numbers"),
-        ({"ballots": [[1, -1]]}, "ballots must be places from 1, .* got 1 of 2 that are not$"),
+        ({"ballots": [[1, -1]]}, "ballots must be ranks from 1, .* got 1 of 2 that are not$"),
         ({"ballots": [[1, 1.5]]}, "ballots must be places .* got 1 of 2 that are not$"),
         ({"answers_per_voter": 0}, "answers_per_voter must be a whole number >= 1, got 0"),
         ({"answers_per_voter": 2**30}, "answers_per_voter must leave at most 2147483647 rounds, got 7516192768"),

@@ -44,7 +44,7 @@ def played(steps, num_arms, estimate):
         seen = (given[name] for name in ("losses", "weights", "arms", "won", "squared_rate"))
         return {
             "draw": steps.draw(given["uniforms"], given["weights"]),
-            "added": jnp.stack(steps.added(ESTIMATES[estimate], *seen)),
+            "add_losses": jnp.stack(steps.add_losses(ESTIMATES[estimate], *seen)),
         }
 
     return jax.tree.map(np.asarray, play(states(num_arms)))
@@ -66,20 +66,22 @@ def test_kernels_equal_the_plain_steps(num_arms, estimate):
 def with_other_duels(change):
     """Kernels that see other arms, another result and another rate."""
     return KERNELS._replace(
-        added=lambda estimate, losses, weights, *seen: KERNELS.added(estimate, losses, weights, *change(*seen))
+        add_losses=lambda estimate, losses, weights, *seen: KERNELS.add_losses(
+            estimate, losses, weights, *change(*seen)
+        )
     )
 
 
 def forgetful(estimate, losses, *seen):
     """Sums that are not compensated."""
-    return KERNELS.added(estimate, losses._replace(excess=0 * losses.excess), *seen)
+    return KERNELS.add_losses(estimate, losses._replace(excess=0 * losses.excess), *seen)
 
 
 WRONG = {
-    "the players change places": (with_other_duels(lambda arms, *seen: (arms[::-1], *seen)), "added"),
-    "losses for wins": (with_other_duels(lambda arms, won, rate: (arms, 1 - won, rate)), "added"),
-    "another threshold": (with_other_duels(lambda arms, won, rate: (arms, won, 1.01 * rate)), "added"),
-    "plain sums": (KERNELS._replace(added=forgetful), "added"),
+    "the players change places": (with_other_duels(lambda arms, *seen: (arms[::-1], *seen)), "add_losses"),
+    "losses for wins": (with_other_duels(lambda arms, won, rate: (arms, 1 - won, rate)), "add_losses"),
+    "another threshold": (with_other_duels(lambda arms, won, rate: (arms, won, 1.01 * rate)), "add_losses"),
+    "plain sums": (KERNELS._replace(add_losses=forgetful), "add_losses"),
     "one uniform for both arms": (
         KERNELS._replace(draw=lambda u, weights: KERNELS.draw(u[:1].repeat(2), weights)),
         "draw",
