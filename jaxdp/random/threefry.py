@@ -279,7 +279,7 @@ def word_pairs(key: jax.Array, size: int, longest: int = WRITTEN_OUT, *, blocks:
     """
     key = fast(key)
     if str(jax.random.key_impl(key)) != NAME:
-        words = _pairs_of_words(key, blocks.stop * size)[blocks.start * size :]
+        words = jnp.concatenate([_block_of_words(key, block, size) for block in blocks])
         return _as_pairs(*jnp.moveaxis(words, -1, 0))
 
     def both(key: jax.Array) -> jax.Array:  # in one array, as XLA would hash for each of two
@@ -310,6 +310,16 @@ def _pairs_of_words(key: jax.Array, size: int) -> jax.Array:
     if has_words(key):
         return jax.random.key_data(jax.random.split(key, size))
     return jax.random.bits(key, (size, 2), jnp.uint32)
+
+
+def _block_of_words(key: jax.Array, block: int, size: int) -> jax.Array:
+    """Returns [size, 2] uint32, of a block of `word_pairs`."""
+    if block == 0:
+        return _pairs_of_words(key, size)
+    if not has_words(key):
+        return _pairs_of_words(key, (block + 1) * size)[block * size :]
+    key_words = jax.random.key_data(key)
+    return jnp.stack(hash_words(*key_words, np.uint32(block), lax.iota(jnp.uint32, size)), axis=-1)
 
 
 def pair_uniforms(key: jax.Array, size: int, dtype: Any = jnp.float32) -> jax.Array:

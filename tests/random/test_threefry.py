@@ -1,5 +1,6 @@
 """The unrolled Threefry gives JAX's own values, word for word."""
 
+import itertools
 import pickle
 
 import jax
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxdp.random import binomial, fast, key, key_from_data, multinomial, weighted_index
-from jaxdp.random.threefry import hash_words, pair_uniforms, two_uniforms
+from jaxdp.random.threefry import hash_words, pair_uniforms, two_uniforms, word_pairs, words_of_pairs
 from tests.any_device import any_device
 from tests.events import durations_of
 
@@ -220,6 +221,16 @@ def test_a_key_that_is_used_twice_is_found(name, make_key):
         for function in (twice, jax.jit(twice)):
             with pytest.raises(jax.errors.KeyReuseError):
                 function(make_key(0))
+
+
+def test_blocks_of_words_are_the_same_where_keys_are_checked():
+    made = [np.stack(words_of_pairs(word_pairs(key(7), 5, blocks=blocks))) for blocks in (range(1), range(1, 3))]
+    for blocks, make_key in itertools.product((range(3), range(2)), (key, builtin)):
+        words = np.concatenate(made, axis=1)[:, : 5 * len(blocks)]
+        np.testing.assert_array_equal(np.stack(words_of_pairs(word_pairs(make_key(7), 5, blocks=blocks))), words)
+        with jax.debug_key_reuse(True):
+            checked = word_pairs(make_key(7), 5, blocks=blocks)
+        np.testing.assert_array_equal(np.stack(words_of_pairs(checked)), words)
 
 
 def test_the_checker_of_key_reuse_follows_a_key_through_fast():
