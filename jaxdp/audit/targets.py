@@ -82,7 +82,7 @@ def failure_note(what: str, error: Exception) -> str:
     """Returns a note of what could not be attacked, in one line.
 
     Examples:
-        >>> failed("rounds", ValueError("users must be ...")), failed("grey box", KeyError("x"))
+        >>> failure_note("rounds", ValueError("users must be ...")), failure_note("grey box", KeyError("x"))
         ('rounds: users must be ...', "grey box: KeyError: 'x'")
     """
     text, kind = " ".join(str(error).split()), type(error).__name__
