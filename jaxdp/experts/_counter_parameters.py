@@ -36,14 +36,8 @@ def counter_of(horizon: int) -> Counter:
 
 
 def static_bound(learning_rate: float, variance: float, *, num_experts: int, horizon: int) -> float:
-    """Returns the regret bound of `counter_weights` over single experts, proved there; at most the horizon.
-
-    Args:
-        learning_rate: > 0.
-        variance: variance of an expert's noisy total after the last round.
-        num_experts: N.
-        horizon: T.
-    """
+    """Returns the regret bound of `counter_weights` over single experts, proved there; at most the horizon."""
+    # `variance` is that an expert's noisy total has after the last round.
     growth = learning_rate * (horizon / 8 + variance / 2)
     return min(float(horizon), math.log(num_experts) / learning_rate + growth)
 
@@ -90,16 +84,14 @@ def counter_weights_parameters(
     """
     epsilon, num_experts = check_epsilon(epsilon), check_count("num_experts", num_experts, 2)
     horizon, num_switches = check_horizon(horizon, spare=1), check_count("num_switches", num_switches, 0)
-    sequence_class = (static() if sequences is None else sequences)(num_experts=num_experts, horizon=horizon)
-    nats = sequence_class.log_inverse_prior(num_switches) if num_switches < horizon else math.inf
+    chain = (static() if sequences is None else sequences)(num_experts=num_experts, horizon=horizon)
+    nats = chain.log_inverse_prior(num_switches) if num_switches < horizon else math.inf
     if not nats < math.inf:
-        raise ValueError(
-            f"num_switches must be at most that of {sequence_class.name} and < horizon, got {num_switches}"
-        )
+        raise ValueError(f"num_switches must be at most that of {chain.name} and < horizon, got {num_switches}")
     rho, counter = zcdp_rho(epsilon, delta), counter_of(horizon)
     noise = counter.params(rho=rho, l2_sensitivity=math.sqrt(num_experts))
     variance = float(counter.variance(noise, horizon))
-    if sequence_class.name == "static()":
+    if chain.name == "static()":
         rate = math.sqrt(nats / (horizon / 8 + variance / 2))
         bound = static_bound(rate, variance, num_experts=num_experts, horizon=horizon)
         return CounterParameters(rate, rho, math.sqrt(variance), bound)

@@ -7,17 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import (
-    Guarantee,
-    Learner,
-    Scalar,
-    State,
-    claimed,
-    default_float,
-    factory,
-    only,
-    scalar_leaf,
-)
+from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.experts._counter_parameters import counter_of, counter_weights_parameters
 from jaxdp.experts._lane_kernels import MOST, keep_lane_layout
@@ -116,10 +106,10 @@ def counter_weights(
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon, spare=1)
     sequences = static() if sequences is None else sequences
-    sequence_class = sequences(num_experts=num_experts, horizon=horizon)
-    switches = sequence_class.num_switches if num_switches is None else check_count("num_switches", num_switches, 0)
+    chain = sequences(num_experts=num_experts, horizon=horizon)
+    switches = chain.num_switches if num_switches is None else check_count("num_switches", num_switches, 0)
     if switches is None:
-        raise ValueError(f"num_switches must be given for {sequence_class.name}, got None")
+        raise ValueError(f"num_switches must be given for {chain.name}, got None")
     problem = {"num_experts": num_experts, "horizon": horizon, "num_switches": switches, "sequences": sequences}
     counter = counter_of(horizon)
 
@@ -147,11 +137,11 @@ def counter_weights(
     def init(key, params: Params) -> State:
         zeros = jnp.zeros(num_experts, default_float())
         counted = counter.init(key, params.counter, (num_experts,), dtype=default_float())
-        return State(counted, Public(jnp.zeros((), jnp.result_type(int)), zeros, sequence_class.init()))
+        return State(counted, Public(jnp.zeros((), jnp.result_type(int)), zeros, chain.init()))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del params, context
-        return weighted_index(key, sequence_class.marginal(public.weights, public.round))
+        return weighted_index(key, chain.marginal(public.weights, public.round))
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback) -> jax.Array:
         del key, params, public, context, action
@@ -161,7 +151,7 @@ def counter_weights(
         counted = counter.feed(key, params.counter, state.private, report)
         round, before, weights = state.public
         totals = counter.read(params.counter, counted)
-        moved = sequence_class.forward(weights, round, params.learning_rate * (totals - before))
+        moved = chain.forward(weights, round, params.learning_rate * (totals - before))
         after = State(counted, Public(round + 1, totals, moved))
         return (
             keep_lane_layout(after) if num_experts <= MOST else after

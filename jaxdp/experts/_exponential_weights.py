@@ -6,17 +6,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import (
-    Guarantee,
-    Learner,
-    Scalar,
-    State,
-    claimed,
-    default_float,
-    factory,
-    only,
-    scalar_leaf,
-)
+from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.experts._losses import UNIT, clip_losses, losses_interface
 from jaxdp.experts._shares import odds
 from jaxdp.mechanisms import analytic_gaussian, gaussian, laplace, round_up

@@ -6,17 +6,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import (
-    Guarantee,
-    Learner,
-    Scalar,
-    State,
-    claimed,
-    default_float,
-    factory,
-    only,
-    scalar_leaf,
-)
+from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.experts._losses import UNIT, clip_losses, losses_interface
 from jaxdp.experts._mirror_descent.parameters import check_switches, tracking_nats
 from jaxdp.experts._share_kernels import fixed_share_step  # with a layout for CPUs; `_shares` has the plain form

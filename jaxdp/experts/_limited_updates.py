@@ -7,15 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import (
-    Guarantee,
-    Learner,
-    Scalar,
-    State,
-    claimed,
-    factory,
-    scalar_leaf,
-)
+from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, factory, scalar_leaf
 from jaxdp.experts import _limited_updates_bulk as bulk
 from jaxdp.experts._losses import UNIT, clip_losses, losses_interface, units_of
 from jaxdp.mechanisms import noisy_min

@@ -8,16 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import (
-    Guarantee,
-    Learner,
-    Scalar,
-    State,
-    claimed,
-    factory,
-    leaf_rounded_down,
-    only,
-)
+from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, factory, leaf_rounded_down, only
 from jaxdp.experts._losses import UNIT, losses_interface, units_of
 from jaxdp.mechanisms import noisy_min, zcdp_rho
 from jaxdp.mechanisms.numerical import selection_delta

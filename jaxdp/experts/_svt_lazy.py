@@ -1,4 +1,4 @@
-"""The exponential mechanism on all losses so far, asked anew when the sparse vector technique objects to its answer."""
+"""The exponential mechanism on all losses so far, applied again when the sparse vector technique rejects the expert."""
 
 import math
 from dataclasses import dataclass
@@ -9,17 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import binom
 
-from jaxdp.core import (
-    Guarantee,
-    Learner,
-    Scalar,
-    State,
-    claimed,
-    factory,
-    leaf_rounded_down,
-    only,
-    scalar_leaf,
-)
+from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, factory, leaf_rounded_down, only, scalar_leaf
 from jaxdp.experts._clear_losses import of_expert
 from jaxdp.experts._losses import UNIT, losses_interface, units_of
 from jaxdp.mechanisms import noisy_min, zcdp_rho
@@ -39,7 +29,7 @@ from jaxdp.validation import (
 )
 
 ACCOUNTING = ("pure", "zcdp")
-DROP = -math.log(0.5 + 0.5 / math.e)  # of the logarithm of the weights' sum, in one of two segments at least
+DROP = -math.log(0.5 + 0.5 / math.e)  # drop of the log of the weights' sum, in at least one of two segments
 
 
 @jax.tree_util.register_dataclass
@@ -50,8 +40,8 @@ class Params:
     Attributes:
         monitor_epsilon: [] float > 0, of AboveThreshold, which costs half of that here; infinity compares exactly.
         learning_rate: [] float > 0, of the selections.
-        threshold: [] float, loss of an expert since it was selected at which the next one is.
-        max_switches: [] int32, selections at most.
+        threshold: [] float, the loss of an expert since its selection at which the next one is selected.
+        max_switches: [] int32, largest number of selections.
     """
 
     monitor_epsilon: Scalar
@@ -61,11 +51,11 @@ class Params:
 
 
 class Private(NamedTuple):
-    """What the curator knows.
+    """Statistics that only the curator sees.
 
     Attributes:
         totals: [num_experts] sums of all losses.
-        own: [] sum of the losses of the expert that is played, since it was selected.
+        own: [] sum of the current expert's losses since its selection.
         monitor: the run of AboveThreshold.
     """
 
@@ -75,12 +65,12 @@ class Private(NamedTuple):
 
 
 class Public(NamedTuple):
-    """What has been released.
+    """The released state.
 
     Attributes:
-        expert: [] int32, the expert that is played.
+        expert: [] int32, the current expert.
         switches: [] int32, selections so far.
-        played: [] integer, rounds since the last selection; -1 before a round at whose end one is made.
+        played: [] integer, rounds since the last selection; -1 before a round that ends with a selection.
     """
 
     expert: jax.Array
@@ -92,10 +82,10 @@ class Public(NamedTuple):
 def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Learner:
     """Plays one expert until its losses are too many, then selects another by the exponential mechanism on all losses.
 
-    The sparse vector technique compares, after each round, the expert's losses since it was selected with a threshold.
-    After an answer "above" the expert plays one more round, at whose end the next one is drawn with probability
-    proportional to exp(-rate * total loss), at most K times. The first expert is drawn uniformly. Made for sequences of
-    losses in which one expert has few.
+    After each round, the sparse vector technique compares the expert's losses since its selection with a threshold.
+    After an answer "above" the expert plays one more round, at the end of which the next one is drawn with probability
+    proportional to exp(-rate * total loss), at most K times. The first expert is drawn uniformly. The learner is
+    designed for sequences of losses in which one expert has small loss.
 
     Args:
         num_experts: number of experts N, >= 2.
@@ -106,57 +96,58 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32).
 
     Raises:
-        ValueError: if num_experts < 2, horizon < 1 or accounting has another name; from `params`, if a value is out of
-            range.
+        ValueError: if num_experts < 2, horizon < 1 or accounting is neither of the two; from `params`, if a value is
+            out of range.
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: with accounting "zcdp", in (0, 1).
-        best_loss: >= 0 and finite, a bound on the total loss of the best expert, known beforehand, by default 0.
+        best_loss: >= 0 and finite, a bound on the total loss of the best expert, known in advance, by default 0.
         failure_prob: in (0, 1), by default 0.01.
-        max_switches: K >= 1, by default that of the bound below.
-        threshold: finite, by default that of the bound below. Privacy depends neither on it, nor on `best_loss`, nor
-            on `failure_prob`.
+        max_switches: K >= 1, by default as for the bound below.
+        threshold: finite, by default as for the bound below. Privacy depends neither on it, nor on `best_loss`, nor on
+            `failure_prob`.
 
     Privacy:
         - Claim: epsilon-DP, or rho-zCDP for the rho of (epsilon, delta), in the central model.
         - Unit: one round's loss vector; adjacency: replace one.
-        - It holds against adversaries that adapt to the plays, too.
+        - The claim also holds against adversaries that adapt to the plays.
         - For a given transcript a loss vector enters one run of AboveThreshold at most. It moves all questions of that
-          run from its round on, by one and the same d in [-1, 1], and none before. So a run at 2 e costs e, where any
-          questions of sensitivity 1 would cost 2 e: let d > 0. With the threshold's noise larger by d, which is at most
-          e^e times less likely, later comparisons are as without d, and earlier ones rather stay below. In the other
-          direction later questions stay below less often, and the last one is above at most e^(e / 2) times as often.
-          Here e = epsilon / 2, or sqrt(rho), which is rho / 2 as zCDP.
-        - It moves each total by at most 1, up or down, and K selections may see it: 2 rate each, or rate^2 / 2 as zCDP,
-          for rate = epsilon / (4 K) or sqrt(rho / K). After K of them no loss is looked at.
-        - Slack: none in the limit. A selection of probability p spends at most ln(p + (1 - p) e^(2 rate)), all of 2
-          rate as p goes to 0, as `limited_updates_oblivious` proves. A run spends all of e in the limit of a threshold
-          far below k >= 3 questions that are answered "below" all the same, whatever comes after. *Proof.* Let q be the
-          first question less the threshold, and g(s) the probability of all answers where the threshold's noise is q +
-          s. As s goes to -inf g falls at least as fast as e^(k e s / 2), for a question's noise has scale 2 / e. The
-          answers' probability is P = (e / 2) times the integral of e^(-e |q + s|) g(s) over s, so P e^(e q) goes to (e
-          / 2) times that of e^(-e s) g(s), which is finite, as q grows. With all questions larger by 1, P is e^-e times
-          as large then. At the registry's example, of 11 rounds, 0.971 of epsilon is spent, by the exact law. Of what
-          tells that much each outcome is rare, so that audits of 10^6 trials find 0.88.
-        - Released: the experts, and when they change.
+          run from its round on, by one and the same d in [-1, 1], and none before. So a run at 2 e costs e, whereas
+          arbitrary questions of sensitivity 1 would cost 2 e. Let d > 0. If the threshold's noise is larger by d, which
+          is at most e^e times less likely, later comparisons are as without d, and earlier ones are at least as likely
+          to stay below. In the other direction later questions stay below less often, and the last one is above at most
+          e^(e / 2) times as often. Here e = epsilon / 2, or sqrt(rho), which is rho / 2 as zCDP.
+        - A loss vector changes each total by at most 1, up or down, and K selections may depend on it: 2 rate each, or
+          rate^2 / 2 as zCDP, for rate = epsilon / (4 K) or sqrt(rho / K). After K selections no loss is used.
+        - Slack: none in the limit. A selection of probability p spends at most ln(p + (1 - p) e^(2 rate)), which
+          approaches 2 rate as p goes to 0, as `limited_updates_oblivious` proves. A run spends all of e in the limit of
+          a threshold far below k >= 3 questions that are nevertheless answered "below", for any later answers. *Proof.*
+          Let q be the first question less the threshold, and g(s) the probability of all answers if the threshold's
+          noise is q + s. As s goes to -inf, g falls at least as fast as e^(k e s / 2), because a question's noise has
+          scale 2 / e. The answers' probability is P = (e / 2) times the integral of e^(-e |q + s|) g(s) over s. So P
+          e^(e q) converges, as q grows, to (e / 2) times the integral of e^(-e s) g(s), which is finite. If all
+          questions are larger by 1, P is e^-e times as large. In the registry's example, of 11 rounds, the exact
+          distributions show that 0.971 of epsilon is spent. Each outcome that shows as much is rare, so audits of 10^6
+          trials find 0.88.
+        - Released: the experts, and the rounds in which they change.
         - Private: all of `private`.
 
     Source:
         Structure after Asi, Feldman, Koren & Talwar (2023), "Near-Optimal Algorithms for Private Online Optimization in
-        the Realizable Regime"; accounting, threshold and number of switches are worked out here.
+        the Realizable Regime"; accounting, threshold and number of switches are derived here.
 
     Deviations:
         * The rate is at most 1. By default threshold = 1 / rate + a with a = 4 (ln T + ln(2 (K + 1) / failure_prob)) /
-          e, the error of the questions' noise. So an expert that is given up has lost 1 / rate at least. Against an
-          oblivious adversary, an expert drawn from the weights exp(-rate * loss) takes at least as long to lose that
-          much as half of the weights' experts, with probability 1/2; these weights have then shrunk to 1 / e, and the
+          e, the error of the questions' noise. So an expert has lost at least 1 / rate when it is rejected. Against an
+          oblivious adversary, an expert drawn from the weights exp(-rate * loss) takes, with probability 1/2, at least
+          as long to lose that much as half of the experts (by weight). These weights have then shrunk to 1 / e, and the
           sum of all to 1/2 + 1 / (2 e) = exp(-0.38). The sum starts at N and stays above exp(-rate best_loss). K is the
-          least number for which so many halves make (ln N + rate best_loss) / 0.38 with probability 1 - failure_prob.
-          With probability 1 - 2 failure_prob the loss is then at most K (1 / rate + 2 a + 2).
-        * Selection waits for the end of the next round, so that when it is made is public before its noise is drawn.
-        * Losses are rounded to multiples of 2^-20, and summed, compared and asked about as integers; noise as in
-          `noisy_min` and `above_threshold`.
+          least number for which this many halvings amount to (ln N + rate best_loss) / 0.38 with probability 1 -
+          failure_prob. With probability 1 - 2 failure_prob the loss is then at most K (1 / rate + 2 a + 2).
+        * Selection waits for the end of the next round, so that its time is public before its noise is drawn.
+        * Losses are rounded to multiples of 2^-20, and summed, compared and queried as integers. Noise is that
+          `noisy_min` and `above_threshold` draw.
 
     Examples:
         >>> import jaxdp
@@ -190,16 +181,16 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
             halves = (math.log(num_experts) + rate_of(switches) * best_loss) / DROP
             return float(binom.cdf(math.floor(halves), switches, 0.5)) <= failure_prob
 
-        budget = epsilon if is_pure else 2 * math.sqrt(rho)  # 2 e, the level of a run of AboveThreshold, which costs e
-        most = _least(enough, horizon) if max_switches is None else check_count("max_switches", max_switches)
-        rate = rate_of(most)
-        accuracy = 8 * (math.log(horizon) + math.log(2 * (most + 1) / failure_prob)) / budget
+        budget = epsilon if is_pure else 2 * math.sqrt(rho)  # 2 e, the level of a run of AboveThreshold of cost e
+        switches = _least(enough, horizon) if max_switches is None else check_count("max_switches", max_switches)
+        rate = rate_of(switches)
+        accuracy = 8 * (math.log(horizon) + math.log(2 * (switches + 1) / failure_prob)) / budget
         level = 1 / rate + accuracy if threshold is None else check_number("threshold", threshold)
         return Params(
             monitor_epsilon=leaf_rounded_down("epsilon", budget),
             learning_rate=leaf_rounded_down("learning_rate", rate),
             threshold=scalar_leaf("threshold", level),
-            max_switches=np.int32(min(most, horizon)),
+            max_switches=np.int32(min(switches, horizon)),
         )
 
     def claim(
@@ -216,13 +207,15 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
             selection_delta(num_experts, 2 * float(chosen.learning_rate), selections=selections),
             sparse_vector_delta(monitored / 2),
         )
-        about = {"trust_model": "central", "privacy_unit": unit, "argument": argument, "numerical_delta": added}
-        return Guarantee.pure(epsilon, **about) if is_pure else Guarantee.zcdp(zcdp_rho(epsilon, delta), **about)
+        fields = {"trust_model": "central", "privacy_unit": unit, "argument": argument, "numerical_delta": added}
+        return Guarantee.pure(epsilon, **fields) if is_pure else Guarantee.zcdp(zcdp_rho(epsilon, delta), **fields)
 
     def start(key, params: Params) -> AboveThreshold:
-        begun = above_threshold_init(key, jnp.asarray(params.monitor_epsilon), threshold=jnp.asarray(params.threshold))
-        # For an auditor's tape: a question costs half of the level, see `Privacy`.
-        return begun._replace(epsilon=begun.epsilon / 2)
+        monitor_run = above_threshold_init(
+            key, jnp.asarray(params.monitor_epsilon), threshold=jnp.asarray(params.threshold)
+        )
+        # For an auditor's tape: a question costs half of the level (see `Privacy`).
+        return monitor_run._replace(epsilon=monitor_run.epsilon / 2)
 
     def init(key, params: Params) -> State:
         key_expert, key_monitor = jax.random.split(key)
@@ -245,36 +238,39 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         fresh, selects = public.played == 0, public.played < 0
         watches = ~selects & (public.switches < jnp.asarray(params.max_switches))
 
-        def restarted() -> AboveThreshold:
-            begun = start(key_threshold, params)
-            return jax.tree.map(lambda new, old: jnp.where(fresh, new, old), begun, private.monitor)
+        def restart_monitor() -> AboveThreshold:
+            monitor_run = start(key_threshold, params)
+            return jax.tree.map(
+                lambda fresh_leaf, leaf: jnp.where(fresh, fresh_leaf, leaf), monitor_run, private.monitor
+            )
 
-        monitor = jax.lax.cond(any_lane(fresh), restarted, lambda: private.monitor)
-        own = jax.tree.map(lambda leaf: jnp.where(fresh, jnp.zeros_like(leaf), leaf), private.own)
-        own = fixed_point.add(own, of_expert(losses, action))
+        monitor = jax.lax.cond(any_lane(fresh), restart_monitor, lambda: private.monitor)
+        own_loss = jax.tree.map(lambda leaf: jnp.where(fresh, jnp.zeros_like(leaf), leaf), private.own)
+        own_loss = fixed_point.add(own_loss, of_expert(losses, action))
         totals = fixed_point.add(private.totals, losses)
 
         def ask() -> tuple[AboveThreshold, jax.Array]:
-            asked, above = above_threshold_step(key_query, monitor, own)
-            return jax.tree.map(lambda new, old: jnp.where(watches, new, old), asked, monitor), above & watches
+            asked, above = above_threshold_step(key_query, monitor, own_loss)
+            return jax.tree.map(
+                lambda fresh_leaf, leaf: jnp.where(watches, fresh_leaf, leaf), asked, monitor
+            ), above & watches
 
         monitor, above = jax.lax.cond(any_lane(watches), ask, lambda: (monitor, jnp.asarray(False)))
 
         def select() -> jax.Array:
-            level = 2 * jnp.asarray(params.learning_rate)  # of the exponential mechanism, as a budget
+            level = 2 * jnp.asarray(params.learning_rate)  # the budget of the exponential mechanism
             chosen = noisy_min(key_select, totals, level, noise="gumbel")
             return jnp.where(selects, chosen, public.expert)
 
         expert = jax.lax.cond(any_lane(selects), select, lambda: public.expert)
         played = jnp.where(selects, 0, jnp.where(above, -1, public.played + 1))
         return State(
-            Private(totals, own, monitor),
+            Private(totals, own_loss, monitor),
             Public(expert, public.switches + selects.astype(jnp.int32), played.astype(public.played.dtype)),
         )
 
     values = only(
-        params,
-        ("epsilon", *(() if is_pure else ("delta",)), "best_loss", "failure_prob", "max_switches", "threshold"),
+        params, ("epsilon", *(() if is_pure else ("delta",)), "best_loss", "failure_prob", "max_switches", "threshold")
     )
     return Learner(
         params=values,
@@ -289,7 +285,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
 
 
 def _least(enough, most: int) -> int:
-    """The least number from 1 to `most` that is enough, if more of it is better; `most` if none is."""
+    """Returns the least number from 1 to `most` that is enough, if larger ones are too; `most` if none is."""
     low, high = 1, most
     while low < high:
         middle = (low + high) // 2

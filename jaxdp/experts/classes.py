@@ -265,29 +265,15 @@ def _chain(
     horizon: int,
     log_inverse_prior: Callable[..., float],
     *,
-    start: np.ndarray,
+    start: np.ndarray,  # [num_rows], powers of two of the initial weights
     flow: _filter.Flow,
-    outlook: Callable[[Weights, jax.Array], Scaled],
-    chances: Callable[[jax.Array], jax.Array],
+    outlook: Callable[[Weights, jax.Array], Scaled],  # [num_rows], factors of rows in the distribution of states
+    chances: Callable[[jax.Array], jax.Array],  # (round) -> [num_rows] float, probabilities of a switch
     num_switches: int | None,
     evidence_of: str | None = None,
 ) -> SequenceClass:
-    """Returns a class from its parts.
-
-    Args:
-        name: name of the class.
-        num_experts: N.
-        horizon: T.
-        log_inverse_prior: as in `SequenceClass`.
-        start: [num_rows], the powers of two of the initial weights.
-        flow: flow of weight between experts.
-        outlook: (weights, round) -> [num_rows] Scaled, the factors of rows in the distribution of states.
-        chances: (round) -> [num_rows] float, probabilities of a switch.
-        num_switches: as in `SequenceClass`.
-        evidence_of: the weights that are kept as logarithms. "rows": the weight of each row, besides the sums; a row's
-            weight then stays in the row. "experts": the weight of each expert, instead of sums, if there is no flow.
-            None: no weights.
-    """
+    # Weights kept as logarithms: of "rows", besides the sums, if a row's weight stays in the row; of "experts", instead
+    # of the sums, if there is no flow; None: no weights.
     num_rows = len(start)
     if max(num_experts, num_rows) <= _filter_kernels.MOST:
         form = _filter_kernels

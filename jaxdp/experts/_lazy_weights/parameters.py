@@ -1,4 +1,4 @@
-"""What `lazy_weights` costs in privacy and promises in regret, and the parameters that promise most: on the host."""
+"""The privacy cost, regret bound and best parameters of `lazy_weights`, computed on the host."""
 
 import functools
 import math
@@ -12,9 +12,9 @@ from jaxdp.experts.classes import static
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon
 
 ACCOUNTINGS = ("zcdp", "pure")
-SIZES = 80  # batches looked at, in geometric progression, before those around the best one
-CHANCES = 97  # probabilities of a fake switch, likewise
-SMALLEST = 1e-6  # of these: a decision of so small a probability is drawn with 24 digits still
+SIZES = 80  # batch sizes tried first, in geometric progression; later ones lie around the best
+CHANCES = 97  # probabilities of a fake switch tried, likewise
+SMALLEST = 1e-6  # smallest of these: a decision of this probability is still drawn with 24 digits
 HALVINGS = 60  # of an interval of learning rates
 
 
@@ -23,11 +23,11 @@ class LazyParameters(NamedTuple):
 
     Attributes:
         learning_rate: > 0.
-        fake_switch_prob: in [0, 1], of a resample after a batch whatever its losses were.
+        fake_switch_prob: in [0, 1], the probability of a resample after a batch independently of its losses.
         batch: rounds in a batch, >= 1.
-        budget: most resamples, >= 0.
-        regret_bound: on the expected regret against each sequence of the class with so many switches, oblivious losses;
-            at most the horizon, which nobody exceeds.
+        budget: largest number of resamples, >= 0.
+        regret_bound: bound on the expected regret against each sequence of the class with this many switches, for
+            oblivious losses; at most the horizon, which regret cannot exceed.
     """
 
     learning_rate: float
@@ -38,10 +38,11 @@ class LazyParameters(NamedTuple):
 
 
 def privacy_cost(learning_rate, fake_switch_prob, budget, *, accounting: str):
-    """Rho ("zcdp") or epsilon ("pure") of the transcript: resample times, sequences, plays; arrays broadcast.
+    """Returns rho ("zcdp") or epsilon ("pure") of the transcript: resample times, sequences, plays; arrays broadcast.
 
-    One loss vector is replaced. One decision depends on it, whose log odds change within a range r = ln(1 + (e^rate -
-    1) / p); and every later resample, an exponential mechanism of range 2 rate. A mechanism of range r is r^2/8-zCDP.
+    One loss vector is replaced. One decision depends on it, with log odds that change within a range r = ln(1 + (e^rate
+    - 1) / p), and so does every later resample, an exponential mechanism of range 2 rate. A mechanism of range r is
+    r^2/8-zCDP.
     """
     grown = np.expm1(learning_rate) / fake_switch_prob
     if accounting == "zcdp":
@@ -60,18 +61,19 @@ def rounding_of_weights(
     is_static: bool,
     unit: float,
 ) -> float:
-    """Bounds what rounding adds to the logarithm of a weight, up to the same summand for all, in nats.
+    """Returns a bound on the rounding error of a log weight, up to the same summand for all, in nats.
 
-    Terms are positive, so that relative errors add up. A weight is off by less than 14 N + 64 units in a batch: by the
-    product with exp(-scaled loss), 8; by the sum of the others of its row, which is at least a sixth of what it is
-    subtracted from, 6 (N + 2); by the flow, 4; and by the row's evidence, 8 N + 40. Without flow it is a compensated
-    sum of scaled losses, off by 2 units of each; read, by 3 of the largest difference. Sums of the law take the rest.
+    Terms are positive, so relative errors add up. A weight is off by less than 14 N + 64 units in a batch: by the
+    product with exp(-scaled loss), 8; by the sum of the others of its row, which is at least a sixth of the sum from
+    which it is computed by subtraction, 6 (N + 2); by the flow, 4; and by the row's evidence, 8 N + 40. Without flow a
+    log weight is a compensated sum of scaled losses, off by 2 units of each; reading it costs 3 units of the largest
+    difference. Sums of the distribution account for the remaining terms.
 
     Args:
-        learning_rate: of the learner.
-        batches: whose losses are absorbed.
+        learning_rate: rate of the learner.
+        batches: number of batches whose losses are absorbed.
         num_experts: N.
-        num_weights: of all rows.
+        num_weights: number of weights in all rows.
         horizon: rounds T.
         is_static: whether there is no flow.
         unit: half of the last place of 1, of the floats in use.
@@ -81,10 +83,10 @@ def rounding_of_weights(
 
 
 def enough_resamples(learning_rate, fake_switch_prob, num_decisions, horizon: int):
-    """A budget that is used up with probability at most 1 / horizon, by Freedman's inequality; arrays broadcast.
+    """Returns a budget used up with probability at most 1 / horizon, by Freedman's inequality; arrays broadcast.
 
-    Decisions switch with probabilities of at most p + rate * (loss of the batch) each, so at most p per decision and
-    rate * horizon in all, which also bounds their variances.
+    Decisions switch with probabilities of at most p + rate * (loss of the batch) each: at most p per decision plus rate
+    * horizon in all, which also bounds their variances.
     """
     mean, log = fake_switch_prob * num_decisions + learning_rate * horizon, math.log(horizon)
     return np.minimum(num_decisions, np.ceil(mean + np.sqrt(2 * mean * log) + 2 / 3 * log))
@@ -100,16 +102,9 @@ def regret_bound(
     num_switches: int,
     nats: float,
 ) -> float:
-    """The provable bound of given parameters; the cap's failure counts all rounds unless `budget` is enough.
+    """Returns the provable bound for given parameters; the cap's failure counts all rounds unless `budget` is enough.
 
-    Args:
-        learning_rate: as in `LazyParameters`.
-        fake_switch_prob: likewise.
-        batch: likewise.
-        budget: likewise.
-        horizon: rounds T.
-        num_switches: of the comparator.
-        nats: its log inverse prior in the class over ceil(T / batch) batches.
+    `nats` is the comparator's log inverse prior in the class over ceil(T / batch) batches.
     """
     decisions = -(-horizon // batch) - 1
     is_enough = budget >= enough_resamples(learning_rate, fake_switch_prob, decisions, horizon)
@@ -128,29 +123,29 @@ def lazy_weights_parameters(
     sequences: Sequences | None = None,
     accounting: str = "zcdp",
 ) -> LazyParameters:
-    """The parameters of `lazy_weights` whose provable regret bound is the smallest, and that bound.
+    """Returns the parameters of `lazy_weights` with the smallest provable regret bound, and that bound.
 
-    With B the batch, M = ceil(T / B) and p the probability of a fake switch the bound is
+    With B the batch, M = ceil(T / B) and p the probability of a fake switch, the bound is
 
         ln(1 / pi(E)) / rate + rate B T / 8 + S floor(B / 2) + 1
 
     for sequences E of S switches between batches, in the class over M steps. The third term moves the comparator's
-    switches to the next border of a batch; the last is T times the probability, at most 1 / T, that the budget is used
-    up. Minimised on a grid of batches and of p, made finer around its best point; for each the rate is the best that
-    the privacy budget allows.
+    switches to the next border of a batch. The last term is T times the probability, at most 1 / T, that the budget is
+    used up. The bound is minimised on a grid of batches and of p, refined around its best point; for each grid point
+    the rate is the best that the privacy budget allows.
 
     Args:
-        epsilon: privacy budget, > 0; infinity is the tuning without privacy: p = 0 and batches of one round.
+        epsilon: privacy budget, > 0; infinity gives the tuning without privacy: p = 0 and batches of one round.
         delta: in (0, 1), for "zcdp"; ignored for "pure".
         num_experts: N, >= 2.
         horizon: T, >= 1.
-        num_switches: S of the comparator, >= 0.
+        num_switches: switches S of the comparator, >= 0.
         sequences: the class, by default `static()`.
         accounting: "zcdp" or "pure".
 
     Returns:
-        The parameters. For short horizons the bound is nearly vacuous: at T = 10^4, N = 10, S = 3,
-        delta = 10^-6 it is .23 T at epsilon = 1 and .39 T at .3.
+        The parameters. For short horizons the bound is nearly vacuous: at T = 10^4, N = 10, S = 3, delta = 10^-6 it is
+        .23 T at epsilon = 1 and .39 T at .3.
 
     Raises:
         ValueError: if an argument is out of range, or the class has no sequence of S switches.
@@ -185,20 +180,20 @@ def _best(
     accounting: str,
 ) -> LazyParameters:
     allowed = zcdp_rho(epsilon, delta) if accounting == "zcdp" else epsilon
-    made = sequences(num_experts=num_experts, horizon=horizon)
+    chain = sequences(num_experts=num_experts, horizon=horizon)
 
     def nats(batch: int) -> float:
         steps = -(-horizon // batch)
-        return made.log_inverse_prior(num_switches, steps) if num_switches < steps else math.inf
+        return chain.log_inverse_prior(num_switches, steps) if num_switches < steps else math.inf
 
     if not nats(1) < math.inf:
-        raise ValueError(f"num_switches must be at most that of {made.name} and < horizon, got {num_switches}")
+        raise ValueError(f"num_switches must be at most that of {chain.name} and < horizon, got {num_switches}")
     if epsilon == math.inf:
         rate = math.sqrt(8 * nats(1) / horizon)
         return LazyParameters(rate, 0.0, 1, horizon - 1, min(float(horizon), math.sqrt(nats(1) * horizon / 2)))
 
-    def looked_at(batches: np.ndarray, chances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds and rates, [batches, chances]."""
+    def try_all(batches: np.ndarray, chances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Returns bounds and rates, [batches, chances]."""
         size, p = batches[:, None].astype(float), chances[None]
         price = np.asarray([nats(int(batch)) for batch in batches])[:, None]
         decisions = np.ceil(horizon / size) - 1
@@ -223,15 +218,15 @@ def _best(
     chances = np.geomspace(SMALLEST, 1, CHANCES)
     best = (0.0, 1.0, horizon)
     for _ in range(4):
-        bounds, rates = looked_at(batches, chances)
-        at, place = np.unravel_index(np.argmin(bounds), bounds.shape)
-        best = (float(rates[at, place]), float(chances[place]), int(batches[at]))
-        around = batches[max(at - 1, 0)], batches[min(at + 1, len(batches) - 1)]
+        bounds, rates = try_all(batches, chances)
+        row, column = np.unravel_index(np.argmin(bounds), bounds.shape)
+        best = (float(rates[row, column]), float(chances[column]), int(batches[row]))
+        around = batches[max(row - 1, 0)], batches[min(row + 1, len(batches) - 1)]
         batches = np.unique(np.rint(np.geomspace(*around, 24)).astype(int))
-        chances = np.geomspace(chances[max(place - 1, 0)], chances[min(place + 1, CHANCES - 1)], CHANCES)
+        chances = np.geomspace(chances[max(column - 1, 0)], chances[min(column + 1, CHANCES - 1)], CHANCES)
     rate, p, batch = best
     if rate == 0:
         raise ValueError(f"epsilon must be larger, got {epsilon}: no learning rate is private at horizon {horizon}")
     budget = int(enough_resamples(rate, p, -(-horizon // batch) - 1, horizon))
-    about = {"horizon": horizon, "num_switches": num_switches, "nats": nats(batch)}
-    return LazyParameters(rate, p, batch, budget, regret_bound(rate, p, batch, budget, **about))
+    problem = {"horizon": horizon, "num_switches": num_switches, "nats": nats(batch)}
+    return LazyParameters(rate, p, batch, budget, regret_bound(rate, p, batch, budget, **problem))

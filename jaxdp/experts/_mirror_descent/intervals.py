@@ -8,17 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import (
-    Guarantee,
-    Learner,
-    Scalar,
-    State,
-    claimed,
-    default_float,
-    leaf_rounded_down,
-    only,
-    scalar_leaf,
-)
+from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, default_float, leaf_rounded_down, only, scalar_leaf
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.experts._clear_losses import behind
 from jaxdp.experts._losses import UNIT, losses_interface, units_of

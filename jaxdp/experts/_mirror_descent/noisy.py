@@ -6,16 +6,7 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import (
-    Guarantee,
-    Learner,
-    Scalar,
-    State,
-    claimed,
-    default_float,
-    only,
-    scalar_leaf,
-)
+from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, default_float, only, scalar_leaf
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.experts._losses import UNIT, clip_losses, losses_interface
 from jaxdp.experts._mirror_descent.parameters import mirror_descent_parameters

@@ -8,17 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import (
-    Guarantee,
-    Learner,
-    Scalar,
-    State,
-    claimed,
-    default_float,
-    leaf_rounded_down,
-    only,
-    scalar_leaf,
-)
+from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, default_float, leaf_rounded_down, only, scalar_leaf
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.experts._lane_kernels import keep_lane_layout, select  # a layout for CPUs
 from jaxdp.experts._losses import UNIT, clip_losses, losses_interface

@@ -1,4 +1,4 @@
-"""Limited updates that begin anew when the sparse vector technique says that the losses' distribution has changed."""
+"""Limited updates that restart when the sparse vector technique detects a change of the losses' distribution."""
 
 import functools
 import math
@@ -9,16 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import (
-    Guarantee,
-    Learner,
-    Scalar,
-    State,
-    claimed,
-    default_float,
-    factory,
-    scalar_leaf,
-)
+from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, default_float, factory, scalar_leaf
 from jaxdp.experts import _limited_updates as selection
 from jaxdp.experts._clear_losses import of_expert
 from jaxdp.experts._lane_kernels import keep_lane_layout
@@ -35,8 +26,8 @@ from jaxdp.numerics.rounding import rounded
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_number, check_probability
 
 SENSITIVITY = 2.0  # of a window's regret: replacing one loss vector moves one summand within [-1, 1]
-SHARE = 0.5  # of epsilon, for the selections; the rest is for the tests
-# A round's keys: fold_in(key, i) is split(key, 3)[i], made where it is used.
+SHARE = 0.5  # of epsilon, for the selections; the other half is for the questions
+# A round's keys: fold_in(key, i) is split(key, 3)[i], derived where it is used.
 SELECTION, THRESHOLD, QUERY = range(3)
 
 
@@ -47,11 +38,10 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        block_slack: [num_blocks] float, regret a round that is put down to chance, in rounds 2^k to 2^(k+1) - 1 of an
-            epoch.
+        block_slack: [num_blocks] float, regret per round attributed to chance in rounds 2^k to 2^(k+1) - 1 of an epoch.
         slack_before: [num_blocks] float, its sum over the rounds of earlier blocks.
-        window_slack: [] float, of a window of w rounds sqrt(w) times this is put down to chance as well.
-        margin: [] float, by how much the regret of a window must exceed all that for a restart.
+        window_slack: [] float; for a window of w rounds, sqrt(w) times this is attributed to chance, too.
+        margin: [] float; a restart requires that a window's regret exceeds all of that by this margin.
     """
 
     epsilon: Scalar
@@ -62,14 +52,14 @@ class Params:
 
 
 class Private(NamedTuple):
-    """What the curator knows.
+    """Statistics that only the curator sees.
 
     Attributes:
-        selection: of the limited updates.
+        selection: private state of the limited updates.
         monitor: the run of AboveThreshold.
-        regrets: [num_experts] sums over the epoch: losses of the plays less those of each expert.
-        allowed: [] what of the regrets is put down to chance, whatever the window; public.
-        windows: the regrets of earlier rounds, at which windows begin.
+        regrets: [num_experts] sums over the epoch: losses of the plays less the losses of each expert.
+        allowed: [] the part of the regrets that is attributed to chance for every window; public.
+        windows: the regrets of earlier rounds, at which windows start.
     """
 
     selection: selection.Private
@@ -80,12 +70,12 @@ class Private(NamedTuple):
 
 
 class Public(NamedTuple):
-    """What has been released.
+    """The released state.
 
     Attributes:
         round: [] integer, rounds played.
-        selection: of the limited updates: rounds of the epoch that have been played, and the expert.
-        restarts: [] int32, how often an epoch has ended.
+        selection: public state of the limited updates: rounds played in the epoch, and the expert.
+        restarts: [] int32, number of epochs that have ended.
     """
 
     round: jax.Array
@@ -97,38 +87,39 @@ class Public(NamedTuple):
 def svt_restarts(
     *, num_experts: int, horizon: int, windows: str = "dyadic", check_every: int = 1, noise: str = "exponential"
 ) -> Learner:
-    """Plays `limited_updates`, and begins a new epoch of them when the regret on some window of rounds is too large.
+    """Plays `limited_updates`, and restarts them (a new epoch) when the regret on some window of rounds is too large.
 
-    A window's regret is the largest excess of the losses of the plays over those of one expert. A window is suspicious
-    if its regret exceeds what chance explains with probability 1 - failure_prob. Every check_every rounds, the sparse
-    vector technique is asked one question: by how much does the most suspicious window of this epoch that ends now
-    exceed its threshold? After an answer "above", the next round begins an epoch, and with it another run of the sparse
-    vector technique. The expert of the old epoch plays the first round of the new one.
+    A window's regret is the losses of the plays less those of one expert, for the expert with the largest difference. A
+    window is suspicious if its regret exceeds the regret that chance explains with probability 1 - failure_prob. Every
+    check_every rounds, the sparse vector technique is asked one question: by how much does the most suspicious window
+    of this epoch that ends now exceed its threshold? After an answer "above", the next round starts an epoch, and with
+    it another run of the sparse vector technique. The expert of the old epoch plays the first round of the new one.
 
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1.
-        windows: which windows are looked at. "all" that begin where a question could have been asked: memory of
-            2 N T / check_every integers, and a question costs N t / check_every operations in round t. "dyadic": two of
-            about each length 2^k check_every, and the whole epoch: memory and time O(N log T), for later restarts. With
-            T = 1e5, N = 10, failure_prob = 0.01 and a shift of gap 0.5 in the middle, the median delay is 4,200 rounds
-            at epsilon = 1 and 1,300 at epsilon = 4, where "all" on a grid of 16 rounds needs 2,800 and 1,000.
-        check_every: rounds between questions, >= 1; rounds are counted from the first one of all, so that epochs begin
-            where questions are asked.
-        noise: of the selections, as for `limited_updates`.
+        windows: the windows that a question covers. "all": every window that starts where a question could have been
+            asked, with memory of 2 N T / check_every integers and N t / check_every operations for a question in round
+            t. "dyadic": two windows of about each length 2^k check_every, and the whole epoch, with memory and time O(N
+            log T), but later restarts. With T = 1e5, N = 10, failure_prob = 0.01 and a shift of gap 0.5 in the middle,
+            the median delay is 4,200 rounds at epsilon = 1 and 1,300 at epsilon = 4; "all" on a grid of 16 rounds needs
+            2,800 and 1,000.
+        check_every: rounds between questions, >= 1, counted from the first round of the run, so that epochs start at
+            questions.
+        noise: noise of the selections, as for `limited_updates`.
 
     Returns:
-        A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32). It has blocks where
+        A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32). It has blocks if
         check_every >= 3 and experts are few.
 
     Raises:
-        ValueError: if num_experts < 2, horizon or check_every < 1, or windows or noise has another name; from `params`,
-            if epsilon is not > 0, failure_prob not in (0, 1), or margin not finite.
+        ValueError: if num_experts < 2, horizon or check_every < 1, or windows or noise is not one of these; from
+            `params`, if epsilon is not > 0, failure_prob not in (0, 1), or margin not finite.
 
     Values:
         epsilon: the privacy budget, > 0.
-        failure_prob: in (0, 1), the probability with which an epoch may end although the losses' law has not changed
-            since it began, in all `horizon` rounds.
+        failure_prob: in (0, 1), the probability, over all `horizon` rounds, that an epoch ends although the losses'
+            distribution has not changed since it started.
         margin: finite, by default 1 + 32 (ln C + ln(2 T / b)) / epsilon for C = T / check_every questions, b =
             failure_prob / 5: a smaller one restarts sooner, without that guarantee. Privacy does not depend on either.
 
@@ -136,42 +127,42 @@ def svt_restarts(
         - Claim: epsilon-DP in the central model.
         - Unit: one round's loss vector; adjacency: replace one.
         - For a given transcript, epochs are disjoint sets of rounds, and so are the blocks of an epoch. A loss vector
-          is looked at by one selection (epsilon / 2, sensitivity 1) and by one run of AboveThreshold (epsilon / 2),
-          which ends with its first answer "above". The two take turns; both are pure, and so compose like one after the
-          other. The new epoch begins in the round after that answer.
+          is used by one selection (epsilon / 2, sensitivity 1) and by one run of AboveThreshold (epsilon / 2), which
+          ends with its first answer "above". The two take turns; both are pure, so they compose as if one followed the
+          other. The new epoch starts in the round after that answer.
         - A question has sensitivity 2. A window's regret is a largest sum of differences of losses, each in [-1, 1],
           and a replaced loss vector moves one of them from one end to the other. The plays are released, and so fixed.
         - Slack: 1/8 at least, at all sizes: a run of AboveThreshold spends at most 3/4 of its budget e = epsilon / 2,
           and the whole 7/8 of epsilon. *Proof.* Let losses l be replaced by l' in a round that j plays, and c = l'(j) -
-          l(j). The regret to expert i of a window with this round moves by c + l(i) - l'(i), that of others by 0: all
-          by numbers in [c - 1, c + 1], and so does a question, their largest. Let the threshold's noise t be larger by
-          c + 1, and that of the last question, if it is above, by 2; all others stay. What was below is below, as its
-          question moved by c + 1 at most, and the last one is above, as it moved by c - 1 at least. This bijection of
-          noises makes densities at most exp((c + 1) e / 4 + 2 e / 8) times smaller, for scales 4 / e and 8 / e; and c
-          is at most 1. (Questions that may move apart by 2 each, as AboveThreshold allows, would need 4 in place of 2.)
-          The limit is reached with many questions far above the threshold and a last one, which does not move, far
-          below. At the registry's example, of 12 rounds with a question every three, 0.576 of epsilon is spent, by the
-          exact law.
-        - Released: the experts, and in which rounds epochs end.
+          l(j). The regret to expert i of a window with this round moves by c + l(i) - l'(i), the regret of other
+          windows by 0. All these numbers are in [c - 1, c + 1], and so is the change of a question, their largest. Let
+          the threshold's noise t be larger by c + 1, and the last question's noise, if it is above, by 2; all others
+          stay. Questions that were below are below, since they moved by c + 1 at most; the last one is above, since it
+          moved by c - 1 at least. This bijection of noises makes densities at most exp((c + 1) e / 4 + 2 e / 8) times
+          smaller, for scales 4 / e and 8 / e; and c is at most 1. (Questions that may move apart by 2 each, as
+          AboveThreshold allows, would need 4 instead of 2.) The limit is reached with many questions far above the
+          threshold and a last one, which does not move, far below. In the registry's example, of 12 rounds with a
+          question every three, the exact distributions show that 0.576 of epsilon is spent.
+        - Released: the experts, and the rounds in which epochs end.
         - Private: all of `private`.
 
     Source:
         "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), Algorithm 2 and Theorem 3.6.
 
     Deviations:
-        * Sensitivity 2 in place of the paper's 1, for which the whole would be 1.5 epsilon-DP.
-        * A new epoch begins in the round after the answer "above". The paper's begins with that round, whose losses
-          then enter two runs and may enter two selections.
-        * One question, the largest of all windows' excesses, in place of one for each window.
-        * Thresholds have the factor log T that the paper's Theorem 3.1 leaves out, with constants of their own: for m
-          rounds of a block whose expert was selected from n rounds, m min(1, sqrt(2 ln(2 N T / b) / n) + r / n) with
-          r = (2 / e) ln(N T / b), e = epsilon / 2, for one-sided noise (twice as much for Laplace noise); and for a
-          window of w rounds sqrt(w ln(2 W / b) / 2) + sqrt(w ln(2 N W / b) / 2), W = C^2 windows. They are Hoeffding
-          bounds for the block's means and the window's sums, and the tail of the selection's noise; each of these four
-          events has the probability b = failure_prob / 5 at most, and the fifth is that of the questions' noise.
+        * Sensitivity 2 instead of the paper's 1, with which the whole would be 1.5 epsilon-DP.
+        * A new epoch starts in the round after the answer "above". The paper's epoch starts with the round of the
+          answer, whose losses then enter two runs and may enter two selections.
+        * One question, the largest of all windows' excesses, instead of one for each window.
+        * Thresholds have the factor log T that the paper's Theorem 3.1 omits, with different constants. For m rounds of
+          a block whose expert was selected from n rounds: m min(1, sqrt(2 ln(2 N T / b) / n) + r / n) with r = (2 / e)
+          ln(N T / b), e = epsilon / 2, for one-sided noise (twice as much for Laplace noise). For a window of w rounds:
+          sqrt(w ln(2 W / b) / 2) + sqrt(w ln(2 N W / b) / 2), W = C^2 windows. They are Hoeffding bounds for the
+          block's means and the window's sums, and the tail of the selection's noise. Each of these four events has the
+          probability b = failure_prob / 5 at most; the fifth is the event of the questions' noise.
         * The play of a round is chosen before its losses are seen.
-        * Losses, and what is put down to chance, are rounded to multiples of 2^-20; regrets, windows and questions are
-          integers. Noise as in `noisy_min` and `above_threshold`.
+        * Losses, and the regret attributed to chance, are rounded to multiples of 2^-20; regrets, windows and questions
+          are integers. Noise is that `noisy_min` and `above_threshold` draw.
 
     Examples:
         >>> import jaxdp
@@ -188,7 +179,7 @@ def svt_restarts(
     check_choice("windows", windows, tuple(windows_of.KINDS))
     limited = selection.limited_updates(num_experts=num_experts, noise=noise)
     checks = -(-horizon // check_every)  # at most
-    inner = selection.algorithm(num_experts=num_experts, noise=noise, binary=False)
+    limited_steps = selection.algorithm(num_experts=num_experts, noise=noise, binary=False)
     memory = windows_of.KINDS[windows](num_experts, checks, check_every)
 
     def params(*, epsilon: float, failure_prob: float = 0.01, margin: float | None = None) -> Params:
@@ -215,12 +206,12 @@ def svt_restarts(
 
     def init(key, params: Params) -> State:
         key_selection, key_monitor = jax.random.split(key)
-        begin = limited.init(key_selection, shared(params))
+        begin = limited.init(key_selection, selection_params(params))
         regrets = fixed_point.zero(num_experts)
         private = Private(begin.private, start(key_monitor, params), regrets, fixed_point.zero(), memory.empty())
         return State(private, Public(jnp.zeros_like(begin.public.round), begin.public, jnp.int32(0)))
 
-    def shared(params: Params) -> selection.Params:
+    def selection_params(params: Params) -> selection.Params:
         return selection.Params(epsilon=SHARE * params.epsilon)
 
     def start(key, params: Params) -> AboveThreshold:
@@ -238,10 +229,7 @@ def svt_restarts(
 
     @in_64_bits
     def allowed_until(params: Params, round_: jax.Array) -> fixed_point.Sum:
-        """How much of the regret of the first rounds of an epoch is put down to chance, at least one.
-
-        A window's own part, window_slack times the root of its length, is not in it.
-        """
+        """Returns the regret of an epoch's first `round_` >= 1 rounds attributed to chance, except window_slack."""
         first = selection.highest_power(round_)
         block = (jnp.iinfo(round_.dtype).bits - 1) - jax.lax.clz(round_)
         of_block, before = (
@@ -252,43 +240,43 @@ def svt_restarts(
         return windows_of.as_sum(windows_of.units(allowed), round_.dtype)
 
     def slack(params: Params, rounds: jax.Array) -> jax.Array:
-        """What the regret of a window of so many rounds must exceed beside that, float64; traced in 64 bits."""
-        own, margin = jnp.asarray(params.window_slack), jnp.asarray(params.margin).astype(jnp.float64)
-        return rounded(own * jnp.sqrt(rounds.astype(own.dtype))).astype(jnp.float64) + margin
+        """Returns the excess over `allowed` that a window of `rounds` rounds must have, float64; traced in 64 bits."""
+        window_slack, margin = jnp.asarray(params.window_slack), jnp.asarray(params.margin).astype(jnp.float64)
+        return rounded(window_slack * jnp.sqrt(rounds.astype(window_slack.dtype))).astype(jnp.float64) + margin
 
     def question(round_: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """The number of questions asked in so many rounds, and whether the last one was asked in the last round."""
+        """Returns the number of questions in `round_` rounds, and whether one was asked in the last of them."""
         return round_ // check_every, round_ % check_every == 0
 
-    def begun(key, params: Params, state: State) -> tuple[State, bulk.Sums]:
-        """Before a round: if it is an epoch's first, that begins, with a run of the sparse vector technique."""
+    def begin_round(key, params: Params, state: State) -> tuple[State, bulk.Sums]:
+        """Prepares a round: the first round of an epoch starts a run of the sparse vector technique."""
         private, public = state
         fresh = public.selection.round == 0
 
-        def restarted() -> AboveThreshold:
-            new = start(jax.random.fold_in(key, THRESHOLD), params)
-            return jax.tree.map(lambda new, old: jnp.where(fresh, new, old), new, private.monitor)
+        def restart_monitor() -> AboveThreshold:
+            new_run = start(jax.random.fold_in(key, THRESHOLD), params)
+            return jax.tree.map(lambda new_run, leaf: jnp.where(fresh, new_run, leaf), new_run, private.monitor)
 
-        monitor = jax.lax.cond(any_lane(fresh), restarted, lambda: private.monitor)
+        monitor = jax.lax.cond(any_lane(fresh), restart_monitor, lambda: private.monitor)
         regrets = jax.tree.map(lambda leaf: jnp.where(fresh, jnp.zeros_like(leaf), leaf), private.regrets)
-        totals = inner.block_totals(State(private.selection, public.selection))
-        # A window's regret: that of the epoch up to now, less what is remembered from before the window.
+        totals = limited_steps.block_totals(State(private.selection, public.selection))
+        # A window's regret is the epoch's regret up to now, less the remembered regret before the window.
         windows_ = memory.remember(private.windows, private.regrets, private.allowed, *question(public.round))
         return State(private._replace(monitor=monitor, windows=windows_), public), bulk.Sums(regrets, totals)
 
-    def added(sums: bulk.Sums, expert: jax.Array, losses: jax.Array) -> bulk.Sums:
-        """After losses of rounds in which the expert plays."""
+    def add_losses(sums: bulk.Sums, expert: jax.Array, losses: jax.Array) -> bulk.Sums:
+        """Adds the losses of rounds that the expert plays."""
         regrets = fixed_point.add(sums.regrets, of_expert(losses, expert) - losses)
-        return bulk.Sums(regrets, inner.add(sums.totals, losses))
+        return bulk.Sums(regrets, limited_steps.add(sums.totals, losses))
 
     def advance(key, params: Params, state: State, sums: bulk.Sums, played: jax.Array) -> State:
-        """After rounds of one expert, whose losses are in the sums: a question, if the last of them has one."""
+        """Advances by rounds of one expert, after `add_losses`; asks a question if the last round has one."""
         private, public = state
         regrets, epoch_round, round_ = sums.regrets, public.selection.round, public.round + played
-        # Line 6: Algorithm 1 goes on, with half of the budget.
-        chosen = inner.advance(
+        # Line 6: Algorithm 1 continues, with half of the budget.
+        chosen = limited_steps.advance(
             lambda: jax.random.fold_in(key, SELECTION),
-            shared(params),
+            selection_params(params),
             State(private.selection, public.selection),
             sums.totals,
             played,
@@ -297,17 +285,19 @@ def svt_restarts(
         begin = (public.round - epoch_round) // check_every
         now, asks = question(round_)
 
-        def ask() -> tuple[AboveThreshold, jax.Array]:  # lines 8 and 9: one question, the largest of all windows'
+        def ask() -> tuple[AboveThreshold, jax.Array]:  # lines 8 and 9: one question, the largest of all windows
             of_window = functools.partial(slack, params)
             largest = memory.largest(private.windows, regrets, allowed, of_window, now, begin)
-            run = private.monitor._replace(halted=private.monitor.halted | ~asks)  # who is not asked does not answer
+            run = private.monitor._replace(
+                halted=private.monitor.halted | ~asks
+            )  # lanes that are not asked do not answer
             run, above = above_threshold_step(jax.random.fold_in(key, QUERY), run, largest)
             return run._replace(halted=private.monitor.halted | above), above
 
-        # A branch only where no lane of a batch is asked.
+        # Skipped only if no lane of a batch is asked.
         monitor, above = jax.lax.cond(any_lane(asks), ask, lambda: (private.monitor, jnp.asarray(False)))
 
-        # Lines 10 to 12: a new epoch begins with the next round, whose update sees that none of its rounds was played.
+        # Lines 10 to 12: a new epoch starts with the next round, whose update sees an epoch without rounds.
         selected = chosen.public._replace(
             round=jnp.where(above, 0, chosen.public.round),
             expert=jnp.where(above, public.selection.expert, chosen.public.expert),
@@ -321,8 +311,8 @@ def svt_restarts(
 
     def update(key, params: Params, state: State, report) -> State:
         action, losses = report
-        state, sums = begun(key, params, state)
-        return advance(key, params, state, added(sums, action, losses), jnp.ones_like(state.public.round))
+        state, sums = begin_round(key, params, state)
+        return advance(key, params, state, add_losses(sums, action, losses), jnp.ones_like(state.public.round))
 
     return Learner(
         params=params,
@@ -331,19 +321,21 @@ def svt_restarts(
         act=act,
         privatize=privatize,
         update=update,
-        blocks=bulk.blocks(bulk.Algorithm(begun, added, advance), num_experts=num_experts, check_every=check_every),
+        blocks=bulk.blocks(
+            bulk.Algorithm(begin_round, add_losses, advance), num_experts=num_experts, check_every=check_every
+        ),
         horizon=horizon,
         interface=losses_interface(num_experts),
     )
 
 
 class Slack(NamedTuple):
-    """How much regret is put down to chance, in float64.
+    """The regret attributed to chance, in float64.
 
     Attributes:
-        block: [num_blocks], a round in block k of an epoch.
+        block: [num_blocks], for each round in block k of an epoch.
         before: [num_blocks], its sum over earlier blocks.
-        window: times the square root of a window's rounds.
+        window: factor of the square root of a window's rounds.
         margin: for the noise of the questions.
     """
 
@@ -356,17 +348,17 @@ class Slack(NamedTuple):
     def of(
         cls, num_experts: int, horizon: int, checks: int, epsilon: float, failure_prob: float, noise: str
     ) -> "Slack":
-        """The thresholds of `svt_restarts`."""
-        each = failure_prob / 5  # four events of the thresholds, one of the questions' noise
+        """Returns the thresholds of `svt_restarts`."""
+        event_prob = failure_prob / 5  # four events for the thresholds, one for the questions' noise
         budget = SHARE * epsilon
-        spread, tail = math.log(2 * num_experts * horizon / each), math.log(num_experts * horizon / each)
+        spread, tail = math.log(2 * num_experts * horizon / event_prob), math.log(num_experts * horizon / event_prob)
         reach = (4 if noise == "laplace" else 2) * tail / budget
         sizes = 2.0 ** np.arange(horizon.bit_length())
         selected_from = np.maximum(sizes / 2, 1)
         block = np.minimum(1.0, np.sqrt(2 * spread / selected_from) + reach / selected_from)
-        block[0] = 1.0  # the first round's expert was selected from no losses
+        block[0] = 1.0  # the first round's expert was selected without losses
         before = np.concatenate([[0.0], np.cumsum(block * sizes)[:-1]])
-        own = math.log(2 / each) + 2 * math.log(checks)
-        window = math.sqrt(own / 2) + math.sqrt((own + math.log(num_experts)) / 2)
-        accuracy = 8 * SENSITIVITY * (math.log(checks) + math.log(2 * horizon / each)) / ((1 - SHARE) * epsilon)
+        log_windows = math.log(2 / event_prob) + 2 * math.log(checks)
+        window = math.sqrt(log_windows / 2) + math.sqrt((log_windows + math.log(num_experts)) / 2)
+        accuracy = 8 * SENSITIVITY * (math.log(checks) + math.log(2 * horizon / event_prob)) / ((1 - SHARE) * epsilon)
         return cls(block, before, window, accuracy + 1)

@@ -1,7 +1,7 @@
 """`svt_restarts` many rounds at a time, with the results of single rounds.
 
-Between two questions nothing is released but the ends of blocks of rounds of its inner algorithm, which are known
-beforehand: an expert plays the rounds up to the nearer of the two, and their losses are added in one kernel.
+Between two questions nothing is released except the ends of its inner algorithm's blocks, which are known in advance.
+So an expert plays the rounds up to the next question or block end, and their losses are added in one kernel.
 """
 
 from collections.abc import Callable
@@ -15,16 +15,16 @@ from jaxdp.experts._limited_updates import rounds_left
 from jaxdp.experts._rounds_together import sum_rounds
 from jaxdp.numerics.fixed_point import Sum
 
-FEWEST, MOST = 3, 32  # rounds at once: by 3 they take a tenth less time than one by one, by 4 a fifth
+FEWEST, MOST = 3, 32  # rounds at once: 3 at once take 10% less time than one by one, 4 at once 20%
 LARGEST = 1024  # losses of a lane at once: more do not stay in the cache
 
 
 class Sums(NamedTuple):
-    """What losses are added to.
+    """The sums to which losses are added.
 
     Attributes:
-        regrets: [num_experts] over the epoch, losses of the plays less those of each expert.
-        totals: [num_experts] losses of the block of the inner algorithm.
+        regrets: [num_experts] over the epoch, losses of the plays less the losses of each expert.
+        totals: [num_experts] losses in the current block of the inner algorithm.
     """
 
     regrets: Sum
@@ -32,21 +32,21 @@ class Sums(NamedTuple):
 
 
 class Algorithm(NamedTuple):
-    """What the bulk form takes from the algorithm.
+    """The steps of the algorithm that the bulk form uses.
 
     Attributes:
-        begun: (key, params, state) -> (state, sums) before the next round's losses.
-        added: (sums, expert, losses of rounds in which it plays, added up as integers) -> sums.
-        advance: (key, params, state, sums, rounds) -> state after so many rounds, of which the key is the last one's.
+        begin_round: (key, params, state) -> (state, sums) before the next round's losses.
+        add_losses: (sums, expert, losses of the rounds that it plays, added up as integers) -> sums.
+        advance: (key, params, state, sums, rounds) -> state after this many rounds; the key is that the last round has.
     """
 
-    begun: Callable[..., tuple[State, Sums]]
-    added: Callable[[Sums, jax.Array, jax.Array], Sums]
+    begin_round: Callable[..., tuple[State, Sums]]
+    add_losses: Callable[[Sums, jax.Array, jax.Array], Sums]
     advance: Callable[..., State]
 
 
 def blocks(algorithm: Algorithm, *, num_experts: int, check_every: int) -> tuple[Blocks, ...]:
-    """Rounds up to the next question, or to the next selection; none where these are too few."""
+    """Returns the block of rounds up to the next question or selection; none if it would be too short."""
     length = min(check_every, MOST, LARGEST // num_experts)
 
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
@@ -57,9 +57,9 @@ def blocks(algorithm: Algorithm, *, num_experts: int, check_every: int) -> tuple
 
     def absorb(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         actions, losses = report
-        state, sums = algorithm.begun(keys[0], params, state)
+        state, sums = algorithm.begin_round(keys[0], params, state)
         planned = jnp.arange(length, dtype=plan.length.dtype) < plan.length
-        sums = algorithm.added(sums, actions[0], sum_rounds(losses, planned))
+        sums = algorithm.add_losses(sums, actions[0], sum_rounds(losses, planned))
         played = plan.length.astype(state.public.round.dtype)
         return algorithm.advance(keys[plan.length - 1], params, state, sums, played), plan.length
 

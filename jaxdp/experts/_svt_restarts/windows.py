@@ -1,7 +1,7 @@
-"""The windows of rounds whose regret `svt_restarts` looks at, and what has to be remembered for them.
+"""The windows of rounds that `svt_restarts` examines, and the sums that it remembers for them.
 
 A choice of windows remembers sums of regrets, [num_experts] each, of the rounds before questions. Time is counted in
-questions: 1 is the round of the first one. An epoch begins at a time before the question that ends its windows.
+questions: 1 is the round of the first question. An epoch starts at a time before the question at which its windows end.
 """
 
 from collections.abc import Callable
@@ -14,20 +14,20 @@ from jaxdp.experts._svt_restarts import windows_kernels as kernels
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import BITS, UNITS, Sum, in_64_bits
 
-CHUNK = 128  # beginnings of windows that are looked at together
-LARGEST = 2.0**51  # units of a question, which two words of 32 bits hold
+CHUNK = 128  # starts of windows that are examined together
+LARGEST = 2.0**51  # units of a question; two words of 32 bits hold it
 LEAST = -(2.0**62)  # units, below every excess
-Slack = Callable[[jax.Array], jax.Array]  # rounds of windows -> [...] float64, what regret must exceed beside `allowed`
+Slack = Callable[[jax.Array], jax.Array]  # rounds of windows -> [...] float64, required excess over `allowed`
 
 
 class Memory(NamedTuple):
-    """What is remembered of times at which windows begin, one for each column.
+    """Remembered sums at the times at which windows start, one column for each time.
 
     Attributes:
         low: [num_experts, columns] integers of the default type, units of the regrets so far; they wrap around.
-        whole: [num_experts, some columns] the same, whole units of range; of the last columns alone if windows that
-            begin at the others are so short that their regret is the difference of the lower words.
-        allowed: [columns] what of the regrets was put down to chance, public.
+        whole: [num_experts, some columns] the same regrets in whole units of range; only for the last columns if
+            windows that start at the other columns are so short that the difference of the lower words is their regret.
+        allowed: [columns] the part of the regrets that was attributed to chance, public.
     """
 
     low: jax.Array
@@ -36,35 +36,35 @@ class Memory(NamedTuple):
 
 
 def replace_columns(written: jax.Array, now: jax.Array, memory: jax.Array) -> jax.Array:
-    """The memory, [num_experts, levels], with the values of now in the columns `written`, [levels] bool."""
+    """Returns the memory, [num_experts, levels], with the values `now` in the columns `written`, [levels] bool."""
     return jnp.where(written[None], now[:, None], memory)
 
 
 def largest_short(low: jax.Array, memory: jax.Array) -> jax.Array:
-    """The largest, over experts, of regrets since a column was remembered: [levels] units, float64.
+    """Returns the largest regret, over experts, since each column was remembered: [levels] units, float64.
 
-    They are less than what an integer holds, so that the difference of the lower words is right where those wrapped.
+    The regrets must fit in an integer, so that the difference of lower words is right even if they wrapped around.
     """
     return jnp.max(low[:, None] - memory, axis=0).astype(jnp.float64)
 
 
 def largest_long(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
-    """The same where differences may be larger."""
+    """Computes `largest_short` where differences may be larger."""
     return jnp.max(wide(regrets)[:, None] - wide(Sum(whole, low & (UNITS - 1))), axis=0)
 
 
 def wide(sums: Sum) -> jax.Array:
-    """Units of sums, float64: exact up to 2^53."""
+    """Returns sums in units, float64: exact up to 2^53."""
     return sums.whole.astype(jnp.float64) * UNITS + sums.part.astype(jnp.float64)
 
 
 def low_words(sums: Sum) -> jax.Array:
-    """Units of sums, up to multiples of what the integers count to."""
+    """Returns sums in units, modulo the range of the integers."""
     return jnp.left_shift(sums.whole, BITS) | sums.part
 
 
 class Steps(NamedTuple):
-    """What windows compute from sums.
+    """The operations on sums that windows use.
 
     Attributes:
         replace_columns: (written, now, memory) -> memory.
@@ -86,7 +86,7 @@ KERNELS = Steps(kernels.replace_columns, kernels.largest_short, kernels.largest_
 
 
 class All(NamedTuple):
-    """Every window that begins at a question's time. Memory: [num_experts, rows], a column for each time."""
+    """Every window that starts at a question's time. Memory: [num_experts, rows], a column for each time."""
 
     num_experts: int
     checks: int
@@ -94,21 +94,21 @@ class All(NamedTuple):
     steps: Steps = KERNELS  # laid out for CPUs, whatever the number of experts
 
     def empty(self) -> Memory:
-        """No sums yet."""
+        """Returns memory without sums."""
         rows = CHUNK * (1 + self.checks // CHUNK)
         return Memory(*fixed_point.zero((self.num_experts, rows)), fixed_point.zero(rows))
 
     def remember(self, memory: Memory, regrets: Sum, allowed: Sum, now: jax.Array, asks: jax.Array) -> Memory:
-        """In rounds between questions the next one's column is written, and again: no branch, and so no copy."""
-        place = now + (~asks).astype(now.dtype)
+        """Writes the next question's column, in rounds between questions again and again: no branch, and so no copy."""
+        column = now + (~asks).astype(now.dtype)
         news = Memory(low_words(regrets), regrets.whole, allowed)
-        return jax.tree.map(lambda words, new: words.at[..., place].set(new, mode="drop"), memory, news)
+        return jax.tree.map(lambda words, value: words.at[..., column].set(value, mode="drop"), memory, news)
 
     @in_64_bits
     def largest(
         self, memory: Memory, regrets: Sum, allowed: Sum, slack: Slack, now: jax.Array, begin: jax.Array
     ) -> Sum:
-        """Chunk after chunk, from the first time of all: lanes begin their epochs at different times."""
+        """Examines chunk after chunk, from the first time of all, since lanes start their epochs at different times."""
         offsets = jnp.arange(CHUNK, dtype=now.dtype)
 
         def step(chunk: jax.Array, largest: jax.Array) -> jax.Array:
@@ -125,10 +125,10 @@ class All(NamedTuple):
 
 
 class Dyadic(NamedTuple):
-    """For each k the windows that begin at the last two multiples of 2^k, and the epoch. Memory: [num_experts, levels].
+    """For each k, the windows from the last two multiples of 2^k, and the epoch. Memory: [num_experts, levels].
 
-    The last odd multiple of 2^k is kept for each k. The last even one is an odd multiple of a higher power of two, and
-    of that power it is the last one: it is kept there.
+    Level k keeps the last odd multiple of 2^k. The last even multiple of 2^k is the last odd multiple of a higher power
+    of two, so that power's level keeps it.
     """
 
     num_experts: int
@@ -138,14 +138,14 @@ class Dyadic(NamedTuple):
 
     @property
     def levels(self) -> int:
-        """One for each power of two up to the last question's time."""
+        """The number of powers of two up to the last question's time."""
         return self.checks.bit_length()
 
     @property
     def short(self) -> int:
-        """How many levels have windows, of up to 2^(k + 1) questions, whose units an integer holds."""
-        most = 2 ** (jnp.iinfo(jnp.result_type(int)).bits - 1 - BITS) - 1
-        return min(max((most // self.check_every).bit_length() - 1, 0), self.levels)
+        """The number of levels with windows, of up to 2^(k + 1) questions, whose regret in units fits in an integer."""
+        longest = 2 ** (jnp.iinfo(jnp.result_type(int)).bits - 1 - BITS) - 1
+        return min(max((longest // self.check_every).bit_length() - 1, 0), self.levels)
 
     def empty(self) -> Memory:
         """No sums yet."""
@@ -153,27 +153,29 @@ class Dyadic(NamedTuple):
         return Memory(low, whole[:, self.short :], fixed_point.zero(self.levels))
 
     def remember(self, memory: Memory, regrets: Sum, allowed: Sum, now: jax.Array, asks: jax.Array) -> Memory:
-        """A time is an odd multiple of one power of two."""
-        power = jnp.left_shift(1, jnp.arange(self.levels, dtype=now.dtype))
+        power = jnp.left_shift(1, jnp.arange(self.levels, dtype=now.dtype))  # a time is an odd multiple of one power
         written = asks & ((now & -now) == power)
         return Memory(
             self.steps.replace_columns(written, low_words(regrets), memory.low),
             self.steps.replace_columns(written[self.short :], regrets.whole, memory.whole),
-            jax.tree.map(lambda words, new: jnp.where(written, new, words), memory.allowed, allowed),
+            jax.tree.map(lambda words, value: jnp.where(written, value, words), memory.allowed, allowed),
         )
 
     @in_64_bits
     def largest(
         self, memory: Memory, regrets: Sum, allowed: Sum, slack: Slack, now: jax.Array, begin: jax.Array
     ) -> Sum:
-        """All windows at once, and the whole epoch: regret - allowed - slack."""
+        """Examines all windows at once, and the whole epoch: regret - allowed - slack."""
         short, since = self.short, []
         if short > 0:
             since.append(self.steps.largest_short(low_words(regrets), memory.low[:, :short]))
         if short < self.levels:
             since.append(self.steps.largest_long(regrets, memory.low[:, short:], memory.whole))
         whole = self.steps.largest(wide(regrets))
-        parts = [slice(0, len(some)) if place == 0 else slice(short, None) for place, some in enumerate(since)]
+        parts = [
+            slice(0, len(regrets_since)) if index == 0 else slice(short, None)
+            for index, regrets_since in enumerate(since)
+        ]
 
         def question(
             since: list[jax.Array], whole: jax.Array, before: Sum, allowed: Sum, now: jax.Array, begin: jax.Array
@@ -186,8 +188,8 @@ class Dyadic(NamedTuple):
             times = jnp.left_shift(last - 1 + (last & 1), level)
             largest = excess(whole, wide(allowed), begin)
             for regret, part in zip(since, parts, strict=True):
-                found = excess(regret, wide(allowed) - wide(before)[part], jnp.maximum(times[part], begin))
-                largest = jnp.maximum(largest, self.steps.largest(jnp.where(times[part] > begin, found, LEAST)))
+                level_excess = excess(regret, wide(allowed) - wide(before)[part], jnp.maximum(times[part], begin))
+                largest = jnp.maximum(largest, self.steps.largest(jnp.where(times[part] > begin, level_excess, LEAST)))
             return largest
 
         return as_sum(self.steps.alone(question, since, whole, memory.allowed, allowed, now, begin), now.dtype)
@@ -197,12 +199,12 @@ KINDS = {"all": All, "dyadic": Dyadic}
 
 
 def units(slack: jax.Array) -> jax.Array:
-    """What is public, [...] float64, in whole units."""
+    """Returns public values, [...] float64, rounded to whole units."""
     return jnp.round(jnp.clip(slack * UNITS, -LARGEST, LARGEST))
 
 
 def as_sum(question: jax.Array, dtype: jnp.dtype) -> Sum:
-    """A question beyond the words is clipped, which moves it by no more than it did."""
+    """Converts a question to a sum, clipped to the range of the words; clipping does not raise its sensitivity."""
     clipped = jnp.clip(question, -LARGEST, LARGEST - 1)
     whole = jnp.floor(clipped * (1 / UNITS))
     return Sum(whole.astype(dtype), (clipped - whole * UNITS).astype(dtype))

@@ -1,6 +1,6 @@
-"""The steps of `windows`, laid out for XLA on CPU; they are tested to be equal to the plain ones bit for bit.
+"""The steps of `windows`, laid out for XLA on CPU; tests check that they equal the plain ones bit for bit.
 
-Up to 16 experts and levels, lanes are the fast axis, and maxima over the first axis are written out: XLA on CPU reduces
+Up to 16 experts and levels, lanes are the fast axis, and maxima over the first axis are unrolled: XLA on CPU reduces
 short rows slowly.
 """
 
@@ -20,7 +20,7 @@ def replace_columns(written: jax.Array, now: jax.Array, memory: jax.Array) -> ja
 
 
 def largest_short(low: jax.Array, memory: jax.Array) -> jax.Array:
-    """`windows.largest_short`."""
+    """Computes `windows.largest_short`."""
 
     def since(low: jax.Array, memory: jax.Array) -> jax.Array:
         return lanes_last(largest(lanes_last(low)[:, None] - lanes_last(memory)).astype(jnp.float64))
@@ -29,7 +29,7 @@ def largest_short(low: jax.Array, memory: jax.Array) -> jax.Array:
 
 
 def largest_long(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
-    """`windows.largest_long`."""
+    """Computes `windows.largest_long`."""
 
     def since(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
         now, then = (
@@ -42,12 +42,12 @@ def largest_long(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
 
 
 def largest(values: jax.Array) -> jax.Array:
-    """The largest of values [n, ...] along the first axis: [...]."""
+    """Returns the largest of values [n, ...] along the first axis: [...]."""
     return folded(jnp.maximum, values) if len(values) <= WRITTEN_OUT else values.max(axis=0)
 
 
 def alone(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
-    """The function of trees of arrays, [], with lanes as the fast axis."""
+    """Computes a function of trees of arrays, [], as a kernel with lanes as the fast axis."""
 
     def inside(*inputs: Any) -> jax.Array:
         return function(*jax.tree.map(lanes_last, inputs))
