@@ -131,7 +131,7 @@ def test_the_registry_collects_all_modules_in_their_order(monkeypatch):
     one, other, last = (SimpleNamespace(__name__=name, ENTRIES={name: entry}) for name in ("one", "other", "last"))
     one.ORDER, other.ORDER = 2, 1
     monkeypatch.setattr(registered, "entry_modules", lambda: iter((last, one, other)))
-    assert [*registered._collected()] == ["other", "one", "last"]
+    assert [*registered._collect()] == ["other", "one", "last"]
     last.ENTRIES = {"one": entry}
     with pytest.raises(ValueError, match="ENTRIES must have new names, got 'one' in last, which another has"):
-        registered._collected()
+        registered._collect()

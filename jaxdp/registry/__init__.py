@@ -1,8 +1,7 @@
-"""Every mechanism, learner and estimator, named once: tests, audits and the command line loop over these tables.
+"""Every mechanism, learner and estimator: tests, audits and the command line loop over these tables.
 
-An entry holds as data all that is needed to try an algorithm: its factory, sizes, one grid point, and a tiny problem,
-whose parts are functions of the sizes. What is added here is tested, audited and listed by being here. `register` adds
-your own.
+An entry holds, as data, all that is needed to try an algorithm: its factory, sizes, one grid point, and a tiny problem,
+whose parts are functions of the sizes. Every entry here is tested, audited and listed. `register` adds your own.
 
 >>> entry = LEARNERS["ebs_elimination"].sized(num_arms=8, horizon=1000)
 >>> entry.make(), entry.make_environment().interface.action.high

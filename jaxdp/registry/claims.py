@@ -1,4 +1,4 @@
-"""The registered claims, each with all the ways to attack it."""
+"""The registered claims, each with all its attacks."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
@@ -20,32 +20,33 @@ from jaxdp.registry.registered import ESTIMATORS, LEARNERS, MECHANISMS, claim_of
 from jaxdp.registry.searching import points, spaces
 from jaxdp.validation import check_choice
 
-FEW_ROUNDS = 12  # of a grey box, which takes a tenth of a second for each
+FEW_ROUNDS = 12  # of a grey box, which takes a tenth of a second per round
 
 
 def attacks(names: Iterable[str] | None = None) -> dict[str, Target]:
-    """The registered claims, each with all the ways to attack it, at the entries' values and sizes.
+    """Returns the registered claims, each with all its attacks, at the entries' values and sizes.
 
-    A mechanism is attacked through its release on its neighbours, by all ways in which it is computed; a learner
-    through its transcript, or one user's report, by all engines that it has, and by a grey box; an estimator through
-    its report and its estimate together, on two data sets that differ in one unit. Where the exact law of outputs is
-    known, it is told as well.
+    * A mechanism is attacked through its release on its neighbours, by all implementations.
+    * A learner is attacked through its transcript, or one user's report, by all its engines, and by a grey box.
+    * An estimator is attacked through its report together with its estimate, on two data sets that differ in one unit.
+
+    Where the exact output distributions are known, the target has them as well.
 
     Args:
-        names: of mechanisms, learners and estimators; None is all, those of installed plugins included.
+        names: of mechanisms, learners and estimators; None is all, including those of installed plugins.
 
     Returns:
-        Targets by name, in the order asked for. What an entry's fields do not allow is left out, with a note.
+        Targets by name, in the order of `names`. A note replaces each attack that an entry's fields do not allow.
 
     Raises:
         ValueError: if a name is not registered.
     """
     load_plugins()
-    known = (*MECHANISMS, *LEARNERS, *ESTIMATORS)
-    chosen = known if names is None else tuple(dict.fromkeys(names))
-    for name in chosen:
-        check_choice("name", name, known)
-    return {name: target(entry_of(name), name) for name in chosen}
+    registered = (*MECHANISMS, *LEARNERS, *ESTIMATORS)
+    selected = registered if names is None else tuple(dict.fromkeys(names))
+    for name in selected:
+        check_choice("name", name, registered)
+    return {name: target(entry_of(name), name) for name in selected}
 
 
 def attack(
@@ -56,20 +57,20 @@ def attack(
     values: Mapping[str, float] | None = None,
     sizes: Mapping[str, Any] | None = None,
 ) -> Attack:
-    """The attack on a registered claim between inputs of your own.
+    """Returns the attack on a registered claim between two inputs of your own.
 
     Args:
         name: of a mechanism, learner or estimator.
-        neighbours: two inputs, which differ in one privacy unit.
-        path: by which outputs are computed, as the audit's table names it; None is the first one.
-        values: those to change.
-        sizes: those to change.
+        neighbours: two inputs that differ in one privacy unit.
+        path: how outputs are computed, as named in the audit's table; None is the first path.
+        values: the values to change.
+        sizes: the sizes to change.
 
     Returns:
         The attack, for `jaxdp.audit.audit`.
 
     Raises:
-        ValueError: if name is not registered, it has no such path, or what is changed does not fit.
+        ValueError: if name is not registered, it has no such path, or a changed value or size does not fit.
 
     Examples:
         >>> import numpy as np
@@ -86,12 +87,12 @@ def attack(
 
 
 def target(entry: Entry, name: str = "") -> Target:
-    """All the ways to attack an entry's claim. The name is for code that attacks inputs which a search found."""
+    """Collects all attacks on an entry's claim. The name is for code that repeats an attack on inputs of a search."""
     attacks, notes = {}, []
     for path, make in paths(entry).items():
         try:
             attacks[path] = make()
-        except Exception as error:  # other paths and other entries can be attacked all the same
+        except Exception as error:  # other paths and other entries can still be attacked
             notes.append(failure_note(path, error))
     box, second = _box(entry) if isinstance(entry, LearnerEntry) else None, None
     try:
@@ -115,9 +116,9 @@ def target(entry: Entry, name: str = "") -> Target:
 
 
 def paths(entry: Any) -> dict[str, Callable[[], Attack]]:
-    """Functions that make the attacks on an entry, by path.
+    """Returns functions that make the attacks on an entry, by path.
 
-    They raise a ValueError where the entry's fields do not fit.
+    They raise a ValueError if the entry's fields do not fit.
     """
     if isinstance(entry, LearnerEntry):
         return {path: partial(_learner_attack, entry, path) for path in paths_of(entry.make())}
@@ -127,7 +128,7 @@ def paths(entry: Any) -> dict[str, Callable[[], Attack]]:
 
 
 def _box(entry: LearnerEntry) -> Callable[[jax.Array], GreyBox] | None:
-    """A grey box of all paths, in as many rounds as neighbours need to reach all that they are used for."""
+    """Returns a function that makes a grey box of all paths, with enough rounds for neighbours to reach all uses."""
     if entry.draw_user is None:
         return None
 
@@ -161,7 +162,7 @@ def _attack(entry: MechanismEntry, release: Any) -> Attack:
 
 
 def _exact(made: Mechanism, release: Any, params: Any, neighbours: Any) -> Callable[[Any], Any] | None:
-    """What a way to compute the output makes without noise, if that is what the entry tells."""
+    """Returns the mechanism's exact output, if the release has outputs of the same size."""
     exact, data = made.exact, jax.tree.map(jnp.asarray, neighbours[0])
     if exact is None or output_size(lambda key, params, x: exact(x), None, data) != output_size(release, params, data):
         return None

@@ -1,4 +1,4 @@
-"""Tiny data sets on which estimators are tried, and pairs of data sets on which they are attacked."""
+"""Tiny data sets for trying estimators, and pairs of data sets for attacking them."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ Data = tuple[np.ndarray, np.ndarray]
 
 
 def tiny_data(key: jax.Array, *, num_samples: int = 60, dim: int = 3) -> tuple[jax.Array, jax.Array]:
-    """Comparisons of pairs: features [num_samples, dim] float and labels [num_samples] int32."""
+    """Draws comparisons of pairs: features [num_samples, dim] float and labels [num_samples] int32."""
     data = gaussian_comparisons(key, num_samples=num_samples, dim=dim)
     return data.features, data.labels
 
@@ -19,33 +19,33 @@ def tiny_data(key: jax.Array, *, num_samples: int = 60, dim: int = 3) -> tuple[j
 def tiny_choices(
     key: jax.Array, *, num_samples: int = 60, num_actions: int = 4, dim: int = 3
 ) -> tuple[jax.Array, jax.Array]:
-    """Choices among K actions: features [num_samples, num_actions, dim] float and labels [num_samples] int32."""
+    """Draws choices among K actions: features [num_samples, num_actions, dim] float, labels [num_samples] int32."""
     data = gaussian_choices(key, num_samples=num_samples, num_actions=num_actions, dim=dim)
     return data.features, data.labels
 
 
 def tiny_election(key: jax.Array, *, num_voters: int = 40, num_items: int = 4) -> tuple[jax.Array, jax.Array]:
-    """Ballots on all pairs of items: features [num_pairs, num_items] float and labels [num_voters, num_pairs] int8."""
+    """Draws ballots on all pairs: features [num_pairs, num_items] float, labels [num_voters, num_pairs] int8."""
     features = jnp.asarray(pair_features(num_items), default_float())
     return features, jax.random.randint(key, (num_voters, len(features)), 0, 3, jnp.int32).astype(jnp.int8)
 
 
-def _relabelled(features: list, first: list[int], second: list[int]) -> tuple[Data, Data]:
+def _relabel(features: list, first: list[int], second: list[int]) -> tuple[Data, Data]:
     one, other = (np.asarray(labels, np.int32) for labels in (first, second))
     return (np.asarray(features), one), (np.asarray(features), other)
 
 
-# Two records, of which the longer one's label changes: the noise is for the longest, and nothing else hides it.
-COMPARISONS = _relabelled([[1.0, 0.0], [0.3, 0.4]], [0, 1], [1, 1])
-CHOICES = _relabelled([[[1.0, 0.0], [0.2, 0.3], [0.0, 0.0]], [[0.3, 0.4], [0.0, 0.0], [0.1, 0.1]]], [0, 1], [2, 1])
-# The longest of four records, of which the shortest decide the cut: choosing it with labels would move it.
+# Two records; the longer one's label changes: the noise is scaled to the longest, and nothing else hides it.
+COMPARISONS = _relabel([[1.0, 0.0], [0.3, 0.4]], [0, 1], [1, 1])
+CHOICES = _relabel([[[1.0, 0.0], [0.2, 0.3], [0.0, 0.0]], [[0.3, 0.4], [0.0, 0.0], [0.1, 0.1]]], [0, 1], [2, 1])
+# Four records; the longest one's label changes. The shortest determine the cut: choosing it by labels would move it.
 _FOUR = np.asarray([[1.0, 0.0], [0.22, 0.6], [0.15, 0.07], [-0.07, 0.07]])
-MOVES_A_CUT = _relabelled(_FOUR.tolist(), [0, 1, 1, 1], [1, 1, 1, 1])
-CHOICES_MOVE_A_CUT = _relabelled(np.stack([_FOUR, 0 * _FOUR], axis=1).tolist(), [1, 0, 0, 0], [0, 0, 0, 0])
-# One record that turns by a right angle, at the longest that it may be. It has no others to hide among.
+MOVES_A_CUT = _relabel(_FOUR.tolist(), [0, 1, 1, 1], [1, 1, 1, 1])
+CHOICES_MOVE_A_CUT = _relabel(np.stack([_FOUR, 0 * _FOUR], axis=1).tolist(), [1, 0, 0, 0], [0, 0, 0, 0])
+# One record, of maximal length, that turns by a right angle. There are no others to hide it.
 _TURNED = np.zeros(1, np.int32)
 ONE_RECORD = ((np.asarray([[2.0, 0.0]], np.float32), _TURNED), (np.asarray([[0.0, 2.0]], np.float32), _TURNED))
-# One ballot of three items that is turned around; in the central model beside another one.
+# One ballot of three items that is reversed; in the central model there is another ballot.
 _PAIRS, _WINS, _LOSES = pair_features(3), np.full((1, 3), 2, np.int8), np.full((1, 3), 0, np.int8)
 _OTHER = np.asarray([[1, 0, 2]], np.int8)
 ONE_BALLOT = ((_PAIRS, _WINS), (_PAIRS, _LOSES))

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def spread(low: float, high: float, count: int) -> list[float]:
-    """Evenly spaced numbers, from low to high.
+    """Returns evenly spaced numbers from low to high.
 
     Examples:
         >>> spread(0.1, 0.9, 5)
@@ -18,5 +18,5 @@ def spread(low: float, high: float, count: int) -> list[float]:
 
 
 def either(key: jax.Array, low: float, high: float, size: int, dtype: Any) -> jax.Array:
-    """[size] of dtype, each low or high with equal odds."""
+    """Draws [size] of dtype, each low or high with equal probability."""
     return jnp.where(jax.random.bernoulli(key, shape=(size,)), high, low).astype(dtype)

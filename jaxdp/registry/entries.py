@@ -1,7 +1,7 @@
-"""What an entry of the registry is: an algorithm and its tiny problem, as data.
+"""Entries of the registry: an algorithm and its tiny problem, as data.
 
-Sizes are named once, in `sizes`. The factory and the functions of an entry (environment, neighbours, ...) take those
-that they have as arguments, so that an entry at other sizes has an environment and users that fit.
+`sizes` names each size once. The factory and the functions of an entry (environment, neighbours, ...) receive the sizes
+that they have as arguments, so that an entry at other sizes has a matching environment and users.
 """
 
 import dataclasses
@@ -31,8 +31,8 @@ class Mechanism(NamedTuple):
         params: (**values) -> pytree, on the host.
         guarantee: (**values) -> Guarantee, on the host.
         release: (key, params, data) -> output.
-        exact: data -> output without noise, which `release` equals at epsilon = inf; None where it stays random.
-        made_by: the factory and its arguments, for people.
+        exact: data -> output without noise, which `release` equals at epsilon = inf; None if that output is random.
+        made_by: the factory and its arguments, for display.
     """
 
     params: Callable[..., Any]
@@ -47,33 +47,32 @@ class Mechanism(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Entry:
-    """What entries of every kind have. "A function of the sizes" may take any of `variant` and `sizes`, by name.
+    """The fields of every kind of entry. "A function of the sizes" may take any of `variant` and `sizes`, by name.
 
     Attributes:
-        summary: one line, what it does.
-        factory: makes the algorithm; it gets the whole variant, and those of the sizes that it takes.
-        variant: keywords of the factory that choose an algorithm among its own, such as {"noise": "gaussian"}.
-        sizes: what fixes shapes, such as {"num_arms": 3, "horizon": 24}.
+        summary: one line that says what the algorithm does.
+        factory: makes the algorithm; it receives the whole variant, and the sizes that it takes.
+        variant: keywords of the factory that select one of its algorithms, such as {"noise": "gaussian"}.
+        sizes: the values that determine shapes, such as {"num_arms": 3, "horizon": 24}.
         values: the grid point that tests and audits use.
-        neighbours: two inputs that differ in one privacy unit, between which the algorithm is least private, or nearly
-            so; or a function of the sizes, and of the values, that makes them.
-        family: of algorithms for the same problems; "own" of users' own.
+        neighbours: two inputs that differ in one privacy unit, for which the algorithm is least private, or nearly so;
+            or a function of the sizes, and of the values, that makes them.
+        family: groups algorithms for the same problems; "own" for users' own algorithms.
         source: paper and algorithm.
-        proof: of the privacy claim: "proved", "claimed" (nobody has checked a proof), or "none" where nothing is
-            claimed.
-        paths: for auditors: runs that reach what a draw of users seldom does.
-        law: for auditors: (params, data, **sizes) -> the exact law of the output under one of `neighbours`, a mapping
-            from outcomes to probabilities, on the host; or None.
-        grid: for auditors: by name, values to attack besides the one in `values`, each by itself.
+        proof: of the privacy claim: "proved", "claimed" (nobody has checked a proof), or "none" if nothing is claimed.
+        paths: for auditors: runs that reach code that randomly drawn users seldom reach.
+        law: for auditors: (params, data, **sizes) -> the exact distribution of the output for one of `neighbours`, a
+            mapping from outcomes to probabilities, on the host; or None.
+        grid: for auditors: by name, values to attack besides the one in `values`, one at a time.
         other_sizes: for auditors: sizes to attack besides `sizes`.
         domain: for auditors: a function of the sizes, and of the values, that makes a `jaxdp.audit.Domain`, the pairs
-            of inputs to search; None is the fixed neighbours alone, and for a learner the users of its `draw_user`.
-        reached: for auditors: the share of the claim that attacks on right code find with 10^6 trials, or None.
-        second: for auditors: a second point to attack, at which each cap, budget and phase binds that the first one
-            leaves unbound; or None.
+            of inputs to search; None means the fixed neighbours alone, and for a learner the users of its `draw_user`.
+        reached: for auditors: the share of the claim that attacks on correct code find with 10^6 trials, or None.
+        second: for auditors: a second point to attack, at which each cap, budget and phase binds that does not bind at
+            the first point; or None.
 
     Raises:
-        ValueError: if a field is not what it must be.
+        ValueError: if a field is invalid.
     """
 
     summary: str
@@ -98,15 +97,15 @@ class Entry:
             raise ValueError(f"summary must be one line of text, got {self.summary!r}")
         check_choice("proof", self.proof, PROOFS)
         for name in ("variant", "sizes", "values", "grid"):
-            given = getattr(self, name)
-            if not isinstance(given, Mapping) or not all(isinstance(each, str) for each in given):
-                raise ValueError(f"{name} must be a mapping whose keys are names, got {given!r}")
+            mapping = getattr(self, name)
+            if not isinstance(mapping, Mapping) or not all(isinstance(key, str) for key in mapping):
+                raise ValueError(f"{name} must be a mapping whose keys are names, got {mapping!r}")
         if not (self.second is None or isinstance(self.second, Second)):
             raise ValueError(f"second must be a jaxdp.registry.Second, got {self.second!r}")
         for name in self._functions:
-            given = getattr(self, name)
-            if not (callable(given) or (given is None and self._default(name) is None)):
-                raise ValueError(f"{name} must be a function, got {given!r}")
+            function = getattr(self, name)
+            if not (callable(function) or (function is None and self._default(name) is None)):
+                raise ValueError(f"{name} must be a function, got {function!r}")
         if not callable(self.neighbours) and not (isinstance(self.neighbours, tuple) and len(self.neighbours) == 2):
             raise ValueError(
                 f"neighbours must be a pair of inputs, or a function that makes it, got {self.neighbours!r}"
@@ -116,27 +115,27 @@ class Entry:
                 raise ValueError(f"variant must be keywords of the factory, got {keyword!r}")
         if both := set(self.variant) & set(self.sizes):
             raise ValueError(f"variant must name no size, got {', '.join(sorted(both))}")
-        known = self._names()
+        names = self._names()
         for size in self.sizes:
-            if size not in known:
+            if size not in names:
                 raise ValueError(
                     f"sizes must be arguments of the factory or of another function of the entry, got {size!r}"
                 )
 
     def __repr__(self) -> str:
-        """The factory and what it is called with, under 200 characters."""
+        """Returns the factory and its arguments, in under 200 characters."""
         return shorten(f"{type(self).__name__} of {self.made_by}")
 
     @property
     def made_by(self) -> MadeBy:
-        """The factory's name, and what it is called with."""
+        """The factory's name and its arguments."""
         return MadeBy(getattr(self._maker, "__name__", type(self._maker).__name__), self._arguments())
 
     def sized(self, **sizes: Any) -> Self:
-        """The entry at other sizes, for a larger problem or a smaller one.
+        """Returns the entry at other sizes, for a larger or a smaller problem.
 
         Args:
-            **sizes: those to change; None leaves one to the default of the function that takes it.
+            **sizes: the sizes to change; None leaves a size to the default of the function that takes it.
 
         Returns:
             An entry of the same algorithm.
@@ -144,10 +143,10 @@ class Entry:
         Raises:
             ValueError: if no function of the entry takes a size of that name.
         """
-        return dataclasses.replace(self, sizes=self._changed(sizes))
+        return dataclasses.replace(self, sizes=self._change_sizes(sizes))
 
     def at_second(self) -> Self | None:
-        """The entry at its second point, where it has no other values and sizes to attack; None if it has none."""
+        """Returns the entry at its second point, without other values and sizes to attack; None if it has none."""
         second = self.second
         if second is None:
             return None
@@ -156,55 +155,55 @@ class Entry:
         return dataclasses.replace(at, values={**at.values, **second.values}, neighbours=neighbours)
 
     def make_neighbours(self) -> tuple[Any, Any]:
-        """The two neighbouring inputs, at the entry's sizes and values."""
+        """Returns the two neighbouring inputs, at the entry's sizes and values."""
         return self._at_values(self.neighbours)() if callable(self.neighbours) else self.neighbours
 
     def make_domain(self) -> Domain | None:
-        """The pairs of inputs to search, at the entry's sizes and values; None where `domain` is None."""
+        """Returns the pairs of inputs to search, at the entry's sizes and values; None if `domain` is None."""
         return None if self.domain is None else self._at_values(self.domain)()
 
     def make_law(self) -> Callable[[Any, Any], Any] | None:
-        """The exact law of the output, (params, data) -> law, at the entry's sizes; None where there is none."""
+        """Returns the output's exact distribution, (params, data) -> distribution, at the entry's sizes; or None."""
         return None if self.law is None else self._bound(self.law)
 
     @property
     def _functions(self) -> tuple[str, ...]:
-        """Names of the fields that are functions of the sizes, besides `neighbours`."""
+        """The names of the fields that are functions of the sizes, except `neighbours`."""
         return ("factory", "law", "domain")
 
     @property
     def _maker(self) -> Callable[..., Any]:
-        """The function for which an entry is known."""
+        """The function after which an entry is named."""
         assert self.factory is not None
         return self.factory
 
     def _default(self, name: str) -> Any:
-        return next(each.default for each in dataclasses.fields(self) if each.name == name)
+        return next(one_field.default for one_field in dataclasses.fields(self) if one_field.name == name)
 
     def _names(self) -> set[str]:
-        """What the functions of the entry may be told."""
+        """Returns the names of all arguments of the entry's functions."""
         functions = [getattr(self, name) for name in (*self._functions, "neighbours")]
         return {name for function in functions if callable(function) for name in parameters(function)}
 
     def _arguments(self) -> dict[str, Any]:
         return {**self.variant, **taken(self._maker, self.sizes)}
 
-    def _told(self) -> dict[str, Any]:
+    def _arguments_of_all(self) -> dict[str, Any]:
         return {**self.variant, **self.sizes}
 
-    def _changed(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
+    def _change_sizes(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
         return {name: size for name, size in {**self.sizes, **sizes}.items() if size is not None}
 
     def _bound(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function at the entry's sizes; the same object where it takes none."""
-        sizes = taken(function, self._told())
+        """Binds the function's sizes to the entry's; returns the same object if it takes none."""
+        sizes = taken(function, self._arguments_of_all())
         return partial(function, **sizes) if sizes else function
 
     def _at_values(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function at the entry's sizes and values."""
-        return partial(function, **taken(function, {**self.values, **self._told()}))
+        """Binds the function's sizes and values to the entry's."""
+        return partial(function, **taken(function, {**self.values, **self._arguments_of_all()}))
 
-    def _made(self, kind: type) -> Any:
+    def _make(self, kind: type) -> Any:
         made = self._maker(**self._arguments())
         check_made("the result of factory", made, kind)
         return made
@@ -212,24 +211,24 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class LearnerEntry(Entry):
-    """A learner with a tiny problem. What else it has is told by `Entry`.
+    """A learner with a tiny problem. The other fields are those of `Entry`.
 
     Attributes:
         factory: (**variant, **sizes) -> Learner.
         environment: function of the sizes: an Environment that the learner can play against.
         horizon: rounds of the tiny problem, >= 2, by default the size of that name. Functions of the sizes may take it;
             the factory gets it if it is among the sizes.
-        neighbours: users of two runs who differ in one round, what the one user says reaching all that it is used for.
-        draw_user: (key, **sizes) -> Users of one round, which reaches the extremes of what a user may hold; None if
-            only `neighbours` are known. Where it takes `past` as well, by that name, it is an adversary who chooses
-            users as they come, by a `jaxdp.audit.Past`: then all users are drawn by it but the one who differs.
-        users_answer: how users answer to an action.
-        randomizes: whether reports are randomized responses: at any epsilon one is the outcome, turned or not.
-        draws_in_update: whether `update` draws what is played, without privacy as well: from weights, or among equal
+        neighbours: users of two runs that differ in one round, in which the user's answer reaches all its uses.
+        draw_user: (key, **sizes) -> Users of one round, including the extremes of a user's data; None if only
+            `neighbours` are known. If it also takes `past`, by that name, it is an adversary who chooses users as they
+            come, given a `jaxdp.audit.Past`: it then draws all users except the one who differs.
+        users_answer: how users answer an action.
+        randomizes: whether reports are randomized responses: at any epsilon a report is the outcome or its opposite.
+        draws_in_update: whether `update` draws the next play, also without privacy: from weights, or among equal
             scores.
-        may_claim_less: whether the claim may be less than `epsilon` of the values, as where less is spent.
-        multiple: the name of a size, if the claim is that size times `epsilon` of the values, as where a published
-            claim is too small by such a factor; else "".
+        may_claim_less: whether the claim may be less than `epsilon` of the values, because less is spent.
+        multiple: the name of a size, if the claim is that size times `epsilon` of the values, because a published claim
+            is too small by such a factor; else "".
     """
 
     factory: Callable[..., Learner]
@@ -252,27 +251,30 @@ class LearnerEntry(Entry):
         object.__setattr__(self, "horizon", check_count("horizon", horizon, 2))
 
     def sized(self, **sizes: Any) -> Self:
-        """As `Entry.sized`; a `horizon` is always the problem's, and the factory's where that has one here."""
+        """Returns the entry at other sizes, as `Entry.sized` does.
+
+        A `horizon` always changes the problem, and the factory's if it is among the sizes.
+        """
         horizon = sizes.get("horizon", self.horizon)
         if "horizon" not in self.sizes:
             sizes.pop("horizon", None)
-        return dataclasses.replace(self, sizes=self._changed(sizes), horizon=horizon)
+        return dataclasses.replace(self, sizes=self._change_sizes(sizes), horizon=horizon)
 
     def make(self) -> Learner:
-        """The learner, at the entry's sizes."""
-        return self._made(Learner)
+        """Makes the learner, at the entry's sizes."""
+        return self._make(Learner)
 
     def make_environment(self) -> Environment:
-        """The environment of the tiny problem, at the entry's sizes."""
+        """Makes the environment of the tiny problem, at the entry's sizes."""
         return self._bound(self.environment)()
 
     @property
     def is_adaptive(self) -> bool:
-        """Whether users are drawn by what they see of the past."""
+        """Whether users are drawn given the past."""
         return self.draw_user is not None and "past" in parameters(self.draw_user)
 
     def make_user(self, key: jax.Array, past: Past | None = None) -> Users:
-        """Draws one user, at the entry's sizes; an adaptive one for that past.
+        """Draws one user, at the entry's sizes; an adaptive one given the past.
 
         Raises:
             ValueError: if the entry draws no users, or needs a past and gets none.
@@ -289,13 +291,13 @@ class LearnerEntry(Entry):
     def _functions(self) -> tuple[str, ...]:
         return ("factory", "law", "domain", "environment", "draw_user")
 
-    def _told(self) -> dict[str, Any]:
-        return {**super()._told(), "horizon": self.horizon}
+    def _arguments_of_all(self) -> dict[str, Any]:
+        return {**super()._arguments_of_all(), "horizon": self.horizon}
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class EstimatorEntry(Entry):
-    """An estimator with a tiny problem. What else it has is told by `Entry`.
+    """An estimator with a tiny problem. The other fields are those of `Entry`.
 
     Attributes:
         factory: (**variant, **sizes) -> Estimator.
@@ -308,8 +310,8 @@ class EstimatorEntry(Entry):
     neighbours: tuple[Data, Data] | Callable[..., tuple[Data, Data]] = COMPARISONS
 
     def make(self) -> Estimator:
-        """The estimator, at the entry's sizes."""
-        return self._made(Estimator)
+        """Makes the estimator, at the entry's sizes."""
+        return self._make(Estimator)
 
     def make_data(self, key: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Draws the tiny problem's (features, labels), at the entry's sizes."""
@@ -322,18 +324,18 @@ class EstimatorEntry(Entry):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class MechanismEntry(Entry):
-    """A mechanism as one release. What else it has is told by `Entry`.
+    """A mechanism as one release. The other fields are those of `Entry`.
 
     Attributes:
-        factory: the function that mechanisms of the library are made by, for people; None for those that have none.
+        factory: the library's function that makes the mechanism, for display; None if there is none.
         params: (**values, **sizes) -> pytree, on the host.
         guarantee: (**values, **sizes) -> Guarantee, on the host.
         release: (key, params, data, **sizes) -> output.
         neighbours: two adjacent inputs.
-        exact: (data, **sizes) -> output without noise, which `release` equals at epsilon = inf; None where it stays
+        exact: (data, **sizes) -> output without noise, which `release` equals at epsilon = inf; None if that output is
             random.
-        others: other ways in which the same is computed, by name, each with the arguments of `release`: what they
-            release is attacked as well, against the same claim.
+        others: other implementations of the release, by name, each with the arguments of `release`: their outputs are
+            attacked as well, against the same claim.
     """
 
     params: Callable[..., Any]
@@ -354,14 +356,14 @@ class MechanismEntry(Entry):
         super().__post_init__()
 
     def make(self) -> Mechanism:
-        """The mechanism, at the entry's sizes."""
+        """Makes the mechanism, at the entry's sizes."""
         exact = None if self.exact is None else self._bound(self.exact)
-        params, guarantee, release = (self._bound(each) for each in (self.params, self.guarantee, self.release))
+        params, guarantee, release = (self._bound(function) for function in (self.params, self.guarantee, self.release))
         return Mechanism(params, guarantee, release, exact, self.made_by)
 
     def make_releases(self) -> dict[str, Callable[[jax.Array, Any, Any], Any]]:
-        """All ways in which it is computed, by name, at the entry's sizes."""
-        return {name: self._bound(each) for name, each in {"release": self.release, **self.others}.items()}
+        """Returns all implementations of the release, by name, at the entry's sizes."""
+        return {name: self._bound(release) for name, release in {"release": self.release, **self.others}.items()}
 
     @property
     def _functions(self) -> tuple[str, ...]:

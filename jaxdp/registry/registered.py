@@ -14,12 +14,12 @@ from jaxdp.core import Guarantee
 from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, MechanismEntry
 
 HERE = Path(__file__).parent
-MOST = 0.85  # of a claim that attacks reach on right code with 10^6 trials, where an entry says nothing else
-BUDGETS = (0.1, 4.0)  # values of epsilon at which learners and estimators are attacked besides their own
+MOST = 0.85  # default share of a claim that attacks find on correct code with 10^6 trials
+BUDGETS = (0.1, 4.0)  # further values of epsilon at which learners and estimators are attacked
 
 
 class Table(dict[str, Any]):
-    """Entries by name. A name that is not there is told with those that are near it."""
+    """Entries by name. The error for an unknown name lists similar names."""
 
     def __missing__(self, name: str) -> Any:
         near = difflib.get_close_matches(str(name), self) or list(self)
@@ -27,7 +27,7 @@ class Table(dict[str, Any]):
 
 
 def entry_modules() -> Iterator[ModuleType]:
-    """Yields the modules in the packages beside this file, except those whose names begin with an underscore."""
+    """Yields the modules in the packages beside this file, except modules with a leading underscore."""
     root = f"{__package__}."
     for module in pkgutil.walk_packages([str(HERE)], root):
         path = module.name.removeprefix(root).split(".")
@@ -35,36 +35,33 @@ def entry_modules() -> Iterator[ModuleType]:
             yield importlib.import_module(module.name)
 
 
-def _collected() -> dict[str, Entry]:
-    """Returns the entries of all modules, in the order of their `ORDER`; of modules without one last, by their paths.
+def _collect() -> dict[str, Entry]:
+    """Returns the entries of all modules, sorted by `ORDER`; modules without it come last, by path.
 
     Raises:
         ValueError: if two modules have an entry of one name.
     """
     modules = sorted(entry_modules(), key=lambda module: getattr(module, "ORDER", math.inf))
-    found: dict[str, Entry] = {}
+    entries: dict[str, Entry] = {}
     for module in modules:
         for name, entry in module.ENTRIES.items():
-            if name in found:
+            if name in entries:
                 raise ValueError(f"ENTRIES must have new names, got {name!r} in {module.__name__}, which another has")
-            found[name] = _told_auditors(entry)
-    return found
+            entries[name] = _with_audit_settings(entry)
+    return entries
 
 
-def _told_auditors(entry: Entry) -> Entry:
-    """Returns an entry with the share that attacks reach, and other budgets, where it claims something.
-
-    What it says itself stays, as do budgets that its `values` lack.
-    """
+def _with_audit_settings(entry: Entry) -> Entry:
+    """Adds to an entry that claims something its expected audit power and further budgets, unless it has its own."""
     if entry.proof == "none":
-        return entry
+        return entry  # it claims nothing
     grid = dict(entry.grid)
     if "epsilon" in entry.values and "epsilon" not in grid:
-        grid["epsilon"] = tuple(x for x in BUDGETS if x != entry.values["epsilon"])
+        grid["epsilon"] = tuple(epsilon for epsilon in BUDGETS if epsilon != entry.values["epsilon"])
     return dataclasses.replace(entry, reached=MOST if entry.reached is None else entry.reached, grid=grid)
 
 
-_ENTRIES = _collected()
+_ENTRIES = _collect()
 
 
 def _of_kind(kind: type[Entry]) -> dict[str, Any]:
@@ -80,24 +77,24 @@ TABLES: dict[str, tuple[type[Entry], dict[str, Any]]] = {
     "estimator": (EstimatorEntry, ESTIMATORS),
 }
 KINDS = tuple(TABLES)
-_LIBRARYS = frozenset(_ENTRIES)
+_NAMES_OF_LIBRARY = frozenset(_ENTRIES)
 
 
 def register(name: str, entry: Entry, *, replace: bool = False) -> None:
     """Adds a learner, an estimator or a mechanism of your own, for this process.
 
-    From then on it is listed by `python -m jaxdp list`, attacked by `python -m jaxdp audit` and checked by
-    `jaxdp.testing.check_registered`. So that the commands find it, call this in a module that is named by
-    `--with MODULE`, or that your distribution declares as an entry point of the group `jaxdp.register`.
+    Then `python -m jaxdp list` lists it, `python -m jaxdp audit` attacks it, and `jaxdp.testing.check_registered`
+    checks it. For the commands to find it, call `register` in a module that `--with MODULE` names, or that your
+    distribution declares as an entry point of the group `jaxdp.register`.
 
     Args:
-        name: by which commands know it: letters, digits and underscores, and nobody else's.
+        name: for the commands: letters, digits and underscores, and not yet taken.
         entry: a `LearnerEntry`, an `EstimatorEntry` or a `MechanismEntry` of `jaxdp.registry`.
-        replace: whether the entry may take the place of an earlier one of yours, as when a notebook's cell runs again.
+        replace: whether the entry may replace an earlier one of yours, for example when a notebook's cell runs again.
 
     Raises:
-        ValueError: if the name is taken, with `replace` by an entry of the library, or is no identifier; if entry is of
-            another type, what its factory makes is not of its kind, or `values` do not fit.
+        ValueError: if the name is taken (with `replace`: by an entry of the library) or is not an identifier; if entry
+            is of another type, its factory makes an object of another kind, or `values` do not fit.
 
     Examples:
         >>> from jaxdp.registry import LEARNERS
@@ -109,28 +106,30 @@ def register(name: str, entry: Entry, *, replace: bool = False) -> None:
     if not isinstance(name, str) or not name.isidentifier():
         raise ValueError(f"name must be letters, digits and underscores, and not start with a digit, got {name!r}")
     for kind, (_, table) in TABLES.items():
-        if name in table and (name in _LIBRARYS or not replace):
+        if name in table and (name in _NAMES_OF_LIBRARY or not replace):
             raise ValueError(f"name must be new, got {name!r}, which is a registered {kind}")
-    own = next((table for made, table in TABLES.values() if isinstance(entry, made)), None)
-    if own is None:
+    table_of_kind = next((table for made, table in TABLES.values() if isinstance(entry, made)), None)
+    if table_of_kind is None:
         kinds = ", ".join(made.__name__ for made, _ in TABLES.values())
         raise ValueError(f"entry must be one of {kinds}, got an instance of {type(entry).__name__}")
     claim_of(entry)
     for _, table in TABLES.values():
         table.pop(name, None)
-    own[name] = entry
+    table_of_kind[name] = entry
 
 
 def own_entries() -> dict[str, Any]:
-    """Returns the entries that were registered beside the library's, by name."""
-    return {name: entry for _, table in TABLES.values() for name, entry in table.items() if name not in _LIBRARYS}
+    """Returns the registered entries that are not the library's, by name."""
+    return {
+        name: entry for _, table in TABLES.values() for name, entry in table.items() if name not in _NAMES_OF_LIBRARY
+    }
 
 
 def claim_of(entry: Any) -> Guarantee:
-    """What an entry claims at its values.
+    """Returns the claim of an entry at its values.
 
     Raises:
-        ValueError: if its `params` or its `guarantee` does not take its values, or the latter makes anything else.
+        ValueError: if its `params` or its `guarantee` does not accept its values, or `guarantee` returns anything else.
     """
     made = entry.make()
     try:
@@ -144,5 +143,5 @@ def claim_of(entry: Any) -> Guarantee:
 
 
 def entry_of(name: str) -> Any:
-    """The entry of that name; a KeyError if there is none."""
+    """Returns the entry of that name; raises a KeyError if there is none."""
     return next(table for _, table in TABLES.values() if name in table)[name]

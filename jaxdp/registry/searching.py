@@ -1,4 +1,4 @@
-"""Where auditors look besides an entry's own inputs and values: inputs to search, other values, other sizes."""
+"""Further points that auditors attack: inputs to search, other values, other sizes."""
 
 import dataclasses
 import warnings
@@ -20,16 +20,16 @@ from jaxdp.core import Guarantee
 from jaxdp.registry.entries import Entry, LearnerEntry
 from jaxdp.registry.plugins import imported_modules
 
-ROUNDS = 16  # of a run in a search, if its horizon has so many and the entry's own neighbours need no more
-DRAWS = 256  # users from whom is seen what users may hold
+ROUNDS = 16  # of a run in a search, unless its horizon is shorter or the entry's neighbours need more
+DRAWS = 256  # users that show which values users may hold
 
 
 def spaces(entry: Any, name: str, attacks: Mapping[str, Attack]) -> dict[str, Callable[[], Space]]:
-    """The inputs to search for an entry, by path; empty where nothing says what inputs may be.
+    """Returns the inputs to search for an entry, by path; empty if the entry does not say what inputs may be.
 
     Args:
-        entry: whose `domain`, or whose `draw_user`, says it.
-        name: under which it is registered, for the code of a pair that is found.
+        entry: whose `domain` or `draw_user` determines the inputs.
+        name: its registered name, for the code that repeats the attack on a pair that the search finds.
         attacks: by path, between the entry's own neighbours.
     """
     if isinstance(entry, LearnerEntry):
@@ -44,33 +44,33 @@ def spaces(entry: Any, name: str, attacks: Mapping[str, Attack]) -> dict[str, Ca
 def points(
     entry: Any, name: str, attacks: Mapping[str, Attack], paths: Callable[[Any], Mapping[str, Callable[[], Attack]]]
 ) -> tuple[Point, ...]:
-    """Values and sizes at which an entry is attacked besides its own: each of `grid` by itself, and `other_sizes`.
+    """Returns further values and sizes at which an entry is attacked: `grid`, one value at a time, and `other_sizes`.
 
     Args:
-        entry: whose they are.
-        name: under which it is registered.
-        attacks: by path, at the entry's own values. Other values go through the same programs, of the first path.
+        entry: with the values and sizes.
+        name: its registered name.
+        attacks: by path, at the entry's own values. Other values use the same programs, of the first path.
         paths: entry -> functions that make its attacks.
     """
     if not attacks:
         return ()
     path, attack = next(iter(attacks.items()))
-    found = []
-    for value, others in entry.grid.items():
-        for other in others:
-            at = dataclasses.replace(entry, values={**entry.values, value: other}, law=None)
+    more_points = []
+    for value, numbers in entry.grid.items():
+        for number in numbers:
+            at = dataclasses.replace(entry, values={**entry.values, value: number}, law=None)
             make = partial(_at_values, at, attack)
-            found.append(Point(f"{value}={other:g}", make, partial(_first_space, at, name, path, make)))
+            more_points.append(Point(f"{value}={number:g}", make, partial(_first_space, at, name, path, make)))
     for sizes in entry.other_sizes:
         at = dataclasses.replace(entry.sized(**sizes), law=None)
         make = paths(at)[path]
         what = ", ".join(f"{size}={number}" for size, number in sizes.items())
-        found.append(Point(what, make, partial(_first_space, at, name, path, make)))
-    return tuple(found)
+        more_points.append(Point(what, make, partial(_first_space, at, name, path, make)))
+    return tuple(more_points)
 
 
 def _at_values(entry: Any, attack: Attack) -> Attack:
-    """The attack by the same program, at the entry's values."""
+    """Returns the attack by the same program, at the entry's values."""
     made = entry.make()
     return attack._replace(
         params=made.params(**entry.values),
@@ -81,17 +81,17 @@ def _at_values(entry: Any, attack: Attack) -> Attack:
 
 def _first_space(entry: Any, name: str, path: str, make: Callable[[], Attack]) -> Space | None:
     if isinstance(entry, LearnerEntry):
-        found = spaces(entry, name, {path: None})  # pyright: ignore[reportArgumentType]
+        inputs = spaces(entry, name, {path: None})  # pyright: ignore[reportArgumentType]
     else:
-        found = {} if entry.domain is None else {path: partial(_space, entry, name, path, make())}
-    return found[path]() if found else None
+        inputs = {} if entry.domain is None else {path: partial(_space, entry, name, path, make())}
+    return inputs[path]() if inputs else None
 
 
 def domain_of_users(entry: LearnerEntry, claim: Guarantee, rounds: int) -> Domain:
-    """Runs of so many rounds, by the users whom an entry draws.
+    """Returns runs of a given number of rounds, of users like those that an entry draws.
 
-    What a user may hold is what is drawn and, of floating-point numbers that the privacy unit covers, all between the
-    least and the largest; and any number, infinities and NaN, where NaN is drawn.
+    A user may hold any drawn value. Floating-point numbers in the privacy unit may take any value between the least and
+    the largest drawn one; if NaN is drawn, they may be any number, infinities and NaN.
     """
     keys = jax.random.split(jax.random.key(0), DRAWS)
     drawn = jax.vmap(entry.make_user)(keys)
@@ -103,7 +103,7 @@ def domain_of_users(entry: LearnerEntry, claim: Guarantee, rounds: int) -> Domai
         entry.make_user,
         count=rounds,
         specials=specials,
-        unit=partial(map_units, claim, lambda mine, theirs: theirs),
+        unit=partial(map_units, claim, lambda first, second: second),
     )
 
 
@@ -123,21 +123,21 @@ def _space(entry: Entry, name: str, path: str, attack: Attack) -> Space:
 
 
 def _code(entry: Entry, name: str, path: str, first: Any, second: Any) -> str:
-    about = [repr(name), "(first, second)", f"path={path!r}"]
-    about += [f"values={_plain(entry.values)!r}"] if entry.values else []
-    about += [f"sizes={_plain(entry.sizes)!r}"] if entry.sizes else []
+    arguments = [repr(name), "(first, second)", f"path={path!r}"]
+    arguments += [f"values={_plain(entry.values)!r}"] if entry.values else []
+    arguments += [f"sizes={_plain(entry.sizes)!r}"] if entry.sizes else []
     modules = imported_modules()
     setup = [f"registry.import_modules({modules!r})"] if modules else []
-    return program((first, second), f"registry.attack({', '.join(about)})", setup)
+    return program((first, second), f"registry.attack({', '.join(arguments)})", setup)
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """With numbers of Python, whose text is code."""
+    """Converts numbers to Python's, whose text is code."""
     return {name: value.item() if isinstance(value, np.generic) else value for name, value in values.items()}
 
 
 def _between(drawn: np.ndarray) -> tuple[float, ...]:
-    """Special numbers of a leaf of which so many were drawn."""
+    """Returns special numbers to try for a leaf, given the drawn values."""
     if not np.issubdtype(drawn.dtype, np.floating):
         return ()
     with warnings.catch_warnings():

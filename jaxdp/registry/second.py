@@ -8,12 +8,12 @@ NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Second(NamedTuple):
-    """What an entry has at its second point in place of what it has at its first one.
+    """The sizes, values and neighbours of an entry's second point, where they differ from the first.
 
     Attributes:
-        sizes: those that are other.
-        values: those that are other.
-        neighbours: as the entry's; None keeps these.
+        sizes: the sizes that differ.
+        values: the values that differ.
+        neighbours: as for the entry; None keeps the entry's.
     """
 
     sizes: Mapping[str, Any] = NONE
@@ -21,6 +21,6 @@ class Second(NamedTuple):
     neighbours: Any = None
 
     def __str__(self) -> str:
-        """The sizes and values, as in "horizon=24, max_switches=2"."""
-        told = [f"{name}={value}" for name, value in (*self.sizes.items(), *self.values.items())]
-        return ", ".join(told) or "other neighbours"
+        """Returns the sizes and values, for example "horizon=24, max_switches=2"."""
+        parts = [f"{name}={value}" for name, value in (*self.sizes.items(), *self.values.items())]
+        return ", ".join(parts) or "other neighbours"

@@ -1,4 +1,4 @@
-"""What is registered, as text."""
+"""The registered entries, as text."""
 
 import io
 import itertools
@@ -10,25 +10,25 @@ from jaxdp.validation import check_choice, check_count
 
 HOW = {"pure": "ε-DP", "approximate": "(ε, δ)-DP", "zcdp": "ρ-zCDP", "gaussian": "μ-GDP"}  # noqa: RUF001
 _SHORT = {"Theorem": "Thm", "Algorithms": "Algs", "Algorithm": "Alg.", "Definition": "Def."}
-WIDTH = 80  # of a terminal that does not say how wide it is
-ROOMY = 84  # columns beside the names from which claim, text and paper stand side by side
-BESIDE = 30  # columns beside the names from which they stand there, one below the other; else under the name
+WIDTH = 80  # of a terminal with unknown width
+ROOMY = 84  # columns beside the names; with so many, claim, text and paper stand side by side
+BESIDE = 30  # columns beside the names; with so many, they stand there, one below the other; else under the name
 
 
 def listing(kind: str | None = None, *, sources: bool = False, width: int | None = WIDTH) -> str:
-    """A table of what is registered, with what each claims at its example values.
+    """Returns a table of the registered entries, with each entry's claim at its example values.
 
     Args:
         kind: "mechanism", "learner" or "estimator"; None is all.
-        sources: whether to tell the whole source, and whether the claim is proved, in place of what it does.
-        width: columns that a line may fill, >= 40; None gives each entry one line, however long, as for a search. A
-            name is never cut; one that is longer goes on in the next line.
+        sources: whether to give the full source, and whether the claim is proved, instead of what the entry does.
+        width: columns that a line may fill, >= 40; None gives each entry one line of any length, for searching. A name
+            is never cut; a longer one continues on the next line.
 
     Returns:
-        Lines of text. A wide table has a column each for claim, text and paper; else they stand below one another.
+        Lines of text. A wide table has a column each for claim, text and paper; otherwise they are below one another.
 
     Raises:
-        ValueError: if kind is unknown, or width is no whole number >= 40.
+        ValueError: if kind is unknown, or width is not a whole number >= 40.
     """
     if kind is not None:
         check_choice("kind", kind, KINDS)
@@ -46,18 +46,18 @@ def listing(kind: str | None = None, *, sources: bool = False, width: int | None
 
 
 def _lines(rows: list[tuple[str, ...]]) -> str:
-    """Rows as a line each, with aligned columns."""
+    """Formats each row as one line, with aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(wide) for cell, wide in zip(row, widths, strict=True)) for row in rows]
     return "\n".join(line.rstrip() for line in lines)
 
 
 def _table(rows: list[tuple[str, ...]], heads: tuple[str, ...], width: int) -> str:
-    """Rows of (kind, name, what is told of it), as text."""
+    """Formats rows of (kind, name, details) as text."""
     from rich.console import Console, Group
     from rich.padding import Padding
     from rich.table import Table
-    from rich.text import Text  # which reads no markup in brackets
+    from rich.text import Text  # does not interpret brackets as markup
 
     left = width - max((len(name) for _, name, *_ in rows), default=0)
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="", expand=left >= ROOMY)
@@ -73,8 +73,8 @@ def _table(rows: list[tuple[str, ...]], heads: tuple[str, ...], width: int) -> s
             table.add_column(", ".join(heads), overflow="fold")
         for kind, group in itertools.groupby(rows, lambda row: row[0]):
             table.add_row(f"{kind}s:")
-            for _, name, *told in group:
-                lines = Text("\n".join(filter(None, told)))
+            for _, name, *details in group:
+                lines = Text("\n".join(filter(None, details)))
                 cells = (Text(name), lines) if left >= BESIDE else (Group(Text(name), Padding(lines, (0, 0, 0, 2))),)
                 table.add_row(*cells)
     page = io.StringIO()
@@ -83,7 +83,7 @@ def _table(rows: list[tuple[str, ...]], heads: tuple[str, ...], width: int) -> s
 
 
 def paper(source: str) -> str:
-    """A source in few words: the first paper that it names.
+    """Shortens a source to the first paper that it names.
 
     Examples:
         >>> paper("Zhu, Jiao & Jordan (2023), Theorem 3.1; Bradley & Terry (1952)")
@@ -95,20 +95,19 @@ def paper(source: str) -> str:
     text = next((clause for clause in clauses if re.search(r"\(\d{4}\)", clause)), source)
     text = re.sub(r"^(\w+)(?:, \w+)+ & [\w ]+(?= \()", r"\1 et al.", text)
     text = re.sub(r" \((\d{4})\)", r" \1", text)
-    return re.sub("|".join(_SHORT), lambda found: _SHORT[found.group()], text)
+    return re.sub("|".join(_SHORT), lambda match: _SHORT[match.group()], text)
 
 
 def claims_table() -> str:
-    """Every registered learner and estimator: paper, trust model, unit, claim and proof, as a table in Markdown."""
+    """Returns a Markdown table of every registered learner and estimator: paper, trust model, unit, claim and proof."""
     load_plugins()
     lines = ["| algorithm | paper | trust model | private is | claim | proof |", "|---|---|---|---|---|---|"]
     for name, entry in (*LEARNERS.items(), *ESTIMATORS.items()):
         claim = claim_of(entry)
-        told = ("", "nothing", "none", "")
+        cells = ("", "nothing", "none", "")
         if claim.is_private:
             size = getattr(entry, "multiple", "")
             how = f"{size} · {HOW[claim.kind]}" if size else HOW[claim.kind]
-            told = (claim.trust_model, claim.privacy_unit, how, entry.proof)
-        cells = (f"`{name}`", paper(entry.source), *told)
-        lines.append(f"| {' | '.join(cells)} |")
+            cells = (claim.trust_model, claim.privacy_unit, how, entry.proof)
+        lines.append(f"| {' | '.join((f'`{name}`', paper(entry.source), *cells))} |")
     return "\n".join(lines)

@@ -13,7 +13,7 @@ from jaxdp.core import State
 from jaxdp.numerics.fixed_point import UNITS
 from jaxdp.registry.bandits._rewards import HIGH, LOW, bernoulli, draw_any, draw_binary, gaussian, one_reward_moves
 from jaxdp.registry.entries import LearnerEntry
-from jaxdp.registry.laws import budget_of, clipped, largest_with_laplace
+from jaxdp.registry.laws import budget_of, clip_number, largest_with_laplace
 from jaxdp.registry.second import Second
 
 ORDER = 140  # in lists
@@ -58,7 +58,7 @@ def explore_then_commit_law(
         if state.public.round + 1 != explore_rounds:
             return None
         arm, reward = report
-        share = (clipped(float(reward), low, high) - low) / (high - low)
+        share = (clip_number(float(reward), low, high) - low) / (high - low)
         is_played, sums = np.arange(num_arms) == arm, state.private.totals
         if is_binary:
             totals = sums + is_played * share

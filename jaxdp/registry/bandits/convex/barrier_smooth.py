@@ -16,11 +16,6 @@ ENTRIES = {
         values=BENT,
     ),
     "barrier_smooth_gaussian": entry(
-        "the same with Gaussian reports",
-        convex.barrier_smooth,
-        report="gaussian",
-        source=SMOOTH,
-        dim=3,
-        values=BENT,
+        "the same with Gaussian reports", convex.barrier_smooth, report="gaussian", source=SMOOTH, dim=3, values=BENT
     ),
 }

@@ -15,5 +15,5 @@ ENTRIES = {
         source=STRONG,
         dim=3,
         values=CURVED,
-    ),
+    )
 }

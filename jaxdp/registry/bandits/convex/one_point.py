@@ -20,33 +20,12 @@ FKM = "Flaxman, Kalai & McMahan (2005); on reports: Zheng, Cai, Huang, Li & Wang
 STRONG = "Agarwal, Dekel & Xiao (2010); on reports: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 1"
 ENTRIES = {
     "fkm": entry(
-        "descends by one loss a round, reported by randomized response",
-        convex.fkm,
-        report="rr",
-        source=FKM,
-        **ONE,
+        "descends by one loss a round, reported by randomized response", convex.fkm, report="rr", source=FKM, **ONE
     ),
-    "fkm_gaussian": entry(
-        "the same with Gaussian reports",
-        convex.fkm,
-        report="gaussian",
-        source=FKM,
-        **ONE,
-    ),
-    "fkm_laplace": entry(
-        "the same with Laplace reports",
-        convex.fkm,
-        report="laplace",
-        source=FKM,
-        **ONE,
-    ),
+    "fkm_gaussian": entry("the same with Gaussian reports", convex.fkm, report="gaussian", source=FKM, **ONE),
+    "fkm_laplace": entry("the same with Laplace reports", convex.fkm, report="laplace", source=FKM, **ONE),
     "fkm_box": entry(
-        "the same on a box",
-        convex.fkm,
-        report="rr",
-        source=FKM,
-        variant={"domain": "box"},
-        environment=_boxed,
+        "the same on a box", convex.fkm, report="rr", source=FKM, variant={"domain": "box"}, environment=_boxed
     ),
     "strongly_convex_one_point": entry(
         "descends by one strongly convex loss a round, in shrinking steps",

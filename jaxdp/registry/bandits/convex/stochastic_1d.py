@@ -14,9 +14,6 @@ ENTRIES = {
         source=INTERVAL,
     ),
     "stochastic_1d_gaussian": entry(
-        "the same with Gaussian reports",
-        convex.stochastic_1d,
-        report="gaussian",
-        source=INTERVAL,
+        "the same with Gaussian reports", convex.stochastic_1d, report="gaussian", source=INTERVAL
     ),
 }

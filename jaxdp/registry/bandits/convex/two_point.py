@@ -22,11 +22,7 @@ ENTRIES = {
         **TWO,
     ),
     "two_point_gaussian": entry(
-        "the same with Gaussian reports",
-        convex.two_point,
-        report="gaussian",
-        source=PAIRS,
-        **TWO,
+        "the same with Gaussian reports", convex.two_point, report="gaussian", source=PAIRS, **TWO
     ),
     "two_point_strongly_convex": entry(
         "the same for strongly convex losses, in shrinking steps",

@@ -11,7 +11,7 @@ from jaxdp.audit.enumeration import outcome
 from jaxdp.audit.exact import Law
 from jaxdp.core import default_float
 from jaxdp.mechanisms import scalar_channel
-from jaxdp.registry.laws import budget_of, clipped, two_ends
+from jaxdp.registry.laws import budget_of, clip_number, two_ends
 from jaxdp.registry.mechanisms.channel._channels import GAUSSIAN, HUGE, LAPLACE, entry
 
 ORDER = 60  # in lists
@@ -24,7 +24,7 @@ def scalar_law(params: Any, data: Any) -> Law:
     as likely as the other.
     """
     low, high = float(params.low), float(params.high)
-    value = clipped(float(data), low, high)
+    value = clip_number(float(data), low, high)
     centre, reach = (low + high) / 2, (high - low) / (2 * math.tanh(budget_of(params) / 2))
     upper, lower = two_ends((value - low) / (high - low), budget_of(params))
     return {outcome(np.asarray(centre + reach)): upper, outcome(np.asarray(centre - reach)): lower}
