@@ -80,7 +80,7 @@ def add_rounds(before: Comparison, losses: jax.Array, loss: jax.Array) -> Compar
         loss: [rounds] float.
 
     Returns:
-        A comparison whose leaves have a leading axis of rounds.
+        A comparison; its leaves have a leading axis of rounds.
     """
 
     def step(comparison: Comparison, round_losses: tuple[jax.Array, jax.Array]) -> tuple[Comparison, Comparison]:

@@ -13,7 +13,7 @@ from jaxdp.numerics.compensated import Sum
 from jaxdp.numerics.kernels import WRITTEN_OUT, apart, lanes_last, lanes_last_if_small
 from jaxdp.numerics.lookup import nearest
 
-MOST = WRITTEN_OUT  # lanes are the fast axis of arrays whose first axis has at most this length
+MOST = WRITTEN_OUT  # lanes are the fast axis of arrays with a first axis of at most this length
 
 
 def keep_lane_layout(state: Any) -> Any:

@@ -1,6 +1,6 @@
 """Limited updates many rounds at a time: by blocks, with the same bits as single rounds, and by counts.
 
-Rounds are taken together within one of the algorithm's own blocks, at whose end an expert is selected.
+Rounds are taken together within one of the algorithm's own blocks. At its end an expert is selected.
 """
 
 from collections.abc import Callable

@@ -12,7 +12,7 @@ def exponential_step(shares: jax.Array, scaled_losses: jax.Array) -> jax.Array:
     """Returns shares proportional to shares * exp(-scaled_losses).
 
     Args:
-        shares: [n] float > 0, whose sum is 1.
+        shares: [n] float > 0, of sum 1.
         scaled_losses: [n] float of any sign.
     """
     grown = shares * jnp.exp(-(scaled_losses - scaled_losses.min()))
@@ -20,10 +20,10 @@ def exponential_step(shares: jax.Array, scaled_losses: jax.Array) -> jax.Array:
 
 
 def fixed_share_step(shares: jax.Array, scaled_losses: jax.Array, switch_rate: jax.Array) -> jax.Array:
-    """Absorbs losses; then each share passes the part `switch_rate` to all others alike.
+    """Applies losses; then each share passes the part `switch_rate` to all others alike.
 
     Args:
-        shares: [n] float > 0, n >= 2, whose sum is 1.
+        shares: [n] float > 0, n >= 2, of sum 1.
         scaled_losses: [n] float of any sign.
         switch_rate: [] float in (0, 1].
     """
@@ -58,10 +58,10 @@ def read(shares: Sum) -> jax.Array:
 
 
 def clipped_step(shares: jax.Array, scaled_losses: jax.Array, floor: float) -> jax.Array:
-    """Absorbs losses; then projects, in relative entropy, on shares that are all at least `floor`.
+    """Applies losses; then projects, in relative entropy, on shares that are all at least `floor`.
 
     Args:
-        shares: [n] float >= 0, whose sum is 1.
+        shares: [n] float >= 0, of sum 1.
         scaled_losses: [n] float of any sign.
         floor: in (0, 1 / n].
     """
@@ -72,7 +72,7 @@ def project(shares: jax.Array, floor: float) -> jax.Array:
     """Sets the k smallest shares to `floor` and scales the others, for the smallest k for which all are >= `floor`.
 
     Args:
-        shares: [n] float >= 0, whose sum is 1.
+        shares: [n] float >= 0, of sum 1.
         floor: in (0, 1 / n].
     """
     ordered = jnp.sort(shares)

@@ -83,7 +83,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
     """Plays one expert until its losses are too many, then selects another by the exponential mechanism on all losses.
 
     After each round, the sparse vector technique compares the expert's losses since its selection with a threshold.
-    After an answer "above" the expert plays one more round, at the end of which the next one is drawn with probability
+    After an answer "above" the expert plays one more round. At its end the next one is drawn with probability
     proportional to exp(-rate * total loss), at most K times. The first expert is drawn uniformly. The learner is
     designed for sequences of losses in which one expert has small loss.
 
@@ -284,9 +284,9 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
     )
 
 
-def _least(enough, most: int) -> int:
-    """Returns the least number from 1 to `most` that is enough, if larger ones are too; `most` if none is."""
-    low, high = 1, most
+def _least(enough, largest: int) -> int:
+    """Returns the least number from 1 to `largest` that is enough, if larger ones are too; `largest` if none is."""
+    low, high = 1, largest
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle + 1, high)

@@ -190,7 +190,7 @@ class _Markov:
 
 
 def static() -> Sequences:
-    """The sequences of one expert, each with prior 1 / N.
+    """Returns the class of all sequences of one expert, each with prior 1 / N.
 
     Source:
         Standard.
@@ -202,7 +202,7 @@ def static() -> Sequences:
 
 
 def switching(*, num_switches: int) -> Sequences:
-    """The sequences of at most S switches, all with the same prior; O((S + 1) N) a round.
+    """Returns the class of all sequences of at most S switches, with equal priors; O((S + 1) N) a round.
 
     With R rounds to come, a sequence that has switched c times has G(c) = sum_{k <= S - c} C(R, k) (N - 1)^k
     continuations. Their ratios are computed from R when they are needed, in O(S): there is no table, and no term is
@@ -229,10 +229,10 @@ def switching(*, num_switches: int) -> Sequences:
 
 
 def markov(*, switch_rate: float | None = None) -> Sequences:
-    """All sequences; the prior switches after each round with some probability, to each other expert alike.
+    """Returns the class of all sequences; the prior switches after each round with a constant probability.
 
-    The price of S switches is ln N + S ln((N - 1) / rate) + (T - 1 - S) ln(1 / (1 - rate)) nats: at the rate S / (T -
-    1) only about ln(S) / 2 more than for `switching`.
+    The new expert is uniform on the others. The price of S switches is ln N + S ln((N - 1) / rate) + (T - 1 - S) ln(1 /
+    (1 - rate)) nats: at the rate S / (T - 1) only about ln(S) / 2 more than for `switching`.
 
     Args:
         switch_rate: in (0, 1). None is the average over the rates 1/2, 1/4, ..., down to 1 / T or less, all with the

@@ -1,6 +1,6 @@
 """The constants in the bounds of Chowdhury, Zhou & Natarajan (2023), DP-Reward.
 
-The notation is that in `reward_estimation`, whose bounds take these constants.
+`reward_estimation` explains the notation; its bounds take these constants.
 """
 
 import numpy as np

@@ -28,7 +28,7 @@ class Flow(NamedTuple):
 
 
 def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, jax.Array]:
-    """Absorbs losses and takes a step; divides out the largest power of two of the first row.
+    """Applies losses and takes a step; divides out the largest power of two of the first row.
 
     Args:
         flow: flow of the class.

@@ -21,7 +21,7 @@ def scale_losses(rate: Scalar, losses: Sum) -> jax.Array:
 
 
 def wants_another(key: jax.Array, params: Any, own_loss: Sum, may: jax.Array, is_pure: bool) -> jax.Array:
-    """Returns whether a sequence is not kept whose loss in the batch is `own_loss`: [] bool."""
+    """Returns whether a sequence with the loss `own_loss` in the batch is given up: [] bool."""
     return _exceeds(key, two_uniforms(key), params, scale_losses(params.learning_rate, own_loss), may, is_pure)
 
 

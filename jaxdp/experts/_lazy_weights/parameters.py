@@ -71,7 +71,7 @@ def rounding_of_weights(
 
     Args:
         learning_rate: rate of the learner.
-        batches: number of batches whose losses are absorbed.
+        batches: number of batches absorbed.
         num_experts: N.
         num_weights: number of weights in all rows.
         horizon: rounds T.
@@ -151,7 +151,7 @@ def lazy_weights_parameters(
         ValueError: if an argument is out of range, or the class has no sequence of S switches.
 
     Source:
-        The algorithm is that of Asi, Feldman, Koren & Talwar (2023) and Asi, Koren, Liu & Talwar (2024); bound and
+        Algorithm: Asi, Feldman, Koren & Talwar (2023) and Asi, Koren, Liu & Talwar (2024); bound and
         accounting are proved in `lazy_weights`.
 
     Examples:

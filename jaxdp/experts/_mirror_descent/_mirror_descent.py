@@ -92,15 +92,16 @@ def mirror_descent(
           rounding when shares are read, and "clipped" sampling is limited to a horizon of 10^5.
         * D is T in the source, which does not count how fixed share forgets: for N = 10, S = 5 and T = 10^5 it is 0.4
           T, for N = 2 and S = 1 it is 0.25 T.
-        * The published privacy claim is too small by a factor N; hence the three forms. "paper" keeps its rate for
-          epsilon <= 1, where it is stated; above 1, where noise no longer dominates, it takes the rate of 1.
+        * The published privacy claim is too small by a factor N, which is the reason for the three forms. "paper" keeps
+          its rate for epsilon <= 1, where it is stated; above 1, where noise no longer dominates, it takes the rate of
+          1.
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
     num_switches = check_switches(num_switches, horizon)
     if check_choice("constants", constants, CONSTANTS) == "paper":
-        for name, given in (("form", form), ("mixing", mixing), ("noise", noise)):
-            if given is not None:
-                raise ValueError(f"{name} must be left out for constants='paper', got {given!r}")
+        for name, argument in (("form", form), ("mixing", mixing), ("noise", noise)):
+            if argument is not None:
+                raise ValueError(f"{name} must be left out for constants='paper', got {argument!r}")
         return noisy_losses(num_experts, horizon, num_switches, mixing="clipped", noise="paper")
     form = check_choice("form", "sampling" if form is None else form, FORMS)
     if noise is not None and form != "noisy_losses":

@@ -84,7 +84,7 @@ def contraction(num_experts: int, num_switches: int, horizon: int) -> float:
 
 
 def draws_reached(num_experts: int, num_switches: int, horizon: int) -> float:
-    """Returns the number of draws D, in (0, T], whose privacy a loss vector costs in form "sampling" with fixed share.
+    """Returns D in (0, T]: a loss vector costs the privacy of D draws in form "sampling" with fixed share.
 
     With k the `contraction`, the i-th draw after a replaced vector has the range 2 rate k^i, and all of them cost
     rate^2 / 2 times k^2 + k^4 + ... + k^(2 T).

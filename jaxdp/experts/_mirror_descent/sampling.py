@@ -56,7 +56,7 @@ def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) 
     def rate_leaf(epsilon: float, delta: float, learning_rate: float | None) -> np.floating:
         """Returns the rate as the program holds it: rounded down."""
         rho = zcdp_rho(check_epsilon(epsilon), delta)
-        # Shares are read as floats, whose rounding widens the range of each draw.
+        # Shares are read as floats. Their rounding widens the range of each draw.
         rounding = 2 * float(np.finfo(default_float()).eps) * math.sqrt(horizon)
         budget = math.sqrt(2 * rho) - rounding
         largest = budget / math.sqrt(reached)

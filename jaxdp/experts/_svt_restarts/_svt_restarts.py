@@ -89,11 +89,12 @@ def svt_restarts(
 ) -> Learner:
     """Plays `limited_updates`, and restarts them (a new epoch) when the regret on some window of rounds is too large.
 
-    A window's regret is the losses of the plays less those of one expert, for the expert with the largest difference. A
-    window is suspicious if its regret exceeds the regret that chance explains with probability 1 - failure_prob. Every
-    check_every rounds, the sparse vector technique is asked one question: by how much does the most suspicious window
-    of this epoch that ends now exceed its threshold? After an answer "above", the next round starts an epoch, and with
-    it another run of the sparse vector technique. The expert of the old epoch plays the first round of the new one.
+    A window's regret is the losses of the plays less the losses of one expert, for the expert with the largest
+    difference. A window is suspicious if its regret exceeds the regret that chance explains with probability 1 -
+    failure_prob. Every check_every rounds, the sparse vector technique is asked one question: by how much does the most
+    suspicious window of this epoch that ends now exceed its threshold? After an answer "above", the next round starts
+    an epoch, and with it another run of the sparse vector technique. The expert of the old epoch plays the first round
+    of the new one.
 
     Args:
         num_experts: number of experts N, >= 2.
@@ -283,11 +284,11 @@ def svt_restarts(
         )
         allowed = allowed_until(params, epoch_round + played)
         begin = (public.round - epoch_round) // check_every
-        now, asks = question(round_)
+        time, asks = question(round_)
 
         def ask() -> tuple[AboveThreshold, jax.Array]:  # lines 8 and 9: one question, the largest of all windows
             of_window = functools.partial(slack, params)
-            largest = memory.largest(private.windows, regrets, allowed, of_window, now, begin)
+            largest = memory.largest(private.windows, regrets, allowed, of_window, time, begin)
             run = private.monitor._replace(
                 halted=private.monitor.halted | ~asks
             )  # lanes that are not asked do not answer
@@ -297,7 +298,7 @@ def svt_restarts(
         # Skipped only if no lane of a batch is asked.
         monitor, above = jax.lax.cond(any_lane(asks), ask, lambda: (private.monitor, jnp.asarray(False)))
 
-        # Lines 10 to 12: a new epoch starts with the next round, whose update sees an epoch without rounds.
+        # Lines 10 to 12: a new epoch starts with the next round. Its update sees an epoch without rounds.
         selected = chosen.public._replace(
             round=jnp.where(above, 0, chosen.public.round),
             expert=jnp.where(above, public.selection.expert, chosen.public.expert),

@@ -91,25 +91,26 @@ class All(NamedTuple):
     num_experts: int
     checks: int
     check_every: int
-    steps: Steps = KERNELS  # laid out for CPUs, whatever the number of experts
+    steps: Steps = KERNELS  # laid out for CPUs, for any number of experts
 
     def empty(self) -> Memory:
         """Returns memory without sums."""
         rows = CHUNK * (1 + self.checks // CHUNK)
         return Memory(*fixed_point.zero((self.num_experts, rows)), fixed_point.zero(rows))
 
-    def remember(self, memory: Memory, regrets: Sum, allowed: Sum, now: jax.Array, asks: jax.Array) -> Memory:
+    def remember(self, memory: Memory, regrets: Sum, allowed: Sum, time: jax.Array, asks: jax.Array) -> Memory:
         """Writes the next question's column, in rounds between questions again and again: no branch, and so no copy."""
-        column = now + (~asks).astype(now.dtype)
+        column = time + (~asks).astype(time.dtype)
         news = Memory(low_words(regrets), regrets.whole, allowed)
         return jax.tree.map(lambda words, value: words.at[..., column].set(value, mode="drop"), memory, news)
 
     @in_64_bits
     def largest(
-        self, memory: Memory, regrets: Sum, allowed: Sum, slack: Slack, now: jax.Array, begin: jax.Array
+        self, memory: Memory, regrets: Sum, allowed: Sum, slack: Slack, time: jax.Array, begin: jax.Array
     ) -> Sum:
-        """Examines chunk after chunk, from the first time of all, since lanes start their epochs at different times."""
-        offsets = jnp.arange(CHUNK, dtype=now.dtype)
+        """Returns the largest excess of all windows and the epoch, chunk by chunk from the first time of all."""
+        # From the first time of all, because lanes start their epochs at different times.
+        offsets = jnp.arange(CHUNK, dtype=time.dtype)
 
         def step(chunk: jax.Array, largest: jax.Array) -> jax.Array:
             times = chunk * CHUNK + offsets
@@ -117,11 +118,13 @@ class All(NamedTuple):
                 lambda words: jax.lax.dynamic_slice_in_dim(words, chunk * CHUNK, CHUNK, axis=-1), memory
             )
             excess = largest_long(regrets, columns.low, columns.whole) - (wide(allowed) - wide(columns.allowed))
-            excess = excess - units(slack((now - jnp.clip(times, begin, now)) * self.check_every))
-            return jnp.maximum(largest, jnp.max(jnp.where((times > begin) & (times < now), excess, LEAST)))
+            excess = excess - units(slack((time - jnp.clip(times, begin, time)) * self.check_every))
+            return jnp.maximum(largest, jnp.max(jnp.where((times > begin) & (times < time), excess, LEAST)))
 
-        whole = self.steps.largest(wide(regrets)) - wide(allowed) - units(slack((now - begin) * self.check_every))
-        return as_sum(jax.lax.fori_loop(jnp.zeros_like(now), now // CHUNK + 1, step, whole), now.dtype)
+        epoch_excess = (
+            self.steps.largest(wide(regrets)) - wide(allowed) - units(slack((time - begin) * self.check_every))
+        )
+        return as_sum(jax.lax.fori_loop(jnp.zeros_like(time), time // CHUNK + 1, step, epoch_excess), time.dtype)
 
 
 class Dyadic(NamedTuple):
@@ -134,7 +137,7 @@ class Dyadic(NamedTuple):
     num_experts: int
     checks: int
     check_every: int
-    steps: Steps = KERNELS  # laid out for CPUs, whatever the number of experts
+    steps: Steps = KERNELS  # laid out for CPUs, for any number of experts
 
     @property
     def levels(self) -> int:
@@ -143,18 +146,18 @@ class Dyadic(NamedTuple):
 
     @property
     def short(self) -> int:
-        """The number of levels with windows, of up to 2^(k + 1) questions, whose regret in units fits in an integer."""
+        """The number of levels with regrets that fit in an integer; a window of level k has <= 2^(k + 1) questions."""
         longest = 2 ** (jnp.iinfo(jnp.result_type(int)).bits - 1 - BITS) - 1
         return min(max((longest // self.check_every).bit_length() - 1, 0), self.levels)
 
     def empty(self) -> Memory:
-        """No sums yet."""
+        """Returns memory without sums."""
         low, whole = fixed_point.zero((self.num_experts, self.levels))
         return Memory(low, whole[:, self.short :], fixed_point.zero(self.levels))
 
-    def remember(self, memory: Memory, regrets: Sum, allowed: Sum, now: jax.Array, asks: jax.Array) -> Memory:
-        power = jnp.left_shift(1, jnp.arange(self.levels, dtype=now.dtype))  # a time is an odd multiple of one power
-        written = asks & ((now & -now) == power)
+    def remember(self, memory: Memory, regrets: Sum, allowed: Sum, time: jax.Array, asks: jax.Array) -> Memory:
+        power = jnp.left_shift(1, jnp.arange(self.levels, dtype=time.dtype))  # a time is an odd multiple of one power
+        written = asks & ((time & -time) == power)
         return Memory(
             self.steps.replace_columns(written, low_words(regrets), memory.low),
             self.steps.replace_columns(written[self.short :], regrets.whole, memory.whole),
@@ -163,36 +166,41 @@ class Dyadic(NamedTuple):
 
     @in_64_bits
     def largest(
-        self, memory: Memory, regrets: Sum, allowed: Sum, slack: Slack, now: jax.Array, begin: jax.Array
+        self, memory: Memory, regrets: Sum, allowed: Sum, slack: Slack, time: jax.Array, begin: jax.Array
     ) -> Sum:
-        """Examines all windows at once, and the whole epoch: regret - allowed - slack."""
+        """Returns the largest excess, regret - allowed - slack, of all windows at once and of the whole epoch."""
         short, since = self.short, []
         if short > 0:
             since.append(self.steps.largest_short(low_words(regrets), memory.low[:, :short]))
         if short < self.levels:
             since.append(self.steps.largest_long(regrets, memory.low[:, short:], memory.whole))
-        whole = self.steps.largest(wide(regrets))
+        epoch_regret = self.steps.largest(wide(regrets))
         parts = [
             slice(0, len(regrets_since)) if index == 0 else slice(short, None)
             for index, regrets_since in enumerate(since)
         ]
 
         def question(
-            since: list[jax.Array], whole: jax.Array, before: Sum, allowed: Sum, now: jax.Array, begin: jax.Array
+            since: list[jax.Array],
+            epoch_regret: jax.Array,
+            before: Sum,
+            allowed: Sum,
+            time: jax.Array,
+            begin: jax.Array,
         ):
             def excess(regret: jax.Array, allowed: jax.Array, times: jax.Array) -> jax.Array:
-                return regret - allowed - units(slack((now - times) * self.check_every))
+                return regret - allowed - units(slack((time - times) * self.check_every))
 
-            level = jnp.arange(self.levels, dtype=now.dtype)
-            last = jnp.right_shift(now - 1, level)  # multiples before this question's time
+            level = jnp.arange(self.levels, dtype=time.dtype)
+            last = jnp.right_shift(time - 1, level)  # multiples before this question's time
             times = jnp.left_shift(last - 1 + (last & 1), level)
-            largest = excess(whole, wide(allowed), begin)
+            largest = excess(epoch_regret, wide(allowed), begin)
             for regret, part in zip(since, parts, strict=True):
                 level_excess = excess(regret, wide(allowed) - wide(before)[part], jnp.maximum(times[part], begin))
                 largest = jnp.maximum(largest, self.steps.largest(jnp.where(times[part] > begin, level_excess, LEAST)))
             return largest
 
-        return as_sum(self.steps.alone(question, since, whole, memory.allowed, allowed, now, begin), now.dtype)
+        return as_sum(self.steps.alone(question, since, epoch_regret, memory.allowed, allowed, time, begin), time.dtype)
 
 
 KINDS = {"all": All, "dyadic": Dyadic}
