@@ -95,8 +95,8 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
           proof has the arg min.
         * Noise is one-sided exponential by default, of the paper's scale 2 / epsilon: never worse in utility.
         * Theorem 3.1 omits a factor log T of its Lemma 3.3: 16 log(N T / failure_prob) log(T) / epsilon.
-        * Bounded losses are rounded to multiples of 2^-20, then summed and compared as integers. Noise is that
-          `noisy_min` draws.
+        * Bounded losses are rounded to multiples of 2^-20, then summed and compared as integers. Noise is drawn as in
+          `noisy_min`.
 
     Examples:
         >>> import math, jaxdp

@@ -98,8 +98,8 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
         * Against oblivious adversaries the expected regret is at most ln N / rate + rate batch T / 8. The default batch
           minimises this over whole numbers (over some of them, if there are many). For pure DP the minimum is of order
           T^(2/3) (ln N)^(2/3) / epsilon^(1/3). An adversary that adapts can punish the expert of a batch.
-        * Losses are rounded to multiples of 2^-20, then summed and compared as integers. Noise is that `noisy_min`
-          draws.
+        * Losses are rounded to multiples of 2^-20, then summed and compared as integers. Noise is drawn as in
+          `noisy_min`.
 
     Examples:
         >>> import jaxdp

@@ -146,8 +146,8 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
           least number for which this many halvings amount to (ln N + rate best_loss) / 0.38 with probability 1 -
           failure_prob. With probability 1 - 2 failure_prob the loss is then at most K (1 / rate + 2 a + 2).
         * Selection waits for the end of the next round, so that its time is public before its noise is drawn.
-        * Losses are rounded to multiples of 2^-20, and summed, compared and queried as integers. Noise is that
-          `noisy_min` and `above_threshold` draw.
+        * Losses are rounded to multiples of 2^-20, and summed, compared and queried as integers. Noise is drawn as in
+          `noisy_min` and `above_threshold`.
 
     Examples:
         >>> import jaxdp

@@ -163,7 +163,7 @@ def svt_restarts(
           probability b = failure_prob / 5 at most; the fifth is the event of the questions' noise.
         * The play of a round is chosen before its losses are seen.
         * Losses, and the regret attributed to chance, are rounded to multiples of 2^-20; regrets, windows and questions
-          are integers. Noise is that `noisy_min` and `above_threshold` draw.
+          are integers. Noise is drawn as in `noisy_min` and `above_threshold`.
 
     Examples:
         >>> import jaxdp
