@@ -1,4 +1,4 @@
-"""What differential privacy costs, in regret or estimation error, by Monte Carlo with error bars.
+"""Private learning algorithms, their Monte Carlo simulation with error bars, and audits of their privacy claims.
 
 >>> import jaxdp
 >>> claim = jaxdp.estimation.debiased_rr().guarantee(epsilon=0.5)
@@ -9,8 +9,8 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-# Names are imported when they are first used: `import jaxdp` and the command line's help start neither JAX nor SciPy.
-# Type checkers and editors read the imports here; a name is also given its module in `_WHERE`, or is in `_MODULES`.
+# Names are imported at first use: `import jaxdp` and the command line's help load neither JAX nor SciPy.
+# Type checkers and editors read the imports below. Each name is also listed in `_WHERE` or in `_MODULES`.
 if TYPE_CHECKING:
     from jaxdp import audit as audit
     from jaxdp import bandits as bandits
@@ -124,7 +124,7 @@ def __getattr__(name: str) -> Any:
         value = _version()
     else:
         raise AttributeError(f"module 'jaxdp' has no attribute {name!r}")
-    globals()[name] = value  # found without this function from now on
+    globals()[name] = value  # later look-ups do not call this function
     return value
 
 
@@ -133,7 +133,7 @@ def __dir__() -> list[str]:
 
 
 def _version() -> str:
-    """Returns the installed version: only pyproject.toml has it."""
+    """Returns the installed version, which only pyproject.toml states."""
     from importlib import metadata
 
     try:

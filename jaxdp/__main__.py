@@ -1,4 +1,7 @@
-"""The command line: `python -m jaxdp`. What a command needs is imported when it is called, so that help is quick."""
+"""The command line, `python -m jaxdp`.
+
+Commands import their modules when they are called, so that help is quick.
+"""
 
 import contextlib
 import os
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     cls=MainGroup,
-    help="What differential privacy costs, in regret or estimation error, by Monte Carlo with error bars.",
+    help="Measure the cost of differential privacy in regret or estimation error, and audit privacy claims.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -32,14 +35,14 @@ runs = typer.Typer(
 )
 app.add_typer(runs, name="run")
 sweeps = typer.Typer(
-    cls=SweepGroup, help="Run a study, or a share of it, into a store that survives.", no_args_is_help=True
+    cls=SweepGroup, help="Run a study, or a share of it, into a store on disk; rerun to resume.", no_args_is_help=True
 )
 app.add_typer(sweeps, name="sweep")
 
 
 @app.command("inspect")
 def inspect_store(store: Annotated[Path, typer.Argument(help="A store that a sweep wrote, or is writing.")]) -> None:
-    """Tell what a store holds, how complete it is, where it came from and what was claimed."""
+    """Print a store's contents, how complete it is, its provenance and its privacy claims."""
     from jaxdp.simulation.store.inspection import describe
 
     typer.echo(describe(store))
@@ -47,12 +50,12 @@ def inspect_store(store: Annotated[Path, typer.Argument(help="A store that a swe
 
 With = Annotated[
     list[str] | None,
-    typer.Option("--with", help="Module that registers entries of your own by `jaxdp.register`. Repeat for several."),
+    typer.Option("--with", help="Module that registers your own entries by `jaxdp.register`. Repeat for several."),
 ]
 
 
 def read_registry(modules: list[str] | None) -> None:
-    """Adds users' entries: of installed distributions, and of modules that are named."""
+    """Adds users' entries: from installed distributions, and from the named modules."""
     from jaxdp import registry
 
     registry.load_plugins(lambda sentence: typer.echo(f"warning: {sentence}", err=True))
@@ -61,18 +64,18 @@ def read_registry(modules: list[str] | None) -> None:
 
 @app.command("list")
 def list_entries(
-    kind: Annotated[str | None, typer.Option(help="Only this kind: mechanism, learner or estimator.")] = None,
+    kind: Annotated[str | None, typer.Option(help="List only this kind: mechanism, learner or estimator.")] = None,
     every: Annotated[
         bool,
-        typer.Option(
-            "--all", help="Every variant, with its claim at example values; a line for each where it is piped."
-        ),
+        typer.Option("--all", help="List every variant, with its claim at example values; one line each if piped."),
     ] = False,
     claims: Annotated[
-        bool, typer.Option("--claims", help="Estimators and learners by what they keep private, in Markdown.")
+        bool,
+        typer.Option("--claims", help="Print a Markdown table of estimators and learners by what they keep private."),
     ] = False,
     sources: Annotated[
-        bool, typer.Option("--sources", help="Every variant, its paper in full, and whether its claim is proved.")
+        bool,
+        typer.Option("--sources", help="List every variant with its full reference and whether its claim is proved."),
     ] = False,
     with_: With = None,
 ) -> None:
@@ -100,23 +103,30 @@ def list_entries(
 
 @app.command("audit")
 def audit_claims(
-    names: Annotated[list[str] | None, typer.Argument(help="What to audit, as `list` names it; all without.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Entries to audit, named as in `list`; all by default.")
+    ] = None,
     trials: Annotated[
         int,
-        typer.Option(help="Outputs drawn under each of two neighbouring inputs.", parser=whole_number, metavar="<int>"),
+        typer.Option(
+            help="Number of outputs drawn under each of two neighbouring inputs.", parser=whole_number, metavar="<int>"
+        ),
     ] = 10**6,
     thorough: Annotated[
-        bool, typer.Option("--thorough", help="Every path in full, long searches, all other values and sizes.")
+        bool,
+        typer.Option(
+            "--thorough", help="Attack every path in full, with long searches, at all other values and sizes."
+        ),
     ] = False,
     search: Annotated[
-        bool, typer.Option(help="Whether to search inputs and attack other values; --no-search is quicker.")
+        bool, typer.Option(help="Search for revealing inputs and attack other values; --no-search is quicker.")
     ] = True,
-    json: Annotated[Path | None, typer.Option(help="Also write the table to this new file, row by row.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Also write the table to this new JSON file, row by row.")] = None,
     jobs: Annotated[
         int | None,
         typer.Option(
-            help="Claims audited at the same time, each in a process of its own; by default 2 if there are eight or "
-            "more, on CPU. Results are the same.",
+            help="Number of claims audited at the same time, each in its own process; by default 2 on a CPU if there "
+            "are eight or more claims. Results do not depend on it.",
             show_default=False,
             parser=whole_number,
             metavar="<int>",
@@ -125,14 +135,15 @@ def audit_claims(
     seed: Seed = 0,
     with_: With = None,
 ) -> None:
-    """Attack privacy claims, by outputs and by what is noised. Exit code 1 on a violation, or a blunt attack.
+    """Attack privacy claims, through outputs and through noised values. Exit code 1 on a violation or a blunt attack.
 
-    BOUND is on the claimed number, whatever its currency. The 95% confidence
-    is of all rows together: of claims that are all true, one run in twenty
-    flags any. Inputs of mechanisms are searched for, and besides its own values
-    each claim is attacked at one other of values and sizes, which the seed
-    chooses; --thorough attacks all, and searches the users of learners. "blunt"
-    is a bound of less than half of what attacks reach on right code.
+    BOUND is a lower bound on the claimed number (epsilon, rho or mu). The 95%
+    confidence holds for all rows together: if all claims are true, one run in
+    twenty flags any. The audit searches inputs of mechanisms. Each claim is
+    attacked at its registered values and at one more setting (values or size),
+    picked by --seed; --thorough attacks all settings, and also searches the
+    users of learners. "blunt" means: the attack found less than half of what it
+    finds on correct code, so it shows little (the noise may be too large).
     """
     import jax
     from tqdm import tqdm
@@ -195,9 +206,9 @@ def audit_claims(
         raise typer.Exit(1)
 
 
-def print_version(wanted: bool) -> None:
-    """Prints the version where it is asked for, and stops."""
-    if wanted:
+def print_version(requested: bool) -> None:
+    """Prints the version if requested, and exits."""
+    if requested:
         typer.echo(f"jaxdp {jaxdp.__version__}")
         raise typer.Exit
 
@@ -207,7 +218,7 @@ def before_jax_starts(
     cpu_devices: Annotated[
         int | None,
         typer.Option(
-            help="Number of CPU devices, each with its own tiles. Without it JAX's own, which is one.",
+            help="Number of CPU devices, each with its own tiles; by default one, as in JAX.",
             parser=whole_number,
             metavar="<int>",
         ),
@@ -216,10 +227,10 @@ def before_jax_starts(
         bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=print_version)
     ] = False,
     no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Keep no compiled programs in your cache directory, and read none.")
+        bool, typer.Option("--no-cache", help="Do not store compiled programs in your cache directory, nor read them.")
     ] = False,
 ) -> None:
-    """What must be set before JAX starts."""
+    """Sets options that JAX reads when it starts."""
     if cpu_devices is not None:
         import jax
 
@@ -234,13 +245,13 @@ def before_jax_starts(
 
 
 def show_warning(message: Warning | str, *origin: object) -> None:
-    """Prints a warning in one line, without the place in the code that Python names."""
+    """Prints a warning in one line, without Python's file and line number."""
     del origin
     typer.echo(f"warning: {message}", err=True)
 
 
 def main() -> None:
-    """Runs the command line; a ValueError or an OSError is the user's to mend, and is told in one line."""
+    """Runs the command line; prints errors that the user can correct (ValueError, OSError, MemoryError) in one line."""
     arguments = sys.argv[1:]
     warnings.showwarning = show_warning
     try:

@@ -14,7 +14,7 @@ from jaxdp.core.interface import text as describe
 from jaxdp.simulation import simulator
 from jaxdp.simulation.run import outcomes as sums
 from jaxdp.simulation.run.engines import has_totals, play_round
-from jaxdp.simulation.run.look import AT_STOP, STOPPING, RecordFn, is_at_stop, seen
+from jaxdp.simulation.run.look import AT_STOP, STOPPING, RecordFn, is_at_stop, read_checkpoint
 from jaxdp.simulation.run.rounds import Keys, Play, interact, round_keys, split_lane_key
 from jaxdp.simulation.run.values import taken
 from jaxdp.testing.checks import DISTRIBUTION, STRUCTURE, Check, Shared
@@ -109,7 +109,7 @@ class LearnerPrograms(Programs):
         self.traces.append(roots)
         after, events = play_round(self.learner, self.counting, self.horizon, roots, params, play)
         after, report = _drop_weak_types((after, events.report))
-        return after, report, seen(self.learner, self.counting, self.record, params, after)
+        return after, report, read_checkpoint(self.learner, self.counting, self.record, params, after)
 
     def _start(self, key: jax.Array, params: Any) -> tuple[Keys, Play]:
         """Returns the roots of a lane's keys, and the lane before its first round."""

@@ -30,5 +30,5 @@ def test_control_c_is_told_in_lines_and_not_as_a_traceback(tmp_path):
     _, err = process.communicate()
     assert process.returncode == 130, err
     assert err.startswith("interrupted: ")
-    assert f"lanes of the sweep are safe in {tmp_path / 's.zarr'}; the same call goes on from there" in err
+    assert f"lanes of the sweep are safe in {tmp_path / 's.zarr'}; the same call computes the rest" in err
     assert "Traceback" not in err

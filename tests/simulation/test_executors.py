@@ -149,7 +149,7 @@ def test_what_is_no_executor_or_forks():
         jaxdp.sweep(build, **arguments, executor=4)  # pyright: ignore[reportArgumentType]
     with (
         ProcessPoolExecutor(2, mp_context=get_context("fork")) as forks,
-        pytest.raises(ValueError, match=r"executor must start new processes, .* got start method fork"),
+        pytest.raises(ValueError, match=r"executor must start new processes, got start method fork"),
     ):
         jaxdp.sweep(build, **arguments, executor=forks)
 
@@ -175,5 +175,5 @@ def test_what_cannot_be_pickled(pool):
         with lock:
             return build(num_experts)
 
-    with pytest.raises(ValueError, match=r"build and the grid's values must be what cloudpickle can pickle"):
+    with pytest.raises(ValueError, match=r"build and the grid's values must be picklable by cloudpickle"):
         jaxdp.sweep(locked, **SWEEP, key=jax.random.key(0), executor=pool)

@@ -106,7 +106,7 @@ def test_control_c_finishes_cleanly_and_says_how_to_resume(tmp_path, expected):
     assert "done" not in out
     computed = int(xr.open_zarr(store).computed.sum())
     assert 0 < computed < NUM_LANES
-    assert f"{computed} lanes of the sweep are safe in {store}; the same call goes on from there" in err
+    assert f"{computed} lanes of the sweep are safe in {store}; the same call computes the rest" in err
     assert not list(store.rglob("*.partial"))
     assert resumed(store).identical(expected)
 

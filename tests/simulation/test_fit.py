@@ -254,7 +254,7 @@ def test_a_record_with_the_name_of_a_summary():
 @pytest.mark.parametrize("name", ["pseudo_regret", "mine"])
 def test_a_record_with_the_name_of_what_is_read_at_the_stop(name):
     refused(
-        f"names must not end in _at_stop beside the one without it, got {name}_at_stop",
+        f"names must not be those of other outputs with _at_stop appended, got {name}_at_stop",
         record={each: lambda look: look.public.round for each in {"mine", f"{name}_at_stop"}},
     )
 

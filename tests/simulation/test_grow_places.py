@@ -14,7 +14,7 @@ from tests.simulation.growing import KEY, SMALL, content, run
 from tests.simulation.learners import linear_bandit
 from tests.simulation.worlds import linear_rewards
 
-MOVED = "lanes must keep their places in tiles"
+MOVED = "lanes must have the same bits in every position of a tile"
 
 
 def contextual() -> Run:

@@ -78,5 +78,5 @@ def test_chosen_outcomes_are_those_of_all():
 def test_outcomes_that_there_are_not(names):
     learner, environment = explore_then_commit(num_arms=3, explore_rounds=30), bernoulli_bandit([0.2, 0.5, 0.6])
     run = simulator(learner, environment, HORIZON, outcomes=names)
-    with pytest.raises(ValueError, match=r"outcomes must be some of .*pseudo_regret"):
+    with pytest.raises(ValueError, match=r"outcomes must be a list of some of .*pseudo_regret"):
         run(KEY(), run.params(epsilon=0.5))

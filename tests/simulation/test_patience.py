@@ -63,8 +63,10 @@ class Silent(Executor):
 @pytest.mark.parametrize("answers", [0, 1, 4])
 def test_an_executor_that_never_answers_is_given_up_after_a_time(tmp_path, expected, answers):
     store, executor, start = tmp_path / "s.zarr", Silent(answers), time.monotonic()
-    what = "of a first worker" if answers == 0 else r"of \d+ chunks"
-    with pytest.raises(TimeoutError, match=rf"finish something within timeout = 0\.5 seconds, got nothing {what}") as e:
+    what = "a first worker" if answers == 0 else r"\d+ chunks"
+    with pytest.raises(
+        TimeoutError, match=rf"finish something within timeout = 0\.5 seconds; still waiting for {what}"
+    ) as e:
         swept(executor, store=store, timeout=0.5)
     assert time.monotonic() - start < LIMIT / 2
     assert all(future.done() for future in executor.given)  # no task is left that would be computed for nobody
@@ -82,7 +84,7 @@ def test_it_is_said_what_is_waited_for(monkeypatch, caplog):
         swept(Silent(2, running=True), timeout=1.0)
     texts = [record.getMessage() for record in caplog.records]
     assert len(texts) in (2, 3)
-    assert "finished nothing for 0 s; waiting for 35 chunks (35 of 35 running, 0 not begun)" in texts[0]
+    assert "finished nothing for 0 s; waiting for 35 chunks (35 of 35 running, 0 not started)" in texts[0]
 
 
 def test_time_that_writing_takes_is_not_the_executors(expected):
@@ -114,7 +116,9 @@ def test_an_executor_that_is_shut_down_in_the_middle(tmp_path, expected, kind, c
         with pytest.raises(RuntimeError, match="the executor gave up: RuntimeError: cannot schedule new futures"):
             swept(pool)
         return
-    with pytest.raises(RuntimeError, match="the executor gave up: CancelledError: what it had not begun was") as caught:
+    with pytest.raises(
+        RuntimeError, match="the executor gave up: CancelledError: tasks were cancelled before"
+    ) as caught:
         swept(pool, store=store, progress=stop)
     computed = int(xr.open_zarr(store).computed.sum())
     assert NUM_LANES / 8 < computed < NUM_LANES
@@ -125,7 +129,7 @@ def test_an_executor_that_is_shut_down_in_the_middle(tmp_path, expected, kind, c
 def test_pools_that_end_their_processes_are_refused():
     with (
         ProcessPoolExecutor(2, mp_context=get_context("spawn"), max_tasks_per_child=3) as pool,
-        pytest.raises(ValueError, match=r"executor must be without max_tasks_per_child, .* got max_tasks_per_child=3"),
+        pytest.raises(ValueError, match=r"executor must be without max_tasks_per_child, got 3: "),
     ):
         swept(pool)
 
@@ -160,7 +164,7 @@ def test_results_that_come_back_as_something_else(tmp_path, case):
     change, message = OTHER[case]
     store = tmp_path / "s.zarr"
     with pytest.raises(
-        RuntimeError, match=rf"^the executor gave up: .* hand back what workers return, .*{message}"
+        RuntimeError, match=rf"^the executor gave up: .* return workers' results unchanged, .*{message}"
     ) as e:
         swept(Other(change), store=store)
     assert "\n" not in str(e.value)
@@ -169,7 +173,7 @@ def test_results_that_come_back_as_something_else(tmp_path, case):
 
 def test_a_description_that_comes_back_as_something_else():
     for change in (lambda found: None, lambda found: [1, 2], lambda found: found[:1]):
-        with pytest.raises(RuntimeError, match="the executor must hand back what workers return, got"):
+        with pytest.raises(RuntimeError, match="executor must return workers' results unchanged, got"):
             swept(Other(change, worker.describe))
 
 

@@ -132,5 +132,5 @@ def test_a_tile_that_takes_minutes_is_announced(monkeypatch, caplog, engine, ann
     learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=2)
     run = jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.2, 0.8]), 3, engine=engine)
     jaxdp.sweep(run, axes={"epsilon": [1.0]}, num_seeds=2, key=jax.random.key(0), tile_size=4)
-    text = "a tile of 4 lanes plays 3 rounds, which may take 2 minutes"
+    text = "a tile of 4 lanes plays 3 rounds; this may take 2 minutes"
     assert caplog.messages == ([text] if announced else [])

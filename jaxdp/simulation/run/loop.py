@@ -1,4 +1,4 @@
-"""The one loop over rounds: an online learner against an environment."""
+"""The loop over rounds: an online learner against an environment."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from jaxdp.simulation.run.clipping import CLIPPED, count_clipped, warn_outside
 from jaxdp.simulation.run.engines import MAKERS, choose_engine, has_totals, play_round, play_until
 from jaxdp.simulation.run.fit import begin, check_many, check_round
 from jaxdp.simulation.run.lane_run import Run
-from jaxdp.simulation.run.look import AT_STOP, STOPPING, RecordFn, at_stop, is_at_stop, merged, seen
+from jaxdp.simulation.run.look import AT_STOP, STOPPING, RecordFn, at_stop, is_at_stop, merge_outputs, read_checkpoint
 from jaxdp.simulation.run.pieces import play_pieces
 from jaxdp.simulation.run.products import with_full_products
 from jaxdp.simulation.run.rounds import Keys, Play, round_keys, split_lane_key
@@ -36,54 +36,58 @@ def simulator(
     engine: str = "auto",
     outcomes: Sequence[str] | None = None,
 ) -> Run:
-    """A run of the learner against the environment, for a sweep or to be called directly.
+    """Returns a run of the learner against the environment, for a sweep or to be called directly.
 
-    Round t (from 0) uses fold_in(key, t) of a key for each purpose. The environment's keys do not depend on the
-    learner's, so every learner and every epsilon meets the same world; and results do not depend on the checkpoints.
-    Compile time and memory do not depend on the horizon.
+    Round t (from 0) uses fold_in(key, t) of one key per purpose. The environment's keys do not depend on the learner's,
+    so every learner and every epsilon meets the same world. Results do not depend on the checkpoints, except as stated
+    below. Compile time and memory do not depend on the horizon.
 
-    Engines: "rounds" plays round by round. "blocks" plays many rounds at once where the learner plans them, with the
-    same results bit for bit; of a learner whose blocks draw the sum of their reports (`Blocks.total`) the same in
-    distribution, and they depend on the checkpoints. "counts" draws totals of the rounds that the learner plans, the
-    same in distribution; its worlds are not the same for every epsilon, and depend on the checkpoints. "auto" is blocks
-    where both sides have them, without totals, and else rounds.
+    Engines:
+
+    - "rounds" plays round by round.
+    - "blocks" plays many rounds at once where the learner plans them. Its results are those of "rounds" bit for bit,
+      unless the learner's blocks draw the sum of their reports (`Blocks.total`): then they are the same in
+      distribution, and depend on the checkpoints.
+    - "counts" draws totals of the rounds that the learner plans. Its results are the same in distribution; its worlds
+      differ between values of epsilon, and depend on the checkpoints.
+    - "auto" is "blocks" if both sides have them and no block has a `total`, otherwise "rounds".
 
     Warns:
-        UserWarning: if the learner declares no interface, where the environment does: its plays are then not known to
-            be among the environment's actions; or if the horizon ends before the learner does all that it is made for.
-            (Python shows each once for a learner and a line that calls.) From `params`: if the environment's mean
-            rewards lie outside the interval to which the learner clips rewards, or if a given delta leaves the claim a
-            delta above one over the horizon.
+        UserWarning: if the learner declares no interface but the environment does, as the learner's plays may then not
+            be among the environment's actions; if the horizon ends before the learner does all that it is made for.
+            (Python shows each once for a learner and a calling line.) From `params`: if the environment's mean rewards
+            lie outside the interval to which the learner clips rewards; if a given delta leaves the claim a delta above
+            one over the horizon.
 
     Args:
         learner: the algorithm.
-        environment: what it plays against.
-        horizon: rounds, in [1, 2^31 - 1], or beyond under x64.
-        checkpoints: after which rounds to look: how many, evenly spaced; or increasing round numbers; or
-            `log_spaced(n)`; None is the horizon alone.
-        record: functions of one `Look` (params, public, world, action, round) -> array, read at the checkpoints, by
-            name. By counts the action is None.
+        environment: the learner plays against it.
+        horizon: number of rounds, in [1, 2^31 - 1], or beyond under x64.
+        checkpoints: the rounds after which outputs are recorded: their number, evenly spaced; or increasing round
+            numbers; or `log_spaced(n)`; None is the horizon alone.
+        record: by name, functions of one `Look` (params, public, world, action, round) -> array, called at the
+            checkpoints. By counts the action is None.
         engine: "rounds", "blocks", "counts" or "auto".
-        outcomes: which of the environment's outcomes to sum; None is all. Those left out cost nothing. For a learner
-            that clips feedback, as bandits with `rewards="bounded"` do, `clipped` may be among them: the number of
-            rounds whose feedback lies outside its interval, which over `round` is their share.
+        outcomes: names of the environment's outcomes to sum; None is all. The others cost nothing. For a learner that
+            clips feedback, as bandits with `rewards="bounded"` do, `clipped` may be among them: the number of rounds
+            whose feedback lies outside its interval; divided by `round` it is their share.
 
     Returns:
         A run whose outputs have the dimension `round` (the checkpoints): every outcome summed over rounds, every metric
-        of the environment's `summary`, what its `judge` says of the learner's `answer`, every record. For a learner
-        with a stopping time also `rounds` ([] integer), the rounds played, and `censored` ([] bool), that it did not
-        stop within the horizon; sums stay as they are from the stop on, and `NAME_at_stop` is what `judge` says there.
-        `params` and `guarantee` take the learner's and the environment's values together; the environment's `params`
-        are called once for each distinct set of its own, so that a sweep holds its arrays once. `guarantee` has the
-        learner's claim, and of an environment with `persons` that of one person as well, under the person's name.
+        of the environment's `summary`, the result of its `judge` for the learner's `answer`, and every record. A
+        learner with a stopping time also has `rounds` ([] integer), the rounds played, and `censored` ([] bool), true
+        if it did not stop within the horizon; sums stay as they are from the stop on, and `NAME_at_stop` is the result
+        of `judge` at the stop. `params` and `guarantee` take the learner's and the environment's values together; the
+        environment's `params` are called once for each distinct set of its own values, so that a sweep holds its arrays
+        once. `guarantee` has the learner's claim; if the environment has `persons`, it also has the claim for one
+        person, under the person's name.
 
     Raises:
-        ValueError: if learner or environment is none, as a factory that was not called; if the horizon is out of range
-            or not the learner's own; if checkpoints are not increasing within
-            it; if names of parameters clash; if learner and environment declare other interfaces; if one of them lacks
-            the engine. From the run itself, before anything is compiled: if its key is not a typed one, its
-            parameters are not made by its `params`, shapes do not fit, outputs clash, or an outcome is not the
-            environment's.
+        ValueError: if learner or environment is not one (for example a factory that was not called); if the horizon is
+            out of range or differs from the learner's own; if checkpoints are not increasing within it; if names of
+            parameters clash; if learner and environment declare different interfaces; if one of them lacks the engine.
+            From the run itself, before anything is compiled: if its key is not a typed one, its parameters were not
+            made by its `params`, shapes do not fit, outputs clash, or an outcome is not the environment's.
     """
     check_made("learner", learner, Learner)
     check_made("environment", environment, Environment)
@@ -100,7 +104,7 @@ def simulator(
     engine = choose_engine(learner, played_world, engine)
     stages = MAKERS[engine](learner, played_world, horizon)
     step = stages[0].advance
-    same_length = engine == "rounds" and learner.done is None  # as many rounds for every lane: no masks
+    same_length = engine == "rounds" and learner.done is None  # all lanes play as many rounds: no masks
     recorded = dict(record or {})
     named = maker(learner.act) if learner.made_by is None else learner.made_by.name
     whose = f"the learner {named}", f"the environment {maker(environment.feedback)}"
@@ -126,7 +130,7 @@ def simulator(
         return made
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
-        """Returns what is claimed for the same values as `params` takes, by whose claim it is."""
+        """Returns the claims for the same values as `params` takes, by whose claim it is."""
         check_taken(values, takers)
         claim = learner.guarantee(**taken(learner.params, values))
         persons = environment.persons
@@ -139,31 +143,31 @@ def simulator(
         state = begin("the learner's init", learner.init, key_state, params["learner"])
         world = begin("the environment's init", played_world.init, key_world, params["environment"])
         keys = jax.eval_shape(lambda: round_keys(roots, jnp.zeros((), jnp.result_type(int)), horizon))
-        shown = check_round(learner, played_world, keys, params, state, world)
+        events = check_round(learner, played_world, keys, params, state, world)
         if engine != "rounds":
-            check_many(learner, played_world, engine, keys, params, state, world, shown)
-        action = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shown.action)
+            check_many(learner, played_world, engine, keys, params, state, world, events)
+        action = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), events.action)
         return roots, Play(
             round=jnp.zeros((), jnp.result_type(int)),
             state=state,
             world=world,
-            outcomes=sums.empty(_summed(shown.outcome, outcomes)),
+            outcomes=sums.empty(_select_outcomes(events.outcome, outcomes)),
             action=action if recorded and engine != "counts" else None,
             stopped=None if learner.done is None else jnp.asarray(False),
         )
 
-    def played(params: Any) -> Any:
-        """The params with which rounds are played: those of `played_world` are the params of both sides."""
+    def both_params(params: Any) -> Any:
+        """Returns the parameters for playing: `played_world` takes the parameters of both sides."""
         return {**params, "environment": params} if counts_clipped else params
 
     def look(params: Any, play: Play) -> dict[str, jax.Array]:
-        return seen(learner, environment, recorded, params, play)
+        return read_checkpoint(learner, environment, recorded, params, play)
 
     @with_full_products
     def simulate(key: jax.Array, params: Any) -> dict[str, jax.Array]:
         check_point(params, ("learner", "environment"))
-        params = jax.tree.map(jnp.asarray, params)  # NumPy arrays do not take traced indices
-        inputs = played(params)
+        params = jax.tree.map(jnp.asarray, params)  # NumPy arrays cannot be indexed by traced integers
+        inputs = both_params(params)
         roots, play = start(key, inputs)
 
         def until(stop: jax.Array, play: Play) -> Play:
@@ -183,20 +187,20 @@ def simulator(
             play, outputs = jax.lax.scan(segment, play, jnp.asarray(looks, play.round.dtype))
         if looks[-1] < horizon and learner.done is not None:
             play = until(jnp.asarray(horizon, play.round.dtype), play)
-        return outputs if play.stopped is None else merged(outputs, at_stop(learner, environment, params, play))
+        return outputs if play.stopped is None else merge_outputs(outputs, at_stop(learner, environment, params, play))
 
     @with_full_products
     def by_round(key: jax.Array, params: Any, num_rounds: int) -> dict[str, Any]:
         if num_rounds > horizon:
             raise ValueError(f"num_rounds must be <= the horizon {horizon}, got {num_rounds}")
         check_point(params, ("learner", "environment"))
-        params = jax.tree.map(jnp.asarray, params)  # NumPy arrays do not take traced indices
-        inputs = played(params)
+        params = jax.tree.map(jnp.asarray, params)  # as in `simulate`
+        inputs = both_params(params)
         roots, play = start(key, inputs)
 
         def step(play: Play, _: None) -> tuple[Play, dict[str, Any]]:
             after, events = play_round(learner, played_world, horizon, roots, inputs, play)
-            events = events._replace(outcome={})  # in the sums
+            events = events._replace(outcome={})  # the sums have it
             return after, {
                 "events": {**events._asdict(), "public": after.state.public},
                 "stopped": after.stopped,
@@ -206,17 +210,17 @@ def simulator(
         return jax.lax.scan(step, play, length=num_rounds)[1]
 
     def dims(outputs: Mapping[str, jax.ShapeDtypeStruct]) -> dict[str, tuple[str, ...]]:
-        def own(name: str, size: int) -> tuple[str, ...]:
+        def dims_of(name: str, size: int) -> tuple[str, ...]:
             return environment.dims.get(name) or tuple(f"{name}_{axis}" for axis in range(size))
 
-        def named(name: str, leaf: jax.ShapeDtypeStruct) -> tuple[str, ...]:
+        def dims_with_round(name: str, leaf: jax.ShapeDtypeStruct) -> tuple[str, ...]:
             if name in STOPPING:
                 return ()
             if is_at_stop(name, outputs):
-                return own(name.removesuffix(AT_STOP), leaf.ndim)
-            return ("round", *own(name, leaf.ndim - 1))
+                return dims_of(name.removesuffix(AT_STOP), leaf.ndim)
+            return ("round", *dims_of(name, leaf.ndim - 1))
 
-        return {name: named(name, leaf) for name, leaf in outputs.items()}
+        return {name: dims_with_round(name, leaf) for name, leaf in outputs.items()}
 
     return Run(
         simulate=simulate,
@@ -236,30 +240,30 @@ def simulator(
 def _warn(learner: Learner, environment: Environment, horizon: int) -> None:
     if learner.interface is None and environment.interface is not None:
         warnings.warn(
-            f"the learner {maker(learner.act)} is not checked, as it declares no interface: give it one, whose action "
-            f"is {text(environment.interface.action)}, or try it by jaxdp.testing.check_learner",
+            f"the learner {maker(learner.act)} is not checked, as it declares no interface: declare one with action "
+            f"{text(environment.interface.action)}, or test the learner with jaxdp.testing.check_learner",
             UserWarning,
             stacklevel=3,
         )
     if horizon < learner.min_horizon:
         warnings.warn(
-            f"the horizon {horizon} ends before the learner {maker(learner.act)} gets to what it is made for: it needs "
-            f"at least {learner.min_horizon} rounds",
+            f"the horizon {horizon} is too short for the learner {maker(learner.act)}, which needs at least "
+            f"{learner.min_horizon} rounds",
             UserWarning,
             stacklevel=3,
         )
 
 
-def _summed(found: Mapping[str, Any], names: Sequence[str] | None) -> dict[str, Any]:
-    """The outcomes that are asked for.
+def _select_outcomes(all_outcomes: Mapping[str, Any], names: Sequence[str] | None) -> dict[str, Any]:
+    """Returns the outcomes to sum.
 
     Raises:
         ValueError: if there is no such outcome.
     """
     if names is None:
-        return dict(found)
+        return dict(all_outcomes)
     for name in [names] if isinstance(names, str) else names:
-        if isinstance(names, str) or name not in found:
-            only = f" ({CLIPPED} is one of learners that clip feedback)" if name == CLIPPED else ""
-            raise ValueError(f"outcomes must be some of {', '.join(found)}, got {names!r}{only}")
-    return {name: found[name] for name in names}
+        if isinstance(names, str) or name not in all_outcomes:
+            only = f" (only learners that clip feedback have {CLIPPED})" if name == CLIPPED else ""
+            raise ValueError(f"outcomes must be a list of some of {', '.join(all_outcomes)}, got {names!r}{only}")
+    return {name: all_outcomes[name] for name in names}

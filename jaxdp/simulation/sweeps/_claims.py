@@ -1,4 +1,4 @@
-"""What was claimed for a sweep's results, as a table."""
+"""The privacy claims of a sweep's results, as a table."""
 
 import json
 import math
@@ -33,22 +33,22 @@ _GONE = object()
 
 
 def claims(results: "xr.Dataset") -> "pd.DataFrame":
-    """What was claimed for each algorithm at each grid point of a sweep, as a table.
+    """Returns a table of the claims of each algorithm at each grid point of a sweep.
 
     Args:
-        results: of `sweep` or `open`, in memory or from a file; of a selection, the claims of the grid points that are
-            left in its coordinates. An axis whose coordinate was dropped has all its values.
+        results: of `sweep` or `open`, in memory or from a file. For a selection, the table has the grid points that are
+            left in its coordinates. An axis whose coordinate was dropped keeps all its values.
 
     Returns:
-        One row for every grid point and algorithm. Columns: the grid's values by their axes' names, as the results'
-        coordinates have them; `algorithm`, the name that the run has for it; `claim`, in words; and the claim's parts,
-        as `Guarantee` has them: `kind`, `claimed_epsilon`, `claimed_delta`, `claimed_rho`, `claimed_mu`,
-        `numerical_delta`, `trust_model`, `privacy_unit`, `adjacency`, `argument`. Where the claim is in another
-        currency, epsilon is infinite, and rho and mu are NaN; a numerical delta that is not stated is NaN. The table's
-        own `to_latex` needs the package jinja2, which pandas does not install.
+        One row for every grid point and algorithm. Columns: the grid's values by their axes' names, as in the results'
+        coordinates; `algorithm`, its name in the run; `claim`, in words; and the claim's parts, as in `Guarantee`:
+        `kind`, `claimed_epsilon`, `claimed_delta`, `claimed_rho`, `claimed_mu`, `numerical_delta`, `trust_model`,
+        `privacy_unit`, `adjacency`, `argument`. A budget that the claim does not use is infinite (epsilon) or
+        NaN (rho, mu). A numerical delta that is not stated is NaN. The table's `to_latex`
+        needs the package jinja2, which pandas does not install.
 
     Raises:
-        ValueError: if the results do not tell how they were made, or hold those of another sweep as well.
+        ValueError: if the results have no provenance, or also hold results of another sweep.
 
     Examples:
         >>> import jax, jaxdp
@@ -69,39 +69,34 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
     }
     rows = []
     for index, (_, guarantees) in enumerate(points):
-        own = {name: found[index] for name, found in labels.items()}
-        if _GONE not in own.values():
-            rows += [{**own, "algorithm": name, **_parts(claim)} for name, claim in guarantees.items()]
+        own_labels = {name: values[index] for name, values in labels.items()}
+        if _GONE not in own_labels.values():
+            rows += [{**own_labels, "algorithm": name, **_parts(claim)} for name, claim in guarantees.items()]
     return pandas.DataFrame(rows, columns=[*labels, "algorithm", *COLUMNS])
 
 
-def _labels(results: "xr.Dataset", name: str, values: Sequence[Any], given: Sequence[Any] | None) -> list[Any]:
-    """The coordinate's labels of recorded values, `_GONE` for those that a selection left out.
-
-    Args:
-        results: of the sweep, or a selection.
-        name: of the axis.
-        values: at every grid point, as the provenance has them.
-        given: the axis as the sweep was given it, if that is known.
-    """
-    left = np.atleast_1d(results[name].values).tolist() if name in results.coords else []
-    text = any(isinstance(label, str) for label in left)
-    if given is not None:
-        by_value = {json.dumps(plain(value)): label for value, label in zip(given, coordinate(given), strict=True)}
+def _labels(results: "xr.Dataset", name: str, values: Sequence[Any], axis: Sequence[Any] | None) -> list[Any]:
+    """Returns the coordinate's labels of recorded values, `_GONE` for values that a selection left out."""
+    labels_left = np.atleast_1d(results[name].values).tolist() if name in results.coords else []
+    text = any(isinstance(label, str) for label in labels_left)
+    if axis is not None:
+        by_value = {json.dumps(plain(value)): label for value, label in zip(axis, coordinate(axis), strict=True)}
         labels = [by_value[json.dumps(value)] for value in values]
     else:
         labels = [float(value) if value in ("inf", "-inf", "nan") and not text else value for value in values]
-    known = [label in left or (label != label and any(other != other for other in left)) for label in labels]
-    lost = [label for label in left if label == label and label not in labels]
-    if any(known) and lost:
+    is_left = [
+        label in labels_left or (label != label and any(other != other for other in labels_left)) for label in labels
+    ]
+    lost = [label for label in labels_left if label == label and label not in labels]
+    if any(is_left) and lost:
         raise ValueError(f"results must be of one sweep, got {name}={lost[0]}, which its provenance does not have")
-    if not any(known):  # the coordinate was dropped, or labels objects by names, which the provenance does not have
+    if not any(is_left):  # the coordinate was dropped, or has names of objects, which the provenance does not have
         return labels
-    return [label if is_there else _GONE for label, is_there in zip(labels, known, strict=True)]
+    return [label if is_there else _GONE for label, is_there in zip(labels, is_left, strict=True)]
 
 
 def _parts(claim: Guarantee) -> dict[str, Any]:
-    """A claim's columns."""
+    """Returns a claim's columns."""
     budgets = {"epsilon": claim.epsilon, "delta": claim.delta, "rho": claim.rho, "mu": claim.mu}
     return {
         "claim": str(claim),

@@ -53,68 +53,73 @@ def sweep(
 ) -> "xr.Dataset":
     """Runs `build(**static)` for every combination of values and every seed.
 
-    Every value of `axes` shares one compiled program; every combination of `static_axes` has its own. Results are the
-    same bit for bit whatever `chunk_size`, however many `devices` of one kind, processes and workers, and however often
-    a sweep with a store was interrupted, on processors of one model under equal XLA flags. They may differ in the last
-    bits between tile sizes, kinds of devices, models of processors, XLA flags, and versions of JAX and SciPy. Another
-    instruction set or other flags moved the mean errors of `reward-estimation` by less than 0.001 of their standard
-    error (`jaxdp.simulation.store.processor` has the measurements).
+    All values of `axes` share one compiled program; each combination of `static_axes` has its own.
 
-    With `store`, results are written as they come. The same call goes on where an interrupted one stopped; damaged
-    files are named, and computed or written again. A store never mixes what may differ: it refuses to go on with
-    another program, tile size, kind of device, model of processor, XLA flags, or versions of JAX and SciPy. It goes on
-    with a newer jaxdp that compiles the same programs with the same parameters and claims. `jaxdp.open` reads the store
-    while it is written, with NaN where lanes are missing; its variable `computed` is true where a lane's results are
-    there. A finished store can also be asked for where nothing can be written beside it.
+    Results are the same bit for bit for every `chunk_size`, for any number of `devices` of one kind, of processes and
+    of workers, and after any number of interruptions of a sweep with a store, on processors of one model under equal
+    XLA flags. They may differ in the last bits between tile sizes, kinds of devices, models of processors, XLA flags,
+    and versions of JAX and SciPy. Another instruction set or other flags moved the mean errors of `reward-estimation`
+    by less than 0.001 of their standard error (`jaxdp.simulation.store.processor` has the measurements).
 
-    With `grow=True` a store of a smaller sweep, finished or not, becomes one of this, which has more seeds, or more
-    values of an axis, anywhere among the others. What is there is kept and not computed again, and the results are bit
-    for bit those of one sweep of the whole, as a lane depends on its values and its seed's index alone. What can be
-    checked is: the smaller sweep must have all of its programs, parameters and claims as they were; where lanes would
-    have other places in tiles, 256 or more of each program are run in other places and must have the same bits, which
-    those of contextual bandits have not; and where more grid points make another program, one tile of lanes that are
-    there is run again and must have the same bits. With a `tile_size` that is no multiple of 16 a store can grow only
-    where lanes keep their places, as by values of static axes, or from one multiple of `tile_size` seeds to another.
+    With `store`, results are written as they are computed, and the same call resumes an interrupted sweep. Damaged
+    files are reported, and computed or written again. The call refuses a store of another program, tile size, kind of
+    device, model of processor, other XLA flags, or other versions of JAX and SciPy: a store never mixes results that
+    may differ. A newer jaxdp resumes the store if it compiles the same programs with the same parameters and claims.
+    `jaxdp.open` reads a store while it is written: missing lanes are NaN, and the variable `computed` is true where a
+    lane's results exist. The call returns the results of a finished store even if no file can be written beside it.
+
+    With `grow=True`, a store of a smaller sweep, finished or not, grows to this sweep, which has more seeds, or more
+    values of an axis in any positions among the others. Existing lanes are kept and not computed again. The results are
+    bit for bit those of one sweep over everything, since a lane depends only on its values and its seed's index. Before
+    the store grows, the call checks that
+
+    - the smaller sweep's programs, parameters and claims are all unchanged;
+    - if lanes would change their positions in tiles, 256 or more lanes of each program have the same bits in other
+      positions. Contextual bandits fail this check, so their stores cannot grow in such a way;
+    - if more grid points change a program, one tile of stored lanes has the same bits when it is run again.
+
+    If `tile_size` is not a multiple of 16, a store can grow only if lanes keep their positions: for example by values
+    of static axes, or from one multiple of `tile_size` seeds to another.
 
     Warns:
-        RuntimeWarning: if results have NaN, with how many lanes; if a file of the store was damaged; if memory ran out
-            and fewer tiles are run at a time.
+        RuntimeWarning: if results contain NaN, with the number of lanes; if a file of the store was damaged; if memory
+            ran out and fewer tiles run at a time.
 
     Args:
-        build: (**static) -> Run. Called once for every combination of static values, before anything is compiled. Or,
-            without static_axes, a Run.
+        build: (**static) -> Run, called once for every combination of static values, before anything is compiled; or a
+            Run, without static_axes.
         axes: values of the run's parameters, by name; their product is the grid.
         static_axes: values of `build`'s arguments, which fix shapes.
-        num_seeds: seeds for every grid point, >= 1. Seed i has the key fold_in(key, i) at every grid point.
+        num_seeds: seeds at every grid point, >= 1. Seed i has the key fold_in(key, i) at every grid point.
         key: a typed PRNG key, as from `jax.random.key`, of a Threefry implementation (JAX's default).
-        tile_size: lanes in a compiled unit, >= 1; memory grows with it. None is that of the store, if there is one;
-            else 256 on a CPU, and on a GPU all lanes of a program, rounded up to a multiple of 1,024, at most 65,536
-            and what should fit in 4 GiB. With an executor the first worker's kind of device decides. Tiles run side by
-            side as memory allows; where it runs out, half as many do.
-        chunk_size: lanes that are handed over and written together, at most, >= 1. None is as many as take about 20
-            seconds and a part of the free memory. A store keeps that of its first call.
-        devices: of one kind, where tiles run, each on one of them; None is all local devices of JAX's default kind.
-        store: path of a Zarr store, on a file system that has locks; nothing, or the store of the same sweep.
-        overwrite: replace what the store holds of another sweep, or of this one: to go on, call without it. The old
-            store is removed once the new one is made. Results that were returned from the old one and are not yet read
-            cannot be read then: an OSError says so.
-        grow: add to the store what it lacks of this sweep, if its own is a part of this. Without it, and with a store
-            that has values or seeds which this sweep has not, the store is refused. The chunks stay as large as they
-            are. Without a store at the path, one is made.
-        executor: any `concurrent.futures` executor, whose workers compute the chunks, each on its own devices; for a
-            Dask cluster `client.get_executor()`. Workers must be new processes, as forks of one that has used JAX hang:
-            `ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))`. After each minute in which it
-            finishes nothing, a line of the logger "jaxdp" (on stderr, if logging is not set up) says what is awaited.
-        timeout: seconds in which the executor must finish some chunk, compiling included, > 0; None is any time.
+        tile_size: lanes in a compiled unit, >= 1; memory grows with it. None takes the store's, if there is a store;
+            otherwise 256 on a CPU, and on a GPU all lanes of a program, rounded up to a multiple of 1,024, but at most
+            65,536 and at most what should fit in 4 GiB. With an executor, the first worker's kind of device decides.
+            Tiles run side by side as memory allows; if it runs out, half as many do.
+        chunk_size: the largest number of lanes that are handed over and written together, >= 1. None is about 20
+            seconds of work, limited to a part of the free memory. A store keeps the size of its first call.
+        devices: devices of one kind; each tile runs on one of them. None is all local devices of JAX's default kind.
+        store: path of a Zarr store, on a file system that has locks: nothing yet, or the store of the same sweep.
+        overwrite: replace the existing store, of this sweep or of another; to resume a sweep, leave it out. The old
+            store is removed once the new one exists. Results that were returned from the old store and not yet read
+            raise an OSError when they are read.
+        grow: add to the store what it lacks of this sweep, if its sweep is a part of this one. Without it, the store of
+            a smaller sweep is refused. A store with values or seeds that this sweep lacks is always refused. Chunks
+            keep their size. If there is no store at the path, one is created.
+        executor: any `concurrent.futures` executor; its workers compute the chunks, each on its own devices. For a Dask
+            cluster: `client.get_executor()`. Workers must be new processes, as forks of a process that has used JAX
+            hang: `ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))`. After each minute in which it
+            finishes nothing, the logger "jaxdp" (on stderr, if logging is not set up) reports what the sweep waits for.
+        timeout: seconds within which the executor must finish some chunk, compilation included, > 0; None for no limit.
         process_index: which of several processes this is, in [0, num_processes), each with a part of the same store;
-            "auto" is what SLURM (of an array, or srun) or a Kubernetes indexed job says.
-        num_processes: how many there are; "auto" is what SLURM says.
+            "auto" reads it from SLURM (of an array, or srun) or from a Kubernetes indexed job.
+        num_processes: the number of processes; "auto" reads it from SLURM.
         progress: True for a bar in a notebook, and on stderr if it is a terminal; or a function, called with a
             `Progress` as lanes are done.
 
     Returns:
-        A dataset with dimensions (*static_axes, *axes, seed, *the run's own) and coordinates as given; values that are
-        neither all numbers nor all text (links, None) are labelled by their name or their text. Its attribute
+        A dataset with dimensions (*static_axes, *axes, seed, *the run's own) and the values as coordinates. Values that
+        are neither all numbers nor all text (links, None) are labelled by their name or their text. The attribute
         `provenance` is JSON text: versions, devices, processor, XLA flags, key, tile size, and every grid point's
         parameters and guarantees. With a store, values are read when they are used; while other processes' shares are
         missing, `computed` is among the variables.
@@ -123,14 +128,15 @@ def sweep(
         ValueError: if an axis is empty, has a repeated value, is named twice, or has the name of a result of
             `jaxdp.stats`, such as low or mean; if a count is < 1; if devices are none or of several kinds; if key is
             not a typed Threefry key; if a value is out of range for the run; if the outputs' dimensions do not match
-            their labels, or differ between static values; if the store is of another sweep, with what differs, or
-            cannot grow to this one; all before anything is compiled.
-        BlockingIOError: if another process writes this share of the store, or any, and it would have to grow.
-        OSError: if results cannot be written. What was written stays, and the same call goes on.
+            their labels, or differ between static values; if the store is of another sweep, with the differences, or
+            cannot grow to this one. All before anything is compiled, except that growing may run lanes first.
+        BlockingIOError: if another process writes this share of the store; or writes any share, if the store has to
+            grow.
+        OSError: if results cannot be written. Written results stay, and the same call resumes the sweep.
         MemoryError: if a single tile, or the results, do not fit in free memory, before they are computed.
-        RuntimeError: if the executor gives up. What was written stays, and the same call goes on.
-        TimeoutError: if the executor finishes nothing within `timeout`. What was written stays, as above.
-        KeyboardInterrupt: if the user interrupts it, with what was kept and how to go on.
+        RuntimeError: if the executor gives up. Written results stay, as above.
+        TimeoutError: if the executor finishes nothing within `timeout`. Written results stay, as above.
+        KeyboardInterrupt: if the user interrupts the sweep; the message says what was kept and how to resume.
 
     Examples:
         >>> import jax, jaxdp
@@ -145,8 +151,8 @@ def sweep(
     """
     if isinstance(jnp.zeros(()), Tracer) or isinstance(key, Tracer):
         raise ValueError(
-            "sweep must be called outside of jax.jit, jax.vmap and the like, as it compiles by itself, got traced "
-            "arrays; inside, map the run: jax.vmap(run, in_axes=(0, None))(keys, params)"
+            "sweep must be called outside of jax.jit, jax.vmap and the like, got traced arrays: it compiles by "
+            "itself; inside, map the run: jax.vmap(run, in_axes=(0, None))(keys, params)"
         )
     if chunk_size is not None:
         chunk_size = check_count("chunk_size", chunk_size)
@@ -208,7 +214,9 @@ def sweep(
                         )
                         if count == 1:
                             opened.clean()
-                        again = "the same call without overwrite" if overwrite else "the same call"  # it begins anew
+                        again = (
+                            "the same call without overwrite" if overwrite else "the same call"
+                        )  # overwrite starts over
                         _to_store(source, opened, share(opened.chunks, index, count), nans, report, again)
                 stored = open_dataset(path)
                 if bool(stored[COMPUTED].all()):
@@ -219,17 +227,17 @@ def sweep(
     except KeyboardInterrupt as stop:
         if type(stop) is not KeyboardInterrupt:
             raise
-        raise KeyboardInterrupt(_interruption(stop, path, report.now())) from None  # no traceback of what is inside
+        raise KeyboardInterrupt(_interruption(stop, path, report.now())) from None  # no traceback of the internals
     attach(results, Recipe(plan.build, {**plan.static_axes, **plan.axes}))
     nans.report()
     return results
 
 
 def _in_memory(
-    source: Source, results: "xr.Dataset", wanted: Sequence[Chunk], nans: NanCount, report: Reporter
+    source: Source, results: "xr.Dataset", requested: Sequence[Chunk], nans: NanCount, report: Reporter
 ) -> None:
-    report.start(sum(chunk.num_lanes for chunk in wanted), 0, source.place.devices)
-    for chunk, arrays in source.chunks(wanted):
+    report.start(sum(chunk.num_lanes for chunk in requested), 0, source.place.devices)
+    for chunk, arrays in source.chunks(requested):
         for name, values in arrays.items():
             results[name].values[chunk.region] = values.reshape(*chunk.sizes, *values.shape[1:])
         nans.add(arrays)
@@ -238,51 +246,51 @@ def _in_memory(
 def _from_read_only(
     path: Path, source: Source, index: int, count: int, nans: NanCount, report: Reporter, *, grow: bool
 ) -> None:
-    """Checks that a store, beside which nothing can be written, has all that is wanted.
+    """Checks that a store beside which nothing can be written has all requested lanes.
 
     Raises:
         OSError: if it has not.
     """
     store = Store(path)
-    more = differences_of_stores(source.identity, store.identity)
-    if grow and more and not shortfalls(source.identity, store.identity):
-        raise UnwritableError(f"store must be where files can be written to grow, got {path}, where {more}")
+    differences = differences_of_stores(source.identity, store.identity)
+    if grow and differences and not shortfalls(source.identity, store.identity):
+        raise UnwritableError(f"store must be where files can be written to grow, got {path}, where {differences}")
     check_same_sweep(store, source.identity)
-    wanted = share(store.chunks, index, count)
-    missing, damaged = store.examine(wanted, nans)
+    requested = share(store.chunks, index, count)
+    missing, damaged = store.examine(requested, nans)
     if missing:
         lanes = sum(chunk.num_lanes for chunk in missing)
         text = "; ".join(damaged.values())
         raise UnwritableError(
-            f"store must be where files can be written to go on, got {path}, where {lanes} lanes are missing"
+            f"store must be where files can be written, got {path}, where {lanes} lanes are missing"
             f"{f' ({text})' if text else ''}"
         )
-    total = sum(chunk.num_lanes for chunk in wanted)
+    total = sum(chunk.num_lanes for chunk in requested)
     report.start(total, total, source.place.devices)
 
 
 def _interruption(stop: KeyboardInterrupt, path: Path | None, now: Progress) -> str:
-    """Returns what is left of a sweep that was interrupted, and how to go on."""
+    """Returns a message: what is left of an interrupted sweep, and how to resume it."""
     notes = getattr(stop, "__notes__", [])
     if notes:
         return f"interrupted: {notes[0]}"
     if path is not None:
-        return f"interrupted; the same call goes on with {path}"
-    return f"interrupted after {now.lanes} of {now.num_lanes} lanes, which are lost; a sweep with store= can go on"
+        return f"interrupted; the same call resumes the sweep in {path}"
+    return f"interrupted after {now.lanes} of {now.num_lanes} lanes, which are lost; a sweep with store= can be resumed"
 
 
 def _to_store(
-    source: Source, store: Store, wanted: Sequence[Chunk], nans: NanCount, report: Reporter, again: str
+    source: Source, store: Store, requested: Sequence[Chunk], nans: NanCount, report: Reporter, again: str
 ) -> None:
-    """Computes what a store lacks. A thread writes one chunk while the next is computed."""
-    missing = store.survey(wanted, nans)
-    total, left = (sum(chunk.num_lanes for chunk in part) for part in (wanted, missing))
+    """Computes the store's missing lanes. A thread writes one chunk while the next is computed."""
+    missing = store.survey(requested, nans)
+    total, left = (sum(chunk.num_lanes for chunk in part) for part in (requested, missing))
     report.start(total, total - left, source.place.devices)
     writing = None
     try:
         with ThreadPoolExecutor(1) as pool:
-            with contextlib.closing(source.chunks(missing)) as found:
-                for chunk, arrays in found:
+            with contextlib.closing(source.chunks(missing)) as computed:
+                for chunk, arrays in computed:
                     if writing is not None:
                         writing.result()
                     nans.add(arrays)
@@ -292,12 +300,12 @@ def _to_store(
     except (Exception, KeyboardInterrupt) as error:
         with contextlib.suppress(Exception):  # a store that is gone or broken must not hide what happened
             count = store.lanes_computed()
-            error.add_note(f"{count} lanes of the sweep are safe in {store.path}; {again} goes on from there")
+            error.add_note(f"{count} lanes of the sweep are safe in {store.path}; {again} computes the rest")
         raise
 
 
 def _local(store: str | Path) -> Path:
-    path = check_local_path("store", store).resolve()  # one store has one path, wherever the working directory is then
+    path = check_local_path("store", store).resolve()  # the path stays valid if the working directory changes
     if not path.name:
         raise ValueError(f"store must be a folder of its own, got {store}")
     if path.exists() and not path.is_dir():

@@ -1,4 +1,4 @@
-"""Compiled programs on disk, so that the next process does not compile them again."""
+"""Compiled programs on disk, so that other processes need not compile them again."""
 
 import contextlib
 import hashlib
@@ -18,31 +18,32 @@ from jaxdp.simulation.store.processor import host_processor
 
 WIDEST = ("avx512f", "avx2", "avx", "sse4_2", "sve", "asimd", "neon")
 CACHE_HIT = "/jax/compilation_cache/cache_hits"  # an event of JAX
-SHORTEST = 0.1  # seconds of compiling that are worth a file
+SHORTEST = 0.1  # seconds; programs that compile faster are not kept
 
 
 def cache_compilations(folder: str | Path | None = None) -> Path | None:
-    """Keeps what JAX compiles on disk from now on, so that other processes need not compile it again.
+    """Keeps JAX's compiled programs on disk from now on, so that other processes need not compile them again.
 
-    It is JAX's own persistent compilation cache; results are the same bits. The command line does this by itself, and
-    `--no-cache` leaves it off.
+    It uses JAX's own persistent compilation cache; results are the same bits. The command line calls this function,
+    unless `--no-cache` is given.
 
     Warns:
-        RuntimeWarning: if the folder cannot be written; programs are then compiled in every process, as without it.
+        RuntimeWarning: if the folder cannot be written; every process then compiles its programs, as without the cache.
 
     Args:
-        folder: where; None is the folder that JAX is already told (as by JAX_COMPILATION_CACHE_DIR), else `jaxdp` in
-            the user's cache directory ($XDG_CACHE_HOME, ~/.cache, ~/Library/Caches or %LOCALAPPDATA%). It must be
-            yours alone, as whoever can write there can run code as you. It grows, and can be removed at any time.
+        folder: where; None is the folder that JAX is configured with (for example by JAX_COMPILATION_CACHE_DIR),
+            otherwise `jaxdp` in the user's cache directory ($XDG_CACHE_HOME, ~/.cache, ~/Library/Caches or
+            %LOCALAPPDATA%). No other user may be able to write there: whoever can, can run code as you. It grows, and
+            can be removed at any time.
 
     Returns:
-        Where programs are kept: in the folder one of its own for the version of jaxlib and the processor's instruction
-        set, as `jaxlib-0.10.2-x86_64-avx2-1f0c2a9b`, for a program of one kind of processor need not run on another. A
-        folder that JAX is already told is taken as it is. None if nothing can be kept.
+        The path where programs are kept, or None if none can be kept. It is a subfolder for the version of jaxlib and
+        the processor's instruction set, such as `jaxlib-0.10.2-x86_64-avx2-1f0c2a9b`, since a program for one kind of
+        processor need not run on another. A folder that JAX is already configured with is used as it is.
     """
-    told = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
-    if folder is None and told:
-        return Path(told)
+    configured = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
+    if folder is None and configured:
+        return Path(configured)
     try:
         path = (_user_cache() / "jaxdp" if folder is None else Path(folder).resolve()) / folder_name()
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -50,12 +51,12 @@ def cache_compilations(folder: str | Path | None = None) -> Path | None:
             pass
     except (OSError, RuntimeError) as error:  # RuntimeError: there is no home
         warnings.warn(
-            f"compiled programs are not kept, as their folder cannot be written: {error}",
+            f"compiled programs are not kept on disk, as their folder cannot be written: {error}",
             stacklevel=2,
             category=RuntimeWarning,
         )
         return None
-    if told != str(path):
+    if configured != str(path):
         compilation_cache.reset_cache()  # a process that has compiled something goes on with its former folder
         jax.config.update("jax_compilation_cache_dir", str(path))
     if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
@@ -64,10 +65,10 @@ def cache_compilations(folder: str | Path | None = None) -> Path | None:
 
 
 def keep_for(platform: str) -> Path | None:
-    """Keeps compiled programs where compiling takes long: on a GPU, unless JAX_ENABLE_COMPILATION_CACHE=0.
+    """Keeps compiled programs if compiling takes long: on a GPU, unless JAX_ENABLE_COMPILATION_CACHE=0.
 
     Returns:
-        The folder, as `cache_compilations`; None if programs are not kept here.
+        The folder, as `cache_compilations`; None if programs are not kept by this call.
     """
     allowed = jax.config.jax_enable_compilation_cache  # pyright: ignore[reportAttributeAccessIssue]
     return cache_compilations() if platform != "cpu" and allowed else None
@@ -75,7 +76,7 @@ def keep_for(platform: str) -> Path | None:
 
 @contextlib.contextmanager
 def counted_hits() -> Iterator[list[str]]:
-    """Yields a list that grows by each program which JAX takes from its cache on disk within."""
+    """Yields a list that grows by one entry for each program that JAX reads from its cache on disk."""
     hits: list[str] = []
 
     def listen(event: str, **details: str | int) -> None:
@@ -91,7 +92,7 @@ def counted_hits() -> Iterator[list[str]]:
 
 
 def keep_or_leave(keep: bool, tell: Callable[[str], object]) -> None:
-    """What the command line does before JAX starts.
+    """Keeps compiled programs on disk, or turns JAX's compilation cache off; called before JAX starts.
 
     Args:
         keep: whether compiled programs are kept and read.
@@ -108,7 +109,7 @@ def keep_or_leave(keep: bool, tell: Callable[[str], object]) -> None:
 
 
 def folder_name() -> str:
-    """What programs that may stand side by side have in common: jaxlib's version and the processor."""
+    """Returns the name of the folder for programs of this version of jaxlib and this processor."""
     words = host_processor()
     features = words.split()
     widest = next((feature for feature in WIDEST if feature in features), "plain")
@@ -122,5 +123,5 @@ def _user_cache() -> Path:
         return Path(os.environ["LOCALAPPDATA"])
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches"
-    told = os.environ.get("XDG_CACHE_HOME", "")
-    return Path(told) if os.path.isabs(told) else Path.home() / ".cache"  # as the XDG specification has it
+    xdg_folder = os.environ.get("XDG_CACHE_HOME", "")
+    return Path(xdg_folder) if os.path.isabs(xdg_folder) else Path.home() / ".cache"  # as the XDG specification has it

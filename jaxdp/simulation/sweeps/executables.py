@@ -1,4 +1,4 @@
-"""Programs that this process has compiled: the same program, as of a notebook's cell run again, is compiled once."""
+"""Programs that this process has compiled, so that running a notebook's cell again compiles nothing."""
 
 import threading
 from collections import OrderedDict
@@ -15,26 +15,26 @@ class _Entry(NamedTuple):
 
 
 class Executables:
-    """The executables that were used last, as many as their number and size allow."""
+    """The most recently used executables, limited in number and size."""
 
     def __init__(self, most: int = MOST_KEPT, most_bytes: int = MOST_BYTES) -> None:
-        """Starts with none.
+        """Starts empty.
 
         Args:
-            most: how many to keep.
-            most_bytes: of the arrays that they hold, all together.
+            most: the largest number of executables.
+            most_bytes: the largest size of the arrays that they hold, all together.
         """
         self._most, self._most_bytes = most, most_bytes
         self._kept: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._lock = threading.Lock()
 
     def get(self, key: Hashable, num_bytes: int, make: Callable[[], Any]) -> Any:
-        """The executable of this key, made if it is not kept.
+        """Returns the executable of a key, compiling it if it is not stored.
 
         Args:
-            key: of all that the executable depends on.
-            num_bytes: of the arrays that it holds.
-            make: compiles it. Two threads that ask for one key at a time may both compile.
+            key: everything that the executable depends on.
+            num_bytes: size of the arrays that it holds.
+            make: compiles it. Two threads that request one key at the same time may both compile.
         """
         with self._lock:
             if key in self._kept:
@@ -44,13 +44,14 @@ class Executables:
         with self._lock:
             self._kept[key] = entry
             while (
-                len(self._kept) > self._most or sum(kept.num_bytes for kept in self._kept.values()) > self._most_bytes
+                len(self._kept) > self._most
+                or sum(stored.num_bytes for stored in self._kept.values()) > self._most_bytes
             ):
                 self._kept.popitem(last=False)
         return entry.executable
 
     def clear(self) -> None:
-        """Forgets all."""
+        """Removes all executables."""
         with self._lock:
             self._kept.clear()
 

@@ -1,4 +1,4 @@
-"""Keys of lanes, for those who map over them by themselves."""
+"""Keys of lanes, for callers who map over lanes themselves."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ def check_root(key: jax.Array) -> jax.Array:
     """Returns key, if lanes can be made of it.
 
     Raises:
-        ValueError: if it is no typed key, or of an implementation other than Threefry.
+        ValueError: if it is not a typed key, or not of a Threefry implementation.
     """
     if "rbg" in str(jax.random.key_impl(check_key(key))):
         raise ValueError(
@@ -22,16 +22,16 @@ def check_root(key: jax.Array) -> jax.Array:
 
 
 def lane_keys(key: jax.Array, n: int) -> jax.Array:
-    """The keys that seeds 0, 1, ..., n - 1 of a sweep have at every grid point.
+    """Returns the keys that seeds 0, 1, ..., n - 1 of a sweep have at every grid point.
 
     Args:
         key: the sweep's, a typed PRNG key of a Threefry implementation.
-        n: how many, >= 1.
+        n: the number of keys, >= 1.
 
     Returns:
-        [n] typed keys, fold_in(key, i) for each i, of `jaxdp.random`'s implementation: the same random numbers as
-        JAX's own Threefry, faster. Their type, `key<jaxdp_threefry2x32>`, is another one than JAX's own: the two cannot
-        stand in one array.
+        [n] typed keys, fold_in(key, i) for each i, of `jaxdp.random`'s implementation. It draws the same random numbers
+        as JAX's own Threefry, faster. The keys' type, `key<jaxdp_threefry2x32>`, differs from JAX's own: one array
+        cannot hold keys of both.
 
     Raises:
         ValueError: if key is not a typed Threefry key, or n < 1.

@@ -1,4 +1,4 @@
-"""The grid of a sweep, and the labels of its results: checked before anything is compiled."""
+"""The grid of a sweep and the labels of its results, checked before anything is compiled."""
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,8 +29,8 @@ def check_axes(axes: Mapping[str, Sequence[Any]], static_axes: Mapping[str, Sequ
     """Returns (axes, static_axes) as dicts of lists.
 
     Raises:
-        ValueError: if a name is used twice or is "seed" or that of a result, or an axis is empty or has two values of
-            one label.
+        ValueError: if a name is used twice, or is "seed" or the name of a result; if an axis is empty, or two of its
+            values have the same label.
     """
     check_coordinates("axes and static_axes", (*axes, *static_axes))
     twice = sorted(set(axes) & set(static_axes) | ({"seed"} & {*axes, *static_axes}))
@@ -49,12 +49,12 @@ def check_axes(axes: Mapping[str, Sequence[Any]], static_axes: Mapping[str, Sequ
 
 
 def grid(axes: Axes) -> list[dict[str, Any]]:
-    """Every combination of values, the last axis fastest."""
+    """Returns every combination of values, the last axis fastest."""
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
 
 def coordinate(values: Sequence[Any]) -> list[Any]:
-    """How values appear as a coordinate: as given if all are numbers or all are text; else by name, or as text."""
+    """Returns values as a coordinate: unchanged if all are numbers or all are text; otherwise by name, or as text."""
     values = list(values)
     numbers = all(isinstance(value, int | float | np.number) for value in values)
     if numbers or all(isinstance(value, str) for value in values):
@@ -63,7 +63,7 @@ def coordinate(values: Sequence[Any]) -> list[Any]:
 
 
 def check_outputs(runs: Sequence[Run], shapes: Iterable[Mapping[str, jax.ShapeDtypeStruct]]) -> dict[str, Output]:
-    """What each lane of every run returns.
+    """Returns the outputs of a lane, which must be the same for every run.
 
     Args:
         runs: one for every combination of static values.
@@ -74,37 +74,37 @@ def check_outputs(runs: Sequence[Run], shapes: Iterable[Mapping[str, jax.ShapeDt
 
     Raises:
         ValueError: if the outputs' names or numbers of dimensions do not match the run's `dims`, or runs differ in
-            their outputs or coordinates (one array cannot hold them: sweep them apart).
+            their outputs or coordinates (one array cannot hold them: sweep them separately).
     """
-    found: list[dict[str, Output]] = []
-    for run, own in zip(runs, shapes, strict=True):
-        dims = run.dims(own) if callable(run.dims) else run.dims
-        if set(own) != set(dims):
-            raise ValueError(f"dims must name the outputs {sorted(own)}, got {sorted(dims)}")
-        for name, leaf in own.items():
+    all_outputs: list[dict[str, Output]] = []
+    for run, leaves in zip(runs, shapes, strict=True):
+        dims = run.dims(leaves) if callable(run.dims) else run.dims
+        if set(leaves) != set(dims):
+            raise ValueError(f"dims must name the outputs {sorted(leaves)}, got {sorted(dims)}")
+        for name, leaf in leaves.items():
             if len(leaf.shape) != len(dims[name]):
                 raise ValueError(f"dims must name {len(leaf.shape)} dimensions for {name}, got {dims[name]}")
-        outputs = {name: Output(tuple(dims[name]), leaf.shape, leaf.dtype) for name, leaf in own.items()}
-        found.append(outputs)
-        if outputs != found[0]:
-            raise ValueError(f"outputs must be the same for all static values, got {found[0]} and {outputs}")
+        outputs = {name: Output(tuple(dims[name]), leaf.shape, leaf.dtype) for name, leaf in leaves.items()}
+        all_outputs.append(outputs)
+        if outputs != all_outputs[0]:
+            raise ValueError(f"outputs must be the same for all static values, got {all_outputs[0]} and {outputs}")
         if {name: list(values) for name, values in run.coords.items()} != dict(runs[0].coords):
             raise ValueError(f"coords must be the same for all static values, got {runs[0].coords} and {run.coords}")
-    return found[0]
+    return all_outputs[0]
 
 
 def empty_dataset(
     run: Run, outputs: Mapping[str, Output], axes: Axes, static_axes: Axes, num_seeds: int, *, allocate: bool = True
 ) -> "xr.Dataset":
-    """A dataset with room for every result, and its labels.
+    """Returns a dataset with room for every result, and its labels.
 
     Args:
-        run: any of the sweep's, for its coordinates.
+        run: any run of the sweep, for its coordinates.
         outputs: from `check_outputs`.
         axes: of the grid.
         static_axes: of the grid.
         num_seeds: seeds at every grid point.
-        allocate: whether the results will be put there; else it has no memory for them, and all values are one zero.
+        allocate: whether the results will be written to it; otherwise it takes no memory, and all values are one zero.
 
     Returns:
         Variables with dimensions (*static_axes, *axes, seed, *the output's own), in C order and not yet filled.
@@ -113,25 +113,25 @@ def empty_dataset(
         ValueError: if an output or its dimension has the name of an axis, a coordinate has the wrong length, or a
             coordinate or dimension has the name of a result.
     """
-    import xarray  # where it is used, as pandas comes with it: `import jaxdp` stays quick
+    import xarray  # here, since it imports pandas: `import jaxdp` stays quick
 
-    lead = {**static_axes, **axes, "seed": range(num_seeds)}
-    sizes = tuple(len(values) for values in lead.values())
+    leading_axes = {**static_axes, **axes, "seed": range(num_seeds)}
+    sizes = tuple(len(values) for values in leading_axes.values())
     check_coordinates("dims and coords", {*run.coords, *(dim for output in outputs.values() for dim in output.dims)})
     variables = {}
     for name, output in outputs.items():
-        if name in {*lead, *run.coords}:
+        if name in {*leading_axes, *run.coords}:
             raise ValueError(f"outputs must not have the name of an axis or a coordinate, got {name}")
-        clash = set(output.dims) & set(lead)
+        clash = set(output.dims) & set(leading_axes)
         if clash:
             raise ValueError(f"dims must not have the name of an axis, got {', '.join(sorted(clash))} for {name}")
         for dim, size in zip(output.dims, output.shape, strict=True):
             if dim in run.coords and len(run.coords[dim]) != size:
                 raise ValueError(f"coords must have {size} values for {dim}, got {len(run.coords[dim])}")
         shape = (*sizes, *output.shape)
-        empty = np.empty(shape, output.dtype) if allocate else np.broadcast_to(np.zeros((), output.dtype), shape)
-        variables[name] = ((*lead, *output.dims), empty)
+        array = np.empty(shape, output.dtype) if allocate else np.broadcast_to(np.zeros((), output.dtype), shape)
+        variables[name] = ((*leading_axes, *output.dims), array)
     labels = {**static_axes, **axes, **run.coords}
     coords: dict[str, Any] = {name: (name, coordinate(values)) for name, values in labels.items()}
-    coords["seed"] = ("seed", np.arange(num_seeds))  # a list of so many numbers would take five times the memory
-    return xarray.Dataset(variables, {name: coords[name] for name in (*lead, *run.coords)})
+    coords["seed"] = ("seed", np.arange(num_seeds))  # a list would take five times the memory
+    return xarray.Dataset(variables, {name: coords[name] for name in (*leading_axes, *run.coords)})

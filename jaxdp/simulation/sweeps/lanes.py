@@ -1,7 +1,7 @@
-"""Lanes in tiles of fixed size: the unit that is compiled, so that results do not depend on how lanes are scheduled.
+"""Lanes in tiles of fixed size. A tile is the compiled unit, so that results do not depend on how lanes are scheduled.
 
-A lane is one (grid point, seed). Its key is a function of the root key and the seed's index only: differences between
-grid points are paired, and every estimator and every epsilon meets the same data.
+A lane is one (grid point, seed). Its key depends on the root key and the seed's index only. Differences between grid
+points are therefore paired: every estimator and every epsilon meets the same data.
 """
 
 import functools
@@ -22,16 +22,16 @@ from jaxdp.simulation.store.processor import blas_threads, cores, settings
 from jaxdp.simulation.sweeps.executables import EXECUTABLES
 from jaxdp.simulation.sweeps.tiles import lane_bytes
 
-Device = Any  # jax.Device, which type checkers do not take for a type
+Device = Any  # jax.Device, which type checkers do not accept as a type
 Tile = Callable[[np.ndarray, np.ndarray], Any]
 COMPILER_OPTIONS: dict[str, dict[str, Any]] = {
-    # A tile per core is faster than small kernels split over the cores, and what is not split cannot depend on them.
+    # A tile per core is faster than small kernels split over cores; without splits, results cannot depend on cores.
     "cpu": {"xla_cpu_multi_thread_eigen": False, "xla_disable_hlo_passes": "cpu-parallel-task-assigner"},
-    # Which of several kernels is the fastest is not measured, as the answer and so the bits would differ between runs.
+    # No autotuning: the fastest kernel, and with it the bits, would differ between runs.
     "gpu": {"xla_gpu_autotune_level": 0, "xla_gpu_exclude_nondeterministic_ops": True},
 }
-# Loops whose end the host decides become parts of a CUDA graph. Both options are needed: the first one alone is slower
-# than XLA's default.
+# Makes loops that end by a decision of the host parts of a CUDA graph. Both options are needed: the first alone is
+# slower than XLA's default.
 GRAPHS: dict[str, Any] = {
     "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,CONDITIONAL,WHILE,DYNAMIC_SLICE_FUSION",
     "xla_gpu_graph_min_graph_size": 1,
@@ -39,23 +39,23 @@ GRAPHS: dict[str, Any] = {
 
 
 def compiler_options(platform: str) -> dict[str, Any]:
-    """Returns the options with which programs for a kind of device are compiled.
+    """Returns the compiler options of a kind of device.
 
-    With JAXDP_GPU_GRAPHS=1 in the environment loops are parts of CUDA graphs on a GPU.
+    If the environment has JAXDP_GPU_GRAPHS=1, loops on a GPU are parts of CUDA graphs.
     """
     with_graphs = platform == "gpu" and os.environ.get("JAXDP_GPU_GRAPHS", "") not in ("", "0")
     return COMPILER_OPTIONS.get(platform, {}) | (GRAPHS if with_graphs else {})
 
 
 class Compiled(NamedTuple):
-    """A program for tiles of lanes.
+    """A compiled program for tiles of lanes.
 
     Attributes:
         tiles: for each device, (point indices, seed indices), both [tile_size] uint32 -> outputs with a leading axis of
             lanes.
         devices: where they run.
         tile_size: lanes in a tile.
-        tile_bytes: memory that a tile needs while it runs, its results included.
+        tile_bytes: memory that a tile needs while it runs, including its results.
     """
 
     tiles: list[Tile]
@@ -71,7 +71,7 @@ class Program:
         """Traces.
 
         Args:
-            run: what a lane does.
+            run: simulates a lane.
             key: the root key.
             points: parameters of each grid point.
             tile_size: lanes in a tile.
@@ -80,43 +80,49 @@ class Program:
         self._params = stack_params(points)
         self._devices = list(devices)
         self._tile_size = tile_size
-        self._fast_key = fast(key)  # has the same values
+        self._fast_key = fast(key)  # draws the same values
         shared, self._structure = jax.tree.flatten((self._fast_key, *self._params))
 
-        def one(key, varying, fixed, point, seed):
-            mine = jax.tree.map(lambda leaf: leaf[point], varying)
+        def simulate_lane(key, varying, fixed, point, seed):
+            varying_leaves = jax.tree.map(lambda leaf: leaf[point], varying)
             params = jax.tree.map(
-                lambda left, right: right if left is None else left, mine, fixed, is_leaf=lambda leaf: leaf is None
+                lambda left, right: right if left is None else left,
+                varying_leaves,
+                fixed,
+                is_leaf=lambda leaf: leaf is None,
             )
             return run(jax.random.fold_in(key, seed), params)
 
-        def lane(*arguments):  # without the classes of the parameters, which a notebook's cell makes anew
-            return one(*jax.tree.unflatten(self._structure, arguments[:-2]), *arguments[-2:])
+        def lane(*arguments):  # without the parameters' classes, which a notebook's cell defines again
+            return simulate_lane(*jax.tree.unflatten(self._structure, arguments[:-2]), *arguments[-2:])
 
-        # Arguments that nothing reads stay, so that the text tells which of two alike is read.
+        # Unused arguments stay, so that the text shows which of two similar arguments is read.
         self._tile = jax.jit(jax.vmap(lane, in_axes=(*[None] * len(shared), 0, 0)), keep_unused=True)
 
     def hashes(self) -> dict[str, Any]:
-        """What tells this program from others: hashes of the program and of its stacked parameters.
+        """Returns hashes that identify this program: of its text and constants, and of its stacked parameters.
 
-        For a program that factorizes large matrices on a CPU also `blas_threads`, which its results depend on.
+        If the program factorizes large matrices on a CPU, its results depend on `blas_threads`, which is then included.
         """
-        found = {"program": self._hash, "params": tree_hash(self._params)}
+        hashes = {"program": self._hash, "params": tree_hash(self._params)}
         threads = blas_threads(self._text)
-        return found if threads is None else {**found, "blas_threads": threads}
+        return hashes if threads is None else {**hashes, "blas_threads": threads}
 
     def outputs(self) -> dict[str, jax.ShapeDtypeStruct]:
-        """What a lane returns, by name. JAX keeps what is traced for it, and does not trace again for `trace`."""
+        """Returns shapes of a lane's outputs, by name.
+
+        JAX caches the trace, so that `trace` does not trace again.
+        """
         indices = np.zeros(self._tile_size, np.uint32)
-        shared = jax.tree.leaves((self._fast_key, *self._params))  # on the host: large arrays come to devices when due
+        shared = jax.tree.leaves((self._fast_key, *self._params))  # on the host; moved to devices when needed
         tiles = self._traced(*shared, indices, indices).out_info
         return {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in tiles.items()}
 
     def trace_without_arrays(self, sharding: Any) -> Any:
-        """Traces for a device that need not exist, as to count what a GPU would do.
+        """Traces for a device that need not exist, for example to count operations on a GPU.
 
         Args:
-            sharding: of that device, as of `jax.experimental.topologies`.
+            sharding: of that device, from `jax.experimental.topologies`.
         """
         indices = np.zeros(self._tile_size, np.uint32)
 
@@ -127,25 +133,25 @@ class Program:
             return self._tile.trace(*(jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=sharding) for s in shapes))
 
     def lane_bytes(self) -> int:
-        """Returns about how much memory a lane needs, as `tiles.lane_bytes`; it may trace."""
+        """Returns about how much memory a lane needs, as `tiles.lane_bytes`; may trace."""
         indices = np.zeros(self._tile_size, np.uint32)
         traced = self._traced(*jax.tree.leaves((self._fast_key, *self._params)), indices, indices)
         return lane_bytes(traced.jaxpr, self._tile_size)
 
     def trace(self) -> None:
-        """Traces for the first device now, if that is not done yet."""
+        """Traces for the first device, if that is not done yet."""
         _ = self._lowered
 
     def compile(self) -> Compiled:
-        """Compiles, once for each device, what this process has not compiled before.
+        """Compiles the program for each device, unless this process has compiled it before.
 
         Every device has its own program for whole tiles. One program partitioned over CPU devices would deadlock in
         batched eigh, svd and qr.
         """
         lowered = [self._lowered, *(self._lower(device) for device in self._devices[1:])]
         with ThreadPoolExecutor(len(lowered)) as pool:  # traced one after the other, compiled side by side
-            found = list(pool.map(self._finish, lowered, self._devices))
-        return Compiled([tile for tile, _ in found], self._devices, self._tile_size, found[0][1])
+            executables = list(pool.map(self._finish, lowered, self._devices))
+        return Compiled([tile for tile, _ in executables], self._devices, self._tile_size, executables[0][1])
 
     @functools.cached_property
     def _lowered(self) -> tuple[Any, Any, Any]:
@@ -177,22 +183,22 @@ class Program:
         def compile_it() -> Any:
             return lowered[1].compile(options)
 
-        if calls_back(traced.jaxpr):  # the text does not tell what they call
+        if calls_back(traced.jaxpr):  # the text does not identify the called functions
             compiled = compile_it()
         else:
-            about = traced.in_avals, traced.out_tree
-            key = self._hash, device, repr(about), repr((options, settings()))
+            signature = traced.in_avals, traced.out_tree
+            key = self._hash, device, repr(signature), repr((options, settings()))
             compiled = EXECUTABLES.get(key, constant_bytes(traced), compile_it)
         memory = compiled.memory_analysis()
-        needs = 0 if memory is None else memory.temp_size_in_bytes + memory.output_size_in_bytes
-        return lambda point, seed: compiled(*shared, *jax.device_put((point, seed), device)), needs
+        tile_bytes = 0 if memory is None else memory.temp_size_in_bytes + memory.output_size_in_bytes
+        return lambda point, seed: compiled(*shared, *jax.device_put((point, seed), device)), tile_bytes
 
 
 def tiles_in_flight(devices: Sequence[Device]) -> int:
-    """How many tiles each device should have at a time, where memory allows.
+    """Returns how many tiles each device should run at a time, if memory allows.
 
-    A CPU device runs small kernels on one core: together, as many tiles as cores. Another device runs one program after
-    the other, and a second tile would only take memory.
+    A CPU device runs small kernels on one core, so CPU devices together run as many tiles as there are cores. Another
+    device runs one program after the other, and a second tile would only take memory.
     """
     if devices[0].platform != "cpu":
         return 1

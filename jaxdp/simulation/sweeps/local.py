@@ -15,23 +15,23 @@ from jaxdp.simulation.sweeps.schedule import Arrays, Chunks, Runner
 from jaxdp.simulation.sweeps.source import fitting_lanes, whole_tiles
 from jaxdp.simulation.sweeps.tiles import tile_seconds
 
-SECONDS_OF_A_CHUNK = 20.0  # what a kill may lose, and long beside the writing of a chunk
+SECONDS_OF_A_CHUNK = 20.0  # work that a killed process may lose; writing a chunk takes much less
 PART_OF_MEMORY = 16
-FEWEST_CHUNKS = 4  # of a program for each process
+FEWEST_CHUNKS = 4  # per program and process
 FEWEST_TILES_TO_TIME = 32
-LONG = 60.0  # seconds of a tile that are announced
+LONG = 60.0  # seconds; slower tiles are announced
 LOG = logging.getLogger("jaxdp")
 
 
 class LocalSource:
-    """This process's devices, as a `Source`."""
+    """A `Source` on this process's devices."""
 
     def __init__(self, plan: Plan, report: Reporter) -> None:
         """Compiles nothing yet.
 
         Args:
             plan: of the sweep.
-            report: gets what is being done, for bars and callbacks.
+            report: gets the current step, for bars and callbacks.
         """
         self._plan, self._report = plan, report
         self._runners: dict[int, Runner] = {}
@@ -40,22 +40,22 @@ class LocalSource:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The sweep's identity on these devices; all programs are traced for it."""
+        """The sweep's identity on these devices; traces all programs."""
         return self._plan.identity()
 
     def identity_of(self, plan: Plan) -> dict[str, Any]:
-        """As `Source`."""
+        """Returns the identity, as `Source`."""
         return plan.identity()
 
     def sample(self, chunk: Chunk) -> Arrays:
-        """As `Source`."""
+        """Computes a chunk, as `Source`."""
         ((_, arrays),) = self._runner(chunk.program).chunks([chunk], lambda lanes: None)
         return arrays
 
     def best_chunk_lanes(self, sharers: int | None) -> int:
-        """As `Source`; with a store, what takes about `SECONDS_OF_A_CHUNK`.
+        """Returns the lanes of a chunk, as `Source`; with a store, about `SECONDS_OF_A_CHUNK` of work.
 
-        Where there are many tiles one of them is run for that, and its results are kept.
+        If there are many tiles, one is run to measure this, and its results are kept.
         """
         plan, lanes = self._plan, fitting_lanes(self._plan, PART_OF_MEMORY)
         if sharers is not None:
@@ -64,52 +64,52 @@ class LocalSource:
             tiles = runner.at_a_time
             if plan.lanes.num_lanes >= FEWEST_TILES_TO_TIME * plan.tile_size:
                 with self._report.running(self._running(0)):
-                    seconds = runner.seconds_of_a_tile()  # of one that runs alone
+                    seconds = runner.seconds_of_a_tile()  # of a tile that runs alone
                 tiles = max(tiles, int(SECONDS_OF_A_CHUNK / seconds * runner.at_a_time))
             lanes = min(lanes, tiles * plan.tile_size)
         return whole_tiles(plan, lanes)
 
-    def chunks(self, wanted: Sequence[Chunk]) -> Chunks:
-        """As `Source`. Each program is compiled when its first chunk is due, and forgotten after its last."""
+    def chunks(self, requested: Sequence[Chunk]) -> Chunks:
+        """Computes chunks, as `Source`. Each program is compiled for its first chunk, and dropped after its last."""
         for program in range(len(self._plan.runs)):
-            own = [chunk for chunk in wanted if chunk.program == program]
-            if own:
+            chunks_of_program = [chunk for chunk in requested if chunk.program == program]
+            if chunks_of_program:
                 runner = self._runner(program)
                 with (
                     self._report.running(self._running(program)),
-                    contextlib.closing(runner.chunks(own, self._report.advance)) as found,
+                    contextlib.closing(runner.chunks(chunks_of_program, self._report.advance)) as computed,
                 ):
-                    yield from found
+                    yield from computed
                 self._runners.pop(program)
                 self._plan.release(program)
 
     def _runner(self, program: int) -> Runner:
         if program not in self._runners:
-            about = f", {self._plan.name(program)}" if self._plan.static_axes else ""
-            self._report.describe(f"tracing{about}")
+            static_values = f", {self._plan.name(program)}" if self._plan.static_axes else ""
+            self._report.describe(f"tracing{static_values}")
             traced = self._plan.program(program)
             traced.trace()
-            self._report.describe(f"compiling{about}")
+            self._report.describe(f"compiling{static_values}")
             with counted_hits() as hits:
                 start = time.perf_counter()
                 compiled = traced.compile()
                 seconds = time.perf_counter() - start
-            kept = f" ({self._folder})" if self._folder else ""
-            how = "from the cache" if hits else f"compiled in {seconds:.1f} s"
-            self._report.set_program(f"program {how}{kept}")
+            cache_folder = f" ({self._folder})" if self._folder else ""
+            origin = "from the cache" if hits else f"compiled in {seconds:.1f} s"
+            self._report.set_program(f"program {origin}{cache_folder}")
             self._runners[program] = Runner(compiled, self._plan.lanes)
             self._announce(program, traced)
         return self._runners[program]
 
     def _announce(self, program: int, traced: Program) -> None:
-        """Logs that the first result takes over a minute, where that is known."""
+        """Logs how long the first results take, if this is known and over a minute."""
         rounds = self._plan.rounds(program)
         if rounds is None or not self._plan.plays_by_rounds(program):
             return
         lanes, platform = self._plan.tile_size, self._plan.devices[0].platform
         seconds = tile_seconds(platform, rounds, lanes, traced.lane_bytes())
         if seconds > LONG:
-            LOG.warning(f"a tile of {lanes:,} lanes plays {rounds:,} rounds, which may take {seconds / 60:.0f} minutes")
+            LOG.warning(f"a tile of {lanes:,} lanes plays {rounds:,} rounds; this may take {seconds / 60:.0f} minutes")
 
     def _running(self, program: int) -> str:
         return self._plan.name(program) if self._plan.static_axes else "running"

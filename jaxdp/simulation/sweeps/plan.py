@@ -1,4 +1,4 @@
-"""A sweep before it runs: everything checked, nothing compiled."""
+"""A sweep before it runs: everything is checked, nothing compiled."""
 
 import functools
 import hashlib
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-BYTES_OF_A_SEED = 24  # its label: in the results, and while it is written, read and compared
-BYTES_OF_A_MARK = 2  # that a lane is computed, when a store is read
+BYTES_OF_A_SEED = 24  # its label: in the results, and in copies for writing, reading and comparing
+BYTES_OF_A_MARK = 2  # of a lane in `computed`, when a store is read
 
 
 class Place(NamedTuple):
-    """What computes a sweep's chunks, as far as results or their readers may want to know.
+    """The hardware and the compiler settings that chunks are computed with, recorded as provenance.
 
     Attributes:
         devices: where tiles run, as text.
-        processor: which results' last bits depend on.
-        settings: XLA's flags and the like, which they depend on as well.
+        processor: results' last bits depend on it.
+        settings: XLA's flags and the like; results' last bits depend on them as well.
     """
 
     devices: list[str]
@@ -45,7 +45,7 @@ class Place(NamedTuple):
 
 
 class Plan:
-    """What is to be run.
+    """A sweep's programs, grid and devices.
 
     Attributes:
         build: (**static) -> Run.
@@ -55,9 +55,9 @@ class Plan:
         points: the grid.
         runs: one for each program.
         params: [program][grid point].
-        guarantees: [program][grid point], what each algorithm claims there.
+        guarantees: [program][grid point], each algorithm's claims.
         key: root key.
-        num_seeds: seeds for every grid point.
+        num_seeds: seeds at every grid point.
         asked_tile_size: lanes in a tile; None is as many as suit the devices.
         devices: where tiles run.
         lanes: of one program.
@@ -92,7 +92,7 @@ class Plan:
         if len({device.platform for device in self.devices}) != 1:
             raise ValueError(f"devices must be at least one, all of one kind, got {self.devices}")
         self.static_points, self.points = grid(self.static_axes), grid(self.axes)
-        self.runs = [_built(self.build, static) for static in self.static_points]
+        self.runs = [_build_run(self.build, static) for static in self.static_points]
         self.params = [[run.params(**point) for point in self.points] for run in self.runs]
         self.guarantees = [[run.guarantee(**point) for point in self.points] for run in self.runs]
         self.lanes = Lanes(self.num_seeds, len(self.points) * self.num_seeds)
@@ -106,11 +106,11 @@ class Plan:
         return default_tile_size(self.devices[0].platform, self.lanes.num_lanes, self._most_lane_bytes)
 
     def _most_lane_bytes(self) -> int:
-        arguments = zip(self.runs, self.params, strict=True)
-        return max(Program(run, self.key, params, PROBE, self.devices).lane_bytes() for run, params in arguments)
+        programs = zip(self.runs, self.params, strict=True)
+        return max(Program(run, self.key, params, PROBE, self.devices).lane_bytes() for run, params in programs)
 
     def set_tile_size(self, tile_size: int) -> None:
-        """Sets the tile size, as that of a worker."""
+        """Sets the tile size to a worker's."""
         self.tile_size = tile_size
         self._programs.clear()
 
@@ -131,7 +131,7 @@ class Plan:
 
     @functools.cached_property
     def outputs(self) -> Mapping[str, Output]:
-        """What each lane returns, as `check_outputs`."""
+        """The outputs of a lane, as `check_outputs`."""
         return check_outputs(self.runs, (self.program(index).outputs() for index in range(len(self.runs))))
 
     @property
@@ -140,7 +140,7 @@ class Plan:
         return sum(math.prod(output.shape) * output.dtype.itemsize for output in self.outputs.values())
 
     def check_fits(self, *, in_memory: bool) -> None:
-        """Checks that results fit in this machine's free memory; with a store, that their labels and marks do.
+        """Checks that results fit in this machine's free memory; with a store, only their labels and marks.
 
         Raises:
             MemoryError: if not, with what to change.
@@ -149,18 +149,18 @@ class Plan:
         if in_memory:
             needed, advice = (
                 self.num_lanes * self.lane_bytes,
-                "fewer seeds or outputs take less, and store= keeps them on disk",
+                "use fewer seeds or outputs, or keep them on disk by store=",
             )
         else:
             needed, advice = BYTES_OF_A_MARK * self.num_lanes, "use fewer seeds"
         check_room(f"results of {self.num_lanes:,} lanes", needed + labels, free_host_bytes(), advice)
 
     def dataset(self, *, allocate: bool) -> "xr.Dataset":
-        """The results' dataset, labelled and not yet filled, as `empty_dataset`."""
+        """Returns the results' dataset, labelled and not yet filled, as `empty_dataset`."""
         return empty_dataset(self.runs[0], self.outputs, self.axes, self.static_axes, self.num_seeds, allocate=allocate)
 
     def provenance(self, place: Place) -> str:
-        """Where the results came from, as JSON text: enough to run the sweep again, and to see what was claimed."""
+        """Returns the results' provenance as JSON text: enough to run the sweep again, and to read its claims."""
         record = {
             "versions": versions(),
             **place._asdict(),
@@ -171,36 +171,36 @@ class Plan:
             "programs": [
                 {
                     "static": plain(static),
-                    "points": [point_record(*each) for each in zip(self.points, *own, strict=True)],
+                    "points": [point_record(*point) for point in zip(self.points, *params_and_claims, strict=True)],
                 }
-                for static, *own in zip(self.static_points, self.params, self.guarantees, strict=True)
+                for static, *params_and_claims in zip(self.static_points, self.params, self.guarantees, strict=True)
             ],
         }
         return json.dumps(record, allow_nan=False)
 
     def place(self) -> Place:
-        """This process and the plan's devices."""
+        """Returns this process's hardware and settings."""
         devices = [f"{device.platform}: {device.device_kind}" for device in self.devices]
         return Place(devices, processor(self.devices[0]), settings())
 
     def program(self, index: int) -> Program:
-        """One of the programs, not yet compiled. It is kept until `release`."""
+        """Returns a program, not yet compiled; keeps it until `release`."""
         if index not in self._programs:
             run, params = self.runs[index], self.params[index]
             self._programs[index] = Program(run, self.key, params, self.tile_size, self.devices)
         return self._programs[index]
 
     def release(self, index: int) -> None:
-        """Forgets a program, whose arrays may be large."""
+        """Drops a program, as its arrays may be large."""
         self._programs.pop(index, None)
 
     def name(self, index: int) -> str:
-        """A program's static values as text."""
+        """Returns a program's static values as text."""
         static = self.static_points[index]
         return ", ".join(f"{name}={coordinate([value])[0]}" for name, value in static.items()) or "program"
 
     def identity(self) -> dict[str, Any]:
-        """What tells this sweep from others: see `identity.identity`."""
+        """Returns the identity of this sweep: see `identity.identity`."""
         return identity(
             key=self.key,
             device=self.devices[0],
@@ -218,23 +218,23 @@ class Plan:
         )
 
     def plays_by_rounds(self, program: int) -> bool:
-        """Whether lanes play round by round: a turn of the loop is then a round."""
+        """Returns whether lanes play round by round: each turn of the loop is then a round."""
         made_by = self.runs[program].made_by
         return made_by is not None and made_by.arguments.get("engine") == "rounds"
 
     def tiles(self) -> str:
-        """Returns in words how large a tile is, and how much of a program's tiles is unused."""
+        """Returns as text the size of a tile and the unused share of a program's tiles."""
         size, lanes = self.tile_size, self.lanes.num_lanes
         unused = 1 - lanes / (-(-lanes // size) * size)
         return f"tiles of {size:,} lanes" + (f" ({unused:.0%} unused)" if unused >= 0.005 else "")
 
     def rounds(self, program: int) -> int | None:
-        """Rounds of a lane; None for runs that have none."""
+        """Returns the rounds of a lane; None for runs without rounds."""
         checkpoints = self.runs[program].coords.get("round")
         return None if checkpoints is None else int(checkpoints[-1])
 
 
-def _built(build: Callable[..., Run], static: Mapping[str, Any]) -> Run:
+def _build_run(build: Callable[..., Run], static: Mapping[str, Any]) -> Run:
     if not callable(build):
         raise ValueError(
             f"build must be a run or a function that returns one, got an instance of {type(build).__name__}"
@@ -242,12 +242,12 @@ def _built(build: Callable[..., Run], static: Mapping[str, Any]) -> Run:
     run = build(**static)
     if not isinstance(run, Run):
         raise ValueError(
-            "build must return a run, as jaxdp.simulator and jaxdp.estimation_run make, got an instance of "
+            "build must return a run, as jaxdp.simulator and jaxdp.estimation_run do, got an instance of "
             f"{type(run).__name__} from {getattr(build, '__qualname__', build)}"
         )
     return run
 
 
 def _claims_hash(guarantees: Sequence[Mapping[str, Guarantee]]) -> str:
-    claims = [{name: claim.to_dict() for name, claim in own.items()} for own in guarantees]
+    claims = [{name: claim.to_dict() for name, claim in point_claims.items()} for point_claims in guarantees]
     return hashlib.sha256(json.dumps(claims, sort_keys=True).encode()).hexdigest()

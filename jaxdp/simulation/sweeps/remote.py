@@ -1,4 +1,4 @@
-"""Chunks computed by other processes or machines, through any `concurrent.futures` executor."""
+"""Computes chunks in other processes or on other machines, through any `concurrent.futures` executor."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,27 +18,27 @@ from jaxdp.simulation.sweeps.schedule import Arrays, Chunks
 from jaxdp.simulation.sweeps.source import fitting_lanes, whole_tiles
 from jaxdp.simulation.sweeps.worker import compute, describe, pack
 
-MOST_QUEUED = 1024  # chunks handed to the executor at a time,
-FEWEST_QUEUED = 64  # and this many whatever their size, so that no worker waits
-PART_OF_MEMORY = 4  # that results may take which came faster than they are written
-PART_FOR_A_CHUNK = 256  # of memory, as many chunks come at a time
+MOST_QUEUED = 1024  # chunks handed to the executor at a time, at most
+FEWEST_QUEUED = 64  # chunks, of any size, so that no worker waits
+PART_OF_MEMORY = 4  # 1 / part of memory is for results that wait to be written
+PART_FOR_A_CHUNK = 256  # 1 / part of memory is for one chunk, as many come at a time
 CHUNKS_OF_A_PROGRAM = 64
 
 
 class RemoteSource:
-    """An executor's workers, as a `Source`."""
+    """A `Source` on an executor's workers."""
 
     def __init__(self, plan: Plan, executor: Executor, timeout: float | None, report: Reporter) -> None:
         """Asks the first worker that answers for its identity and devices.
 
         Args:
             plan: of the sweep.
-            executor: any; one that retries what a lost worker held is the better for it.
-            timeout: seconds in which the executor must finish something; None is any time.
-            report: gets what is being done, for bars and callbacks.
+            executor: any; preferably one that retries the tasks of a lost worker.
+            timeout: seconds within which the executor must finish something; None for no limit.
+            report: gets the current step, for bars and callbacks.
 
         Raises:
-            ValueError: if the executor or what it would be given is none.
+            ValueError: if the executor is not one, or its input cannot be pickled.
             RuntimeError: if no worker answers, or the first has other code than this process.
             TimeoutError: if none answers in time.
         """
@@ -53,49 +53,49 @@ class RemoteSource:
         _check_code(self.identity, plan)
 
     def identity_of(self, plan: Plan) -> dict[str, Any]:
-        """As `Source`, as a worker finds it."""
+        """Returns the identity, as `Source`, from a worker."""
         return self._first_description(pack(plan))[0]
 
     def sample(self, chunk: Chunk) -> Arrays:
-        """As `Source`, by a worker."""
+        """Computes a chunk, as `Source`, on a worker."""
         ((_, arrays),) = self._coming([chunk])
         return arrays
 
     def best_chunk_lanes(self, sharers: int | None) -> int:
-        """As `Source`; there are enough chunks to share them evenly among workers."""
+        """Returns the lanes of a chunk, as `Source`: few enough to share chunks evenly among workers."""
         del sharers
         lanes = min(fitting_lanes(self._plan, PART_FOR_A_CHUNK), self._plan.lanes.num_lanes // CHUNKS_OF_A_PROGRAM)
         return whole_tiles(self._plan, lanes)
 
-    def chunks(self, wanted: Sequence[Chunk]) -> Chunks:
-        """As `Source`, in the order in which workers finish.
+    def chunks(self, requested: Sequence[Chunk]) -> Chunks:
+        """Computes chunks, as `Source`, in the order in which workers finish.
 
         Raises:
-            RuntimeError: if the executor gives a chunk up, or returns something else.
+            RuntimeError: if the executor gives up on a chunk, or returns something else.
             TimeoutError: if it finishes no chunk for too long.
         """
-        found, report = self._coming(wanted), self._report
-        report.describe("compiling")  # until the first chunk comes, which ran in seconds that nothing tells here
-        first = next(found, None)
+        computed, report = self._coming(requested), self._report
+        report.describe("compiling")  # until the first chunk; its running time is not known here
+        first = next(computed, None)
         if first is not None:
-            with report.running("running"), contextlib.closing(found):
+            with report.running("running"), contextlib.closing(computed):
                 report.advance(first[0].num_lanes, counted=False)
                 yield first
-                for chunk, arrays in found:
+                for chunk, arrays in computed:
                     report.advance(chunk.num_lanes)
                     yield chunk, arrays
 
-    def _coming(self, wanted: Sequence[Chunk]) -> Chunks:
-        """Chunks as they come, with as many handed to the executor as memory has room for."""
-        coming = iter(wanted)
+    def _coming(self, requested: Sequence[Chunk]) -> Chunks:
+        """Yields chunks as they come, with as many handed to the executor as memory has room for."""
+        remaining = iter(requested)
         running: dict[Future[Arrays], Chunk] = {}
-        largest = self._plan.lane_bytes * max((chunk.num_lanes for chunk in wanted), default=1)
+        largest = self._plan.lane_bytes * max((chunk.num_lanes for chunk in requested), default=1)
         fitting = (free_host_bytes() or 0) // (PART_OF_MEMORY * max(largest, 1))
-        most = min(max(fitting, FEWEST_QUEUED), MOST_QUEUED)
+        limit = min(max(fitting, FEWEST_QUEUED), MOST_QUEUED)
         failed: Exception | None = None
         try:
-            self._fill(running, coming, most)
-            self._patience.answered()
+            self._fill(running, remaining, limit)
+            self._patience.restart()
             while running:
                 what = f"{len(running)} chunks" + ("" if failed is None else f", after {_reason(failed)}")
                 for future in self._patience.wait(running, what):
@@ -103,47 +103,47 @@ class RemoteSource:
                     try:
                         arrays = future.result()
                         _check_arrays(arrays, chunk, self._plan.outputs)
-                    except Exception as error:  # the others' results are handed over before this is told
+                    except Exception as error:  # raised after the other chunks' results are handed over
                         failed = failed or error
                         continue
                     yield chunk, arrays
-                    self._patience.answered()  # what the caller did with it took its own time
+                    self._patience.restart()  # the caller's own time does not count
                 if failed is not None and not any(future.running() for future in running):
                     break
                 if failed is None:
-                    self._fill(running, coming, most)
+                    self._fill(running, remaining, limit)
         finally:
             for future in running:
                 future.cancel()
         if failed is not None:
-            if isinstance(failed, ValueError | MemoryError):  # the worker is well, what it was given is not
+            if isinstance(failed, ValueError | MemoryError):  # the fault is in the input, not in the worker
                 raise failed
             raise RuntimeError(f"the executor gave up: {_reason(failed)}") from failed
 
-    def _fill(self, running: dict[Future[Arrays], Chunk], coming: Iterator[Chunk], most: int) -> None:
-        while len(running) < most and (chunk := next(coming, None)) is not None:
-            running[_submitted(self._executor, compute, self._packed, chunk, self.identity)] = chunk
+    def _fill(self, running: dict[Future[Arrays], Chunk], remaining: Iterator[Chunk], limit: int) -> None:
+        while len(running) < limit and (chunk := next(remaining, None)) is not None:
+            running[_submit(self._executor, compute, self._packed, chunk, self.identity)] = chunk
 
     def _first_description(self, packed: bytes) -> tuple[dict[str, Any], list[str]]:
-        """What `describe` says of a sweep on the first worker that answers."""
-        asked = _submitted(self._executor, describe, packed)
+        """Returns the result of `describe` from the first worker that answers."""
+        future = _submit(self._executor, describe, packed)
         try:
-            self._patience.wait([asked], "a first worker")
+            self._patience.wait([future], "a first worker")
         finally:
-            asked.cancel()
+            future.cancel()
         try:
-            found = asked.result()
+            description = future.result()
         except ValueError:
             raise
         except Exception as error:
             raise RuntimeError(f"the executor gave up: {_reason(error)}") from error
-        if not (isinstance(found, tuple | list) and len(found) == 2 and isinstance(found[0], dict)):
-            raise RuntimeError(f"the executor must hand back what workers return, got {type(found).__name__}")
-        return found[0], list(found[1])
+        if not (isinstance(description, tuple | list) and len(description) == 2 and isinstance(description[0], dict)):
+            raise RuntimeError(f"executor must return workers' results unchanged, got {type(description).__name__}")
+        return description[0], list(description[1])
 
 
 def _check_executor(executor: Any) -> None:
-    """Checks that it is an executor, and that its processes are no forks.
+    """Checks that it is an executor, and that its processes are not forks.
 
     Raises:
         ValueError: if not.
@@ -151,67 +151,69 @@ def _check_executor(executor: Any) -> None:
     if not hasattr(executor, "submit"):
         raise ValueError(f"executor must have submit, as those of concurrent.futures, got {executor!r}")
     tasks = getattr(executor, "_max_tasks_per_child", None)
-    if tasks is not None:  # it takes the ended processes for idle ones (CPython's gh-115634), with no jaxdp at all
+    if tasks is not None:  # CPython's gh-115634: the pool takes ended processes for idle ones
         raise ValueError(
-            "executor must be without max_tasks_per_child, since Python's pools wait for ever once all processes have "
-            f"done their tasks, and every new process would compile again, got max_tasks_per_child={tasks}"
+            f"executor must be without max_tasks_per_child, got {tasks}: Python's pools wait for ever once all "
+            "processes have done their tasks, and every new process would compile again"
         )
     context = getattr(executor, "_mp_context", None)
     if context is not None and context.get_start_method() == "fork":
         raise ValueError(
-            "executor must start new processes, since forks of one that has used JAX hang, got start method fork; use "
+            "executor must start new processes, got start method fork: forks of a process that used JAX hang; use "
             'ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))'
         )
 
 
-def _check_code(theirs: dict[str, Any], plan: Plan) -> None:
-    """Checks that workers have the code that this process has, where the two can be compared.
+def _check_code(worker_record: dict[str, Any], plan: Plan) -> None:
+    """Checks that workers have the same code as this process, as far as the two can be compared.
 
     Raises:
         RuntimeError: if not.
     """
-    mine = plan.identity()
-    alike = all(mine[name] == theirs[name] for name in ("device", "processor", "versions", "x64"))
-    programs, others = (
+    own_record = plan.identity()
+    alike = all(own_record[name] == worker_record[name] for name in ("device", "processor", "versions", "x64"))
+    programs, worker_programs = (
         {
             program: {
                 part: hashes[part] for part in (("program", "params", "guarantees") if alike else ("guarantees",))
             }
             for program, hashes in record["programs"].items()
         }
-        for record in (mine, theirs)
+        for record in (own_record, worker_record)
     )
-    found = differences(programs, others, "programs")
-    if found:
-        raise RuntimeError(f"workers must have the code of this process; restart those where {'; '.join(found[:5])}")
+    differing = differences(programs, worker_programs, "programs")
+    if differing:
+        raise RuntimeError(
+            f"workers must have the code of this process; restart workers where {'; '.join(differing[:5])}"
+        )
 
 
 def _check_arrays(arrays: Any, chunk: Chunk, outputs: Mapping[str, Output]) -> None:
-    """Checks that a worker's results came over as they were.
+    """Checks the names, dtypes and shapes of a worker's results.
 
     Raises:
-        RuntimeError: if not.
+        RuntimeError: if one is wrong.
     """
     lanes = chunk.num_lanes
-    wanted = {name: f"{output.dtype} {(lanes, *output.shape)}" for name, output in outputs.items()}
-    found = type(arrays).__name__
+    expected = {name: f"{output.dtype} {(lanes, *output.shape)}" for name, output in outputs.items()}
+    received = type(arrays).__name__
     if isinstance(arrays, Mapping):
-        found = {
+        received = {
             name: f"{values.dtype} {values.shape}" if isinstance(values, np.ndarray) else type(values).__name__
             for name, values in arrays.items()
         }
-    if found != wanted:
-        raise RuntimeError(f"it must hand back what workers return, arrays {wanted}, got {found}")
+    if received != expected:
+        raise RuntimeError(f"executor must return workers' results unchanged, arrays {expected}, got {received}")
 
 
 def _reason(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error) or 'what it had not begun was cancelled, as when it is shut down'}"
+    return f"{type(error).__name__}: {str(error) or 'tasks were cancelled before they started, as by a shutdown'}"
 
 
-def _submitted(executor: Executor, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+def _submit(executor: Executor, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
     try:
         return executor.submit(function, *arguments)
-    except RuntimeError as error:  # it broke, or was shut down
+    except RuntimeError as error:  # the executor broke, or was shut down
         future: Future[Any] = Future()
         future.set_exception(error)
         return future

@@ -1,4 +1,4 @@
-"""Tiles on this process's devices: as many at a time as memory and devices have room for, chunks as they are done."""
+"""Runs tiles on this process's devices, as many at a time as memory and devices have room for."""
 
 import queue
 import threading
@@ -19,24 +19,24 @@ from jaxdp.simulation.sweeps.tiles import whole_tile
 
 Arrays = dict[str, np.ndarray]
 Chunks = Generator[tuple[Chunk, Arrays], None, None]
-USED_MEMORY = 0.8  # of what is free
-# Numbers that processors add at a time, at most. What is left over in a tile of another size is computed by other
-# instructions: of 300 lanes of the exact estimators, 6 changed last bits with their places in tiles of 100, 2 in tiles
-# of 33, none in tiles of 16 or 256 (nor any of a softmax and a Cholesky learner, in tiles of 4 to 256). The last lanes
-# can be compiled otherwise all the same: of 420 lanes of `linear_ucb` that had grown, 21 in tiles of 16 and 2 in tiles
-# of 256 had other last bits. So it is tried before lanes are packed (`growth._check_places`).
+USED_MEMORY = 0.8  # share of the free memory
+# The largest SIMD width. The remainder of a tile of another size is computed by other instructions: among 300 lanes of
+# the exact estimators, 6 changed last bits with their positions in tiles of 100, 2 in tiles of 33, none in tiles of 16
+# or 256 (nor any lane of a softmax and a Cholesky learner, in tiles of 4 to 256). The last lanes can still be compiled
+# differently: among 420 lanes of `linear_ucb` that had grown, 21 in tiles of 16 and 2 in tiles of 256 had other last
+# bits. Lanes are therefore compared before they are packed (`growth._check_places`).
 VECTOR = 16
 
 
 class Lanes(NamedTuple):
-    """Which lane is which: lane = grid point * num_seeds + seed."""
+    """The numbering of lanes: lane = grid point * num_seeds + seed."""
 
     num_seeds: int
     num_lanes: int
 
 
 class Gate:
-    """Lets at most `limit` threads in at a time; the limit can fall."""
+    """Lets at most `limit` threads run at a time; the limit can fall."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -44,20 +44,20 @@ class Gate:
         self._changed = threading.Condition()
 
     def enter(self) -> int:
-        """Waits for a place. Returns the limit."""
+        """Waits for a free slot. Returns the limit."""
         with self._changed:
             self._changed.wait_for(lambda: self._running < self.limit)
             self._running += 1
             return self.limit
 
     def leave(self) -> None:
-        """Gives the place back."""
+        """Frees the slot."""
         with self._changed:
             self._running -= 1
             self._changed.notify_all()
 
     def halve(self, seen: int) -> bool:
-        """Halves the limit that someone entered under, unless it has fallen since. Returns False if it was 1."""
+        """Halves the limit that a thread entered under, unless it has fallen since. Returns False if it was 1."""
         with self._changed:
             if seen == 1:
                 return False
@@ -66,7 +66,7 @@ class Gate:
 
 
 def room(compiled: Compiled, in_flight: int | None = None) -> int:
-    """How many tiles to run at a time: as many as devices take, and as their free memory holds.
+    """Returns how many tiles to run at a time: as many as devices take, and as fit in their free memory.
 
     Args:
         compiled: the program.
@@ -78,70 +78,70 @@ def room(compiled: Compiled, in_flight: int | None = None) -> int:
     Raises:
         MemoryError: if a single tile needs more than is free, with the largest tile size that does not.
     """
-    wanted = (in_flight or tiles_in_flight(compiled.devices)) * len(compiled.devices)
+    desired = (in_flight or tiles_in_flight(compiled.devices)) * len(compiled.devices)
     free = [free_bytes(device) for device in compiled.devices]
     if compiled.tile_bytes == 0 or any(number is None for number in free):
-        return wanted
+        return desired
     one_pool = compiled.devices[0].platform == "cpu"
-    known = [number for number in free if number is not None]
-    held = min(known) if one_pool else min(known) * len(known)
-    # On a CPU the kernel would end the process without a word.
-    advice = smaller_tile(compiled.tile_size, compiled.tile_bytes, min(known))
-    check_room(f"a tile of {compiled.tile_size} lanes", compiled.tile_bytes, min(known), advice)
-    return int(min(wanted, max(1, USED_MEMORY * held // compiled.tile_bytes)))
+    known_free = [number for number in free if number is not None]
+    usable = min(known_free) if one_pool else min(known_free) * len(known_free)
+    # On a CPU the kernel would kill the process without a message.
+    advice = smaller_tile(compiled.tile_size, compiled.tile_bytes, min(known_free))
+    check_room(f"a tile of {compiled.tile_size} lanes", compiled.tile_bytes, min(known_free), advice)
+    return int(min(desired, max(1, USED_MEMORY * usable // compiled.tile_bytes)))
 
 
 def smaller_tile(tile_size: int, tile_bytes: int, free: int | None) -> str:
-    """Returns what to do about a tile that does not fit, as words that end a message."""
+    """Returns what to do about a tile that does not fit, as the end of a message."""
     if tile_size == 1:
         return "make the run smaller"
     lanes = None if free is None or not tile_bytes else int(USED_MEMORY * free * tile_size / tile_bytes)
-    if lanes is None or lanes >= tile_size:  # it ran out although it should fit
+    if lanes is None or lanes >= tile_size:  # memory ran out although the tile should fit
         lanes = tile_size // 2
-    return f"tile_size={whole_tile(max(lanes, 1))} is the largest that should"
+    return f"tile_size={whole_tile(max(lanes, 1))} is the largest that should fit"
 
 
 class Runner:
     """Runs tiles of one program."""
 
     def __init__(self, compiled: Compiled, lanes: Lanes, *, in_flight: int | None = None) -> None:
-        """Makes room.
+        """Determines how many tiles run at a time.
 
         Args:
             compiled: the program.
-            lanes: which lane is which.
+            lanes: the numbering of lanes.
             in_flight: tiles at a time on each device; None is as many as it takes.
         """
         self._lanes, self._size, self._tile_bytes = lanes, compiled.tile_size, compiled.tile_bytes
         self._gate = Gate(room(compiled, in_flight))
         self._free = free_bytes(compiled.devices[0])
         self._idle: queue.SimpleQueue[Callable[..., Any]] = queue.SimpleQueue()
-        each = in_flight or tiles_in_flight(compiled.devices)
-        for tile in [*compiled.tiles] * each:
+        per_device = in_flight or tiles_in_flight(compiled.devices)
+        for tile in [*compiled.tiles] * per_device:
             self._idle.put(tile)
-        self._known: tuple[np.ndarray, Arrays] | None = None
+        self._first_tile: tuple[np.ndarray, Arrays] | None = None
 
     @property
     def at_a_time(self) -> int:
-        """Tiles that run at a time."""
+        """The number of tiles that run at a time."""
         return self._gate.limit
 
     def seconds_of_a_tile(self) -> float:
-        """Runs the first tile, and keeps its results for when they are wanted."""
+        """Returns the seconds of the first tile, whose results are kept for later."""
         lanes = np.arange(min(self._size, self._lanes.num_lanes))
         start = time.perf_counter()
-        self._known = lanes, self._tile(lanes, aligned=True)
+        self._first_tile = lanes, self._tile(lanes, aligned=True)
         return time.perf_counter() - start
 
-    def chunks(self, wanted: Sequence[Chunk], advance: Callable[[int], object]) -> Chunks:
-        """Computes chunks, in their order.
+    def chunks(self, requested: Sequence[Chunk], advance: Callable[[int], object]) -> Chunks:
+        """Computes chunks, in order.
 
-        Each tile is filled with lanes of one chunk after the other, so that chunks next to one another share one. A
-        lane has the same place in the same tile whichever chunks are wanted, unless all are `packed`. Tiles go on while
-        the caller does something with a chunk.
+        Each tile is filled with the lanes of one chunk after the other, so that neighbouring chunks share tiles. A lane
+        has the same position in the same tile for any set of requested chunks, unless all are `packed`. Tiles go on
+        while the caller uses a chunk.
 
         Args:
-            wanted: of this program, in the order in which they are wanted.
+            requested: chunks of this program, in the order in which they are returned.
             advance: called with the number of lanes done since the last call.
 
         Yields:
@@ -150,8 +150,8 @@ class Runner:
         Raises:
             MemoryError: if a single tile does not fit.
         """
-        aligned = self._size % VECTOR != 0 or not all(chunk.packed for chunk in wanted)
-        coming, queued = self._tiles(wanted, aligned), deque[tuple[int, Future[Arrays]]]()
+        aligned = self._size % VECTOR != 0 or not all(chunk.packed for chunk in requested)
+        coming, queued = self._tiles(requested, aligned), deque[tuple[int, Future[Arrays]]]()
         pool = ThreadPoolExecutor(self.at_a_time)
 
         def fill() -> None:
@@ -162,7 +162,7 @@ class Runner:
             fill()
             tile: Arrays = {}
             used = held = 0
-            for chunk in wanted:
+            for chunk in requested:
                 arrays: Arrays = {}
                 filled, total = 0, chunk.num_lanes
                 while filled < total:
@@ -181,11 +181,11 @@ class Runner:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def _tiles(self, wanted: Sequence[Chunk], aligned: bool) -> Iterator[np.ndarray]:
-        """The chunks' lanes in tiles, of which some may not be full; those of aligned ones begin at multiples."""
+    def _tiles(self, requested: Sequence[Chunk], aligned: bool) -> Iterator[np.ndarray]:
+        """Yields the chunks' lanes, tile by tile, some not full; if `aligned`, lane n is at n modulo the tile size."""
         pieces: list[np.ndarray] = []
         room_left, last = self._size, -1
-        for start, stop in (run for chunk in wanted for run in chunk.runs):
+        for start, stop in (run for chunk in requested for run in chunk.runs):
             if aligned and start != last:
                 if pieces:
                     yield np.concatenate(pieces)
@@ -202,11 +202,11 @@ class Runner:
             yield np.concatenate(pieces)
 
     def _tile(self, lanes: np.ndarray, aligned: bool) -> Arrays:
-        """The results of lanes, of which there are at most as many as a tile has."""
-        known = self._known
-        if known is not None and np.array_equal(known[0][: len(lanes)], lanes):
-            self._known = None
-            return known[1]
+        """Returns the results of at most a tile's number of lanes."""
+        first_tile = self._first_tile
+        if first_tile is not None and np.array_equal(first_tile[0][: len(lanes)], lanes):
+            self._first_tile = None
+            return first_tile[1]
         skipped = int(lanes[0]) % self._size if aligned else 0
         filled = np.pad(lanes, (skipped, self._size - skipped - len(lanes)), "edge")
         values = self._run(filled)
@@ -228,7 +228,7 @@ class Runner:
                         f"{smaller_tile(self._size, self._tile_bytes, self._free)}"
                     ) from error
                 warnings.warn(
-                    f"memory ran out with {seen} tiles at a time; going on with {self._gate.limit}",
+                    f"memory ran out with {seen} tiles at a time; continuing with {self._gate.limit}",
                     RuntimeWarning,
                     stacklevel=2,
                 )

@@ -1,4 +1,4 @@
-"""Which share of a sweep this process computes, where several do: from arguments, or from a scheduler's variables."""
+"""Determines this process's share of a sweep, from arguments or from a scheduler's variables."""
 
 import os
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ SOURCES = "SLURM_ARRAY_TASK_ID, SLURM_PROCID or JOB_COMPLETION_INDEX (a Kubernet
 def which_share(
     index: int | str | None, count: int | str | None, variables: Mapping[str, str] | None = None
 ) -> tuple[int, int]:
-    """Which share this process computes.
+    """Returns the share that this process computes.
 
     Args:
         index: of the process, in [0, count); "auto" is the scheduler's; None is 0, if count is None.
@@ -23,8 +23,8 @@ def which_share(
         (index, count).
 
     Raises:
-        ValueError: if only one of them is given, if index is out of range, or if "auto" is asked for and no scheduler
-            says, or its array of tasks has gaps.
+        ValueError: if only one of them is given; if index is out of range; if "auto" is given but no scheduler sets the
+            variables, or its array of tasks has gaps.
     """
     if index is None and count is None:
         return 0, 1
@@ -37,14 +37,14 @@ def which_share(
             if found_count is None:
                 raise ValueError("num_processes must be a number in a Kubernetes job (.spec.completions), got auto")
             count = found_count
-    number, place = check_count("num_processes", count), check_count("process_index", index, 0)  # text fails there
-    if place >= number:
-        raise ValueError(f"process_index must be < num_processes = {number}, got {place}")
-    return place, number
+    number, position = check_count("num_processes", count), check_count("process_index", index, 0)  # refuse text
+    if position >= number:
+        raise ValueError(f"process_index must be < num_processes = {number}, got {position}")
+    return position, number
 
 
 def _scheduler(variables: Mapping[str, str]) -> tuple[int, int | None]:
-    """(index, count) as SLURM or Kubernetes tell; tasks of a SLURM array may have several processes each."""
+    """Returns (index, count) from SLURM's or Kubernetes' variables; SLURM array tasks may have several processes."""
 
     def number(name: str) -> int:
         try:
@@ -55,16 +55,16 @@ def _scheduler(variables: Mapping[str, str]) -> tuple[int, int | None]:
     if "SLURM_ARRAY_TASK_ID" in variables:
         first, last, count = (number(f"SLURM_ARRAY_TASK_{name}") for name in ("MIN", "MAX", "COUNT"))
         step = (last - first) // (count - 1) if count > 1 else 1
-        place, rest = divmod(number("SLURM_ARRAY_TASK_ID") - first, step)
-        if rest or first + step * (count - 1) != last:
+        task, remainder = divmod(number("SLURM_ARRAY_TASK_ID") - first, step)
+        if remainder or first + step * (count - 1) != last:
             raise ValueError(
                 f"process_index must be given for an array of tasks with gaps, got auto and {count} tasks from {first} "
                 f"to {last}"
             )
         if "SLURM_STEP_NUM_TASKS" in variables:
-            each = number("SLURM_STEP_NUM_TASKS")
-            return place * each + number("SLURM_PROCID"), count * each
-        return place, count
+            processes_per_task = number("SLURM_STEP_NUM_TASKS")
+            return task * processes_per_task + number("SLURM_PROCID"), count * processes_per_task
+        return task, count
     if "SLURM_PROCID" in variables:
         name = "SLURM_STEP_NUM_TASKS" if "SLURM_STEP_NUM_TASKS" in variables else "SLURM_NTASKS"
         return number("SLURM_PROCID"), number(name)

@@ -1,4 +1,4 @@
-"""Where a sweep's chunks come from, whether this process computes them or an executor's workers do."""
+"""The interface of a sweep's chunk sources: this process's devices, or an executor's workers."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -14,12 +14,12 @@ BYTES_OF_A_CHUNK = 2**28
 class Source(Protocol):
     """Computes a sweep's chunks: `LocalSource` on this process's devices, `RemoteSource` elsewhere.
 
-    A sweep asks `best_chunk_lanes` once, before any chunk is computed, unless its caller chose the size or its store
-    has one: the best size depends on how fast the source is. All results then come from `chunks`.
+    A sweep calls `best_chunk_lanes` once, before any chunk is computed, unless its caller or its store fixes the size:
+    the best size depends on how fast the source is. All results then come from `chunks`.
 
     Attributes:
-        place: what computes the chunks.
-        identity: the sweep's, as `Plan.identity` finds it in that place.
+        place: the hardware and settings of the source.
+        identity: the sweep's identity, as `Plan.identity` determines it there.
     """
 
     @property
@@ -29,22 +29,22 @@ class Source(Protocol):
     def identity(self) -> dict[str, Any]: ...  # noqa: D102
 
     def identity_of(self, plan: Plan) -> dict[str, Any]:
-        """The identity of another sweep, found in that place."""
+        """Returns the identity of another sweep, determined there."""
         ...
 
     def sample(self, chunk: Chunk) -> Arrays:
-        """Computes a chunk by itself, and keeps its program compiled.
+        """Computes one chunk, and keeps its program compiled.
 
         Returns:
             Its outputs by name, each with a leading axis of its lanes.
         """
         ...
 
-    def chunks(self, wanted: Sequence[Chunk]) -> Chunks:
-        """Computes chunks, and reports how far they are.
+    def chunks(self, requested: Sequence[Chunk]) -> Chunks:
+        """Computes chunks, and reports progress.
 
         Args:
-            wanted: chunks of the sweep, in the order of their lanes.
+            requested: chunks of the sweep, in the order of their lanes.
 
         Yields:
             Each chunk as it is done, and its outputs by name, each with a leading axis of its lanes.
@@ -52,21 +52,21 @@ class Source(Protocol):
         ...
 
     def best_chunk_lanes(self, sharers: int | None) -> int:
-        """How many lanes a chunk should have, a whole number of tiles.
+        """Returns the number of lanes that a chunk should have, a whole number of tiles.
 
         Args:
-            sharers: processes that share the chunks of a store, which should be small: a process that is killed loses
-                its unfinished chunk. None where there is no store, and only memory limits a chunk.
+            sharers: number of processes that share the chunks of a store. Their chunks should be small: a process that
+                is killed loses its unfinished chunk. None if there is no store, and only memory limits a chunk.
         """
         ...
 
 
 def fitting_lanes(plan: Plan, part: int) -> int:
-    """Lanes whose results take at most `BYTES_OF_A_CHUNK`, and 1 / part of this machine's free memory."""
+    """Returns how many lanes have results of at most `BYTES_OF_A_CHUNK`, and 1 / part of this machine's free memory."""
     memory = min(BYTES_OF_A_CHUNK, (free_host_bytes() or BYTES_OF_A_CHUNK) // part)
     return min(memory // max(plan.lane_bytes, 1), plan.lanes.num_lanes)
 
 
 def whole_tiles(plan: Plan, lanes: int) -> int:
-    """As many lanes as whole tiles have, at least one tile's."""
+    """Returns `lanes` rounded down to whole tiles, at least one tile."""
     return max(1, lanes // plan.tile_size) * plan.tile_size

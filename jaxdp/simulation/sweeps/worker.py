@@ -1,7 +1,6 @@
-"""What an executor's worker does: it gets a sweep as bytes, traces and compiles it by itself, and computes chunks.
+"""An executor's worker: unpacks a sweep, traces and compiles it, and computes chunks.
 
-Workers hand back arrays, so they need no common file system. What they compile must be the same program everywhere,
-which is checked by its hashes.
+Workers return arrays, so they need no common file system. All must compile the same program, which its hashes check.
 """
 
 import hashlib
@@ -24,12 +23,12 @@ MOST_KEPT = 4  # sweeps whose compiled programs a worker keeps
 
 
 def pack(plan: Plan) -> bytes:
-    """What a worker needs to know of a sweep.
+    """Returns a sweep as bytes, for a worker.
 
     Raises:
         ValueError: if `build` or a value of the grid cannot be pickled.
     """
-    import cloudpickle  # here, as a sweep in this process needs none
+    import cloudpickle  # here, as sweeps without an executor do not need it
 
     key = (np.asarray(jax.random.key_data(plan.key)), str(jax.random.key_impl(plan.key)))
     try:
@@ -46,25 +45,25 @@ def pack(plan: Plan) -> bytes:
         )
     except (pickle.PicklingError, AttributeError, TypeError) as error:
         raise ValueError(
-            f"build and the grid's values must be what cloudpickle can pickle for an executor, got {error}"
+            f"build and the grid's values must be picklable by cloudpickle for an executor, got {error}"
         ) from error
 
 
 class Job:
-    """A sweep as a worker has it."""
+    """A sweep on a worker."""
 
     def __init__(self, packed: bytes) -> None:
         """Unpacks and checks it."""
-        told = pickle.loads(packed)
-        self.x64 = told["x64"]
+        sweep = pickle.loads(packed)
+        self.x64 = sweep["x64"]
         with jax.enable_x64(self.x64):
             self.plan = Plan(
-                told["build"],
-                told["axes"],
-                told["static_axes"],
-                num_seeds=told["num_seeds"],
-                key=key_from_data(*told["key"]),
-                tile_size=told["tile_size"],
+                sweep["build"],
+                sweep["axes"],
+                sweep["static_axes"],
+                num_seeds=sweep["num_seeds"],
+                key=key_from_data(*sweep["key"]),
+                tile_size=sweep["tile_size"],
                 devices=None,
             )
             self.identity = self.plan.identity()
@@ -73,7 +72,7 @@ class Job:
         self._lock = threading.Lock()
 
     def runner(self, program: int) -> Runner:
-        """The compiled program, with one tile at a time on a CPU: executors have a worker for each core."""
+        """Returns the compiled program, with one tile at a time on a CPU: executors have a worker for each core."""
         with self._lock:
             if program not in self._runners:
                 compiled = self.plan.program(program).compile()
@@ -84,21 +83,21 @@ class Job:
 
 
 def describe(packed: bytes) -> tuple[dict[str, Any], list[str]]:
-    """The sweep's identity on this worker, and the worker's devices."""
+    """Returns the sweep's identity on this worker, and the worker's devices."""
     job = _job(packed)
     return job.identity, job.plan.place().devices
 
 
 def compute(packed: bytes, chunk: Chunk, identity: dict[str, Any]) -> Arrays:
-    """One chunk's outputs by name, each with a leading axis of lanes.
+    """Returns one chunk's outputs by name, each with a leading axis of lanes.
 
     Raises:
-        RuntimeError: if this worker's program, versions or kind of device are not those of the first.
+        RuntimeError: if this worker's program, versions or kind of device differ from the first worker's.
     """
     job = _job(packed)
-    found = differences(job.identity, identity)
-    if found:
-        raise RuntimeError(f"workers must run the same program, got one where {'; '.join(found[:5])}")
+    differing = differences(job.identity, identity)
+    if differing:
+        raise RuntimeError(f"workers must run the same program, got one where {'; '.join(differing[:5])}")
     with jax.enable_x64(job.x64):
         ((_, arrays),) = job.runner(chunk.program).chunks([chunk], lambda lanes: None)
     return arrays
