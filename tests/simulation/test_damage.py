@@ -193,9 +193,7 @@ def test_labels_of_another_value_are_refused_though_their_file_is_sound(tmp_path
     whole = sweep(build, **SWEEP(), store=path).load()
     zarr.open_array(path / "epsilon", mode="r+")[1] = 0.4
     for action in (jaxdp.open, describe):
-        with pytest.raises(
-            ValueError, match=rf"where files in {path}/epsilon are missing, or not those that were written"
-        ):
+        with pytest.raises(ValueError, match=rf"where files in {path}/epsilon are missing, or have changed"):
             action(path)
     with pytest.warns(RuntimeWarning, match=rf"labels are damaged: files in {path}/epsilon .*; they are written again"):
         assert sweep(build, **SWEEP(), store=path).identical(whole)
@@ -209,9 +207,7 @@ def test_a_damaged_file_of_labels_has_one_advice(tmp_path):
     content = bytearray(file.read_bytes())
     content[3] ^= 4
     file.write_bytes(content)
-    with pytest.raises(
-        ValueError, match=rf"where {file} cannot be read: its checksum is wrong; the call that wrote it m"
-    ):
+    with pytest.raises(ValueError, match=rf"where {file} cannot be read: its checksum is wrong; rerun the call that"):
         jaxdp.open(path)
 
 

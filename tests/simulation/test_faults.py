@@ -88,7 +88,7 @@ def test_a_second_writer_is_refused_until_the_first_dies(tmp_path, expected):
     wait_for(first, "lanes")
     with pytest.raises(BlockingIOError, match=rf"being written by process {first.pid} on .* \(share 0 of 1\)"):
         resumed(store)
-    with pytest.raises(BlockingIOError, match="being written in shares of 1, this would be one of 2"):
+    with pytest.raises(BlockingIOError, match="being written in 1 shares, but num_processes is 2"):
         jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), store=store, process_index=1, num_processes=2)
     first.send_signal(signal.SIGKILL)
     first.wait()

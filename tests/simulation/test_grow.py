@@ -85,10 +85,10 @@ def test_it_is_asked_for(tmp_path):
     assert sweep(run, **SMALL(), store=store, grow=True).identical(sweep(run, **SMALL()))  # there was none
     with pytest.raises(
         ValueError,
-        match=r"store must hold the same sweep, .*; grow=True keeps it and adds what is missing, overwrite=True re",
+        match=r"store must hold the same sweep, .*; grow=True keeps its results and adds the missing",
     ):
         sweep(run, **LARGE(), store=store)
-    with pytest.raises(ValueError, match=r"num_seeds is 6 there, 5 here; overwrite=True replaces what is there$"):
+    with pytest.raises(ValueError, match=r"num_seeds is 6 there, 5 here; overwrite=True replaces its results$"):
         sweep(run, **{**LARGE(), "num_seeds": 5}, store=store)
     with pytest.raises(ValueError, match="grow must be False without a store, got True"):
         sweep(run, **LARGE(), grow=True)
@@ -243,7 +243,7 @@ def test_a_store_of_a_version_that_could_not_grow(tmp_path):
     sweep(run, **SMALL(), store=store)
     as_before_checksums(store, lost="parts")
     assert sweep(run, **LARGE(), store=store, grow=True).identical(sweep(run, **LARGE()))
-    assert "begun before stores kept the time: a 1.0, 3.0; seed 0 to 5; 12 lanes" in describe(store)
+    assert "at an unrecorded time: a 1.0, 3.0; seed 0 to 5; 12 lanes" in describe(store)
     assert "checksum" in zarr.open_group(store)["computed"].attrs
 
 
@@ -291,7 +291,7 @@ def test_a_store_that_is_being_written_does_not_grow(tmp_path):
     sweep(run, **SMALL(), store=store)
     with (
         share_lock(store, 1, 2),
-        pytest.raises(BlockingIOError, match=r"being written by process .*; it can grow when"),
+        pytest.raises(BlockingIOError, match=r"being written by process .*; it can grow once"),
     ):
         sweep(run, **LARGE(), store=store, grow=True)
     assert sweep(run, **SMALL(), store=store).identical(sweep(run, **SMALL()))
@@ -303,9 +303,7 @@ def test_job_arrays_and_a_writer_at_work(tmp_path):
     sweep(store_worker.build, **small)
     writer = start(store, num_seeds=41, grow=True, pause=60)
     wait_for(writer, "lanes")
-    with pytest.raises(
-        BlockingIOError, match=rf"being written by process {writer.pid} on .*; it can grow when that is"
-    ):
+    with pytest.raises(BlockingIOError, match=rf"being written by process {writer.pid} on .*; it can grow once that"):
         sweep(store_worker.build, **{**small, "num_seeds": 50}, grow=True)
     writer.kill()
     writer.wait()

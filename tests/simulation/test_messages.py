@@ -282,7 +282,9 @@ def test_every_learner_with_a_delta_needs_it():
 
 
 def test_exploration_beyond_the_horizon():
-    with pytest.warns(UserWarning, match="horizon 4 ends before the learner explore_then_commit .* at least 5 rounds"):
+    with pytest.warns(
+        UserWarning, match="horizon 4 is too short for the learner explore_then_commit, .* at least 5 rounds"
+    ):
         jaxdp.simulator(COMMIT(), BANDIT(), 4)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -76,7 +76,9 @@ def test_what_a_moved_store_left_behind_is_named(tmp_path):
     sweep(run, **SWEEP(), store=store)
     (store / "zarr.json").unlink()
     for overwrite in (False, True):
-        with pytest.raises(ValueError, match=r"store must be whole, got .*s\.zarr, which has results and nothing that"):
+        with pytest.raises(
+            ValueError, match=r"store must be complete, got .*s\.zarr, which has results but no description"
+        ):
             sweep(run, **SWEEP(), store=store, overwrite=overwrite)
     assert (store / "x" / "c").exists()
 

@@ -162,7 +162,7 @@ def test_bad_arguments(results, arguments, message):
 
 
 def test_what_cannot_be_told_by_round():
-    with pytest.raises(ValueError, match="results must be of a run by rounds or blocks"):
+    with pytest.raises(ValueError, match="results must be of a run with separate rounds"):
         jaxdp.replay(swept(counted), seed=0, epsilon=0.5)
     with pytest.raises(ValueError, match="results must be the Dataset of a sweep"):
         jaxdp.replay(xr.Dataset(), seed=0)

@@ -116,7 +116,7 @@ def test_results_that_do_not_fit_are_refused_before_anything_is_compiled(monkeyp
     monkeypatch.setattr(plan, "free_host_bytes", lambda: 2**30)
     many = {**SMALL(), "num_seeds": 10**8}
     for store, text in [
-        (None, "4,5.. MiB; .*store= keeps them on disk"),
+        (None, "4,5.. MiB; .*keep them on disk by store="),
         (tmp_path / "s.zarr", "2,6.. MiB; use fewer seeds"),
     ]:
         with pytest.raises(

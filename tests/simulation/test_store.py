@@ -121,7 +121,7 @@ def test_the_store_of_another_sweep_is_refused_with_the_difference(tmp_path, cas
     store = tmp_path / "s.zarr"
     before = sweep(walk, **SWEEP(), store=store).load()
     with pytest.raises(
-        ValueError, match=f"store must hold the same sweep, got .*{message}.*overwrite=True replaces what is there$"
+        ValueError, match=f"store must hold the same sweep, got .*{message}.*overwrite=True replaces its results$"
     ):
         sweep(walk, **{**SWEEP(), **changed}, store=store)
     assert sweep(walk, **SWEEP(), store=store).identical(before)
@@ -202,7 +202,7 @@ def test_what_is_no_store_is_neither_used_nor_replaced(tmp_path):
     (tmp_path / "notes" / "text").write_text("mine")
     (tmp_path / "file").write_text("mine")
     for overwrite in [False, True]:
-        with pytest.raises(ValueError, match=r"store must be that of a sweep, got .*notes, where something else is$"):
+        with pytest.raises(ValueError, match=r"store must be one of a sweep, got .*notes, where something else is$"):
             sweep(walk, **SWEEP(), store=tmp_path / "notes", overwrite=overwrite)
         with pytest.raises(ValueError, match=r"store must be a folder, or a path where nothing is yet, got .*file"):
             sweep(walk, **SWEEP(), store=tmp_path / "file", overwrite=overwrite)

@@ -210,7 +210,7 @@ def test_going_on_after_an_overwrite_is_another_call(tmp_path):
         if now.lanes > 6:
             raise KeyboardInterrupt
 
-    for overwrite, text in [(False, "the same call goes on"), (True, "the same call without overwrite goes on")]:
+    for overwrite, text in [(False, "the same call computes"), (True, "the same call without overwrite computes")]:
         with pytest.raises(KeyboardInterrupt) as caught:
             sweep(run, **SWEEP(), store=tmp_path / "s.zarr", chunk_size=4, overwrite=overwrite, progress=interrupt)
         assert str(caught.value).startswith("interrupted: ")
@@ -263,7 +263,7 @@ def test_a_finished_store_on_a_read_only_file_system_is_asked_for(tmp_path, monk
         OSError, match=r"files can be written to grow, got .*s\.zarr, where num_seeds is 6 there, 7 here$"
     ):
         sweep(run, **{**SWEEP(), "num_seeds": 7}, store=tmp_path / "s.zarr", grow=True)
-    with pytest.raises(ValueError, match=r"must hold the same sweep, got .*; overwrite=True replaces what is there$"):
+    with pytest.raises(ValueError, match=r"must hold the same sweep, got .*; overwrite=True replaces its results$"):
         sweep(run, **{**SWEEP(), "num_seeds": 5}, store=tmp_path / "s.zarr", grow=True)
     with pytest.raises(OSError, match=rf"files can be written, got {tmp_path}/half.zarr, where \d lanes are mis"):
         sweep(run, **SWEEP(), store=tmp_path / "half.zarr")

@@ -1,9 +1,9 @@
-"""Chunks: runs of lanes that are computed, handed over and written together, each a block of the results' arrays.
+"""Chunks: lanes that are computed, handed over and written together, each a block of the results' arrays.
 
-Lanes are numbered as the grid is: the last axis but the seed slower than the seed. A chunk is a block of the arrays
-(*static axes, *axes, seed), which a file can hold, and the lanes in it. In a sweep that has not grown they are one run
-of numbers. A store that has grown keeps its blocks, in which lanes may be several runs, and keeps values in the order
-in which they came, which need not be that of the grid.
+Lanes are numbered as the grid: seeds change fastest, then the last axis. A chunk is a block of the arrays (*static
+axes, *axes, seed), which one file can hold, and the lanes in it. In a sweep that has not grown, a chunk's lanes are one
+run of numbers. A store that has grown keeps its blocks, whose lanes may be several runs, and keeps values in the order
+in which they were added, which may differ from the grid's.
 """
 
 import math
@@ -14,16 +14,16 @@ import numpy as np
 
 
 class Chunk(NamedTuple):
-    """Lanes of one program, and their place in the results.
+    """Lanes of one program, and their position in the results.
 
     Attributes:
         number: among all chunks of the sweep.
         program: index of the combination of static values, in the order of the grid.
-        runs: (first, one past the last) of the lanes' numbers, in the order of the block; of a block that is partly
-            computed, they may be those of the other lanes alone.
+        runs: (first, one past the last) of the lanes' numbers, in the order of the block. If a block is partly
+            computed, they may be those of the missing lanes alone.
         block: (start, stop) along every dimension of (*static axes, *axes, seed), as stored.
-        part: with which part of a sweep that grew its last lanes came; 0 is the first.
-        packed: whether its lanes may be in any places of tiles; else lane n is in place n modulo the tile.
+        part: for a sweep that grew, the part that its last lanes were added with; 0 is the first.
+        packed: whether its lanes may be at any positions in tiles; otherwise lane n is at n modulo the tile size.
     """
 
     number: int
@@ -35,7 +35,7 @@ class Chunk(NamedTuple):
 
     @property
     def num_lanes(self) -> int:
-        """How many lanes the runs are."""
+        """Number of lanes in the runs."""
         return sum(stop - start for start, stop in self.runs)
 
     @property
@@ -43,17 +43,17 @@ class Chunk(NamedTuple):
         """The lanes' numbers, in the order of the block."""
         return np.concatenate([np.arange(*run) for run in self.runs])
 
-    def only(self, wanted: np.ndarray) -> "Chunk":
-        """The chunk with some of its lanes.
+    def only(self, keep: np.ndarray) -> "Chunk":
+        """Returns the chunk with some of its lanes.
 
         Args:
-            wanted: of the block's shape, bool: which. The chunk has all lanes of its block.
+            keep: [block's shape] bool, the lanes to keep. The chunk has all lanes of its block.
         """
-        return self._replace(runs=_as_runs(self.lanes[wanted.ravel()].tolist()))
+        return self._replace(runs=_as_runs(self.lanes[keep.ravel()].tolist()))
 
     @property
     def region(self) -> tuple[slice, ...]:
-        """Where its results are in an array of dimensions (*static axes, *axes, seed, ...)."""
+        """The slices of its results in an array of dimensions (*static axes, *axes, seed, ...)."""
         return tuple(slice(*bounds) for bounds in self.block)
 
     @property
@@ -63,11 +63,11 @@ class Chunk(NamedTuple):
 
 
 def chunk_shape(sizes: Sequence[int], lanes: int) -> tuple[int, ...]:
-    """The largest block of at most `lanes` lanes whose lane numbers are one run.
+    """Returns the largest block of at most `lanes` lanes, numbered consecutively.
 
     Args:
         sizes: of (*axes, seed).
-        lanes: wanted in a chunk, >= 1.
+        lanes: requested for a chunk, >= 1.
 
     Returns:
         Sizes of the block: 1 along the first axes, then a part of one axis, then all of the others.
@@ -93,43 +93,47 @@ def chunks(
     parts: Sequence[Sequence[int]] = (),
     packed: bool = False,
 ) -> list[Chunk]:
-    """All chunks of a sweep, in the order in which they are stored, program by program.
+    """Returns all chunks of a sweep, in the order in which they are stored, program by program.
 
     Args:
         static_sizes: of the static axes.
         sizes: of (*axes, seed).
-        shape: from `chunk_shape`, for these sizes or for those that the sweep had when it was smaller.
-        order: for every dimension of (*static axes, *axes, seed), the places in the grid of what is stored, None where
-            they are in the order of the grid; without it, all are.
-        parts: sizes of (*static axes, *axes, seed) that a sweep which grew has had, the first ones first.
-        packed: whether lanes may be in any places of tiles.
+        shape: from `chunk_shape`, for these sizes or for the sizes of the sweep before it grew.
+        order: for every dimension of (*static axes, *axes, seed), the grid indices of the stored values; None for a
+            dimension in the grid's order. If empty, all are in the grid's order.
+        parts: for a sweep that grew, its successive sizes of (*static axes, *axes, seed), the first ones first.
+        packed: whether lanes may be at any positions in tiles.
     """
     all_sizes = (*static_sizes, *sizes)
-    told = order or [None] * len(all_sizes)
-    all_places = [range(size) if own is None else own for own, size in zip(told, all_sizes, strict=True)]
-    found = []
+    orders = order or [None] * len(all_sizes)
+    all_indices = [
+        range(size) if order_of_dim is None else order_of_dim
+        for order_of_dim, size in zip(orders, all_sizes, strict=True)
+    ]
+    all_chunks = []
     for stored in range(math.prod(static_sizes)):
         at = _unravel(stored, static_sizes)
         program = 0
-        for index, size, places in zip(at, static_sizes, all_places, strict=False):
-            program = program * size + places[index]
+        for index, size, indices in zip(at, static_sizes, all_indices, strict=False):
+            program = program * size + indices[index]
         counts = [-(-size // part) for size, part in zip(sizes, shape, strict=True)]
         for index in range(math.prod(counts)):
             block = tuple(
                 (at * part, min((at + 1) * part, size))
                 for at, part, size in zip(_unravel(index, counts), shape, sizes, strict=True)
             )
-            runs = _runs(block, sizes, all_places[len(static_sizes) :])
-            place = (*((index, index + 1) for index in at), *block)
-            part = next((number for number, size in enumerate(parts) if _is_within(place, size)), 0)
-            found.append(Chunk(len(found), program, runs, place, part, packed))
-    return found
+            runs = _runs(block, sizes, all_indices[len(static_sizes) :])
+            full_block = (*((index, index + 1) for index in at), *block)
+            part = next((number for number, size in enumerate(parts) if _is_within(full_block, size)), 0)
+            all_chunks.append(Chunk(len(all_chunks), program, runs, full_block, part, packed))
+    return all_chunks
 
 
 def share(all_chunks: Sequence[Chunk], index: int, count: int) -> list[Chunk]:
-    """The chunks that one of several processes computes.
+    """Returns the chunks that one of several processes computes.
 
-    They are a run of those of each program, and of each part of a sweep that grew, so that each gets its share of all.
+    They are consecutive within each program and each part of a sweep that grew, so that each process gets its share of
+    all.
 
     Args:
         all_chunks: from `chunks`.
@@ -139,37 +143,37 @@ def share(all_chunks: Sequence[Chunk], index: int, count: int) -> list[Chunk]:
     groups: dict[tuple[int, int], list[Chunk]] = {}
     for chunk in all_chunks:
         groups.setdefault((chunk.program, chunk.part), []).append(chunk)
-    mine = []
-    for (program, part), own in groups.items():
-        place = (index + program + part) % count  # where chunks are fewer than processes, others begin with the next
-        mine += own[len(own) * place // count : len(own) * (place + 1) // count]
-    return mine
+    chunks_of_process = []
+    for (program, part), group in groups.items():
+        turn = (index + program + part) % count  # if chunks are fewer than processes, each group starts elsewhere
+        chunks_of_process += group[len(group) * turn // count : len(group) * (turn + 1) // count]
+    return chunks_of_process
 
 
 def _runs(
     block: Sequence[tuple[int, int]], sizes: Sequence[int], order: Sequence[Sequence[int]]
 ) -> tuple[tuple[int, int], ...]:
-    """The numbers of a block's lanes, in the order of the block."""
+    """Returns the numbers of a block's lanes, as runs in the order of the block."""
     runs, width = ((0, 1),), 1
-    for (first, last), size, places in reversed(list(zip(block, sizes, order, strict=True))):
-        own = places[first:last]
+    for (first, last), size, order_of_dim in reversed(list(zip(block, sizes, order, strict=True))):
+        indices = order_of_dim[first:last]
         if runs == ((0, width),):
-            runs = tuple((start * width, stop * width) for start, stop in _as_runs(own))
+            runs = tuple((start * width, stop * width) for start, stop in _as_runs(indices))
         else:
-            runs = tuple((place * width + start, place * width + stop) for place in own for start, stop in runs)
+            runs = tuple((index * width + start, index * width + stop) for index in indices for start, stop in runs)
         width *= size
     return runs
 
 
 def _as_runs(numbers: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Numbers as runs (first, one past the last)."""
-    found: list[list[int]] = []
+    """Returns numbers as runs (first, one past the last)."""
+    runs: list[list[int]] = []
     for number in numbers:
-        if found and found[-1][1] == number:
-            found[-1][1] += 1
+        if runs and runs[-1][1] == number:
+            runs[-1][1] += 1
         else:
-            found.append([number, number + 1])
-    return tuple((start, stop) for start, stop in found)
+            runs.append([number, number + 1])
+    return tuple((start, stop) for start, stop in runs)
 
 
 def _is_within(block: Sequence[tuple[int, int]], sizes: Sequence[int]) -> bool:
@@ -177,8 +181,8 @@ def _is_within(block: Sequence[tuple[int, int]], sizes: Sequence[int]) -> bool:
 
 
 def _unravel(index: int, sizes: Sequence[int]) -> tuple[int, ...]:
-    found = []
+    indices = []
     for size in reversed(sizes):
         index, remainder = divmod(index, size)
-        found.append(remainder)
-    return tuple(reversed(found))
+        indices.append(remainder)
+    return tuple(reversed(indices))

@@ -1,4 +1,4 @@
-"""A store is made, or opened by the sweep whose results it holds, which mends what is damaged."""
+"""Creates a store, or opens the store of the same sweep and mends damaged files."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ from jaxdp.simulation.store.seal import COMPUTED, IDENTITY, LABELS, LAYOUT, META
 if TYPE_CHECKING:
     import xarray as xr
 
-GROWS = "grow=True keeps it and adds what is missing, "
+GROWS = "grow=True keeps its results and adds the missing ones; "
 
 
 def open_or_create(
@@ -32,25 +32,26 @@ def open_or_create(
     overwrite: bool,
     alone: bool,
 ) -> Store:
-    """Opens the store of a sweep, or makes it.
+    """Opens the store of a sweep, or creates it.
 
     Args:
-        path: where.
-        template: a dataset of the sweep's variables, whose values are not used, coordinates and attributes.
+        path: of the store.
+        template: a dataset with the sweep's variables, coordinates and attributes; the values of variables are not
+            used.
         identity: from `identity.identity`.
-        chunk: the shape of a chunk along (*axes, seed); asked only if the store is made here.
+        chunk: returns the shape of a chunk along (*axes, seed); called only if the store is created here.
         num_static: the number of static axes, which come first.
-        overwrite: replace a store that is there. The caller has its lock.
-        alone: whether no other process can write the store, so that it may get a checksum if it has none.
+        overwrite: replace an existing store. The caller has its lock.
+        alone: whether no other process can write the store, so that a store without a checksum may get one.
 
     Raises:
-        ValueError: if what is there is not a store, or that of another configuration, with the difference.
+        ValueError: if the path holds something else than a store, or the store of another sweep, with the difference.
     """
     with creation_lock(path):
         unfinished, replaced = (lock_folder(path) / name for name in ("unfinished", "replaced"))
         if overwrite and path.exists():
             restore_root(path)
-            Store(path)  # nothing but a store is replaced
+            Store(path)  # refuses to replace anything else
         if overwrite or not path.exists():
             shutil.rmtree(unfinished, ignore_errors=True)
             _create(unfinished, template, identity, chunk(), num_static)
@@ -73,12 +74,12 @@ def open_or_create(
 
 
 def stored_tile_size(path: Path) -> int | None:
-    """Returns the tile size of the store at a path; None if there is none that can be read."""
+    """Returns the tile size of the store at a path; None if no store can be read there."""
     if not path.exists():
         return None
     try:
         return int(Store(path).identity["tile_size"])
-    except (KeyError, TypeError, ValueError):  # the sweep says later what is wrong
+    except (KeyError, TypeError, ValueError):  # the sweep reports later what is wrong
         return None
 
 
@@ -89,20 +90,21 @@ def check_same_sweep(store: Store, identity: Mapping[str, Any]) -> None:
         ValueError: if not, with the difference.
     """
     check_format(store.path, identity, store.identity)
-    found = differences_of_stores(identity, store.identity)
-    if found:
+    difference = differences_of_stores(identity, store.identity)
+    if difference:
         grows = "" if shortfalls(identity, store.identity) else GROWS
         raise ValueError(
-            f"store must hold the same sweep, got {store.path}, where {found}; {grows}overwrite=True replaces what is "
-            "there"
+            f"store must hold the same sweep, got {store.path}, where {difference}; {grows}overwrite=True replaces its "
+            "results"
         )
 
 
 def check_storable(template: "xr.Dataset") -> None:
-    """Checks that a store can hold what a sweep gives.
+    """Checks that a store can hold a sweep's results.
 
     Raises:
-        ValueError: if a name is none for a folder or is taken, if a dtype is none of Zarr's, or if there is no output.
+        ValueError: if a name is not a valid folder name or is reserved, if Zarr does not support a dtype, or if there
+            is no output.
     """
     if not template.data_vars:
         raise ValueError("outputs must be at least one in a sweep with a store, got none")
@@ -110,8 +112,8 @@ def check_storable(template: "xr.Dataset") -> None:
         plain = isinstance(name, str) and name not in ("", ".", "..", "zarr.json", COMPUTED)
         if not plain or {"/", "\\"} & set(str(name)):
             raise ValueError(
-                f"outputs and axes must not be named {name} in a sweep with a store: names are of its folders, and "
-                f"{COMPUTED} is taken"
+                f"outputs and axes must not be named {name} in a sweep with a store: each name is a folder's, and "
+                f"{COMPUTED} is reserved"
             )
     for name, values in template.data_vars.items():
         if values.dtype.kind not in "biufc":

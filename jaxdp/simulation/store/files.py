@@ -1,8 +1,8 @@
-"""Results on disk, as they come: a Zarr store that xarray reads while it grows, and that a sweep goes on from.
+"""Results on disk: a Zarr store that xarray can read while it grows, and that an interrupted sweep resumes.
 
-Beside the results is `computed`, which is true where a lane's results are. A chunk's results are written first, each
-file in one step, and then its `computed`: a lane that is marked there is complete on disk even if the writer is killed
-at any moment. Every file of an array ends with a checksum; `seal` has that of the store's description.
+The variable `computed` is true where a lane's results exist. A chunk's results are written first, each file in one
+step, and then its `computed`: a lane that is marked there is complete on disk even if the writer is killed at any
+moment. Every file of an array ends with a checksum; `seal` has the checksum of the store's description.
 """
 
 import contextlib
@@ -33,28 +33,28 @@ from jaxdp.simulation.store.seal import (
 if TYPE_CHECKING:
     import xarray as xr
 
-MENDS = "the call that wrote it mends it"
+MENDS = "rerun the call that wrote it to repair it"
 
 
 class Store:
     """An open store.
 
     Attributes:
-        path: where it is.
-        chunks: all of the sweep's.
+        path: of its folder.
+        chunks: all chunks of the sweep.
     """
 
     def __init__(self, path: Path) -> None:
         """Opens a store that exists.
 
         Raises:
-            ValueError: if there is none, or what it says of itself is damaged.
+            ValueError: if there is none, or its description is damaged.
         """
         self._files = open_files(path)
         self.path = path
         try:
             self._group = import_zarr().open_group(self._files, mode="r+")
-            self._notes = self._group[COMPUTED].attrs  # not with the dataset: copies of results are no stores
+            self._notes = self._group[COMPUTED].attrs  # not the dataset's: copies of results are not stores
             self.layout = json.loads(str(self._notes[LAYOUT]))
             self.chunks = chunks(
                 self.layout["static_sizes"],
@@ -64,54 +64,54 @@ class Store:
                 parts=[part["sizes"] for part in self.parts],
                 packed=self.layout.get("packed", False),
             )
-            # A file that is missing is lost, not empty; Zarr does not keep this setting with the store.
+            # A missing file is lost, not empty. Zarr does not store this setting.
             self._arrays = {
                 name: self._group[name].with_config({"write_empty_chunks": True})
                 for name in (*self.layout["outputs"], COMPUTED)
             }
             blocks = (*(1 for _ in self.layout["static_sizes"]), *self.layout["chunk"])
             sizes = (*self.layout["static_sizes"], *self.layout["sizes"])
-            for name, array in self._arrays.items():  # a part of the results, saved with their attributes, is no store
+            for name, array in self._arrays.items():  # refuses a selection of results, saved with their attributes
                 lead = len(sizes)
                 if array.shape[:lead] != sizes or array.chunks != (*blocks, *(max(1, n) for n in array.shape[lead:])):
                     raise ValueError(f"{name} is {array.shape}")
-        except Exception as error:  # whatever comes of a description that has no checksum, of an earlier version
+        except Exception as error:  # a damaged description of an earlier version, without a checksum, may raise any
             raise ValueError(
                 f"store must be as a sweep made it, got {path}, where {path / METADATA} is damaged: {error}"
             ) from error
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The record of the sweep whose results the store holds, as `identity.identity` makes it."""
+        """The identity of the sweep whose results the store holds, as `identity.identity` makes it."""
         return json.loads(str(self._notes[IDENTITY]))
 
     @property
     def has_checksum(self) -> bool:
-        """Whether a checksum protects what the store says of itself, as of this version's stores."""
+        """Whether the store's description has a checksum, as in stores of this version."""
         return LABELS in self.layout
 
     @property
     def parts(self) -> list[dict[str, Any]]:
-        """The parts of a sweep that grew, the first one first; of a store of an older version, none.
+        """The parts of a sweep that grew, the first one first; none in a store of an older version.
 
-        Each has `sizes`, those of (*static axes, *axes, seed) that the sweep then had, as stored; `when` it was begun;
-        and `versions`, `devices` and `processor` of the call that began it.
+        Each has `sizes`, the sweep's sizes of (*static axes, *axes, seed) at that time, as stored; `when` it was
+        started; and `versions`, `devices` and `processor` of the call that started it.
         """
         return self.layout.get("parts", [])
 
-    def examine(self, wanted: Iterable[Chunk], nans: NanCount) -> tuple[list[Chunk], dict[Chunk, str]]:
-        """Reads what is there, and says what is missing.
+    def examine(self, requested: Iterable[Chunk], nans: NanCount) -> tuple[list[Chunk], dict[Chunk, str]]:
+        """Reads chunks, and finds the missing lanes.
 
         Args:
-            wanted: chunks.
-            nans: counts the lanes with NaN in what is there.
+            requested: chunks.
+            nans: counts the lanes with NaN in the existing results.
 
         Returns:
-            Those chunks that are not there or cannot be read, each with the lanes that are missing, and what is wrong
-            with each that cannot be read.
+            The chunks that are missing, partly missing or unreadable, each with its missing lanes; and for each
+            unreadable chunk a description of its damage.
         """
         missing, damaged = [], {}
-        for chunk in wanted:
+        for chunk in requested:
             try:
                 done = self._read(COMPUTED, chunk)
                 if done.any():
@@ -124,69 +124,69 @@ class Store:
                 missing.append(chunk.only(~done) if done.any() else chunk)
         return missing, damaged
 
-    def sample(self, chunk: Chunk, most: int) -> tuple[Chunk, dict[str, np.ndarray]] | None:
-        """Lanes that are computed, of a chunk of the larger sweep that this one may become.
+    def sample(self, chunk: Chunk, max_lanes: int) -> tuple[Chunk, dict[str, np.ndarray]] | None:
+        """Returns computed lanes of a chunk of the larger sweep that this sweep may grow to.
 
         Args:
-            chunk: of that sweep, with all its lanes.
-            most: lanes.
+            chunk: of the larger sweep, with all its lanes.
+            max_lanes: the largest number of lanes.
 
         Returns:
-            The chunk with those lanes, and their outputs by name, each with a leading axis of lanes; None if there is
-            no such lane, or the chunk cannot be read, which is told and mended once the store has grown.
+            The chunk with those lanes, and their outputs by name, each with a leading axis of lanes. None if there is
+            no such lane, or the chunk cannot be read: it is then reported and mended after the store has grown.
         """
         try:
-            there, *values = (self._within(name, chunk) for name in (COMPUTED, *self.layout["outputs"]))
+            is_computed, *values = (self._within(name, chunk) for name in (COMPUTED, *self.layout["outputs"]))
         except OSError:
             return None
-        inside = tuple(slice(size) for size in there.shape)
-        found = np.zeros(chunk.sizes, bool)
-        found[inside] = there
-        found &= np.cumsum(found).reshape(found.shape) <= most
-        if not found.any():
+        inside = tuple(slice(size) for size in is_computed.shape)
+        selected = np.zeros(chunk.sizes, bool)
+        selected[inside] = is_computed
+        selected &= np.cumsum(selected).reshape(selected.shape) <= max_lanes
+        if not selected.any():
             return None
-        return chunk.only(found), {
-            name: of_name[found[inside]] for name, of_name in zip(self.layout["outputs"], values, strict=True)
+        return chunk.only(selected), {
+            name: of_name[selected[inside]] for name, of_name in zip(self.layout["outputs"], values, strict=True)
         }
 
-    def survey(self, wanted: Iterable[Chunk], nans: NanCount) -> list[Chunk]:
-        """Finds what is missing as `examine` does, for a process that is about to write it.
+    def survey(self, requested: Iterable[Chunk], nans: NanCount) -> list[Chunk]:
+        """Finds the missing lanes as `examine` does, for a process that is about to write them.
 
         Warns:
-            RuntimeWarning: for every chunk that was there and cannot be read, with its file.
+            RuntimeWarning: for every chunk that exists and cannot be read, with its file.
 
         Returns:
-            The chunks to compute, none of which is marked as computed any more.
+            The chunks to compute. None of their lanes is marked as computed any more.
         """
-        missing, damaged = self.examine(wanted, nans)
+        missing, damaged = self.examine(requested, nans)
         for chunk, text in damaged.items():
             warnings.warn(f"{text}; it is computed again", RuntimeWarning, stacklevel=4)
             self._arrays[COMPUTED][chunk.region] = np.zeros(chunk.sizes, bool)  # before its files are replaced
         return missing
 
     def commit(self, chunk: Chunk, arrays: Mapping[str, np.ndarray]) -> None:
-        """Writes a chunk, which counts as computed once this returns, and not before.
+        """Writes a chunk. It counts as computed once this returns, and not before.
 
         Args:
-            chunk: which, as `survey` has it: with all lanes of its block, or all that are missing.
+            chunk: as returned by `survey`: with all lanes of its block, or all missing ones.
             arrays: its outputs, each with a leading axis of its lanes.
 
         Raises:
             OSError: if they cannot be written.
         """
-        whole = chunk.num_lanes == math.prod(chunk.sizes)
-        left = None if whole else ~self._read(COMPUTED, chunk)
+        is_whole_block = chunk.num_lanes == math.prod(chunk.sizes)
+        missing = None if is_whole_block else ~self._read(COMPUTED, chunk)
         for name, values in arrays.items():
-            if left is None:
+            if missing is None:
                 block = values.reshape(*chunk.sizes, *values.shape[1:])
-            else:  # a file is replaced in one step, and holds what it held before in either case
+            else:  # each file is replaced in one step, and keeps the lanes that it had
                 block = self._read(name, chunk)
-                block[left] = values
+                block[missing] = values
             self._arrays[name][chunk.region] = block
         self._arrays[COMPUTED][chunk.region] = np.ones(chunk.sizes, bool)
 
     def check_files(self) -> None:
-        """Checks that every chunk which is marked as computed has its files; what they hold is not read.
+        """Checks that every chunk marked as computed has its files, without reading them.
 
         Raises:
             ValueError: if not, with a file.
@@ -197,12 +197,12 @@ class Store:
             lost = [file for name in self.layout["outputs"] if not (file := self._file(name, chunk)).exists()]
             if lost and self._arrays[lost[0].relative_to(self.path).parts[0]].size:
                 raise ValueError(
-                    f"store must have the files of all that is marked as computed, got {self.path}, where {lost[0]} is "
-                    "missing: the call that wrote it computes it again"
+                    f"store must have the files of all lanes marked as computed, got {self.path}, where {lost[0]} is "
+                    "missing; rerun the call that wrote it to compute it again"
                 )
 
     def lanes_computed(self) -> int:
-        """Number of lanes that are marked as computed; those of marks that cannot be read are not.
+        """Returns the number of lanes marked as computed, without those of unreadable marks.
 
         Raises:
             OSError: if the store is no longer there.
@@ -213,7 +213,7 @@ class Store:
         return int(sum(self._marks(chunk) for chunk in self.chunks))
 
     def clean(self) -> None:
-        """Removes files that a killed writer left unfinished. No other writer may be at work."""
+        """Removes files that a killed writer left unfinished. No other writer may be active."""
         for file in self.path.rglob("*.partial"):
             if re.search(r"\.[0-9a-f]{32}\.partial$", file.name):  # as Zarr names them
                 file.unlink(missing_ok=True)
@@ -231,7 +231,7 @@ class Store:
         return self.path / name / array.metadata.encode_chunk_key(at)
 
     def _within(self, name: str, chunk: Chunk) -> np.ndarray:
-        """What is there of a chunk that may reach beyond the store.
+        """Reads the stored part of a chunk that may reach beyond the store.
 
         Raises:
             OSError: if it cannot be read.
@@ -248,7 +248,7 @@ class Store:
     def _read(self, name: str, chunk: Chunk) -> np.ndarray:
         array = self._arrays[name]
         if array.size == 0:
-            return np.zeros((*chunk.sizes, *array.shape[len(chunk.block) :]), array.dtype)  # it has no files
+            return np.zeros((*chunk.sizes, *array.shape[len(chunk.block) :]), array.dtype)  # empty arrays have no files
         file = self._file(name, chunk)
         if not file.exists():
             if name == COMPUTED:
@@ -256,13 +256,13 @@ class Store:
             raise OSError(f"{file} is missing")
         try:
             return np.asarray(array[chunk.region])
-        except Exception as error:  # whatever a codec makes of broken bytes
+        except Exception as error:  # codecs may raise anything on broken bytes
             text = str(error)
             raise OSError(text if text.startswith(str(file)) else f"{file} cannot be read: {text}") from error
 
 
 def open_files(path: Path, *, read_only: bool = False) -> Any:
-    """Opens the folder of a store, as `LastingStore`, and checks what the store says of itself.
+    """Opens the folder of a store, as `LastingStore`, and checks the store's description.
 
     Raises:
         ValueError: if there is no store, or its description is damaged.
@@ -270,19 +270,19 @@ def open_files(path: Path, *, read_only: bool = False) -> Any:
     from jaxdp.simulation.store.lasting import LastingStore  # it needs Zarr
 
     if not path.exists():
-        raise ValueError(f"store must be that of a sweep, got {path}, where nothing is")
+        raise ValueError(f"store must be one of a sweep, got {path}, where there is nothing")
     root = path / METADATA
     if not root.exists() and any(path.glob("*/c")):
         raise ValueError(
-            f"store must be whole, got {path}, which has results and nothing that says what they are, as is left "
-            "where a store was moved away while it was written; go on where it is now, and remove this folder"
+            f"store must be complete, got {path}, which has results but no description of them, as after a store was "
+            "moved while it was written; continue at its new path, and remove this folder"
         )
     try:
         files = LastingStore(path, read_only=read_only)
     except OSError as error:
-        raise ValueError(f"store must be that of a sweep, got {path}, where something else is") from error
+        raise ValueError(f"store must be one of a sweep, got {path}, where something else is") from error
     if not (path / COMPUTED).is_dir():
-        raise ValueError(f"store must be that of a sweep, got {path}, where something else is")
+        raise ValueError(f"store must be one of a sweep, got {path}, where something else is")
     fault = find_fault(files.description)
     if fault:
         raise ValueError(f"store must be as a sweep wrote it, got {path}, where {root} is damaged ({fault}); {MENDS}")
@@ -290,21 +290,21 @@ def open_files(path: Path, *, read_only: bool = False) -> Any:
 
 
 def find_damaged_labels(path: Path, files: Any) -> dict[str, str]:
-    """Returns the coordinates of a store that cannot be read, or are not as they were written, each with a sentence."""
-    group, found = import_zarr().open_group(files, mode="r"), {}
+    """Returns, by name, the coordinates of a store that cannot be read or have changed, each with a sentence."""
+    group, damaged = import_zarr().open_group(files, mode="r"), {}
     for name, expected in json.loads(str(group[COMPUTED].attrs[LAYOUT])).get(LABELS, {}).items():
         try:
             if hash_labels(np.asarray(group[name][...])) != expected:
-                found[name] = f"files in {path / name} are missing, or not those that were written"
+                damaged[name] = f"files in {path / name} are missing, or have changed"
         except OSError as error:
-            found[name] = str(error).removesuffix(COMPUTES_AGAIN)  # labels are written again
-        except Exception as error:  # whatever a codec makes of broken bytes
-            found[name] = f"files in {path / name} cannot be read: {error}"
-    return found
+            damaged[name] = str(error).removesuffix(COMPUTES_AGAIN)  # labels are written again, not computed
+        except Exception as error:  # codecs may raise anything on broken bytes
+            damaged[name] = f"files in {path / name} cannot be read: {error}"
+    return damaged
 
 
 def stored_labels(array: Any, values: np.ndarray) -> np.ndarray:
-    """Returns a coordinate's values as its array has them: text as objects, numbers as the array's type."""
+    """Returns a coordinate's values as its array stores them: text as objects, numbers in the array's type."""
     return values.astype(object if values.dtype.kind == "U" else array.dtype)
 
 
@@ -314,14 +314,14 @@ def write_labels(array: Any, values: np.ndarray) -> None:
 
 
 def open_dataset(path: Path) -> "xr.Dataset":
-    """Opens the dataset of a store, read when it is used; an OSError then, if another store has taken its place.
+    """Opens the dataset of a store. Values are read on use, which raises an OSError if the store was replaced.
 
-    Values of axes are in the order of the sweep's last call, in which they need not have come.
+    Values of axes are in the order of the sweep's last call, which may differ from the stored order.
 
     Raises:
         ValueError: if there is no store, or its description or its labels are damaged.
     """
-    import xarray  # where it is used, as pandas comes with it: `import jaxdp` stays quick
+    import xarray  # here, since it imports pandas: `import jaxdp` stays quick
 
     files = open_files(path, read_only=True)
     with warnings.catch_warnings():
@@ -333,12 +333,12 @@ def open_dataset(path: Path) -> "xr.Dataset":
     if PROVENANCE in mark.attrs:  # saving more arrays in the store by xarray removes it from the dataset
         results.attrs[PROVENANCE] = mark.attrs[PROVENANCE]
     order = json.loads(mark.attrs[LAYOUT]).get("order", [])
-    moved = {dim: np.argsort(places) for dim, places in zip(mark.dims, order, strict=bool(order)) if places}
+    moved = {dim: np.argsort(indices) for dim, indices in zip(mark.dims, order, strict=bool(order)) if indices}
     return results.isel(moved)
 
 
 def ignore_format_warnings() -> None:
-    """Has Zarr not warn that version 3 of its format is young."""
+    """Silences Zarr's warnings that version 3 of its format is young."""
     warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
     warnings.filterwarnings("ignore", message="The data type .* does not have a Zarr V3 specification")
 

@@ -1,8 +1,8 @@
-"""Room in a store for a larger sweep. What is there stays where it is; one file, replaced in one step, tells of more.
+"""Makes room in a store for a larger sweep, in one step.
 
-Files that the larger sweep needs are written first: coordinates, of which a reader of the smaller sweep reads the part
-that it knows. Then the store's one file of metadata is replaced, which holds all shapes, what the sweep is, and its
-provenance. A process that is killed leaves the smaller sweep or the larger one, and nothing between them.
+Existing chunks stay in place. Files that the larger sweep needs are written first: coordinates, of which a reader of
+the smaller sweep reads only its part. Then the store's one file of metadata is replaced. It holds all shapes, the
+sweep's identity and its provenance. A process that is killed leaves either the smaller sweep or the larger one.
 """
 
 import json
@@ -22,51 +22,53 @@ if TYPE_CHECKING:
 
 
 class Growth:
-    """What a store becomes.
+    """The change of a store to a larger sweep.
 
     Attributes:
-        store: as it is.
-        layout: as it will be.
+        store: before the change.
+        layout: after the change.
     """
 
     def __init__(self, store: Store, template: "xr.Dataset", identity: Mapping[str, Any]) -> None:
-        """Finds where everything will be, and writes nothing.
+        """Determines the positions of all values, and writes nothing.
 
         Args:
             store: of a sweep that is a part of the larger one.
-            template: a dataset of the larger sweep's variables, coordinates and attributes, as `open_or_create` has it.
+            template: a dataset of the larger sweep's variables, coordinates and attributes, as for `open_or_create`.
             identity: of the larger sweep.
 
         Raises:
-            ValueError: if values of an axis are of a kind that the store has no room for, or the store has arrays of
-                others along an axis that grows.
+            ValueError: if the store cannot hold an axis's new values in their type, or the store has arrays of others
+                along an axis that grows.
         """
         self.store, self._template, self._identity = store, template, identity
         lead = list(next(iter(template.data_vars.values())).dims)[: len(store.chunks[0].block)]
-        self._known = {str(dim): self._kept(str(dim), store.identity) for dim in lead}
-        self._places = {dim: self._order(dim, store.identity) for dim in self._known}
-        sizes = [len(places) for places in self._places.values()]
+        self._old_positions = {str(dim): self._find_old_values(str(dim), store.identity) for dim in lead}
+        self._positions = {dim: self._order(dim, store.identity) for dim in self._old_positions}
+        sizes = [len(positions) for positions in self._positions.values()]
         num_static = len(store.layout["static_sizes"])
-        old = [*store.layout["static_sizes"], *store.layout["sizes"]]
-        parts = store.parts or [{"sizes": old, "when": None, "versions": {}, "devices": [], "processor": ""}]
+        old_sizes = [*store.layout["static_sizes"], *store.layout["sizes"]]
+        parts = store.parts or [{"sizes": old_sizes, "when": None, "versions": {}, "devices": [], "processor": ""}]
         self.layout = {
             **store.layout,
             "static_sizes": sizes[:num_static],
             "sizes": sizes[num_static:],
-            "order": [None if own == sorted(own) else own for own in self._places.values()],
-            "parts": [*parts, part_record(template, sizes)] if sizes != old else parts,
+            "order": [None if order == sorted(order) else order for order in self._positions.values()],
+            "parts": [*parts, part_record(template, sizes)] if sizes != old_sizes else parts,
         }
         self._kinds = {
-            dim: self._kind(dim) for dim, new, size in zip(self._places, sizes, old, strict=True) if new != size
+            dim: self._kind(dim)
+            for dim, size, before in zip(self._positions, sizes, old_sizes, strict=True)
+            if size != before
         }
         self._check_others()
 
     def moves(self, tile_size: int) -> bool:
-        """Whether a lane that is there has another place in its tile in one sweep of the whole."""
+        """Returns whether a stored lane would have another position in its tile in one sweep over everything."""
         number = np.zeros((), np.int64)
-        own = list(self._known.values())[len(self.layout["static_sizes"]) :]
-        for known, size in zip(own, self.layout["sizes"], strict=True):
-            number = number[..., None] * size + np.asarray(known)
+        by_axis = list(self._old_positions.values())[len(self.layout["static_sizes"]) :]
+        for positions, size in zip(by_axis, self.layout["sizes"], strict=True):
+            number = number[..., None] * size + np.asarray(positions)
         return bool(((number.ravel() - np.arange(number.size)) % tile_size).any())
 
     @property
@@ -79,21 +81,21 @@ class Growth:
         """Makes the store one of the larger sweep. The caller has the creation lock, and no process writes the store.
 
         Raises:
-            OSError: if files cannot be written. The store is then as it was.
+            OSError: if files cannot be written. The store is then unchanged.
         """
         from jaxdp.simulation.store.lasting import stamp  # it needs Zarr
 
         path = self.store.path
-        told = json.loads((path / METADATA).read_text())
-        arrays = told["consolidated_metadata"]["metadata"]
-        sizes = [len(places) for places in self._places.values()]
+        root = json.loads((path / METADATA).read_text())
+        arrays = root["consolidated_metadata"]["metadata"]
+        sizes = [len(positions) for positions in self._positions.values()]
         for name in (*self.layout["outputs"], COMPUTED):
             arrays[name]["shape"][: len(sizes)] = sizes
         for dim in find_damaged_labels(path, open_files(path)):
-            shutil.rmtree(path / dim / "c", ignore_errors=True)  # Zarr would read the last one to fill it up
+            shutil.rmtree(path / dim / "c", ignore_errors=True)  # Zarr would read the damaged last chunk to extend it
         labels = dict(self.layout.get(LABELS, {}))
         for dim in self._kinds:
-            arrays[dim], labels[dim] = self._extend(dim, self._places[dim], arrays[dim])
+            arrays[dim], labels[dim] = self._extend(dim, self._positions[dim], arrays[dim])
         coords = import_zarr().open_group(path, mode="r")
         for name in set(map(str, self._template.coords)) - set(labels):  # of an earlier version
             labels[name] = hash_labels(np.asarray(coords[name][...]))
@@ -102,74 +104,74 @@ class Growth:
             IDENTITY: json.dumps(self._identity),
             LAYOUT: json.dumps({**self.layout, LABELS: labels, "before": before}),
         }
-        told["attributes"] = {**told.get("attributes", {}), **self._template.attrs}
-        seal(told)
-        replace_file(path, path / METADATA, json.dumps(told))
+        root["attributes"] = {**root.get("attributes", {}), **self._template.attrs}
+        seal(root)
+        replace_file(path, path / METADATA, json.dumps(root))
         sync_metadata(path)
 
-    def _kept(self, dim: str, identity: Mapping[str, Any]) -> list[int]:
-        """The places of the smaller sweep's values in the larger one's coordinate."""
-        there = identity["axes"].get(dim, identity["static_axes"].get(dim))
-        if there is None:  # seeds
+    def _find_old_values(self, dim: str, identity: Mapping[str, Any]) -> list[int]:
+        """Returns the positions of the smaller sweep's values in the larger one's coordinate."""
+        stored_labels = identity["axes"].get(dim, identity["static_axes"].get(dim))
+        if stored_labels is None:  # seeds
             return list(range(identity["num_seeds"]))
-        here = self._identity["axes"].get(dim, self._identity["static_axes"].get(dim))
-        return [here.index(label) for label in there]
+        labels = self._identity["axes"].get(dim, self._identity["static_axes"].get(dim))
+        return [labels.index(label) for label in stored_labels]
 
     def _order(self, dim: str, identity: Mapping[str, Any]) -> list[int]:
-        """The places in the larger sweep's coordinate of what is stored: what was there first, as it is there."""
-        known = self._known[dim]
+        """Returns the stored values' positions in the larger sweep's coordinate, in stored order: old values first."""
+        old_positions = self._old_positions[dim]
         dims = [*identity["order"], "seed"]
         order = self.store.layout.get("order", [None] * len(dims))[dims.index(dim)]
-        stored = known if order is None else [known[place] for place in order]
-        return [*stored, *(place for place in range(self._template.sizes[dim]) if place not in set(known))]
+        stored = old_positions if order is None else [old_positions[index] for index in order]
+        return [*stored, *(index for index in range(self._template.sizes[dim]) if index not in set(old_positions))]
 
     def _kind(self, dim: str) -> tuple[str, Any] | None:
-        """The type and the fill value of a coordinate that the larger sweep's values need; None where they fit in.
+        """Returns the type and the fill value that a coordinate needs for its new values; None if it can hold them.
 
         Raises:
-            ValueError: if the store cannot have them.
+            ValueError: if the store cannot hold them.
         """
-        told, values = self._told()[dim], self._template[dim].values
+        metadata, values = self._metadata()[dim], self._template[dim].values
         if values.dtype.kind == "U":
-            if told["data_type"] == "string":
+            if metadata["data_type"] == "string":
                 return None
-        elif told["data_type"] != "string":
-            if np.can_cast(values.dtype, np.dtype(told["data_type"])):
+        elif metadata["data_type"] != "string":
+            if np.can_cast(values.dtype, np.dtype(metadata["data_type"])):
                 return None
-            if told["chunk_key_encoding"]["configuration"]["separator"] == "/":  # files of another name are free
+            if metadata["chunk_key_encoding"]["configuration"]["separator"] == "/":  # other file names are unused
                 return str(values.dtype), "NaN" if values.dtype.kind == "f" else values.dtype.type(0).item()
         raise ValueError(
             f"store must have room for the values of {dim} to grow, got {self.store.path}, where they are "
-            f"{told['data_type']}, for {values.tolist()}; sweep the new values into a store of their own, or all anew "
-            "by overwrite=True"
+            f"{metadata['data_type']}, for {values.tolist()}; sweep the new values into a new store, or everything "
+            "again by overwrite=True"
         )
 
     def _check_others(self) -> None:
-        """Checks that nobody else's arrays lie along an axis that grows: nothing could be read of a store then.
+        """Checks that no arrays of others lie along an axis that grows: the store would then be unreadable.
 
         Raises:
             ValueError: if some do.
         """
-        own = {*self.layout["outputs"], COMPUTED, *self._places}
-        for name, told in self._told().items():
-            along = set(told.get("dimension_names") or ()) & set(self._kinds)
-            if name not in own and along:
+        sweep_arrays = {*self.layout["outputs"], COMPUTED, *self._positions}
+        for name, metadata in self._metadata().items():
+            along = set(metadata.get("dimension_names") or ()) & set(self._kinds)
+            if name not in sweep_arrays and along:
                 raise ValueError(
-                    f"store must have nothing but the sweep's arrays along {', '.join(sorted(along))} to grow, got "
-                    f"{self.store.path}, where {name} is; remove it, or keep it elsewhere"
+                    f"store must have no arrays except the sweep's along {', '.join(sorted(along))} to grow, got "
+                    f"{self.store.path} with {name}; move it elsewhere"
                 )
 
-    def _told(self) -> dict[str, Any]:
-        """What the store's file of metadata says of each array."""
+    def _metadata(self) -> dict[str, Any]:
+        """Returns the metadata of each array, from the store's one file."""
         return json.loads((self.store.path / METADATA).read_text())["consolidated_metadata"]["metadata"]
 
-    def _extend(self, dim: str, places: Sequence[int], told: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-        """Writes a coordinate's values, those that are there as they are.
+    def _extend(self, dim: str, positions: Sequence[int], metadata: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+        """Writes a coordinate's values; stored values stay as they are.
 
         Args:
             dim: the coordinate's name.
-            places: of the stored values in the larger sweep's coordinate.
-            told: the array's metadata.
+            positions: positions of the stored values in the larger sweep's coordinate.
+            metadata: of the array.
 
         Returns:
             Its metadata with these values, and their hash.
@@ -179,15 +181,13 @@ class Growth:
         from zarr.core.metadata import ArrayV3Metadata
         from zarr.storage import LocalStore, StorePath
 
-        values = self._template[dim].values[list(places)]
-        told, kind = {**told, "shape": [len(places)]}, self._kinds[dim]
-        if (
-            values.dtype.kind != "U" and kind is not None
-        ):  # in a file of its own, beside that of the smaller sweep's values
-            told |= {"data_type": kind[0], "fill_value": kind[1]}
-            told["chunk_key_encoding"] = {"name": "default", "configuration": {"separator": "."}}
+        values = self._template[dim].values[list(positions)]
+        metadata, kind = {**metadata, "shape": [len(positions)]}, self._kinds[dim]
+        if values.dtype.kind != "U" and kind is not None:  # in a new file, beside the smaller sweep's values
+            metadata |= {"data_type": kind[0], "fill_value": kind[1]}
+            metadata["chunk_key_encoding"] = {"name": "default", "configuration": {"separator": "."}}
         where = StorePath(LocalStore(self.store.path), dim)
-        metadata = ArrayV3Metadata.from_dict(dict(told))
-        array = zarr.Array(AsyncArray(metadata=metadata, store_path=where))
+        array_metadata = ArrayV3Metadata.from_dict(dict(metadata))
+        array = zarr.Array(AsyncArray(metadata=array_metadata, store_path=where))
         write_labels(array, values)
-        return told, hash_labels(np.asarray(array[...]))
+        return metadata, hash_labels(np.asarray(array[...]))

@@ -1,4 +1,4 @@
-"""The identity of a sweep, which its store keeps: whatever can change a result, and nothing else."""
+"""The identity of a sweep, kept in its store: everything that can change a result, and nothing else."""
 
 import hashlib
 import importlib.metadata
@@ -14,19 +14,19 @@ from jaxdp.simulation.store.processor import processor, settings
 from jaxdp.simulation.store.provenance import plain
 
 LONGEST = 160  # characters of a value in a difference's text
-# Raised when equal programs and parameters come to mean other results: how lanes are numbered, seeded, padded to tiles
-# and laid out in arrays; and when claims are written down in other words. All else that a version of jaxdp can change
-# is in the programs, their parameters or what is claimed, so the version itself tells nothing, and a release that
-# leaves those alone goes on with older stores.
+# Raised when equal programs and parameters come to mean other results (by the numbering of lanes, their seeds, their
+# padding to tiles or their layout in arrays), and when claims are recorded in other words. All other changes of jaxdp
+# show in the programs, their parameters or their claims. The version itself is therefore not recorded, and a release
+# that leaves those unchanged resumes older stores.
 FORMAT = 3
-LIBRARIES = ("jax", "jaxlib", "scipy")  # SciPy's OpenBLAS is what JAX factorizes matrices with on a CPU
+LIBRARIES = ("jax", "jaxlib", "scipy")  # on a CPU, JAX factorizes matrices with SciPy's OpenBLAS
 
 
 def program_hash(traced: Any, text: str) -> str:
-    """A hash of a program: its StableHLO text, and the arrays that it closes over.
+    """Returns a hash of a program: of its StableHLO text, and of the arrays that it closes over.
 
-    Source text or a jaxpr's text cannot tell two closures apart. Neither can StableHLO where JAX hoists constants out
-    of it, so the arrays are hashed by themselves.
+    Two closures can have the same source text or jaxpr text. They also have the same StableHLO if JAX hoists constants
+    out of it, so the arrays are hashed separately.
 
     Args:
         traced: of `jax.jit(...).trace(...)`.
@@ -39,7 +39,7 @@ def program_hash(traced: Any, text: str) -> str:
 
 
 def constant_bytes(traced: Any) -> int:
-    """Memory of the arrays that a program closes over.
+    """Returns the memory of the arrays that a program closes over.
 
     Args:
         traced: of `jax.jit(...).trace(...)`.
@@ -48,13 +48,13 @@ def constant_bytes(traced: Any) -> int:
 
 
 def calls_back(jaxpr: Any) -> bool:
-    """Whether a program calls functions of Python while it runs, which its text does not tell apart."""
+    """Returns whether a program calls Python functions while it runs; its text does not identify them."""
     effects = getattr(jaxpr, "jaxpr", jaxpr).effects
     return bool(effects) or any("callback" in equation.primitive.name for equation in equations(jaxpr))
 
 
 def tree_hash(tree: Any) -> str:
-    """A hash of a pytree: every leaf's place, dtype, shape and bytes."""
+    """Returns a hash of a pytree: of every leaf's path, dtype, shape and bytes."""
     digest = hashlib.sha256()
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
         digest.update(jax.tree_util.keystr(path).encode())  # static parts show in the program's text
@@ -75,14 +75,14 @@ def identity(
     outputs: Mapping[str, Any],
     programs: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """A JSON-ready record of all that results depend on.
+    """Returns a JSON-ready record of everything that results depend on.
 
     Args:
         key: root key.
         device: where tiles run; results may differ in the last bits between kinds of devices.
-        compiler_options: that programs are compiled with.
+        compiler_options: of programs.
         tile_size: lanes in a tile.
-        num_seeds: seeds for every grid point.
+        num_seeds: seeds at every grid point.
         axes: labels of the grid's values.
         static_axes: labels of the static values.
         coords: of the run's own dimensions, as checkpoints.
@@ -111,7 +111,7 @@ def identity(
 
 
 def differences(mine: Any, other: Any, name: str = "") -> list[str]:
-    """How two records differ.
+    """Compares two records.
 
     Returns:
         One text for every part that differs, "NAME is OTHER there, MINE here"; none if they are the same.
@@ -130,43 +130,43 @@ def differences(mine: Any, other: Any, name: str = "") -> list[str]:
             for one, two in ((other, mine), (mine, other))
         )
         return [
-            f"processor is {there} there, {here} here (another kind may give other last bits: go on with one of that "
-            "kind, as by SLURM's --constraint)"
+            f"processor is {there} there, {here} here (another kind may give other last bits: resume on one of that "
+            "kind, for example by SLURM's --constraint)"
         ]
     if name.startswith("settings."):
-        return [f"{name} is {other} there, {mine} here (may give other last bits: set it as it was there)"]
+        return [f"{name} is {other} there, {mine} here (may give other last bits: set it as it was then)"]
     if name.endswith(".program"):
         return [f"{name} differs (what `build` returns: its code, its settings or an array that it closes over)"]
     if name.endswith(".params"):
-        return [f"{name} differ (the parameters that the grid's values became)"]
+        return [f"{name} differ (the parameters made from the grid's values)"]
     if name.endswith(".blas_threads"):
         return [f"{name} is {other} there, {mine} here (large matrices: OPENBLAS_NUM_THREADS fixes it)"]
     if name.endswith(".guarantees"):
-        return [f"{name} differ (what is claimed)"]
+        return [f"{name} differ (the privacy claims)"]
     return [f"{name} is {_short(other)} there, {_short(mine)} here"]
 
 
 def differences_of_stores(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
-    """How the record of a store differs from that of a sweep, as text; no text if they are the same.
+    """Returns the differences between a sweep's record and a store's as text, which is empty if they are the same.
 
     Args:
-        mine: of the sweep.
-        theirs: of the store.
+        mine: the record of the sweep.
+        theirs: the record of the store.
     """
     mine = json.loads(json.dumps(mine))
     here, there = ({name: value for name, value in one.items() if name != "programs"} for one in (mine, theirs))
     # Another grid makes other programs.
-    found = differences(here, there) or differences(mine["programs"], theirs["programs"], "programs")
-    more = f"; and {len(found) - 5} more differences" if len(found) > 5 else ""
-    return "; ".join(found[:5]) + more
+    texts = differences(here, there) or differences(mine["programs"], theirs["programs"], "programs")
+    more = f"; and {len(texts) - 5} more differences" if len(texts) > 5 else ""
+    return "; ".join(texts[:5]) + more
 
 
 def shortfalls(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    """Why a store cannot grow to a sweep, as far as their grids and seeds tell.
+    """Returns the reasons why a store cannot grow to a sweep, as far as their records show.
 
     Args:
         mine: the record of the sweep.
-        theirs: that of the store.
+        theirs: the record of the store.
 
     Returns:
         One text for every reason; none if the store's sweep is a part of this one.
@@ -174,15 +174,15 @@ def shortfalls(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
     mine = json.loads(json.dumps(mine))
     grid = ("axes", "static_axes", "num_seeds", "programs")
     here, there = ({name: value for name, value in one.items() if name not in grid} for one in (mine, theirs))
-    found = differences(here, there)
+    reasons = differences(here, there)
     for group in ("axes", "static_axes"):
         for name in theirs[group]:
             lost = [label for label in theirs[group][name] if label not in mine[group].get(name, [])]
             if lost:
-                found.append(f"{group}.{name} has {_short(lost)[1:-1]} there and not here")
+                reasons.append(f"{group}.{name} has {_short(lost)[1:-1]} there and not here")
     if mine["num_seeds"] < theirs["num_seeds"]:
-        found.append(f"num_seeds is {theirs['num_seeds']} there, {mine['num_seeds']} here")
-    return found
+        reasons.append(f"num_seeds is {theirs['num_seeds']} there, {mine['num_seeds']} here")
+    return reasons
 
 
 def check_format(path: Any, mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
@@ -191,20 +191,20 @@ def check_format(path: Any, mine: Mapping[str, Any], theirs: Mapping[str, Any]) 
     Args:
         path: of the store.
         mine: the record of the sweep.
-        theirs: that of the store.
+        theirs: the record of the store.
 
     Raises:
         ValueError: if not.
     """
     if theirs.get("format") != mine["format"]:
         raise ValueError(
-            f"store must be of this version of jaxdp, got {path}, which another version wrote that recorded claims, "
-            "results or the processor otherwise; jaxdp.open reads it, overwrite=True replaces it"
+            f"store must have this version's format, got {path}, written by a version of jaxdp that recorded claims, "
+            "results or the processor differently; jaxdp.open reads it, overwrite=True replaces it"
         )
 
 
 def _constants(jaxpr: Any) -> Iterator[Any]:
-    """Arrays in a program, in an order that the program fixes: closed over, and within its equations."""
+    """Yields the arrays in a program, closed over or within its equations, in an order that the program fixes."""
     if hasattr(jaxpr, "consts"):
         yield from jaxpr.consts
         jaxpr = jaxpr.jaxpr
@@ -212,7 +212,7 @@ def _constants(jaxpr: Any) -> Iterator[Any]:
         if equation.primitive.name in ("pure_callback", "io_callback"):
             raise ValueError(
                 f"build must not call back to Python in a sweep with a store or an executor, got "
-                f"{equation.primitive.name}: nothing could tell whether results are of the same function"
+                f"{equation.primitive.name}: the store could not detect that its function changed"
             )
         yield from (atom.val for atom in equation.invars if hasattr(atom, "val"))
         for inner in inner_programs(equation):

@@ -1,4 +1,4 @@
-"""What a store holds, as text."""
+"""Describes a store as text."""
 
 import math
 from pathlib import Path
@@ -13,7 +13,7 @@ from jaxdp.validation import check_local_path
 
 
 def describe(path: str | Path) -> str:
-    """What a store holds, how complete it is, where it came from and what was claimed.
+    """Returns a text about a store: its contents, how complete it is, its provenance and its claims.
 
     Args:
         path: of the store; a sweep may be writing it.
@@ -41,7 +41,7 @@ def describe(path: str | Path) -> str:
             sizes = ", ".join(f"{dim} {size}" for dim, size in values.sizes.items())
             lines.append(f"  {name}: {values.dtype} ({sizes})")
     lines += ["", "grid"]
-    lines += [f"  {name}: {_listed(dataset[name].values)}" for name in dataset.coords]
+    lines += [f"  {name}: {_list_values(dataset[name].values)}" for name in dataset.coords]
     if len(store.parts) > 1:
         lines += ["", "parts", *(f"  {text}" for text in _parts(store, dataset))]
     if nans.found:
@@ -61,7 +61,7 @@ def describe(path: str | Path) -> str:
 
 
 def _by_program(store: Store, source: Provenance, missing: list[Any]) -> list[str]:
-    """How complete each program is, where some are and some are not."""
+    """Returns how complete each program is, if some are incomplete."""
     if len(source.static_points) < 2 or not missing:
         return []
     lanes = int(np.prod(store.layout["sizes"]))
@@ -74,24 +74,24 @@ def _by_program(store: Store, source: Provenance, missing: list[Any]) -> list[st
 
 
 def _parts(store: Store, dataset: Any) -> list[str]:
-    """What each part of a sweep that grew added, when, and by which versions."""
+    """Returns for each part of a sweep that grew the values it added, the time, and the versions."""
     dims = dataset[COMPUTED].dims
     order = store.layout.get("order", [None] * len(dims))
     stored = {
-        dim: dataset[dim].values if places is None else dataset[dim].values[places]
-        for dim, places in zip(dims, order, strict=True)
+        dim: dataset[dim].values if indices is None else dataset[dim].values[indices]
+        for dim, indices in zip(dims, order, strict=True)
     }
     lines, before = [], [0] * len(dims)
     for number, part in enumerate(store.parts):
         sizes = part["sizes"]
         added = [
-            f"{dim} {_range(values[old:new]) if dim == 'seed' else _listed(values[old:new])}"
+            f"{dim} {_range(values[old:new]) if dim == 'seed' else _list_values(values[old:new])}"
             for (dim, values), old, new in zip(stored.items(), before, sizes, strict=True)
             if new > old
         ]
         lanes = math.prod(sizes) - (math.prod(before) if number else 0)
         versions = [f"{name} {part['versions'][name]}" for name in ("jaxdp", "jax") if name in part["versions"]]
-        when = part["when"] or "begun before stores kept the time"
+        when = part["when"] or "at an unrecorded time"
         lines.append(
             f"{', '.join([when, *versions])}: {'' if number == 0 else 'also '}{'; '.join(added)}; {lanes:,} lanes"
         )
@@ -104,25 +104,25 @@ def _range(values: np.ndarray) -> str:
 
 
 def _guarantees(source: Provenance) -> list[str]:
-    """For each algorithm's argument, what it claims, and at how many grid points."""
-    found: dict[tuple[str, str], dict[str, int]] = {}
+    """Returns, for each algorithm and argument, its claims and at how many grid points each holds."""
+    counts_by_claim: dict[tuple[str, str], dict[str, int]] = {}
     for point in source.points:
         for name, claim in point.guarantees.items():
-            what, why = "nothing", ""
+            what, why = "no claim (epsilon = inf)", ""
             if claim.epsilon < math.inf:
                 rho = "" if claim.rho is None else f", rho = {claim.rho:.4g}"
                 what = f"({claim.epsilon:g}, {claim.delta:g})-DP{rho}"
                 why = f", {claim.trust_model}, {claim.privacy_unit}, {claim.adjacency}: {claim.argument}"
-            counts = found.setdefault((name, why), {})
+            counts = counts_by_claim.setdefault((name, why), {})
             counts[what] = counts.get(what, 0) + 1
     lines = []
-    for (name, why), counts in found.items():
+    for (name, why), counts in counts_by_claim.items():
         lines.append(f"{name}{why}")
         lines += [f"    {what} at {count} grid point{'s' if count > 1 else ''}" for what, count in counts.items()]
     return lines
 
 
-def _listed(values: np.ndarray) -> str:
+def _list_values(values: np.ndarray) -> str:
     texts = [str(value) for value in values.tolist()]
     if len(texts) > 12:
         return f"{', '.join(texts[:3])}, ..., {texts[-1]} ({len(texts)} values)"

@@ -1,4 +1,4 @@
-"""Refuses to read or write a store once it was moved, removed or replaced since it was opened, and damaged chunks."""
+"""Refuses damaged chunks, and stores that were moved, removed or replaced since they were opened."""
 
 import json
 import os
@@ -13,17 +13,17 @@ from jaxdp.simulation.store.seal import COMPUTES_AGAIN, METADATA
 
 try:
     from google_crc32c import value as crc32c
-except ImportError:  # Zarr 3.1.3 comes with another package for the same sum
+except ImportError:  # Zarr 3.1.3 depends on another package for the same checksum
     from crc32c import crc32c  # pyright: ignore[reportMissingImports]
 
 
 def stamp(root: Path) -> tuple[int, int]:
-    """What tells a store from another that takes its place, and from itself once its sweep grew.
+    """Returns the identity of a store on disk, inode and mtime of its `zarr.json`, which changes when the sweep grows.
 
     Raises:
         OSError: if there is none.
     """
-    return _stamp_of((root / METADATA).stat())  # written with the store, and when its sweep grows
+    return _stamp_of((root / METADATA).stat())
 
 
 def _stamp_of(status: os.stat_result) -> tuple[int, int]:
@@ -31,17 +31,17 @@ def _stamp_of(status: os.stat_result) -> tuple[int, int]:
 
 
 class LastingStore(LocalStore):
-    """A local store that refuses to go on once its folder is gone, or another store has taken its place.
+    """A local store that raises an OSError once its folder is gone or holds another store.
 
-    Zarr makes folders as it needs them: after a move, writing would begin a second folder at the old path, with some
-    results and nothing that says what they are.
+    Zarr creates folders as it needs them: after a move, writing would start a second folder at the old path, with some
+    results and no description of them.
 
     Attributes:
-        description: the parsed content of the store's file of metadata, which is read once; None if it is no JSON.
+        description: the parsed content of the store's file of metadata, which is read once; None if it is not JSON.
     """
 
     def __init__(self, root: Path | str, *, read_only: bool = False) -> None:
-        """Takes note of which store is there.
+        """Records which store is there.
 
         Raises:
             OSError: if there is none.
@@ -58,7 +58,7 @@ class LastingStore(LocalStore):
             self.description = json.loads(self._text)
             arrays = self.description["consolidated_metadata"]["metadata"]
             self._summed = frozenset(name for name in arrays if arrays[name]["codecs"][-1]["name"] == "crc32c")
-        except (ValueError, KeyError, TypeError, IndexError):  # whoever opens the store finds out
+        except (ValueError, KeyError, TypeError, IndexError):  # `find_fault` reports it
             pass
 
     def _stamp(self) -> tuple[int, int] | None:
@@ -68,7 +68,7 @@ class LastingStore(LocalStore):
             return None
 
     def _grew(self) -> bool:
-        """Whether the store that is there now is the one that was opened, with a larger sweep."""
+        """Returns whether the store at the path is the opened one, with a larger sweep."""
         try:
             arrays = json.loads((self.root / METADATA).read_text())["consolidated_metadata"]["metadata"]
             layout = json.loads(arrays["computed"]["attributes"]["layout"])
@@ -77,9 +77,9 @@ class LastingStore(LocalStore):
         return self._first is not None and list(self._first) in layout.get("before", [])
 
     def check_same(self) -> None:
-        """Checks that the store that was opened is still there.
+        """Checks that the opened store is still there.
 
-        A reader may go on when the sweep grows: files that were there keep what they held.
+        A reader may go on when the sweep grows: existing files keep their contents.
 
         Raises:
             OSError: if not.
@@ -93,13 +93,13 @@ class LastingStore(LocalStore):
         if not self.read_only:
             raise OSError(
                 f"store must stay at its path while a sweep writes it, but {self.root} was moved, removed or replaced; "
-                "the same call goes on from what was written, with store= where it is now"
+                "rerun the same call with its new path as store= to compute the rest"
             )
         if now is None:
             raise OSError(f"results must still be where they were written, but {self.root} is gone")
         raise OSError(
-            f"results must still be where they were written, but {self.root} was overwritten since; results.load() "
-            "before that keeps them"
+            f"results must still be where they were written, but {self.root} was overwritten since; to keep results, "
+            "call results.load() before the store is overwritten"
         )
 
     async def get(
@@ -107,7 +107,7 @@ class LastingStore(LocalStore):
     ) -> Buffer | None:
         """As `LocalStore.get`, of the same store."""
         self.check_same()
-        if key == METADATA and byte_range is None:  # all of one moment
+        if key == METADATA and byte_range is None:  # one consistent snapshot: metadata is consolidated in one file
             return (prototype or default_buffer_prototype()).buffer.from_bytes(self._text)
         return self._check_sum(key, await super().get(key, prototype, byte_range), byte_range)
 

@@ -1,4 +1,4 @@
-"""Locks on a store: who writes which part of it. The operating system lets go of them when their process dies."""
+"""Locks on a store, for each part that a process writes. The operating system releases them when the process dies."""
 
 import contextlib
 import os
@@ -21,27 +21,27 @@ class UnwritableError(OSError):
     """No file can be written beside a store."""
 
 
-def _let_go() -> None:
-    """A forked child does not hold its parent's locks, which would outlive the parent in it."""
+def _release_locks() -> None:
+    """Releases the parent's locks in a forked child, where they would outlive the parent."""
     for file in _held:
         file.close()
     _held.clear()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_let_go)
+    os.register_at_fork(after_in_child=_release_locks)
 
 
 @contextlib.contextmanager
 def creation_lock(store: Path) -> Iterator[None]:
     """Waits until no other process is creating the store."""
-    with _opened(store, "creation") as file:
+    with _open_lock_file(store, "creation") as file:
         _lock(file, wait=True)
         yield
 
 
 def can_lock(store: Path) -> bool:
-    """Returns whether files can be written beside a store, as locks need."""
+    """Returns whether lock files can be written beside a store."""
     try:
         with creation_lock(store):
             return True
@@ -51,9 +51,9 @@ def can_lock(store: Path) -> bool:
 
 @contextlib.contextmanager
 def share_lock(store: Path, index: int, count: int) -> Iterator[None]:
-    """Claims one of `count` shares of a store, for as long as the block lasts.
+    """Claims one of `count` shares of a store, while the block runs.
 
-    The locks are in a folder beside the store, so that they outlive its being replaced.
+    The locks are in a folder beside the store, so that they outlive its replacement.
 
     Args:
         store: its path.
@@ -61,20 +61,20 @@ def share_lock(store: Path, index: int, count: int) -> Iterator[None]:
         count: number of shares.
 
     Raises:
-        BlockingIOError: if another writer has the share, or writes to the store in shares of another number.
+        BlockingIOError: if another writer has the share, or writes the store in another number of shares.
     """
     with contextlib.ExitStack() as held:
-        with creation_lock(store):  # those who look for other splits must not take one another for one
+        with creation_lock(store):  # processes that look for other splits must not see each other's trial locks
             for other in sorted(lock_folder(store).glob("split-*")):
                 if other.name != f"split-{count}":
                     with other.open("a+") as file:
                         if not _lock(file):
                             number = other.name.removeprefix("split-")
                             raise BlockingIOError(
-                                f"store {store} is being written in shares of {number}, this would be one of {count}"
+                                f"store {store} is being written in {number} shares, but num_processes is {count} here"
                             )
-            _lock(held.enter_context(_opened(store, f"split-{count}")), shared=True)
-        share = held.enter_context(_opened(store, f"share-{index}-of-{count}"))
+            _lock(held.enter_context(_open_lock_file(store, f"split-{count}")), shared=True)
+        share = held.enter_context(_open_lock_file(store, f"share-{index}-of-{count}"))
         if not _lock(share):
             share.seek(0)
             raise BlockingIOError(
@@ -87,7 +87,7 @@ def share_lock(store: Path, index: int, count: int) -> Iterator[None]:
 
 
 def check_unwritten(store: Path) -> None:
-    """Checks that no process writes a store. The caller has the creation lock, so that none can begin.
+    """Checks that no process writes a store. The caller has the creation lock, so that none can start.
 
     Raises:
         BlockingIOError: if one does.
@@ -97,18 +97,18 @@ def check_unwritten(store: Path) -> None:
             if not _lock(share):
                 share.seek(0)
                 raise BlockingIOError(
-                    f"store {store} is being written by {share.read() or 'another process'}; it can grow when that is "
-                    "done"
+                    f"store {store} is being written by {share.read() or 'another process'}; it can grow once that "
+                    "process has finished"
                 )
 
 
 def lock_folder(store: Path) -> Path:
-    """Where a store's locks are: beside it, and out of the way of what reads it."""
+    """Returns the folder of a store's locks: beside the store, where its readers do not look."""
     return store.with_name(f"{store.name}.locks")
 
 
 @contextlib.contextmanager
-def _opened(store: Path, name: str) -> Iterator[IO[str]]:
+def _open_lock_file(store: Path, name: str) -> Iterator[IO[str]]:
     try:
         lock_folder(store).mkdir(parents=True, exist_ok=True)
         opened = (lock_folder(store) / name).open("a+")
@@ -125,9 +125,9 @@ def _opened(store: Path, name: str) -> Iterator[IO[str]]:
 
 
 def _lock(file: IO[str], *, wait: bool = False, shared: bool = False) -> bool:
-    """Locks a file. Returns False if another has it."""
+    """Locks a file. Returns False if another process has locked it."""
     if fcntl is None:
-        warnings.warn("this system has no file locks: do not let two writers share a store", stacklevel=3)
+        warnings.warn("this system has no file locks: do not let two processes write one store", stacklevel=3)
         return True
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:

@@ -1,4 +1,4 @@
-"""Variables of an unfinished store, with NaN where nothing has been computed yet."""
+"""Variables of an unfinished store, with NaN where results are missing."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from xarray.backends import BackendArray
 from xarray.core import indexing
 
 
-def masked(values: xr.Variable, mask: xr.Variable) -> indexing.LazilyIndexedArray:
-    """A variable with NaN where a mask along its first dimensions is false, read when it is indexed."""
+def mask_missing(values: xr.Variable, mask: xr.Variable) -> indexing.LazilyIndexedArray:
+    """Returns a variable with NaN where a mask along its first dimensions is false, read when it is indexed."""
     return indexing.LazilyIndexedArray(_Masked(values, mask))
 
 
@@ -25,5 +25,5 @@ class _Masked(BackendArray):
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._read)
 
     def _read(self, key: tuple[Any, ...]) -> np.ndarray:
-        mask = self._mask[key[: self._mask.ndim]].load()  # first: what it names is there by then
+        mask = self._mask[key[: self._mask.ndim]].load()  # read before the values: what it marks is then on disk
         return self._values[key].astype(self.dtype).where(mask).values

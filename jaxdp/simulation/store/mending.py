@@ -1,4 +1,4 @@
-"""A sweep mends its store: it writes damaged labels again, and adds the checksum that earlier versions left out."""
+"""Mends the store of a sweep: rewrites damaged labels, and adds the checksum that earlier versions left out."""
 
 import json
 import shutil
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def mend_labels(store: Store, template: "xr.Dataset") -> list[str]:
-    """Writes the coordinates of a store again that are damaged. The caller has the creation lock.
+    """Rewrites the damaged coordinates of a store. The caller has the creation lock.
 
     Args:
         store: of the sweep.
@@ -32,7 +32,7 @@ def mend_labels(store: Store, template: "xr.Dataset") -> list[str]:
         A sentence for each.
 
     Raises:
-        ValueError: if the sweep's labels are not those that were written.
+        ValueError: if the sweep's labels differ from the written ones.
     """
     damaged = find_damaged_labels(store.path, open_files(store.path))
     if not damaged:
@@ -46,16 +46,16 @@ def mend_labels(store: Store, template: "xr.Dataset") -> list[str]:
 
 
 def add_checksum(store: Store, template: "xr.Dataset") -> list[str]:
-    """Gives a store of an earlier version its checksum, once its labels and claims are those of its sweep.
+    """Gives a store of an earlier version its checksum, after making its labels and claims those of its sweep.
 
-    The caller has the creation lock, and no other process writes the store. Readers go on.
+    The caller has the creation lock, and no other process writes the store. Readers may continue.
 
     Args:
         store: of the sweep.
         template: the sweep's dataset, with its labels and its provenance.
 
     Returns:
-        A sentence for each part that was damaged, and is written again.
+        A sentence for each damaged part, which is written again.
     """
     from jaxdp.simulation.store.lasting import stamp  # it needs Zarr
 
@@ -67,7 +67,7 @@ def add_checksum(store: Store, template: "xr.Dataset") -> list[str]:
         expected = hash_labels(stored_labels(arrays[name], values))
         try:
             is_whole = hash_labels(np.asarray(arrays[name][...])) == expected
-        except Exception:  # whatever a codec makes of broken bytes
+        except Exception:  # codecs may raise anything on broken bytes
             is_whole = False
         if not is_whole:
             _write_again(store, arrays[name], name, values)
@@ -86,21 +86,21 @@ def add_checksum(store: Store, template: "xr.Dataset") -> list[str]:
 
 
 def _in_stored_order(store: Store, template: "xr.Dataset", name: str) -> np.ndarray:
-    """Returns a coordinate's values in the order in which the store has them."""
+    """Returns a coordinate's values in the store's order."""
     dims = template[store.layout["outputs"][0]].dims
-    places = dict(zip(dims, store.layout.get("order", ()), strict=False)).get(name)
+    indices = dict(zip(dims, store.layout.get("order", ()), strict=False)).get(name)
     values = template[name].values
-    return values if places is None else values[places]
+    return values if indices is None else values[indices]
 
 
 def _write_again(store: Store, array: Any, name: str, values: np.ndarray) -> None:
-    shutil.rmtree(store.path / name / "c", ignore_errors=True)  # Zarr would read the last one to fill it up
+    shutil.rmtree(store.path / name / "c", ignore_errors=True)  # Zarr would read the damaged last chunk to extend it
     write_labels(array, values)
 
 
-def _same_points(there: Any, here: str) -> bool:
-    """Returns whether two provenances say the same of every grid point; versions and devices may differ."""
+def _same_points(stored: Any, current: str) -> bool:
+    """Returns whether two provenances have the same grid points and claims; versions and devices may differ."""
     try:
-        return json.loads(there)["programs"] == json.loads(here)["programs"]
+        return json.loads(stored)["programs"] == json.loads(current)["programs"]
     except (TypeError, KeyError, ValueError):
         return False

@@ -1,4 +1,4 @@
-"""The files in which a store says what it is: one for all of it, and one for every array."""
+"""The files of a store's description: one for the whole store, and one for each array."""
 
 import datetime
 import json
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def part_record(template: "xr.Dataset", sizes: Sequence[int]) -> dict[str, Any]:
-    """What is told of a part that begins now: see `Store.parts`."""
+    """Returns the record of a part that starts now: see `Store.parts`."""
     source = json.loads(template.attrs["provenance"])
     when = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return {
@@ -26,10 +26,10 @@ def part_record(template: "xr.Dataset", sizes: Sequence[int]) -> dict[str, Any]:
 
 
 def sync_metadata(path: Path) -> None:
-    """Has every array's own file say what the store's one file of metadata says.
+    """Makes every array's own metadata file equal to its entry in the store's one file.
 
-    The two differ if a process was killed while the sweep grew, or if a file is damaged. What is read by this module or
-    by xarray is in the one file. The caller has the creation lock, and has found the one file without fault.
+    They differ if a process was killed while the sweep grew, or if a file is damaged. This module and xarray read the
+    one file. The caller has the creation lock, and has found the one file without fault.
     """
     arrays = json.loads((path / METADATA).read_text()).get("consolidated_metadata", {}).get("metadata", {})
     for name, array in arrays.items():
@@ -43,10 +43,10 @@ def restore_root(path: Path) -> str:
     """Restores a damaged `zarr.json` of a store from the files of its arrays. The caller has the creation lock.
 
     Returns:
-        What was restored, as a sentence; an empty text if nothing was damaged.
+        A sentence about the restored file; an empty text if nothing was damaged.
 
     Raises:
-        ValueError: if the files of the arrays do not say what the store was either.
+        ValueError: if the files of the arrays do not describe the store either.
     """
     root = path / METADATA
     fault = find_fault(_read(root)) if root.exists() and (path / COMPUTED).is_dir() else ""
@@ -63,15 +63,15 @@ def restore_root(path: Path) -> str:
     if find_fault(content) or CHECKSUM not in arrays[COMPUTED]["attributes"]:
         raise ValueError(
             f"store must be as a sweep wrote it, got {path}, where {root} is damaged ({fault}), and the files of its "
-            "arrays do not say what it was; remove this folder to begin again"
+            "arrays do not describe it either; it cannot be repaired: move it away, and the call makes a new one"
         )
     content["attributes"] = {PROVENANCE: arrays[COMPUTED]["attributes"][PROVENANCE]}
     replace_file(path, root, json.dumps(content))
-    return f"{root} was damaged ({fault}); it is written again"
+    return f"{root} was damaged ({fault}) and was written again"
 
 
 def _read(file: Path) -> Any:
-    """Returns what a file has as JSON; None if it has none."""
+    """Returns the JSON content of a file; None if it has none."""
     try:
         return json.loads(file.read_bytes())
     except (OSError, ValueError):

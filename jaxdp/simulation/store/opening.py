@@ -1,4 +1,4 @@
-"""Reading a store, whether or not a sweep has finished it."""
+"""Opens a store for reading, finished or not."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,22 +14,23 @@ if TYPE_CHECKING:
 
 
 def open(store: str | Path) -> "xr.Dataset":
-    """Opens a store for reading, with NaN wherever nothing has been computed yet.
+    """Opens a store for reading, with NaN for lanes that are not computed yet.
 
-    `xarray.open_zarr` shows numbers there, zero for integers and False for truth values, so that means are wrong.
+    `xarray.open_zarr` shows zero for integers and False for truth values there, so that means are wrong.
 
     Args:
         store: path of a store that `sweep(..., store=...)` wrote, is writing, or left unfinished.
 
     Returns:
-        The results, labelled as `sweep` returns them; values are read when they are used. As long as lanes are missing,
-        `computed` is among the variables and is true for the lanes that are there, and integers and truth values are
-        float64 (0.0 and 1.0), which has NaN for the others (integers beyond 2^53 are rounded). Of a finished store
-        every variable has its own dtype. What a sweep writes later shows in what is read later.
+        The results, labelled as `sweep` returns them; values are read when they are used. While lanes are missing, the
+        variable `computed` is true for the lanes that exist. Integers and truth values are then float64 (0.0 and 1.0),
+        so that missing lanes can be NaN (integers beyond 2^53 are rounded). In a finished store every variable has its
+        own dtype. Later reads show what the sweep wrote in the meantime.
 
     Raises:
-        ValueError: if there is no store of a sweep, if it has lost a file of what was computed, or if its description
-            or its labels are damaged. Damaged results raise an OSError where they are read, which names the file.
+        ValueError: if there is no store of a sweep, if a file of computed results is missing, or if the store's
+            description or its labels are damaged. Damaged results raise an OSError that names the file when they are
+            read.
 
     Examples:
         >>> import tempfile, jax, jaxdp
@@ -46,16 +47,16 @@ def open(store: str | Path) -> "xr.Dataset":
     """
     path = check_local_path("store", store).resolve()
     opened = Store(path)
-    opened.check_files()  # Zarr would read zeros for integers there
+    opened.check_files()  # Zarr would read missing files of integers as zeros
     results = open_dataset(path)
     if opened.lanes_computed() == np.prod(results[COMPUTED].shape):
         return results.drop_vars(COMPUTED)
-    from jaxdp.simulation.store.masked import masked  # it needs xarray, with which pandas comes
+    from jaxdp.simulation.store.masked import mask_missing  # here, since it imports xarray and pandas
 
     mask = results.variables[COMPUTED]
     return results.assign(
         {
-            name: (values.dims, masked(results.variables[name], mask), values.attrs)
+            name: (values.dims, mask_missing(results.variables[name], mask), values.attrs)
             for name, values in results.data_vars.items()
             if name != COMPUTED
         }
