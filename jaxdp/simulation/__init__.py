@@ -1,4 +1,4 @@
-"""Simulation: one lane as a run, many lanes as a sweep. It knows no algorithm."""
+"""Simulation of any algorithm: one lane as a run, many lanes as a sweep."""
 
 from jaxdp.simulation.run.checkpoints import log_spaced
 from jaxdp.simulation.run.lane_run import Run

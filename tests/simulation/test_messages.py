@@ -100,7 +100,7 @@ CENTRAL = functools.cache(
         (
             lambda: CENTRAL().params(epsilon=1.0, delta=1e-3, regularization=100.0),
             ValueError,
-            "values must have feature_norm, since other values of full are scaled by it before there are data",
+            "values must have feature_norm, since other parameters of full depend on it before data exist",
         ),
         *(
             (lambda run=run: jax.jit(run())(KEY(), {"epsilon": 1.0}), ValueError, message)

@@ -12,16 +12,16 @@ from jaxdp.validation import check_count
 
 @dataclass(frozen=True)
 class LogSpaced:
-    """A number of checkpoints that are evenly spaced in log round, up to the horizon."""
+    """A number of checkpoints, evenly spaced in the logarithm of the round, up to the horizon."""
 
     count: int
 
 
 def log_spaced(count: int) -> LogSpaced:
-    """Asks for checkpoints from round 1 to the horizon, evenly spaced in their logarithm.
+    """Requests checkpoints from round 1 to the horizon, evenly spaced in their logarithm.
 
     Args:
-        count: how many; fewer where they coincide.
+        count: number of checkpoints; fewer if some coincide.
 
     Raises:
         ValueError: if count < 1.
@@ -30,11 +30,11 @@ def log_spaced(count: int) -> LogSpaced:
 
 
 def resolve(checkpoints: int | Sequence[int] | LogSpaced | None, horizon: int) -> list[int]:
-    """The rounds after which a simulation is looked at.
+    """Returns the rounds after which a simulation records its outputs.
 
     Args:
-        checkpoints: how many, evenly spaced; or which, increasing; or `log_spaced(n)`; None is the horizon alone.
-        horizon: rounds in all, >= 1.
+        checkpoints: their number, evenly spaced; or increasing rounds; or `log_spaced(n)`; None is the horizon alone.
+        horizon: number of rounds, >= 1.
 
     Returns:
         Increasing whole numbers in [1, horizon].

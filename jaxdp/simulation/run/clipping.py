@@ -1,4 +1,4 @@
-"""Feedback that a learner clips: a warning where means lie outside, and an outcome that counts the clipped rounds."""
+"""Feedback that a learner clips: a warning if means lie outside, and an outcome that counts the clipped rounds."""
 
 from collections.abc import Callable, Collection
 from typing import Any
@@ -19,7 +19,7 @@ def warn_outside(learner: Learner, environment: Environment, params: Any, name: 
 
     Args:
         learner: who plays.
-        environment: what it plays against.
+        environment: supplies the feedback.
         params: on the host, with the entries "learner" and "environment".
         name: of the learner, for the warning.
         takes: names of the learner's values.
@@ -29,7 +29,7 @@ def warn_outside(learner: Learner, environment: Environment, params: Any, name: 
     low, high = (float(end) for end in learner.clip(params["learner"]))
     means, slack = np.asarray(environment.means(params["environment"]), float), ROUNDING * (high - low)
     if not (low - slack <= means.min() and means.max() <= high + slack):
-        ends = " and ".join(each for each in ENDS if each in takes)
+        ends = " and ".join(end_name for end_name in ENDS if end_name in takes)
         advice = f"Set {ends} so that the interval holds" if ends else "It should hold"
         warn_caller(
             f"mean rewards lie in [{means.min():g}, {means.max():g}], and {name} clips each reward to [{low:g}, "
@@ -48,10 +48,10 @@ def count_clipped(learner: Learner, environment: Environment) -> Environment:
     block, clip = environment.block, learner.clip
     assert clip is not None
 
-    def with_clipped(params: Any, world: Any, shown: jax.Array, outcome: Any) -> tuple[Any, Any, dict[str, jax.Array]]:
+    def with_clipped(params: Any, world: Any, reward: jax.Array, outcome: Any) -> tuple[Any, Any, dict[str, jax.Array]]:
         low, high = clip(params["learner"])
-        inside = (shown >= low) & (shown <= high)  # NaN is outside
-        return world, shown, {CLIPPED: ~inside, **outcome}
+        inside = (reward >= low) & (reward <= high)  # NaN is outside
+        return world, reward, {CLIPPED: ~inside, **outcome}
 
     def feedback(key: jax.Array, params: Any, world: Any, action: Any) -> Any:
         return with_clipped(params, *environment.feedback(key, params["environment"], world, action))
@@ -61,7 +61,7 @@ def count_clipped(learner: Learner, environment: Environment) -> Environment:
         return with_clipped(params, *block(keys, params["environment"], world, contexts, actions))
 
     def after_key(function: Callable[..., Any] | None) -> Any:
-        """The function of (key, params, ...), which sees the environment's params alone."""
+        """Adapts a function of (key, params, ...) that takes the environment's params alone."""
         return function and (lambda key, params, *others: function(key, params["environment"], *others))
 
     judge = environment.judge
@@ -72,5 +72,5 @@ def count_clipped(learner: Learner, environment: Environment) -> Environment:
         feedback=feedback,
         block=block and many,
         judge=judge and (lambda params, *others: judge(params["environment"], *others)),
-        tally=None,  # totals do not say what was clipped
+        tally=None,  # totals do not show which rounds were clipped
     )

@@ -1,4 +1,4 @@
-"""How a simulation plays from one checkpoint to the next: round by round, in blocks, or by counts."""
+"""Plays from one checkpoint to the next: round by round, in blocks, or by counts."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -14,7 +14,9 @@ from jaxdp.simulation.run.rounds import Events, Keys, Play, interact, round_keys
 from jaxdp.validation import check_choice
 
 ENGINES = ("rounds", "blocks", "counts")
-Advance = Callable[[Keys, Any, Play, jax.Array], Play]  # (roots, params, play, stop): at least a round, to stop at most
+Advance = Callable[
+    [Keys, Any, Play, jax.Array], Play
+]  # (roots, params, play, stop): plays a round or more, up to `stop`
 
 
 class Stage(NamedTuple):
@@ -23,8 +25,8 @@ class Stage(NamedTuple):
     Attributes:
         advance: plays on.
         until: whether the next stage may take over; None in the last stage.
-        waits: whether a lane that may go over to the next stage plays no more in this one. Else it plays on until all
-            lanes of its batch may, which is faster where stages have the same results.
+        waits: if True, a lane whose `until` holds waits for the other lanes before the next stage. Otherwise it keeps
+            playing in this stage, which is faster if stages have the same results.
     """
 
     advance: Advance
@@ -33,26 +35,26 @@ class Stage(NamedTuple):
 
 
 class CountEvents(NamedTuple):
-    """What happened in rounds that were played as totals."""
+    """The events of rounds that were played as totals."""
 
     plan: CountPlan
     report: Any
 
 
 def choose_engine(learner: Learner, environment: Environment, engine: str) -> str:
-    """The engine that the user's choice stands for.
+    """Returns the engine for the user's choice.
 
     Args:
         learner: who plays.
         environment: what it plays against.
-        engine: one of ENGINES; or "auto", which is blocks where both sides have them and they give the same results as
-            rounds, bit for bit, and else rounds.
+        engine: one of ENGINES; or "auto", which is blocks if both sides have them and they give the same results as
+            rounds, bit for bit, and otherwise rounds.
 
     Raises:
-        ValueError: if the engine is unknown, or the learner or the environment lacks it; or if the learner's blocks are
-            no tuple of them, or some of them have totals, and others do not.
+        ValueError: if the engine is unknown, or the learner or the environment lacks it; if the learner's blocks are
+            not a tuple, or only some of them have totals.
     """
-    if isinstance(learner.blocks, Blocks):  # a tuple, but of functions
+    if isinstance(learner.blocks, Blocks):  # itself a tuple, of functions
         raise ValueError("blocks must be a tuple of Blocks, as (blocks,), got one Blocks")
     check_choice("engine", engine, (*ENGINES, "auto"))
     if len({blocks.total is None for blocks in learner.blocks}) > 1:
@@ -80,14 +82,14 @@ def choose_engine(learner: Learner, environment: Environment, engine: str) -> st
 
 
 def has_totals(learner: Learner) -> bool:
-    """Whether the learner's blocks draw sums of reports: they are then equal to rounds in distribution only."""
+    """Returns whether the learner's blocks draw sums of reports: they then equal rounds in distribution only."""
     return any(blocks.total is not None for blocks in learner.blocks)
 
 
 def play_round(
     learner: Learner, environment: Environment, horizon: int, roots: Keys, params: Any, play: Play
 ) -> tuple[Play, Events]:
-    """One round, and what happened in it."""
+    """Plays one round, and returns its events."""
     keys = round_keys(roots, play.round, horizon)
     state, world, events = interact(learner, environment, keys, params, play.state, play.world)
     after = Play(
@@ -102,7 +104,7 @@ def play_round(
 
 
 def play_until(stages: Sequence[Stage], roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
-    """Plays on to a round, or to the learner's end, stage after stage."""
+    """Plays up to a round, or to the learner's end, stage after stage."""
 
     def more(play: Play) -> jax.Array:
         return (play.round < stop) if play.stopped is None else (play.round < stop) & ~play.stopped
@@ -113,24 +115,24 @@ def play_until(stages: Sequence[Stage], roots: Keys, params: Any, play: Play, st
 
         until = stage.until
 
-        def goes_on_here(play: Play) -> jax.Array:
+        def goes_on_in_stage(play: Play) -> jax.Array:
             return more(play) if until is None else more(play) & ~until(params["learner"], play.state.public)
 
         def advance_some(play: Play) -> Play:
-            goes_on = goes_on_here(play) if stage.waits else more(play)
+            goes_on = goes_on_in_stage(play) if stage.waits else more(play)
 
-            def kept(new: jax.Array, old: jax.Array) -> jax.Array:
-                found = jnp.where(goes_on, new, old)
-                is_plain = until is None and not jnp.issubdtype(found.dtype, jax.dtypes.extended)
-                # Or the loop would carry lanes as the slow axis.
-                return lanes_last_if_small(found) if is_plain else found
+            def select(new: jax.Array, old: jax.Array) -> jax.Array:
+                selected = jnp.where(goes_on, new, old)
+                is_plain = until is None and not jnp.issubdtype(selected.dtype, jax.dtypes.extended)
+                # Otherwise the loop would carry lanes as the slow axis.
+                return lanes_last_if_small(selected) if is_plain else selected
 
-            return jax.tree.map(kept, advance(play), play)
+            return jax.tree.map(select, advance(play), play)
 
-        def unfinished(play: Play) -> jax.Array:
-            return any_lane(goes_on_here(play))
+        def any_goes_on(play: Play) -> jax.Array:
+            return any_lane(goes_on_in_stage(play))
 
-        return jax.lax.while_loop(unfinished, advance_some, play)
+        return jax.lax.while_loop(any_goes_on, advance_some, play)
 
     for stage in stages:
         play = play_stage(stage, play)
@@ -138,7 +140,7 @@ def play_until(stages: Sequence[Stage], roots: Keys, params: Any, play: Play, st
 
 
 def by_rounds(learner: Learner, environment: Environment, horizon: int) -> list[Stage]:
-    """Round by round."""
+    """Returns the one stage that plays round by round."""
 
     def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
         del stop
@@ -148,7 +150,7 @@ def by_rounds(learner: Learner, environment: Environment, horizon: int) -> list[
 
 
 def by_blocks(learner: Learner, environment: Environment, horizon: int) -> list[Stage]:
-    """A block of rounds at a time, with the keys of the run round by round; without totals with its results, too."""
+    """Returns stages that play a block at a time, with the keys of single rounds and, without totals, their results."""
 
     def stage(blocks: Blocks) -> Stage:
         playing = play_block if blocks.total is None else play_total
@@ -165,29 +167,29 @@ def by_blocks(learner: Learner, environment: Environment, horizon: int) -> list[
 def play_counts(
     learner: Learner, environment: Environment, horizon: int, roots: Keys, params: Any, play: Play, stop: jax.Array
 ) -> tuple[Play, CountEvents]:
-    """All rounds that the learner plans, up to the round `stop` at most, as totals, and what happened in them."""
+    """Plays all rounds that the learner plans, up to the round `stop` at most, as totals, and returns their events."""
     counts, tally = learner.counts, environment.tally
     assert counts is not None
     assert tally is not None
-    mine, theirs, public = params["learner"], params["environment"], play.state.public
+    learner_params, env_params, public = params["learner"], params["environment"], play.state.public
     keys = round_keys(roots, play.round, horizon)
-    plan = counts.plan(keys.act, mine, public, stop - play.round)
-    world, totals, outcome = tally(keys.feedback, theirs, play.world, plan.counts)
-    report = counts.privatize(keys.user, mine, public, plan, totals)
-    state = counts.absorb(keys.update, mine, play.state, plan, report)
+    plan = counts.plan(keys.act, learner_params, public, stop - play.round)
+    world, totals, outcome = tally(keys.feedback, env_params, play.world, plan.counts)
+    report = counts.privatize(keys.user, learner_params, public, plan, totals)
+    state = counts.absorb(keys.update, learner_params, play.state, plan, report)
     after = Play(
         round=play.round + plan.counts.sum(dtype=play.round.dtype),
         state=state,
         world=world,
         outcomes=outcomes.add(play.outcomes, outcome),
         action=None,
-        stopped=None if learner.done is None else learner.done(mine, state.public),
+        stopped=None if learner.done is None else learner.done(learner_params, state.public),
     )
     return after, CountEvents(plan, report)
 
 
 def by_counts(learner: Learner, environment: Environment, horizon: int) -> list[Stage]:
-    """All rounds that the learner plans at a time, as totals: equal in distribution."""
+    """Returns the one stage that plays all planned rounds at a time, as totals: equal in distribution."""
 
     def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
         return play_counts(learner, environment, horizon, roots, params, play, stop)[0]

@@ -1,4 +1,4 @@
-"""Checks that a learner and an environment fit: from shapes alone, before anything is compiled."""
+"""Checks that a learner and an environment fit, from shapes alone and before anything is compiled."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,15 +9,15 @@ import jax.numpy as jnp
 
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Environment, Interface, Learner, State
 from jaxdp.core.interface import fits, text
-from jaxdp.simulation.run.blocks import as_added, no_rounds, privatized
+from jaxdp.simulation.run.blocks import as_added, no_rounds, privatize_block
 from jaxdp.simulation.run.rounds import Keys
 
 
 class Shown(NamedTuple):
-    """What a round shows, as shapes.
+    """The shapes of a round's context, action and outcomes.
 
     Attributes:
-        context: pytree, or None where the environment has none.
+        context: pytree, or None if the environment has none.
         action: pytree.
         outcome: dict from name to a scalar.
     """
@@ -28,10 +28,10 @@ class Shown(NamedTuple):
 
 
 def begin(who: str, init: Callable[..., Any], key: jax.Array, params: Any) -> Any:
-    """What an `init` of a user's own gives.
+    """Returns the result of a user's `init`.
 
     Args:
-        who: whose it is, as a message names it.
+        who: names the function, for messages.
         init: of a learner or an environment.
         key: its key.
         params: its parameters.
@@ -44,7 +44,7 @@ def begin(who: str, init: Callable[..., Any], key: jax.Array, params: Any) -> An
     """
     try:
         return init(key, params)
-    except jax.errors.JAXTypeError:  # its own message is better
+    except jax.errors.JAXTypeError:  # JAX's message is better
         raise
     except (TypeError, AttributeError) as error:
         raise ValueError(f"{who} must take (key, params), but cannot take what it gets: {error}") from error
@@ -62,22 +62,22 @@ def check_round(learner: Learner, environment: Environment, keys: Keys, params: 
         world: the environment's, from `init`.
 
     Returns:
-        Shapes of what the round shows.
+        Shapes of the round's context, action and outcomes.
 
     Raises:
-        ValueError: if a function does not take what another one gives; if actions, feedback or contexts are not of the
-            declared interface; if a round changes the structure, a shape or a dtype of the learner's state or of
+        ValueError: if a function does not accept another one's result; if actions, feedback or contexts do not match
+            the declared interface; if a round changes the structure, a shape or a dtype of the learner's state or of
             the world; if outcomes are not scalars.
     """
-    mine, theirs = params["learner"], params["environment"]
+    learner_params, env_params = params["learner"], params["environment"]
     if not isinstance(state, State):
         raise ValueError(f"init must return a State(private, public), got {type(state).__name__}")
     context = None
     if environment.context:
-        context = _stage("the environment's context", environment.context, keys.context, theirs, world)
-    action = _stage("the learner's act", learner.act, keys.act, mine, state.public, context)
+        context = _stage("the environment's context", environment.context, keys.context, env_params, world)
+    action = _stage("the learner's act", learner.act, keys.act, learner_params, state.public, context)
     next_world, feedback, outcome = _stage(
-        "the environment's feedback", environment.feedback, keys.feedback, theirs, world, action
+        "the environment's feedback", environment.feedback, keys.feedback, env_params, world, action
     )
     for who, interface in (("the learner", learner.interface), ("the environment", environment.interface)):
         _check_interface(who, interface, context, action, feedback)
@@ -85,14 +85,14 @@ def check_round(learner: Learner, environment: Environment, keys: Keys, params: 
         if leaf.shape != ():
             raise ValueError(f"outcomes must be scalars, got shape {leaf.shape} for {name}")
     report = _stage(
-        "the learner's privatize", learner.privatize, keys.user, mine, state.public, context, action, feedback
+        "the learner's privatize", learner.privatize, keys.user, learner_params, state.public, context, action, feedback
     )
-    next_state = _stage("the learner's update", learner.update, keys.update, mine, state, report)
+    next_state = _stage("the learner's update", learner.update, keys.update, learner_params, state, report)
     _check_stable("the learner's update", "state", state, next_state)
     _check_stable("the environment's feedback", "world", world, next_world)
     _check_answer(learner, environment, params, state, world)
     if learner.done is not None:
-        done = _stage("the learner's done", learner.done, mine, state.public)
+        done = _stage("the learner's done", learner.done, learner_params, state.public)
         if done.shape != () or done.dtype != bool:
             raise ValueError(f"done must return one truth value, got {done.dtype} of shape {done.shape}")
     return Shown(context, action, outcome)
@@ -117,7 +117,7 @@ def check_many(
     params: Any,
     state: State,
     world: Any,
-    shown: Shown,
+    shapes: Shown,
 ) -> None:
     """Traces one block, or one tally, function by function, after `check_round`.
 
@@ -129,21 +129,21 @@ def check_many(
         params: with the entries "learner" and "environment".
         state: the learner's, from `init`.
         world: the environment's, from `init`.
-        shown: what `check_round` returned.
+        shapes: returned by `check_round`.
 
     Raises:
-        ValueError: if a function does not take what another one gives; if a plan is not one; if states, worlds or
-            outcomes are not those of single rounds.
+        ValueError: if a function does not accept another one's result; if a plan has the wrong type; if states, worlds
+            or outcomes differ in structure, shape or dtype from those in single rounds.
     """
     if engine == "counts":
-        _check_counts(learner, environment, keys, params, state, world, shown.outcome)
+        _check_counts(learner, environment, keys, params, state, world, shapes.outcome)
         return
     for index, blocks in enumerate(learner.blocks):
         last = index == len(learner.blocks) - 1
         if (blocks.until is None) != last:
             rule = "must be None for the last blocks" if last else "must be given for all blocks but the last"
             raise ValueError(f"until {rule}, got {blocks.until} for blocks {index + 1} of {len(learner.blocks)}")
-        _check_blocks(blocks, learner, environment, keys, params, state, world, shown)
+        _check_blocks(blocks, learner, environment, keys, params, state, world, shapes)
 
 
 def _check_counts(
@@ -152,21 +152,23 @@ def _check_counts(
     counts, tally = learner.counts, environment.tally
     assert counts is not None
     assert tally is not None
-    own, limit = params["learner"], jax.ShapeDtypeStruct((), jnp.result_type(int))
-    plan = _stage("the learner's counts.plan", counts.plan, keys.act, own, state.public, limit)
-    if not (isinstance(plan, CountPlan) and plan.counts.ndim == 1 and _whole(plan.counts)):
+    learner_params, limit = params["learner"], jax.ShapeDtypeStruct((), jnp.result_type(int))
+    plan = _stage("the learner's counts.plan", counts.plan, keys.act, learner_params, state.public, limit)
+    if not (isinstance(plan, CountPlan) and plan.counts.ndim == 1 and _is_integer(plan.counts)):
         raise ValueError(f"counts.plan must return a CountPlan of [num_actions] integers, got {plan}")
     after, totals, sums = _stage(
         "the environment's tally", tally, keys.feedback, params["environment"], world, plan.counts
     )
     _check_stable("the environment's tally", "world", world, after)
     _check_outcomes("the environment's tally", outcome, sums, ())
-    report = _stage("the learner's counts.privatize", counts.privatize, keys.user, own, state.public, plan, totals)
+    report = _stage(
+        "the learner's counts.privatize", counts.privatize, keys.user, learner_params, state.public, plan, totals
+    )
     _check_stable(
         "the learner's counts.absorb",
         "state",
         state,
-        _stage("the learner's counts.absorb", counts.absorb, keys.update, own, state, plan, report),
+        _stage("the learner's counts.absorb", counts.absorb, keys.update, learner_params, state, plan, report),
     )
 
 
@@ -178,66 +180,70 @@ def _check_blocks(
     params: Any,
     state: State,
     world: Any,
-    shown: Shown,
+    shapes: Shown,
 ) -> None:
-    context, action, outcome = shown
+    context, action, outcome = shapes
     block = environment.block
     assert block is not None
-    own, limit = params["learner"], jax.ShapeDtypeStruct((), jnp.result_type(int))
-    lead = (blocks.length if blocks.total is None else 1,)  # the sum's rounds are played one by one
-    every = _stacked(keys, lead)
+    learner_params, limit = params["learner"], jax.ShapeDtypeStruct((), jnp.result_type(int))
+    lead = (blocks.length if blocks.total is None else 1,)  # blocks with a total play round by round
+    all_keys = _add_axes(keys, lead)
     contexts = None
     if environment.context:
         assert environment.contexts is not None
         contexts = _stage(
-            "the environment's contexts", environment.contexts, every.context, params["environment"], world
+            "the environment's contexts", environment.contexts, all_keys.context, params["environment"], world
         )
-        _check_stable("the environment's contexts", "contexts", _stacked(context, lead), contexts)
+        _check_stable("the environment's contexts", "contexts", _add_axes(context, lead), contexts)
     if blocks.order and (environment.context or blocks.total):
         raise ValueError("order must be None of blocks with a total, and in a problem with contexts, got a function")
     if blocks.order:
-        order = _stage("the learner's blocks.order", blocks.order, own, state.public)
+        order = _stage("the learner's blocks.order", blocks.order, learner_params, state.public)
         if not isinstance(order, jax.ShapeDtypeStruct):
             raise ValueError(f"blocks.order must return integers of shape {lead}, got {type(order).__name__}")
-        if order.shape != lead or not _whole(order):
+        if order.shape != lead or not _is_integer(order):
             raise ValueError(f"blocks.order must return integers of shape {lead}, got {order.dtype}{list(order.shape)}")
-    plan = _stage("the learner's blocks.plan", blocks.plan, every.act, own, state.public, contexts, limit)
-    if not (isinstance(plan, BlockPlan) and plan.length.shape == () and _whole(plan.length)):
+    plan = _stage("the learner's blocks.plan", blocks.plan, all_keys.act, learner_params, state.public, contexts, limit)
+    if not (isinstance(plan, BlockPlan) and plan.length.shape == () and _is_integer(plan.length)):
         raise ValueError(f"blocks.plan must return a BlockPlan with one integer length, got {plan}")
-    _check_stable("the learner's blocks.plan", "actions", _stacked(action, lead), plan.actions)
+    _check_stable("the learner's blocks.plan", "actions", _add_axes(action, lead), plan.actions)
     worlds, feedback, sums = _stage(
-        "the environment's block", block, every.feedback, params["environment"], world, contexts, plan.actions
+        "the environment's block", block, all_keys.feedback, params["environment"], world, contexts, plan.actions
     )
-    _check_stable("the environment's block", "worlds", _stacked(world, lead), worlds)
+    _check_stable("the environment's block", "worlds", _add_axes(world, lead), worlds)
     _check_outcomes("the environment's block", outcome, sums, lead)
     if blocks.total is None:
-        made = partial(privatized, learner)
-        report = _stage("the learner's privatize", made, every.user, own, state.public, contexts, plan, feedback)
+        made = partial(privatize_block, learner)
+        report = _stage(
+            "the learner's privatize", made, all_keys.user, learner_params, state.public, contexts, plan, feedback
+        )
     else:
         who, total = "the learner's blocks.total", blocks.total
         answer = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), feedback)
-        sums = _stage(f"{who}.exact", total.exact, own, state.public, context, action, answer)
+        sums = _stage(f"{who}.exact", total.exact, learner_params, state.public, context, action, answer)
         sums = jax.eval_shape(lambda exact: as_added(no_rounds(exact), exact), sums)
-        report = _stage(f"{who}.release", total.release, keys.user, own, state.public, sums, plan.length)
-    absorbed = _stage("the learner's blocks.absorb", blocks.absorb, every.update, own, state, plan, report)
+        report = _stage(f"{who}.release", total.release, keys.user, learner_params, state.public, sums, plan.length)
+    absorbed = _stage(
+        "the learner's blocks.absorb", blocks.absorb, all_keys.update, learner_params, state, plan, report
+    )
     if isinstance(absorbed, State) or not isinstance(absorbed, tuple) or len(absorbed) != 2:
         raise ValueError(f"blocks.absorb must return (State, rounds_used), got {type(absorbed).__name__}")
     after, used = absorbed
-    if used.shape != () or not _whole(used):
+    if used.shape != () or not _is_integer(used):
         raise ValueError(f"blocks.absorb must return one integer of rounds used, got {used.dtype}{list(used.shape)}")
     _check_stable("the learner's blocks.absorb", "state", state, after)
     if blocks.until is not None:
-        until = _stage("the learner's blocks.until", blocks.until, own, state.public)
+        until = _stage("the learner's blocks.until", blocks.until, learner_params, state.public)
         if not isinstance(until, jax.ShapeDtypeStruct) or until.shape != () or until.dtype != bool:
             raise ValueError(f"blocks.until must return one truth value, got {until}")
 
 
 def _check_outcomes(who: str, single: Any, many: Any, lead: tuple[int, ...]) -> None:
-    """Outcomes of many rounds have the names of single ones, and are floats where those are."""
+    """Checks that outcomes of many rounds have the names of single rounds' outcomes, and are floats if these are."""
     if set(single) != set(many):
         raise ValueError(f"{who} must keep the names of the outcomes, got {sorted(single)} and then {sorted(many)}")
     for name, leaf in many.items():
-        kinds = {jnp.issubdtype(x.dtype, jnp.floating) for x in (single[name], leaf)}
+        kinds = {jnp.issubdtype(outcome.dtype, jnp.floating) for outcome in (single[name], leaf)}
         if leaf.shape != lead or len(kinds) > 1:
             raise ValueError(
                 f"{who} must give outcomes of shape {lead}, floats where those of single rounds are, got "
@@ -245,11 +251,11 @@ def _check_outcomes(who: str, single: Any, many: Any, lead: tuple[int, ...]) -> 
             )
 
 
-def _whole(leaf: jax.Array | jax.ShapeDtypeStruct) -> bool:
+def _is_integer(leaf: jax.Array | jax.ShapeDtypeStruct) -> bool:
     return jnp.issubdtype(leaf.dtype, jnp.integer)
 
 
-def _stacked(tree: Any, lead: tuple[int, ...]) -> Any:
+def _add_axes(tree: Any, lead: tuple[int, ...]) -> Any:
     tree = jax.eval_shape(lambda: tree)
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((*lead, *leaf.shape), leaf.dtype), tree)
 
@@ -257,7 +263,7 @@ def _stacked(tree: Any, lead: tuple[int, ...]) -> Any:
 def _stage(who: str, function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return jax.eval_shape(function, *arguments)
-    except jax.errors.JAXTypeError:  # a branch on a traced value, say: its own message is better
+    except jax.errors.JAXTypeError:  # for example a branch on a traced value: JAX's message is better
         raise
     except (TypeError, ValueError, IndexError, AttributeError) as error:
         raise ValueError(f"learner and environment must fit, but {who} cannot take what it gets: {error}") from error
@@ -276,19 +282,19 @@ def _check_interface(who: str, interface: Interface | None, context: Any, action
 
 def _check_fits(name: str, space: Any, who: str, value: Any) -> None:
     if space is not None and not fits(space, value):
-        found = jax.tree.map(lambda leaf: f"{leaf.dtype} of shape {leaf.shape}", value)
-        raise ValueError(f"{name} must be {text(space)}, as {who} declares, got {found}")
+        shapes = jax.tree.map(lambda leaf: f"{leaf.dtype} of shape {leaf.shape}", value)
+        raise ValueError(f"{name} must be {text(space)}, as {who} declares, got {shapes}")
 
 
 def _check_stable(who: str, what: str, before: Any, after: Any) -> None:
-    before = jax.eval_shape(lambda: before)  # it may start with Python numbers
+    before = jax.eval_shape(lambda: before)  # the first state may have Python numbers
     first, second = (jax.tree_util.tree_flatten_with_path(tree) for tree in (before, after))
     if first[1] != second[1]:
         raise ValueError(f"{who} must keep the structure of the {what}, got {first[1]} and then {second[1]}")
-    for (path, old), (_, new) in zip(first[0], second[0], strict=True):
-        if (old.shape, old.dtype) != (new.shape, new.dtype):
+    for (path, old_leaf), (_, new_leaf) in zip(first[0], second[0], strict=True):
+        if (old_leaf.shape, old_leaf.dtype) != (new_leaf.shape, new_leaf.dtype):
             name = jax.tree_util.keystr(path)
             raise ValueError(
-                f"{who} must keep shapes and dtypes of the {what}, got {old.dtype}{list(old.shape)} and then "
-                f"{new.dtype}{list(new.shape)} at {name}"
+                f"{who} must keep shapes and dtypes of the {what}, got {old_leaf.dtype}{list(old_leaf.shape)} and then "
+                f"{new_leaf.dtype}{list(new_leaf.shape)} at {name}"
             )

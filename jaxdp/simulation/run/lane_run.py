@@ -1,4 +1,4 @@
-"""What a sweep sweeps: one lane's simulation, with its host-side parameters and labels."""
+"""The unit of a sweep: one lane's simulation, with its host-side parameters and labels."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -16,17 +16,17 @@ _MISSING: Any = object()
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # equal to itself alone, so that jax.jit(run) works
 class Run:
-    """A pure function of (key, params), and what a sweep needs to call and to label it.
+    """A pure function of (key, params), with everything that a sweep needs to call and to label it.
 
     Attributes:
         simulate: (key, params) -> dict of arrays; pure and vmappable.
         params: (**values) -> pytree. On the host: validates one grid point.
         guarantee: (**values) -> dict from algorithm to Guarantee. On the host.
-        dims: names of the dimensions of each output; or a function that tells them from the outputs' shapes.
-        coords: values along those dimensions, where they have any.
-        by_round: (key, params, num_rounds) -> what happened in each round of one lane, for `replay`; None for a run
-            that has no rounds, or cannot tell them apart.
-        made_by: what it simulates, for people.
+        dims: names of the dimensions of each output; or a function that returns them for the outputs' shapes.
+        coords: values along those dimensions that have any.
+        by_round: (key, params, num_rounds) -> the events of each round of one lane, for `replay`; None for a run
+            without rounds, or without separate ones.
+        made_by: the simulation's parts, for display.
     """
 
     simulate: Callable[[jax.Array, Any], Mapping[str, jax.Array]]
@@ -45,10 +45,10 @@ class Run:
         return page(repr(self), "run", run_rows(made_of, self.params, self.coords))
 
     def __call__(self, key: jax.Array, params: Any = _MISSING) -> Mapping[str, jax.Array]:
-        """One lane: the outputs for this key and these parameters.
+        """Returns one lane's outputs for a key and parameters.
 
         Raises:
-            ValueError: if it is called without a key.
+            ValueError: if it is called without params.
         """
         if params is _MISSING:
             raise ValueError(
@@ -57,13 +57,13 @@ class Run:
         return self.simulate(key, params)
 
     def points(self, *unnamed: Any, **values: Any) -> tuple[Any, Any]:
-        """Parameters of several grid points along one axis, for a `jax.vmap` of one's own.
+        """Returns parameters of several grid points along one axis, for your own `jax.vmap`.
 
         Args:
             *unnamed: none; for the error.
-            **values: of `params`, each one value, which all points share, or a list with a value for every point. The
-                lists go side by side, so they have one length; a product of two axes is for `sweep`. A value that is
-                itself a list or an array is given as a list of one for every point.
+            **values: of `params`: each one value, which all points share, or a list with one value for each point. All
+                lists have one length, as they are paired; for a product of two axes use `sweep`. Pass a value that is
+                itself a list or an array as a list with one for each point.
 
         Returns:
             (params, in_axes): one pytree, whose leaves are on the host, and its `in_axes` for `jax.vmap`. A leaf that
@@ -86,20 +86,23 @@ class Run:
         if unnamed:
             raise ValueError(f"points must have values by their names, as epsilon=[0.1, 1.0], got {unnamed[0]!r}")
         lists = {name: as_list(name, value) for name, value in values.items() if is_list(value)}
-        sizes = {name: len(own) for name, own in lists.items()}
+        sizes = {name: len(axis_values) for name, axis_values in lists.items()}
         if not lists:
             raise ValueError(
                 f"points must have a list of values, as epsilon=[0.1, 1.0], got {', '.join(values) or 'none'}"
             )
         if len({*sizes.values()}) > 1 or 0 in sizes.values():
-            told = ", ".join(f"{size} of {name}" for name, size in sizes.items())
-            raise ValueError(f"points must have lists of one length >= 1, got {told}")
+            lengths = ", ".join(f"{size} of {name}" for name, size in sizes.items())
+            raise ValueError(f"points must have lists of one length >= 1, got {lengths}")
         (size,) = {*sizes.values()}
         return stack_varying(
-            [self.params(**values | {name: own[index] for name, own in lists.items()}) for index in range(size)]
+            [
+                self.params(**values | {name: axis_values[index] for name, axis_values in lists.items()})
+                for index in range(size)
+            ]
         )
 
 
 def as_build(build: Any) -> Any:
-    """What returns the run: `build`, or if it is a run itself, a function that does."""
+    """Returns a function that returns the run: `build`, or one that returns `build` if it is a Run itself."""
     return (lambda: build) if isinstance(build, Run) else build

@@ -143,15 +143,15 @@ def simulator(
         state = begin("the learner's init", learner.init, key_state, params["learner"])
         world = begin("the environment's init", played_world.init, key_world, params["environment"])
         keys = jax.eval_shape(lambda: round_keys(roots, jnp.zeros((), jnp.result_type(int)), horizon))
-        events = check_round(learner, played_world, keys, params, state, world)
+        shapes = check_round(learner, played_world, keys, params, state, world)
         if engine != "rounds":
-            check_many(learner, played_world, engine, keys, params, state, world, events)
-        action = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), events.action)
+            check_many(learner, played_world, engine, keys, params, state, world, shapes)
+        action = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes.action)
         return roots, Play(
             round=jnp.zeros((), jnp.result_type(int)),
             state=state,
             world=world,
-            outcomes=sums.empty(_select_outcomes(events.outcome, outcomes)),
+            outcomes=sums.empty(_select_outcomes(shapes.outcome, outcomes)),
             action=action if recorded and engine != "counts" else None,
             stopped=None if learner.done is None else jnp.asarray(False),
         )

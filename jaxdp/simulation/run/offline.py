@@ -1,4 +1,4 @@
-"""Estimators on a problem, as a run that a sweep can take."""
+"""A run of estimators on a problem, for a sweep."""
 
 import dataclasses
 import zlib
@@ -18,34 +18,35 @@ from jaxdp.validation import check_key, warn_large_delta
 
 
 def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run:
-    """Runs several estimators on the same data sets, in one program.
+    """Returns a run of several estimators on the same data sets, in one program.
 
     A lane splits its key into the data's and the estimators': every estimator, and every epsilon of a sweep, meets the
     same data for the same seed. An estimator's key depends on its name only, so that adding or reordering estimators
-    leaves the others' results as they are.
+    does not change the results of the others.
 
-    What a problem knows stands for the values of that name that are not given. An estimator is told facts of the world,
-    and facts that were read from the features only where its privacy unit leaves features public: a bound that moves
-    with a private record would reveal that record, whatever noise is added.
+    If a value is not given, an estimator receives the problem's fact of the same name. Facts that were read from the
+    features are passed on only if the estimator's privacy unit leaves features public: a bound that moves with a
+    private record would reveal that record, however large the noise.
 
-    What an estimator does not take it is not told: beside one that is told the true parameter's norm as its radius, one
-    without a radius is at a disadvantage. Problems have an argument `known` to tell nobody, which is fair.
+    An estimator receives only the facts that it takes. One without a radius is therefore at a disadvantage beside one
+    that receives the true parameter's norm as its radius. The problem's argument `known=()` passes no facts, which is
+    fair.
 
     Args:
         estimators: by name.
         problem: draws the data and measures the estimates.
 
     Returns:
-        A run. Its `params` take the names of all `params` (estimators' and problem's), and hand each what it takes; a
-        value that is given wins over what the problem knows, for every estimator. A field that the problem will fill
-        in is NaN. They warn where delta is above one over the number of records. Its outputs are the problem's metrics
-        with a leading dimension `estimator`.
+        A run. Its `params` take the names of all `params` (estimators' and problem's), and pass each function its own
+        values; a given value overrides the problem's fact, for every estimator. A field that the problem will fill in
+        is NaN. They warn if delta is above one over the number of records. Its outputs are the problem's metrics with a
+        leading dimension `estimator`.
 
     Raises:
-        ValueError: if there is no estimator, or one of them or the problem is none, as a factory that was not called;
-            from `params`, if a name is taken by none, or a required one is missing, which an estimator of private
-            features needs also where the problem reads it from the features; from the run, if its key is not a typed
-            one, or its parameters are not made by its `params`.
+        ValueError: if there are no estimators, or one of them or the problem has the wrong type (for example a factory
+            that was not called). From `params`: if no function takes a name, or a required value is missing; an
+            estimator of private features must be given also the values that the problem reads from the features. From
+            the run: if its key is not a typed one, or its parameters were not made by its `params`.
     """
     if not isinstance(estimators, Mapping):
         raise ValueError(
@@ -58,7 +59,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
     check_made("problem", problem, Problem)
     estimators = dict(estimators)
     everyone = [*((name, estimator.params) for name, estimator in estimators.items()), ("the problem", problem.params)]
-    told = {
+    facts_of = {
         name: {*problem.known, *(problem.known_from_features if estimator.features_public else ())}
         for name, estimator in estimators.items()
     }
@@ -67,44 +68,44 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
 
     def check(values: Mapping[str, Any]) -> None:
         for name, estimator in estimators.items():
-            for field in sorted({*problem.known_from_features} - {*told[name], *values}):
+            for field in sorted({*problem.known_from_features} - {*facts_of[name], *values}):
                 parameter = parameters(estimator.params).get(field)
                 if parameter is not None and parameter.default is parameter.empty:
                     raise ValueError(
-                        f"values must have {field}, fixed without the data: the problem reads it from the features, "
-                        f"and {name} keeps features private, got {', '.join(values) or 'none'}"
+                        f"values must have {field}, chosen without the data: the problem reads it from the features, "
+                        f"but {name} keeps features private, got {', '.join(values) or 'none'}"
                     )
-        check_taken(values, everyone, told)
+        check_taken(values, everyone, facts_of)
 
-    def filled(name: str, values: Mapping[str, Any], **others: float) -> dict[str, Any]:
-        """The values for this estimator; 1 or another placeholder where the problem will fill in its own."""
-        return taken(estimators[name].params, {**dict.fromkeys(told[name], 1.0), **others, **values})
+    def fill_values(name: str, values: Mapping[str, Any], **placeholders: float) -> dict[str, Any]:
+        """Returns this estimator's values, with 1 or another placeholder for facts that the problem will fill in."""
+        return taken(estimators[name].params, {**dict.fromkeys(facts_of[name], 1.0), **placeholders, **values})
 
-    def blank(name: str, values: Mapping[str, Any], **others: float) -> Any:
-        """The params without what the problem will fill in."""
-        params = check_leaves(name, estimators[name].params(**filled(name, values, **others)))
+    def blank_params(name: str, values: Mapping[str, Any], **placeholders: float) -> Any:
+        """Returns the parameters, with NaN for facts that the problem will fill in."""
+        params = check_leaves(name, estimators[name].params(**fill_values(name, values, **placeholders)))
         unknown = {
             field: scalar_leaf(field, np.nan)
-            for field in sorted(told[name])
+            for field in sorted(facts_of[name])
             if field not in values and hasattr(params, field)
         }
         return dataclasses.replace(params, **unknown) if unknown else params
 
     def point(name: str, values: Mapping[str, Any]) -> Any:
-        params = blank(name, values)
-        for field in sorted(told[name] & (parameters(estimators[name].params).keys() - values.keys())):
-            try:  # what is made from a value on the host cannot follow a fact that the sample tells later
-                alike = _same_but_for(field, params, blank(name, values, **{field: 2.0}))
+        params = blank_params(name, values)
+        for field in sorted(facts_of[name] & (parameters(estimators[name].params).keys() - values.keys())):
+            try:  # other parameters computed from this value on the host cannot use the sample's fact later
+                alike = _same_but_for(field, params, blank_params(name, values, **{field: 2.0}))
             except ValueError:
                 alike = False
             if not alike:
                 raise ValueError(
-                    f"values must have {field}, since other values of {name} are scaled by it before there are data, "
+                    f"values must have {field}, since other parameters of {name} depend on it before data exist, "
                     f"got {', '.join(values) or 'none'}"
                 )
         return params
 
-    sizes: list[int] = []  # the number of records, once known; shapes are the same at every grid point
+    sizes: list[int] = []  # the number of records, once known; it is the same at every grid point
 
     def check_deltas(values: Mapping[str, Any], problem_params: Any) -> None:
         deltas = [claim.delta for claim in guarantee(**values).values() if claim.is_private]
@@ -115,26 +116,26 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
     def params(**values: Any) -> dict[str, Any]:
         """Returns the parameters of one grid point, on the host, from the estimators' and the problem's values."""
         check(values)
-        mine = {name: point(name, values) for name in estimators}
-        ours = check_leaves("the problem", made_problem(**taken(problem.params, values)))
+        estimator_params = {name: point(name, values) for name in estimators}
+        problem_params = check_leaves("the problem", made_problem(**taken(problem.params, values)))
         if values.get("delta"):
-            check_deltas(values, ours)
-        return {"problem": ours, "estimators": mine}
+            check_deltas(values, problem_params)
+        return {"problem": problem_params, "estimators": estimator_params}
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
         """Returns what each estimator claims for the same values as `params` takes."""
         check(values)
-        return {name: estimator.guarantee(**filled(name, values)) for name, estimator in estimators.items()}
+        return {name: estimator.guarantee(**fill_values(name, values)) for name, estimator in estimators.items()}
 
-    def informed(name: str, params: Any, sample: Sample) -> Any:
-        """The params, NaN in which is replaced by what the sample tells this estimator."""
+    def fill_facts(name: str, params: Any, sample: Sample) -> Any:
+        """Returns the parameters, with facts of the sample in place of NaN, as far as this estimator may know them."""
         facts = {**sample.known, **(sample.known_from_features if estimators[name].features_public else {})}
         fields = {field: (getattr(params, field), fact) for field, fact in facts.items() if hasattr(params, field)}
-        known = {
+        filled = {
             field: jnp.where(jnp.isnan(value), jnp.asarray(fact, jnp.result_type(value)), value)
             for field, (value, fact) in fields.items()
         }
-        return dataclasses.replace(params, **known) if known else params
+        return dataclasses.replace(params, **filled) if filled else params
 
     @with_full_products
     def simulate(key: jax.Array, params: dict[str, Any]) -> dict[str, jax.Array]:
@@ -145,9 +146,9 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         outputs = []
         for name, estimator in estimators.items():
             key_privatize, key_fit = jax.random.split(_fold_in_name(key_estimators, name))
-            mine = informed(name, params["estimators"][name], sample)
-            report = estimator.privatize(key_privatize, mine, sample.features, sample.labels)
-            estimate = estimator.fit(key_fit, mine, sample.features, report)
+            estimator_params = fill_facts(name, params["estimators"][name], sample)
+            report = estimator.privatize(key_privatize, estimator_params, sample.features, sample.labels)
+            estimate = estimator.fit(key_fit, estimator_params, sample.features, report)
             outputs.append(problem.metrics(params["problem"], sample, estimate))
         return jax.tree.map(lambda *leaves: jnp.stack(leaves), *outputs)
 
@@ -166,7 +167,7 @@ def _fold_in_name(key: jax.Array, name: str) -> jax.Array:
 
 
 def _same_but_for(field: str, params: Any, other: Any) -> bool:
-    """Whether two points agree in all leaves but those of this name, also of an estimator inside another."""
+    """Returns whether two points agree in all leaves except those of this name, also of nested estimators."""
     pairs = zip(*map(jax.tree_util.tree_leaves_with_path, (params, other)), strict=True)
     return all(
         getattr(path[-1], "name", None) == field or np.array_equal(leaf, another, equal_nan=True)

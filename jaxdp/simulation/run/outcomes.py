@@ -1,4 +1,4 @@
-"""Sums of outcomes over rounds, which neither stall nor wrap."""
+"""Per-round outcome totals: compensated for floats, saturating for integers."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -9,12 +9,12 @@ import jax.numpy as jnp
 from jaxdp.numerics import compensated
 from jaxdp.numerics.kernels import across_lanes, own_kernel
 
-UNROLLED = 8  # rounds in a kernel: more take longer to compile, and run no faster
+UNROLLED = 8  # rounds in a kernel: more take longer to compile, and do not run faster
 Running = dict[str, compensated.Sum | jax.Array]
 
 
 def empty(outcomes: Mapping[str, jax.ShapeDtypeStruct]) -> Running:
-    """Sums of nothing: compensated for floats; int32, or int64 under x64, for integers and truth values."""
+    """Returns empty sums: compensated for floats; int32, or int64 under x64, for integers and truth values."""
     return {
         name: compensated.zero(jnp.zeros((), leaf.dtype))
         if jnp.issubdtype(leaf.dtype, jnp.floating)
@@ -29,19 +29,19 @@ def add(running: Running, outcomes: Mapping[str, jax.Array]) -> Running:
 
 
 def add_block(running: Running, outcomes: Mapping[str, jax.Array], order: jax.Array | None, used: jax.Array) -> Running:
-    """Adds a block's outcomes of the first `used` rounds, one after the other: as `add` round by round, bit for bit.
+    """Adds the outcomes of a block's first `used` rounds sequentially: with the bits of `add` round by round.
 
     Args:
         running: the sums so far.
         outcomes: by name, [block length].
-        order: [block length] integers, which round each is of, increasing among those used; None is 0, 1, 2, ...
+        order: [block length] integers, the round of each entry, increasing among the used ones; None is 0, 1, 2, ...
         used: [] integer, how many rounds to add.
     """
     return _add_rounds((running, {name: outcomes[name] for name in running}, order, used)) if running else running
 
 
 def totals(running: Running) -> dict[str, jax.Array]:
-    """The sums so far."""
+    """Returns the sums so far."""
     return {name: s.total if isinstance(s, compensated.Sum) else s for name, s in running.items()}
 
 
@@ -50,7 +50,7 @@ def _add_rounds(block: tuple[Running, dict[str, jax.Array], jax.Array | None, ja
     running, outcomes, order, used = block
     length = len(next(iter(outcomes.values())))
     num_chunks = -(-length // UNROLLED)
-    missing = num_chunks * UNROLLED - length  # rounds that are not played, to fill the last chunk
+    missing = num_chunks * UNROLLED - length  # unused rounds, which fill the last chunk
 
     def some(running: Running, outcomes: dict[str, jax.Array], rounds: jax.Array, used: jax.Array) -> Running:
         for index in range(UNROLLED):
@@ -59,8 +59,8 @@ def _add_rounds(block: tuple[Running, dict[str, jax.Array], jax.Array | None, ja
         return running
 
     def chunks(leaf: jax.Array, fill: jax.Array | int) -> jax.Array:
-        rest = jnp.full((missing, *leaf.shape[1:]), fill, leaf.dtype)
-        return jnp.concatenate([leaf, rest]).reshape(num_chunks, UNROLLED, *leaf.shape[1:])
+        padding = jnp.full((missing, *leaf.shape[1:]), fill, leaf.dtype)
+        return jnp.concatenate([leaf, padding]).reshape(num_chunks, UNROLLED, *leaf.shape[1:])
 
     starts = jnp.arange(0, num_chunks * UNROLLED, UNROLLED, dtype=used.dtype)
     xs = (
@@ -88,5 +88,5 @@ def _add(running: compensated.Sum | jax.Array, value: jax.Array) -> compensated.
     total = running + value
     if is_count:
         return total
-    wrapped = (value >= 0) == (total < running)  # more became less, or less more
+    wrapped = (value >= 0) == (total < running)  # the sum moved in the wrong direction
     return jnp.where(wrapped, jnp.where(value > 0, info.max, info.min).astype(running.dtype), total)

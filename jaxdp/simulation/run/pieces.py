@@ -1,7 +1,7 @@
-"""Rounds between checkpoints in pieces: many rounds, or one.
+"""Plays the rounds between checkpoints in pieces of many rounds or of one.
 
-A GPU waits for the host after each turn of a loop whose number of turns the program does not know. The loops here have
-known numbers of turns. A CPU waits for nobody, and plays from checkpoint to checkpoint.
+A GPU waits for the host after each turn of a loop if the program does not know the number of turns. The loops here have
+known numbers of turns. A CPU does not wait, and plays from checkpoint to checkpoint.
 """
 
 import itertools
@@ -14,8 +14,8 @@ import jax.numpy as jnp
 
 from jaxdp.simulation.run.rounds import Play
 
-LOOK = 1.5  # rounds that a look costs, about, by kernels that XLA launches for an H100
-BRANCH = 0.7  # rounds that the host's wait costs where pieces differ in length
+LOOK = 1.5  # cost of a look in rounds, about, by the kernels that XLA launches for an H100
+BRANCH = 0.7  # cost of the host's wait in rounds, if pieces differ in length
 
 
 class Pieces(NamedTuple):
@@ -38,7 +38,7 @@ class Pieces(NamedTuple):
 
 
 def cut(checkpoints: Sequence[int]) -> Pieces:
-    """Returns the pieces that cost least, counting a look at the end of each and waits where lengths differ.
+    """Returns the cheapest pieces, counting a look at the end of each piece, and waits if lengths differ.
 
     Args:
         checkpoints: increasing rounds >= 1.
@@ -65,20 +65,20 @@ def play_pieces(
     Args:
         checkpoints: increasing rounds >= 1.
         step: plays a round.
-        look: what is read at a checkpoint.
+        look: reads the outputs of a checkpoint.
         play: before the first round.
 
     Returns:
-        (play after the last checkpoint, what was read with a leading axis of checkpoints).
+        (play after the last checkpoint, outputs with a leading axis of checkpoints).
     """
     pieces = cut(checkpoints)
 
     def long(play: Play) -> Play:
         return jax.lax.fori_loop(0, pieces.rounds, lambda _, play: step(play), play)
 
-    def piece(carry: tuple[Play, dict[str, jax.Array]], each: tuple[jax.Array, jax.Array]):
+    def piece(carry: tuple[Play, dict[str, jax.Array]], piece_of: tuple[jax.Array, jax.Array]):
         play, outputs = carry
-        length, index = each
+        length, index = piece_of
         play = long(play) if pieces.alike else jax.lax.cond(length == 1, step, long, play)
         read = dict(look(play))
         # The last piece before a checkpoint writes last.
@@ -92,5 +92,5 @@ def play_pieces(
 
 def _cost(spans: Sequence[int], rounds: int) -> float:
     long, single = sum(span // rounds for span in spans), sum(span % rounds for span in spans)
-    each = LOOK + (BRANCH if single else 0)
-    return long * (rounds + each) + single * (1 + each)
+    overhead = LOOK + (BRANCH if single else 0)
+    return long * (rounds + overhead) + single * (1 + overhead)

@@ -1,4 +1,4 @@
-"""Products of matrices in a simulation keep all digits of their factors."""
+"""Full-precision products of matrices in simulations."""
 
 import functools
 from collections.abc import Callable
@@ -8,9 +8,9 @@ import jax
 
 
 def with_full_products(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns the function, traced so that no device rounds the factors of a product of matrices.
+    """Returns the function, traced so that no device rounds the factors of matrix products.
 
-    A GPU would by default, also in a user's own code and in libraries: float32 to ten bits (TF32).
+    By default a GPU rounds float32 factors to ten bits (TF32), also in a user's own code and in libraries.
     """
 
     @functools.wraps(function)

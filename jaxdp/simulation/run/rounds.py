@@ -1,4 +1,4 @@
-"""One round, and many rounds at once, of a learner against an environment."""
+"""Plays one round of a learner against an environment, and derives the keys of rounds."""
 
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ LARGEST_WORD = 2**32
 
 
 class Keys(NamedTuple):
-    """Keys by who uses them: of one round, of a block of rounds, or the roots of all rounds' keys."""
+    """Keys by their users: of one round, of a block of rounds, or the roots of all rounds' keys."""
 
     context: jax.Array
     feedback: jax.Array
@@ -22,14 +22,14 @@ class Keys(NamedTuple):
 
 
 class Play(NamedTuple):
-    """What is carried from round to round.
+    """The state carried from round to round.
 
     Attributes:
         round: [] integer, rounds played.
         state: the learner's.
         world: the environment's.
         outcomes: sums over the rounds played.
-        action: the latest, or None where nobody looks at it.
+        action: the latest, or None if nothing reads it.
         stopped: [] bool, whether the learner is done; None for a learner without a stopping time.
     """
 
@@ -42,7 +42,7 @@ class Play(NamedTuple):
 
 
 class Events(NamedTuple):
-    """What happened in one round, in this order."""
+    """The events of one round, in this order."""
 
     context: Any
     action: Any
@@ -59,9 +59,9 @@ def split_lane_key(key: jax.Array) -> tuple[jax.Array, jax.Array, Keys]:
 
 
 def root_keys(environment: jax.Array, learner: jax.Array) -> Keys:
-    """The keys from which all rounds' keys are made.
+    """Returns the keys from which all rounds' keys are made.
 
-    The environment never sees the learner's key, so all learners meet one world.
+    The environment never sees the learner's key, so all learners meet the same world.
     """
     key_context, key_feedback = (jax.random.fold_in(environment, word) for word in range(2))
     key_act, key_user, key_update = (jax.random.fold_in(learner, word) for word in range(3))
@@ -69,7 +69,7 @@ def root_keys(environment: jax.Array, learner: jax.Array) -> Keys:
 
 
 def round_keys(roots: Keys, round_: jax.Array, horizon: int) -> Keys:
-    """The keys of round `round_`, counted from 0; they do not depend on how rounds are grouped."""
+    """Returns the keys of round `round_`, counted from 0; they do not depend on how rounds are grouped."""
     return Keys(*(_fold_in(root, round_, horizon) for root in roots))
 
 
@@ -92,12 +92,12 @@ def interact(
         world: the environment's, before the round.
 
     Returns:
-        (state, world) after the round, and what happened in it.
+        (state, world, events): the state and the world after the round, and its events.
     """
-    mine, theirs = params["learner"], params["environment"]
-    context = environment.context(keys.context, theirs, world) if environment.context else None
-    action = learner.act(keys.act, mine, state.public, context)
-    world, feedback, outcome = environment.feedback(keys.feedback, theirs, world, action)
-    report = learner.privatize(keys.user, mine, state.public, context, action, feedback)
-    state = learner.update(keys.update, mine, state, report)
+    learner_params, env_params = params["learner"], params["environment"]
+    context = environment.context(keys.context, env_params, world) if environment.context else None
+    action = learner.act(keys.act, learner_params, state.public, context)
+    world, feedback, outcome = environment.feedback(keys.feedback, env_params, world, action)
+    report = learner.privatize(keys.user, learner_params, state.public, context, action, feedback)
+    state = learner.update(keys.update, learner_params, state, report)
     return state, world, Events(context, action, feedback, dict(outcome), report)

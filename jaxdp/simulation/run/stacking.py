@@ -1,4 +1,4 @@
-"""Grid points' parameters along one axis, where leaves that all points share are held once."""
+"""Stacks grid points' parameters along one axis; leaves that all points share are stored once."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,8 +14,8 @@ def stack_params(points: Sequence[Any]) -> tuple[Any, Any]:
         points: pytrees of one structure.
 
     Returns:
-        (varying, fixed), each with the points' structure and None where the other has the leaf. A varying leaf gains a
-        leading axis of grid points; a leaf that is the same object at every point is fixed, and is held once.
+        (varying, fixed), each with the points' structure, and None for a leaf that the other has. A varying leaf gains
+        a leading axis of grid points. A leaf that is the same object at every point is fixed, and is stored once.
 
     Raises:
         ValueError: if the points differ in structure, or a leaf in shape.
@@ -30,7 +30,7 @@ def stack_params(points: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def stack_varying(points: Sequence[Any]) -> tuple[Any, Any]:
-    """Stacks what varies between grid points, for `jax.vmap`.
+    """Stacks the leaves that vary between grid points, for `jax.vmap`.
 
     Args:
         points: pytrees of one structure.
@@ -47,12 +47,16 @@ def stack_varying(points: Sequence[Any]) -> tuple[Any, Any]:
     varies = [not (_is_one_object(leaves) or _are_equal(leaves)) for leaves in all_leaves]
     if not any(varies):
         varies = [True] * len(varies)
-    stacked = [np.stack(leaves) if own else leaves[0] for leaves, own in zip(all_leaves, varies, strict=True)]
-    return jax.tree.unflatten(structure, stacked), jax.tree.unflatten(structure, [0 if own else None for own in varies])
+    stacked = [
+        np.stack(leaves) if leaf_varies else leaves[0] for leaves, leaf_varies in zip(all_leaves, varies, strict=True)
+    ]
+    return jax.tree.unflatten(structure, stacked), jax.tree.unflatten(
+        structure, [0 if leaf_varies else None for leaf_varies in varies]
+    )
 
 
 def _leaves(points: Sequence[Any]) -> tuple[Any, list[tuple[Any, ...]]]:
-    """The points' structure, and for each leaf its values at all points."""
+    """Returns the points' structure, and for each leaf its values at all points."""
     trees = [jax.tree.flatten(point) for point in points]
     structure = trees[0][1]
     for index, (_, other) in enumerate(trees):
@@ -71,7 +75,7 @@ def _is_one_object(leaves: Sequence[Any]) -> bool:
 
 
 def _are_equal(leaves: Sequence[Any]) -> bool:
-    """Whether all are of one dtype and the same bytes: 0.0 and -0.0 are two values, NaN is one."""
+    """Returns whether all have one dtype and the same bytes: 0.0 and -0.0 differ, NaN equals NaN."""
     first = np.asarray(leaves[0])
     return all(_content(np.asarray(leaf)) == _content(first) for leaf in leaves[1:])
 

@@ -1,4 +1,4 @@
-"""Lanes with NaN: kept, counted and reported."""
+"""Counts and reports lanes with NaN, which are kept."""
 
 import warnings
 from collections import Counter
@@ -15,7 +15,7 @@ class NanCount:
         self.found: Counter[str] = Counter()
 
     def add(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Counts.
+        """Counts the lanes of some results.
 
         Args:
             arrays: outputs, each with a leading axis of lanes.
@@ -28,14 +28,14 @@ class NanCount:
                     self.found[name] += int(lanes)
 
     def report(self) -> None:
-        """Warns of what was found.
+        """Warns if a lane has NaN.
 
         Warns:
             RuntimeWarning: if a lane has NaN.
         """
         if self.found:
-            warnings.warn(f"NaN in {self.text()}; the results are kept as they are", RuntimeWarning, stacklevel=3)
+            warnings.warn(f"NaN in {self.text()}; the results keep them", RuntimeWarning, stacklevel=3)
 
     def text(self) -> str:
-        """What was found, as text."""
+        """Returns the counts as text."""
         return ", ".join(f"{name} of {count} of {self.lanes} lanes" for name, count in self.found.items())

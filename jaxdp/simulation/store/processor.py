@@ -1,16 +1,16 @@
-"""What can change the last bits of a program's results beside the program: the processor, and the compiler's settings.
+"""The processor and the compiler's settings, which can change the last bits of a program's results.
 
-XLA compiles for the processor that it finds, with fused multiply-adds and vectors as wide as it has them. Libraries for
-matrix products (within XLA) and for factorizations (OpenBLAS, of SciPy) choose their code by the processor at run time,
-whatever XLA's flags say: under `--xla_cpu_max_isa=AVX2` matrix products on an AVX-512 processor and on an (emulated)
-Haswell still differed, where sums and elementary functions were equal.
+XLA compiles for the processor that it finds, with its fused multiply-adds and its vector width. Libraries for matrix
+products (within XLA) and for factorizations (SciPy's OpenBLAS) choose their code by the processor at run time,
+independently of XLA's flags. Under `--xla_cpu_max_isa=AVX2`, matrix products on an AVX-512 processor and on an
+(emulated) Haswell still differed, while sums and elementary functions were equal.
 
-How much that moves results, on 256 seeds of `reward-estimation`'s estimators (n = 1000, dim 5, epsilon 0.5 and
-infinity, 32 bits, against an AVX-512 processor): another instruction set (AVX2, AVX, SSE4.2), another vector width, no
-optimisation, fast math, or OpenBLAS's code for another processor changed 5% to 98% of the errors in their last bits.
-No mean moved by more than 0.0001 of its standard error, and no lane by more than 0.001 of the lanes' standard
-deviation, except the solver's `certificate`, which is rounding itself (0.13 standard errors). A decision that depends
-on a last bit (an argmax, an elimination) can still come out otherwise for a lane, and moves that lane by more.
+The effect on results was measured on 256 seeds of `reward-estimation`'s estimators (n = 1000, dim 5, epsilon 0.5 and
+infinity, 32 bits, against an AVX-512 processor). Another instruction set (AVX2, AVX, SSE4.2), another vector width, no
+optimisation, fast math, or OpenBLAS's code for another processor changed 5% to 98% of the errors in their last bits. No
+mean moved by more than 0.0001 of its standard error, and no lane by more than 0.001 of the lanes' standard deviation,
+except the solver's `certificate`, which consists of rounding (0.13 standard errors). A decision that depends on a last
+bit (an argmax, an elimination) can still differ in a lane, and then moves that lane by more.
 """
 
 import os
@@ -26,8 +26,8 @@ import jax
 
 CPUINFO = Path("/proc/cpuinfo")
 MODEL = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU variant", "CPU part")
-ARITHMETIC = re.compile(r"sse|ssse|pni|avx|fma|f16c|amx|xop")  # of x86; other features change no float
-# Flags that change no result: where to write what the compiler did, how long to wait, how many devices there are.
+ARITHMETIC = re.compile(r"sse|ssse|pni|avx|fma|f16c|amx|xop")  # features of x86; no other one changes a float
+# Flags that change no result: folders for the compiler's dumps, waiting times, the number of devices.
 HARMLESS = re.compile(r"xla_dump_|xla_force_host_platform_device_count|xla_cpu_collective_|xla_gpu_cuda_data_dir")
 VARIABLES = ("LIBTPU_INIT_ARGS", "NVIDIA_TF32_OVERRIDE", "OPENBLAS_CORETYPE")
 THREADS = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS")
@@ -41,14 +41,14 @@ OPTIONS = (
 
 
 def processor(device: Any) -> str:
-    """What a device computes with, as words.
+    """Returns a device's processor as words.
 
     Args:
         device: of JAX.
 
     Returns:
-        Of a CPU, its model as one word and its features that matter to floats; else the device's kind and its driver. A
-        CPU that cannot be told is known by its host's name, so that it is the same as no other.
+        For a CPU, its model as one word and its features that matter to floats; otherwise the device's kind and its
+        driver. A CPU of unknown model is named by its host, so that it equals no other.
     """
     if device.platform != "cpu":
         return " ".join(f"{device.device_kind} {device.client.platform_version}".split())
@@ -56,7 +56,7 @@ def processor(device: Any) -> str:
 
 
 def host_processor() -> str:
-    """The CPU as words, its model and its features: see `processor`. JAX is not started."""
+    """Returns the CPU's model and features as words: see `processor`. Does not start JAX."""
     fields, model = _first_cpu(), ""
     if fields:
         model = "-".join(fields[name] for name in MODEL if name in fields)
@@ -66,31 +66,31 @@ def host_processor() -> str:
         model = platform.processor()
     features = [name for name in fields.get("flags", "").split() if ARITHMETIC.match(name)]
     features += fields.get("Features", "").split()
-    known = "-".join(model.split()) or f"unknown-of-host-{socket.gethostname()}"
-    return " ".join([known, *sorted(set(features))])
+    model_word = "-".join(model.split()) or f"unknown-of-host-{socket.gethostname()}"
+    return " ".join([model_word, *sorted(set(features))])
 
 
 def settings() -> dict[str, str]:
-    """What the compiler and the libraries are told that can change results: flags, variables, JAX's options.
+    """Returns settings of the compiler and the libraries that can change results: flags, variables, JAX's options.
 
-    They are read now; XLA reads its own once, when JAX is first used.
+    They are read now; XLA reads its flags once, when JAX is first used.
     """
-    found = {name: value for name, value in _xla_flags().items() if not HARMLESS.match(name)}
-    found |= {name: os.environ[name] for name in VARIABLES if os.environ.get(name)}
+    flags = {name: value for name, value in _xla_flags().items() if not HARMLESS.match(name)}
+    flags |= {name: os.environ[name] for name in VARIABLES if os.environ.get(name)}
     options = {name: _option(name) for name in OPTIONS}
-    return dict(sorted(found.items())) | {name: str(value) for name, value in options.items() if value is not None}
+    return dict(sorted(flags.items())) | {name: str(value) for name, value in options.items() if value is not None}
 
 
 def _option(name: str) -> Any:
-    """A setting of JAX's; None where this version has none of the name."""
+    """Returns a setting of JAX; None if this version does not have it."""
     try:
-        return jax.config.read(name)  # some of them are no attributes
+        return jax.config.read(name)  # not all options are attributes of `jax.config`
     except (AttributeError, KeyError):
         return None
 
 
 def blas_threads(text: str) -> int | None:
-    """How many threads factorize matrices, where that can change results.
+    """Returns the number of threads that factorize matrices, if it can change results.
 
     Args:
         text: of a program, as StableHLO.
@@ -98,23 +98,23 @@ def blas_threads(text: str) -> int | None:
     Returns:
         The number of OpenBLAS's threads; None if the program factorizes no matrix of more than `SMALL` rows.
     """
-    first = re.findall(r"@lapack_.*?: \(tensor<((?:\d+x)+)", text)  # operands: the matrices, along axes of lanes
-    sizes = [int(size) for shape in first for size in shape.split("x")[:-1][-2:]]
+    operands = re.findall(r"@lapack_.*?: \(tensor<((?:\d+x)+)", text)  # operands: the matrices, along axes of lanes
+    sizes = [int(size) for shape in operands for size in shape.split("x")[:-1][-2:]]
     if max(sizes, default=0) <= SMALL:
         return None
-    given = (os.environ.get(name, "") for name in THREADS)
-    return min(next((int(value) for value in given if value.isdigit() and int(value)), cores()), cores())
+    values = (os.environ.get(name, "") for name in THREADS)
+    return min(next((int(value) for value in values if value.isdigit() and int(value)), cores()), cores())
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Returns how many cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _xla_flags() -> dict[str, str]:
-    """The flags by name; of a flag that is given twice, the last, as XLA has it."""
+    """Returns the flags by name; of a repeated flag the last, as XLA does."""
     text = os.environ.get("XLA_FLAGS", "").strip()
-    if text and not text.startswith("-"):  # XLA takes it for a file of flags
+    if text and not text.startswith("-"):  # XLA reads flags from the file of this name
         try:
             text = Path(text).read_text()
         except (OSError, ValueError):
@@ -124,7 +124,7 @@ def _xla_flags() -> dict[str, str]:
 
 
 def _first_cpu() -> dict[str, str]:
-    """What Linux says of the first processor; nothing where it says nothing that tells one model from another."""
+    """Returns Linux's description of the first processor; nothing if it does not identify the model."""
     try:
         text = CPUINFO.read_text()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""A result's provenance: its parts as JSON has them (versions, keys, grid points, any value), and how it is read."""
+"""The provenance of results (versions, keys, grid points), written as JSON and read again."""
 
 import hashlib
 import importlib.metadata
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 PACKAGES = ("jaxdp", "jax", "jaxlib", "numpy", "optax")
-SHOWN = 60  # characters of what is no provenance
+SHOWN = 60  # characters of a damaged provenance, in the error
 LARGEST_LISTED = 64  # numbers; larger arrays are recorded by shape and hash
 
 
@@ -28,7 +28,7 @@ class Point(NamedTuple):
     Attributes:
         static: the program's static values, by name, as `plain` writes them.
         values: the point's other values, by name, as `plain` writes them.
-        guarantees: what each algorithm claims there, by the name that the run has for it.
+        guarantees: the claim of each algorithm at the point, by its name in the run.
     """
 
     static: dict[str, Any]
@@ -37,7 +37,7 @@ class Point(NamedTuple):
 
 
 class Provenance(NamedTuple):
-    """What a result's provenance says.
+    """The provenance of a result.
 
     Attributes:
         record: all of it, as JSON has it.
@@ -61,7 +61,7 @@ def provenance(results: "xr.Dataset") -> Provenance:
     """Reads the provenance that a sweep wrote beside its results.
 
     Args:
-        results: of a sweep, or what has kept its attributes.
+        results: of a sweep, or any dataset that has kept its attributes.
 
     Raises:
         ValueError: if the results have none, or it is damaged.
@@ -71,7 +71,7 @@ def provenance(results: "xr.Dataset") -> Provenance:
         raise ValueError(f"results must be the Dataset of a sweep, which has its provenance, got {got}")
     text = results.attrs["provenance"]
     try:
-        return _parsed(json.loads(text))
+        return _parse(json.loads(text))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(
             f"results must have the provenance that a sweep wrote, got {str(text)[:SHOWN]!r} ({type(error).__name__}: "
@@ -79,7 +79,7 @@ def provenance(results: "xr.Dataset") -> Provenance:
         ) from error
 
 
-def _parsed(record: Mapping[str, Any]) -> Provenance:
+def _parse(record: Mapping[str, Any]) -> Provenance:
     return Provenance(
         record=record,
         num_seeds=record["num_seeds"],
@@ -95,17 +95,17 @@ def _parsed(record: Mapping[str, Any]) -> Provenance:
 
 
 def versions() -> dict[str, str]:
-    """Versions of the packages that results depend on, and of Python."""
+    """Returns versions of Python and of the packages that results depend on."""
     return {name: _version(name) for name in PACKAGES} | {"python": platform.python_version()}
 
 
 def key_record(key: jax.Array) -> dict[str, Any]:
-    """A typed key's implementation and data."""
+    """Returns a typed key's implementation and data."""
     return {"impl": str(jax.random.key_impl(key)), "data": np.asarray(jax.random.key_data(key)).tolist()}
 
 
 def point_record(values: Mapping[str, Any], params: Any, guarantees: Mapping[str, Guarantee]) -> dict[str, Any]:
-    """A grid point: its values, the parameters that they became, and what each algorithm claims there."""
+    """Returns the record of a grid point: its values, the parameters made from them, and each algorithm's claim."""
     leaves = jax.tree_util.tree_leaves_with_path(params)
     return {
         "values": plain(dict(values)),
@@ -115,7 +115,7 @@ def point_record(values: Mapping[str, Any], params: Any, guarantees: Mapping[str
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: infinities and NaN as strings, large arrays as shape and hash, other objects as text."""
+    """Returns a value as JSON: infinities and NaN as strings, large arrays as shape and hash, other objects as text."""
     if isinstance(value, dict):
         return {str(name): plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
@@ -132,7 +132,7 @@ def plain(value: Any) -> Any:
 
 
 def _claim(record: Mapping[str, Any]) -> Guarantee:
-    """The claim of which `Guarantee.to_dict` made this record."""
+    """Returns the claim from a record by `Guarantee.to_dict`."""
     parts: dict[str, Any] = {name: math.inf if value == "inf" else value for name, value in record.items()}
     return Guarantee(**parts)
 

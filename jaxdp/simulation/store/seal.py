@@ -1,7 +1,7 @@
 """The checksum over a store's own description: its sweep, its layout, its provenance, its labels and its arrays.
 
-It stands in the attributes of `computed`, which two files hold: the store's one file of metadata and the array's own.
-Each can therefore be restored from the other. Arrays that users add to a store are not part of it.
+The checksum is in the attributes of `computed`, which two files hold: the store's one file of metadata and the array's
+own. Each file can therefore be restored from the other. Arrays that users add to a store are not part of it.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 METADATA = "zarr.json"
-COMPUTES_AGAIN = "; the call that wrote it computes it again"
+COMPUTES_AGAIN = "; rerun the call that wrote it to compute it again"
 COMPUTED = "computed"
 IDENTITY = "identity"
 LAYOUT = "layout"
@@ -22,16 +22,16 @@ LABELS = "labels"
 
 
 def seal(root: dict[str, Any]) -> None:
-    """Writes the checksum into the parsed content of a store's `zarr.json`, whose provenance is copied beside it."""
+    """Writes the checksum and a copy of the provenance into the parsed content of a store's `zarr.json`."""
     notes = _arrays(root)[COMPUTED]["attributes"]
     notes[PROVENANCE] = root["attributes"][PROVENANCE]
     notes[CHECKSUM] = _checksum(_arrays(root))
 
 
 def find_fault(root: Any) -> str:
-    """Returns what is wrong with the parsed content of a store's `zarr.json`; an empty text if nothing is.
+    """Returns the fault in the parsed content of a store's `zarr.json`; an empty text if there is none.
 
-    A store of an earlier version has no checksum, and passes if it says at all what it holds.
+    A store of an earlier version has no checksum, and passes if it describes its contents.
     """
     try:
         arrays = _arrays(root)
@@ -63,10 +63,10 @@ def _arrays(root: Any) -> dict[str, Any]:
 
 
 def _checksum(arrays: Mapping[str, Any]) -> str:
-    """Returns the hash of all that is said of a sweep's arrays, except the checksum itself."""
+    """Returns the hash of the description of a sweep's arrays, except the checksum itself."""
     notes = arrays[COMPUTED]["attributes"]
     layout = json.loads(notes[LAYOUT])
-    own = {name: arrays[name] for name in (*layout["outputs"], *layout[LABELS])}
+    sweep_arrays = {name: arrays[name] for name in (*layout["outputs"], *layout[LABELS])}
     notes = {name: value for name, value in notes.items() if name != CHECKSUM}
-    content = json.dumps([own, {**arrays[COMPUTED], "attributes": notes}], sort_keys=True)
+    content = json.dumps([sweep_arrays, {**arrays[COMPUTED], "attributes": notes}], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()
