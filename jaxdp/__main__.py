@@ -138,12 +138,13 @@ def audit_claims(
     """Attack privacy claims, through outputs and through noised values. Exit code 1 on a violation or a blunt attack.
 
     BOUND is a lower bound on the claimed number (epsilon, rho or mu). The 95%
-    confidence holds for all rows together: if all claims are true, one run in
-    twenty flags any. The audit searches inputs of mechanisms. Each claim is
+    confidence holds for all rows together: if all claims are true, at most
+    one run in twenty flags any. The audit searches inputs of mechanisms. Each claim is
     attacked at its registered values and at one more setting (values or size),
     picked by --seed; --thorough attacks all settings, and also searches the
-    users of learners. "blunt" means: the attack found less than half of what it
-    finds on correct code, so it shows little (the noise may be too large).
+    users of learners. "blunt" means: the attack found less than half of the
+    bound it finds on correct code, so it shows little (the noise may be too
+    large).
     """
     import jax
     from tqdm import tqdm
@@ -198,7 +199,7 @@ def audit_claims(
                 typer.echo(text)
             bar.update()
             rows.append(row)
-            if file is not None:  # an interruption leaves what is done; the table only grows, so it covers the old one
+            if file is not None:  # an interruption leaves finished rows; the table only grows, so it overwrites itself
                 file.seek(0)
                 file.write(to_json(rows) + "\n")
                 file.flush()

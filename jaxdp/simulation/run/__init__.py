@@ -1,1 +1,1 @@
-"""One lane: the loop over rounds, its engines, what is recorded, and the checks that learner and environment fit."""
+"""One lane: the loop over rounds, its engines, its outputs, and the checks that learner and environment fit."""

@@ -179,11 +179,13 @@ def play_total(
         length, world, outcome, action, exact = one(played.rounds_done, played.world)
         is_played = played.rounds_done < length
 
-        def select(new: Any, old: Any) -> Any:
-            return jax.tree.map(lambda new, old: jnp.where(is_played, new, old), new, old)
+        def select(after: Any, before: Any) -> Any:
+            return jax.tree.map(lambda after, before: jnp.where(is_played, after, before), after, before)
 
         new_sums = one_more(played.sums, exact)
-        actions = jax.tree.map(lambda all_, each: all_.at[played.rounds_done].set(each), played.actions, action)
+        actions = jax.tree.map(
+            lambda all_, latest_action: all_.at[played.rounds_done].set(latest_action), played.actions, action
+        )
         return _Played(
             rounds_done=played.rounds_done + 1,
             length=length,

@@ -18,7 +18,7 @@ class LogSpaced:
 
 
 def log_spaced(count: int) -> LogSpaced:
-    """Requests checkpoints from round 1 to the horizon, evenly spaced in their logarithm.
+    """Returns a request for checkpoints from round 1 to the horizon, evenly spaced in their logarithm.
 
     Args:
         count: number of checkpoints; fewer if some coincide.

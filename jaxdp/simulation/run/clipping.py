@@ -62,7 +62,7 @@ def count_clipped(learner: Learner, environment: Environment) -> Environment:
 
     def after_key(function: Callable[..., Any] | None) -> Any:
         """Adapts a function of (key, params, ...) that takes the environment's params alone."""
-        return function and (lambda key, params, *others: function(key, params["environment"], *others))
+        return function and (lambda key, params, *arguments: function(key, params["environment"], *arguments))
 
     judge = environment.judge
     return environment._replace(
@@ -71,6 +71,6 @@ def count_clipped(learner: Learner, environment: Environment) -> Environment:
         contexts=after_key(environment.contexts),
         feedback=feedback,
         block=block and many,
-        judge=judge and (lambda params, *others: judge(params["environment"], *others)),
+        judge=judge and (lambda params, *arguments: judge(params["environment"], *arguments)),
         tally=None,  # totals do not show which rounds were clipped
     )

@@ -121,8 +121,8 @@ def play_until(stages: Sequence[Stage], roots: Keys, params: Any, play: Play, st
         def advance_some(play: Play) -> Play:
             goes_on = goes_on_in_stage(play) if stage.waits else more(play)
 
-            def select(new: jax.Array, old: jax.Array) -> jax.Array:
-                selected = jnp.where(goes_on, new, old)
+            def select(after: jax.Array, before: jax.Array) -> jax.Array:
+                selected = jnp.where(goes_on, after, before)
                 is_plain = until is None and not jnp.issubdtype(selected.dtype, jax.dtypes.extended)
                 # Otherwise the loop would carry lanes as the slow axis.
                 return lanes_last_if_small(selected) if is_plain else selected

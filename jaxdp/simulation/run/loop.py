@@ -45,8 +45,8 @@ def simulator(
     Engines:
 
     - "rounds" plays round by round.
-    - "blocks" plays many rounds at once where the learner plans them. Its results are those of "rounds" bit for bit,
-      unless the learner's blocks draw the sum of their reports (`Blocks.total`): then they are the same in
+    - "blocks" plays many rounds at once where the learner plans them. Its results equal the results of "rounds" bit
+      for bit, unless the learner's blocks draw the sum of their reports (`Blocks.total`): then they are the same in
       distribution, and depend on the checkpoints.
     - "counts" draws totals of the rounds that the learner plans. Its results are the same in distribution; its worlds
       differ between values of epsilon, and depend on the checkpoints.
@@ -130,7 +130,7 @@ def simulator(
         return made
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
-        """Returns the claims for the same values as `params` takes, by whose claim it is."""
+        """Returns each party's claim for the same values as `params` takes."""
         check_taken(values, takers)
         claim = learner.guarantee(**taken(learner.params, values))
         persons = environment.persons

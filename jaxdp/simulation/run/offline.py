@@ -123,7 +123,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         return {"problem": problem_params, "estimators": estimator_params}
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
-        """Returns what each estimator claims for the same values as `params` takes."""
+        """Returns the claim of each estimator for the same values as `params` takes."""
         check(values)
         return {name: estimator.guarantee(**fill_values(name, values)) for name, estimator in estimators.items()}
 
@@ -167,7 +167,7 @@ def _fold_in_name(key: jax.Array, name: str) -> jax.Array:
 
 
 def _same_but_for(field: str, params: Any, other: Any) -> bool:
-    """Returns whether two points agree in all leaves except those of this name, also of nested estimators."""
+    """Returns whether two points agree in all leaves except leaves of this name, also of nested estimators."""
     pairs = zip(*map(jax.tree_util.tree_leaves_with_path, (params, other)), strict=True)
     return all(
         getattr(path[-1], "name", None) == field or np.array_equal(leaf, another, equal_nan=True)

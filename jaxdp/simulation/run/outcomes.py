@@ -73,7 +73,7 @@ def _add_rounds(block: tuple[Running, dict[str, jax.Array], jax.Array | None, ja
 @partial(jax.jit, inline=True)  # traced once for all rounds of a block
 def _add_used(running: Running, outcomes: dict[str, jax.Array], round_: jax.Array, used: jax.Array) -> Running:
     """Adds one round's outcomes, if it is among the first `used`."""
-    return jax.tree.map(lambda new, old: jnp.where(round_ < used, new, old), add(running, outcomes), running)
+    return jax.tree.map(lambda after, before: jnp.where(round_ < used, after, before), add(running, outcomes), running)
 
 
 def _add(running: compensated.Sum | jax.Array, value: jax.Array) -> compensated.Sum | jax.Array:

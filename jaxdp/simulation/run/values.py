@@ -68,13 +68,13 @@ def _content(value: Any) -> Any:
         if array.dtype != object and not isinstance(value, np.ma.MaskedArray):  # `array` lacks the mask
             return type(value), array.dtype.str, array.shape, array.tobytes()  # 0.0 and -0.0 differ
     if isinstance(value, list | tuple):
-        return type(value), tuple(_content(item) for item in value)
+        return type(value), tuple(_content(part) for part in value)
     hash(value)
     return type(value), value
 
 
 def is_list(values: Any) -> bool:
-    """Returns whether these are several values: a list, tuple, range or array with axes. A NamedTuple (a link) is one."""
+    """Returns whether these are several values: a list, tuple, range or array with axes. A NamedTuple is one value."""
     plain = isinstance(values, list | range) or (isinstance(values, tuple) and not hasattr(values, "_fields"))
     return plain or (hasattr(values, "__array__") and np.ndim(values) > 0)
 

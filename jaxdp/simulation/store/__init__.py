@@ -1,1 +1,1 @@
-"""Results on disk: chunks of lanes, the identity of the sweep that they are of, and who may write them."""
+"""Results on disk: chunks of lanes, the identity of their sweep, and locks for writers."""

@@ -36,8 +36,7 @@ def open_or_create(
 
     Args:
         path: of the store.
-        template: a dataset with the sweep's variables, coordinates and attributes; the values of variables are not
-            used.
+        template: a dataset with the sweep's variables, coordinates and attributes; values of variables are not used.
         identity: from `identity.identity`.
         chunk: returns the shape of a chunk along (*axes, seed); called only if the store is created here.
         num_static: the number of static axes, which come first.
@@ -79,7 +78,7 @@ def stored_tile_size(path: Path) -> int | None:
         return None
     try:
         return int(Store(path).identity["tile_size"])
-    except (KeyError, TypeError, ValueError):  # the sweep reports later what is wrong
+    except (KeyError, TypeError, ValueError):  # the sweep reports the fault later
         return None
 
 

@@ -231,11 +231,7 @@ class Store:
         return self.path / name / array.metadata.encode_chunk_key(at)
 
     def _within(self, name: str, chunk: Chunk) -> np.ndarray:
-        """Reads the stored part of a chunk that may reach beyond the store.
-
-        Raises:
-            OSError: if it cannot be read.
-        """
+        """Reads the stored part of a chunk that may reach beyond the store."""
         array = self._arrays[name]
         sizes = array.shape[: len(chunk.block)]
         block = tuple(
@@ -338,7 +334,7 @@ def open_dataset(path: Path) -> "xr.Dataset":
 
 
 def ignore_format_warnings() -> None:
-    """Silences Zarr's warnings that version 3 of its format is young."""
+    """Filters out Zarr's warnings that version 3 of its format is young."""
     warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
     warnings.filterwarnings("ignore", message="The data type .* does not have a Zarr V3 specification")
 

@@ -1,7 +1,7 @@
 """Makes room in a store for a larger sweep, in one step.
 
-Existing chunks stay in place. Files that the larger sweep needs are written first: coordinates, of which a reader of
-the smaller sweep reads only its part. Then the store's one file of metadata is replaced. It holds all shapes, the
+Existing chunks stay in place. The larger sweep's coordinates are written first; readers of the smaller sweep read
+only their part of them. Then the store's one file of metadata is replaced. It holds all shapes, the
 sweep's identity and its provenance. A process that is killed leaves either the smaller sweep or the larger one.
 """
 
@@ -126,11 +126,7 @@ class Growth:
         return [*stored, *(index for index in range(self._template.sizes[dim]) if index not in set(old_positions))]
 
     def _kind(self, dim: str) -> tuple[str, Any] | None:
-        """Returns the type and the fill value that a coordinate needs for its new values; None if it can hold them.
-
-        Raises:
-            ValueError: if the store cannot hold them.
-        """
+        """Returns the type and the fill value that a coordinate needs for its new values; None if it can hold them."""
         metadata, values = self._metadata()[dim], self._template[dim].values
         if values.dtype.kind == "U":
             if metadata["data_type"] == "string":
@@ -147,11 +143,7 @@ class Growth:
         )
 
     def _check_others(self) -> None:
-        """Checks that no arrays of others lie along an axis that grows: the store would then be unreadable.
-
-        Raises:
-            ValueError: if some do.
-        """
+        """Checks that no arrays of others lie along an axis that grows: the store would then be unreadable."""
         sweep_arrays = {*self.layout["outputs"], COMPUTED, *self._positions}
         for name, metadata in self._metadata().items():
             along = set(metadata.get("dimension_names") or ()) & set(self._kinds)
@@ -166,16 +158,7 @@ class Growth:
         return json.loads((self.store.path / METADATA).read_text())["consolidated_metadata"]["metadata"]
 
     def _extend(self, dim: str, positions: Sequence[int], metadata: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-        """Writes a coordinate's values; stored values stay as they are.
-
-        Args:
-            dim: the coordinate's name.
-            positions: positions of the stored values in the larger sweep's coordinate.
-            metadata: of the array.
-
-        Returns:
-            Its metadata with these values, and their hash.
-        """
+        """Writes a coordinate's values, in stored order, and returns its new metadata and their hash."""
         import zarr
         from zarr.core.array import AsyncArray
         from zarr.core.metadata import ArrayV3Metadata

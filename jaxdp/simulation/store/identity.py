@@ -110,93 +110,97 @@ def identity(
     }
 
 
-def differences(mine: Any, other: Any, name: str = "") -> list[str]:
+def differences(here: Any, there: Any, name: str = "") -> list[str]:
     """Compares two records.
 
     Returns:
-        One text for every part that differs, "NAME is OTHER there, MINE here"; none if they are the same.
+        One text for every part that differs, "NAME is THERE there, HERE here"; none if they are the same.
     """
-    if isinstance(mine, dict) and isinstance(other, dict):
+    if isinstance(here, dict) and isinstance(there, dict):
         return [
             text
-            for part in (*other, *(part for part in mine if part not in other))
-            for text in differences(mine.get(part), other.get(part), f"{name}.{part}" if name else part)
+            for part in (*there, *(part for part in here if part not in there))
+            for text in differences(here.get(part), there.get(part), f"{name}.{part}" if name else part)
         ]
-    if mine == other:
+    if here == there:
         return []
-    if name == "processor" and isinstance(mine, str) and isinstance(other, str):
-        there, here = (
+    if name == "processor" and isinstance(here, str) and isinstance(there, str):
+        other_words, own_words = (
             " ".join(word for word in one.split() if word not in two.split()) or "without more"
-            for one, two in ((other, mine), (mine, other))
+            for one, two in ((there, here), (here, there))
         )
         return [
-            f"processor is {there} there, {here} here (another kind may give other last bits: resume on one of that "
-            "kind, for example by SLURM's --constraint)"
+            f"processor is {other_words} there, {own_words} here (another kind may give other last bits: resume on one "
+            "of that kind, for example by SLURM's --constraint)"
         ]
     if name.startswith("settings."):
-        return [f"{name} is {other} there, {mine} here (may give other last bits: set it as it was then)"]
+        return [f"{name} is {there} there, {here} here (may give other last bits: set it as it was then)"]
     if name.endswith(".program"):
-        return [f"{name} differs (what `build` returns: its code, its settings or an array that it closes over)"]
+        return [f"{name} differs (the result of `build`: its code, its settings or an array that it closes over)"]
     if name.endswith(".params"):
         return [f"{name} differ (the parameters made from the grid's values)"]
     if name.endswith(".blas_threads"):
-        return [f"{name} is {other} there, {mine} here (large matrices: OPENBLAS_NUM_THREADS fixes it)"]
+        return [f"{name} is {there} there, {here} here (large matrices: OPENBLAS_NUM_THREADS fixes it)"]
     if name.endswith(".guarantees"):
         return [f"{name} differ (the privacy claims)"]
-    return [f"{name} is {_short(other)} there, {_short(mine)} here"]
+    return [f"{name} is {_short(there)} there, {_short(here)} here"]
 
 
-def differences_of_stores(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> str:
+def differences_of_stores(sweep: Mapping[str, Any], stored: Mapping[str, Any]) -> str:
     """Returns the differences between a sweep's record and a store's as text, which is empty if they are the same.
 
     Args:
-        mine: the record of the sweep.
-        theirs: the record of the store.
+        sweep: its record.
+        stored: the record of the store.
     """
-    mine = json.loads(json.dumps(mine))
-    here, there = ({name: value for name, value in one.items() if name != "programs"} for one in (mine, theirs))
+    sweep = json.loads(json.dumps(sweep))
+    sweep_values, stored_values = (
+        {name: value for name, value in one.items() if name != "programs"} for one in (sweep, stored)
+    )
     # Another grid makes other programs.
-    texts = differences(here, there) or differences(mine["programs"], theirs["programs"], "programs")
+    texts = differences(sweep_values, stored_values) or differences(sweep["programs"], stored["programs"], "programs")
     more = f"; and {len(texts) - 5} more differences" if len(texts) > 5 else ""
     return "; ".join(texts[:5]) + more
 
 
-def shortfalls(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+def shortfalls(sweep: Mapping[str, Any], stored: Mapping[str, Any]) -> list[str]:
     """Returns the reasons why a store cannot grow to a sweep, as far as their records show.
 
     Args:
-        mine: the record of the sweep.
-        theirs: the record of the store.
+        sweep: its record.
+        stored: the record of the store.
 
     Returns:
         One text for every reason; none if the store's sweep is a part of this one.
     """
-    mine = json.loads(json.dumps(mine))
+    sweep = json.loads(json.dumps(sweep))
     grid = ("axes", "static_axes", "num_seeds", "programs")
-    here, there = ({name: value for name, value in one.items() if name not in grid} for one in (mine, theirs))
-    reasons = differences(here, there)
+    sweep_values, stored_values = (
+        {name: value for name, value in one.items() if name not in grid} for one in (sweep, stored)
+    )
+    reasons = differences(sweep_values, stored_values)
     for group in ("axes", "static_axes"):
-        for name in theirs[group]:
-            lost = [label for label in theirs[group][name] if label not in mine[group].get(name, [])]
+        for name in stored[group]:
+            lost = [label for label in stored[group][name] if label not in sweep[group].get(name, [])]
             if lost:
                 reasons.append(f"{group}.{name} has {_short(lost)[1:-1]} there and not here")
-    if mine["num_seeds"] < theirs["num_seeds"]:
-        reasons.append(f"num_seeds is {theirs['num_seeds']} there, {mine['num_seeds']} here")
+    if sweep["num_seeds"] < stored["num_seeds"]:
+        reasons.append(f"num_seeds is {stored['num_seeds']} there, {sweep['num_seeds']} here")
     return reasons
 
 
-def check_format(path: Any, mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> None:
+def check_format(path: Any, sweep: Mapping[str, Any], stored: Mapping[str, Any]) -> None:
     """Checks that a store is of this version's format.
 
     Args:
         path: of the store.
-        mine: the record of the sweep.
-        theirs: the record of the store.
+        sweep: its record.
+        stored: the record of the store.
 
     Raises:
         ValueError: if not.
     """
-    if theirs.get("format") != mine["format"]:
+    if stored.get("format") != sweep["format"]:
         raise ValueError(
             f"store must have this version's format, got {path}, written by a version of jaxdp that recorded claims, "
             "results or the processor differently; jaxdp.open reads it, overwrite=True replaces it"

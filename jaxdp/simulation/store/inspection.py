@@ -36,7 +36,7 @@ def describe(path: str | Path) -> str:
     lines = [f"{path}: {done:,} of {total:,} lanes computed ({done / total:.1%})"]
     lines += [f"  {text}" for text in (*_by_program(store, source, missing), *damaged.values())]
     lines += ["", "results"]
-    for name, values in sorted(dataset.data_vars.items(), key=lambda item: str(item[0])):
+    for name, values in sorted(dataset.data_vars.items(), key=lambda pair: str(pair[0])):
         if name != COMPUTED:
             sizes = ", ".join(f"{dim} {size}" for dim, size in values.sizes.items())
             lines.append(f"  {name}: {values.dtype} ({sizes})")
@@ -85,9 +85,9 @@ def _parts(store: Store, dataset: Any) -> list[str]:
     for number, part in enumerate(store.parts):
         sizes = part["sizes"]
         added = [
-            f"{dim} {_range(values[old:new]) if dim == 'seed' else _list_values(values[old:new])}"
-            for (dim, values), old, new in zip(stored.items(), before, sizes, strict=True)
-            if new > old
+            f"{dim} {_range(values[size_before:size]) if dim == 'seed' else _list_values(values[size_before:size])}"
+            for (dim, values), size_before, size in zip(stored.items(), before, sizes, strict=True)
+            if size > size_before
         ]
         lanes = math.prod(sizes) - (math.prod(before) if number else 0)
         versions = [f"{name} {part['versions'][name]}" for name in ("jaxdp", "jax") if name in part["versions"]]

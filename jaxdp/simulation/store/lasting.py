@@ -84,18 +84,18 @@ class LastingStore(LocalStore):
         Raises:
             OSError: if not.
         """
-        now = self._stamp()
-        if now == self._first:
+        current = self._stamp()
+        if current == self._first:
             return
         if self.read_only and self._grew():
-            self._first = now
+            self._first = current
             return
         if not self.read_only:
             raise OSError(
                 f"store must stay at its path while a sweep writes it, but {self.root} was moved, removed or replaced; "
                 "rerun the same call with its new path as store= to compute the rest"
             )
-        if now is None:
+        if current is None:
             raise OSError(f"results must still be where they were written, but {self.root} is gone")
         raise OSError(
             f"results must still be where they were written, but {self.root} was overwritten since; to keep results, "
@@ -112,7 +112,7 @@ class LastingStore(LocalStore):
         return self._check_sum(key, await super().get(key, prototype, byte_range), byte_range)
 
     def get_sync(self, key: str, **keywords: Any) -> Buffer | None:
-        """As `LocalStore.get_sync`, of the same store."""
+        """Returns a file's content, as `LocalStore.get_sync`, from the same store."""
         self.check_same()
         if key == METADATA and keywords.get("byte_range") is None:
             return (keywords.get("prototype") or default_buffer_prototype()).buffer.from_bytes(self._text)
@@ -124,18 +124,14 @@ class LastingStore(LocalStore):
         await super().set(key, value)
 
     def set_sync(self, key: str, value: Buffer) -> None:
-        """As `LocalStore.set_sync`, of the same store."""
+        """Writes a file, as `LocalStore.set_sync`, to the same store."""
         self.check_same()
         super().set_sync(key, value)
 
     def _check_sum(self, key: str, value: Buffer | None, byte_range: ByteRequest | None) -> Buffer | None:
-        """Checks that a whole chunk ends with its checksum: Zarr's own error does not name the file.
-
-        Raises:
-            OSError: if not.
-        """
-        name, _, rest = key.partition("/")
-        if value is None or byte_range is not None or name not in self._summed or not rest.startswith("c"):
+        """Checks that a whole chunk ends with its checksum: Zarr's own error does not name the file."""
+        name, _, chunk_key = key.partition("/")
+        if value is None or byte_range is not None or name not in self._summed or not chunk_key.startswith("c"):
             return value
         content = value.as_numpy_array()
         if len(content) < 4 or crc32c(content[:-4]) != int.from_bytes(content[-4:].tobytes(), "little"):

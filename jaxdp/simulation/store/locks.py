@@ -51,7 +51,7 @@ def can_lock(store: Path) -> bool:
 
 @contextlib.contextmanager
 def share_lock(store: Path, index: int, count: int) -> Iterator[None]:
-    """Claims one of `count` shares of a store, while the block runs.
+    """Locks one of `count` shares of a store, while the block runs.
 
     The locks are in a folder beside the store, so that they outlive its replacement.
 

@@ -25,5 +25,5 @@ class _Masked(BackendArray):
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._read)
 
     def _read(self, key: tuple[Any, ...]) -> np.ndarray:
-        mask = self._mask[key[: self._mask.ndim]].load()  # read before the values: what it marks is then on disk
+        mask = self._mask[key[: self._mask.ndim]].load()  # before the values: the lanes it marks are then on disk
         return self._values[key].astype(self.dtype).where(mask).values

@@ -46,7 +46,7 @@ def mend_labels(store: Store, template: "xr.Dataset") -> list[str]:
 
 
 def add_checksum(store: Store, template: "xr.Dataset") -> list[str]:
-    """Gives a store of an earlier version its checksum, after making its labels and claims those of its sweep.
+    """Gives a store of an earlier version its checksum, after mending its labels and claims.
 
     The caller has the creation lock, and no other process writes the store. Readers may continue.
 

@@ -117,9 +117,9 @@ def point_record(values: Mapping[str, Any], params: Any, guarantees: Mapping[str
 def plain(value: Any) -> Any:
     """Returns a value as JSON: infinities and NaN as strings, large arrays as shape and hash, other objects as text."""
     if isinstance(value, dict):
-        return {str(name): plain(item) for name, item in value.items()}
+        return {str(name): plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [plain(part) for part in value]
     if isinstance(value, np.ndarray | np.generic | jax.Array):
         array = np.asarray(value)
         if array.size > LARGEST_LISTED:

@@ -103,13 +103,13 @@ def sweep(
         overwrite: replace the existing store, of this sweep or of another; to resume a sweep, leave it out. The old
             store is removed once the new one exists. Results that were returned from the old store and not yet read
             raise an OSError when they are read.
-        grow: add to the store what it lacks of this sweep, if its sweep is a part of this one. Without it, the store of
-            a smaller sweep is refused. A store with values or seeds that this sweep lacks is always refused. Chunks
-            keep their size. If there is no store at the path, one is created.
+        grow: add the missing part of this sweep to the store, if its own sweep is a part of this one. Without it, the
+            store of a smaller sweep is refused. A store with values or seeds that this sweep lacks is always refused.
+            Chunks keep their size. If there is no store at the path, one is created.
         executor: any `concurrent.futures` executor; its workers compute the chunks, each on its own devices. For a Dask
             cluster: `client.get_executor()`. Workers must be new processes, as forks of a process that has used JAX
             hang: `ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))`. After each minute in which it
-            finishes nothing, the logger "jaxdp" (on stderr, if logging is not set up) reports what the sweep waits for.
+            finishes nothing, the logger "jaxdp" (on stderr, if logging is not set up) reports the awaited chunks.
         timeout: seconds within which the executor must finish some chunk, compilation included, > 0; None for no limit.
         process_index: which of several processes this is, in [0, num_processes), each with a part of the same store;
             "auto" reads it from SLURM (of an array, or srun) or from a Kubernetes indexed job.
@@ -246,11 +246,7 @@ def _in_memory(
 def _from_read_only(
     path: Path, source: Source, index: int, count: int, nans: NanCount, report: Reporter, *, grow: bool
 ) -> None:
-    """Checks that a store beside which nothing can be written has all requested lanes.
-
-    Raises:
-        OSError: if it has not.
-    """
+    """Checks that a store beside which nothing can be written has all requested lanes."""
     store = Store(path)
     differences = differences_of_stores(source.identity, store.identity)
     if grow and differences and not shortfalls(source.identity, store.identity):
@@ -269,14 +265,15 @@ def _from_read_only(
     report.start(total, total, source.place.devices)
 
 
-def _interruption(stop: KeyboardInterrupt, path: Path | None, now: Progress) -> str:
-    """Returns a message: what is left of an interrupted sweep, and how to resume it."""
+def _interruption(stop: KeyboardInterrupt, path: Path | None, progress: Progress) -> str:
+    """Returns the message of an interrupted sweep, with how to resume it."""
     notes = getattr(stop, "__notes__", [])
     if notes:
         return f"interrupted: {notes[0]}"
     if path is not None:
         return f"interrupted; the same call resumes the sweep in {path}"
-    return f"interrupted after {now.lanes} of {now.num_lanes} lanes, which are lost; a sweep with store= can be resumed"
+    lanes = f"{progress.lanes} of {progress.num_lanes} lanes"
+    return f"interrupted after {lanes}, which are lost; a sweep with store= can be resumed"
 
 
 def _to_store(

@@ -110,12 +110,12 @@ def _find_changed_programs(plan: Plan, identity: Mapping[str, Any], stored_ident
 
 
 def _samples(
-    store: Store, chunks: Sequence[Chunk], programs: set[int], most: int
+    store: Store, chunks: Sequence[Chunk], programs: set[int], max_lanes: int
 ) -> Iterator[tuple[Chunk, Mapping[str, np.ndarray]]]:
-    """Yields, for each of some programs, at most `most` computed lanes and their stored outputs."""
+    """Yields, for each of some programs, at most `max_lanes` computed lanes and their stored outputs."""
     remaining = set(programs)
     for chunk in chunks:
-        if chunk.program in remaining and (lanes := store.sample(chunk, most)) is not None:
+        if chunk.program in remaining and (lanes := store.sample(chunk, max_lanes)) is not None:
             remaining.remove(chunk.program)
             yield lanes
 

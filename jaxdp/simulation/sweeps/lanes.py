@@ -100,19 +100,16 @@ class Program:
         self._tile = jax.jit(jax.vmap(lane, in_axes=(*[None] * len(shared), 0, 0)), keep_unused=True)
 
     def hashes(self) -> dict[str, Any]:
-        """Returns hashes that identify this program: of its text and constants, and of its stacked parameters.
+        """Returns hashes of this program and of its stacked parameters.
 
-        If the program factorizes large matrices on a CPU, its results depend on `blas_threads`, which is then included.
+        If it factorizes large matrices on a CPU, `blas_threads`, which its results depend on, is added.
         """
         hashes = {"program": self._hash, "params": tree_hash(self._params)}
         threads = blas_threads(self._text)
         return hashes if threads is None else {**hashes, "blas_threads": threads}
 
     def outputs(self) -> dict[str, jax.ShapeDtypeStruct]:
-        """Returns shapes of a lane's outputs, by name.
-
-        JAX caches the trace, so that `trace` does not trace again.
-        """
+        """Returns shapes of a lane's outputs, by name. JAX caches the trace, so that `trace` does not trace again."""
         indices = np.zeros(self._tile_size, np.uint32)
         shared = jax.tree.leaves((self._fast_key, *self._params))  # on the host; moved to devices when needed
         tiles = self._traced(*shared, indices, indices).out_info
@@ -166,7 +163,7 @@ class Program:
         return program_hash(self._lowered[0], self._text)
 
     def _lower(self, device: Device) -> tuple[Any, Any, Any]:
-        """(traced, lowered, arguments that all tiles share)."""
+        """Returns (traced, lowered, arguments that all tiles share)."""
         indices = np.zeros(self._tile_size, np.uint32)
         shared = jax.device_put(jax.tree.leaves((self._fast_key, *self._params)), device)
         traced = self._traced(*shared, *jax.device_put((indices, indices), device))
@@ -197,8 +194,8 @@ class Program:
 def tiles_in_flight(devices: Sequence[Device]) -> int:
     """Returns how many tiles each device should run at a time, if memory allows.
 
-    A CPU device runs small kernels on one core, so CPU devices together run as many tiles as there are cores. Another
-    device runs one program after the other, and a second tile would only take memory.
+    A CPU device runs small kernels on one core, so CPU devices together run a tile per core. Another device runs one
+    program after the other, and a second tile would only take memory.
     """
     if devices[0].platform != "cpu":
         return 1

@@ -1,4 +1,4 @@
-"""Waits for an executor that may never answer: logs what is awaited, and keeps a time limit."""
+"""Waits for an executor that may never answer: logs the awaited results, and keeps a time limit."""
 
 import logging
 import math
@@ -48,14 +48,16 @@ class Patience:
             if done:
                 self.restart()
                 return done
-            now = time.monotonic()
+            time_now = time.monotonic()
             running = sum(future.running() for future in futures)
             text = f"{what} ({running} of {len(futures)} running, {len(futures) - running} not started)"
-            if now - self._since >= self._timeout:
+            if time_now - self._since >= self._timeout:
                 raise TimeoutError(
                     f"executor must finish something within timeout = {self._timeout:g} seconds; still waiting for "
                     f"{text}"
                 )
-            if now - self._last_logged >= HEARTBEAT:
-                self._last_logged = now
-                LOG.warning("the executor has finished nothing for %.0f s; waiting for %s", now - self._since, text)
+            if time_now - self._last_logged >= HEARTBEAT:
+                self._last_logged = time_now
+                LOG.warning(
+                    "the executor has finished nothing for %.0f s; waiting for %s", time_now - self._since, text
+                )

@@ -159,11 +159,11 @@ class Plan:
         """Returns the results' dataset, labelled and not yet filled, as `empty_dataset`."""
         return empty_dataset(self.runs[0], self.outputs, self.axes, self.static_axes, self.num_seeds, allocate=allocate)
 
-    def provenance(self, place: Place) -> str:
+    def provenance(self, source: Place) -> str:
         """Returns the results' provenance as JSON text: enough to run the sweep again, and to read its claims."""
         record = {
             "versions": versions(),
-            **place._asdict(),
+            **source._asdict(),
             "x64": bool(jax.config.read("jax_enable_x64")),
             "key": key_record(self.key),
             "tile_size": self.tile_size,

@@ -143,11 +143,7 @@ class RemoteSource:
 
 
 def _check_executor(executor: Any) -> None:
-    """Checks that it is an executor, and that its processes are not forks.
-
-    Raises:
-        ValueError: if not.
-    """
+    """Checks that it is an executor, and that its processes are not forks."""
     if not hasattr(executor, "submit"):
         raise ValueError(f"executor must have submit, as those of concurrent.futures, got {executor!r}")
     tasks = getattr(executor, "_max_tasks_per_child", None)
@@ -165,11 +161,7 @@ def _check_executor(executor: Any) -> None:
 
 
 def _check_code(worker_record: dict[str, Any], plan: Plan) -> None:
-    """Checks that workers have the same code as this process, as far as the two can be compared.
-
-    Raises:
-        RuntimeError: if not.
-    """
+    """Checks that workers have the same code as this process, as far as the two can be compared."""
     own_record = plan.identity()
     alike = all(own_record[name] == worker_record[name] for name in ("device", "processor", "versions", "x64"))
     programs, worker_programs = (
@@ -189,11 +181,7 @@ def _check_code(worker_record: dict[str, Any], plan: Plan) -> None:
 
 
 def _check_arrays(arrays: Any, chunk: Chunk, outputs: Mapping[str, Output]) -> None:
-    """Checks the names, dtypes and shapes of a worker's results.
-
-    Raises:
-        RuntimeError: if one is wrong.
-    """
+    """Checks the names, dtypes and shapes of a worker's results."""
     lanes = chunk.num_lanes
     expected = {name: f"{output.dtype} {(lanes, *output.shape)}" for name, output in outputs.items()}
     received = type(arrays).__name__

@@ -51,13 +51,13 @@ class Gate:
             return self.limit
 
     def leave(self) -> None:
-        """Frees the slot."""
+        """Releases the slot."""
         with self._changed:
             self._running -= 1
             self._changed.notify_all()
 
     def halve(self, seen: int) -> bool:
-        """Halves the limit that a thread entered under, unless it has fallen since. Returns False if it was 1."""
+        """Reduces the limit that a thread entered under to half, unless it has fallen since; False if it was 1."""
         with self._changed:
             if seen == 1:
                 return False
@@ -92,7 +92,7 @@ def room(compiled: Compiled, in_flight: int | None = None) -> int:
 
 
 def smaller_tile(tile_size: int, tile_bytes: int, free: int | None) -> str:
-    """Returns what to do about a tile that does not fit, as the end of a message."""
+    """Returns advice about a tile that does not fit, as the end of a message."""
     if tile_size == 1:
         return "make the run smaller"
     lanes = None if free is None or not tile_bytes else int(USED_MEMORY * free * tile_size / tile_bytes)
