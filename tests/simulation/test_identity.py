@@ -139,7 +139,7 @@ def test_a_store_of_another_version_is_refused_and_read(tmp_path, written):
     first = sweep(lambda: run(times(2)), **SWEEP(), store=store).load()
     with_identity(store, format=written)
     with pytest.raises(
-        ValueError, match=r"store must have this version.s format, got .*s\.zarr, which .*jaxdp\.open reads it"
+        ValueError, match=r"store must have this version.s format, got .*s\.zarr, written by .*jaxdp\.open reads it"
     ):
         sweep(lambda: run(times(2)), **SWEEP(), store=store)
     assert jaxdp.open(store).x.equals(first.x)

@@ -93,7 +93,7 @@ class LastingStore(LocalStore):
         if not self.read_only:
             raise OSError(
                 f"store must stay at its path while a sweep writes it, but {self.root} was moved, removed or replaced; "
-                "rerun the same call with its new path as store= to compute the rest"
+                "the same call with its new path as store= computes the rest"
             )
         if current is None:
             raise OSError(f"results must still be where they were written, but {self.root} is gone")

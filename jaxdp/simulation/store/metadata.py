@@ -67,7 +67,7 @@ def restore_root(path: Path) -> str:
         )
     content["attributes"] = {PROVENANCE: arrays[COMPUTED]["attributes"][PROVENANCE]}
     replace_file(path, root, json.dumps(content))
-    return f"{root} was damaged ({fault}) and was written again"
+    return f"{root} was damaged ({fault}); it is written again"
 
 
 def _read(file: Path) -> Any:
