@@ -135,7 +135,7 @@ def test_what_is_refused_leaves_no_file(tmp_path):
 
 
 def test_help_says_what_the_confidence_is_of():
-    assert "of all rows together" in " ".join(CliRunner().invoke(app, ["audit", "--help"]).output.split())
+    assert "for all rows together" in " ".join(CliRunner().invoke(app, ["audit", "--help"]).output.split())
 
 
 @pytest.mark.parametrize(

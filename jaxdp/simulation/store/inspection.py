@@ -108,7 +108,7 @@ def _guarantees(source: Provenance) -> list[str]:
     counts_by_claim: dict[tuple[str, str], dict[str, int]] = {}
     for point in source.points:
         for name, claim in point.guarantees.items():
-            what, why = "no claim (epsilon = inf)", ""
+            what, why = "no finite epsilon", ""
             if claim.epsilon < math.inf:
                 rho = "" if claim.rho is None else f", rho = {claim.rho:.4g}"
                 what = f"({claim.epsilon:g}, {claim.delta:g})-DP{rho}"
