@@ -1,4 +1,4 @@
-"""Contextual bandits: environments, and one file per algorithm."""
+"""Contextual bandits: environments, and one factory for each algorithm."""
 
 from jaxdp.bandits.contextual._context_sequence import context_sequence
 from jaxdp.bandits.contextual._environments import generalized_linear_contexts, linear_contexts

@@ -1,4 +1,4 @@
-"""A user's own contexts and rewards: two arrays, which all lanes share."""
+"""Contexts and rewards that are fixed in advance: two arrays, shared by all lanes."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,11 +17,11 @@ from jaxdp.sequences import kept_numbers, shown_numbers
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class SequenceParams:
-    """What is fixed in advance.
+    """The contexts and rewards.
 
     Attributes:
-        contexts: [horizon, num_arms, dim], in the type that is kept.
-        rewards: [horizon, num_arms], in the type that is kept.
+        contexts: [horizon, num_arms, dim], in the stored type.
+        rewards: [horizon, num_arms], in the stored type.
     """
 
     contexts: np.ndarray
@@ -29,13 +29,13 @@ class SequenceParams:
 
 
 def stored_contexts(contexts: ArrayLike) -> np.ndarray:
-    """Contexts as they are kept, read-only.
+    """Returns contexts in the type in which they are stored, read-only.
 
     Args:
         contexts: [horizon, num_arms, dim], of norm at most 1.
 
     Raises:
-        ValueError: if not, or they take more memory than the device has free.
+        ValueError: if contexts are not such an array, or need more memory than the device has free.
     """
 
     def check(rows: np.ndarray) -> None:
@@ -46,24 +46,24 @@ def stored_contexts(contexts: ArrayLike) -> np.ndarray:
 
 @factory
 def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
-    """Contexts and rewards that are fixed in advance, such as a user's own data: what every arm pays is known.
+    """Contexts and rewards that are fixed in advance, such as your own data; the reward of every arm must be known.
 
-    All lanes of a run share the two arrays. They stay of the types that they have, as long as those are bool, float16,
-    float32 or integers of at most 16 bits, and each round's are widened to JAX's default float type where they are
-    shown; other types become that type at once.
+    All lanes of a run share the two arrays. They keep their types if these are bool, float16, float32 or integers of at
+    most 16 bits; each round's numbers are converted to JAX's default float type when they are used. Arrays of other
+    types are converted at once.
 
     Args:
-        contexts: [horizon, num_arms, dim] finite, of norm at most 1 but for rounding. A read-only array is not copied.
+        contexts: [horizon, num_arms, dim] finite, of norm at most 1 up to rounding. A read-only array is not copied.
         rewards: [horizon, num_arms] finite; learners clip them to their own bound.
 
     Returns:
         An environment for at most `horizon` rounds, actions in [0, num_arms), contexts ([num_arms, dim] float) and
-        rewards ([] float), with blocks. Outcomes: `pseudo_regret`, the largest reward of the round less that of the arm
-        played; `reward`; `best_arm_plays`. An arm outside [0, num_arms) pays NaN, and its regret is NaN; so are
-        contexts and rewards beyond the horizon.
+        rewards ([] float), with blocks. Outcomes: `pseudo_regret`, the largest reward of the round less the reward of
+        the arm played; `reward`; `best_arm_plays`. An arm outside [0, num_arms) pays NaN, and its regret is NaN.
+        Contexts and rewards beyond the horizon are NaN.
 
     Raises:
-        ValueError: if contexts or rewards are not such arrays, or take more memory than the device has free.
+        ValueError: if contexts or rewards are not such arrays, or need more memory than the device has free.
 
     Source:
         Standard.
@@ -75,12 +75,12 @@ def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
         >>> context_sequence(np.eye(2, dtype=np.float16)[None], [[0.0, 1.0]]).params().contexts.dtype
         dtype('float16')
     """
-    kept = stored_contexts(contexts)
-    horizon, num_arms, dim = kept.shape
-    paid = kept_numbers("rewards", rewards, ("horizon", "num_arms"))
-    if paid.shape != (horizon, num_arms):
-        raise ValueError(f"rewards must be [{horizon}, {num_arms}], as contexts, got shape {paid.shape}")
-    params = SequenceParams(contexts=kept, rewards=paid)  # one object for all runs
+    stored = stored_contexts(contexts)
+    horizon, num_arms, dim = stored.shape
+    stored_rewards = kept_numbers("rewards", rewards, ("horizon", "num_arms"))
+    if stored_rewards.shape != (horizon, num_arms):
+        raise ValueError(f"rewards must be [{horizon}, {num_arms}], as contexts, got shape {stored_rewards.shape}")
+    params = SequenceParams(contexts=stored, rewards=stored_rewards)  # one object for all runs
 
     def context(key, params: SequenceParams, world) -> jax.Array:
         del key
@@ -114,7 +114,7 @@ def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
 def reward_and_outcome(
     params: SequenceParams, round_: jax.Array, action: jax.Array
 ) -> tuple[jax.Array, dict[str, jax.Array]]:
-    """A reward, and the outcomes."""
+    """Returns the reward of a round, and its outcomes."""
     row = shown_numbers(params.rewards, round_)
     reward = entry(row, action)
     gap = jnp.max(row) - reward

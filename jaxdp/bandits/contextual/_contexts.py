@@ -1,4 +1,4 @@
-"""Where a round's arms lie: laws of random contexts, a fixed set of arms, and a gap between the best and all others."""
+"""Contexts of a round: random distributions, a fixed set of arms, and an enforced gap below the best arm."""
 
 import math
 import operator
@@ -18,46 +18,44 @@ from jaxdp.random._world_words import world_normals, world_uniforms
 from jaxdp.validation import check_choice, check_count, check_finite
 
 DISTRIBUTIONS = ("sphere", "ball", "cube")
-LANES_LAST = 64  # arms: of so many, lanes are the fast axis
-TOLERANCE = 1e-6  # of a norm beyond 1; twice the precision of a type that is coarser
+LANES_LAST = 64  # up to this number of arms, lanes are the fast axis
+TOLERANCE = 1e-6  # of a norm above 1; twice the precision of the type if that is coarser
 Draw = Callable[[jax.Array], jax.Array]
 
 
 def context_distribution(contexts: ArrayLike | str, num_arms: int | None, dim: int | None) -> tuple[int, int, Draw]:
-    """How contexts of a round are drawn.
+    """Returns the distribution of a round's contexts, as a sampler.
 
     Args:
-        contexts: one of LAWS, or [num_arms, dim] arms that stay.
-        num_arms: how many arms a round has; None for arms that stay.
-        dim: of contexts; None for arms that stay.
+        contexts: one of DISTRIBUTIONS, or [num_arms, dim] fixed arms.
+        num_arms: arms in a round; None for fixed arms.
+        dim: of contexts; None for fixed arms.
 
     Returns:
         (num_arms, dim, key -> [num_arms, dim] float).
 
     Raises:
-        ValueError: if an argument is not as told, an arm's norm is larger than 1, or a size is missing, or given for
-            arms that stay.
+        ValueError: if an argument is out of range, an arm's norm is larger than 1, or a size is missing, or given for
+            fixed arms.
     """
     if not isinstance(contexts, str):
         if num_arms is not None or dim is not None:
-            raise ValueError(
-                f"num_arms and dim must be None where contexts are given as an array, got {num_arms} and {dim}"
-            )
+            raise ValueError(f"num_arms and dim must be None if contexts are an array, got {num_arms} and {dim}")
         arms = check_contexts("contexts", check_finite("contexts", contexts), 2)
         fixed = arms.astype(default_float())
         return *arms.shape, lambda key: jnp.asarray(fixed)
-    law = check_choice("contexts", contexts, DISTRIBUTIONS)
+    distribution = check_choice("contexts", contexts, DISTRIBUTIONS)
     if num_arms is None or dim is None:
         raise ValueError(f"num_arms and dim must be given for random contexts, got {num_arms} and {dim}")
     shape = check_count("num_arms", num_arms, 2), check_count("dim", dim)
 
     def draw(key: jax.Array) -> jax.Array:
         dtype = default_float()
-        if law == "cube":
+        if distribution == "cube":
             return (2 * world_uniforms(key, shape, dtype) - 1) * np.asarray(1 / math.sqrt(shape[1]), dtype)
         key_direction, key_length = jax.random.split(key)
         points = directions(key_direction, shape)
-        if law == "sphere":
+        if distribution == "sphere":
             return points
         return points * world_uniforms(key_length, (shape[0], 1), dtype) ** (1 / shape[1])
 
@@ -65,15 +63,15 @@ def context_distribution(contexts: ArrayLike | str, num_arms: int | None, dim: i
 
 
 def check_contexts(name: str, contexts: np.ndarray, ndim: int) -> np.ndarray:
-    """Returns contexts, if they are arms in the unit ball, at least two of them.
+    """Returns `contexts` if they are at least two arms in the unit ball.
 
     Args:
         name: of the argument, for errors.
         contexts: finite numbers.
-        ndim: how many axes there have to be; the last two are [num_arms, dim].
+        ndim: the number of axes; the last two are [num_arms, dim].
 
     Raises:
-        ValueError: if a norm is larger than 1 by more than rounding, or if they have other axes.
+        ValueError: if a norm is larger than 1 by more than rounding, or the axes are others.
     """
     if contexts.ndim != ndim or not contexts.size or contexts.shape[-2] < 2:
         axes = ("horizon, " if ndim == 3 else "") + "num_arms, dim"
@@ -90,19 +88,19 @@ def check_contexts(name: str, contexts: np.ndarray, ndim: int) -> np.ndarray:
 
 
 def directions(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Uniform points of the unit sphere, along the last axis; from a key that `split` or `fold_in` has made."""
+    """Draws uniform points of the unit sphere along the last axis; the key must come from `split` or `fold_in`."""
     normals = world_normals(key, shape, default_float())
     squares = along_last(normals * normals)[..., None]
     return normals / jnp.sqrt(jnp.maximum(squares, jnp.finfo(normals.dtype).tiny))
 
 
 def along_last(values: jax.Array) -> jax.Array:
-    """Sums along the last axis, of which XLA on CPU makes elementwise operations, vectorised over lanes."""
+    """Sums along the last axis by elementwise operations, which XLA on CPU vectorises over lanes."""
     return folded(operator.add, jnp.moveaxis(values, -1, 0))
 
 
 def products(contexts: jax.Array, vector: jax.Array) -> jax.Array:
-    """What each context's product with a vector is, [num_arms].
+    """Returns the inner product of each context with a vector, [num_arms].
 
     Args:
         contexts: [num_arms, dim] float.
@@ -111,27 +109,26 @@ def products(contexts: jax.Array, vector: jax.Array) -> jax.Array:
     return across_lanes(lambda both: own_kernel(_products, *both))((contexts, vector))
 
 
-def _products(contexts: jax.Array, vector: jax.Array) -> jax.Array:
-    """Of [num_arms, dim, lanes] and [dim, lanes]."""
+def _products(contexts: jax.Array, vector: jax.Array) -> jax.Array:  # [num_arms, dim, lanes] and [dim, lanes]
     if contexts.shape[1] > WRITTEN_OUT:
         return folded(operator.add, jnp.moveaxis(contexts * vector[None], 1, 0))
     return halved(operator.add, [contexts[:, i] * vector[i : i + 1] for i in range(contexts.shape[1])])
 
 
 def largest(means: jax.Array) -> jax.Array:
-    """The largest of [num_arms] float, [] float; NaN if one is NaN."""
+    """Returns the largest of [num_arms] float, [] float; NaN if one is NaN."""
     if len(means) > LANES_LAST:
         return jnp.max(means)
     return across_lanes(partial(own_kernel, lambda means: halved(jnp.maximum, list(means))))(means)
 
 
 def make_contexts(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
-    """function(*inputs), the contexts of a round, [num_arms, dim], laid out for XLA on CPU."""
+    """Returns function(*inputs), the contexts of a round, [num_arms, dim], computed in a layout for XLA on CPU."""
     return made_across_lanes(function, LANES_LAST, *inputs)
 
 
 def select_context(contexts: jax.Array, action: jax.Array) -> jax.Array:
-    """The context of the arm that is played, [dim].
+    """Returns the context of the arm played, [dim].
 
     Args:
         contexts: [num_arms, dim] float.
@@ -142,19 +139,20 @@ def select_context(contexts: jax.Array, action: jax.Array) -> jax.Array:
     return across_lanes(lambda both: own_kernel(_select_context, *both))((contexts, action))
 
 
-def _select_context(contexts: jax.Array, action: jax.Array) -> jax.Array:
-    """Of [num_arms, dim, lanes] and [lanes]. A look-up would read one number after the other."""
-    found = contexts[0]
+def _select_context(contexts: jax.Array, action: jax.Array) -> jax.Array:  # [num_arms, dim, lanes] and [lanes]
+    # Selects, because a gather would read one number after the other.
+    context = contexts[0]
     for arm in range(1, len(contexts)):
-        found = jnp.where((action == arm)[None], contexts[arm], found)
-    return found
+        context = jnp.where((action == arm)[None], contexts[arm], context)
+    return context
 
 
 def enforce_gap(contexts: jax.Array, theta: jax.Array, gap: jax.Array) -> jax.Array:
-    """Contexts among which the best arm leads by `gap` at least: what x.theta says of the others is less by that.
+    """Moves contexts so that the mean x.theta of the best arm is larger than all others by at least `gap`.
 
-    The best arm is raised to gap / 2 where it lies lower, and others that lie within `gap` of it are lowered, along
-    theta alone; what is orthogonal to theta shrinks where an arm would leave the unit ball. Other arms stay.
+    If the best arm's mean is below gap / 2, it is raised to gap / 2. Arms within `gap` of the best are lowered. Both
+    move along theta only; the part of a context orthogonal to theta shrinks if the arm would leave the unit ball. Other
+    arms stay.
 
     Args:
         contexts: [num_arms, dim] float, in the unit ball.
@@ -166,10 +164,10 @@ def enforce_gap(contexts: jax.Array, theta: jax.Array, gap: jax.Array) -> jax.Ar
     heights = products(contexts, along)
     top = jnp.maximum(jnp.max(heights), lead / 2)
     is_best = jnp.arange(len(heights)) == jnp.argmax(heights)
-    moved = jnp.where(is_best, top, jnp.minimum(heights, top - lead))
+    new_heights = jnp.where(is_best, top, jnp.minimum(heights, top - lead))
     across = contexts - heights[:, None] * along[None]
-    room = jnp.sqrt(jnp.maximum(1 - moved * moved, 0))
+    room = jnp.sqrt(jnp.maximum(1 - new_heights * new_heights, 0))
     length = jnp.sqrt(jnp.sum(across * across, axis=1))
     shrink = jnp.minimum(1, room / jnp.where(length > 0, length, 1))
-    placed = moved[:, None] * along[None] + shrink[:, None] * across
-    return jnp.where((moved != heights)[:, None], placed, contexts)
+    moved = new_heights[:, None] * along[None] + shrink[:, None] * across
+    return jnp.where((new_heights != heights)[:, None], moved, contexts)

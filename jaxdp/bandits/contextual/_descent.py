@@ -1,31 +1,34 @@
-"""How far predictions by noisy gradient descent are from those of the true model, with high probability.
+"""High-probability bounds on the prediction error of noisy gradient descent.
 
-The iterates w_t are the theta^_t of Algorithm 3 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), whose step size is
-zeta as well; the second formula of its line 11 is `step`.
+The iterates w_t are the theta^_t of Algorithm 3 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), and zeta is its
+step size; the second formula of its line 11 is `step`.
 
-Let z_t = x_t . v_t, v_t = w_t - theta, where w_t is the iterate that user t was shown, and theta the true model; both
-lie in the unit ball, and w_1 = 0. User t's gradient is (g(x_t . w_t) - y_t) x_t with g' >= mu and y_t = g(x_t . theta)
-+ eta_t, whose residual is at most Y in absolute value; the server sees it with noise n_t, and steps by -zeta times it,
-back into the ball. So |v_(t+1)|^2 <= |v_t|^2 - 2 zeta (g_t + n_t) . v_t + zeta^2 |g_t + n_t|^2, and
+Let z_t = x_t . v_t, v_t = w_t - theta, where w_t is the iterate that user t saw, and theta the true model; both lie in
+the unit ball, and w_1 = 0. User t's gradient is (g(x_t . w_t) - y_t) x_t with g' >= mu and y_t = g(x_t . theta) +
+eta_t; the residual g(x_t . w_t) - y_t is at most Y in absolute value. The server receives the gradient with noise n_t,
+takes a step of -zeta times it, and projects back onto the ball. So |v_(t+1)|^2 <= |v_t|^2 - 2 zeta (g_t + n_t) . v_t +
+zeta^2 |g_t + n_t|^2, and
 
     sum of g_t . v_t  <=  1 / (2 zeta) + zeta / 2 sum of |g_t + n_t|^2 - sum of n_t . v_t  =:  B.
 
-On the left g_t . v_t >= mu z_t^2 - eta_t z_t. The z_t are known before eta_t is drawn, which is R-sub-Gaussian: for any
-fixed a > 0 the sum of eta_t z_t is at most a R^2 / 2 times Z, the sum of z_t^2, plus l / a, but for a probability of
-e^-l. With B a fixed bound, and the fixed a that leaves the least room for Z, Z is at most the root of
-mu Z = B + sqrt(2 R^2 l Z), hence with m = R^2 l / mu
+On the left g_t . v_t >= mu z_t^2 - eta_t z_t. Each z_t is determined before eta_t is drawn, and eta_t is
+R-sub-Gaussian. So for any fixed a > 0 the sum of eta_t z_t is at most a R^2 / 2 times Z, the sum of z_t^2, plus l / a,
+except with probability e^-l. With B a fixed bound, and the fixed a that gives the smallest bound on Z, Z is at most the
+root of mu Z = B + sqrt(2 R^2 l Z). With m = R^2 l / mu this gives
 
     sqrt(Z) <= (sqrt(2 m) + sqrt(2 m + 4 B)) / (2 sqrt(mu)).
 
-The fixed bound on B is, for normal noise n of standard deviation s in each of d entries, from |g_t + n_t|^2 = |g_t|^2 +
-2 g_t . n_t + |n_t|^2: |g_t| <= Y; the |n_t|^2 sum to at most s^2 (sqrt(t d) + sqrt(2 l))^2 (Laurent & Massart 2000,
-Lemma 1); and n enters otherwise as the sum of n_t . (zeta g_t - v_t), which is at most (2 + zeta Y) s sqrt(2 t l).
-Reports of a sphere are of length b at most, and g_t + n_t has the mean square q, whatever g_t is: the squares sum to at
-most t q + sqrt(2 t l q) b + b^2 l / 3 (Freedman's inequality); where n is sub-Gaussian in each direction with s, the
-n_t . v_t sum to at most 2 s sqrt(2 t l) in size.
+The fixed bound on B for normal noise n, of standard deviation s in each of d entries, follows from |g_t + n_t|^2 =
+|g_t|^2 + 2 g_t . n_t + |n_t|^2. Here |g_t| <= Y; the |n_t|^2 sum to at most s^2 (sqrt(t d) + sqrt(2 l))^2 (Laurent &
+Massart 2000, Lemma 1); and n enters otherwise as the sum of n_t . (zeta g_t - v_t), which is at most (2 + zeta Y) s
+sqrt(2 t l).
 
-The events are those of `_ellipsoid.py`, six in any of T rounds, counting both ends of the eigenvalues: matrix noise,
-its product with iterates, squares, drift, and rewards; each fails with probability e^-l = failure_prob / (6 T) at most.
+Reports from a sphere have length b at most, and g_t + n_t has the mean square q for every g_t. Their squares sum to at
+most t q + sqrt(2 t l q) b + b^2 l / 3 (Freedman's inequality). If n is sub-Gaussian in each direction with s, the sum
+of n_t . v_t is at most 2 s sqrt(2 t l) in absolute value.
+
+The events are as in `_ellipsoid.py`, six in each of T rounds, counting both ends of the eigenvalues: matrix noise, its
+product with iterates, squares, drift, and rewards. Each fails with probability at most e^-l = failure_prob / (6 T).
 """
 
 import math
@@ -41,16 +44,16 @@ from jaxdp.validation import check_positive
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class Descent:
-    """Steps, and what bounds the error of predictions. Traced values.
+    """Steps of descent, and bounds on the error of predictions. Traced values.
 
     Attributes:
         learning_rate: [] float > 0, zeta.
         square_rate: [] float > 0; squares of reported gradients, |g_t + n_t|^2, sum to at most square_rate t +
-            square_root sqrt(t) + square_offset. (What g_t . n_t adds is part of drift_rate, for normal noise.)
+            square_root sqrt(t) + square_offset. (For normal noise, the sum of g_t . n_t is part of drift_rate.)
         square_root: [] float >= 0, the factor of sqrt(t) there.
         square_offset: [] float >= 0.
-        drift_rate: [] float >= 0; what noise adds to B otherwise is at most drift_rate sqrt(t).
-        curvature: [] float > 0, mu, the link's least slope.
+        drift_rate: [] float >= 0; the rest of the noise adds at most drift_rate sqrt(t) to B.
+        curvature: [] float > 0, mu, the link's smallest slope.
         reward_term: [] float >= 0, m.
     """
 
@@ -76,16 +79,16 @@ def descent_of(
     noise_proxy: float,
     learning_rate: float | None,
 ) -> Descent:
-    """Steps against noisy gradients, and the bounds on what they do.
+    """Computes the step size against noisy gradients, and the bounds on its errors.
 
     Args:
         dim: d of contexts.
-        horizon: rounds T, for which the default step is best.
+        horizon: rounds T; the default step is best for T rounds.
         log_term: l > 0.
         residual_bound: Y > 0.
-        noise_stddev: s >= 0, of a gradient's noise, in any direction.
-        report_radius: b, no reported gradient is longer; 0 for normal noise, and for none.
-        mean_square: q, of the length of a reported gradient from a sphere; not read for normal noise.
+        noise_stddev: s >= 0, of a gradient's noise in every direction.
+        report_radius: b, the largest length of a reported gradient; 0 for normal noise, and for no noise.
+        mean_square: q, the mean squared length of a reported gradient from a sphere; normal noise ignores it.
         curvature: mu > 0.
         noise_proxy: R^2 of rewards, > 0.
         learning_rate: zeta, > 0; None for 1 / sqrt(S), S the bound on the sum of squares in T rounds.
@@ -123,7 +126,7 @@ def descent_of(
 
 
 def prediction_width(descent: Descent, rounds: jax.Array) -> jax.Array:
-    """The bound on sqrt(Z), [] float.
+    """Returns the bound on sqrt(Z), [] float.
 
     Args:
         descent: the steps.
@@ -137,6 +140,6 @@ def prediction_width(descent: Descent, rounds: jax.Array) -> jax.Array:
 
 
 def step(descent: Descent, iterate: jax.Array, gradient: jax.Array) -> jax.Array:
-    """The next iterate: a step against the gradient, back into the unit ball; all [dim] float."""
+    """Steps against the gradient, and projects back onto the unit ball; all [dim] float."""
     moved = iterate - descent.learning_rate * gradient
     return moved / jnp.maximum(1, jnp.sqrt(jnp.sum(moved * moved)))

@@ -1,6 +1,6 @@
-"""Where a linear model lies that was fitted from noisy moments, with high probability.
+"""Confidence ellipsoids of a linear model fitted from noisy moments.
 
-After t rounds V is the sum of x x^T, of its noise B and of a shift c times the identity; u is the sum of y x and of its
+After t rounds V is the sum of x x^T, plus its noise B, plus a shift c times the identity; u is the sum of y x plus its
 noise xi. With rewards y = x . theta + eta and the model V^-1 u,
 
     V^-1 u - theta = V^-1 (sum of eta x + xi - (B + c I) theta).
@@ -13,8 +13,8 @@ G + L I with G the sum of x x^T, the three terms are at most
 * xi: |xi| / sqrt(L);
 * (B + c I) theta: sqrt(3 L), as |theta| <= 1.
 
-Each of three events (eigenvalues, |xi|, rewards) fails with probability failure_prob / 3 at most in any of T rounds:
-l = ln(6 T / failure_prob).
+Each of three events (eigenvalues, |xi|, rewards) fails in any of T rounds with probability at most failure_prob / 3: l
+= ln(6 T / failure_prob).
 
 In LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) L is Upsilon_t, c is c_t, failure_prob is alpha, and the sum of the
 three terms is beta_t.
@@ -35,13 +35,14 @@ from jaxdp.validation import check_positive, check_probability
 class Radii:
     """Bounds on the noise of the sums, in terms of its size n. Traced values.
 
-    n is sqrt(t) where each of t users adds noise, and a continual counter's standard deviation where a curator does.
+    n is sqrt(t) if each of t users adds noise, and a continual counter's standard deviation if a curator adds it.
 
     Attributes:
-        matrix_rate: [] float >= 0; all eigenvalues of the noise B are at most matrix_rate n + matrix_offset in size.
+        matrix_rate: [] float >= 0; all eigenvalues of the noise B are at most matrix_rate n + matrix_offset in absolute
+            value.
         matrix_offset: [] float >= 0.
-        vector_rate: [] float >= 0; the noise of u has a norm of at most vector_rate n.
-        log_term: [] float > 0, 2 l: twice what `log_term_of` gives.
+        vector_rate: [] float >= 0; the norm of the noise of u is at most vector_rate n.
+        log_term: [] float > 0, 2 l: twice the result of `log_term_of`.
         noise_proxy: [] float > 0, the variance proxy R^2 of rewards.
     """
 
@@ -55,11 +56,12 @@ class Radii:
 def gaussian_radii(
     *, dim: int, horizon: int, failure_prob: float, noise_stddev: float, cross_stddev: float, noise_proxy: float
 ) -> Radii:
-    """Of isometric Gaussian noise, of standard deviation noise_stddev n on the diagonal of B.
+    """Returns the radii for isometric Gaussian noise.
 
-    It is noise_stddev n / sqrt(2) off the diagonal, and cross_stddev n on each entry of u. The expected largest
-    eigenvalue is at most noise_stddev n sqrt(2 d), and it is Lipschitz in the noise with the constant noise_stddev n
-    (Boucheron, Lugosi & Massart 2013, Theorem 5.6).
+    Its standard deviation is noise_stddev n on the diagonal of B, noise_stddev n / sqrt(2) off the diagonal, and
+    cross_stddev n in each entry of u. The expected largest eigenvalue is at most noise_stddev n sqrt(2 d); the largest
+    eigenvalue is Lipschitz in the noise with the constant noise_stddev n (Boucheron, Lugosi & Massart 2013, Theorem
+    5.6).
 
     Args:
         dim: d of contexts.
@@ -92,19 +94,19 @@ def ball_radii(
     report_radius: float,
     noise_proxy: float,
 ) -> Radii:
-    """Of reports that are points of a sphere; n is sqrt(t).
+    """Returns the radii for reports that are points on a sphere; n is sqrt(t).
 
-    A user's matrix has the mean square noise_stddev^2 (d + 1) / 2 I, and eigenvalues of at most report_radius; its
+    A user's matrix has the mean square noise_stddev^2 (d + 1) / 2 I, and eigenvalues of at most report_radius. Its
     noise has no larger mean square, and eigenvalues of at most report_radius + 1. Freedman's inequality for matrices
-    (Tropp 2011, Theorem 1.2) bounds the sum. Where in each direction a vector is sub-Gaussian, its norm is bounded by
+    (Tropp 2011, Theorem 1.2) bounds the sum. The norm of a vector that is sub-Gaussian in each direction is bounded by
     Hsu, Kakade & Zhang (2012), Theorem 2.1.
 
     Args:
         dim: d of contexts.
         horizon: rounds T.
         failure_prob: in (0, 1).
-        noise_stddev: >= 0, the root of the mean square of any coordinate of a report; 0 for reports without noise.
-        cross_stddev: >= 0; the noise of u is sub-Gaussian in every direction as if this were its standard deviation.
+        noise_stddev: >= 0, the root mean square of each coordinate of a report; 0 for reports without noise.
+        cross_stddev: >= 0; in every direction the noise of u is sub-Gaussian with this as its standard deviation.
         report_radius: of the sphere.
         noise_proxy: of rewards, > 0.
 
@@ -123,7 +125,7 @@ def ball_radii(
 
 
 def log_term_of(horizon: int, failure_prob: float) -> float:
-    """The l = ln(6 T / failure_prob).
+    """Returns l = ln(6 T / failure_prob).
 
     Raises:
         ValueError: if failure_prob is not in (0, 1).
@@ -132,7 +134,7 @@ def log_term_of(horizon: int, failure_prob: float) -> float:
 
 
 def _leaves(matrix_rate: float, matrix_offset: float, vector_rate: float, log_term: float, noise_proxy: float) -> Radii:
-    """The `Radii` of these numbers, of which log_term is l."""
+    """Returns the `Radii` of these numbers; `log_term` is l here, and is stored doubled."""
     return Radii(
         matrix_rate=scalar_leaf("the bound on the matrix noise", matrix_rate),
         matrix_offset=scalar_leaf("the bound on the matrix noise", matrix_offset),
@@ -143,7 +145,7 @@ def _leaves(matrix_rate: float, matrix_offset: float, vector_rate: float, log_te
 
 
 def eigenvalue_bound(radii: Radii, noise: jax.Array) -> jax.Array:
-    """The bound L >= 1 on eigenvalues of the matrix noise, [] float; V is shifted by twice as much.
+    """Returns the bound L >= 1 on eigenvalues of the matrix noise, [] float; V is shifted by 2 L.
 
     Args:
         radii: of the noise.
@@ -153,7 +155,7 @@ def eigenvalue_bound(radii: Radii, noise: jax.Array) -> jax.Array:
 
 
 def noise_width(radii: Radii, bound: jax.Array, noise: jax.Array) -> jax.Array:
-    """What the noise and the shift may move the model by in the norm of V, [] float.
+    """Returns how far the noise and the shift may move the model in the norm of V, [] float.
 
     Args:
         radii: of the noise.
@@ -164,7 +166,7 @@ def noise_width(radii: Radii, bound: jax.Array, noise: jax.Array) -> jax.Array:
 
 
 def reward_width(radii: Radii, bound: jax.Array, rounds: jax.Array, dim: int) -> jax.Array:
-    """What the randomness of rewards may move the model by in the norm of V, [] float.
+    """Returns how far the randomness of rewards may move the model in the norm of V, [] float.
 
     Args:
         radii: of the noise.
@@ -176,9 +178,10 @@ def reward_width(radii: Radii, bound: jax.Array, rounds: jax.Array, dim: int) ->
 
 
 def published_radii(*, dim: int, horizon: int, failure_prob: float, noise_stddev: float) -> Radii:
-    """Those of the published Upsilon_t and beta_t: the noise's standard deviation is noise_stddev n in every entry.
+    """Returns the radii of the published Upsilon_t and beta_t.
 
-    `Radii.log_term` is ln T here, and noise_proxy is not used; the widths are those of `published_width`.
+    The noise has standard deviation noise_stddev n in every entry. `Radii.log_term` is ln T here, and noise_proxy is
+    not used; use `published_width` for the width.
 
     Args:
         dim: d of contexts.
@@ -198,7 +201,7 @@ def published_radii(*, dim: int, horizon: int, failure_prob: float, noise_stddev
 
 
 def published_width(radii: Radii, bound: jax.Array, noise: jax.Array, dim: int) -> jax.Array:
-    """The published beta_t, [] float: 2 sigma sqrt(d ln T) + (sqrt(3 L) + sigma sqrt(d t / L)) d ln T.
+    """Returns the published beta_t, [] float: 2 sigma sqrt(d ln T) + (sqrt(3 L) + sigma sqrt(d t / L)) d ln T.
 
     Args:
         radii: by `published_radii`.

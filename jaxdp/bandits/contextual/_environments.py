@@ -33,10 +33,10 @@ class Params:
     """Traced values.
 
     Attributes:
-        theta: [dim] float, the model; empty where each lane draws its own.
+        theta: [dim] float, the model; empty if each lane draws its own.
         theta_norm: [] float in (0, 1], |theta|.
         noise: [] float >= 0, half the width or the standard deviation of the noise; zero for binary rewards.
-        gap: [] float >= 0, by how much the best arm leads; zero where contexts stay as they are drawn.
+        gap: [] float >= 0, how far all other means lie below the best; zero if contexts stay as drawn.
     """
 
     theta: np.ndarray
@@ -50,8 +50,8 @@ class World(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        key: [] key of all contexts; those of round t are drawn from its fold with t, so that a round's reward is that
-            of the contexts that were shown.
+        key: [] key of all contexts. Round t draws them from `fold_in(key, t)`, so that its reward belongs to the
+            contexts that the learner saw.
         theta: [dim] float, the model.
     """
 
@@ -70,35 +70,35 @@ def linear_contexts(
     rewards: str = "uniform",
     gap: float | None = None,
 ) -> Environment:
-    """Arms with contexts x in the unit ball whose mean reward is x.theta.
+    """Arms with contexts x in the unit ball and mean rewards x.theta.
 
     Args:
-        contexts: "sphere" or "ball": each round's arms are uniform on the unit sphere, or in the ball; "cube": in the
-            cube [-1/sqrt(dim), 1/sqrt(dim)]^dim, which the ball holds and which costs the least time. Or
+        contexts: "sphere" or "ball": each round's arms are uniform on the unit sphere, or in the unit ball; "cube":
+            uniform in the cube [-1/sqrt(dim), 1/sqrt(dim)]^dim, which lies in the ball and is the fastest. Or
             [num_arms, dim], of norm at most 1: arms that are the same in every round.
-        num_arms: arms in a round, >= 2; not to be given with arms that stay.
-        dim: of contexts, >= 1; as num_arms.
-        theta: [dim], not zero, of norm at most 1; None: each lane's is uniform on a sphere.
-        rewards: what is added to the mean: "uniform", a uniform number of [-noise, noise]; "gaussian", a normal one of
-            standard deviation noise. Or "binary": a reward is 1 or -1.
-        gap: None: contexts stay as they are drawn.
+        num_arms: arms in a round, >= 2; None for fixed arms.
+        dim: of contexts, >= 1; None for fixed arms.
+        theta: [dim], not zero, of norm at most 1; None: each lane draws it uniformly from a sphere.
+        rewards: the noise added to the mean: "uniform" in [-noise, noise]; or "gaussian", with standard deviation
+            noise. Or "binary": a reward is 1 or -1.
+        gap: by default None: contexts stay as drawn. See Values.
 
     Returns:
         An environment for actions in [0, num_arms), contexts ([num_arms, dim] float, of norm at most 1) and rewards ([]
-        float), with blocks, which equal rounds but for rounding. Outcomes: `pseudo_regret`, the largest mean among this
-        round's arms less that of the arm played, against the policy that knows theta; `best_arm_plays`. An arm outside
-        [0, num_arms) pays NaN, and its regret is NaN. An answer is a model ([dim] float): `theta_error` is its distance
-        from theta.
+        float), with blocks, which equal rounds up to rounding. Outcomes: `pseudo_regret`, the largest mean among this
+        round's arms less the mean of the arm played, against the policy that knows theta; `best_arm_plays`. An arm
+        outside [0, num_arms) pays NaN, and its regret is NaN. An answer is a model ([dim] float): `theta_error` is its
+        distance from theta.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
 
     Values:
-        theta_norm: |theta|, in (0, 1], by default that of theta, or 1/2 where lanes draw theirs.
-        noise: >= 0, by default 1/2, of rewards that are not binary.
-        gap: with the argument gap: > 0, by default the argument, at most 2 theta_norm: contexts are moved along theta
-            until the best arm's mean lies that far above all others. At the defaults no reward is larger than 1 in
-            absolute value, which is what learners clip to at theirs.
+        theta_norm: |theta|, in (0, 1], by default the norm of the argument theta, or 1/2 if lanes draw theta.
+        noise: >= 0, by default 1/2, for rewards that are not binary.
+        gap: with the argument gap: > 0, at most 2 theta_norm, by default the argument: contexts are moved along theta
+            until the best arm's mean is larger than all others by this. At the defaults of all values no reward exceeds
+            1 in absolute value, the default bound to which learners clip.
 
     Source:
         Standard.
@@ -127,16 +127,16 @@ def generalized_linear_contexts(
     rewards: str = "binary",
     gap: float | None = None,
 ) -> Environment:
-    """Arms with contexts x in the unit ball whose mean reward is F(x.theta), in (0, 1).
+    """Arms with contexts x in the unit ball and mean rewards F(x.theta), in (0, 1).
 
     Args:
         contexts: as for `linear_contexts`.
-        num_arms: as there.
-        dim: as there.
+        num_arms: as for `linear_contexts`.
+        dim: as for `linear_contexts`.
         link: F; `jaxdp.preferences.logistic` or `probit`, another `Link`, or the name of one.
-        theta: as there.
-        rewards: "binary": a reward is 1 or 0; "uniform" or "gaussian" as there.
-        gap: as there.
+        theta: as for `linear_contexts`.
+        rewards: "binary": a reward is 1 or 0; "uniform" or "gaussian" as for `linear_contexts`.
+        gap: as for `linear_contexts`.
 
     Returns:
         As `linear_contexts`.
@@ -145,8 +145,8 @@ def generalized_linear_contexts(
         ValueError: if an argument is out of range, or there is no such link; from `params`, if a value is out of range.
 
     Values:
-        theta_norm: |theta|, in (0, 1], by default that of theta, or 1 where lanes draw theirs.
-        noise, gap: as for `linear_contexts`, where gap is one of x.theta.
+        theta_norm: |theta|, in (0, 1], by default the norm of the argument theta, or 1 if lanes draw theta.
+        noise, gap: as for `linear_contexts`; gap is a difference of x.theta.
 
     Source:
         Filippi, Cappe, Garivier & Szepesvari (2010).
@@ -168,17 +168,17 @@ def _environment(
     low: float,
     norm: float,
 ) -> Environment:
-    """The environment of a model: `mean` of x.theta, binary rewards of `low` and 1, `norm` by default."""
+    """Returns the environment with means mean(x.theta), binary rewards `low` and 1, and default |theta| `norm`."""
     num_arms, dim, draw = context_distribution(contexts, num_arms, dim)
     kind = check_choice("rewards", rewards, REWARDS)
     with_gap = gap is not None
     unit = None
     if theta is not None:
-        given = check_finite("theta", theta).astype(np.float64)
-        norm = float(np.sqrt(np.sum(given * given))) if given.shape == (dim,) else np.nan
+        theta_values = check_finite("theta", theta).astype(np.float64)
+        norm = float(np.sqrt(np.sum(theta_values * theta_values))) if theta_values.shape == (dim,) else np.nan
         if not 0 < norm <= 1 + TOLERANCE:
-            raise ValueError(f"theta must be [{dim}], not zero, of norm at most 1, got {given.tolist()}")
-        norm, unit = min(norm, 1.0), given / norm
+            raise ValueError(f"theta must be [{dim}], not zero, of norm at most 1, got {theta_values.tolist()}")
+        norm, unit = min(norm, 1.0), theta_values / norm
 
     def params(*, theta_norm: float = norm, noise: float = 0.5, gap: float = gap or 0.0) -> Params:
         check_within("theta_norm", check_positive("theta_norm", theta_norm), 0.0, 1.0)
@@ -201,38 +201,40 @@ def _environment(
 
     def context(key, params: Params, world: World) -> jax.Array:
         del key
-        return shown(params, world)
+        return round_contexts(params, world)
 
     def many_contexts(keys, params: Params, world: World) -> jax.Array:
         rounds = world.round + jnp.arange(len(keys), dtype=world.round.dtype)
-        return jax.vmap(lambda round_: shown(params, world._replace(round=round_)))(rounds)
+        return jax.vmap(lambda round_: round_contexts(params, world._replace(round=round_)))(rounds)
 
-    def shown(params: Params, world: World) -> jax.Array:
+    def round_contexts(params: Params, world: World) -> jax.Array:
         key = jax.random.fold_in(world.key, world.round.astype(jnp.uint32))
-        return make_contexts(drawn, key, jnp.asarray(params.gap), world.theta)
+        return make_contexts(draw_with_gap, key, jnp.asarray(params.gap), world.theta)
 
-    def drawn(key: jax.Array, gap: jax.Array, theta: jax.Array) -> jax.Array:
+    def draw_with_gap(key: jax.Array, gap: jax.Array, theta: jax.Array) -> jax.Array:
         return enforce_gap(draw(key), theta, gap) if with_gap else draw(key)
 
-    def answered(key, params: Params, theta: jax.Array, contexts: jax.Array, action):
-        """A reward, and the outcomes."""
+    def reward_and_outcome(key, params: Params, theta: jax.Array, contexts: jax.Array, action):
+        """Returns the reward of a round, and its outcomes."""
         means = mean(products(contexts, theta))
-        own = entry(means, action)
+        expected = entry(means, action)
         if kind == "gaussian":
             # Blocks and single rounds must round alike: no fused multiply-add in one of them only.
-            reward = own + jax.lax.optimization_barrier(params.noise * jax.random.normal(key, dtype=own.dtype))
+            reward = expected + jax.lax.optimization_barrier(
+                params.noise * jax.random.normal(key, dtype=expected.dtype)
+            )
         else:
-            uniform = jax.random.uniform(key, dtype=own.dtype)
+            uniform = jax.random.uniform(key, dtype=expected.dtype)
             if kind == "uniform":
-                reward = own + jax.lax.optimization_barrier(params.noise * (2 * uniform - 1))
+                reward = expected + jax.lax.optimization_barrier(params.noise * (2 * uniform - 1))
             else:
-                is_one = (1 - low) * uniform < own - low
-                reward = jnp.where(jnp.isnan(own), jnp.nan, jnp.where(is_one, 1.0, low)).astype(own.dtype)
-        gap = largest(means) - own
+                is_one = (1 - low) * uniform < expected - low
+                reward = jnp.where(jnp.isnan(expected), jnp.nan, jnp.where(is_one, 1.0, low)).astype(expected.dtype)
+        gap = largest(means) - expected
         return reward, {"pseudo_regret": gap, "best_arm_plays": gap == 0}
 
     def feedback(key, params: Params, world: World, action):
-        return world._replace(round=world.round + 1), *answered(
+        return world._replace(round=world.round + 1), *reward_and_outcome(
             key, params, world.theta, context(key, params, world), action
         )
 
@@ -240,7 +242,9 @@ def _environment(
         rounds = world.round + jnp.arange(len(keys), dtype=world.round.dtype)
 
         def one(key, round_, context, action):
-            return World(round_ + 1, world.key, world.theta), *answered(key, params, world.theta, context, action)
+            return World(round_ + 1, world.key, world.theta), *reward_and_outcome(
+                key, params, world.theta, context, action
+            )
 
         return jax.vmap(one)(keys, rounds, contexts, actions)
 
@@ -250,13 +254,13 @@ def _environment(
         return {"theta_error": jnp.sqrt(jnp.sum(difference * difference))}
 
     def means(params: Params) -> np.ndarray:
-        """Returns the least and the largest mean of any context."""
+        """Returns the smallest and the largest mean that a context can have."""
         return np.asarray(mean(jnp.asarray([-params.theta_norm, params.theta_norm])))
 
     is_binary = kind == "binary"
     names = ("theta_norm", *(() if is_binary else ("noise",)), *(("gap",) if with_gap else ()))
     values = only(params, names)
-    values()  # refuses what no value can mend, now
+    values()  # raises now if no values could be valid
     return Environment(
         params=values,
         init=init,

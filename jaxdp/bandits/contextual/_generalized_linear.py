@@ -1,16 +1,16 @@
-"""Optimism in a generalized linear model of contexts and rewards, of which each user reports noisy moments.
+"""Optimism in a generalized linear model of contexts and rewards; each user reports noisy moments.
 
-Where the lines of Algorithm 3 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) are found here. The paper's theta~ is
-`Model.theta`, which arms are chosen by; its theta^ is `Public.iterate`, w in the docstring.
+Algorithm 3 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) in this file. The paper's theta~, by which arms are
+chosen, is `Model.theta`; its theta^ is `Public.iterate`, w in the docstring. By line of the algorithm:
 
 * 1, 2: alpha is failure_prob; V~_0, u~_0, theta~_0 and theta^_1 are `init`; zeta is `Descent.learning_rate`, and sigma
-  is made by `moment_channel`.
+  is computed by `moment_channel`.
 * 3: Upsilon_t is `ellipsoid.eigenvalue_bound`, L in the docstring; c_t and beta_t are `shift_and_width`.
 * 6, 7: the user reads `Public`, and chooses x_t by `act`. The norm is that of the inverse of V_(t-1), see line 11.
-* 8, 9: `privatize` sends the noisy x x^T and the noisy gradient (g(x . theta^) - y) x. The release of z x is left out,
-  z = x . theta^: the server multiplies the noisy x x^T by theta^.
-* 11: `update` adds up `outer` for V~_t and `cross` for u~_t, and solves for theta~_t = V_t^-1 u~_t. V_t is
-  V~_t + c_t I, which the line means where it has V~_t = V~_(t-1) + c_t I. Its second formula, theta^_(t+1), is `step`.
+* 8, 9: `privatize` sends the noisy x x^T and the noisy gradient (g(x . theta^) - y) x. It does not release z x, z = x .
+  theta^: the server multiplies the noisy x x^T by theta^.
+* 11: `update` adds up `outer` for V~_t and `cross` for u~_t, and computes theta~_t = V_t^-1 u~_t. V_t is V~_t + c_t I;
+  the line means this where it has V~_t = V~_(t-1) + c_t I. Its second formula, theta^_(t+1), is `step`.
 """
 
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ from jaxdp.preferences import Link, logistic
 from jaxdp.preferences.links import check_link
 from jaxdp.validation import check_count, check_horizon, check_positive
 
-MARGINS = 257  # at which a link's slope is looked at
+MARGINS = 257  # points at which a link's slope is checked
 
 
 @jax.tree_util.register_dataclass
@@ -55,10 +55,10 @@ class Params:
     """Traced values.
 
     Attributes:
-        channel: of the report, whose "reward" is the residual g(x . w) - y; its reward_bound is residual_bound.
+        channel: of the report; its "reward" is the residual g(x . w) - y, and its reward_bound is residual_bound.
         radii: of the noise, in the confidence ellipsoid.
-        descent: steps, and what they add to the ellipsoid.
-        confidence_multiplier: [] float > 0, of the ellipsoid's radius.
+        descent: steps, and their part of the ellipsoid's radius.
+        confidence_multiplier: [] float > 0, multiplies the ellipsoid's radius.
     """
 
     channel: MomentParams
@@ -68,15 +68,15 @@ class Params:
 
 
 class Public(NamedTuple):
-    """What follows from the reports.
+    """Public state, computed from the reports.
 
     Attributes:
         round: [] integer, rounds played.
-        outer: [dim (dim + 1) / 2] sums of reports of x x^T, of which a report has one triangle.
-        cross: [dim] sums of reports of x x^T, each times the iterate that its user was shown; not of `Moments.cross`,
-            which are gradients.
+        outer: [dim (dim + 1) / 2] sums of reports of x x^T, one triangle of the matrix.
+        cross: [dim] sums of reports of x x^T, each times the iterate that its user saw. They are not sums of
+            `Moments.cross`, which are gradients.
         iterate: [dim] float, of gradient descent, in the unit ball.
-        model: solved for from these sums, now or earlier.
+        model: computed from these sums, after this round or an earlier one.
     """
 
     round: jax.Array
@@ -96,26 +96,26 @@ def generalized_linear(
     report: str = "gaussian",
     update_every: int | float | str = 0.01,
 ) -> Learner:
-    """Optimism in a generalized linear model, E[y] = g(x . theta*), |theta*| <= 1, on private moments and gradients.
+    """Plays optimistically in the model E[y] = g(x . theta*), |theta*| <= 1, on private moments and gradients.
 
-    The server shows user t an iterate w of gradient descent, and the user reports x x^T and the gradient (g(x . w) - y)
-    x, with noise. Descent steps by learning_rate against the report, back into the unit ball. Its predictions x . w are
-    the labels of a linear regression: V is the sum of the reports of x x^T and of c times the identity, u the sum of
-    the reports of x x^T, each times the w that its user was shown, and theta = V^-1 u. The rest is as in `linear_ucb`:
-    c = 2 L, where L >= 1 bounds eigenvalues of the noise, an arm with the largest x . theta + beta |x|_V^-1 is played,
-    and |theta - theta*|_V <= beta in all rounds with probability 1 - failure_prob.
+    The server shows user t an iterate w of gradient descent. The user reports x x^T and the gradient (g(x . w) - y) x,
+    with noise. Descent takes a step of learning_rate against the reported gradient, and projects back onto the unit
+    ball. The predictions x . w are the labels of a linear regression: V is the sum of the reports of x x^T plus c times
+    the identity, u is the sum of the reports of x x^T, each times the w that its user saw, and theta = V^-1 u. The rest
+    is as in `linear_ucb`: c = 2 L, where L >= 1 bounds the eigenvalues of the noise; an arm with the largest x . theta
+    + beta |x|_V^-1 is played; and |theta - theta*|_V <= beta in all rounds with probability 1 - failure_prob.
 
     Args:
         num_arms: K, contexts in a round, >= 2.
         dim: d of a context, >= 1.
         horizon: rounds T, >= 1.
-        link: g, the cumulative distribution function of `jaxdp.preferences.logistic` or `probit`, or of another
-            `Link`; or a name.
+        link: g, the cumulative distribution function of `jaxdp.preferences.logistic`, `probit` or another `Link`, or
+            the name of one.
         report: as for `moment_channel`: "gaussian", or "l2_ball".
-        update_every: as for `linear_ucb`; descent steps in every round.
+        update_every: as for `linear_ucb`; descent takes a step in every round.
 
     Returns:
-        A learner as `linear_ucb`; an answer is theta.
+        A learner as `linear_ucb`; its answer is theta.
 
     Raises:
         ValueError: if an argument is out of range, there is no such link, or its slope is not > 0 on [-1, 1]; from
@@ -124,39 +124,40 @@ def generalized_linear(
     Values:
         epsilon: the privacy budget, > 0.
         delta: with Gaussian reports, in (0, 1).
-        residual_bound: Y, finite and > 0, by default 3: g(x . w) - y is clipped to [-Y, Y]; that is 2 C + 1 where |g|
-            <= C = 1 and noise is in [-1, 1], and for rewards in [0, 1] a bound of 1 will do.
-        noise_proxy: R^2, a variance proxy of y - g(x . theta*), by default 1, which noise in [-1, 1] has; rewards in
-            [0, 1] have 1/4.
+        residual_bound: Y, finite and > 0, by default 3: g(x . w) - y is clipped to [-Y, Y]. The default is 2 C + 1,
+            with |g| <= C = 1 and noise in [-1, 1]; for rewards in [0, 1] a bound of 1 suffices.
+        noise_proxy: R^2, a variance proxy of y - g(x . theta*), by default 1, which holds for noise in [-1, 1]; for
+            rewards in [0, 1], 1/4 holds.
         learning_rate: > 0, by default the best for the bound after T rounds.
         failure_prob: in (0, 1), by default 0.05.
-        confidence_multiplier: > 0, of beta, by default 1.
+        confidence_multiplier: > 0, multiplies beta, by default 1.
 
     Privacy:
         - Claim: (epsilon, delta)-DP ("gaussian") or epsilon-DP ("l2_ball") in the local model.
         - Unit: one user's context and reward; adjacency: replace one, by any pair.
-        - Sensitivity: Both moments leave the device in one release of `moment_channel`, whose reward is the residual r
-          = g(x . w) - y, clipped to [-Y, Y] on the device, NaN to 0: the iterate w is public, and no claim is made of
-          what r is. The joint L2 sensitivity of (x x^T, r x / Y) is sqrt(4.5). Proof: let users have x, z with |x| = p,
-          |z| = q <= 1, c = |x . z| / (p q), and shares a, b in [-1, 1] of Y. The square of the distance, p^4 + q^4 - 2
-          p^2 q^2 c^2 + |a x - b z|^2, is convex in a and in b, hence largest at |a| = |b| = 1, where the last term is
-          at most p^2 + q^2 + 2 p q c. Its derivative in p is then, with s = q c in [0, 1], 4 p^3 + 2 p (1 - 2 s^2) + 2
-          s, which is concave in s, and positive at s = 0 and s = 1 (there 4 p^3 - 2 p + 2 > 1); so is that in q. At p =
-          q = 1 there is left 4 + 2 c - 2 c^2 <= 4.5, attained at c = 1/2. The action does not leave the device.
-        - Released: all reports, and what follows from them.
+        - Sensitivity: Both moments leave the device in one release of `moment_channel`. Its reward is the residual r =
+          g(x . w) - y, clipped to [-Y, Y] on the device, NaN to 0. The iterate w is public; no property of r is
+          assumed. The joint L2 sensitivity of (x x^T, r x / Y) is sqrt(4.5). Proof: let users have x, z with |x| = p,
+          |z| = q <= 1, c = |x . z| / (p q), and shares a, b in [-1, 1] of Y. The squared distance, p^4 + q^4 - 2 p^2
+          q^2 c^2 + |a x - b z|^2, is convex in a and in b, so it is largest at |a| = |b| = 1. There the last term is at
+          most p^2 + q^2 + 2 p q c. With s = q c in [0, 1], the derivative in p is then 4 p^3 + 2 p (1 - 2 s^2) + 2 s.
+          It is concave in s, and positive at s = 0 and at s = 1 (there 4 p^3 - 2 p + 2 > 1). The derivative in q is
+          positive likewise. At p = q = 1 the bound is 4 + 2 c - 2 c^2 <= 4.5, attained at c = 1/2. The action does not
+          leave the device.
+        - Released: all reports, and everything computed from them.
         - Private: none.
 
     Source:
-        LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), Algorithm 3, after Jun, Bhargava, Nowak & Willett (2017),
-        GLOC, with gradient descent in place of Newton steps, to which it is equal at epsilon = inf.
+        LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), Algorithm 3. At epsilon = inf it is GLOC of Jun, Bhargava,
+        Nowak & Willett (2017), with gradient descent in place of Newton steps.
 
     Deviations:
-        Gradients are as long as 2 C + 1, where the paper adds noise for C alone: with its noise the release is not
-        private. There is no third release, of (x . w) x, which x x^T w gives; the other two are one release, whose
-        noise is analytically calibrated and equal in all directions. The published radius is an order without
-        constants, so there is no `constants="paper"`; here it is that of `_descent.py` and `_ellipsoid.py`. The step is
-        the best for that radius, a constant over sqrt(T) as published. V, theta and beta are not computed anew in every
-        round. Sums are compensated.
+        Gradients have lengths of up to 2 C + 1, but the paper adds noise for C only: with its noise the release is not
+        private. There is no third release, of (x . w) x, because x x^T w gives it. The other two are one release, with
+        noise that is analytically calibrated and equal in all directions. The published radius is an order without
+        constants, so there is no `constants="paper"`; here the radius is derived in `_descent.py` and `_ellipsoid.py`.
+        The step is the best for that radius, a constant over sqrt(T) as published. V, theta and beta are not recomputed
+        in every round. Sums are compensated.
 
     Examples:
         >>> learner = generalized_linear(num_arms=10, dim=5, horizon=10_000, link="probit", report="l2_ball")
@@ -168,7 +169,7 @@ def generalized_linear(
     curvature = smallest_slope(model_link)
     channel = moment_channel(dim, report)
     is_ball = report == "l2_ball"
-    solved_anew = model_updater(update_every)
+    update_model = model_updater(update_every)
     channel_names = ("epsilon",) if is_ball else ("epsilon", "delta")
 
     def params(
@@ -182,16 +183,16 @@ def generalized_linear(
         confidence_multiplier: float = 1.0,
     ) -> Params:
         check_positive("residual_bound", residual_bound)
-        told = {"epsilon": epsilon, "delta": delta}
+        channel_inputs = {"epsilon": epsilon, "delta": delta}
         reports: MomentParams = channel.params(
-            **{name: told[name] for name in channel_names}, reward_bound=residual_bound
+            **{name: channel_inputs[name] for name in channel_names}, reward_bound=residual_bound
         )
         bound, outer_stddev = float(reports.reward_bound), float(reports.noise_stddev)
         cross_stddev = float(reports.cross_stddev)  # of r x / Y
         radius = float(reports.report_radius) if outer_stddev > 0 else 0.0
         sizes: dict[str, Any] = {"dim": dim, "horizon": rounds, "failure_prob": failure_prob}
-        # Those of the sums that the model is solved for. In every direction the noise of a report's x x^T w is at most
-        # that of one entry of the report, as |w| <= 1.
+        # Noise of the sums from which the model is computed. In every direction the noise of a report's x x^T w is at
+        # most the noise of one entry of the report, as |w| <= 1.
         noise: dict[str, Any] = {
             "noise_stddev": outer_stddev,
             "cross_stddev": cross_stddev,
@@ -223,7 +224,7 @@ def generalized_linear(
         )
 
     def shift_and_width(params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """c_t and beta_t: what V is shifted by, and the ellipsoid's radius, both [] float."""
+        """Returns the shift c_t of V, and the ellipsoid's radius beta_t, both [] float."""
         now = round_.astype(default_float())
         noise = jnp.sqrt(now)  # the size n of `Radii`: t users each add noise
         bound = ellipsoid.eigenvalue_bound(params.radii, noise)
@@ -243,7 +244,7 @@ def generalized_linear(
     def privatize(key, params: Params, public: Public, context: jax.Array, action, feedback) -> Moments:
         x = into_ball(jnp.asarray(select_context(context, action), default_float()), 1.0, "l2")
         residual = model_link.cdf(jnp.sum(x * public.iterate)) - jnp.asarray(feedback, x.dtype)
-        return channel.report(key, params.channel, (x, residual))  # which clips the residual
+        return channel.report(key, params.channel, (x, residual))  # clips the residual
 
     def update(key, params: Params, state: State, report: Moments) -> State:
         del key
@@ -257,7 +258,7 @@ def generalized_linear(
         def solve() -> Model:
             return solve_model(outer.total, cross.total, *shift_and_width(params, round_), round_)
 
-        model = solved_anew(public.model, round_, solve)
+        model = update_model(public.model, round_, solve)
         return State((), Public(round_, outer, cross, iterate, model))
 
     values = only(
@@ -266,8 +267,8 @@ def generalized_linear(
     )
 
     def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
-        told = {"epsilon": epsilon, "delta": delta}
-        return channel.guarantee(**{name: told[name] for name in channel_names})
+        channel_inputs = {"epsilon": epsilon, "delta": delta}
+        return channel.guarantee(**{name: channel_inputs[name] for name in channel_names})
 
     return Learner(
         params=values,
@@ -283,9 +284,9 @@ def generalized_linear(
 
 
 def smallest_slope(link: Link) -> float:
-    """The smallest derivative of a link's F on [-1, 1], looked at on a grid that has both ends.
+    """Returns the smallest derivative of a link's F on a grid of [-1, 1] that contains both ends.
 
-    Of "logistic" and "probit" it is that at the ends.
+    For "logistic" and "probit" the derivative is smallest at the ends.
 
     Raises:
         ValueError: if it is not > 0.

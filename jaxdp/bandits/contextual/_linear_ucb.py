@@ -1,13 +1,13 @@
-"""Optimism in a linear model of contexts and rewards, of which each user reports noisy moments.
+"""LinUCB: optimism in a linear model of contexts and rewards; each user reports noisy moments.
 
-Where Algorithm 5 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) is found here:
+Algorithm 5 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) in this file:
 
-* sigma is made by `moment_channel`, and alpha is failure_prob;
+* sigma is computed by `moment_channel`, and alpha is failure_prob;
 * Upsilon_t is `ellipsoid.eigenvalue_bound`, L in the docstring; c_t and beta_t are `shift_and_width`;
 * V_0, u_0 and theta_0 are `init`;
 * the user's choice of x_t is `act`, by `best_arm`; the noisy x x^T and y x that the user sends are `privatize`;
-* the server's sums of them, V~_t and u_t, are `Public.outer` and `Public.cross`, which `absorbed` adds up; V_t = V~_t +
-  c_t I and theta_t = V_t^-1 u_t are in `solve_model`.
+* the server's sums of them, V~_t and u_t, are `Public.outer` and `Public.cross`, which `absorb` adds up;
+* V_t = V~_t + c_t I and theta_t = V_t^-1 u_t are in `solve_model`.
 """
 
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ class Params:
     Attributes:
         channel: of the report.
         radii: of the confidence ellipsoid.
-        confidence_multiplier: [] float > 0, of the ellipsoid's radius.
+        confidence_multiplier: [] float > 0, multiplies the ellipsoid's radius.
     """
 
     channel: MomentParams
@@ -58,13 +58,13 @@ class Params:
 
 
 class Public(NamedTuple):
-    """What follows from the reports.
+    """Public state, computed from the reports.
 
     Attributes:
         round: [] integer, rounds played.
-        outer: [dim (dim + 1) / 2] sums of reports of x x^T, of which a report has one triangle.
+        outer: [dim (dim + 1) / 2] sums of reports of x x^T, one triangle of the matrix.
         cross: [dim] sums of reports of y x.
-        model: solved for from these sums, now or earlier.
+        model: computed from these sums, after this round or an earlier one.
     """
 
     round: jax.Array
@@ -83,62 +83,63 @@ def linear_ucb(
     constants: str = "tight",
     update_every: int | float | str = 0.01,
 ) -> Learner:
-    """LinUCB on private reports: plays the arm with the largest upper confidence bound x . theta + beta |x|_V^-1.
+    """Plays the arm with the largest upper confidence bound x . theta + beta |x|_V^-1 (LinUCB), on private reports.
 
-    Of arms with equal bounds any is played, each as likely.
+    Arms with equal bounds are equally likely.
 
-    A user reports x x^T and y x with noise, where x is the context of the arm that was played and y the reward. After t
-    rounds V is the sum of the reports of x x^T and of c times the identity, c = 2 L, where L >= 1 bounds the
-    eigenvalues of the sum of the noise; theta is V^-1 u with u the sum of the reports of y x. With probability
-    1 - failure_prob, |theta - theta*|_V <= beta in all rounds, where E[y] = x . theta* and |theta*| <= 1. At epsilon =
-    inf the learner is OFUL with a regulariser of 2 and a wider radius.
+    A user reports x x^T and y x with noise, where x is the context of the arm played and y the reward. After t rounds V
+    is the sum of the reports of x x^T plus c times the identity, c = 2 L, where L >= 1 bounds the eigenvalues of the
+    sum of the noise; theta is V^-1 u, with u the sum of the reports of y x. With probability 1 - failure_prob, |theta -
+    theta*|_V <= beta in all rounds, where E[y] = x . theta* and |theta*| <= 1. At epsilon = inf the learner is OFUL
+    with a regulariser of 2 and a wider radius.
 
     Args:
         num_arms: K, contexts in a round, >= 2.
         dim: d of a context, >= 1.
         horizon: rounds T, >= 1.
         report: how moments are reported, as for `moment_channel`: "gaussian", with normal noise; or "l2_ball".
-        constants: "tight"; or "paper", of Gaussian reports: the published noise and radii, and, as V_0 = 0 has no
-            inverse, a uniform arm until V has been computed for the first time: in the first round, or in more with
+        constants: "tight"; or "paper", for Gaussian reports: the published noise and radii. As V_0 = 0 has no inverse,
+            "paper" plays uniform arms until V is computed for the first time: in the first round, or in more rounds if
             update_every > 1.
-        update_every: when V, theta and beta are computed anew: after so many rounds, a whole number >= 1; or when t has
-            grown by about such a share, in (0, 1); or "doubling", when det V has doubled.
+        update_every: when V, theta and beta are recomputed: an integer >= 1, after that many rounds; a number in (0,
+            1), when t has grown by about that share; or "doubling", when det V has doubled.
 
     Returns:
-        A learner for contexts ([num_arms, dim] float, each row of at most unit length; longer ones are scaled down in
-        the report, in which NaN counts as 0) and rewards ([] float, NaN counts as 0); its actions are arms ([] int32).
+        A learner for contexts ([num_arms, dim] float, each row of at most unit length; in the report, longer rows are
+        scaled down and NaN counts as 0) and rewards ([] float, NaN counts as 0); its actions are arms ([] int32).
 
     Raises:
-        ValueError: if an argument is out of range; from `params`, if a value is; with the paper's constants also if
-            their noise is not proved to be enough: for finite epsilon >= 1.5.
+        ValueError: if an argument is out of range; from `params`, if a value is; with the paper's constants also for
+            finite epsilon >= 1.5, where their noise is not proved to be sufficient.
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: with Gaussian reports, in (0, 1).
         reward_bound: Y, finite and > 0, by default 1: rewards are clipped to [-Y, Y].
         failure_prob: in (0, 1), by default 0.05.
-        noise_proxy: R^2, a variance proxy of y - x . theta*, by default Y^2, which all rewards in [-Y, Y] have.
-        confidence_multiplier: > 0, of beta, by default 1.
+        noise_proxy: R^2, a variance proxy of y - x . theta*, by default Y^2, which holds for all rewards in [-Y, Y].
+        confidence_multiplier: > 0, multiplies beta, by default 1.
 
     Privacy:
         - Claim: epsilon-DP ("l2_ball") or (epsilon, delta)-DP ("gaussian") in the local model.
         - Unit: one user's context and reward; adjacency: replace one, by any pair.
-        - Why: The two moments leave the device in one release, see `moment_channel`; with the paper's constants in two,
-          between which the budget is split. The action does not leave it, for it depends on the user's context.
-        - Released: all reports, and what is solved for from them.
+        - Why: The two moments leave the device in one release, see `moment_channel`; with the paper's constants in two
+          releases, which share the budget. The action does not leave the device, because it depends on the user's
+          context.
+        - Released: all reports, and the models computed from them.
         - Private: none.
 
     Source:
-        LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), Algorithm 5; at epsilon = inf Abbasi-Yadkori, Pal & Szepesvari
-        (2011), OFUL, Figure 1, and for "doubling" Figure 3.
+        LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), Algorithm 5. At epsilon = inf: OFUL of Abbasi-Yadkori, Pal &
+        Szepesvari (2011), Figure 1, and Figure 3 for "doubling".
 
     Deviations:
-        Noise that is analytically calibrated to both moments at once and equal in all directions, and an ellipsoid
-        proved for it (`_ellipsoid.py`): both far smaller than published; "l2_ball", for the pure privacy that the paper
+        Noise is analytically calibrated to both moments at once and equal in all directions, with an ellipsoid proved
+        for it (`_ellipsoid.py`): both are far smaller than published. "l2_ball" gives the pure privacy that the paper
         claims. The paper's rewards lie in [-2, 2], which is reward_bound = 2; the default is 1. V, theta and beta are
-        not computed anew in every round (measured: at 5 dimensions, 20 arms, 10^5 rounds and epsilon = 1 the default
-        adds 0.18% to regret; a growth of 10% in 20,000 rounds 1.2%, "doubling" 3.4%). Where rounding, or an event of
-        failure_prob, leaves V without a Cholesky factor, the model stays as it is. Sums are compensated.
+        not recomputed in every round (measured at 5 dimensions, 20 arms and epsilon = 1: the default adds 0.18% to
+        regret in 10^5 rounds; a growth of 10% adds 1.2% in 20,000 rounds, and "doubling" 3.4%). If V has no Cholesky
+        factor, because of rounding or an event of failure_prob, the model is not changed. Sums are compensated.
 
     Examples:
         >>> learner = linear_ucb(num_arms=10, dim=5, horizon=10_000, report="l2_ball")
@@ -150,7 +151,7 @@ def linear_ucb(
     is_paper = check_choice("constants", constants, CONSTANTS) == "paper"
     channel = moment_channel(dim, report, constants=constants)
     is_ball = report == "l2_ball"
-    solved_anew = model_updater(update_every)
+    update_model = model_updater(update_every)
     channel_names = ("epsilon", "reward_bound") if is_ball else ("epsilon", "delta", "reward_bound")
 
     def params(
@@ -162,13 +163,13 @@ def linear_ucb(
         noise_proxy: float | None = None,
         confidence_multiplier: float = 1.0,
     ) -> Params:
-        told = {"epsilon": epsilon, "delta": delta, "reward_bound": reward_bound}
-        reports: MomentParams = channel.params(**{name: told[name] for name in channel_names})
+        channel_inputs = {"epsilon": epsilon, "delta": delta, "reward_bound": reward_bound}
+        reports: MomentParams = channel.params(**{name: channel_inputs[name] for name in channel_names})
         outer_stddev = float(reports.noise_stddev)
-        cross_stddev = float(reports.cross_stddev) * float(reports.reward_bound)  # of y x, which is reported over Y
+        cross_stddev = float(reports.cross_stddev) * float(reports.reward_bound)  # of y x; reports have y x / Y
         proxy = float(reports.reward_bound) ** 2 if noise_proxy is None else check_positive("noise_proxy", noise_proxy)
         sizes: Any = {"dim": dim, "horizon": rounds, "failure_prob": failure_prob}
-        if is_paper:  # one sigma: both are equal for the paper's Y = 2
+        if is_paper:  # one sigma: the two standard deviations are equal for the paper's Y = 2
             radii = ellipsoid.published_radii(**sizes, noise_stddev=max(outer_stddev, cross_stddev))
         else:
             noise: Any = {"noise_stddev": outer_stddev, "cross_stddev": cross_stddev, "noise_proxy": proxy}
@@ -184,7 +185,7 @@ def linear_ucb(
         )
 
     def shift_and_width(params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """c_t and beta_t: what V is shifted by, and the ellipsoid's radius, both [] float."""
+        """Returns the shift c_t of V, and the ellipsoid's radius beta_t, both [] float."""
         now = round_.astype(default_float())
         noise = jnp.sqrt(now)  # the size n of `Radii`: t users each add noise
         bound = ellipsoid.eigenvalue_bound(params.radii, noise)
@@ -212,8 +213,8 @@ def linear_ucb(
         del public
         return channel.report(key, params.channel, (select_context(context, action), feedback))
 
-    def absorbed(params: Params, public: Public, reports: Moments, rounds: jax.Array | int) -> Public:
-        """What is public after so many more rounds, whose reports add up to `reports`."""
+    def absorb(params: Params, public: Public, reports: Moments, rounds: jax.Array | int) -> Public:
+        """Adds the sum of the reports of some rounds."""
         round_ = public.round + rounds
         sums = compensated.add(public.outer, reports.outer), compensated.add(public.cross, reports.cross)
         outer, cross = lay_out_sums(sums)
@@ -221,21 +222,21 @@ def linear_ucb(
         def solve() -> Model:
             return solve_model(outer.total, cross.total, *shift_and_width(params, round_), round_)
 
-        return Public(round_, outer, cross, solved_anew(public.model, round_, solve))
+        return Public(round_, outer, cross, update_model(public.model, round_, solve))
 
     def update(key, params: Params, state: State, report: Moments) -> State:
         del key
-        return State((), absorbed(params, state.public, report, 1))
+        return State((), absorb(params, state.public, report, 1))
 
     values = only(
         params, (*channel_names, "failure_prob", *(() if is_paper else ("noise_proxy",)), "confidence_multiplier")
     )
 
     def claim(epsilon: float, delta: float = 0.0, reward_bound: float = 1.0) -> Guarantee:
-        told = {"epsilon": epsilon, "delta": delta, "reward_bound": reward_bound}
-        return channel.guarantee(**{name: told[name] for name in channel_names})
+        channel_inputs = {"epsilon": epsilon, "delta": delta, "reward_bound": reward_bound}
+        return channel.guarantee(**{name: channel_inputs[name] for name in channel_names})
 
-    many = bulk.Algorithm(channel, act, absorbed)
+    many = bulk.Algorithm(channel, act, absorb)
     return Learner(
         params=values,
         guarantee=claimed(values, claim),

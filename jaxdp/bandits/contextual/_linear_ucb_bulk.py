@@ -13,12 +13,12 @@ from jaxdp.mechanisms import Moments, exact_moments
 
 
 class Algorithm(NamedTuple):
-    """What blocks take from the algorithm.
+    """The parts of the algorithm that blocks use.
 
     Attributes:
-        channel: of the reports, whose totals are drawn at once.
+        channel: of the reports; it draws a total in one step.
         act: (key, params, public, context) -> arm.
-        absorb: (params, public, sum of reports, rounds) -> public after so many rounds.
+        absorb: (params, public, sum of reports, rounds) -> public state after these rounds.
     """
 
     channel: Channel
@@ -27,7 +27,7 @@ class Algorithm(NamedTuple):
 
 
 def blocks(algorithm: Algorithm, update_every: int | float | str, horizon: int) -> tuple[Blocks, ...]:
-    """Blocks of rounds, none of which goes past the round after which the model is solved for next.
+    """Returns blocks of rounds; none crosses the round after which the model is recomputed.
 
     Args:
         algorithm: the single rounds.
@@ -35,14 +35,16 @@ def blocks(algorithm: Algorithm, update_every: int | float | str, horizon: int) 
         horizon: rounds T.
 
     Returns:
-        The blocks; none where a model is solved for after every round, or at rounds that depend on the reports.
+        The blocks; none if the model is recomputed after every round, or after rounds that depend on the reports.
     """
     due_at = next_solve(update_every)
 
     def plan(keys, params: Any, public: Any, contexts: jax.Array, limit) -> BlockPlan:
         assert due_at is not None
         actions = jax.vmap(lambda key, context: algorithm.act(key, params, public, context))(keys, contexts)
-        ahead = jnp.maximum(due_at(public.model.solved) - public.round, 1)  # 1: V had no factor when it was time
+        ahead = jnp.maximum(
+            due_at(public.model.solved) - public.round, 1
+        )  # 1: V had no factor at the round when it was due
         return BlockPlan(actions, jnp.minimum(limit, ahead).astype(limit.dtype))
 
     def exact(params: Any, public: Any, context: jax.Array, action: jax.Array, feedback) -> Moments:

@@ -1,8 +1,7 @@
-"""Optimism in a linear model of contexts and rewards, on sums that one continual counter has made private.
+"""LinUCB on sums that one continual counter privatizes.
 
-It is Algorithm 5 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) as in `_linear_ucb`, but the user shows the
-curator x and y (`privatize`), and a counter (`counted`) adds the noise to the sums V~_t and u_t, which `solve`
-reads.
+It is Algorithm 5 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) as in `_linear_ucb`, except that the user shows
+the curator x and y (`privatize`), and the counter adds the noise to the sums V~_t and u_t, which `solve` reads.
 """
 
 import math
@@ -48,10 +47,10 @@ class Params:
     """Traced values.
 
     Attributes:
-        counter: of the counter.
+        counter: params of the counter.
         radii: of the confidence ellipsoid, per standard deviation of the counter.
         reward_bound: [] float > 0, rewards are clipped to this absolute value.
-        confidence_multiplier: [] float > 0, of the ellipsoid's radius.
+        confidence_multiplier: [] float > 0, multiplies the ellipsoid's radius.
     """
 
     counter: Any
@@ -61,7 +60,7 @@ class Params:
 
 
 class Report(NamedTuple):
-    """What a user shows the curator; nobody else sees it.
+    """A user's data as shown to the curator; nobody else sees them.
 
     Attributes:
         context: [dim] float in the unit ball, of the arm that was played.
@@ -73,11 +72,11 @@ class Report(NamedTuple):
 
 
 class Public(NamedTuple):
-    """What has been released.
+    """Public state: the released model.
 
     Attributes:
         round: [] integer, rounds played.
-        model: solved for from the counter's sums, now or earlier.
+        model: computed from the counter's sums, after this round or an earlier one.
     """
 
     round: jax.Array
@@ -93,28 +92,28 @@ def linear_ucb_joint(
     counter: str = "toeplitz",
     update_every: int | float | str = 0.01,
 ) -> Learner:
-    """LinUCB under joint privacy: a curator, who sees contexts and rewards, releases a model from private sums.
+    """Plays LinUCB under joint privacy: a curator sees contexts and rewards, and releases models from private sums.
 
-    As `linear_ucb`, but that users show the curator x and y themselves, and one continual counter adds up x x^T and
-    y x / Y, Y = reward_bound, with noise of a standard deviation v_t after t rounds: v_t on the diagonal of x x^T and
-    in each entry of y x / Y, v_t / sqrt(2) off the diagonal. V is its sum of x x^T and c times the identity, c = 2 L,
-    where L >= 1 bounds the eigenvalues of the noise; theta is V^-1 u, u being Y times its sum of y x / Y. v_t is
-    of the order of sqrt(ln t ln T) with the Toeplitz counter, and at most of the order of ln T with the tree; the noise
-    of t reports grows as sqrt(t).
+    As `linear_ucb`, except that users show the curator x and y themselves, and one continual counter sums x x^T and y x
+    / Y, Y = reward_bound. After t rounds its noise has the standard deviation v_t on the diagonal of x x^T and in each
+    entry of y x / Y, and v_t / sqrt(2) off the diagonal. V is the noisy sum of x x^T plus c times the identity, c = 2
+    L, where L >= 1 bounds the eigenvalues of the noise. theta is V^-1 u, where u is Y times the noisy sum of y x / Y.
+    v_t is of the order of sqrt(ln t ln T) with the Toeplitz counter, and at most of the order of ln T with the tree.
+    The noise of t local reports would grow as sqrt(t).
 
     Args:
         num_arms: K, contexts in a round, >= 2.
         dim: d of a context, >= 1.
         horizon: rounds T, >= 1.
-        counter: "toeplitz", whose noise is correlated as the square-root factorisation's; or "tree", a tree of noisy
-            blocks, which takes more noise and more time.
-        update_every: when theta and beta are computed anew, as for `linear_ucb`; with a number of rounds or a share
-            the counter is read in those rounds alone.
+        counter: "toeplitz", with noise correlated as in the square-root factorisation; or "tree", a tree of noisy
+            blocks, which needs more noise and more time.
+        update_every: when theta and beta are recomputed, as for `linear_ucb`; with a number of rounds or a share, the
+            counter is read in those rounds only.
 
     Returns:
-        A learner for contexts ([num_arms, dim] float, each row of at most unit length; longer ones are scaled down in
-        the report, in which NaN counts as 0) and rewards ([] float, NaN counts as 0); its actions are arms ([] int32).
-        With D = d (d + 3) / 2 a lane holds 2 D numbers of exact sums, and D leaky sums of noise for each of the
+        A learner for contexts ([num_arms, dim] float, each row of at most unit length; in the report, longer rows are
+        scaled down and NaN counts as 0) and rewards ([] float, NaN counts as 0); its actions are arms ([] int32). With
+        D = d (d + 3) / 2 a lane holds 2 D numbers of exact sums. It also holds D leaky sums of noise for each of the
         Toeplitz counter's 5 to 7, or for each of the tree's log2(T) levels.
 
     Raises:
@@ -126,15 +125,15 @@ def linear_ucb_joint(
         reward_bound: Y, finite and > 0, by default 1: rewards are clipped to [-Y, Y].
         failure_prob: in (0, 1), by default 0.05.
         noise_proxy: R^2, a variance proxy of y - x . theta*, by default Y^2.
-        confidence_multiplier: > 0, of beta, by default 1.
+        confidence_multiplier: > 0, multiplies beta, by default 1.
 
     Privacy:
-        - Claim: (epsilon, delta)-DP in the joint model: of what everybody but the user who differs gets to see.
+        - Claim: (epsilon, delta)-DP in the joint model, for the joint view of all users except the replaced one.
         - Unit: one user's context and reward; adjacency: replace one, by any pair.
-        - Why: A user is one entry of the counter's stream, which moves by at most sqrt(4.5) in L2 norm, see
-          `moment_channel`; the counter is calibrated to that, and to the rounding of its entries. Everybody sees the
-          models, which follow from the counter. A user's own action depends on the user's context besides, and so does
-          what the user shows the curator.
+        - Why: A user is one entry of the counter's stream. Replacing the user moves the entry by at most sqrt(4.5) in
+          L2 norm, see `moment_channel`; the counter is calibrated to that, and to the rounding of its entries.
+          Everybody sees the models, which are functions of the counter's output. A user's own action, and the data
+          shown to the curator, also depend on the user's context.
         - Released: models.
         - Private: the counter.
 
@@ -142,11 +141,11 @@ def linear_ucb_joint(
         Shariff & Sheffet (2018), Algorithms 1 and 2, with shifted regularisers.
 
     Deviations:
-        Noise for both moments at once, equal in all directions and analytically calibrated, where the paper has a
-        binary tree of Wishart or Gaussian matrices; the square-root factorisation in place of the tree; radii as for
-        `linear_ucb`, with v_t in place of its noise. The model is not computed anew in every round; where V has no
-        Cholesky factor it stays as it is. Entries of x x^T and y x / Y are rounded to multiples of 2^-20 and summed as
-        integers, and so is noise, as in `toeplitz_counter`.
+        Noise for both moments at once, equal in all directions and analytically calibrated; the paper has a binary tree
+        of Wishart or Gaussian matrices. By default the square-root factorisation replaces the tree. Radii are as for
+        `linear_ucb`, with v_t in place of its noise. The model is not recomputed in every round; if V has no Cholesky
+        factor, it is not changed. Entries of x x^T and y x / Y, and noise, are rounded to multiples of 2^-20 and summed
+        as integers, as in `toeplitz_counter`.
 
     Examples:
         >>> learner = linear_ucb_joint(num_arms=10, dim=5, horizon=10_000)
@@ -155,7 +154,7 @@ def linear_ucb_joint(
     """
     num_arms, dim = check_count("num_arms", num_arms, 2), check_count("dim", dim)
     rounds = check_horizon(horizon, spare=1)
-    counted, solved_anew = _counter(counter, rounds), model_updater(update_every)
+    noisy_sums, update_model = _counter(counter, rounds), model_updater(update_every)
     num_entries = dim * (dim + 3) // 2
 
     def params(
@@ -169,11 +168,11 @@ def linear_ucb_joint(
     ) -> Params:
         bound = scalar_leaf("reward_bound", check_positive("reward_bound", reward_bound))
         proxy = float(bound) ** 2 if noise_proxy is None else check_positive("noise_proxy", noise_proxy)
-        # Of two vectors that differ, the counter rounds each entry by half a unit at most.
+        # The counter rounds each entry of either vector by at most half a unit.
         sensitivity = math.sqrt(4.5) * (1 + 4 * norm_error(dim)) + math.sqrt(num_entries) / UNITS
         multiplier = check_positive("confidence_multiplier", confidence_multiplier)
         return Params(
-            counter=counted.params(epsilon=epsilon, delta=delta, l2_sensitivity=sensitivity),
+            counter=noisy_sums.params(epsilon=epsilon, delta=delta, l2_sensitivity=sensitivity),
             radii=ellipsoid.gaussian_radii(
                 dim=dim,
                 horizon=rounds,
@@ -188,7 +187,7 @@ def linear_ucb_joint(
 
     def claim(epsilon: float, delta: float) -> Guarantee:
         rho = gaussian_rho(epsilon, delta)
-        if counter == "toeplitz":  # all noise from the entry on
+        if counter == "toeplitz":  # all noise from this entry on
             added = normal_delta(rounds * num_entries, rho=rho, steps=TOEPLITZ_STEPS)
         else:
             levels = num_digits(rounds, best_arity(rounds, noise="gaussian"))
@@ -204,8 +203,8 @@ def linear_ucb_joint(
         )
 
     def shift_and_width(params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array]:
-        """c_t and beta_t: what V is shifted by, and the ellipsoid's radius, both [] float."""
-        stddev = counted.radius(params.counter, jnp.maximum(round_, 1), ONE_SIGMA)
+        """Returns the shift c_t of V, and the ellipsoid's radius beta_t, both [] float."""
+        stddev = noisy_sums.radius(params.counter, jnp.maximum(round_, 1), ONE_SIGMA)
         noise = jnp.where(round_ > 0, stddev, 0)  # v_t, the size n of `Radii`
         bound = ellipsoid.eigenvalue_bound(params.radii, noise)
         width = ellipsoid.noise_width(params.radii, bound, noise)
@@ -215,7 +214,9 @@ def linear_ucb_joint(
     def init(key, params: Params) -> State:
         no_rounds, nothing = jnp.zeros((), jnp.result_type(int)), jnp.zeros(dim, default_float())
         model = initial_model(nothing, *shift_and_width(params, no_rounds), no_rounds)
-        return State(counted.init(key, params.counter, (num_entries,), dtype=default_float()), Public(no_rounds, model))
+        return State(
+            noisy_sums.init(key, params.counter, (num_entries,), dtype=default_float()), Public(no_rounds, model)
+        )
 
     def act(key, params: Params, public: Public, context: jax.Array) -> jax.Array:
         del params
@@ -224,19 +225,19 @@ def linear_ucb_joint(
     def privatize(key, params: Params, public: Public, context: jax.Array, action, feedback) -> Report:
         del key, public
         bound, reward = jnp.asarray(params.reward_bound), jnp.asarray(feedback, default_float())
-        shown = into_ball(jnp.asarray(select_context(context, action), default_float()), 1.0, "l2")
-        return Report(shown, jnp.clip(jnp.where(jnp.isnan(reward), 0, reward), -bound, bound))
+        reported_context = into_ball(jnp.asarray(select_context(context, action), default_float()), 1.0, "l2")
+        return Report(reported_context, jnp.clip(jnp.where(jnp.isnan(reward), 0, reward), -bound, bound))
 
     def update(key, params: Params, state: State, report: Report) -> State:
         entry = joint_vector(report.context, report.reward / jnp.asarray(params.reward_bound))
-        private = counted.feed(key, params.counter, state.private, entry)
+        private = noisy_sums.feed(key, params.counter, state.private, entry)
         round_ = state.public.round + 1
 
         def solve() -> Model:
-            outer, cross = joint_moments(counted.read(params.counter, private), dim)
+            outer, cross = joint_moments(noisy_sums.read(params.counter, private), dim)
             return solve_model(outer, params.reward_bound * cross, *shift_and_width(params, round_), round_)
 
-        return State(private, Public(round_, solved_anew(state.public.model, round_, solve)))
+        return State(private, Public(round_, update_model(state.public.model, round_, solve)))
 
     values = only(params, ("epsilon", "delta", "reward_bound", "failure_prob", "noise_proxy", "confidence_multiplier"))
     return Learner(
@@ -254,20 +255,20 @@ def linear_ucb_joint(
 
 
 def joint_vector(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Both moments of a user as one vector, whose norm is that of the matrix and the vector.
+    """Returns both moments of a user as one vector; its norm is the joint norm of the matrix and the vector.
 
     Args:
         x: [dim] float.
         y: [] float.
 
     Returns:
-        [dim (dim + 3) / 2] float: the `triangle` of x x^T with all entries off the diagonal times sqrt(2); then y x.
+        [dim (dim + 3) / 2] float: the `triangle` of x x^T, entries off the diagonal times sqrt(2); then y x.
     """
     return jnp.concatenate([square_triangle(x) * _roots(len(x), x.dtype), y * x])
 
 
 def joint_moments(joint: jax.Array, dim: int) -> tuple[jax.Array, jax.Array]:
-    """A sum of `joint_vector`s: [dim (dim + 1) / 2] the `triangle` of the matrix, and [dim] the vector."""
+    """Splits a sum of `joint_vector`s: the `triangle` of the matrix [dim (dim + 1) / 2], and the vector [dim]."""
     roots = _roots(dim, joint.dtype)
     return joint[: len(roots)] / roots, joint[len(roots) :]
 

@@ -1,4 +1,4 @@
-"""A linear model with its confidence ellipsoid, and when it is solved for anew."""
+"""A linear model with its confidence ellipsoid, and the rounds after which it is recomputed."""
 
 import math
 from collections.abc import Callable
@@ -18,14 +18,14 @@ from jaxdp.validation import check_count
 
 
 class Model(NamedTuple):
-    """What actions follow from.
+    """The model that determines actions.
 
     Attributes:
         theta: [dim] float, the estimate V^-1 u, the centre of the ellipsoid.
-        factor: [dim (dim + 1) / 2] float, the columns of the lower Cholesky factor of V from the diagonal down, one
-            after the other; it gives the ellipsoid its shape.
+        factor: [dim (dim + 1) / 2] float, the lower Cholesky factor of V, which is the ellipsoid's shape: its columns
+            from the diagonal down, one after the other.
         width: [] float, the ellipsoid's radius beta in the norm of V.
-        solved: [] integer, the round after which the model was solved for; 0 before the first time.
+        solved: [] integer, the round after which the model was computed; 0 before the first time.
     """
 
     theta: jax.Array
@@ -40,7 +40,7 @@ class Model(NamedTuple):
 
 
 def upper_bounds(model: Model, context: jax.Array) -> jax.Array:
-    """The largest x . t over the ellipsoid for each context x: x . theta + beta |x|_V^-1.
+    """Returns the largest x . t over all t in the ellipsoid, for each context x: x . theta + beta |x|_V^-1.
 
     Args:
         model: the ellipsoid.
@@ -54,10 +54,10 @@ def upper_bounds(model: Model, context: jax.Array) -> jax.Array:
 
 
 def best_arm(key: jax.Array, model: Model, context: jax.Array) -> jax.Array:
-    """Returns the arm, [] int32, whose upper bound is the largest; of equal ones a random one. NaN counts as infinity.
+    """Returns the arm with the largest upper bound, [] int32; among equal bounds a random arm. NaN counts as infinity.
 
     Args:
-        key: that nothing else uses.
+        key: not used elsewhere.
         model: the ellipsoid.
         context: [num_arms, dim] float.
     """
@@ -67,19 +67,17 @@ def best_arm(key: jax.Array, model: Model, context: jax.Array) -> jax.Array:
     context = jnp.asarray(context, model.theta.dtype)
     parts = products(context, model.theta), model.width, lengths(model.factor, context)
     first, last = across_lanes(lambda parts: own_kernel(_ends_of_largest, *parts))(parts)
-    is_tied = first != last  # in few rounds: ranks cost more than what is compared
+    is_tied = first != last  # true in few rounds; ranks cost more than the comparison
 
-    def broken() -> jax.Array:
+    def break_ties() -> jax.Array:
         return jnp.where(is_tied, across_lanes(lambda parts: own_kernel(_largest, *parts))((word, *parts)), first)
 
-    return jax.lax.cond(any_lane(is_tied), broken, lambda: first)
+    return jax.lax.cond(any_lane(is_tied), break_ties, lambda: first)
 
 
 def _ends_of_largest(means: jax.Array, width: jax.Array, lengths: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns the first and the last of the arms with the largest bound, of [num_arms, lanes] or [lanes]: [lanes].
-
-    XLA on CPU does not vectorise an argmax over lanes.
-    """
+    """Returns the first and the last of the arms with the largest bound, [lanes], from [num_arms, lanes] or [lanes]."""
+    # XLA on CPU does not vectorise an argmax over lanes.
     best, first = _without_nan(means[0] + width * lengths[0]), jnp.zeros(width.shape, jnp.int32)
     last = first
     for arm in range(1, len(means)):
@@ -90,8 +88,8 @@ def _ends_of_largest(means: jax.Array, width: jax.Array, lengths: jax.Array) -> 
 
 
 def _largest(word: jax.Array, means: jax.Array, width: jax.Array, lengths: jax.Array) -> jax.Array:
-    """As `_ends_of_largest`: the arm that `ties.ranks` of the word takes."""
-    best, rank, place = (
+    """Returns the arm with the largest bound, and among equal ones the largest `ties.rank` of the word: [lanes]."""
+    best, rank, arm_index = (
         _without_nan(means[0] + width * lengths[0]),
         ties.rank(word, 0),
         jnp.zeros_like(width, jnp.int32),
@@ -100,34 +98,34 @@ def _largest(word: jax.Array, means: jax.Array, width: jax.Array, lengths: jax.A
         bound, its_rank = _without_nan(means[arm] + width * lengths[arm]), ties.rank(word, arm)
         is_better = (bound > best) | ((bound == best) & (its_rank > rank))
         best, rank = jnp.where(is_better, bound, best), jnp.where(is_better, its_rank, rank)
-        place = jnp.where(is_better, jnp.int32(arm), place)
-    return place
+        arm_index = jnp.where(is_better, jnp.int32(arm), arm_index)
+    return arm_index
 
 
 def _without_nan(bounds: jax.Array) -> jax.Array:
     return jnp.where(jnp.isnan(bounds), jnp.inf, bounds)
 
 
-LONGEST = 64  # rounds of a block: the noise of a sum is a small part of its time then
+LONGEST = 64  # rounds of a block; then the noise of a sum takes a small part of its time
 SolveFn = Callable[[Model, jax.Array, Callable[[], Model]], Model]
 
 
 def initial_model(theta: jax.Array, shift: jax.Array, width: jax.Array, round_: jax.Array) -> Model:
-    """The model before the first report: V is the shift, [] float, times the identity."""
+    """Returns the model before the first report: V is the shift, [] float, times the identity."""
     dim = len(theta)
     return Model(theta, jnp.sqrt(shift) * triangle(np.eye(dim, dtype=theta.dtype)), width, round_)
 
 
 def lay_out_sums(sums: Any) -> Any:
-    """Sums of reports, a pytree of vectors, laid out for XLA on CPU as `solve_model` reads them."""
+    """Returns sums of reports, a pytree of vectors, in the layout for XLA on CPU in which `solve_model` reads them."""
     return jax.tree.map(lanes_fast, sums)
 
 
 def solve_model(outer: jax.Array, cross: jax.Array, shift: jax.Array, width: jax.Array, round_: jax.Array) -> Model:
-    """The model of V, which is a symmetric matrix and a shift times the identity, and of u.
+    """Computes the model of V, a symmetric matrix plus a shift times the identity, and of u.
 
     Args:
-        outer: [dim (dim + 1) / 2] float, the matrix's entries, as `triangle` gives them.
+        outer: [dim (dim + 1) / 2] float, the matrix's entries, in the order of `triangle`.
         cross: [dim] float, u.
         shift: [] float.
         width: [] float, the ellipsoid's radius.
@@ -139,40 +137,40 @@ def solve_model(outer: jax.Array, cross: jax.Array, shift: jax.Array, width: jax
 
 
 def model_updater(update_every: int | float | str) -> SolveFn:
-    """How a model is kept, or solved for anew, after a round.
+    """Returns a function that keeps or recomputes a model after a round.
 
     Args:
-        update_every: a number of rounds L, >= 1: when so many have gone by; a share g in (0, 1): when the number of
-            rounds has grown by about it, from t to t + max(1, floor(t / ceil(1 / g))), (1 + g) t at most but for single
-            rounds; or "doubling": when the determinant of V has doubled.
+        update_every: when the model is recomputed: a number of rounds L >= 1, after L more rounds; a share g in (0, 1),
+            when the number of rounds has grown by about g: from t to t + max(1, floor(t / ceil(1 / g))), which is at
+            most (1 + g) t unless it is t + 1; or "doubling", when the determinant of V has doubled.
 
     Returns:
-        (model, round, solve) -> Model, where round is the number of rounds played ([] integer), and solve() the model
-        now. The old model is returned where it is not time for a new one, and where V has no factor. Under `jax.vmap`
-        nothing is solved for until it is time in some lane; with "doubling" it is in every round, to see det V.
+        (model, round, solve) -> Model, where round is the number of rounds played ([] integer), and solve() computes
+        the present model. The old model is returned if no new one is due, or if V has no factor. Under `jax.vmap` no
+        model is computed until one is due in some lane; with "doubling" one is computed in every round, for det V.
 
     Raises:
-        ValueError: if update_every is none of these.
+        ValueError: if update_every is not one of these.
     """
     due_at = next_solve(update_every)
     if due_at is None:
         return _update_on_doubling
 
-    def scheduled(model: Model, round_: jax.Array, solve: Callable[[], Model]) -> Model:
+    def update_on_schedule(model: Model, round_: jax.Array, solve: Callable[[], Model]) -> Model:
         due = round_ >= due_at(model.solved)
         return jax.lax.cond(any_lane(due), lambda: _replace_if_due(due, solve(), model), lambda: model)
 
-    return scheduled
+    return update_on_schedule
 
 
 def next_solve(update_every: int | float | str) -> Callable[[jax.Array], jax.Array] | None:
-    """After which round a model is solved for next, by the round after which it was solved for last; both [] integer.
+    """Returns the schedule: the round of the last computation -> the round of the next one, both [] integer.
 
     Args:
         update_every: as for `model_updater`.
 
     Returns:
-        A function, or None where the next round depends on the reports.
+        A function, or None if the next round depends on the reports.
 
     Raises:
         ValueError: as `model_updater`.
@@ -187,14 +185,14 @@ def next_solve(update_every: int | float | str) -> Callable[[jax.Array], jax.Arr
 
 
 def longest_block(update_every: int | float | str, horizon: int) -> int:
-    """The most rounds that may be played as one, between two solutions.
+    """Returns the largest number of rounds that may be played as one block, between two computations of the model.
 
     Args:
         update_every: as for `model_updater`.
         horizon: rounds in all.
 
     Returns:
-        A number of rounds; 1 where a model is solved for after every round, or at rounds that depend on the reports.
+        A number of rounds; 1 if a model is computed after every round, or after rounds that depend on the reports.
 
     Raises:
         ValueError: as `model_updater`.
@@ -207,27 +205,27 @@ def longest_block(update_every: int | float | str, horizon: int) -> int:
 
 
 def _every(update_every: int | float | str) -> int | float:
-    every: int | float
+    interval: int | float
     largest = int(jnp.iinfo(jnp.result_type(int)).max)
     if isinstance(update_every, float) and 0 < update_every < 1:
-        every, rounds = update_every, math.ceil(1 / max(update_every, 1e-300))
+        interval, rounds = update_every, math.ceil(1 / max(update_every, 1e-300))
     elif isinstance(update_every, int) and update_every > largest:
-        every = rounds = update_every
+        interval = rounds = update_every
     elif isinstance(update_every, str) or not _is_count(update_every):
         raise ValueError(
             f"update_every must be a whole number of rounds >= 1, a share in (0, 1) or 'doubling', got {update_every!r}"
         )
     else:
-        every = rounds = check_count("update_every", update_every)
+        interval = rounds = check_count("update_every", update_every)
     if rounds > largest:
         raise ValueError(
-            f"update_every must be at most {largest} rounds, or a share of at least 1 / {largest}, got {every}"
+            f"update_every must be at most {largest} rounds, or a share of at least 1 / {largest}, got {interval}"
         )
-    return every
+    return interval
 
 
 def _rounds_of(share: float) -> int:
-    """The fewest rounds of which one more is such a share, or less."""
+    """Returns the smallest number of rounds n with 1 / n at most the share, up to rounding."""
     return math.ceil(1 / share - 1e-9)
 
 
@@ -240,7 +238,7 @@ def _is_count(value: object) -> bool:
 
 
 def _replace_if_due(due: jax.Array, new: Model, model: Model) -> Model:
-    is_new = due & (new.factor[-1] > 0)  # what has no factor has NaN there
+    is_new = due & (new.factor[-1] > 0)  # NaN if V has no factor
     return jax.tree.map(lambda new, old: lanes_fast(jnp.where(is_new, new, old)), new, model)
 
 

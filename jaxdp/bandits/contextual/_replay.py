@@ -1,4 +1,4 @@
-"""Logged data by replay: how a learner would have done on rounds that another one played."""
+"""Replay of logged data: estimates how a learner would have done on rounds that another policy played."""
 
 import inspect
 import warnings
@@ -20,10 +20,10 @@ MATCHED = Space("integers", (), 0, 1)
 
 
 class LoggedFeedback(NamedTuple):
-    """What comes back of a logged round.
+    """The feedback of a logged round.
 
     Attributes:
-        reward: [] float, what the logged action paid; zero where it was another one.
+        reward: [] float, the reward of the logged action; zero if the learner chose another action.
         matched: [] int32, 1 if the action is the logged one, else 0.
     """
 
@@ -32,11 +32,11 @@ class LoggedFeedback(NamedTuple):
 
 
 class LoggedReport(NamedTuple):
-    """What the curator of an evaluation sees of a round.
+    """The report of a round to the curator of an evaluation.
 
     Attributes:
         report: of the learner.
-        matched: [] int32, whether it counts.
+        matched: [] int32, 1 if the round counts, else 0.
     """
 
     report: Any
@@ -46,12 +46,12 @@ class LoggedReport(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True, kw_only=True)
 class LoggedParams:
-    """What was logged.
+    """The log.
 
     Attributes:
-        contexts: [horizon, num_arms, dim], in the type that is kept.
+        contexts: [horizon, num_arms, dim], in the stored type.
         actions: [horizon] integers in [0, num_arms), the arms that were played.
-        rewards: [horizon], in the type that is kept, what they paid.
+        rewards: [horizon], in the stored type, the rewards of these arms.
     """
 
     contexts: np.ndarray
@@ -61,48 +61,50 @@ class LoggedParams:
 
 @factory
 def logged_contexts(contexts: ArrayLike, actions: ArrayLike, rewards: ArrayLike) -> Environment:
-    """Logged data, for evaluation by replay: a round counts if the learner plays what was played then.
+    """Logged data, for evaluation by replay: a round counts if the learner plays the logged arm.
 
-    For learners by `on_logged`. If logged actions were drawn uniformly and rounds are independent, the rounds that
-    count are what the learner would have met had it played itself, as many rounds as those are: `reward` over `matched`
-    is an unbiased estimate of what it would have been paid a round. Elsewhere it is not, and can lie above what any
-    policy earns: a `RuntimeWarning` says so where tests by arm, and of arms against contexts, refute uniform play at a
-    p-value below 1e-6. A log that passes them may still not be uniform.
+    Use it with learners from `on_logged`. If logged actions were drawn uniformly and rounds are independent, the rounds
+    that count have the same distribution as if the learner had played that many rounds itself: `reward` over `matched`
+    is an unbiased estimate of its reward per round. Otherwise the estimate is biased, and can exceed the reward of any
+    policy. A `RuntimeWarning` is given if tests (of counts by arm, and of arms against contexts) refute uniform play at
+    a p-value below 1e-6. A log that passes them may still not be uniform.
 
     Args:
-        contexts: [horizon, num_arms, dim] finite, of norm at most 1 but for rounding. Kept as by `context_sequence`.
+        contexts: [horizon, num_arms, dim] finite, of norm at most 1 up to rounding. Stored as by `context_sequence`.
         actions: [horizon] whole numbers in [0, num_arms), the arms that were played.
-        rewards: [horizon] finite, what they paid.
+        rewards: [horizon] finite, the rewards of these arms.
 
     Returns:
         An environment for at most `horizon` rounds, actions in [0, num_arms), contexts ([num_arms, dim] float) and
-        `LoggedFeedback`. Outcomes: `matched`, rounds that count; `reward`, what those paid, in total. An action outside
-        [0, num_arms) matches nothing, and makes `reward` NaN.
+        `LoggedFeedback`. Outcomes: `matched`, the number of rounds that count; `reward`, their total reward. An action
+        outside [0, num_arms) never matches, and makes `reward` NaN.
 
     Raises:
-        ValueError: if an argument is no such array, or takes more memory than the device has free.
+        ValueError: if an argument is not such an array, or needs more memory than the device has free.
 
     Source:
         Li, Chu, Langford & Schapire (2010), section 4; Li, Chu, Langford & Wang (2011), Theorem 1.
 
     Deviations:
-        The stream ends with the log, and so the number of rounds that count is random.
+        The stream ends with the log, so the number of rounds that count is random.
     """
-    kept = stored_contexts(contexts)
-    horizon, num_arms, dim = kept.shape
-    played = check_finite("actions", actions, is_private=True)
-    if played.shape != (horizon,) or not np.issubdtype(played.dtype, np.integer):
-        raise ValueError(f"actions must be [{horizon}] integers, as contexts, got {played.dtype} {list(played.shape)}")
-    refuse_private("actions", f"in [0, {num_arms})", (played < 0) | (played >= num_arms))
-    paid = kept_numbers("rewards", rewards, ("horizon",))
-    if paid.shape != (horizon,):
-        raise ValueError(f"rewards must be [{horizon}], as contexts, got shape {paid.shape}")
-    if reason := nonuniformity(kept, played):
+    stored = stored_contexts(contexts)
+    horizon, num_arms, dim = stored.shape
+    logged_arms = check_finite("actions", actions, is_private=True)
+    if logged_arms.shape != (horizon,) or not np.issubdtype(logged_arms.dtype, np.integer):
+        raise ValueError(
+            f"actions must be [{horizon}] integers, as contexts, got {logged_arms.dtype} {list(logged_arms.shape)}"
+        )
+    refuse_private("actions", f"in [0, {num_arms})", (logged_arms < 0) | (logged_arms >= num_arms))
+    stored_rewards = kept_numbers("rewards", rewards, ("horizon",))
+    if stored_rewards.shape != (horizon,):
+        raise ValueError(f"rewards must be [{horizon}], as contexts, got shape {stored_rewards.shape}")
+    if reason := nonuniformity(stored, logged_arms):
         sentence = f"logged arms were not drawn uniformly ({reason}), so that replay says nothing about learners"
         warnings.warn(sentence, NonuniformLogWarning, stacklevel=3)
-    small = played.astype(np.min_scalar_type(num_arms))
+    small = logged_arms.astype(np.min_scalar_type(num_arms))
     small.flags.writeable = False
-    params = LoggedParams(contexts=kept, actions=small, rewards=paid)  # one object for all runs
+    params = LoggedParams(contexts=stored, actions=small, rewards=stored_rewards)  # one object for all runs
 
     def context(key, params: LoggedParams, world) -> jax.Array:
         del key
@@ -131,25 +133,25 @@ def logged_contexts(contexts: ArrayLike, actions: ArrayLike, rewards: ArrayLike)
 
 @factory
 def on_logged(learner: Learner) -> Learner:
-    """A contextual learner that is evaluated on logged data: it learns from the rounds that match the log, and no more.
+    """A contextual learner for evaluation on logged data: it learns only from rounds that match the log.
 
     Args:
         learner: for actions that are arms, contexts, and rewards.
 
     Returns:
-        A learner for `logged_contexts`, without blocks. After a round that does not match, its state is as it was.
+        A learner for `logged_contexts`, without blocks. A round that does not match leaves its state unchanged.
 
     Raises:
-        ValueError: if learner is no `Learner`, has no interface, or none with contexts, or is for logged data already.
+        ValueError: if learner is not a `Learner`, has no interface with contexts, or is for logged data already.
 
     Values:
-        Those of the learner.
+        The values of the learner.
 
     Privacy:
         - None.
         - Whether a round counts depends on the arm that the learner would play for the user's context, and so does the
-          model after it: an evaluation belongs to whoever holds the log.
-        - Each report that is used is as private as the learner's.
+          model after it. Only the holder of the log should run or see an evaluation.
+        - Each report that is used is as private as a report of the learner.
 
     Source:
         Li, Chu, Langford & Schapire (2010), section 4.
@@ -164,7 +166,7 @@ def on_logged(learner: Learner) -> Learner:
         raise ValueError("learner must declare an interface with contexts, got None")
 
     if isinstance(interface.feedback, LoggedFeedback):
-        raise ValueError("learner must not be one for logged data already, got one by `on_logged`")
+        raise ValueError("learner must not be for logged data already, got one by `on_logged`")
 
     def guarantee(**values: Any) -> Guarantee:
         claim = learner.guarantee(**values)

@@ -1,29 +1,29 @@
-"""Tests whether logged arms can have been drawn uniformly, which replay takes for granted."""
+"""Tests whether logged arms may have been drawn uniformly, as replay assumes."""
 
 import numpy as np
 from scipy.stats import chi2, chisquare
 
-REFUTED = 1e-6  # a p-value below it refutes uniform arms; of uniform logs three in a million or fewer have one
+REFUTED = 1e-6  # a p-value below this refutes uniform arms; at most three uniform logs in a million have one
 _CHUNK = 2**14  # rounds at a time
-_MOST_COLUMNS = 256  # contexts of all arms side by side: more take long to compare
+_MOST_COLUMNS = 256  # contexts of all arms side by side; more would take long to compare
 _ROUNDS_PER_DEGREE = 10  # with fewer, sums over rounds need not be near normal
 
 
 class NonuniformLogWarning(RuntimeWarning):
-    """Logged arms were not drawn uniformly, so that replay is biased."""
+    """Logged arms were not drawn uniformly, so replay is biased."""
 
 
 def nonuniformity(contexts: np.ndarray, actions: np.ndarray) -> str | None:
-    """Returns what refutes that logged arms were drawn uniformly, with its p-value; None if nothing does.
+    """Returns the test that refutes uniformly drawn arms, with its p-value; None if no test does.
 
-    Three tests of the hypothesis that every arm is drawn uniformly, whatever the contexts: Pearson's of how often each
-    arm was logged; and score tests of two logit models, in which the odds of an arm depend on its own context with the
-    same weights for all arms (conditional logit), or on the contexts of all arms with weights of its own (multinomial
-    logit). Under the hypothesis moments given the contexts are exact, and each statistic is chi-square in the limit of
-    many rounds. A test with fewer than ten rounds for each degree of freedom is left out.
+    The hypothesis is that every arm is drawn uniformly, for any contexts. Three tests are made. Pearson's test compares
+    how often each arm was logged. Two score tests are of logit models: the odds of an arm depend on its own context
+    with the same weights for all arms (conditional logit), or on the contexts of all arms with separate weights for
+    each arm (multinomial logit). Under the hypothesis the moments given the contexts are exact, and each statistic is
+    chi-square in the limit of many rounds. A test with fewer than ten rounds for each degree of freedom is left out.
 
-    A log that passes need not be uniform: nonlinear preferences, and traits that contexts do not hold, pass the last
-    two.
+    A log that passes need not be uniform: the two score tests do not detect nonlinear preferences, nor dependence on
+    traits that are not in the contexts.
 
     Args:
         contexts: [horizon, num_arms, dim] finite.
@@ -31,23 +31,23 @@ def nonuniformity(contexts: np.ndarray, actions: np.ndarray) -> str | None:
     """
     horizon, num_arms, dim = contexts.shape
     counts = np.bincount(actions, minlength=num_arms)
-    found = []
+    tests = []
     if num_arms > 1 and horizon >= _ROUNDS_PER_DEGREE * (num_arms - 1):
         shares = ", ".join(f"{share:.1%}" for share in counts[:8] / horizon) + ", ..." * (num_arms > 8)
-        found.append((float(chisquare(counts).pvalue), f"chi-square by arm: shares of {shares}"))
+        tests.append((float(chisquare(counts).pvalue), f"chi-square by arm: shares of {shares}"))
     if horizon >= _ROUNDS_PER_DEGREE * dim:
-        found.append((_by_own_context(contexts, actions), "score test of arms against their contexts"))
+        tests.append((_by_own_context(contexts, actions), "score test of arms against their contexts"))
     columns = num_arms * dim
     if columns <= _MOST_COLUMNS and horizon >= _ROUNDS_PER_DEGREE * (num_arms - 1) * columns:
-        found.append((_by_all_contexts(contexts, actions), "score test of arms against the contexts of all arms"))
-    least, which = min(found, default=(1.0, ""))
+        tests.append((_by_all_contexts(contexts, actions), "score test of arms against the contexts of all arms"))
+    least, which = min(tests, default=(1.0, ""))
     if least >= REFUTED:
         return None
     return f"p {'< 1e-300' if least < 1e-300 else f'= {least:.1g}'}, {which}"
 
 
 def _by_own_context(contexts: np.ndarray, actions: np.ndarray) -> float:
-    """The p-value of the conditional logit: sum_t (x_t,a - mean_k x_t,k), given the contexts."""
+    """Returns the p-value of the conditional logit: sum_t (x_t,a - mean_k x_t,k), given the contexts."""
     horizon, _, dim = contexts.shape
     score, moments = np.zeros(dim), np.zeros((dim, dim))
     for first in range(0, horizon, _CHUNK):
@@ -60,27 +60,28 @@ def _by_own_context(contexts: np.ndarray, actions: np.ndarray) -> float:
 
 
 def _by_all_contexts(contexts: np.ndarray, actions: np.ndarray) -> float:
-    """The p-value of the multinomial logit: sum_t (1[a_t = k] - 1 / K) z_t for every arm k, z_t centred over rounds."""
+    # The score is sum_t (1[a_t = k] - 1 / K) z_t for every arm k, with z_t centred over rounds.
     horizon, num_arms, dim = contexts.shape
     center = contexts.reshape(horizon, -1).mean(axis=0, dtype=np.float64)
     scores, moments = np.zeros((num_arms * dim, num_arms)), np.zeros((num_arms * dim,) * 2)
     for first in range(0, horizon, _CHUNK):
         rows = np.asarray(contexts[first : first + _CHUNK], np.float64).reshape(-1, num_arms * dim) - center
-        chosen = actions[first : first + _CHUNK, None] == np.arange(num_arms)
-        scores += rows.T @ (chosen - 1 / num_arms)
+        is_logged = actions[first : first + _CHUNK, None] == np.arange(num_arms)
+        scores += rows.T @ (is_logged - 1 / num_arms)
         moments += rows.T @ rows
     return _p_value(scores, moments, float(num_arms), num_arms - 1)
 
 
 def _p_value(scores: np.ndarray, moments: np.ndarray, factor: float, copies: int) -> float:
-    """Of factor * sum over columns s of s' moments^+ s, chi-square with copies * rank(moments) degrees of freedom."""
+    # The statistic factor * sum over columns s of s' moments^+ s is chi-square with copies * rank(moments) degrees of
+    # freedom.
     lengths = np.sqrt(np.diag(moments))
-    # What is constant but for rounding (of float32 contexts in [-1, 1]) has no say; neither have units.
+    # Columns that are constant up to rounding (of float32 contexts in [-1, 1]) are left out. Units do not matter.
     varies = lengths > 1e-6 * max(lengths.max(initial=0.0), 1.0)
     if not varies.any() or copies < 1:
         return 1.0
     lengths = lengths[varies]
     values, vectors = np.linalg.eigh(moments[np.ix_(varies, varies)] / np.outer(lengths, lengths))
-    kept = values > 1e-9 * values[-1]
-    parts = (vectors[:, kept].T @ (scores[varies] / lengths[:, None])) / np.sqrt(values[kept])[:, None]
-    return float(chi2.sf(factor * np.sum(parts**2), copies * kept.sum()))
+    is_nonzero = values > 1e-9 * values[-1]
+    parts = (vectors[:, is_nonzero].T @ (scores[varies] / lengths[:, None])) / np.sqrt(values[is_nonzero])[:, None]
+    return float(chi2.sf(factor * np.sum(parts**2), copies * is_nonzero.sum()))

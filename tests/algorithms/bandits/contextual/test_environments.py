@@ -310,7 +310,7 @@ def test_on_logged_takes_any_contextual_learner():
         contextual.on_logged(jaxdp.bandits.thompson(num_arms=2))
     with pytest.raises(ValueError, match="learner must be a Learner, got int"):
         contextual.on_logged(3)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ValueError, match="learner must not be one for logged data already"):
+    with pytest.raises(ValueError, match="learner must not be for logged data already"):
         contextual.on_logged(learner)
 
 
