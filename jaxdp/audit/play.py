@@ -21,7 +21,7 @@ from jaxdp.audit.adversary import (
     users_environment,
 )
 from jaxdp.core import Blocks, Environment, Learner, State
-from jaxdp.simulation.run.blocks import BlockEvents, as_added, no_rounds, one_more, play_block, play_total
+from jaxdp.simulation.run.blocks import BlockEvents, add_round, no_rounds, play_block, play_total, totals_tree
 from jaxdp.simulation.run.engines import CountEvents, choose_engine, has_totals, play_counts, play_round
 from jaxdp.simulation.run.rounds import Events, Keys, Play, root_keys, round_keys
 
@@ -242,7 +242,7 @@ def _total_of(
 def sum_of(exact: list[Any]) -> Any:
     """Sums rounds' terms as the simulator does."""
     rounds = [jax.tree.map(jnp.asarray, terms) for terms in exact]
-    return as_added(functools.reduce(one_more, rounds, no_rounds(rounds[0])), rounds[0])
+    return totals_tree(functools.reduce(add_round, rounds, no_rounds(rounds[0])), rounds[0])
 
 
 def _write(log: Any, index: jax.Array, new: Any) -> Any:

@@ -18,7 +18,7 @@ from jaxdp.core import Environment, Estimator, Guarantee, Learner, MadeBy
 from jaxdp.core.made_by import describe, shorten
 from jaxdp.registry.data import COMPARISONS, Data, tiny_data
 from jaxdp.registry.second import Second
-from jaxdp.simulation.run.values import parameters, taken
+from jaxdp.simulation.run.values import parameters, select_values
 from jaxdp.validation import check_choice, check_count
 
 PROOFS = ("proved", "claimed", "none")
@@ -186,7 +186,7 @@ class Entry:
         return {name for function in functions if callable(function) for name in parameters(function)}
 
     def _arguments(self) -> dict[str, Any]:
-        return {**self.variant, **taken(self._maker, self.sizes)}
+        return {**self.variant, **select_values(self._maker, self.sizes)}
 
     def _arguments_of_all(self) -> dict[str, Any]:
         return {**self.variant, **self.sizes}
@@ -196,12 +196,12 @@ class Entry:
 
     def _bound(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Binds the function's sizes to the entry's; returns the same object if it takes none."""
-        sizes = taken(function, self._arguments_of_all())
+        sizes = select_values(function, self._arguments_of_all())
         return partial(function, **sizes) if sizes else function
 
     def _at_values(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Binds the function's sizes and values to the entry's."""
-        return partial(function, **taken(function, {**self.values, **self._arguments_of_all()}))
+        return partial(function, **select_values(function, {**self.values, **self._arguments_of_all()}))
 
     def _make(self, kind: type) -> Any:
         made = self._maker(**self._arguments())

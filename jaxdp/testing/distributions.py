@@ -11,7 +11,7 @@ import numpy as np
 from jaxdp.core import Environment, Learner, default_float
 from jaxdp.simulation import Look, simulator
 from jaxdp.simulation.run.look import RecordFn, is_at_stop
-from jaxdp.simulation.run.values import taken
+from jaxdp.simulation.run.values import select_values
 
 FALSE_ALARM = 1e-9  # probability that a correct learner is refused, over all comparisons
 PARTS = 4.0 ** -np.arange(3)  # fractions of epsilon: noise must matter in one of them
@@ -90,7 +90,7 @@ def draw(plan: Sampling, engine: str) -> Samples:
     """
     learner, values, epsilons, num_lanes = plan.learner, plan.values, plan.epsilons, plan.num_lanes
     key = jax.random.split(plan.key)[int(engine != "rounds")]
-    record = record_public(learner, learner.params(**taken(learner.params, values)))
+    record = record_public(learner, learner.params(**select_values(learner.params, values)))
     run = simulator(learner, plan.environment, plan.horizon, engine=engine, checkpoints=plan.looks, record=record)
     points = [run.params(**({**values, "epsilon": e} if e is not None else values)) for e in epsilons]
     params_batch = jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *points)

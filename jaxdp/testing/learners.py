@@ -16,7 +16,7 @@ from jaxdp.simulation.run import outcomes as sums
 from jaxdp.simulation.run.engines import has_totals, play_round
 from jaxdp.simulation.run.look import AT_STOP, STOPPING, RecordFn, is_at_stop, read_checkpoint
 from jaxdp.simulation.run.rounds import Keys, Play, interact, round_keys, split_lane_key
-from jaxdp.simulation.run.values import taken
+from jaxdp.simulation.run.values import select_values
 from jaxdp.testing.checks import DISTRIBUTION, STRUCTURE, Check, Shared
 from jaxdp.testing.distributions import Samples, Sampling, check_same_distribution, draw, record_public, sampling
 from jaxdp.testing.duties import check_arguments, check_claim, check_close, check_refusals, check_values
@@ -83,7 +83,7 @@ class LearnerPrograms(Programs):
     @Shared
     def record(self) -> dict[str, RecordFn]:
         """Records the public state: a change there need not move an outcome."""
-        return record_public(self.learner, self.learner.params(**taken(self.learner.params, self.values)))
+        return record_public(self.learner, self.learner.params(**select_values(self.learner.params, self.values)))
 
     @Shared
     def simulate(self) -> Any:

@@ -17,7 +17,7 @@ from jaxdp.audit.exact import exact_budget
 from jaxdp.audit.transcripts import play
 from jaxdp.registry import LEARNERS, MECHANISMS
 from jaxdp.registry.laws import above_threshold_law, largest_with_laplace, noisy_max_law
-from jaxdp.simulation.run.values import taken
+from jaxdp.simulation.run.values import select_values
 
 NUM_DRAWS = {True: 100_000, False: 30_000}  # of a mechanism; of a learner, which takes longer
 SUSPICIOUS = 1e-6
@@ -64,7 +64,7 @@ MORE = {"above_threshold": 1.5, "above_threshold_optimal_split": 1.5} | {
 
 def law_of(name, data, values):
     entry = ENTRIES[name]
-    law = partial(entry.law, **taken(entry.law, {**entry.variant, **entry.sizes}))
+    law = partial(entry.law, **select_values(entry.law, {**entry.variant, **entry.sizes}))
     return law(entry.make().params(**values), data)
 
 
@@ -124,7 +124,9 @@ def test_a_law_follows_the_sizes():
     for name, sizes in (("noisy_max_laplace", {"num_scores": 5}), ("above_threshold", {"num_queries": 4})):
         entry = MECHANISMS[name].sized(**sizes)
         assert entry.law is not None
-        law = entry.law(np.float32(1), entry.make_neighbours()[0], **taken(entry.law, {**entry.variant, **entry.sizes}))
+        law = entry.law(
+            np.float32(1), entry.make_neighbours()[0], **select_values(entry.law, {**entry.variant, **entry.sizes})
+        )
         assert len(law) == sizes.get("num_scores", 5)
         assert math.fsum(law.values()) == pytest.approx(1, abs=1e-12)
 

@@ -18,7 +18,7 @@ from jaxdp.core import Environment
 from jaxdp.random import ties
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
 from jaxdp.simulation import simulator
-from jaxdp.simulation.run.values import taken
+from jaxdp.simulation.run.values import select_values
 from jaxdp.testing.distributions import record_public
 from tests.contract.test_distribution import implementations
 
@@ -66,7 +66,7 @@ def program(case: str) -> tuple[Callable[..., Any], Any]:
         return estimate, made.params(**values_of(entry))
     entry = LEARNERS[name]
     learner, world = entry.make(), with_uneven_contexts(entry.make_environment())
-    record = record_public(learner, learner.params(**taken(learner.params, entry.values)))
+    record = record_public(learner, learner.params(**select_values(learner.params, entry.values)))
     run = simulator(learner, world, entry.horizon, engine=engine, record=record)
     return run, run.params(**values_of(entry))
 

@@ -144,7 +144,7 @@ def test_a_sweep_over_gaps():
 
 def argument_shapes(run, points):
     """Of what a sweep's compiled program takes."""
-    lowered = Program(run, KEY(), points, 4, jax.devices()[:1])._lowered[1]
+    lowered = Program(run, KEY(), points, 4, jax.devices()[:1])._lowering[1]
     return [leaf.shape for leaf in jax.tree.leaves(lowered.args_info)]
 
 

@@ -124,12 +124,12 @@ def no_rounds(exact: Any) -> list[compensated.Sum | jax.Array]:
     return [nothing(leaf) for leaf in jax.tree.leaves(exact)]
 
 
-def one_more(sums: list[compensated.Sum | jax.Array], exact: Any) -> list[compensated.Sum | jax.Array]:
+def add_round(sums: list[compensated.Sum | jax.Array], exact: Any) -> list[compensated.Sum | jax.Array]:
     """Adds one more round's contribution to the sums."""
     return [_add(sum_, leaf) for sum_, leaf in zip(sums, jax.tree.leaves(exact), strict=True)]
 
 
-def as_added(sums: list[compensated.Sum | jax.Array], exact: Any) -> Any:
+def totals_tree(sums: list[compensated.Sum | jax.Array], exact: Any) -> Any:
     """Returns the sums as a pytree like a round's contribution."""
     totals = [sum_.total if isinstance(sum_, compensated.Sum) else sum_ for sum_ in sums]
     return jax.tree.unflatten(jax.tree.structure(exact), totals)
@@ -151,7 +151,7 @@ def play_total(
     play: Play,
     stop: jax.Array,
 ) -> tuple[Play, BlockEvents]:
-    """Plays one block whose reports are released as their sum, up to the round `stop` at most, and returns its events.
+    """Plays one block, up to the round `stop` at most, releasing the sum of its reports, and returns its events.
 
     Rounds are played sequentially; only the world, the actions and running sums are kept.
     """
@@ -182,7 +182,7 @@ def play_total(
         def select(after: Any, before: Any) -> Any:
             return jax.tree.map(lambda after, before: jnp.where(is_played, after, before), after, before)
 
-        new_sums = one_more(played.sums, exact)
+        new_sums = add_round(played.sums, exact)
         actions = jax.tree.map(
             lambda all_, latest_action: all_.at[played.rounds_done].set(latest_action), played.actions, action
         )
@@ -204,7 +204,7 @@ def play_total(
     played = jax.lax.while_loop(lambda played: any_lane(played.rounds_done < played.length), step, start)
     keys = round_keys(roots, play.round, horizon)
     plan = BlockPlan(played.actions, played.length)
-    report = total.release(keys.user, learner_params, public, as_added(played.sums, exact), played.length)
+    report = total.release(keys.user, learner_params, public, totals_tree(played.sums, exact), played.length)
     state, used = blocks.absorb(keys.update[None], learner_params, play.state, plan, report)
     used = used.astype(play.round.dtype)
     after = Play(

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Environment, Interface, Learner, State
 from jaxdp.core.interface import fits, text
-from jaxdp.simulation.run.blocks import as_added, no_rounds, privatize_block
+from jaxdp.simulation.run.blocks import no_rounds, privatize_block, totals_tree
 from jaxdp.simulation.run.rounds import Keys
 
 
@@ -221,7 +221,7 @@ def _check_blocks(
         who, total = "the learner's blocks.total", blocks.total
         answer = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), feedback)
         sums = _stage(f"{who}.exact", total.exact, learner_params, state.public, context, action, answer)
-        sums = jax.eval_shape(lambda exact: as_added(no_rounds(exact), exact), sums)
+        sums = jax.eval_shape(lambda exact: totals_tree(no_rounds(exact), exact), sums)
         report = _stage(f"{who}.release", total.release, keys.user, learner_params, state.public, sums, plan.length)
     absorbed = _stage(
         "the learner's blocks.absorb", blocks.absorb, all_keys.update, learner_params, state, plan, report

@@ -22,7 +22,7 @@ from jaxdp.simulation.run.look import AT_STOP, STOPPING, RecordFn, at_stop, is_a
 from jaxdp.simulation.run.pieces import play_pieces
 from jaxdp.simulation.run.products import with_full_products
 from jaxdp.simulation.run.rounds import Keys, Play, round_keys, split_lane_key
-from jaxdp.simulation.run.values import check_point, check_taken, maker, once, parameters, taken, with_names
+from jaxdp.simulation.run.values import check_point, check_taken, maker, once, parameters, select_values, with_names
 from jaxdp.validation import check_horizon, check_key, warn_large_delta
 
 
@@ -121,8 +121,8 @@ def simulator(
         """Returns the parameters of one grid point, on the host, from the learner's and the environment's values."""
         check_taken(values, takers)
         made = {
-            "learner": check_leaves(whose[0], learner.params(**taken(learner.params, values))),
-            "environment": check_leaves(whose[1], made_world(**taken(environment.params, values))),
+            "learner": check_leaves(whose[0], learner.params(**select_values(learner.params, values))),
+            "environment": check_leaves(whose[1], made_world(**select_values(environment.params, values))),
         }
         warn_outside(learner, environment, made, whose[0], parameters(learner.params))
         if values.get("delta") and (claim := guarantee(**values)["learner"]).is_private:
@@ -132,7 +132,7 @@ def simulator(
     def guarantee(**values: Any) -> dict[str, Guarantee]:
         """Returns each party's claim for the same values as `params` takes."""
         check_taken(values, takers)
-        claim = learner.guarantee(**taken(learner.params, values))
+        claim = learner.guarantee(**select_values(learner.params, values))
         persons = environment.persons
         if persons is None:
             return {"learner": claim}

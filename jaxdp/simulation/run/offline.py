@@ -13,7 +13,7 @@ from jaxdp.checks import check_leaves, check_made
 from jaxdp.core import Estimator, Guarantee, MadeBy, Problem, Sample, scalar_leaf
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.run.products import with_full_products
-from jaxdp.simulation.run.values import check_point, check_taken, once, parameters, taken, with_names
+from jaxdp.simulation.run.values import check_point, check_taken, once, parameters, select_values, with_names
 from jaxdp.validation import check_key, warn_large_delta
 
 
@@ -79,7 +79,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
 
     def fill_values(name: str, values: Mapping[str, Any], **placeholders: float) -> dict[str, Any]:
         """Returns this estimator's values, with 1 or another placeholder for facts that the problem will fill in."""
-        return taken(estimators[name].params, {**dict.fromkeys(facts_of[name], 1.0), **placeholders, **values})
+        return select_values(estimators[name].params, {**dict.fromkeys(facts_of[name], 1.0), **placeholders, **values})
 
     def blank_params(name: str, values: Mapping[str, Any], **placeholders: float) -> Any:
         """Returns the parameters, with NaN for facts that the problem will fill in."""
@@ -117,7 +117,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         """Returns the parameters of one grid point, on the host, from the estimators' and the problem's values."""
         check(values)
         estimator_params = {name: point(name, values) for name in estimators}
-        problem_params = check_leaves("the problem", made_problem(**taken(problem.params, values)))
+        problem_params = check_leaves("the problem", made_problem(**select_values(problem.params, values)))
         if values.get("delta"):
             check_deltas(values, problem_params)
         return {"problem": problem_params, "estimators": estimator_params}

@@ -60,7 +60,7 @@ def play_pieces(
     look: Callable[[Play], Mapping[str, jax.Array]],
     play: Play,
 ) -> tuple[Play, dict[str, jax.Array]]:
-    """Plays up to the last checkpoint by loops whose numbers of turns the program knows.
+    """Plays up to the last checkpoint by loops with known numbers of turns.
 
     Args:
         checkpoints: increasing rounds >= 1.

@@ -35,7 +35,7 @@ def with_names(function: Callable[..., Any], takers: Sequence[Taker]) -> Callabl
     return function
 
 
-def taken(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+def select_values(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the named values that the function takes."""
     return {name: values[name] for name in parameters(function) if name in values}
 

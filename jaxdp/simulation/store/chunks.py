@@ -2,8 +2,8 @@
 
 Lanes are numbered as the grid: seeds change fastest, then the last axis. A chunk is a block of the arrays (*static
 axes, *axes, seed), which one file can hold, and the lanes in it. In a sweep that has not grown, a chunk's lanes are one
-run of numbers. A store that has grown keeps its blocks, whose lanes may be several runs, and keeps values in the order
-in which they were added, which may differ from the grid's.
+run of numbers. A store that has grown keeps its blocks, which may then have several runs of lanes, and keeps values in
+the order in which they were added, which may differ from the grid's.
 """
 
 import math
@@ -20,7 +20,7 @@ class Chunk(NamedTuple):
         number: among all chunks of the sweep.
         program: index of the combination of static values, in the order of the grid.
         runs: (first, one past the last) of the lanes' numbers, in the order of the block. If a block is partly
-            computed, they may be those of the missing lanes alone.
+            computed, they may be the missing lanes' alone.
         block: (start, stop) along every dimension of (*static axes, *axes, seed), as stored.
         part: for a sweep that grew, the part that its last lanes were added with; 0 is the first.
         packed: whether its lanes may be at any positions in tiles; otherwise lane n is at n modulo the tile size.

@@ -202,7 +202,7 @@ class Store:
                 )
 
     def lanes_computed(self) -> int:
-        """Returns the number of lanes marked as computed, without those of unreadable marks.
+        """Returns the number of lanes marked as computed, without lanes of unreadable marks.
 
         Raises:
             OSError: if the store is no longer there.

@@ -25,7 +25,7 @@ def open(store: str | Path) -> "xr.Dataset":
         The results, labelled as `sweep` returns them; values are read when they are used. While lanes are missing, the
         variable `computed` is true for the lanes that exist. Integers and truth values are then float64 (0.0 and 1.0),
         so that missing lanes can be NaN (integers beyond 2^53 are rounded). In a finished store every variable has its
-        own dtype. Later reads show what the sweep wrote in the meantime.
+        own dtype. Later reads include results written since.
 
     Raises:
         ValueError: if there is no store of a sweep, if a file of computed results is missing, or if the store's

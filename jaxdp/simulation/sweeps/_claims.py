@@ -37,7 +37,7 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
 
     Args:
         results: of `sweep` or `open`, in memory or from a file. For a selection, the table has the grid points that are
-            left in its coordinates. An axis whose coordinate was dropped keeps all its values.
+            left in its coordinates. An axis without its coordinate keeps all its values.
 
     Returns:
         One row for every grid point and algorithm. Columns: the grid's values by their axes' names, as in the results'

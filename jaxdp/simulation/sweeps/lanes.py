@@ -112,7 +112,7 @@ class Program:
         """Returns shapes of a lane's outputs, by name. JAX caches the trace, so that `trace` does not trace again."""
         indices = np.zeros(self._tile_size, np.uint32)
         shared = jax.tree.leaves((self._fast_key, *self._params))  # on the host; moved to devices when needed
-        tiles = self._traced(*shared, indices, indices).out_info
+        tiles = self._trace(*shared, indices, indices).out_info
         return {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in tiles.items()}
 
     def trace_without_arrays(self, sharding: Any) -> Any:
@@ -132,12 +132,12 @@ class Program:
     def lane_bytes(self) -> int:
         """Returns about how much memory a lane needs, as `tiles.lane_bytes`; may trace."""
         indices = np.zeros(self._tile_size, np.uint32)
-        traced = self._traced(*jax.tree.leaves((self._fast_key, *self._params)), indices, indices)
+        traced = self._trace(*jax.tree.leaves((self._fast_key, *self._params)), indices, indices)
         return lane_bytes(traced.jaxpr, self._tile_size)
 
     def trace(self) -> None:
         """Traces for the first device, if that is not done yet."""
-        _ = self._lowered
+        _ = self._lowering
 
     def compile(self) -> Compiled:
         """Compiles the program for each device, unless this process has compiled it before.
@@ -145,31 +145,31 @@ class Program:
         Every device has its own program for whole tiles. One program partitioned over CPU devices would deadlock in
         batched eigh, svd and qr.
         """
-        lowered = [self._lowered, *(self._lower(device) for device in self._devices[1:])]
+        lowered = [self._lowering, *(self._lower(device) for device in self._devices[1:])]
         with ThreadPoolExecutor(len(lowered)) as pool:  # traced one after the other, compiled side by side
             executables = list(pool.map(self._finish, lowered, self._devices))
         return Compiled([tile for tile, _ in executables], self._devices, self._tile_size, executables[0][1])
 
     @functools.cached_property
-    def _lowered(self) -> tuple[Any, Any, Any]:
+    def _lowering(self) -> tuple[Any, Any, Any]:
         return self._lower(self._devices[0])
 
     @functools.cached_property
     def _text(self) -> str:
-        return self._lowered[1].as_text()
+        return self._lowering[1].as_text()
 
     @functools.cached_property
     def _hash(self) -> str:
-        return program_hash(self._lowered[0], self._text)
+        return program_hash(self._lowering[0], self._text)
 
     def _lower(self, device: Device) -> tuple[Any, Any, Any]:
         """Returns (traced, lowered, arguments that all tiles share)."""
         indices = np.zeros(self._tile_size, np.uint32)
         shared = jax.device_put(jax.tree.leaves((self._fast_key, *self._params)), device)
-        traced = self._traced(*shared, *jax.device_put((indices, indices), device))
+        traced = self._trace(*shared, *jax.device_put((indices, indices), device))
         return traced, traced.lower(), shared
 
-    def _traced(self, *arguments: Any) -> Any:
+    def _trace(self, *arguments: Any) -> Any:
         with traced_for(self._devices[0].platform):
             return self._tile.trace(*arguments)
 

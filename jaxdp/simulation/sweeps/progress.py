@@ -89,7 +89,7 @@ class Reporter:
         try:
             yield
         finally:
-            self._seconds, self._since = self._elapsed(), None
+            self._seconds, self._since = self._elapsed_seconds(), None
 
     def advance(self, lanes: int, *, counted: bool = True) -> None:
         """Reports that more lanes are done.
@@ -109,7 +109,7 @@ class Reporter:
 
     def now(self) -> Progress:
         """Returns the progress."""
-        rate = self._counted / max(self._elapsed(), 1e-9)
+        rate = self._counted / max(self._elapsed_seconds(), 1e-9)
         to_do = self._num_lanes - self._lanes
         left = to_do / rate if rate else None if to_do else 0.0
         rounds = None if self._rounds is None else rate * self._rounds
@@ -120,7 +120,7 @@ class Reporter:
         if self._bar is not None:
             self._bar.close()
 
-    def _elapsed(self) -> float:
+    def _elapsed_seconds(self) -> float:
         return self._seconds + (0.0 if self._since is None else time.perf_counter() - self._since)
 
     def _where(self) -> str:

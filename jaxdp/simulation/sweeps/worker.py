@@ -19,7 +19,7 @@ from jaxdp.simulation.sweeps.compilation import keep_for
 from jaxdp.simulation.sweeps.plan import Plan
 from jaxdp.simulation.sweeps.schedule import Arrays, Runner
 
-MOST_KEPT = 4  # sweeps whose compiled programs a worker keeps
+MOST_KEPT = 4  # sweeps; a worker keeps their compiled programs
 
 
 def pack(plan: Plan) -> bytes:
