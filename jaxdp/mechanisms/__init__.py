@@ -1,4 +1,4 @@
-"""Differentially private mechanisms, and the noise they need."""
+"""Differentially private mechanisms and the calibration of their noise."""
 
 from jaxdp.mechanisms._noisy_leads import noisy_leads
 from jaxdp.mechanisms._noisy_max import noisy_max, noisy_min

@@ -1,4 +1,4 @@
-"""What every traced mechanism does with its arguments: explicit dtypes, and the checks that tracing allows."""
+"""Arguments of traced mechanisms: explicit dtypes, and the checks that tracing allows."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ def positive_scalar(name: str, value: Scalar, dtype: DTypeLike | None = None) ->
     the device.
 
     Raises:
-        ValueError: if value is not a scalar, or is a number which is not > 0.
+        ValueError: if value is not a scalar, or is a number that is not > 0.
     """
     if jnp.ndim(value) != 0:
         raise ValueError(f"{name} must be a scalar (jax.vmap over it for several), got shape {jnp.shape(value)}")
@@ -48,7 +48,7 @@ def label_array(name: str, labels: ArrayLike, num_labels: int) -> jax.Array:
     """Returns labels as a JAX array.
 
     Raises:
-        ValueError: if its dtype is not an integer one that can hold num_labels - 1.
+        ValueError: if its dtype is not an integer dtype that can hold num_labels - 1.
     """
     array = jnp.asarray(labels)
     if not jnp.issubdtype(array.dtype, jnp.integer):

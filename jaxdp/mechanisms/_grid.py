@@ -1,9 +1,9 @@
 """Values of mechanisms as integers on a public grid, to which integer noise is added.
 
-All of it is computed in 64 bits, in programs of 32 bits, too: a grid has more steps than float32 numbers have digits.
-A value that is rounded to a multiple of the step, and noise that is rounded down to one, give the value and the real
-noise, rounded down: what is released is post-processing of a mechanism with real noise, on values that have moved by
-at most a step more. Both are whole numbers of steps, and exact; their sum is rounded once, if at all.
+Everything is computed in 64 bits, also in programs of 32 bits: a grid has more steps than float32 has digits. The sum
+of a value rounded to a multiple of the step and of noise rounded down to a multiple is the rounded value plus the real
+noise, rounded down. So the release is post-processing of a mechanism with real noise, on values that moved by at most
+one step more. Both are exact whole numbers of steps; their sum is rounded once, if at all.
 """
 
 import math
@@ -18,23 +18,23 @@ from jaxdp.mechanisms._integer_noise import ONE_DIGIT, power_below
 from jaxdp.numerics import fixed_point
 
 Exact = jax.Array | fixed_point.Sum
-LARGEST = 2.0**61  # steps of values of which leads are taken
-LARGEST_SCALE = 2.0**47  # steps, so that noise is an integer of less than 2^53
-FINEST, COARSEST = 2.0**-21, 2.0**-10  # steps of Laplace noise, of a sensitivity, and less where many numbers share it
-NORMAL_STEP = 2.0**-24  # of a standard deviation
-K_NORM_STEP = 2.0**-14  # of both
-UNKNOWN = 2.0**-7  # the sensitivity of Gaussian noise that declares none, of its standard deviation, or more
+LARGEST = 2.0**61  # largest value in steps, for leads
+LARGEST_SCALE = 2.0**47  # in steps, so that noise is an integer below 2^53
+FINEST, COARSEST = 2.0**-21, 2.0**-10  # Laplace step over sensitivity; less if many numbers share it
+NORMAL_STEP = 2.0**-24  # over the standard deviation
+K_NORM_STEP = 2.0**-14  # over the noise scale and over the sensitivity per coordinate
+UNKNOWN = 2.0**-7  # least sensitivity over stddev that is assumed if none is declared
 
 
 class Grid(NamedTuple):
-    """A public grid, and noise on it.
+    """A public grid and its noise scale.
 
     Attributes:
         step: [] float64, a power of two.
         per_one: [] float64, 1 / step.
-        scale: [] float64, of the noise in steps, for a sensitivity that rounding has made larger; 0 without noise, NaN
-            where there is no noise that the words hold.
-        drawn: [] float64, the same, 2^21 in place of 0 and NaN.
+        scale: [] float64, scale of the noise in steps, for the sensitivity after rounding; 0 without noise, NaN if the
+            noise cannot be represented.
+        drawn: [] float64, scale for drawing: the same, with 2^21 in place of 0 and NaN.
     """
 
     step: jax.Array
@@ -44,26 +44,26 @@ class Grid(NamedTuple):
 
 
 def exact_values(name: str, values: ArrayLike | fixed_point.Sum) -> Exact:
-    """Returns values as what noise can be added to: floats, integers of the default type, or sums.
+    """Converts values to a form to which noise can be added: floats, integers of the default type, or sums.
 
     Args:
-        name: of the argument, for the error.
+        name: name of the argument, for the error.
         values: [...] float or integer array, or a `jaxdp.numerics.fixed_point.Sum`.
 
     Returns:
-        Floats and sums as they are, shorter integers as the default ones.
+        Floats and sums unchanged, shorter integers as the default type.
 
     Raises:
-        ValueError: if values are something else, or of a type of integers that the default one may not hold, as
-            NumPy's int64 without 64-bit mode.
+        ValueError: if values are something else, or have an integer type wider than the default, such as NumPy's int64
+            without 64-bit mode.
     """
     if isinstance(values, fixed_point.Sum):
         return values
     integer = jnp.result_type(int)
-    given = getattr(values, "dtype", None)
-    if given is not None and jnp.issubdtype(given, jnp.integer) and jnp.iinfo(given).max > jnp.iinfo(integer).max:
-        # Of NumPy's integers JAX would drop the upper bits.
-        raise ValueError(f"{name} must have a dtype that {integer} holds, got {given}")
+    dtype = getattr(values, "dtype", None)
+    if dtype is not None and jnp.issubdtype(dtype, jnp.integer) and jnp.iinfo(dtype).max > jnp.iinfo(integer).max:
+        # JAX would drop the upper bits of NumPy's integers
+        raise ValueError(f"{name} must have a dtype that {integer} holds, got {dtype}")
     try:
         array = jnp.asarray(values)
     except OverflowError as error:
@@ -81,7 +81,7 @@ def shape_of(values: Exact) -> tuple[int, ...]:
 
 
 def float_type(values: Exact) -> jnp.dtype:
-    """Returns the dtype of values with noise: their own, of integers and sums the default float."""
+    """Returns the dtype of noisy values: the dtype of floats, and the default float for integers and sums."""
     if isinstance(values, fixed_point.Sum):
         return default_float()
     dtype = jax.tree.leaves(values)[0].dtype
@@ -89,7 +89,7 @@ def float_type(values: Exact) -> jnp.dtype:
 
 
 def wide(values: Exact) -> jax.Array:
-    """Returns values as float64, exactly: integers up to 2^53, further ones clipped. Traced in 64 bits."""
+    """Returns values as exact float64; integers beyond 2^53 are clipped. Traced in 64 bits."""
     if isinstance(values, fixed_point.Sum):
         return values.whole.astype(jnp.float64) + values.part.astype(jnp.float64) * (1 / fixed_point.UNITS)
     if values.dtype == jnp.int64:
@@ -98,30 +98,30 @@ def wide(values: Exact) -> jax.Array:
 
 
 def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Grid:
-    """Returns the grid of Laplace noise on values of which the L1 sensitivity is declared, [] float64 both.
+    """Returns the grid of Laplace noise on values of this L1 sensitivity; sensitivity and epsilon are [] float64.
 
     The step is so large that noise is one digit, unless values would be rounded by more than 2^-10 of the sensitivity.
     """
     entries = max(math.prod(shape_of(exact)), 1)
     shared = power_below(sensitivity) / 2 ** math.ceil(math.log2(entries))
-    # Sums and integers are multiples of this.
+    # sums and integers are multiples of it
     unit = 1 / fixed_point.UNITS if isinstance(exact, fixed_point.Sum) else 1.0 if is_integer(exact) else 0.0
     finest = jnp.minimum(power_below(sensitivity) * FINEST, unit) if unit else shared * FINEST
-    # Integers are not rounded; nor are sums, unless their noise would need more digits.
-    most = 1.0 if is_integer(exact) else jnp.maximum(shared * COARSEST, finest)
-    step = finest * step_for(sensitivity / (finest * epsilon), most / finest)
+    # integers are not rounded; nor are sums, unless their noise would need more digits
+    coarsest = 1.0 if is_integer(exact) else jnp.maximum(shared * COARSEST, finest)
+    step = finest * step_for(sensitivity / (finest * epsilon), coarsest / finest)
     rounding = jnp.where(step <= unit, 0, entries)
     return _grid(step, (sensitivity / step + rounding) / epsilon, (sensitivity > 0) & (epsilon > 0))
 
 
-def step_for(scale: jax.Array, most: jax.Array | float) -> jax.Array:
-    """Returns a power of two, so that noise of this scale is one digit in steps of so many; between 1 and `most`."""
-    times = scale * ((1 + COARSEST) * 2 / ONE_DIGIT)  # with room for what rounding adds
-    return jnp.clip(power_below(jnp.clip(times, 1, LARGEST_SCALE)), 1, most)
+def step_for(scale: jax.Array, largest: jax.Array | float) -> jax.Array:
+    """Returns a power of two in [1, largest], such that noise of this scale is one digit in steps of this size."""
+    times = scale * ((1 + COARSEST) * 2 / ONE_DIGIT)  # with room for the change by rounding
+    return jnp.clip(power_below(jnp.clip(times, 1, LARGEST_SCALE)), 1, largest)
 
 
 def normal_grid(exact: Exact, stddev: jax.Array, sensitivity: jax.Array | None) -> Grid:
-    """Returns the grid of normal noise of a standard deviation, calibrated for an L2 sensitivity: [] float64 both."""
+    """Returns the grid of normal noise of a standard deviation calibrated for an L2 sensitivity; both [] float64."""
     used = jnp.where(stddev > 0, stddev, 1.0)
     step = power_below(used) * NORMAL_STEP
     declared = used * UNKNOWN if sensitivity is None else sensitivity
@@ -131,7 +131,7 @@ def normal_grid(exact: Exact, stddev: jax.Array, sensitivity: jax.Array | None) 
 
 
 def k_norm_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Grid:
-    """Returns the grid of noise in all directions alike, of an L2 sensitivity, [] float64 both."""
+    """Returns the grid of isotropic K-norm noise for an L2 sensitivity; sensitivity and epsilon are [] float64."""
     root = math.sqrt(math.prod(shape_of(exact)))
     step = power_below(jnp.minimum(sensitivity / epsilon, sensitivity / root)) * K_NORM_STEP
     step = jnp.maximum(step, power_below(sensitivity) * 2.0**-30)
@@ -144,11 +144,11 @@ def noisy_values(exact: Exact, noise: jax.Array, grid: Grid, dtype: jnp.dtype) -
     Args:
         exact: [...] the values.
         noise: [...] float64, whole numbers of steps.
-        grid: of the noise.
-        dtype: of the result.
+        grid: the grid of the noise.
+        dtype: dtype of the result.
 
     Returns:
-        [...] float. Values that are not finite are returned as they are; all is NaN where the scale is.
+        [...] float. Values that are not finite are returned unchanged; everything is NaN if the scale is NaN.
     """
     values = wide(exact)
     noisy = (jnp.round(values * grid.per_one) + noise) * grid.step
@@ -156,31 +156,31 @@ def noisy_values(exact: Exact, noise: jax.Array, grid: Grid, dtype: jnp.dtype) -
 
 
 def noisy_leads(exact: Exact, noise: jax.Array, grid: Grid, among: jax.Array | None, dtype: jnp.dtype) -> jax.Array:
-    """Returns by how much each noisy value is behind the largest noisy one, <= 0, of those that count.
+    """Returns each noisy value minus the largest noisy value among those that take part, <= 0.
 
     Args:
         exact: [..., num_values] the values.
         noise: [..., num_values] float64, whole numbers of steps.
-        grid: of the noise.
-        among: [..., num_values] bool, which values count; None for all. Leads of others mean nothing.
-        dtype: of the result.
+        grid: the grid of the noise.
+        among: [..., num_values] bool, the values that take part; None for all. Leads of others have no meaning.
+        dtype: dtype of the result.
 
     Returns:
         [..., num_values] float: differences of integers, rounded once.
     """
     steps = jnp.clip(jnp.round(wide(exact) * grid.per_one), -LARGEST, LARGEST).astype(jnp.int64)
-    steps = steps + jnp.where(grid.scale == 0, 0, noise).astype(jnp.int64)  # which holds more than float64
+    steps = steps + jnp.where(grid.scale == 0, 0, noise).astype(jnp.int64)  # int64 holds more digits than float64
     counted = steps if among is None else jnp.where(among, steps, jnp.iinfo(jnp.int64).min)
     behind = (steps - counted.max(-1, keepdims=True)).astype(jnp.float64) * grid.step
     return jnp.where(jnp.isnan(grid.scale), jnp.nan, behind).astype(dtype)
 
 
 def is_integer(exact: Exact) -> bool:
-    """Whether values are integers."""
+    """Returns whether values are integers."""
     return isinstance(exact, jax.Array) and jnp.issubdtype(exact.dtype, jnp.integer)
 
 
 def _grid(step: jax.Array, scale: jax.Array, valid: jax.Array) -> Grid:
     scale = jnp.where(valid & (scale <= LARGEST_SCALE), scale, jnp.nan)
-    step = jnp.where(scale >= 0, step, 1.0)  # without noise, too: leads are differences of steps
+    step = jnp.where(scale >= 0, step, 1.0)  # also without noise: leads are differences of steps
     return Grid(step, 1 / step, scale, jnp.where(scale > 0, scale, 2.0**21))

@@ -1,11 +1,11 @@
 """Real noise rounded down to integers, in float64, from words of 64 bits: traced in 64 bits.
 
-A logarithm in float64 moves the place where noise passes from one integer k to the next by less than (scale + k) 2^-52
-of an integer. So Laplace noise of a scale up to 2^22 is made of one logarithm, and beyond of two digits with a word
-each. A normal variate of standard deviation 2^24 is two, of 2^14 multiples of 2^10 and of 2^11. The total variation
-between the program's distribution and the real one, also at outputs e^epsilon times less likely, is then below 1e-9 for
-each number. Noise ends at 43 scales, and at 9.3 standard deviations. Sums of integers that float64 no longer holds are
-rounded once, which is post-processing.
+A float64 logarithm moves the point at which noise passes from one integer k to the next by less than (scale + k) 2^-52
+of an integer. So Laplace noise of a scale up to 2^22 uses one logarithm, and larger noise two digits with a word each.
+A normal variate of standard deviation 2^24 is the sum of two: one of standard deviation 2^14 in multiples of 2^10, and
+one of standard deviation 2^11. The total variation between the program's distribution and the real one, also at outputs
+e^epsilon times less likely, is then below 1e-9 for each number. Noise ends at 43 scales, and at 9.3 standard
+deviations. Sums of integers beyond float64's digits are rounded once, which is post-processing.
 """
 
 import math
@@ -21,12 +21,12 @@ from jaxdp.numerics.kernels import WRITTEN_OUT, any_lane, lanes_last, own_kernel
 from jaxdp.numerics.platforms import by_platform
 from jaxdp.random.threefry import word_pairs, words_of_pairs
 
-ONE_DIGIT = 2.0**22  # the largest scale of Laplace noise that is one digit
-FIRST_SCALE = 2.0**16  # of the first of two digits, or up to twice that
+ONE_DIGIT = 2.0**22  # largest scale of Laplace noise of one digit
+FIRST_SCALE = 2.0**16  # scale of the first of two digits, or up to twice as large
 ROOT = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 TWICE = 2 * WRITTEN_OUT  # pairs of words, two for each number
-INTEGERS = 2.0**52  # of a float64 in [2^52, 2^53) the lower bits are an integer
-# log(1 + x) / x for x from sqrt(1/2) - 1 to sqrt(2) - 1, interpolated at Chebyshev's points: off by 2^-53.
+INTEGERS = 2.0**52  # the lower bits of a float64 in [2^52, 2^53) are an integer
+# log(1 + x) / x for x from sqrt(1/2) - 1 to sqrt(2) - 1, interpolated at Chebyshev points; error 2^-53
 LOG_TERMS = (
     1.0,
     -0.49999999999998423,
@@ -48,7 +48,7 @@ LOG_TERMS = (
     -0.06698124444485988,
     0.030733275393315003,
 )
-# sin(pi x / 2) / x and cos(pi x / 2) in x^2, for x from -1/2 to 1/2: both off by 2^-54.
+# sin(pi x / 2) / x and cos(pi x / 2) in x^2, for x from -1/2 to 1/2; error 2^-54
 SINE_TERMS = (
     1.5707963267948966,
     -0.6459640975062443,
@@ -69,51 +69,51 @@ COSINE_TERMS = (
 )
 
 
-def laplace_of(function: Callable[..., jax.Array], key: jax.Array, shape: tuple[int, ...], *about: Any) -> jax.Array:
+def laplace_of(function: Callable[..., jax.Array], key: jax.Array, shape: tuple[int, ...], *operands: Any) -> jax.Array:
     """Returns an elementwise function of floor(Laplace(scale)), as one kernel.
 
     Args:
-        function: (noise, scale, *about) -> [size], where noise is [size] float64, whole numbers.
+        function: (noise, scale, *operands) ->  [size], where noise is [size] float64, whole numbers.
         key: a PRNG key.
-        shape: of the result.
-        about: scale, [] float64 in (0, 2^47], and trees of [] or [size] arrays.
+        shape: shape of the result.
+        operands: scale, [] float64  in (0, 2^47], and trees of [] or [size] arrays.
     """
     size = math.prod(shape)
 
     def few() -> jax.Array:
-        def noised(pairs: jax.Array, scale: jax.Array, *about: Any) -> jax.Array:
-            return function(_signed(pairs, one_digit(pairs, scale)), scale, *about)
+        def apply(pairs: jax.Array, scale: jax.Array, *operands: Any) -> jax.Array:
+            return function(_with_sign(pairs, one_digit(pairs, scale)), scale, *operands)
 
-        return _kernel(noised, word_pairs(key, size), *about)
+        return _kernel(apply, word_pairs(key, size), *operands)
 
     def many() -> jax.Array:
-        def noised(pairs: jax.Array, more: jax.Array, scale: jax.Array, *about: Any) -> jax.Array:
+        def apply(pairs: jax.Array, more: jax.Array, scale: jax.Array, *operands: Any) -> jax.Array:
             high, low, base = two_digits(pairs, more, scale)
             number = jnp.where(scale > ONE_DIGIT, high * base + low, one_digit(pairs, scale))
-            return function(_signed(pairs, number), scale, *about)
+            return function(_with_sign(pairs, number), scale, *operands)
 
-        return _of_two_pairs(noised, key, size, *about)
+        return _of_two_pairs(apply, key, size, *operands)
 
-    def needed() -> jax.Array:
-        return lax.cond(any_lane(about[0] > ONE_DIGIT), many, few)
+    def by_scale() -> jax.Array:
+        return lax.cond(any_lane(operands[0] > ONE_DIGIT), many, few)
 
-    return by_platform(cpu=needed, default=many).reshape(shape)  # a GPU pays for kernels and branches, not operations
+    return by_platform(cpu=by_scale, default=many).reshape(shape)  # on a GPU kernels and branches cost most
 
 
-def normal_of(function: Callable[..., jax.Array], key: jax.Array, shape: tuple[int, ...], *about: Any) -> jax.Array:
+def normal_of(function: Callable[..., jax.Array], key: jax.Array, shape: tuple[int, ...], *operands: Any) -> jax.Array:
     """Returns an elementwise function of normal variates rounded to integers, as `laplace_of`.
 
-    The first of `about` is the standard deviation, [] or [size] float64, at least 2^24. The first digit is in multiples
-    of about the root of stddev / 16, the second one's standard deviation is twice that.
+    The first of `operands` is the standard deviation, [] or [size] float64, at least 2^24. The first digit counts
+    multiples of about the root of stddev / 16; the second digit's standard deviation is twice this multiple.
     """
-    coarse = power_below(jnp.sqrt(about[0])) / 4
-    times = jnp.sqrt((about[0] - 2 * coarse) * (about[0] + 2 * coarse)) / coarse
+    coarse = power_below(jnp.sqrt(operands[0])) / 4
+    times = jnp.sqrt((operands[0] - 2 * coarse) * (operands[0] + 2 * coarse)) / coarse
 
-    def noised(pairs: jax.Array, more: jax.Array, coarse: jax.Array, times: jax.Array, *about: Any) -> jax.Array:
+    def apply(pairs: jax.Array, more: jax.Array, coarse: jax.Array, times: jax.Array, *operands: Any) -> jax.Array:
         first, second = _normal_pair(pairs, more)
-        return function(coarse * jnp.round(times * first) + jnp.floor(2 * coarse * second), *about)
+        return function(coarse * jnp.round(times * first) + jnp.floor(2 * coarse * second), *operands)
 
-    return _of_two_pairs(noised, key, math.prod(shape), coarse, times, *about).reshape(shape)
+    return _of_two_pairs(apply, key, math.prod(shape), coarse, times, *operands).reshape(shape)
 
 
 def power_below(value: jax.Array) -> jax.Array:
@@ -122,8 +122,8 @@ def power_below(value: jax.Array) -> jax.Array:
     return lax.bitcast_convert_type(exponent, jnp.float64)
 
 
-def directed(key: jax.Array, dim: int) -> jax.Array:
-    """Draws [dim] float64 of the density exp(-|z|), up to a constant: a length from Gamma(dim), and a direction."""
+def draw_isotropic(key: jax.Array, dim: int) -> jax.Array:
+    """Draws [dim] float64 with density proportional to exp(-|z|): a Gamma(dim) length times a random direction."""
     if dim == 0:
         return jnp.zeros((0,), jnp.float64)
     if dim == 1:
@@ -150,12 +150,12 @@ def gumbels(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 
 
 def log(values: jax.Array) -> jax.Array:
-    """Returns the logarithm of normal numbers > 0, float64, off by 2^-52 of itself and 2^-53.
+    """Returns the logarithm of normal numbers > 0, float64, with a relative error 2^-52 and an absolute error 2^-53.
 
-    Operations that XLA on CPU vectorises, as it does not its own logarithm in float64.
+    It uses operations that XLA on CPU vectorises, unlike XLA's own float64 logarithm.
     """
     bits = lax.bitcast_convert_type(values, jnp.uint64) + np.uint64(0x3FF0000000000000 - ROOT)
-    # The number is 2^exponent times one in [sqrt(1/2), sqrt(2)).
+    # the number is 2^exponent times a number in [sqrt(1/2), sqrt(2))
     exponent = lax.bitcast_convert_type((bits >> 52) | np.float64(INTEGERS).view(np.uint64), jnp.float64) - (
         INTEGERS + 1023
     )
@@ -169,59 +169,59 @@ def one_digit(pairs: jax.Array, scale: jax.Array) -> jax.Array:
 
 
 def two_digits(pairs: jax.Array, more: jax.Array, scale: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Returns floor(scale * exponential variate) as high * base + low, float64, where scale >= 2^17.
+    """Returns floor(scale * exponential variate) as high * base + low, float64, for scale >= 2^17.
 
-    How many times a base is in the variate, and what is left, are independent. With t = base / scale the rest is
+    The quotient of the scaled variate by base and the remainder are independent. With t = base / scale the remainder is
     -base / t log(1 - u (1 - e^-t)) for a uniform u: base u, less a correction of less than base t / 8, as t <= 2^-16.
     """
     base = power_below(scale) * (1 / FIRST_SCALE)
     t = base / scale
     high = jnp.floor(_exponential(pairs) * (scale / base))
     upper, lower = _halves(more)
-    times = upper * (base * 2.0**-32)  # exact, and so is what is left of it
-    kept = jnp.floor(times)
+    times = upper * (base * 2.0**-32)  # exact, and so is its fractional part
+    low_whole = jnp.floor(times)
     u = _uniform(more)
     share = 1 - t * (1 / 2 - t * (1 / 6))  # (1 - e^-t) / t
     part = u * (t * share)
     correction = base * t * u * ((1 / 2 - t * (1 / 6)) - u * share**2 * (1 / 2 + part * (1 / 3 + part * (1 / 4))))
-    low = kept + jnp.floor((times - kept) + lower * (base * 2.0**-64) - correction)
+    low = low_whole + jnp.floor((times - low_whole) + lower * (base * 2.0**-64) - correction)
     return high, jnp.clip(low, 0, base - 1), base
 
 
-def _of_two_pairs(function: Callable[..., jax.Array], key: jax.Array, size: int, *about: Any) -> jax.Array:
-    """An elementwise function of two pairs of words for each of so many numbers, as `_kernel`."""
+def _of_two_pairs(function: Callable[..., jax.Array], key: jax.Array, size: int, *operands: Any) -> jax.Array:
+    """Returns an elementwise function of two pairs of words for each of `size` numbers, as `_kernel`."""
 
-    def halved(pairs: jax.Array, *about: Any) -> jax.Array:
-        return function(pairs[:size], pairs[size:], *about)
+    def split_pairs(pairs: jax.Array, *operands: Any) -> jax.Array:
+        return function(pairs[:size], pairs[size:], *operands)
 
     def at_once() -> jax.Array:
-        return _kernel(halved, word_pairs(key, size, TWICE, blocks=range(2)), *about, longest=TWICE)
+        return _kernel(split_pairs, word_pairs(key, size, TWICE, blocks=range(2)), *operands, longest=TWICE)
 
-    def inline() -> jax.Array:  # so that a GPU computes each where it is used
-        return function(word_pairs(key, size), word_pairs(key, size, blocks=range(1, 2)), *about)
+    def inline() -> jax.Array:  # a GPU computes each word at its use
+        return function(word_pairs(key, size), word_pairs(key, size, blocks=range(1, 2)), *operands)
 
     return by_platform(cpu=at_once, default=inline)
 
 
-def _signed(pairs: jax.Array, number: jax.Array) -> jax.Array:
-    """The numbers, or -1 less them."""
+def _with_sign(pairs: jax.Array, number: jax.Array) -> jax.Array:
+    """Returns each number k or -1 - k, by a random sign."""
     return _sign(pairs) * (number + 0.5) - 0.5
 
 
 def _sign(pairs: jax.Array) -> jax.Array:
-    """1 or -1, from the last bit of the second word."""
+    """Returns 1 or -1, from the last bit of the second word."""
     bit = words_of_pairs(pairs)[1].astype(jnp.uint64) << 63
     return lax.bitcast_convert_type(bit | np.float64(1).view(np.uint64), jnp.float64)
 
 
 def _halves(pairs: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Both words as float64, the second one without its last bit, and odd."""
+    """Returns both words as float64; the last bit of the second word is set, so that it is odd."""
     first, second = words_of_pairs(pairs)
     return first.astype(jnp.float64), (second | np.uint32(1)).astype(jnp.float64)
 
 
 def _uniform(pairs: jax.Array) -> jax.Array:
-    """Uniform variates in (0, 1) of 63 bits."""
+    """Returns uniform variates in (0, 1) of 63 bits."""
     upper, lower = _halves(pairs)
     return upper * 2.0**-32 + lower * 2.0**-64
 
@@ -231,7 +231,7 @@ def _exponential(pairs: jax.Array) -> jax.Array:
 
 
 def _normal_pair(pairs: jax.Array, more: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Two independent standard normal variates: a radius, and an angle in a quarter, which two bits choose.
+    """Returns two independent standard normal variates: a radius, an angle in a quarter, and two bits for the quarter.
 
     Source:
         Box & Muller (1958).
@@ -246,24 +246,26 @@ def _normal_pair(pairs: jax.Array, more: jax.Array) -> tuple[jax.Array, jax.Arra
 
 
 def _quarter(pairs: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Uniform variates in (-1/2, 1/2) of 62 bits, and words of which the last two bits are left."""
+    """Returns uniform variates in (-1/2, 1/2) of 62 bits, and words with two unused last bits."""
     first, second = words_of_pairs(pairs)
     lower = ((second | np.uint32(3)) ^ np.uint32(1)).astype(jnp.float64)
     return first.astype(jnp.int32).astype(jnp.float64) * 2.0**-32 + lower * 2.0**-64, second
 
 
 def _polynomial(terms: Sequence[float], x: jax.Array) -> jax.Array:
-    """The sum of terms[k] x^k."""
+    """Returns the sum of terms[k] x^k."""
     value = jnp.float64(terms[-1])
     for term in terms[-2::-1]:
         value = value * x + term
     return value
 
 
-def _kernel(function: Callable[..., jax.Array], pairs: jax.Array, *about: Any, longest: int = WRITTEN_OUT) -> jax.Array:
-    """An elementwise function of words as a kernel of its own on CPU; lanes are the fast axis of few numbers."""
+def _kernel(
+    function: Callable[..., jax.Array], pairs: jax.Array, *operands: Any, longest: int = WRITTEN_OUT
+) -> jax.Array:
+    """Runs an elementwise function of words as a separate CPU kernel; with few numbers lanes are the fast axis."""
 
-    def inside(pairs: jax.Array, *about: Any) -> jax.Array:
-        return lanes_last(function(lanes_last(pairs, longest), *jax.tree.map(lanes_last, about)))
+    def inside(pairs: jax.Array, *operands: Any) -> jax.Array:
+        return lanes_last(function(lanes_last(pairs, longest), *jax.tree.map(lanes_last, operands)))
 
-    return lanes_last(own_kernel(inside, pairs, *about))
+    return lanes_last(own_kernel(inside, pairs, *operands))

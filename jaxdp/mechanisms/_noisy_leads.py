@@ -1,4 +1,4 @@
-"""Noisy totals, seen by how far each lies behind the largest of them."""
+"""Noisy totals, as differences from the largest noisy total."""
 
 import jax
 import jax.numpy as jnp
@@ -22,30 +22,30 @@ def noisy_leads(
 ) -> jax.Array:
     """Adds Laplace(l1_sensitivity / epsilon) noise to each total, and subtracts the largest noisy total.
 
-    Selection needs differences only. They are small where it matters, so that floats hold them however large the totals
-    are: two counts of 2^30 that differ by 1 have leads 0 and -1, but are one float32.
+    Selection only needs differences. The relevant ones are small, so that floats represent them for totals of any size:
+    two counts of 2^30 that differ by 1 have leads 0 and -1, but are the same float32.
 
     Args:
         key: a PRNG key.
         totals: [..., num_totals] integer, or a `jaxdp.numerics.fixed_point.Sum` of real data.
         epsilon: [] float > 0, may be traced; infinity adds nothing. Bad traced values as for `laplace`.
-        l1_sensitivity: [] float > 0, may be traced: largest change of the whole of `totals` in L1 norm.
-        among: [..., num_totals] bool, which totals take part; it must be public. None is all.
+        l1_sensitivity: [] float > 0, may be traced: largest change of all `totals` together in L1 norm.
+        among: [..., num_totals] bool, the totals that take part; it must be public. None is all.
 
     Returns:
-        [..., num_totals] float <= 0: each noisy total less the largest of those that take part. Values of others mean
-        nothing.
+        [..., num_totals] float <= 0: each noisy total minus the largest noisy total that takes part. Values of others
+        have no meaning.
 
     Raises:
-        ValueError: if totals are of another kind or none, or epsilon or l1_sensitivity is not a scalar, or is a Python
-            or NumPy number that is not > 0.
+        ValueError: if totals have another dtype or are empty, or epsilon or l1_sensitivity is not a scalar, or is a
+            Python or NumPy number that is not > 0.
 
     Privacy:
         - epsilon-DP in the central model for one release, for the unit and adjacency of the sensitivity.
         - Leads are differences of totals to which the Laplace mechanism has added noise: post-processing.
         - Slack: two totals alone spend all of epsilon only in the limit. In units of the noise's scale their difference
-          exceeds t by noise with probability (2 + t) exp(-t) / 4, whose log falls with slope 1 - 1 / (2 + t). Of more
-          totals each is seen against several others, and audits find nearly all of epsilon.
+          exceeds t by noise with probability (2 + t) exp(-t) / 4, whose log falls with slope 1 - 1 / (2 + t). With more
+          totals each is compared with several others, and audits find nearly all of epsilon.
 
     Source:
         Dwork & Roth (2014), Theorem 3.6.

@@ -27,51 +27,52 @@ def noisy_max(
     sensitivity: Scalar = 1.0,
     noise: str = "exponential",
 ) -> jax.Array:
-    """Index of the largest score after noise: argmax(scores + noise of scale 2 * sensitivity / epsilon).
+    """Returns the index of the largest score after noise: argmax(scores + noise of scale 2 * sensitivity / epsilon).
 
     The noise names the mechanism: "exponential" (one-sided) is permute-and-flip, never worse in utility than the
-    exponential mechanism and the default for pure DP; "gumbel" is the exponential mechanism,
-    P(j) proportional to exp(epsilon * scores[j] / (2 * sensitivity)); "laplace" is the textbook's report noisy max.
+    exponential mechanism and the default for pure DP; "gumbel" is the exponential mechanism, P(j) proportional to
+    exp(epsilon * scores[j] / (2 * sensitivity)); "laplace" is the textbook report noisy max.
 
-    Exponential and Gumbel noise must be *added to what is maximised*. argmin(scores + exponential noise) looks alike
-    and is not private: its log ratio reaches (K - 1) * epsilon. For losses use `noisy_min`, which negates them first.
+    Exponential and Gumbel noise must be *added to the maximised scores*. argmin(scores + exponential noise) looks
+    similar but is not private: its log ratio reaches (K - 1) * epsilon. For losses use `noisy_min`, which negates them
+    first.
 
     Args:
         key: a PRNG key.
-        scores: [..., K] float, integer or `jaxdp.numerics.fixed_point.Sum`, none of them NaN: with one among traced
-            scores, which cannot be refused, the index is 0 for every key, and not private. Counts are best left
-            integers: one beyond 2^24 that is cast to float32 is rounded before it meets the noise, which then hides a
-            user less than claimed.
-        epsilon: [] float > 0, may be traced; infinity is the exact argmax, with ties broken at random. Zero or NaN
-            traced gives meaningless indices, and a negative one turns the noise around, which is not private.
+        scores: [..., K] float, integer or `jaxdp.numerics.fixed_point.Sum`, none of them NaN. Traced scores cannot be
+            checked: with a NaN the index is 0 for every key, and not private. Keep counts as integers: a count beyond
+            2^24 cast to float32 is rounded before noise is added, and a user is then hidden less than claimed.
+        epsilon: [] float > 0, may be traced; infinity is the exact argmax, with ties broken at random. A traced zero or
+            NaN gives meaningless indices; a negative value flips the noise, which is not private.
         sensitivity: [] float > 0, may be traced: the largest change of any one score, where the scores may move in
-            different directions (replace-one adjacency). If neighbours' scores all move in one direction
-            (monotone, such as counts when a user joins), half the noise does: pass half the sensitivity.
+            different directions (replace-one adjacency). If neighbours' scores all move in one direction (monotone,
+            such as counts when a user joins), half the noise suffices: pass half the sensitivity.
         noise: "exponential", "gumbel" or "laplace".
 
     Returns:
-        [...] int32 in [0, K): of equal noisy scores any, each as likely.
+        [...] int32 in [0, K); ties of noisy scores are broken uniformly.
 
     Raises:
-        ValueError: if scores are neither floats nor integers, have no axis or, where they are not traced, hold NaN; if
+        ValueError: if scores are neither floats nor integers, have no axis or, if not traced, contain NaN; if
             noise has another name; or if epsilon or sensitivity is not a scalar, or is a Python or NumPy number that is
             not > 0.
 
     Privacy:
         - epsilon-DP in the central model for one index (one per vector of scores: budgets of the leading axes add up
-          unless their data are disjoint), for the unit and adjacency that the sensitivity refers to.
-        - Given the others' noise, j wins where its noise exceeds a threshold that moves by at most 2 * sensitivity, and
+          unless their data are disjoint), for the unit and adjacency of the sensitivity.
+        - Given the others' noise, j wins if its noise exceeds a threshold that moves by at most 2 * sensitivity, and
           the noise's upper tail changes by a factor of at most exp(epsilon) over that distance.
         - As zCDP, rho = epsilon^2 / 8 for "gumbel" only (an epsilon-bounded-range mechanism); for the other two charge
-          epsilon^2 / 2, since permute-and-flip costs up to four times epsilon^2 / 8 and Laplace more than it.
+          epsilon^2 / 2, since permute-and-flip costs up to four times epsilon^2 / 8, and Laplace more than epsilon^2 /
+          8.
 
     Source:
         Dwork & Roth (2014), Claim 3.9 and Theorem 3.10; McKenna & Sheldon (2020), with Ding et al. (2021) for
         permute-and-flip as exponential noise; Cesar & Rogers (2021) for zCDP.
 
     Deviations:
-        Noise and scores are added in 64 bits, from words of 64 bits: a probability is off by a factor of at most
-        1 + 2^-36, except that an index of probability below 2^-53 may never be drawn.
+        Noise from words of 64 bits is added to scores in 64 bits: a probability is off by a factor of at most 1 +
+        2^-36, except that an index of probability below 2^-53 may never be drawn.
 
     Examples:
         >>> scores = jnp.array([1.0, 3.0, 2.0], jnp.float32)
@@ -98,7 +99,7 @@ def _noisy_max(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: ja
     recorded = draws.astype(float_type(exact))
     entry = Entry("noisy_max", exact, "spread", key, sensitivity, epsilon, rho, noise=recorded, law=noise)
     scores = wide(record(entry))
-    # Differences first: they are exact, and small where it matters.
+    # differences first: they are exact, and small for scores that matter
     behind = scores - scores.max(-1, keepdims=True)
     noisy = behind + 2 * sensitivity / epsilon * draws
     order = ties.ranks(ties.word_beside(key), behind.size).reshape(behind.shape)
@@ -113,7 +114,7 @@ def noisy_min(
     sensitivity: Scalar = 1.0,
     noise: str = "exponential",
 ) -> jax.Array:
-    """Index of the smallest score after noise: `noisy_max` of -scores, so that the noise has the private sign.
+    """Returns the index of the smallest score after noise: `noisy_max` of -scores, so that noise has the right sign.
 
     Args:
         key: a PRNG key.
@@ -123,7 +124,7 @@ def noisy_min(
         noise: as for `noisy_max`.
 
     Returns:
-        [...] int32 in [0, K): of equal noisy scores any, each as likely.
+        [...] int32 in [0, K); ties of noisy scores are broken uniformly.
 
     Raises:
         ValueError: as `noisy_max`.
@@ -141,7 +142,7 @@ def noisy_min(
     if isinstance(exact, fixed_point.Sum):
         turned = fixed_point.negative(exact)
     elif isinstance(exact, jax.Array) and jnp.issubdtype(exact.dtype, jnp.integer):
-        turned = ~exact  # all are one more than the negatives, and do not overflow: only differences count
+        turned = ~exact  # the negatives minus 1, which do not overflow; only differences count
     else:
         turned = jax.tree.map(jnp.negative, exact)
     return noisy_max(key, turned, epsilon, sensitivity=sensitivity, noise=noise)

@@ -1,4 +1,4 @@
-"""Randomized response: a label or a bounded scalar leaves the user's device only after randomization."""
+"""Randomized response: the user's device randomizes a label or a bounded scalar before sending it."""
 
 import math
 
@@ -12,14 +12,14 @@ from jaxdp.validation import check_count
 
 
 def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, num_labels: int = 2) -> jax.Array:
-    """Keeps each label with probability e^epsilon / (e^epsilon + K - 1), else reports one of the K - 1 others.
+    """Keeps each label with probability e^epsilon / (e^epsilon + K - 1), otherwise reports one of the K - 1 others.
 
     Args:
         key: a PRNG key.
-        labels: [...] integers in [0, num_labels). One outside is reported as it is, or moved to some other integer: it
-            is not private.
+        labels: [...] integers in [0, num_labels). A label outside is reported unchanged or moved to some other integer:
+            it is not private.
         epsilon: [] float > 0, may be traced; infinity keeps every label. A traced epsilon <= 0 keeps labels no more
-            often than chance, and NaN never moves one: the labels are then released.
+            often than chance. At NaN no label moves: the labels are then released.
         num_labels: K >= 2, static.
 
     Returns:
@@ -69,15 +69,15 @@ def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, n
 
 
 def debias_labels(reports: ArrayLike, epsilon: Scalar) -> jax.Array:
-    """Unbiased estimates of binary labels from their randomized responses: (report - (1 - p)) / (2p - 1).
+    """Returns unbiased estimates of binary labels from randomized responses: (report - (1 - p)) / (2p - 1).
 
     Args:
         reports: [...] integers in {0, 1}, from `randomized_response`.
-        epsilon: [] float > 0, may be traced: the value that the reports were made with. p = sigmoid(epsilon); infinity
-            gives the reports themselves. A wrong value gives biased estimates, zero infinite or NaN ones.
+        epsilon: [] float > 0, may be traced: the value used for the reports. p = sigmoid(epsilon); infinity gives the
+            reports themselves. A wrong value gives biased estimates, and zero gives infinity or NaN.
 
     Returns:
-        [...] estimates in epsilon's dtype: 1/2 ± 1 / (2 tanh(epsilon / 2)), of mean label.
+        [...] estimates in epsilon's dtype: 1/2 ± 1 / (2 tanh(epsilon / 2)), with the label as mean.
 
     Raises:
         ValueError: if reports are not integers, or epsilon is not a scalar, or is a Python or NumPy number that is not
@@ -90,7 +90,7 @@ def debias_labels(reports: ArrayLike, epsilon: Scalar) -> jax.Array:
         Warner (1965).
 
     Deviations:
-        Written (report - 1/2) / tanh(epsilon / 2) + 1/2, the same number without cancellation.
+        Computed as (report - 1/2) / tanh(epsilon / 2) + 1/2, the same number without cancellation.
 
     Examples:
         >>> print(debias_labels(jnp.array([0, 1], jnp.int32), float("inf")))
@@ -102,19 +102,19 @@ def debias_labels(reports: ArrayLike, epsilon: Scalar) -> jax.Array:
 
 
 def debias_one_hot(reports: ArrayLike, epsilon: Scalar, *, num_labels: int) -> jax.Array:
-    """Unbiased estimates of the labels' one-hot vectors from K-ary randomized responses.
+    """Returns unbiased estimates of labels' one-hot vectors from K-ary randomized responses.
 
     With p = e^epsilon / (e^epsilon + K - 1) and q = (1 - p) / (K - 1), entry j is (1[report = j] - q) / (p - q).
     Averaged over users this estimates the labels' frequencies.
 
     Args:
-        reports: [...] integers in [0, num_labels), from `randomized_response`. One outside counts as no label.
-        epsilon: [] float > 0, may be traced: the value that the reports were made with. A wrong value gives biased
-            estimates, zero infinite or NaN ones.
+        reports: [...] integers in [0, num_labels), from `randomized_response`. A report outside counts as no label.
+        epsilon: [] float > 0, may be traced: the value used for the reports. A wrong value gives biased estimates, and
+            zero gives infinity or NaN.
         num_labels: K >= 2, static.
 
     Returns:
-        [..., num_labels] estimates in epsilon's dtype, which sum to 1 and have the one-hot vector as mean.
+        [..., num_labels] estimates in epsilon's dtype; each sums to 1 and has the one-hot vector as mean.
 
     Raises:
         ValueError: if num_labels is not a whole number >= 2, reports are not integers of a dtype that holds
@@ -143,19 +143,19 @@ def debias_one_hot(reports: ArrayLike, epsilon: Scalar, *, num_labels: int) -> j
 
 
 def randomize_scalar(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, bound: Scalar) -> jax.Array:
-    """One random bit per bounded scalar: +1 with probability 1/2 + values / (2 bound) * tanh(epsilon / 2), else -1.
+    """Draws one bit per bounded scalar: +1 with probability 1/2 + values / (2 bound) * tanh(epsilon / 2), otherwise -1.
 
-    The default report of a bounded reward or loss in the local model: `debias_scalar` makes of it an unbiased
+    This is the default report of a bounded reward or loss in the local model: `debias_scalar` turns it into an unbiased
     estimate of constant magnitude, so that every analysis of bounded losses applies.
 
     Args:
         key: a PRNG key.
-        values: [...] float in [-bound, bound]. Nothing is clipped here: outside, the rarer bit has probability below
-            1 / (1 + e^epsilon), to 0 in the end, so that the report is not private, and its estimate is biased. If
-            values can leave the interval, clip them on the user's side, jnp.clip(values, -bound, bound), and account
-            for the bias of that. NaN is reported as -1.
+        values: [...] float in [-bound, bound]. Values are not clipped: outside the interval the rarer bit has
+            probability below 1 / (1 + e^epsilon), down to 0, so that the report is not private, and its estimate is
+            biased. If values can leave the interval, clip them on the user's side, jnp.clip(values, -bound, bound), and
+            account for the bias of clipping. NaN is reported as -1.
         epsilon: [] float > 0, may be traced. *At infinity the report is still a random bit*, of mean values / bound; it
-            is not noiseless. Traced, zero gives a fair coin, a negative value the opposite bits, and NaN the sign of
+            is not noiseless. A traced zero gives a fair coin, a negative value the opposite bits, and NaN the sign of
             the value, which is not private.
         bound: [] float > 0, may be traced.
 
@@ -169,8 +169,8 @@ def randomize_scalar(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, boun
     Privacy:
         - Claim: epsilon-DP in the local model.
         - Unit: one value; adjacency: replace one.
-        - Why: Either bit has probability between 1 / (1 + e^epsilon) and e^epsilon / (1 + e^epsilon) whatever the
-          value. Each value is randomized independently.
+        - Why: Either bit has probability between 1 / (1 + e^epsilon) and e^epsilon / (1 + e^epsilon) for any value.
+          Each value is randomized independently.
 
     Source:
         Duchi, Jordan & Wainwright (2018), in one dimension.
@@ -191,11 +191,11 @@ def randomize_scalar(key: jax.Array, values: ArrayLike, epsilon: Scalar, *, boun
 
 
 def sign_turns(key: jax.Array, magnitude: jax.Array, epsilon: Scalar) -> jax.Array:
-    """The coin that turns a sign: true with probability 1/2 - magnitude / 2 tanh(epsilon / 2), rounded up.
+    """Draws whether to flip a sign: True with probability 1/2 - magnitude / 2 tanh(epsilon / 2), rounded up.
 
     Args:
         key: a PRNG key.
-        magnitude: [...] float in [0, 1]: how sure the sign is. Above 1 the coin is not private.
+        magnitude: [...] float in [0, 1], the certainty of the sign. Above 1 the draw is not private.
         epsilon: [] float > 0, may be traced.
 
     Returns:
@@ -210,16 +210,16 @@ def sign_turns(key: jax.Array, magnitude: jax.Array, epsilon: Scalar) -> jax.Arr
 
 
 def debias_scalar(reports: ArrayLike, epsilon: Scalar, *, bound: Scalar) -> jax.Array:
-    """Unbiased estimates of bounded scalars from their random bits: bound * (e^epsilon + 1) / (e^epsilon - 1) * report.
+    """Returns unbiased estimates of bounded scalars from random bits: bound (e^epsilon + 1) / (e^epsilon - 1) report.
 
     Args:
         reports: [...] integers in {-1, +1}, from `randomize_scalar`.
-        epsilon: [] float > 0, may be traced: the value that the reports were made with. Infinity gives bound * report.
-            A wrong value gives biased estimates, zero infinite ones.
-        bound: [] float > 0, may be traced: the value that the reports were made with.
+        epsilon: [] float > 0, may be traced: the value used for the reports. Infinity gives bound * report. A wrong
+            value gives biased estimates, and zero gives infinity.
+        bound: [] float > 0, may be traced: the value used for the reports.
 
     Returns:
-        [...] estimates ± bound / tanh(epsilon / 2) in epsilon's dtype, of mean value.
+        [...] estimates ± bound / tanh(epsilon / 2) in epsilon's dtype, with the value as mean.
 
     Raises:
         ValueError: if reports are not integers, or epsilon or bound is not a scalar, or is a Python or NumPy number
@@ -239,37 +239,36 @@ def debias_scalar(reports: ArrayLike, epsilon: Scalar, *, bound: Scalar) -> jax.
     return positive_scalar("bound", bound, epsilon.dtype) / jnp.tanh(epsilon / 2) * reports
 
 
-# A probability becomes a whole number of 2^-32, with which 32 random bits are compared: a small bias then survives,
-# which the 23 bits of a float32 uniform would round away. Each is rounded towards more privacy, by more than the
-# error of float32.
+# A probability becomes a multiple of 2^-32, compared with 32 random bits. This keeps a small bias that the 23 bits of a
+# float32 uniform would round away. Probabilities are rounded towards more privacy, by more than the error of float32.
 GRID = 2.0**32
 
 
 def _wide(dtype: DTypeLike) -> DTypeLike:
-    """At least float32: 2^32 is infinite in float16."""
+    """Returns at least float32: 2^32 is infinite in float16."""
     return dtype if dtype == jnp.float64 else jnp.float32
 
 
 def _spare(epsilon: jax.Array) -> jax.Array:
-    """Bounds the relative error of exp(-epsilon), that of epsilon's own rounding included."""
+    """Bounds the relative error of exp(-epsilon), including the rounding of epsilon."""
     return (8 + jnp.minimum(epsilon, 128)) * 2.0**-22
 
 
 def _rare(probability: jax.Array, epsilon: jax.Array) -> jax.Array:
-    """A probability <= 1/2, rounded up. That of a finite epsilon is not 0, though float32 may make it so."""
+    """Rounds up a probability <= 1/2; at a finite epsilon the result is not 0, even if float32 underflows."""
     words = jnp.ceil(probability * (1 + _spare(epsilon)) * GRID).astype(jnp.uint32)
     return jnp.maximum(words, (epsilon < jnp.inf).astype(jnp.uint32))
 
 
 def chance_for_counts(chance: jax.Array, epsilon: jax.Array) -> jax.Array:
-    """Returns a probability of moving for `binomial`, which rounds small ones to its grid: there it is rounded up.
+    """Returns a probability of moving for `binomial`, rounding small ones up to the grid that `binomial` uses.
 
     Args:
-        chance: [...] float32 or float64 in [0, 1], of a label that moves at epsilon.
-        epsilon: [] float > 0, of the same dtype; infinity leaves the chance as it is.
+        chance: [...] float32 or float64 in [0, 1], the probability that a label moves at epsilon.
+        epsilon: [] float > 0, of the same dtype; infinity leaves the chance unchanged.
 
     Returns:
-        [...] of the same dtype. Chances that have 18 binary digits on the grid and more are left as they are.
+        [...] of the same dtype. Chances of at least 18 binary digits on the grid are unchanged.
     """
     grid = 2.0 ** -jnp.finfo(chance.dtype).bits
     is_rare = (chance < grid * 2**18) & (epsilon < jnp.inf)
@@ -277,10 +276,10 @@ def chance_for_counts(chance: jax.Array, epsilon: jax.Array) -> jax.Array:
 
 
 def _nearly_even(bias: jax.Array) -> jax.Array:
-    """The probability (1 - bias) / 2 for a small bias >= 0, rounded up."""
+    """Returns the probability (1 - bias) / 2 for a small bias >= 0, rounded up."""
     return jnp.uint32(2**31) - jnp.floor(bias * ((1 - 2.0**-21) * GRID / 2)).astype(jnp.uint32)
 
 
 def _frequent(complement: jax.Array, epsilon: jax.Array) -> jax.Array:
-    """The probability 1 - complement, for a complement < 1/2, rounded up."""
+    """Returns the probability 1 - complement, for a complement < 1/2, rounded up."""
     return jnp.uint32(0) - jnp.floor(complement * (1 - _spare(epsilon)) * GRID).astype(jnp.uint32)  # modulo 2^32

@@ -1,6 +1,6 @@
-"""What shuffling is worth: the epsilon and delta of a batch of randomized reports, from their local epsilon.
+"""Amplification by shuffling: the epsilon and delta of a batch of randomized reports, from their local epsilon.
 
-All is computed in float64 on the host and rounded to the safe side: a delta or an epsilon never comes out too small, a
+Everything is computed in float64 on the host and rounded to the safe side: a delta or an epsilon is never too small, a
 local epsilon never too large.
 """
 
@@ -21,28 +21,29 @@ from jaxdp.mechanisms._shuffled_bits import (
 )
 from jaxdp.validation import INT64_MAX, check_above, check_at_least, check_count, check_delta, check_epsilon
 
-LARGEST_EXACT = 10_000  # users; the time of the exact computation grows with the square and more
+LARGEST_EXACT = 10_000  # users; the time of the exact computation grows at least quadratically
 
 
 def shuffle_delta(epsilon: float, local_epsilon: float, batch: int) -> float:
-    """The smallest delta at which a shuffled batch of binary randomized responses is (epsilon, delta)-DP.
+    """Returns the smallest delta at which a shuffled batch of binary randomized responses is (epsilon, delta)-DP.
 
-    The number of ones in the batch is all that shuffled bits tell. Its two laws, for either bit of one user, are
-    compared in both directions, for every number of ones among the others; the largest delta counts. That is often,
-    not always, where all others hold the same bit.
+    Shuffled bits only reveal their number of ones. Its two distributions, for either bit of one user, are compared in
+    both directions and for every number of ones among the others; the result is the largest delta. This maximum is
+    often, but not always, reached if all others hold the same bit.
 
-    The value never increases with epsilon or batch, nor decreases with local_epsilon: with less privacy, reports can be
-    randomized further after they were shuffled; and a batch with one user more can be simulated by adding that user's
-    report to the count of the others.
+    The value never increases with epsilon or batch, nor decreases with local_epsilon: reports at a larger local_epsilon
+    can be randomized further after shuffling, and a batch with one more user can be simulated by adding this user's
+    report to the count.
 
     Args:
         epsilon: >= 0. At 0 the value is the total variation distance.
         local_epsilon: budget of one report before it is shuffled, > 0.
-        batch: users who are shuffled together, >= 1. Above 10,000 the value is that of 10,000, which holds for more.
+        batch: number of users shuffled together, >= 1. Above 10,000 the value for 10,000 is returned, which is valid
+            for more.
 
     Returns:
-        delta in [0, 1], rounded up by at most 2e-10 of itself and 1e-35; 0 if epsilon >= local_epsilon; above
-        local_epsilon = 500 else 1.
+        delta in [0, 1], rounded up by at most a relative 2e-10 plus 1e-35; 0 if epsilon >= local_epsilon, otherwise 1
+        above local_epsilon = 500.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.
@@ -51,7 +52,7 @@ def shuffle_delta(epsilon: float, local_epsilon: float, batch: int) -> float:
         - Computes a guarantee, releases nothing.
 
     Source:
-        The hockey-stick divergence of Barthe & Olmedo (2013), of the two laws of the count.
+        The hockey-stick divergence of Barthe & Olmedo (2013), between the two distributions of the count.
 
     Deviations:
         None.
@@ -66,7 +67,7 @@ def shuffle_delta(epsilon: float, local_epsilon: float, batch: int) -> float:
 
 
 def shuffle_worst_ones(epsilon: float, local_epsilon: float, batch: int) -> int:
-    """With how many ones among the others `shuffle_delta` is reached, where auditors attack.
+    """Returns the number of ones among the others at which `shuffle_delta` is attained, for auditors to attack.
 
     Args:
         epsilon: in [0, local_epsilon).
@@ -74,8 +75,8 @@ def shuffle_worst_ones(epsilon: float, local_epsilon: float, batch: int) -> int:
         batch: users who are shuffled together, in [1, 10,000].
 
     Returns:
-        k in [0, batch). For this k many ones tell best that the user's bit is 1; batch - 1 - k is as bad, where few
-        ones tell that it is 0.
+        k in [0, batch). With k other ones, a large count is the best evidence that the user's bit is 1; with batch - 1
+        - k, a small count is equally good evidence for 0.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.
@@ -103,15 +104,15 @@ def shuffle_worst_ones(epsilon: float, local_epsilon: float, batch: int) -> int:
 
 
 def shuffle_epsilon(delta: float, local_epsilon: float, batch: int) -> float:
-    """The smallest epsilon at which a shuffled batch of binary randomized responses is (epsilon, delta)-DP.
+    """Returns the smallest epsilon at which a shuffled batch of binary randomized responses is (epsilon, delta)-DP.
 
     The inverse of `shuffle_delta` in epsilon.
 
     Args:
         delta: in (0, 1).
         local_epsilon: budget of one report before it is shuffled, > 0.
-        batch: users who are shuffled together, >= 1. Above 10,000 the value is the smaller of that of 10,000 and
-            `shuffle_epsilon_bound` where its condition holds.
+        batch: number of users shuffled together, >= 1. Above 10,000 the value is the smaller of the value for 10,000
+            and `shuffle_epsilon_bound`, if its condition holds.
 
     Returns:
         epsilon in [0, local_epsilon], rounded up by about 1e-10.
@@ -152,18 +153,18 @@ def shuffle_epsilon(delta: float, local_epsilon: float, batch: int) -> float:
 
 
 def shuffle_local_epsilon(epsilon: float, delta: float, batch: int) -> float:
-    """The largest local epsilon with which a shuffled batch of binary randomized responses is (epsilon, delta)-DP.
+    """Returns the largest local epsilon with which a shuffled batch of randomized bits is (epsilon, delta)-DP.
 
     The inverse of `shuffle_delta` in local_epsilon. It never decreases with epsilon, delta or batch.
 
     Args:
         epsilon: > 0; infinity gives infinity.
         delta: in (0, 1).
-        batch: users who are shuffled together, >= 1. Above 10,000 the value is the larger of that of 10,000, which
-            holds for more users, and `shuffle_local_epsilon_bound` where that exists.
+        batch: number of users shuffled together, >= 1. Above 10,000 the value is the larger of the value for 10,000,
+            which is valid for more users, and `shuffle_local_epsilon_bound`, if that exists.
 
     Returns:
-        A local epsilon >= epsilon, rounded down by about 1e-9 of itself.
+        A local epsilon >= epsilon, rounded down by a relative 1e-9.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.
@@ -191,10 +192,10 @@ def shuffle_local_epsilon(epsilon: float, delta: float, batch: int) -> float:
 
 
 def shuffle_epsilon_bound(delta: float, local_epsilon: float, batch: int) -> float:
-    """An epsilon in closed form at which a shuffled batch of any reports is (epsilon, delta)-DP.
+    """Returns an epsilon in closed form at which a shuffled batch of any reports is (epsilon, delta)-DP.
 
-    It holds for every local randomizer that is local_epsilon-DP, the same for all users, and for batches of any size;
-    for binary randomized response `shuffle_epsilon` is several times smaller.
+    It is valid for every local_epsilon-DP local randomizer that all users share, and for batches of any size. For
+    binary randomized response `shuffle_epsilon` is several times smaller.
 
     Args:
         delta: in (0, 1).
@@ -202,7 +203,7 @@ def shuffle_epsilon_bound(delta: float, local_epsilon: float, batch: int) -> flo
         batch: users who are shuffled together, >= 1.
 
     Returns:
-        epsilon > 0, rounded up by about 1e-12 of itself. It may be larger than local_epsilon, which holds as well.
+        epsilon > 0, rounded up by a relative 1e-12. It may be larger than local_epsilon, which is also valid.
 
     Raises:
         ValueError: if local_epsilon is above that limit, or an argument is outside its range or NaN.
@@ -237,15 +238,15 @@ def shuffle_epsilon_bound(delta: float, local_epsilon: float, batch: int) -> flo
 
 
 def shuffle_local_epsilon_bound(epsilon: float, delta: float, batch: int) -> float:
-    """The largest local epsilon for which `shuffle_epsilon_bound` promises (epsilon, delta)-DP.
+    """Returns the largest local epsilon for which `shuffle_epsilon_bound` guarantees (epsilon, delta)-DP.
 
     Args:
         epsilon: > 0; infinity gives infinity.
         delta: in (0, 1).
-        batch: users who are shuffled together, > 16 log(2 / delta).
+        batch: number of users shuffled together, > 16 log(2 / delta).
 
     Returns:
-        A local epsilon > 0, rounded down by about 1e-12 of itself. It may be smaller than epsilon, which holds as well.
+        A local epsilon > 0, rounded down by a relative 1e-12. It may be smaller than epsilon, which is also valid.
 
     Raises:
         ValueError: if batch is too small for the closed form, or an argument is outside its range or NaN.
@@ -275,7 +276,7 @@ def shuffle_local_epsilon_bound(epsilon: float, delta: float, batch: int) -> flo
     if holds(limit):
         return limit
     low = limit
-    while not holds(low):  # the bound goes to 0 with local_epsilon
+    while not holds(low):  # the bound tends to 0 with local_epsilon
         low /= 2
     return last(holds, low, 2 * low)
 
@@ -283,14 +284,14 @@ def shuffle_local_epsilon_bound(epsilon: float, delta: float, batch: int) -> flo
 def shuffle_guarantee(
     epsilon: float, delta: float, *, local_epsilon: float, batch: int, privacy_unit: str = "one bit"
 ) -> Guarantee:
-    """The claim of a shuffled batch of binary randomized responses.
+    """Returns the claim of a shuffled batch of binary randomized responses.
 
     Args:
         epsilon: > 0; infinity claims nothing.
         delta: in (0, 1).
         local_epsilon: budget of one report before it is shuffled, > 0.
         batch: users who are shuffled together, >= 1.
-        privacy_unit: what one user holds.
+        privacy_unit: the data of one user.
 
     Returns:
         An approximate claim in the shuffle model, with batch and local_epsilon.
@@ -305,7 +306,7 @@ def shuffle_guarantee(
     epsilon, delta = check_epsilon(epsilon), check_delta(delta)
     local_epsilon, batch = _check_local(local_epsilon), check_count("batch", batch, maximum=INT64_MAX)
     if epsilon < math.inf and shuffle_delta(epsilon, local_epsilon, batch) > delta:
-        least = shuffle_epsilon(delta, local_epsilon, batch)  # from 10,000 users on, the closed form may hold
+        least = shuffle_epsilon(delta, local_epsilon, batch)  # above 10,000 users the closed form may apply
         if least > epsilon:
             raise ValueError(
                 f"epsilon must be >= {least:.6g} for a batch of {batch} at local_epsilon = {local_epsilon} and delta = "
@@ -327,5 +328,5 @@ def _check_local(local_epsilon: float) -> float:
 
 
 def _largest_bounded(delta: float, batch: int) -> float:
-    """The local epsilon up to which the closed form is proved."""
+    """Returns the local epsilon up to which the closed form is proved."""
     return math.log(batch / (16 * math.log(2 / delta)))

@@ -1,4 +1,4 @@
-"""Mechanisms that are traced once, and not in every program anew."""
+"""A decorator to trace mechanisms once, and not again in every program."""
 
 from collections.abc import Callable
 from functools import partial, wraps
@@ -12,12 +12,12 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def traced_once(*static: str) -> Callable[[Function], Function]:
-    """Returns a decorator of a mechanism: calls with arguments of one form share one trace, and one program.
+    """Returns a decorator of a mechanism: calls with arguments of the same shapes and dtypes share one trace.
 
-    What a larger program has of it are its operations, as without. Where a tape is open, the mechanism records on it.
+    A larger program inlines its operations. If a tape is open, the mechanism is not cached, and records on the tape.
 
     Args:
-        static: names of arguments that are no arrays.
+        static: names of arguments that are not arrays.
     """
 
     def decorate(function: Function) -> Function:

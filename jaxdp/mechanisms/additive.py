@@ -1,4 +1,4 @@
-"""Additive noise: the Laplace and Gaussian mechanisms, and noise in all directions alike for pure privacy."""
+"""Additive noise: the Laplace and Gaussian mechanisms, and isotropic K-norm noise for pure privacy."""
 
 import math
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from jaxdp.mechanisms._grid import (
     normal_grid,
     shape_of,
 )
-from jaxdp.mechanisms._integer_noise import directed, laplace_of, normal_of
+from jaxdp.mechanisms._integer_noise import draw_isotropic, laplace_of, normal_of
 from jaxdp.mechanisms._traced import traced_once
 from jaxdp.mechanisms.tape import Entry, amend, is_open, record
 from jaxdp.numerics.fixed_point import in_64_bits
@@ -31,11 +31,11 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
 
     Args:
         key: a PRNG key.
-        values: [...] float or integer, the exact values. Counts are best left integers: a count beyond 2^24 that is
-            cast to float32 is rounded before it meets the noise, which then hides a user less than claimed. Sums of
-            real data are exact as a `jaxdp.numerics.fixed_point.Sum`.
+        values: [...] float or integer, the exact values. Keep counts as integers: a count beyond 2^24 cast to float32
+            is rounded before noise is added, and a user is then hidden less than claimed. A
+            `jaxdp.numerics.fixed_point.Sum` holds sums of real data exactly.
         epsilon: [] float > 0, may be traced; infinity adds nothing. A traced NaN, zero or negative number gives NaN.
-        l1_sensitivity: [] float > 0, may be traced: largest change of the whole of `values` in L1 norm.
+        l1_sensitivity: [] float > 0, may be traced: largest change of all `values` together in L1 norm.
 
     Returns:
         [...] the noisy values, in the dtype of `values`; for integers, in JAX's default float type, rounded after the
@@ -46,22 +46,20 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
             Python or NumPy number that is not > 0.
 
     Privacy:
-        - epsilon-DP in the central model for one release of `values`, for the unit and adjacency that the sensitivity
-          refers to.
+        - epsilon-DP in the central model for one release of `values`, for the unit and adjacency of the sensitivity.
         - The density at any output changes by a factor of at most exp(|change|_1 / scale).
 
     Source:
         Dwork & Roth (2014), Definition 3.3 and Theorem 3.6.
 
     Deviations:
-        - Values are rounded to a grid, and real noise is rounded down to it, as whole numbers in float64: the result is
-          that of the Laplace mechanism, rounded down, of values that have moved by a step more. Noise is made for that.
-          A step is between 2^-22 and 2^-10 of the sensitivity, divided among the values if they are floats; the larger,
-          the larger sensitivity / epsilon, down to 2^-21 of that.
-        - Beside epsilon stands a delta below 1e-9 for each value, from float64 logarithms of words of 64 bits. Noise
-          ends at 43 scales. A traced scale that is 0, infinite or NaN where noise is due, or beyond 2^47 steps, gives
-          NaN.
-        - The generator, Threefry with 20 rounds, is not a cryptographic one.
+        - Values are rounded to a grid, and real noise is rounded down to it, as whole numbers in float64. The result is
+          the rounded-down output of the Laplace mechanism on values that moved by at most one step more, and the noise
+          is calibrated for this. A step is between 2^-22 and 2^-10 of the sensitivity, divided among the values if they
+          are floats; it grows with sensitivity / epsilon, down to 2^-21 of that.
+        - Float64 logarithms of 64-bit words add a delta below 1e-9 for each value. Noise ends at 43 scales. A traced
+          scale that is 0, infinite or NaN although noise is needed, or beyond 2^47 steps, gives NaN.
+        - The generator, Threefry with 20 rounds, is not cryptographic.
 
     Examples:
         >>> counts = jnp.array([10.0, 20.0], jnp.float32)
@@ -79,18 +77,20 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
 @traced_once("dtype")
 def _laplace(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: jax.Array, dtype: jnp.dtype) -> jax.Array:
     grid = laplace_grid(exact, sensitivity, epsilon)
-    return _noised(laplace_of, grid, dtype, Entry("laplace", exact, "l1", key, sensitivity, epsilon, law="laplace"))
+    return _add_and_record(
+        laplace_of, grid, dtype, Entry("laplace", exact, "l1", key, sensitivity, epsilon, law="laplace")
+    )
 
 
-def _noised(draw: Callable[..., jax.Array], grid: Grid, dtype: jnp.dtype, entry: Entry) -> jax.Array:
-    """Values and noise of a grid, added and recorded."""
+def _add_and_record(draw: Callable[..., jax.Array], grid: Grid, dtype: jnp.dtype, entry: Entry) -> jax.Array:
+    """Adds noise of a grid to the values, and records the release."""
     shape = shape_of(entry.value)
 
     def noisy(noise: jax.Array, scale: jax.Array, exact: Exact, grid: Grid) -> jax.Array:
         del scale
         return noisy_values(exact, noise, grid, dtype)
 
-    if not is_open():  # in one kernel
+    if not is_open():  # adds the noise within one kernel
         return draw(noisy, entry.key, shape, grid.drawn, jax.tree.map(jnp.ravel, entry.value), grid)
     noise = draw(lambda noise, scale: noise, entry.key, shape, grid.drawn)
     used = record(entry._replace(noise=(noise / grid.drawn).astype(dtype)))
@@ -112,10 +112,9 @@ def gaussian(
         key: a PRNG key.
         values: as for `laplace`.
         noise_stddev: [] float >= 0, may be traced: from `analytic_gaussian` or `zcdp_gaussian`, through `round_up` if
-            cast. Zero adds nothing. A traced NaN, infinity or negative
-            number gives NaN.
-        l2_sensitivity: [] float > 0, may be traced: what noise_stddev was calibrated for. What rounding moves
-            is made good in proportion to it, and an auditor compares the values' changes with it.
+            cast. Zero adds nothing. A traced NaN, infinity or negative number gives NaN.
+        l2_sensitivity: [] float > 0, may be traced: the sensitivity that noise_stddev was calibrated for. The noise
+            grows by the share of it that rounding adds, and an auditor compares the values' changes with it.
 
     Returns:
         [...] the noisy values, in the dtype of `values`; for integers, in JAX's default float type, rounded after the
@@ -126,7 +125,7 @@ def gaussian(
             a Python or NumPy number that is not >= 0, or not > 0.
 
     Privacy:
-        - For one release of `values` in the central model, with unit and adjacency those of the L2 sensitivity D:
+        - For one release of `values` in the central model, with the unit and adjacency of the L2 sensitivity D:
           (epsilon, delta)-DP with delta = gaussian_delta(epsilon, noise_stddev, D), and zCDP with rho = D^2 / (2
           noise_stddev^2).
         - Without l2_sensitivity, and for n floats with noise of more than 128 D, D counts as D + sqrt(n) 2^-24
@@ -136,9 +135,9 @@ def gaussian(
         Dwork & Roth (2014), Appendix A; Balle & Wang (2018), Theorem 8; Bun & Steinke (2016), Proposition 1.6.
 
     Deviations:
-        Integers on a grid, as in `laplace`, with a step between 2^-25 and 2^-24 of noise_stddev; noise is made for
-        values that rounding has moved, with an unknown sensitivity for one of at least noise_stddev / 128. Noise ends
-        at 9.3 standard deviations.
+        Integers on a grid, as in `laplace`, with a step between 2^-25 and 2^-24 of noise_stddev. The noise is
+        calibrated for values that rounding has moved; an unknown sensitivity is taken to be at least noise_stddev /
+        128. Noise ends at 9.3 standard deviations.
     """
     exact = exact_values("values", values)
     if jnp.ndim(noise_stddev) != 0:
@@ -147,8 +146,8 @@ def gaussian(
         if not isinstance(noise_stddev, jax.Array):
             noise_stddev = jnp.asarray(check_at_least("noise_stddev", float(noise_stddev), 0.0))
         scale = noise_stddev.astype(jnp.float64)
-        known = l2_sensitivity is not None
-        sensitivity = positive_scalar("l2_sensitivity", l2_sensitivity, jnp.float64) if known else None
+        is_declared = l2_sensitivity is not None
+        sensitivity = positive_scalar("l2_sensitivity", l2_sensitivity, jnp.float64) if is_declared else None
     return _gaussian(key, exact, scale, sensitivity, float_type(exact))
 
 
@@ -159,7 +158,7 @@ def _gaussian(
 ) -> jax.Array:
     grid = normal_grid(exact, stddev, sensitivity)
     entry = Entry("gaussian", exact, "l2", key, sensitivity, noise_stddev=stddev, law="normal")
-    return _noised(normal_of, grid, dtype, entry)
+    return _add_and_record(normal_of, grid, dtype, entry)
 
 
 def k_norm(
@@ -172,39 +171,39 @@ def k_norm(
 ) -> jax.Array:
     """Adds G u, with u uniform on the unit sphere and G ~ Gamma(d, sensitivity / epsilon): pure privacy for vectors.
 
-    The noise has the density exp(-epsilon |z| / sensitivity) in R^d, up to a constant, |z| the Euclidean norm. In one
-    dimension it is Laplace noise. Each coordinate has the variance (d + 1) (sensitivity / epsilon)^2, where Laplace
-    noise on every coordinate would need 2 d (sensitivity / epsilon)^2 for the same L2 sensitivity.
+    The noise has a density proportional to exp(-epsilon |z| / sensitivity) in R^d, with the Euclidean norm |z|. In one
+    dimension it is Laplace noise. Each coordinate has the variance (d + 1) (sensitivity / epsilon)^2; Laplace noise on
+    every coordinate would need 2 d (sensitivity / epsilon)^2 for the same L2 sensitivity.
 
     Args:
         key: a PRNG key.
-        value: [...] float or integer, one vector, whatever its shape, of d entries; as for `laplace`.
-        epsilon: [] float > 0, may be traced; infinity adds nothing. What other traced values do is as for `laplace`.
-        sensitivity: [] float > 0, may be traced: largest change of the whole of `value` in L2 norm.
+        value: [...] float or integer, one vector of d entries, in any shape; as for `laplace`.
+        epsilon: [] float > 0, may be traced; infinity adds nothing. Bad traced values as for `laplace`.
+        sensitivity: [] float > 0, may be traced: largest change of all of `value` in L2 norm.
         basis: [size, rank] float, orthonormal columns that span all changes of `value`, for a value that is a vector
-            [size]; None is all of R^d. Noise then lies in that span alone, and d is the rank.
+            [size]; None is all of R^d. The noise then lies in this span, and d is the rank.
 
     Returns:
         [...] the noisy value, in the dtype of `value`; for integers, in JAX's default float type, rounded after the
-        noise is added. With a basis it is projected on the span, where rounding may have left something else of it.
+        noise is added. With a basis it is projected onto the span, since rounding may leave it.
 
     Raises:
-        ValueError: as `laplace`, and if value is empty, or basis is no matrix with a row for every entry of a vector.
+        ValueError: as `laplace`, and if value is empty, or basis is not a matrix with a row for every entry of a
+            vector.
 
     Privacy:
-        - epsilon-DP in the central model for one release of `value`, for the unit and adjacency that the sensitivity
-          refers to.
+        - epsilon-DP in the central model for one release of `value`, for the unit and adjacency of the sensitivity.
         - The density at any output changes by a factor of at most exp(epsilon |change| / sensitivity), by the triangle
           inequality.
-        - With a basis the value must not depend on private data outside of the span.
+        - With a basis, private data must not change the value outside of the span.
 
     Source:
         Hardt & Talwar (2010), section 3, for the Euclidean ball; Chaudhuri, Monteleoni & Sarwate (2011), Algorithm 1,
-        has the same noise.
+        uses the same noise.
 
     Deviations:
-        Integers on a grid, as in `laplace`, with a step of at most 2^-14 of the noise's scale. The delta beside epsilon
-        is below 1e-9 d^(3/2), for epsilon down to 0.01.
+        Integers on a grid, as in `laplace`, with a step of at most 2^-14 of the noise's scale. The added delta is below
+        1e-9 d^(3/2), for epsilon down to 0.01.
 
     Examples:
         >>> sums = jnp.array([10.0, 20.0], jnp.float32)
@@ -214,8 +213,10 @@ def k_norm(
     exact = exact_values("value", value)
     shape = shape_of(exact)
     if math.prod(shape) < 1 or (basis is not None and (basis.ndim != 2 or shape != basis.shape[:1])):
-        given = "" if basis is None else f" and a basis of shape {basis.shape}"
-        raise ValueError(f"value must have at least one entry, and as many as a basis has rows, got {shape}{given}")
+        basis_shape = "" if basis is None else f" and a basis of shape {basis.shape}"
+        raise ValueError(
+            f"value must have at least one entry, and as many as a basis has rows, got {shape}{basis_shape}"
+        )
     with jax.enable_x64(True):
         sensitivity = positive_scalar("sensitivity", sensitivity, jnp.float64)
         epsilon = positive_scalar("epsilon", epsilon, jnp.float64)
@@ -238,7 +239,7 @@ def _k_norm(
     dtype: jnp.dtype,
 ) -> jax.Array:
     grid, shape = k_norm_grid(exact, sensitivity, epsilon), shape_of(exact)
-    noise = directed(key, math.prod(shape) if basis is None else basis.shape[1])
+    noise = draw_isotropic(key, math.prod(shape) if basis is None else basis.shape[1])
     if basis is not None:
         noise = jnp.matmul(basis.astype(jnp.float64), noise, precision="highest")
     noise = noise.reshape(shape)

@@ -1,7 +1,7 @@
-"""How much Gaussian noise privacy needs, and what given noise spends: float64 on the host.
+"""Calibration of Gaussian noise, and the budget that given noise spends: float64 on the host.
 
-Every result is rounded to the safe side by about 1e-12: a noise scale or an epsilon spent never comes out too small, a
-budget rho never too large. `round_up` keeps it so when a noise scale is cast.
+Every result is rounded to the safe side by about 1e-12: a noise scale or a spent epsilon is never too small, a budget
+rho never too large. `round_up` preserves this when a noise scale is cast.
 """
 
 import math
@@ -36,15 +36,15 @@ __all__ = [
 
 
 def analytic_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0) -> float:
-    """The smallest noise with which the Gaussian mechanism is (epsilon, delta)-DP.
+    """Returns the smallest noise with which the Gaussian mechanism is (epsilon, delta)-DP.
 
     Args:
-        epsilon: > 0; infinity, which is no privacy, gives 0.0.
+        epsilon: > 0; infinity (no privacy) gives 0.0.
         delta: in (0, 1).
         l2_sensitivity: largest change of the released vector in Euclidean norm, > 0 and finite.
 
     Returns:
-        The noise's standard deviation per coordinate, >= 0, rounded up by about 1e-12 of itself.
+        The noise's standard deviation per coordinate, >= 0, rounded up by a relative 1e-12.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.
@@ -57,7 +57,7 @@ def analytic_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0)
         Balle & Wang (2018), Theorem 8 and Algorithm 1.
 
     Deviations:
-        Algorithm 1's two searches are one root search on log delta.
+        One root search on log delta replaces the two searches of Algorithm 1.
 
     Examples:
         >>> f"{analytic_gaussian(1.0, 1e-5):.3f}"
@@ -68,15 +68,15 @@ def analytic_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0)
     if epsilon == math.inf:
         return 0.0
     log_delta = math.log(delta)
-    # At ratio 1 / sqrt(2 epsilon) the mean privacy loss is epsilon, so delta is of order 1 there.
+    # at ratio 1 / sqrt(2 epsilon) the mean privacy loss is epsilon, so delta is of order 1
     log_ratio = root(lambda x: log_delta_of(epsilon, math.exp(x)) - log_delta, -math.log(2 * epsilon) / 2)
     return l2_sensitivity * math.exp(log_ratio) * (1 + MARGIN)
 
 
 def classical_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0) -> float:
-    """The textbook noise l2_sensitivity * sqrt(2 ln(1.25 / delta)) / epsilon, for comparison with papers that use it.
+    """Returns the textbook noise l2_sensitivity * sqrt(2 ln(1.25 / delta)) / epsilon, for comparison with papers.
 
-    `analytic_gaussian` needs less at every epsilon < 1, and is right at every epsilon.
+    `analytic_gaussian` needs less noise at every epsilon < 1, and is valid at every epsilon.
 
     Args:
         epsilon: in (0, 1), or infinity, which gives 0.0.
@@ -87,14 +87,15 @@ def classical_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0
         The noise's standard deviation per coordinate, >= 0.
 
     Raises:
-        ValueError: if an argument is outside its range or NaN; in particular for finite epsilon >= 1, where the formula
-            is not proved, and false for large epsilon: at epsilon=8, delta=1e-3 its noise spends delta=1.31e-3.
+        ValueError: if an argument is outside its range or NaN; in particular for finite epsilon >= 1: there the formula
+            is not proved, and it is false for large epsilon: at epsilon=8, delta=1e-3 its noise spends delta=1.31e-3.
 
     Privacy:
         - (epsilon, delta)-DP, as for `analytic_gaussian`.
         - Slack: it spends `gaussian_epsilon(delta, noise)`, which is exact (Balle & Wang, 2018, Theorem 8): 0.37, 0.55
-          and 0.62 of epsilon at epsilon = 0.1, 0.5 and 0.9 and delta = 1e-3. The theorem's proof makes the probability
-          of a loss above epsilon at most delta. That less exp(epsilon) times the other input's would suffice.
+          and 0.62 of epsilon at epsilon = 0.1, 0.5 and 0.9 and delta = 1e-3. The theorem's proof bounds the probability
+          of a loss above epsilon by delta. It would suffice to bound this probability minus exp(epsilon) times the
+          probability under the other input.
 
     Source:
         Dwork & Roth (2014), Theorem 3.22 (A.1).
@@ -113,14 +114,14 @@ def classical_gaussian(epsilon: float, delta: float, l2_sensitivity: float = 1.0
 
 
 def zcdp_gaussian(rho: float, l2_sensitivity: float = 1.0) -> float:
-    """The smallest noise with which the Gaussian mechanism is rho-zCDP: l2_sensitivity / sqrt(2 rho).
+    """Returns the smallest noise with which the Gaussian mechanism is rho-zCDP: l2_sensitivity / sqrt(2 rho).
 
     Args:
-        rho: zCDP budget, > 0; infinity, which is no privacy, gives 0.0.
+        rho: zCDP budget, > 0; infinity (no privacy) gives 0.0.
         l2_sensitivity: largest change of the released vector in Euclidean norm, > 0 and finite.
 
     Returns:
-        The noise's standard deviation per coordinate, >= 0: the smallest float64 that is private, or the next.
+        The noise's standard deviation per coordinate, >= 0: the smallest float64 with rho-zCDP, or the next one.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.
@@ -156,8 +157,8 @@ def round_up(value: float, dtype: DTypeLike = np.float32) -> np.floating:
         dtype: a floating dtype.
 
     Returns:
-        The smallest number of this dtype that is >= value, among 0 and the normal numbers: XLA may take subnormal
-        numbers for 0.
+        The smallest number of this dtype that is >= value, among 0 and the normal numbers: XLA may treat subnormal
+        numbers as 0.
 
     Raises:
         ValueError: if value is negative or NaN, or is finite and larger than every finite number of this dtype.

@@ -1,4 +1,4 @@
-"""Noise on a lattice that is drawn before the integers to which it is added are known."""
+"""Noise on a lattice, drawn before the integers to which it is added are known."""
 
 from collections.abc import Callable
 
@@ -17,18 +17,18 @@ def lattice_laplace(
 ) -> jax.Array:
     """Draws the noise of `laplace` on integers, rounded to the nearest multiple of a quantum or of 1.
 
-    An integer is a multiple of the finer one of both, so that integer and rounded noise are the noisy integer, rounded.
+    Every integer is a multiple of the finer of the two, so integer plus rounded noise equals the rounded noisy integer.
 
     Args:
         key: a PRNG key.
-        shape: of the result.
+        shape: shape of the result.
         quantum: [] float, a power of two.
-        epsilon: [] float > 0; infinity draws nothing.
+        epsilon: [] float > 0; infinity gives zeros.
         l1_sensitivity: [] float > 0.
 
     Returns:
-        [*shape] integers of the default type, in multiples of the quantum or of 1, whichever is less; clipped to
-        what the type holds.
+        [*shape] integers of the default type, in multiples of the quantum or of 1, whichever is less; clipped to the
+        range of the type.
     """
     return _laplace(key, shape, quantum, epsilon, l1_sensitivity, jnp.result_type(int))
 
@@ -40,7 +40,7 @@ def lattice_gaussian(
 
     Args:
         key: a PRNG key.
-        shape: of the result.
+        shape: shape of the result.
         quantum: [] float, a power of two.
         noise_stddev: [] float >= 0.
         l2_sensitivity: [] float > 0.
@@ -62,8 +62,8 @@ def _laplace(
     dtype: jnp.dtype,
 ) -> jax.Array:
     values = jnp.zeros(shape, jnp.int32)
-    grid = laplace_grid(values, *(jnp.asarray(each).astype(jnp.float64) for each in (sensitivity, epsilon)))
-    return _rounded(key, shape, quantum, grid, laplace_of, dtype)
+    grid = laplace_grid(values, *(jnp.asarray(scalar).astype(jnp.float64) for scalar in (sensitivity, epsilon)))
+    return _draw_rounded(key, shape, quantum, grid, laplace_of, dtype)
 
 
 @in_64_bits
@@ -77,13 +77,13 @@ def _gaussian(
     dtype: jnp.dtype,
 ) -> jax.Array:
     values = jnp.zeros(shape, jnp.int32)
-    grid = normal_grid(values, *(jnp.asarray(each).astype(jnp.float64) for each in (stddev, sensitivity)))
-    coarser = jnp.maximum(grid.step, 1.0)  # than integers
+    grid = normal_grid(values, *(jnp.asarray(scalar).astype(jnp.float64) for scalar in (stddev, sensitivity)))
+    coarser = jnp.maximum(grid.step, 1.0)  # the step, but at least 1
     grid = Grid(grid.step / coarser, coarser / grid.step, grid.scale * coarser, grid.drawn * coarser)
-    return _rounded(key, shape, quantum, grid, normal_of, dtype)
+    return _draw_rounded(key, shape, quantum, grid, normal_of, dtype)
 
 
-def _rounded(
+def _draw_rounded(
     key: jax.Array,
     shape: tuple[int, ...],
     quantum: ArrayLike,
@@ -91,13 +91,13 @@ def _rounded(
     draw: Callable[..., jax.Array],
     dtype: jnp.dtype,
 ) -> jax.Array:
-    """Noise on a grid in multiples of the quantum or of 1; halves go up."""
+    """Draws noise on a grid, rounded to multiples of the quantum or of 1; halves go up."""
     multiple = jnp.minimum(jnp.asarray(quantum).astype(jnp.float64), 1.0) / grid.step
     largest = jnp.iinfo(dtype).max
 
-    def rounded(noise: jax.Array, scale: jax.Array, multiple: jax.Array, is_noisy: jax.Array) -> jax.Array:
+    def round_noise(noise: jax.Array, scale: jax.Array, multiple: jax.Array, is_noisy: jax.Array) -> jax.Array:
         del scale
         noise = jnp.floor(noise / multiple + 0.5)
         return jnp.where(is_noisy, jnp.clip(noise, -largest, largest), 0).astype(dtype)
 
-    return draw(rounded, key, shape, grid.drawn, multiple, grid.scale != 0)
+    return draw(round_noise, key, shape, grid.drawn, multiple, grid.scale != 0)

@@ -1,8 +1,8 @@
-"""Noise on exact sums, which are rounded to floats only once the noise is in them.
+"""Noise on exact sums, which are rounded to floats only after the noise is added.
 
-A float32 holds integers up to 2^24 alone: a count of 2^29 that is cast moves by 64 or not at all when one user changes,
-while the noise was made for 1. Here the integer part of the noise is added in integers, so that what is released is
-a function of count + noise, as the mechanisms' proofs take it to be.
+A float32 holds only integers up to 2^24: if one user changes, a cast count of 2^29 changes by 64 or not at all, but the
+noise is calibrated for 1. Here the integer part of the noise is added in integers, so that the release is a function of
+count + noise, as the mechanisms' proofs assume.
 """
 
 from typing import NamedTuple
@@ -23,20 +23,20 @@ def add_noise(values: Exact, noise: jax.Array) -> jax.Array:
         noise: [...] float, of a shape that broadcasts with values.
 
     Returns:
-        [...] float. Floats are added as they are. For integers and sums the result is a function of the real number
-        values + noise alone; for integers its nearest float as long as it is below 2^24 (2^53 in 64 bits); it does not
-        wrap, however large the noise. Sums are added in 64 bits. Noise beyond 2^30 is coarser than a unit itself, as
-        float32 numbers of that size are.
+        [...] float. Floats are added directly. For integers and sums the result depends only on the real number values
+        + noise. For integers it is the nearest float if this is below 2^24 (2^53 in 64 bits), and it does not wrap for
+        any noise. Sums are added in 64 bits. Noise beyond 2^30 is coarser than a unit, like all float32 numbers of that
+        size.
     """
     if isinstance(values, tuple):
         return _add_to_sum(values, noise)
     if jnp.issubdtype(values.dtype, jnp.floating):
         return values + noise
-    whole, part = _split(noise, _limit(values))
-    half = (values & whole) + ((values ^ whole) >> 1)  # of their sum, rounded down; it does not wrap
+    integer, fraction = _split(noise, _limit(values))
+    half = (values & integer) + ((values ^ integer) >> 1)  # half of their sum, rounded down; it does not wrap
     fits = jnp.abs(half) < _limit(values)
-    exact = jnp.where(fits, (values + whole).astype(noise.dtype), 2 * half.astype(noise.dtype))
-    return exact + part
+    exact = jnp.where(fits, (values + integer).astype(noise.dtype), 2 * half.astype(noise.dtype))
+    return exact + fraction
 
 
 @in_64_bits
@@ -50,14 +50,14 @@ class _Split(NamedTuple):
 
 
 def _split(noise: jax.Array, limit: int) -> _Split:
-    """Noise as an integer within +-limit and the rest, which is in (-1/2, 1/2] for noise within the limit."""
+    """Splits noise into an integer within +-limit and the rest, which is in (-1/2, 1/2] for noise within the limit."""
     noise = rounded(noise)
-    whole = jnp.round(jnp.clip(noise, -limit, limit))
-    down = noise - whole == -0.5  # halves were rounded to even: whether x.5 goes up must not depend on x
-    whole = whole - down.astype(noise.dtype)
-    return _Split(whole.astype(jnp.result_type(int)), noise - whole)
+    integer = jnp.round(jnp.clip(noise, -limit, limit))
+    down = noise - integer == -0.5  # `round` takes halves to even, but the rounding of x.5 must not depend on x
+    integer = integer - down.astype(noise.dtype)
+    return _Split(integer.astype(jnp.result_type(int)), noise - integer)
 
 
 def _limit(values: jax.Array) -> int:
-    """2^30 for 32-bit integers."""
+    """Returns 2^30 for 32-bit integers, 2^62 for 64-bit integers."""
     return 2 ** (jnp.iinfo(values.dtype).bits - 2)

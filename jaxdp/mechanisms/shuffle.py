@@ -1,8 +1,8 @@
-"""The shuffle model: reports of a batch of users come out in a random order, which hides who sent which.
+"""The shuffle model: a batch of reports is released in random order, which hides the sender of each report.
 
-Shuffling adds no noise. Users randomize their reports first, by randomized response at `local_epsilon`; among many
-others one report is then harder to tell apart, and the batch is (epsilon, delta)-DP at a smaller epsilon, which
-`shuffle_epsilon` and the other functions of `_shuffle_accounting` compute.
+Shuffling adds no noise. Users first randomize their reports by randomized response at `local_epsilon`. One report is
+then hidden among many others, and the batch is (epsilon, delta)-DP at a smaller epsilon, computed by `shuffle_epsilon`
+and the other functions of `_shuffle_accounting`.
 """
 
 from typing import Any
@@ -38,22 +38,22 @@ __all__ = [
 
 
 def shuffled(key: jax.Array, reports: Any) -> Any:
-    """Puts the reports of a batch into a random order, all orders with equal probabilities.
+    """Permutes the reports of a batch uniformly at random.
 
     Args:
         key: a PRNG key, which the server must not know.
         reports: pytree of arrays [batch, ...]; row i of each leaf is the report of user i. Rows stay together.
 
     Returns:
-        The same pytree, its rows in the new order.
+        The same pytree with its rows in the new order.
 
     Raises:
         ValueError: if there is no array, or the arrays do not have equal leading axes.
 
     Privacy:
         - Adds no noise: reports that are not randomized are released.
-        - Those of randomized response are covered by `shuffle_delta`, those of any other local randomizer by
-          `shuffle_epsilon_bound`.
+        - `shuffle_delta` covers reports of randomized response, `shuffle_epsilon_bound` reports of any local
+          randomizer.
 
     Source:
         Bittau et al. (2017), the shuffler of the encode, shuffle, analyze architecture.
@@ -76,20 +76,20 @@ def shuffled(key: jax.Array, reports: Any) -> Any:
 
 
 def shuffled_ones(key: jax.Array, ones: ArrayLike, local_epsilon: Scalar, *, batch: int) -> jax.Array:
-    """How many of a batch's randomized responses are 1: all that its shuffled binary reports tell.
+    """Draws how many of a batch's randomized responses are 1, the only information in its shuffled binary reports.
 
-    The law is that of `randomized_response(key, bits, local_epsilon).sum()` for `batch` bits of which `ones` are 1, in
-    a time that does not depend on the batch.
+    The distribution is that of `randomized_response(key, bits, local_epsilon).sum()` for `batch` bits with `ones` ones.
+    The time does not depend on the batch.
 
     Args:
         key: a PRNG key.
-        ones: [...] integers in [0, batch], how many users hold a 1. Outside the result is no count.
+        ones: [...] integers in [0, batch], number of users who hold a 1. Outside, the result is meaningless.
         local_epsilon: [] float > 0, may be traced: the budget of each report before it is shuffled; infinity reports
             the bits.
-        batch: users who are shuffled together, >= 1, static.
+        batch: number of users shuffled together, >= 1, static.
 
     Returns:
-        [...] int32, or int64 where ones are, in [0, batch].
+        [...] int32, or int64 if ones are int64, in [0, batch].
 
     Raises:
         ValueError: if batch is not a whole number >= 1, ones are not integers, or local_epsilon is not a scalar, or is
@@ -103,7 +103,7 @@ def shuffled_ones(key: jax.Array, ones: ArrayLike, local_epsilon: Scalar, *, bat
         Warner (1965); Cheu et al. (2019), the protocol for sums of bits.
 
     Deviations:
-        The probabilities of counts are those of `jaxdp.random.binomial`, in float32 with relative errors of about 1e-5.
+        Counts are drawn by `jaxdp.random.binomial`, in float32 with relative errors of about 1e-5 in probabilities.
 
     Examples:
         >>> int(shuffled_ones(jax.random.key(0), 30, float("inf"), batch=100))  # no privacy, no noise

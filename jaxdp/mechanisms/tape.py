@@ -1,4 +1,4 @@
-"""A tape on which mechanisms write down what they noise, for an auditor who opens one. Closed, it costs nothing."""
+"""A tape on which mechanisms record the values to which they add noise, for auditors. Closed, it costs nothing."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,31 +16,32 @@ class Entry(NamedTuple):
     """One release, before its noise. Numbers may be arrays, or traced.
 
     Attributes:
-        name: of the mechanism.
+        name: name of the mechanism.
         value: [...] the exact value. Secret.
-        norm: in which a change of the value is measured, and sensitivity declared: "l1"; "l2"; "max", of its entries;
-            "spread", half the distance between the largest and the smallest change of a vector's entries (the last
-            axis), which is what a selection sees; "changed", how many entries differ; "any", 1 if one of them does.
-        key: that the noise comes from; None if it is not known.
-        sensitivity: [] float, largest change that the caller declares, of each vector where there are several; None if
-            it declares none.
-        epsilon: [] float, what a change by `sensitivity` (by 1, if None) costs, in proportion; None where
-            `noise_stddev` tells.
-        rho: [] float, the same as zero-concentrated DP, in proportion to the square; None is epsilon^2 / 2.
+        norm: norm of changes of the value, and of sensitivity: "l1"; "l2"; "max", of its entries; "spread", half the
+            distance between the largest and the smallest change of a vector's entries (the last axis), which matters
+            for a selection; "changed", how many entries differ; "any", 1 if any entry differs.
+        key: key of the noise; None if unknown.
+        sensitivity: [] float, largest change that the caller declares, of each vector if there are several; None if it
+            declares none.
+        epsilon: [] float, cost of a change by `sensitivity` (by 1, if None); other changes cost in proportion. None if
+            `noise_stddev` determines the cost.
+        rho: [] float, the same cost as zero-concentrated DP, in proportion to the square; None is epsilon^2 / 2.
         noise_stddev: [] float, of Gaussian noise; None for other mechanisms.
-        noise: [...] what was drawn for this release, before it is scaled; None where it is not additive noise.
-        law: of each number of the noise, independent of the others: "laplace", of scale 1; "normal", standard;
-            "gumbel", standard; "exponential", of mean 1. An auditor draws it again and compares. None where noise has
-            another law.
-        each: whether entries are randomized one by one: each that differs costs epsilon, and sensitivity is of each.
-        low: [] float, the value's entries must not lie below, or the cost is not as told; None for any.
-        high: [] float, they must not lie above.
-        run: [] what tells a run of AboveThreshold from others: one epsilon pays for all its entries up to one that is
-            reported. None for a release that pays for itself.
-        halted: [] bool, of a run: it has ended, and nothing is released.
-        reported: [] bool, of a run: this entry is reported above; later ones cost epsilon again.
-        released: [...] what is released, where that is the value and scaled noise: `sensitivity` / `epsilon` times
-            Laplace noise, or `noise_stddev` times normal noise; None where an auditor need not compare.
+        noise: [...] the draws for this release, before scaling; None if noise is not additive.
+        law: distribution of each noise entry, independent of the others: "laplace", of scale 1; "normal", standard;
+            "gumbel", standard; "exponential", of mean 1. An auditor draws it again and compares. None for other
+            distributions.
+        each: whether entries are randomized one by one: then every changed entry costs epsilon, and sensitivity is per
+            entry.
+        low: [] float, lower bound on the value's entries under which the cost holds; None if unbounded.
+        high: [] float, upper bound, likewise.
+        run: [] identifies a run of AboveThreshold: one epsilon covers all its entries up to the first reported one.
+            None for a release with a cost of its own.
+        halted: [] bool, for a run: it has ended, and nothing is released.
+        reported: [] bool, for a run: this entry is reported above; later entries cost epsilon again.
+        released: [...] the release, if it is the value plus scaled noise: `sensitivity` / `epsilon` times Laplace
+            noise, or `noise_stddev` times normal noise; None if an auditor need not compare.
     """
 
     name: str
@@ -66,8 +67,8 @@ class Tape(NamedTuple):
     """An open tape.
 
     Attributes:
-        entries: so far.
-        use: value -> the value that the mechanism noises in its place.
+        entries: the entries so far.
+        use: value -> the value that the mechanism uses in its place.
     """
 
     entries: list[Entry]
@@ -79,16 +80,16 @@ _open: ContextVar[Tape | None] = ContextVar("jaxdp_tape", default=None)
 
 @contextmanager
 def recording(use: Callable[[jax.Array], jax.Array] = lambda value: value) -> Iterator[list[Entry]]:
-    """Opens a tape: what mechanisms are asked to noise inside the block, in order.
+    """Opens a tape that records the releases of mechanisms inside the block, in order.
 
-    Under `jit`, `vmap` or `scan` the entries are tracers, to be returned by the function inside which the tape was
-    opened. A tape opened inside another hides it.
+    Under `jit`, `vmap` or `scan` the entries are tracers; the function that opened the tape must return them. A tape
+    opened inside another hides the outer one.
 
     Args:
-        use: value -> the value of the same shape and dtype that is noised in its place; by default itself.
+        use: value -> a value of the same shape and dtype that the mechanism uses in its place; by default itself.
 
     Yields:
-        The list of entries, which grows.
+        The list of entries; it grows with each release.
 
     Examples:
         >>> from jaxdp.mechanisms import laplace
@@ -106,18 +107,19 @@ def recording(use: Callable[[jax.Array], jax.Array] = lambda value: value) -> It
 
 
 def is_open() -> bool:
-    """Returns whether a tape is open, so that noise must be recorded apart from what it is added to."""
+    """Returns whether a tape is open, so that noise must be recorded separately from the value."""
     return _open.get() is not None
 
 
 def record(entry: Entry) -> jax.Array:
-    """Writes an entry, if a tape is open. A mechanism of one's own calls this just before it adds its noise.
+    """Records an entry, if a tape is open. A user's mechanism calls this just before it adds its noise.
 
     Args:
-        entry: the release; a typed key is kept as its data.
+        entry: the release; a typed key is stored as its data.
 
     Returns:
-        The value to noise, an array or a sum as the entry has it: its own, if no tape is open that puts in another.
+        The value to which noise is added, in the form of the entry's value: the value itself, unless an open tape
+        replaces it.
 
     Raises:
         ValueError: if the entry has an unknown norm or law, an empty value or no cost.
@@ -142,7 +144,7 @@ def record(entry: Entry) -> jax.Array:
 
 
 def amend(**fields: Any) -> None:
-    """Adds to the entry written last what is known only after its noise was drawn, if a tape is open."""
+    """Adds fields to the last entry that are only known after its noise was drawn, if a tape is open."""
     tape = _open.get()
     if tape is not None:
         tape.entries[-1] = tape.entries[-1]._replace(**fields)

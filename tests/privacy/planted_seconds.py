@@ -55,7 +55,7 @@ def ones_counted_wrongly() -> Entry:
         measure = bits.delta_measure
 
         def holds(local: float) -> bool:
-            return measure(epsilon, local)(bits.law_of_others(num_users // 2, local, num_users)) <= delta
+            return measure(epsilon, local)(bits.count_distribution(num_users // 2, local, num_users)) <= delta
 
         return np.asarray(bits.last(holds, epsilon, 20.0), default_float())
 

@@ -95,7 +95,7 @@ def feed(
         fed: [num_arms] bool, public: the arms whose counters get an entry.
         shared: whether only one arm is fed, and only its noise is drawn.
     """
-    done = tree.ended(nodes, entries, fed, trees.arity)
+    done = tree.ending_blocks(nodes, entries, fed, trees.arity)
     arms = (1,) if shared else entries.shape
     exact, noise = _record_and_draw(trees, keys[0], params, done.sums[0], arms, 1)
     values = noisy(trees, params, exact, noise)[None]
@@ -108,7 +108,7 @@ def feed(
             lambda: (larger, nothing),
         )
         values = jnp.concatenate([values, noisy(trees, params, sums, noise)])
-    combined = functools.partial(tree.combined, variances=trees.variances)
+    combined = functools.partial(tree.combine_estimates, variances=trees.variances)
     # Estimates of larger blocks use those of smaller blocks: fused, each would draw all arms' noise of both again.
     estimates = combined(nodes, values) if shared else own_kernel(combined, nodes, values)
     return tree.advance(nodes, done, estimates)

@@ -287,12 +287,12 @@ def _inner_nodes(
             digits=nodes.digits.at[0].set(jnp.where(ends, trees.arity - 1, nodes.digits[0])),
             estimates=nodes.estimates.at[0].set(leaves),
         )
-        done = tree.ended(before, won, ends, trees.arity)
+        done = tree.ending_blocks(before, won, ends, trees.arity)
         values = leaf[None]
         if trees.levels > 1:
             params = jax.tree.map(lambda leaf: leaf[None], params)
             values = jnp.concatenate([values, counters.noisy(trees, params, done.sums[1:], upper_noise)])
-        return tree.advance(before, done, tree.combined(before, values, trees.variances))
+        return tree.advance(before, done, tree.combine_estimates(before, values, trees.variances))
 
     return own_kernel(nodes_after, params, nodes, upper_noise, last, ends, *own_kernel(read, *entries, last))
 

@@ -1,4 +1,4 @@
-"""Channels: what leaves one user's device in the local model, and what the server makes of it."""
+"""Local randomizers: the message that a user's device sends in the local model, and the server's estimate from it."""
 
 from jaxdp.mechanisms.channel.label import LabelParams, label_channel
 from jaxdp.mechanisms.channel.moment import MomentParams, Moments, exact_moments, moment_channel

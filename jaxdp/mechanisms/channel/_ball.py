@@ -1,4 +1,4 @@
-"""How a user reports a vector of a ball as one of a sphere, with pure privacy; and how far such reports spread."""
+"""A local randomizer that maps a vector in a ball to a sphere, with pure privacy, and the spread of its reports."""
 
 import functools
 import math
@@ -14,23 +14,23 @@ from jaxdp.core import Scalar
 from jaxdp.mechanisms._randomized_response import sign_turns
 from jaxdp.mechanisms.tape import Entry, record
 
-SPARE = 1e-4  # relative, of a supremum that is searched for on a grid
-NODES, LOWEST, HIGHEST, STEPS = 4096, 0.02, 20.0, 160  # of that grid
+SPARE = 1e-4  # relative margin of a supremum that is searched on a grid
+NODES, LOWEST, HIGHEST, STEPS = 4096, 0.02, 20.0, 160  # grid parameters
 
 
 def randomize_in_ball(
     key: jax.Array, vector: ArrayLike, epsilon: Scalar, *, radius: float, report_radius: Scalar
 ) -> jax.Array:
-    """A vector of length `report_radius` for one of length at most `radius`, without bias.
+    """Reports a vector of length at most `radius` as a vector of length `report_radius`, without bias.
 
-    A direction w is drawn from the unit sphere. The report is report_radius times w or -w: the one on the vector's side
-    with probability 1/2 + |vector| / (2 radius) tanh(epsilon / 2), else the other one.
+    A direction w is drawn from the unit sphere. The report is report_radius times w or -w: with probability 1/2 +
+    |vector| / (2 radius) tanh(epsilon / 2) the one on the vector's side, otherwise the other one.
 
     Args:
         key: a PRNG key.
-        vector: [dim] float, dim >= 2. A longer one counts as long as `radius`, which costs no privacy.
+        vector: [dim] float, dim >= 2. A longer vector counts as one of length `radius`, without a privacy cost.
         epsilon: [] float > 0, may be traced. At infinity the report is still random.
-        radius: of the ball, > 0.
+        radius: radius of the ball, > 0.
         report_radius: [] float from `sphere_radius`, may be traced.
 
     Returns:
@@ -39,17 +39,17 @@ def randomize_in_ball(
     Privacy:
         - Claim: epsilon-DP in the local model.
         - Unit: one vector; adjacency: replace one.
-        - Why: Let W be the direction as it is drawn, in floating point, and z a report. Of the two draws W = z and W =
-          -z that may lead to z, either does with a probability between 1 / (1 + e^epsilon) and e^epsilon / (1 +
-          e^epsilon), whatever the vector is and however its side is computed. So P(z | vector) lies between these
-          multiples of P(W = z) + P(W = -z), in which there is no vector. Neither symmetry of W nor any rounding matters
-          to it: the coin's probability is rounded as in `randomize_scalar`, towards 1/2.
+        - Why: Let W be the direction as drawn in floating point, and z a report. Only the draws W = z and W = -z can
+          lead to z. Each does so with a probability between 1 / (1 + e^epsilon) and e^epsilon / (1 + e^epsilon), for
+          any vector and any computation of its side. So P(z | vector) lies between these multiples of P(W = z) + P(W =
+          -z), which do not depend on the vector. The proof needs no symmetry of W and no exact arithmetic: the coin's
+          probability is rounded as in `randomize_scalar`, towards 1/2.
 
     Source:
         Duchi, Jordan & Wainwright (2018), section 4.2.3, for the L2 ball.
 
     Deviations:
-        Their two coins, one for the length and one for the side, are one coin of the same law.
+        One coin replaces their two coins, for the length and for the side; it has the same distribution.
     """
     vector = jnp.asarray(vector)
     key_direction, key_coin = jax.random.split(key)
@@ -58,25 +58,25 @@ def randomize_in_ball(
     turns = sign_turns(key_coin, jnp.minimum(length / radius, 1), epsilon)
     direction = jax.random.normal(key_direction, vector.shape, vector.dtype)
     size = jnp.sqrt(jnp.sum(direction * direction))
-    # All of it 0, as a generator of finitely many numbers may draw it, stands for the first axis.
+    # a generator of finitely many numbers may draw the zero vector, which stands for the first axis
     first = jnp.zeros_like(direction).at[0].set(1)
-    shown = jnp.where(size > 0, direction / jnp.where(size > 0, size, 1), first) * jnp.asarray(
+    candidate = jnp.where(size > 0, direction / jnp.where(size > 0, size, 1), first) * jnp.asarray(
         report_radius, vector.dtype
     )
-    towards = jnp.sum(shown * vector) >= 0
-    return jnp.where(towards ^ turns, shown, -shown)
+    towards = jnp.sum(candidate * vector) >= 0
+    return jnp.where(towards ^ turns, candidate, -candidate)
 
 
 def sphere_radius(dim: int, epsilon: float, radius: float) -> float:
-    """The length of `randomize_in_ball`'s reports that makes them unbiased.
+    """Returns the length of reports at which `randomize_in_ball` is unbiased.
 
     A coordinate of a random unit vector has E|w_1| = Gamma(dim / 2) / (sqrt(pi) Gamma((dim + 1) / 2)), so that a report
     of length B has the mean vector / radius tanh(epsilon / 2) B E|w_1|.
 
     Args:
-        dim: of vectors, >= 2.
+        dim: dimension of vectors, >= 2.
         epsilon: > 0; infinity is allowed.
-        radius: of the ball.
+        radius: radius of the ball.
 
     Returns:
         radius sqrt(pi) Gamma((dim + 1) / 2) / (Gamma(dim / 2) tanh(epsilon / 2)), in float64.
@@ -89,10 +89,10 @@ class OnSphere(NamedTuple):
     """A coordinate of a report by `randomize_in_ball`.
 
     Attributes:
-        size: what it is multiplied by.
+        size: factor of the coordinate.
         report_radius: length of reports.
         bias: tanh(epsilon / 2).
-        coordinates: of the vector.
+        coordinates: number of coordinates of the vector.
     """
 
     size: float
@@ -101,42 +101,43 @@ class OnSphere(NamedTuple):
     coordinates: int
 
     def range_bound(self, horizon: int, failure_prob: float) -> float:
-        """Of the square of a coordinate the law is that of a random unit vector's: Beta(1 / 2, (dim - 1) / 2)."""
+        """Bounds by the Beta(1 / 2, (dim - 1) / 2) distribution of a squared coordinate, as of a random unit vector."""
         share = failure_prob / horizon / self.coordinates
         return self.size * self.report_radius * math.sqrt(1 - betaincinv((self.coordinates - 1) / 2, 0.5, share))
 
     def second_moment(self) -> float:
-        """As of a random unit vector."""
+        """Returns the second moment, which is the same as for a random unit vector."""
         return (self.size * self.report_radius) ** 2 / self.coordinates
 
     def variance_proxy(self) -> float:
-        """Of reports of random vectors of any law."""
+        """Returns the proxy for reports of random vectors of any distribution."""
         return (self.size * self.report_radius) ** 2 * any_proxy(self.coordinates, self.bias)
 
 
 @functools.lru_cache(maxsize=256)
 def fixed_proxy(dim: int, bias: float) -> float:
-    """Least s^2, or little more, such that a unit-length report of any one vector less its mean is s^2-sub-Gaussian.
+    """Returns nearly the least s^2 such that a unit report of any fixed vector minus its mean is s^2-sub-Gaussian.
 
-    In any direction the report has the density h(s) (1 + k(s)), where h is that of a random unit vector's coordinate,
-    and k(s) is `bias` times |vector| / radius times what P(towards | s) - P(away | s) is: odd, not decreasing, and at
-    most `bias`. Given its mean, E exp(l s) is largest for l > 0 where k is `bias` above some c and 0 below, and for
-    l < 0 where k is constant (for sinh(l s) / s increases), so that a search over c or that constant, and l, does.
+    In any direction the report has the density h(s) (1 + k(s)), where h is the density of a random unit vector's
+    coordinate, and k(s) is `bias` times |vector| / radius times P(towards | s) - P(away | s): odd, not decreasing, and
+    at most `bias`. Given its mean, E exp(l s) is largest for l > 0 where k is `bias` above some c and 0 below, and for
+    l < 0 where k is constant (since sinh(l s) / s increases), so that a search over c or this constant, and l,
+    suffices.
 
     Args:
-        dim: of the vectors, >= 2.
+        dim: dimension of the vectors, >= 2.
         bias: tanh(epsilon / 2), in (0, 1].
 
     Returns:
-        s^2 in float64, found on a grid and raised by a ten-thousandth; between 1 / dim and 1.13 / (dim - 1).
+        s^2 in float64, from a grid search and raised by a factor of 1 + 1e-4; between 1 / dim and 1.13 / (dim - 1).
     """
-    places, logs = _half_sphere(dim)
-    above = _from_here(np.exp(logs) * places)
+    coordinates, logs = _half_sphere(dim)
+    above = _from_here(np.exp(logs) * coordinates)
     means = 2 * bias * above
     shares = np.linspace(0, 1, 129)
     best = 1 / dim
     for slope in _slopes(dim):
-        up, down, shift = _tilted(places, logs, slope)
+        up, down, shift = _tilt_both_ways(coordinates, logs, slope)
         rising = _log((up + down).sum() + bias * _from_here(up - down)) - slope * means
         falling = _log((1 - bias * shares) * up.sum() + (1 + bias * shares) * down.sum()) + slope * shares * means[0]
         best = max(best, 2 / slope**2 * (shift + max(rising.max(), falling.max())))
@@ -145,51 +146,51 @@ def fixed_proxy(dim: int, bias: float) -> float:
 
 @functools.lru_cache(maxsize=256)
 def any_proxy(dim: int, bias: float) -> float:
-    """As `fixed_proxy`, of reports of random vectors of any law, whose own spread it includes.
+    """Returns the proxy as `fixed_proxy` for reports of random vectors of any distribution, including their own spread.
 
-    k is odd and at most `bias` in absolute value. Given its mean, E exp(l s) is largest where k is `bias` above some c,
+    k is odd and at most `bias` in absolute value. Given its mean, E exp(l s) is largest if k is `bias` above some c,
     and -`bias` below.
     """
-    places, logs = _half_sphere(dim)
-    means = 2 * bias * (_from_here(np.exp(logs) * places) - _up_to_here(np.exp(logs) * places))
+    coordinates, logs = _half_sphere(dim)
+    means = 2 * bias * (_from_here(np.exp(logs) * coordinates) - _up_to_here(np.exp(logs) * coordinates))
     best = 1 / dim
     for slope in _slopes(dim):
-        up, down, shift = _tilted(places, logs, slope)
-        grown = _from_here((1 + bias) * up + (1 - bias) * down) + _up_to_here((1 - bias) * up + (1 + bias) * down)
-        best = max(best, 2 / slope**2 * (shift + float(np.max(_log(grown) - slope * means))))
+        up, down, shift = _tilt_both_ways(coordinates, logs, slope)
+        total = _from_here((1 + bias) * up + (1 - bias) * down) + _up_to_here((1 - bias) * up + (1 + bias) * down)
+        best = max(best, 2 / slope**2 * (shift + float(np.max(_log(total) - slope * means))))
     return best * (1 + SPARE)
 
 
 def _half_sphere(dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """Places s > 0 of one coordinate of a random unit vector, and logarithms of probabilities that add up to 1 / 2."""
+    """Returns values s > 0 of one coordinate of a random unit vector, and log probabilities that add up to 1 / 2."""
     nodes = max(NODES, int(64 * math.sqrt(dim)))
     angles = (np.arange(nodes) + 0.5) * (math.pi / 2 / nodes)
     logs = (dim - 2) * np.log(np.cos(angles))
     return np.sin(angles), logs - logsumexp(logs) - math.log(2)
 
 
-def _tilted(places: np.ndarray, logs: np.ndarray, slope: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Probabilities times exp(slope s - shift), and times exp(-slope s - shift); and the shift, that none overflows."""
-    up = logs + slope * places
+def _tilt_both_ways(coordinates: np.ndarray, logs: np.ndarray, slope: float) -> tuple[np.ndarray, np.ndarray, float]:
+    """Returns probabilities times exp(slope s - shift) and exp(-slope s - shift), and the shift against overflow."""
+    up = logs + slope * coordinates
     shift = float(up.max())
-    return np.exp(up - shift), np.exp(logs - slope * places - shift), shift
+    return np.exp(up - shift), np.exp(logs - slope * coordinates - shift), shift
 
 
 def _slopes(dim: int) -> np.ndarray:
-    """Beyond the last one, 4 dim, the trivial bound exp(2 slope) does: no two places are further apart than 2."""
+    """Returns a grid of slopes; beyond it the trivial bound exp(2 slope) suffices: coordinates differ by at most 2."""
     return np.geomspace(LOWEST, max(HIGHEST, 4 * math.sqrt(dim)), STEPS) * math.sqrt(dim)
 
 
 def _from_here(terms: np.ndarray) -> np.ndarray:
-    """Sums from each term on; the last one is 0."""
+    """Returns sums from each term on; the last one is 0."""
     return np.append(np.cumsum(terms[::-1])[::-1], 0.0)
 
 
 def _up_to_here(terms: np.ndarray) -> np.ndarray:
-    """Sums of the terms before each; the first one is 0."""
+    """Returns sums of the terms before each term; the first one is 0."""
     return np.append(0.0, np.cumsum(terms))
 
 
 def _log(positive: np.ndarray) -> np.ndarray:
-    """Of what underflows, a number that is too large."""
+    """Returns the logarithm; underflowing numbers give a result that is too large, which is safe."""
     return np.log(np.maximum(positive, np.finfo(float).tiny))

@@ -1,4 +1,4 @@
-"""How large a channel's estimates get and how far they spread: float64 on the host, never too small."""
+"""Bounds on the size and the spread of a channel's estimates: float64 on the host, never too small."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from jaxdp.validation import check_count, check_probability
 
 
 class Coordinate(Protocol):
-    """A kind of coordinate of an estimate: what `Channel` says of its size and its spread."""
+    """A kind of coordinate of an estimate, with the bounds of `Channel` on its size and its spread."""
 
     def range_bound(self, horizon: int, failure_prob: float) -> float: ...
 
@@ -25,9 +25,9 @@ class Additive(NamedTuple):
 
     Attributes:
         size: largest absolute value of the coordinate.
-        half_width: half the length of the interval in which it lies.
+        half_width: half the length of the interval that contains it.
         noise: "laplace" or "gaussian".
-        scale: of Laplace noise, or standard deviation of Gaussian noise, >= 0.
+        scale: scale of Laplace noise, or standard deviation of Gaussian noise, >= 0.
         coordinates: number of coordinates of the whole value.
     """
 
@@ -38,28 +38,28 @@ class Additive(NamedTuple):
     coordinates: int = 1
 
     def range_bound(self, horizon: int, failure_prob: float) -> float:
-        """From P(|Laplace| > b x) = exp(-x) and P(|Gaussian| > s x) <= 2 exp(-x^2 / 2), over all coordinates."""
+        """Bounds by P(|Laplace| > b x) = exp(-x) or P(|Gaussian| > s x) <= 2 exp(-x^2 / 2), over all coordinates."""
         tail = math.log(self.coordinates) + math.log(horizon) - math.log(failure_prob)
         return self.size + self.scale * (tail if self.noise == "laplace" else math.sqrt(2 * (tail + math.log(2))))
 
     def second_moment(self) -> float:
-        """Noise is independent of the value, and of mean zero."""
+        """Adds second moments: noise is independent of the value and has mean zero."""
         return self.size**2 + (2 if self.noise == "laplace" else 1) * self.scale**2
 
     def variance_proxy(self) -> float:
-        """Hoeffding's lemma for the value, and the proxies of independent terms add."""
+        """Adds the value's proxy, by Hoeffding's lemma, to the proxy of the independent noise."""
         noise = math.inf if self.noise == "laplace" and self.scale > 0 else self.scale**2
         return self.half_width**2 + noise
 
 
 class TwoPoints(NamedTuple):
-    """An estimate that is one of two numbers.
+    """An estimate with two possible values.
 
     Attributes:
-        bottom: the smaller one.
-        top: the larger one.
-        least: smallest probability of the larger one.
-        most: largest probability of the larger one, over all values.
+        bottom: the smaller number.
+        top: the larger number.
+        least: smallest probability of the larger number, over all values.
+        most: largest probability of the larger number, over all values.
     """
 
     bottom: float
@@ -68,19 +68,19 @@ class TwoPoints(NamedTuple):
     most: float
 
     def range_bound(self, horizon: int, failure_prob: float) -> float:
-        """Holds always."""
+        """Returns a bound that always holds."""
         del horizon, failure_prob
         return max(abs(self.bottom), abs(self.top))
 
     def second_moment(self) -> float:
-        """Linear in the probability, so that an extreme one is worst."""
+        """Maximises over the extreme probabilities, as the second moment is linear in the probability."""
         return max(p * self.top**2 + (1 - p) * self.bottom**2 for p in (self.least, self.most))
 
     def variance_proxy(self) -> float:
-        """The least proxy of a Bernoulli variable, at the probability nearest to 1/2, where it is largest.
+        """Returns the least proxy of a Bernoulli variable at the probability nearest to 1/2, where it is largest.
 
         Source:
-            Kearns & Saul (1998); Buldygin & Moskvichova (2013), Theorem 2.1, who show that it is the least.
+            Kearns & Saul (1998); Buldygin & Moskvichova (2013), Theorem 2.1, for minimality.
         """
         p = min(max(0.5, self.least), self.most)
         unit = 0.25 if abs(p - 0.5) < 1e-6 else (1 - 2 * p) / (2 * math.log((1 - p) / p))
@@ -102,14 +102,14 @@ class Bounds(NamedTuple):
 
 
 def bounds_of(params: Callable[..., Any], spread: Callable[[Any], Sequence[Coordinate]]) -> Bounds:
-    """Bounds over the coordinates of an estimate.
+    """Builds the bounds over the coordinates of an estimate.
 
     Args:
-        params: of the channel.
-        spread: (Params of the host) -> each kind of coordinate that may be the worst.
+        params: the channel's `params`.
+        spread: (Params of the host) -> the kinds of coordinates that may be the worst.
 
     Returns:
-        The bounds, which refuse what params refuses, a horizon < 1 and a failure_prob outside (0, 1).
+        The bounds. They reject values that params rejects, a horizon < 1 and a failure_prob outside (0, 1).
     """
 
     def range_bound(horizon: int, failure_prob: float, **values: Any) -> float:
@@ -126,5 +126,5 @@ def bounds_of(params: Callable[..., Any], spread: Callable[[Any], Sequence[Coord
 
 
 def _up(bound: float) -> float:
-    """Estimates are computed in the default float type, and are off by a few units in the last place."""
+    """Enlarges a bound for estimates in the default float type, which are off by a few units in the last place."""
     return bound * (1 + 32 * float(np.finfo(default_float()).eps))

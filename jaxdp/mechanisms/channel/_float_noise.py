@@ -1,4 +1,4 @@
-"""Gaussian noise of local reports that are drawn in bulk, in floats."""
+"""Gaussian noise in floats, for local reports that are drawn in bulk."""
 
 import jax
 import jax.numpy as jnp

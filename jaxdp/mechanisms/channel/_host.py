@@ -1,4 +1,4 @@
-"""What the host does alike for every channel: claims, and scales that are rounded up."""
+"""Host functions shared by all channels: claims, and scales that are rounded up."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -10,10 +10,10 @@ from jaxdp.mechanisms.calibration import round_up
 
 
 def rounded_up(name: str, value: float) -> np.floating:
-    """A sensitivity or a noise scale as a `Params` leaf, never rounded down.
+    """Converts a sensitivity or a noise scale to a `Params` leaf, never rounding down.
 
     Args:
-        name: for the error.
+        name: name in the error.
         value: >= 0 and finite.
 
     Returns:
@@ -29,11 +29,11 @@ def rounded_up(name: str, value: float) -> np.floating:
 def local_claim(
     unit: str, argument: str, sees: Iterable[str] | None = None, numerical_delta: float | None = None
 ) -> Callable[..., Guarantee]:
-    """The claim of a channel calibrated to epsilon, or to (epsilon, delta).
+    """Builds the claim of a channel calibrated to epsilon, or to (epsilon, delta).
 
     Args:
-        unit: what one report protects.
-        argument: why.
+        unit: the privacy unit.
+        argument: the reason for the claim.
         sees: as `Guarantee.sees`; None is its default.
         numerical_delta: as `Guarantee.numerical_delta`.
 
@@ -43,7 +43,7 @@ def local_claim(
     limits: dict[str, Any] = {} if sees is None else {"sees": frozenset(sees)}
 
     def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
-        about = {"trust_model": "local", "privacy_unit": unit, "argument": argument, **limits}
-        return Guarantee.approximate(epsilon, delta, **about, numerical_delta=numerical_delta)
+        fields = {"trust_model": "local", "privacy_unit": unit, "argument": argument, **limits}
+        return Guarantee.approximate(epsilon, delta, **fields, numerical_delta=numerical_delta)
 
     return claim

@@ -1,4 +1,4 @@
-"""How a user reports one label out of K."""
+"""The local randomizer for one label out of K."""
 
 import math
 from dataclasses import dataclass
@@ -35,20 +35,20 @@ class LabelParams:
 
 @factory
 def label_channel(num_labels: int = 2) -> Channel:
-    """Reports a label by randomized response: itself, or with equal probabilities one of the others.
+    """Reports a label by randomized response: itself, or one of the other labels with equal probabilities.
 
     A label is kept with probability e^epsilon / (e^epsilon + K - 1). At epsilon = inf the report is the label itself.
-    Two labels are the numbers 0 and 1, and estimated as a number; more than two are estimated as a one-hot vector,
-    whose average over users is the share of each label.
+    Two labels are the numbers 0 and 1, and are estimated as a number. More than two labels are estimated as a one-hot
+    vector; its average over users is the share of each label.
 
     Args:
         num_labels: K, >= 2.
 
     Returns:
-        A channel for labels [...] integers, each of them one user's, clipped to [0, K). Reports are [...] integers of
-        the same type in [0, K). Estimates are [...] floats for two labels, else [..., K]. The `total` of reports, of
-        the type of totals, int32 or int64: for two labels [...], how many of the reports are 1, of totals [...], how
-        many of the labels are, and count of the same shape; else [..., K], how many are each label.
+        A channel for labels [...] integers, each of one user, clipped to [0, K). Reports are [...] integers of the same
+        type in [0, K). Estimates are [...] floats for two labels, otherwise [..., K]. `total` has the type of totals,
+        int32 or int64. For two labels it is [...], the number of reports 1, from totals [...], the number of labels 1,
+        and count of the same shape. Otherwise totals and result are [..., K], the numbers of each label.
 
     Raises:
         ValueError: if num_labels < 2; from `params`, if epsilon is not > 0; from `report`, if labels are not integers.
@@ -69,7 +69,7 @@ def label_channel(num_labels: int = 2) -> Channel:
     Examples:
         >>> channel = label_channel(3)
         >>> params = channel.params(epsilon=1.0)
-        >>> report = channel.report(jax.random.key(0), params, 7)  # private as label 2 is
+        >>> report = channel.report(jax.random.key(0), params, 7)  # clipped to label 2
         >>> int(report) in (0, 1, 2), channel.estimate(params, report).shape
         (True, (3,))
     """
@@ -93,7 +93,7 @@ def label_channel(num_labels: int = 2) -> Channel:
         epsilon, totals = jnp.asarray(params.epsilon, default_float()), jnp.asarray(totals)
         if num_labels == 2:
             return noisy_ones(key, epsilon, totals, jnp.asarray(count))
-        del count  # the sum of totals
+        del count  # equals the sum of totals
         odds = jnp.where(jnp.eye(num_labels, dtype=bool), 1, chance_for_counts(jnp.exp(-epsilon), epsilon))
         moved = multinomial(key, totals, jnp.broadcast_to(odds, (*totals.shape, num_labels)))
         return moved.sum(axis=-2, dtype=totals.dtype)
@@ -102,7 +102,7 @@ def label_channel(num_labels: int = 2) -> Channel:
         decay = math.exp(-float(params.epsilon))
         gap = -math.expm1(-float(params.epsilon))
         keep = 1 / (1 + (num_labels - 1) * decay)
-        # An entry of the one-hot estimate is the larger number if the report is its label. For two labels, entry 1.
+        # an entry of the one-hot estimate is the larger number if the report is its label; two labels use entry 1
         return (TwoPoints(-decay / gap, (1 + (num_labels - 2) * decay) / gap, decay * keep, keep),)
 
     return Channel(
@@ -116,7 +116,7 @@ def label_channel(num_labels: int = 2) -> Channel:
 
 
 def noisy_ones(key: jax.Array, epsilon: jax.Array, ones: jax.Array, count: jax.Array) -> jax.Array:
-    """How many of `count` binary randomized responses are 1, where `ones` of the labels are.
+    """Draws how many of `count` binary randomized responses are 1, if `ones` of the labels are 1.
 
     Args:
         key: a PRNG key.
@@ -128,6 +128,6 @@ def noisy_ones(key: jax.Array, epsilon: jax.Array, ones: jax.Array, count: jax.A
         [...] of the same type.
     """
     key_ones, key_zeros = jax.random.split(key)
-    # The probability that a label moves keeps its digits where it is small.
+    # sigmoid(-epsilon) keeps its digits if it is small
     move = jnp.broadcast_to(chance_for_counts(jax.nn.sigmoid(-epsilon), epsilon), ones.shape)
     return ones - binomial(key_ones, ones, move) + binomial(key_zeros, count - ones, move)

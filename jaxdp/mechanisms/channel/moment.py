@@ -1,4 +1,4 @@
-"""How a contextual user reports what a linear model is fitted from."""
+"""The local randomizer for the moments of a user's context and reward, from which a linear model is fitted."""
 
 import math
 from dataclasses import dataclass
@@ -22,15 +22,15 @@ from jaxdp.validation import check_choice, check_count, check_epsilon, check_pos
 
 REPORTS = ("gaussian", "l2_ball")
 CONSTANTS = ("tight", "paper")
-RADIUS = math.sqrt(2)  # of the ball in which the moments of one user lie
+RADIUS = math.sqrt(2)  # of the ball that contains the moments of one user
 
 
 class Moments(NamedTuple):
-    """What is reported of a context x and its reward y.
+    """The report of a context x and its reward y.
 
     Attributes:
-        outer: [dim (dim + 1) / 2] float, x x^T with noise, which is symmetric: its `triangle`, see
-            `jaxdp.numerics.small_linear_algebra`, row by row from the diagonal on.
+        outer: [dim (dim + 1) / 2] float, the symmetric matrix x x^T with noise, as its `triangle` (see
+            `jaxdp.numerics.small_linear_algebra`), row by row from the diagonal on.
         cross: [dim] float, y x with noise.
     """
 
@@ -46,12 +46,11 @@ class MomentParams:
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity reports moments as they are.
         noise_stddev: [] float >= 0, standard deviation of the Gaussian noise on x_i^2, and on sqrt(2) x_i x_j (with the
-            paper's constants on x_i x_j). For reports from the ball it is the root mean square of each coordinate of a
-            report, `report_radius` over the root of their number.
-        cross_stddev: [] float >= 0, standard deviation of the Gaussian noise on y x / reward_bound. For reports from
-            the ball, whose noise is not Gaussian, it is that of normal noise as which theirs is sub-Gaussian in every
-            direction.
-        report_radius: [] float, length of reports from the ball, at any epsilon; 0 for Gaussian ones.
+            paper's constants on x_i x_j). For "l2_ball" it is the root mean square of each coordinate of a report:
+            `report_radius` over the root of the number of coordinates.
+        cross_stddev: [] float >= 0, standard deviation of the Gaussian noise on y x / reward_bound. For "l2_ball" the
+            noise is not Gaussian: it is sub-Gaussian with this standard deviation in every direction.
+        report_radius: [] float, length of "l2_ball" reports, at any epsilon; 0 for Gaussian reports.
         reward_bound: [] float > 0, rewards are clipped to this absolute value.
     """
 
@@ -67,34 +66,34 @@ def moment_channel(dim: int, report: str = "gaussian", *, constants: str = "tigh
     """Reports x x^T and y x of a context x in the unit ball and its reward y.
 
     With Y = reward_bound let v be the vector of all x_i^2 and all sqrt(2) x_i x_j with i < j, row by row, and then all
-    y x_i / Y. It has D = dim (dim + 1) / 2 + dim entries; its Euclidean norm is that of x x^T and y x / Y together, at
-    most sqrt(2), and it moves by at most sqrt(4.5) when a user is replaced. A report is one release of v,
+    y x_i / Y. It has D = dim (dim + 1) / 2 + dim entries; its Euclidean norm is the norm of x x^T and y x / Y together,
+    at most sqrt(2), and it changes by at most sqrt(4.5) if a user is replaced. A report is one release of v,
 
-    * "gaussian": with noise of standard deviation s in each entry: so the matrix has s on its diagonal and s / sqrt(2)
-      off it, and y x has Y s;
-    * "l2_ball": as a random vector of the sphere of radius B = sqrt(2 pi) c Gamma((D + 1) / 2) / Gamma(D / 2) with
-      c = (e^epsilon + 1) / (e^epsilon - 1), that lies on v's side with probability 1/2 + |v| / sqrt(8) / c. Its mean
-      is v, and the mean of its outer product tau^2 I, tau = B / sqrt(D). At delta = 1e-5 that is less noise than
-      "gaussian" up to epsilon about 4 to 8, half as much at epsilon = 1, dim = 5.
+    * "gaussian": with noise of standard deviation s in each entry, so that the matrix has noise s on its diagonal and s
+      / sqrt(2) off it, and y x has noise Y s;
+    * "l2_ball": as a random vector on the sphere of radius B = sqrt(2 pi) c Gamma((D + 1) / 2) / Gamma(D / 2) with c =
+      (e^epsilon + 1) / (e^epsilon - 1), that lies on v's side with probability 1/2 + |v| / sqrt(8) / c. Its mean is v,
+      and the mean of its outer product is tau^2 I, tau = B / sqrt(D). At delta = 1e-5 this is less noise than
+      "gaussian" up to epsilon about 4 to 8, and half as much at epsilon = 1, dim = 5.
 
     With the paper's constants x x^T and y x are two releases, with equal noise on and off the diagonal. At
     epsilon = inf the report is x x^T and y x.
 
     Args:
-        dim: of contexts, >= 1.
+        dim: dimension of contexts, >= 1.
         report: "gaussian" or "l2_ball".
-        constants: "tight", with noise that is analytically calibrated; or, for "gaussian", "paper".
+        constants: "tight" (analytically calibrated noise); or, for "gaussian", "paper".
 
     Returns:
-        A channel for a pair (x, y) of one user, [dim] and [] floats. A longer x is scaled down to the unit ball, in
-        which NaN counts as 0 and infinity as a large number; y is clipped to [-Y, Y], NaN to 0. A report is `Moments`
-        in JAX's default float type, and its own estimate. Gaussian reports have a `total`, `Moments`, of totals
-        `Moments`, sums of `exact_moments`, and count [], how many.
+        A channel for a pair (x, y) of one user, [dim] and [] floats. A longer x is scaled down to the unit ball; NaN
+        counts as 0 and infinity as a large number. y is clipped to [-Y, Y], and NaN counts as 0. A report is `Moments`
+        in JAX's default float type, and its own estimate. Gaussian reports have a `total` that returns `Moments`, from
+        totals (`Moments`, sums of `exact_moments`) and the number count [] of users.
 
     Raises:
-        ValueError: if dim < 1 or report or constants has another name, or "paper" is asked of "l2_ball"; from `params`,
-            if a value is out of range: with the paper's constants epsilon must be below 1.5 or infinite; from `report`,
-            if x or y has another shape.
+        ValueError: if dim < 1, report or constants is unknown, or "paper" is combined with "l2_ball"; from `params`, if
+            a value is out of range: with the paper's constants epsilon must be below 1.5 or infinite; from `report`, if
+            x or y has another shape.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -106,10 +105,10 @@ def moment_channel(dim: int, report: str = "gaussian", *, constants: str = "tigh
         - Unit: one user's context and reward; adjacency: replace one, by any pair.
         - Sensitivity: With c = |x.z| the squared distance of the moments of two users is largest for unit vectors x, z
           and rewards Y, -Y (or Y, Y, if x.z < 0), where it is 2 - 2 c^2 + 2 + 2 c <= 4.5, with equality at c = 1/2. The
-          sensitivity counts what rounding may add. For "l2_ball" see `randomize_in_ball`: its proof holds for floats.
-          With the paper's constants x x^T is noised for a third of epsilon and y x for two thirds, each for delta / 2,
-          at the sensitivities 2 and 2 Y, and the budgets add up; the classical formula is proved for parts below 1
-          alone. The user's action is not to be logged beside the report: it depends on the context.
+          sensitivity includes rounding errors. For "l2_ball" see `randomize_in_ball`: its proof holds for floats. With
+          the paper's constants the noise on x x^T is for a third of epsilon and on y x for two thirds, each for delta /
+          2, at the sensitivities 2 and 2 Y, and the budgets add up; the classical formula is proved only for parts
+          below 1. The user's action must not be logged beside the report: it depends on the context.
 
     Source:
         Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5, for the moments and the paper's constants; Duchi, Jordan &
@@ -117,8 +116,8 @@ def moment_channel(dim: int, report: str = "gaussian", *, constants: str = "tigh
 
     Deviations:
         The paper releases the two moments separately, with the classical Gaussian mechanism and equal noise on and off
-        the diagonal; so does "paper", for any Y where the paper has 2. It claims pure privacy for Gaussian noise;
-        "l2_ball" has it.
+        the diagonal; so does "paper", but for any Y, where the paper has 2. The paper claims pure privacy for Gaussian
+        noise; only "l2_ball" has pure privacy.
 
     Examples:
         >>> for report, delta in (("gaussian", {"delta": 1e-5}), ("l2_ball", {})):
@@ -133,7 +132,7 @@ def moment_channel(dim: int, report: str = "gaussian", *, constants: str = "tigh
         raise ValueError('constants must be "tight" for reports from the ball, got "paper"')
     num_outer = dim * (dim + 1) // 2
     num_entries = num_outer + dim
-    # What each entry of the triangle of x x^T is multiplied by before the noise: 1 on the diagonal, sqrt(2) off it.
+    # factors of the entries of the triangle of x x^T before the noise: 1 on the diagonal, sqrt(2) off it
     root = np.asarray(triangle(np.where(np.eye(dim, dtype=bool), 1.0, 1.0 if is_paper else math.sqrt(2))))
 
     def sensitivity(exact: float) -> float:
@@ -157,39 +156,41 @@ def moment_channel(dim: int, report: str = "gaussian", *, constants: str = "tigh
             cross = classical_gaussian(epsilon * 2 / 3, delta / 2, sensitivity(2.0))
         else:
             outer = cross = analytic_gaussian(epsilon, delta, sensitivity(math.sqrt(4.5)))
-        found = MomentParams(
+        point = MomentParams(
             epsilon=budget,
             noise_stddev=rounded_up("the noise", outer),
             cross_stddev=rounded_up("the noise", cross),
             report_radius=scalar_leaf("the reports' radius", report_radius),
             reward_bound=bound,
         )
-        scalar_leaf("the noise of y x", max(report_radius, float(found.cross_stddev)) * float(bound))
-        return found
+        scalar_leaf("the noise of y x", max(report_radius, float(point.cross_stddev)) * float(bound))
+        return point
 
-    def noised(key: jax.Array, params: MomentParams, vector: jax.Array, scale: jax.Array | float) -> jax.Array:
-        """The vector of moments, or of sums of them, with noise of `scale` times the standard deviation of one."""
+    def add_noise(key: jax.Array, params: MomentParams, vector: jax.Array, scale: jax.Array | float) -> jax.Array:
+        """Adds noise of `scale` times one report's standard deviation to the vector of moments, or of their sums."""
         outer, cross = (scale * jnp.asarray(part, vector.dtype) for part in (params.noise_stddev, params.cross_stddev))
         if not is_paper:
             return add_normals(key, vector, outer, sensitivity(math.sqrt(4.5)))
         key_outer, key_cross = jax.random.split(key)
         parts = (key_outer, vector[:num_outer], outer), (key_cross, vector[num_outer:], cross)
-        return jnp.concatenate([add_normals(each, part, stddev, sensitivity(2.0)) for each, part, stddev in parts])
+        return jnp.concatenate(
+            [add_normals(part_key, part, stddev, sensitivity(2.0)) for part_key, part, stddev in parts]
+        )
 
     def unless_clear(params: MomentParams, noisy: jax.Array, exact: Moments) -> Moments:
-        """The moments that the noisy vector stands for; at epsilon = inf the exact moments in their place."""
+        """Returns the moments of the noisy vector, or the exact moments at epsilon = inf."""
         bound = jnp.asarray(params.reward_bound, noisy.dtype)
-        shown = Moments(noisy[:num_outer] / jnp.asarray(root, noisy.dtype), noisy[num_outer:] * bound)
-        return jax.tree.map(lambda *two: jnp.where(jnp.isinf(params.epsilon), *two), exact, shown)
+        moments = Moments(noisy[:num_outer] / jnp.asarray(root, noisy.dtype), noisy[num_outer:] * bound)
+        return jax.tree.map(lambda *two: jnp.where(jnp.isinf(params.epsilon), *two), exact, moments)
 
     def report_(key, params: MomentParams, value: tuple[ArrayLike, ArrayLike]) -> Moments:
-        x, y = _clipped(dim, params, value)
+        x, y = _clip(dim, params, value)
         outer = square_triangle(x) * jnp.asarray(root, x.dtype)
         joint = lanes_fast(jnp.concatenate([outer, y / jnp.asarray(params.reward_bound, x.dtype) * x]))
         if is_ball:
             noisy = randomize_in_ball(key, joint, params.epsilon, radius=RADIUS, report_radius=params.report_radius)
         else:
-            noisy = noised(key, params, joint, 1.0)
+            noisy = add_noise(key, params, joint, 1.0)
         return unless_clear(params, noisy, _moments(x, y))
 
     def estimate(params: MomentParams, report: Moments) -> Moments:
@@ -200,16 +201,16 @@ def moment_channel(dim: int, report: str = "gaussian", *, constants: str = "tigh
         outer, cross = (jnp.asarray(part, default_float()) for part in totals)
         bound = jnp.asarray(params.reward_bound, cross.dtype)
         joint = jnp.concatenate([outer * jnp.asarray(root, outer.dtype), cross / bound])
-        noisy = noised(key, params, joint, jnp.sqrt(jnp.asarray(count, joint.dtype)))
+        noisy = add_noise(key, params, joint, jnp.sqrt(jnp.asarray(count, joint.dtype)))
         return unless_clear(params, noisy, Moments(outer, cross))
 
     def spread(params: MomentParams):
-        outer, cross, bound = (float(x) for x in (params.noise_stddev, params.cross_stddev, params.reward_bound))
+        outer, cross, bound = (float(leaf) for leaf in (params.noise_stddev, params.cross_stddev, params.reward_bound))
         if is_ball and math.isfinite(params.epsilon):
             bias = math.tanh(float(params.epsilon) / 2)
             return (OnSphere(max(1.0, bound), float(params.report_radius), bias, num_entries),)
         return (
-            Additive(1.0, 0.5, "gaussian", outer, num_entries),  # the diagonal; others are smaller
+            Additive(1.0, 0.5, "gaussian", outer, num_entries),  # the diagonal; other entries are smaller
             Additive(bound, bound, "gaussian", cross * bound, num_entries),
         )
 
@@ -237,24 +238,24 @@ def moment_channel(dim: int, report: str = "gaussian", *, constants: str = "tigh
 
 
 def exact_moments(params: MomentParams, value: tuple[ArrayLike, ArrayLike]) -> Moments:
-    """The moments of one user's clipped context and reward, without noise: secret.
+    """Returns the moments of one user's clipped context and reward, without noise: secret.
 
     Args:
-        params: of a `moment_channel`.
+        params: parameters of a `moment_channel`.
         value: (x, y) as for its `report`.
 
     Returns:
-        x x^T and y x, whose sums over users `Channel.total` takes.
+        x x^T and y x. `Channel.total` takes their sums over users.
     """
-    return _moments(*_clipped(np.shape(value[0])[-1], params, value))
+    return _moments(*_clip(np.shape(value[0])[-1], params, value))
 
 
 def _moments(x: jax.Array, y: jax.Array) -> Moments:
     return Moments(square_triangle(x), y * x)
 
 
-def _clipped(dim: int, params: MomentParams, value: tuple[ArrayLike, ArrayLike]) -> tuple[jax.Array, jax.Array]:
-    x, y = (jnp.asarray(part, default_float()) for part in value)  # at once, as for a scalar
+def _clip(dim: int, params: MomentParams, value: tuple[ArrayLike, ArrayLike]) -> tuple[jax.Array, jax.Array]:
+    x, y = (jnp.asarray(part, default_float()) for part in value)  # converts before arithmetic, as for a scalar
     if (x.shape, y.shape) != ((dim,), ()):
         raise ValueError(f"value must be a pair of shapes {(dim,)} and (), got {x.shape} and {y.shape}")
     bound = jnp.asarray(params.reward_bound, x.dtype)

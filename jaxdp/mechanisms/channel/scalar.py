@@ -1,4 +1,4 @@
-"""How a user reports one bounded number."""
+"""The local randomizer for one bounded number."""
 
 import math
 from dataclasses import dataclass
@@ -29,8 +29,8 @@ class ScalarParams:
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity reports values as they are.
         noise_stddev: [] float >= 0, of Gaussian noise; zero for other reports.
-        low: [] float, values are clipped from below here.
-        high: [] float, values are clipped from above here.
+        low: [] float, lower end of the clipping interval.
+        high: [] float, upper end of the clipping interval.
         width: [] float, high - low, rounded up.
     """
 
@@ -43,13 +43,13 @@ class ScalarParams:
 
 @factory
 def scalar_channel(report: str = "rr", *, binary: bool = False) -> Channel:
-    """Reports a number of an interval [low, high], such as a reward or a loss.
+    """Reports a number from an interval [low, high], such as a reward or a loss.
 
     With m the interval's centre, B half its width and c = (e^epsilon + 1) / (e^epsilon - 1) a report is
 
-    * "rr": m + B c or m - B c, at random, so that its mean is the value: the default, since its size is bounded and its
-      second moment smaller than with Laplace noise at every epsilon, and than with Gaussian noise unless delta is large
-      for epsilon (as 0.01 for 0.1);
+    * "rr": m + B c or m - B c, at random, so that its mean is the value. This is the default: its size is bounded, and
+      its second moment is smaller than with Laplace noise at every epsilon, and smaller than with Gaussian noise unless
+      delta is large for epsilon (such as 0.01 for 0.1);
     * "laplace": the value with Laplace noise of scale 2 B / epsilon;
     * "gaussian": the value with Gaussian noise, analytically calibrated to L2 sensitivity 2 B.
 
@@ -60,13 +60,12 @@ def scalar_channel(report: str = "rr", *, binary: bool = False) -> Channel:
         binary: whether values are 0 or 1, of any type; the domain is then [0, 1].
 
     Returns:
-        A channel for values [...], each of them one user's: floats or integers, clipped to [low, high], NaN to `low`.
-        Reports are [...] floats of JAX's default type, and their own estimates. Binary ones have a `total`, [...]
-        float, of totals [...] int32 or int64, how many of the values are 1, and count of the same shape and type.
+        A channel for values [...], each of one user: floats or integers, clipped to [low, high]; NaN counts as `low`.
+        Reports are [...] floats of JAX's default type, and their own estimates. Binary channels have a `total`, [...]
+        float, from totals [...] int32 or int64, the number of values 1, and count of the same shape and type.
 
     Raises:
-        ValueError: if report has another name or binary is not True or False; from `params`, if a value is out of
-            range.
+        ValueError: if report is unknown or binary is not True or False; from `params`, if a value is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -75,15 +74,15 @@ def scalar_channel(report: str = "rr", *, binary: bool = False) -> Channel:
 
     Privacy:
         - Claim: epsilon-DP ("rr", "laplace") or (epsilon, delta)-DP ("gaussian") in the local model.
-        - Unit: one value; adjacency: replace one, by anything.
+        - Unit: one value; adjacency: replace one, by any value.
 
     Source:
         Duchi, Jordan & Wainwright (2018), in one dimension, for "rr"; Dwork & Roth (2014), Theorem 3.6; Balle & Wang
         (2018), Theorem 8. Zheng, Cai, Huang, Li & Wang (2020), Algorithm 1, has the Gaussian report.
 
     Deviations:
-        Zheng et al. do not clip, without which unbounded values are not private. Laplace and Gaussian noise are
-        Integers on a grid, as in `laplace`; the value is a float, up to floating point.
+        Zheng et al. do not clip, but unclipped values without a bound are not private. Laplace and Gaussian noise are
+        integers on a grid, as in `laplace`; clipping is exact up to floating point.
 
     Examples:
         >>> channel = scalar_channel("rr")
@@ -111,18 +110,21 @@ def scalar_channel(report: str = "rr", *, binary: bool = False) -> Channel:
 
     def report_(key, params: ScalarParams, value: ArrayLike) -> jax.Array:
         dtype = default_float()
-        value = jnp.asarray(value, dtype)  # at once: of NumPy's 64-bit integers JAX would else drop the upper bits
+        value = jnp.asarray(
+            value, dtype
+        )  # before arithmetic: otherwise JAX would drop the upper bits of NumPy's 64-bit integers
         low, high, width = (jnp.asarray(leaf, dtype) for leaf in (params.low, params.high, params.width))
-        clipped = jnp.where(value > low, jnp.minimum(value, high), low)  # NaN is low, too
+        clipped = jnp.where(value > low, jnp.minimum(value, high), low)  # NaN becomes low
         if is_gaussian:
             return gaussian(key, clipped, jnp.asarray(params.noise_stddev), l2_sensitivity=params.width)
         if not is_rr:
             return laplace(key, clipped, params.epsilon, l1_sensitivity=params.width)
         half = width / 2
-        # Differences from `low` never exceed the width, however floats round, nor these differences half of it.
+        # differences from `low` never exceed the width under rounding, and differences from the centre never exceed
+        # half of it
         sign = randomize_scalar(key, (clipped - low) - half, params.epsilon, bound=half)
-        shown = low + half + debias_scalar(sign, jnp.asarray(params.epsilon, dtype), bound=half)
-        return jnp.where(jnp.isinf(params.epsilon), clipped, shown)
+        estimate_ = low + half + debias_scalar(sign, jnp.asarray(params.epsilon, dtype), bound=half)
+        return jnp.where(jnp.isinf(params.epsilon), clipped, estimate_)
 
     def estimate(params: ScalarParams, report: jax.Array) -> jax.Array:
         del params
@@ -140,7 +142,7 @@ def scalar_channel(report: str = "rr", *, binary: bool = False) -> Channel:
             spread = jnp.asarray(params.noise_stddev, dtype) * jnp.sqrt(count.astype(dtype))
             noise = jax.random.normal(key, totals.shape, dtype)
         else:
-            # A Laplace variable is a Gaussian one of variance 2 b^2 E, E exponential; the sum of E is a gamma variable.
+            # a Laplace variable is Gaussian with variance 2 b^2 E, E exponential; a sum of such E is a gamma variable
             key_gamma, key_noise = jax.random.split(key)
             gamma = jax.random.gamma(key_gamma, jnp.maximum(count, 1).astype(dtype), dtype=dtype)
             spread = jnp.where(count > 0, jnp.sqrt(2 * gamma), 0) / epsilon
@@ -148,7 +150,7 @@ def scalar_channel(report: str = "rr", *, binary: bool = False) -> Channel:
         return add_noise(exact_values("totals", totals), spread * noise)
 
     def spread(params: ScalarParams):
-        low, high, width, epsilon = (float(x) for x in (params.low, params.high, params.width, params.epsilon))
+        low, high, width, epsilon = (float(leaf) for leaf in (params.low, params.high, params.width, params.epsilon))
         if is_rr:
             bias, centre, reach = math.tanh(epsilon / 2), low + width / 2, _scale(width, epsilon, is_rr)
             return (TwoPoints(centre - reach, centre + reach, (1 - bias) / 2, (1 + bias) / 2),)
@@ -173,5 +175,5 @@ def scalar_channel(report: str = "rr", *, binary: bool = False) -> Channel:
 
 
 def _scale(width: float, epsilon: float, is_rr: bool) -> float:
-    """How far randomized response lies from the centre; or the scale of Laplace noise."""
+    """Returns the distance of randomized responses from the centre, or the scale of Laplace noise."""
     return width / 2 / math.tanh(epsilon / 2) if is_rr else width / epsilon

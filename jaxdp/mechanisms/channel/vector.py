@@ -1,4 +1,4 @@
-"""How a user reports a vector of bounded norm."""
+"""The local randomizer for a vector of bounded norm."""
 
 import math
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class VectorParams:
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity reports vectors as they are.
         noise_stddev: [] float >= 0, of Gaussian noise; zero for Laplace noise.
-        radius: [] float > 0, longer vectors are scaled down to this norm.
+        radius: [] float > 0; longer vectors are scaled down to this norm.
         sensitivity: [] float, twice the radius, rounded up.
     """
 
@@ -39,37 +39,37 @@ class VectorParams:
 def vector_channel(shape: tuple[int, ...], norm: str) -> Channel:
     """Reports an array from a ball, such as a gradient: with Laplace noise for the L1 norm, with Gaussian for the L2.
 
-    At epsilon = inf the report is the array itself, scaled down to the ball where it is longer.
+    At epsilon = inf the report is the array itself, scaled down to the ball if it is longer.
 
     Args:
-        shape: of the arrays.
+        shape: shape of the arrays.
         norm: "l1", with Laplace noise of scale 2 radius / epsilon; or "l2", with Gaussian noise, analytically
             calibrated to L2 sensitivity 2 radius.
 
     Returns:
-        A channel for one user's array, floats of this shape. An array outside the ball is scaled down to its edge, in
-        which NaN counts as 0, and infinity as a large number. Reports are floats of this shape and JAX's default
-        type, and their own estimates. There is no `total`.
+        A channel for one user's array, floats of this shape. An array outside the ball is scaled down to its edge; NaN
+        counts as 0, and infinity as a large number. Reports are floats of this shape and JAX's default type, and their
+        own estimates. There is no `total`.
 
     Raises:
-        ValueError: if shape is not of whole numbers >= 1 or norm has another name; from `params`, if a value is out of
-            range; from `report`, if the array has another shape.
+        ValueError: if shape has an entry that is not a whole number >= 1, or norm is unknown; from `params`, if a value
+            is out of range; from `report`, if the array has another shape.
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: for the L2 norm, in (0, 1).
-        radius: of the ball, finite and > 0, by default 1.
+        radius: radius of the ball, finite and > 0, by default 1.
 
     Privacy:
         - Claim: epsilon-DP (L1) or (epsilon, delta)-DP (L2) in the local model.
         - Unit: one array; adjacency: replace one, by any array of this shape.
-        - Sensitivity: The sensitivity counts what rounding may add to a norm.
+        - Sensitivity: Twice the radius, including rounding errors of a norm.
 
     Source:
         Dwork & Roth (2014), Theorem 3.6; Balle & Wang (2018), Theorem 8.
 
     Deviations:
-        Integers on a grid, as in `laplace`; the value is a float, up to floating point.
+        The noise is integers on a grid, as in `laplace`; the value is exact up to floating point.
     """
     sizes = tuple(check_count("shape", size) for size in check_list("shape", shape))
     is_gaussian = check_choice("norm", norm, NORMS) == "l2"
@@ -113,25 +113,25 @@ def vector_channel(shape: tuple[int, ...], norm: str) -> Channel:
 
 
 def into_ball(vector: jax.Array, radius: Scalar, norm: str) -> jax.Array:
-    """Scales a vector down to a ball, if it lies outside. No norm overflows on the way.
+    """Scales a vector down to a ball, if it lies outside, without overflow.
 
     Args:
-        vector: [...] float; NaN counts as 0, and entries beyond 2^126 (in float32), infinity too, as that.
+        vector: [...] float; NaN counts as 0, and larger entries (in float32 beyond 2^126) or infinity as this bound.
         radius: [] float > 0, at most 2^126.
         norm: "l1" or "l2".
 
     Returns:
-        [...] finite, of a norm of at most radius * (1 + norm_error(size)).
+        [...] finite, with a norm of at most radius * (1 + norm_error(size)).
     """
     radius = jnp.asarray(radius, vector.dtype)
-    largest = 1 / float(jnp.finfo(vector.dtype).smallest_normal)  # compiled programs divide by multiplying
+    largest = 1 / float(jnp.finfo(vector.dtype).smallest_normal)  # compiled programs multiply by the reciprocal
     finite = jnp.clip(jnp.where(jnp.isnan(vector), 0, vector), -largest, largest)
     scale = jnp.maximum(jnp.max(jnp.abs(finite)), radius)
-    unit = finite / scale  # at most 1; where it is not the largest entry that is 1, the radius is
+    unit = finite / scale  # at most 1: the largest entry or the radius is scaled to 1
     length = jnp.sum(jnp.abs(unit)) if norm == "l1" else jnp.sqrt(jnp.sum(unit * unit))
     return jnp.where(length > radius / scale, unit * (radius / length), finite)
 
 
 def norm_error(num_entries: int) -> float:
-    """By which share a norm may exceed what `into_ball` computes: of rounding in sums of so many terms, and around."""
+    """Bounds the relative excess of a norm over the result of `into_ball`, by rounding in sums of this many terms."""
     return (num_entries + 8) * float(jnp.finfo(default_float()).eps)

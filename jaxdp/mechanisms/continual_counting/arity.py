@@ -1,4 +1,4 @@
-"""What a tree's estimates vary by, exactly, and the arity that makes it least. NumPy in float64, on the host."""
+"""The exact variance of a tree's estimates, and the arity that minimises it. NumPy in float64, on the host."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,11 +8,11 @@ from jaxdp.mechanisms.continual_counting.noise import NOISES
 from jaxdp.validation import check_choice, check_flag, check_horizon
 
 OBJECTIVES = ("mean", "max")
-LARGEST = 1000  # (arity - 1) / 2 blocks a level: beyond this, more than any tree of few levels needs
+LARGEST = 1000  # beyond it, (arity - 1) / 2 blocks a level are more than any tree of few levels needs
 
 
 def check_arity(arity: int) -> int:
-    """Returns the arity as an int, if it is >= 2 and integers can count its digits.
+    """Returns the arity as an int, after checking that it is >= 2 and that its digits fit the integer type.
 
     Raises:
         ValueError: if not.
@@ -21,7 +21,7 @@ def check_arity(arity: int) -> int:
 
 
 def num_digits(number: int, arity: int) -> int:
-    """How many digits a number >= 1 has in this base."""
+    """Returns how many digits a number >= 1 has in base arity."""
     count = 0
     while number:
         number, count = number // arity, count + 1
@@ -29,11 +29,11 @@ def num_digits(number: int, arity: int) -> int:
 
 
 def level_variances(arity: int, levels: int, combine: bool) -> np.ndarray:
-    """[levels] variance of a completed block's estimate at each level, in units of a node's.
+    """Returns [levels] variances of a completed block's estimate at each level, in units of a node's.
 
     Source:
         Honaker (2015): a node's own noisy sum and the sum of its children's estimates, weighted by their inverse
-        variances, which are 1 and arity times that of a child's estimate.
+        variances; the variances are 1 and arity times the variance of a child's estimate.
     """
     variances = np.ones(levels)
     for h in range(1, levels if check_flag("combine", combine) else 0):
@@ -43,19 +43,19 @@ def level_variances(arity: int, levels: int, combine: bool) -> np.ndarray:
 
 
 def digits_of(times: np.ndarray, arity: int, levels: int) -> np.ndarray:
-    """[..., levels] digits of times [...], the lowest first: how many blocks of each level make up a prefix."""
+    """Returns [..., levels] digits of times [...], lowest first: the number of blocks of each level in a prefix."""
     return times[..., None] // np.asarray([arity**h for h in range(levels)], np.int64) % arity
 
 
 def tree_variance(
     times: ArrayLike, *, horizon: int, arity: int, noise: str = "laplace", combine: bool = True
 ) -> np.ndarray:
-    """Exact variance of a tree counter's estimates, at epsilon = 1 (Laplace) or rho = 1 (Gaussian) and sensitivity 1.
+    """Returns the variance of a tree counter at epsilon = 1 (Laplace) or rho = 1 (Gaussian), and sensitivity 1.
 
-    Divide by epsilon^2, or rho; at other sensitivities multiply by the square.
+    The variance is exact. Divide it by epsilon^2, or rho; for other sensitivities multiply by the square.
 
     Args:
-        times: [...] integers in 1..horizon, how many entries have been fed.
+        times: [...] integers in 1..horizon, numbers of fed entries.
         horizon: >= 1.
         arity: >= 2.
         noise: "laplace" or "gaussian".
@@ -85,13 +85,13 @@ def tree_variance(
 
 
 def best_arity(horizon: int, *, noise: str = "laplace", combine: bool = True, objective: str = "mean") -> int:
-    """The arity whose tree has the least variance over 1..horizon, by the exact formula for each.
+    """Returns the arity of the tree with the least variance over 1..horizon, by the exact formula for each arity.
 
     Args:
         horizon: >= 1.
         noise: "laplace" or "gaussian".
         combine: whether nodes are combined with their descendants.
-        objective: of the variance over the times 1..horizon, "mean" or "max".
+        objective: "mean" or "max" of the variance over the times 1..horizon.
 
     Returns:
         An arity in 2..1000, the smallest of equally good ones.
@@ -122,26 +122,26 @@ def best_arity(horizon: int, *, noise: str = "laplace", combine: bool = True, ob
 
 
 def mean_digits(horizon: int, arity: int) -> np.ndarray:
-    """[levels] mean over times 1..horizon of each digit."""
+    """Returns [levels] the mean over times 1..horizon of each digit."""
     numbers, means = horizon + 1, []
     for h in range(num_digits(horizon, arity)):
-        cycles, rest = divmod(numbers, arity ** (h + 1))
-        top, last = divmod(rest, arity**h)
+        cycles, remainder = divmod(numbers, arity ** (h + 1))
+        top, last = divmod(remainder, arity**h)
         total = cycles * arity**h * (arity * (arity - 1) // 2) + arity**h * (top * (top - 1) // 2) + last * top
         means.append(total / horizon)
     return np.asarray(means)
 
 
 def _max(horizon: int, arity: int, variances: np.ndarray) -> float:
-    """The largest variance up to the horizon: at the horizon, or where one digit of it is less and all lower full."""
+    """Returns the largest variance up to the horizon: there, or at a time with one digit less and lower digits full."""
     digits = digits_of(np.asarray(horizon), arity, len(variances))
-    found = float(digits @ variances)
+    worst = float(digits @ variances)
     for h in range(len(variances)):
         if digits[h]:
             lower = digits.copy()
             lower[h], lower[:h] = digits[h] - 1, arity - 1
-            found = max(found, float(lower @ variances))
-    return found
+            worst = max(worst, float(lower @ variances))
+    return worst
 
 
 def _node_variance(noise: str, levels: int) -> float:

@@ -1,12 +1,13 @@
-"""Buffered linear Toeplitz factorisations of the prefix sums: found on the host, in float64.
+"""Buffered linear Toeplitz factorisations of the prefix sums, computed on the host in float64.
 
-With A the lower triangular matrix of ones, A = B C, all of them lower triangular and Toeplitz, whose coefficients have
-the generating functions 1 / (1 - x) = b(x) c(x). The square root has b = c = (1 - x)^(-1/2). Here both are rational,
+Let A = B C, with A the lower triangular matrix of ones. All three are lower triangular and Toeplitz, and their
+coefficients have the generating functions 1 / (1 - x) = b(x) c(x). The square root has b = c = (1 - x)^(-1/2). Here
+both are rational,
 
     c(x) = b_0^-1 prod_j (1 - l_j x) / (1 - m_j x),        b(x) = b_0 prod_j (1 - m_j x) / ((1 - x) prod_j (1 - l_j x)),
 
-with 0 < 1 - m_1 < 1 - l_1 < 1 - m_2 < ...: coefficients are positive sums of powers of decays, so that noise B z is a
-weighted sum of a few leaky running sums of z. Everything is written in *gaps* 1 - decay, which may be tiny.
+with 0 < 1 - m_1 < 1 - l_1 < 1 - m_2 < ...: coefficients are positive sums of powers of decays, so that the noise B z is
+a weighted sum of a few leaky running sums of z. Formulas use *gaps* 1 - decay, which may be tiny.
 """
 
 from typing import NamedTuple
@@ -16,7 +17,7 @@ import numpy as np
 from jaxdp.validation import check_count
 
 EXACT = 2**16
-TOLERANCE = 1.01  # of the worst variance, against the square root's
+TOLERANCE = 1.01  # largest ratio of the worst variance to that with the square root
 MOST = 16
 
 
@@ -33,7 +34,7 @@ class Buffers(NamedTuple):
 
 
 def square_root_norm(horizon: int) -> float:
-    """Sum s over i < horizon of f_i^2, f the coefficients of (1 - x)^(-1/2): f_0 = 1, f_i = f_{i-1} (2i - 1) / 2i.
+    """Returns s = sum over i < horizon of f_i^2 for (1 - x)^(-1/2) = sum f_i x^i: f_0 = 1, f_i = f_{i-1} (2i - 1) / 2i.
 
     The square-root factorisation's largest variance is s^2 / (2 rho), for entries of sensitivity 1: s is both the
     squared sensitivity of its C and the squared norm of the last row of its B.
@@ -51,7 +52,7 @@ def square_root_norm(horizon: int) -> float:
         >>> f"{square_root_norm(2**20)**2 / 2:.2f}"
         '15.01'
     """
-    from scipy.special import digamma  # SciPy where it is used
+    from scipy.special import digamma  # SciPy is only imported where it is used
 
     near = min(horizon, EXACT)
     exact = float(np.square(square_root_coefficients(near)).sum())
@@ -59,21 +60,21 @@ def square_root_norm(horizon: int) -> float:
 
 
 def square_root_coefficients(length: int) -> np.ndarray:
-    """[length] the first coefficients f_i of (1 - x)^(-1/2)."""
+    """Returns [length] the first coefficients f_i of (1 - x)^(-1/2)."""
     i = np.arange(1, length)
     return np.concatenate([[1.0], np.cumprod((2 * i - 1) / (2 * i))])
 
 
 def find_buffers(horizon: int, num_buffers: int | None = None) -> Buffers:
-    """Buffers of which the worst variance up to the horizon is least, for its sensitivity up to the horizon.
+    """Finds buffers with the least worst variance up to the horizon, for their sensitivity up to the horizon.
 
     Args:
         horizon: >= 1.
-        num_buffers: 1 to 16 leaky sums, beside one that does not leak. None takes as few as come within 1% of the
+        num_buffers: 1 to 16 leaky sums, beside one that does not leak. None is the smallest number within 1% of the
             square root's worst variance.
 
     Returns:
-        What a local search from evenly spread logarithms found.
+        The result of a local search that starts at evenly spaced logarithms.
 
     Raises:
         ValueError: if num_buffers is out of its range.
@@ -91,8 +92,8 @@ def find_buffers(horizon: int, num_buffers: int | None = None) -> Buffers:
     for count in counts:
         ends = np.linspace(np.log(0.5 / horizon), 2.0, 2 * count)
         start = np.concatenate([ends[:1], np.log(np.diff(ends))])
-        found = minimize(_objective, start, args=(horizon,), method="BFGS", options={"maxiter": 500})
-        best = min(found.x, start, key=lambda x: _objective(x, horizon))
+        search = minimize(_objective, start, args=(horizon,), method="BFGS", options={"maxiter": 500})
+        best = min(search.x, start, key=lambda x: _objective(x, horizon))
         if num_buffers is not None or np.exp(_objective(best, horizon)) <= goal:
             noise_gaps, gaps = _gaps(best)
             return _decoder(noise_gaps, gaps)
@@ -100,7 +101,7 @@ def find_buffers(horizon: int, num_buffers: int | None = None) -> Buffers:
 
 
 def row_norms(buffers: Buffers, times: np.ndarray) -> np.ndarray:
-    """[...] sum over i < t of b_i^2 for times t: the variance of the noise (B z)_t, for z of variance 1."""
+    """Returns [...] the sum over i < t of b_i^2 for times t: the variance of the noise (B z)_t, for z of variance 1."""
     products, rates = _pairs(buffers)
     flat = -np.expm1(np.asarray(times, np.float64)[..., None] * rates)
     leaking = np.where(rates < 0, flat / np.where(rates < 0, -np.expm1(rates), 1.0), times[..., None])
@@ -108,17 +109,17 @@ def row_norms(buffers: Buffers, times: np.ndarray) -> np.ndarray:
 
 
 def sensitivity(buffers: Buffers, horizon: int) -> float:
-    """Norm of the first column of C = B^-1 A, which is the largest: by how much an entry's change by 1 moves C x.
+    """Returns the largest column norm of C = B^-1 A, of the first column: the change of C x if an entry changes by 1.
 
-    It is that of these very weights and gaps, as they may have been rounded: C's poles are the roots of b's numerator,
-    one between every two gaps, and all its coefficients are positive.
+    It is computed for these weights and gaps as given, possibly rounded: C's poles are the roots of b's numerator, one
+    between every two neighbouring gaps, and all coefficients of C are positive.
     """
     weights, gaps = (np.asarray(x, np.float64) for x in buffers)
 
-    def numerator(gap: float, j: int) -> float:  # of b, times what is positive between these two gaps
-        others = np.delete(gaps[1:], j)
+    def numerator(gap: float, j: int) -> float:  # b's numerator, up to a factor that is positive between these two gaps
+        other_gaps = np.delete(gaps[1:], j)
         leaks = weights[0] * (gaps[1:][j] - gap) - weights[1:][j] * gap
-        return float(leaks - (gaps[1:][j] - gap) * gap * (np.delete(weights[1:], j) / (others - gap)).sum())
+        return float(leaks - (gaps[1:][j] - gap) * gap * (np.delete(weights[1:], j) / (other_gaps - gap)).sum())
 
     poles = np.asarray([_root(numerator, gaps, j) for j in range(len(gaps) - 1)])
     first, residues = 1 / weights.sum(), _residues(poles, gaps[1:])
@@ -127,7 +128,7 @@ def sensitivity(buffers: Buffers, horizon: int) -> float:
 
 
 def _root(numerator, gaps: np.ndarray, j: int) -> float:
-    """The pole between two neighbouring gaps: at the lower one the numerator is positive, at the upper one negative."""
+    """Returns the pole between two neighbouring gaps; the numerator is positive at the lower, negative at the upper."""
     from scipy.optimize import root_scalar
 
     low, high = gaps[j], gaps[j + 1]
@@ -138,7 +139,7 @@ def _root(numerator, gaps: np.ndarray, j: int) -> float:
 
 
 def _gaps(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Interlaced gaps of c's poles and of b's, from what a search without constraints may vary."""
+    """Returns interlaced gaps of the poles of c and b, from the variables of an unconstrained search."""
     from scipy.special import expit
 
     all_ = expit(x[0] + np.concatenate([[0.0], np.cumsum(np.exp(x[1:]))]))
@@ -146,33 +147,33 @@ def _gaps(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _residues(poles: np.ndarray, zeros: np.ndarray) -> np.ndarray:
-    """[num_buffers] a_j such that prod (1 - l x) / (1 - m x) = constant + sum a_j / (1 - m_j x), by gaps of m and l."""
-    apart = poles[None] - poles[:, None]
-    np.fill_diagonal(apart, 1.0)
-    return np.prod(zeros[None] - poles[:, None], axis=1) / (np.prod(apart, axis=1) * (1 - poles))
+    """Returns [num_buffers] a_j in prod (1 - l x) / (1 - m x) = constant + sum a_j / (1 - m_j x), by gaps of m, l."""
+    differences = poles[None] - poles[:, None]
+    np.fill_diagonal(differences, 1.0)
+    return np.prod(zeros[None] - poles[:, None], axis=1) / (np.prod(differences, axis=1) * (1 - poles))
 
 
 def _decoder(poles: np.ndarray, gaps: np.ndarray) -> Buffers:
-    """Partial fractions of b, from the gaps of c's poles and of its own."""
-    apart = gaps[None] - gaps[:, None]
-    np.fill_diagonal(apart, 1.0)
-    leaking = np.prod(poles[None] - gaps[:, None], axis=1) / (-gaps * np.prod(apart, axis=1))
+    """Returns the partial fractions of b, from the gaps of the poles of c and b."""
+    differences = gaps[None] - gaps[:, None]
+    np.fill_diagonal(differences, 1.0)
+    leaking = np.prod(poles[None] - gaps[:, None], axis=1) / (-gaps * np.prod(differences, axis=1))
     return Buffers(np.concatenate([[np.prod(poles / gaps)], leaking]), np.concatenate([[0.0], gaps]))
 
 
 def _pairs(buffers: Buffers) -> tuple[np.ndarray, np.ndarray]:
-    """[pairs] products of weights, and logarithms of products of decays."""
+    """Returns [pairs] products of weights, and logarithms of products of decays."""
     weights, gaps = (np.asarray(x, np.float64) for x in buffers)
     logs = np.log1p(-gaps)
     return np.outer(weights, weights).ravel(), (logs[:, None] + logs[None]).ravel()
 
 
 def _objective(x: np.ndarray, horizon: int) -> float:
-    """Logarithm of the worst variance, at rho = 1/2."""
+    """Returns the logarithm of the worst variance, at rho = 1/2."""
     poles, gaps = _gaps(x)
     with np.errstate(all="ignore"):
         rows = row_norms(_decoder(poles, gaps), np.asarray(horizon))
         tail = Buffers(_residues(poles, gaps) * (1 - poles), poles)
         columns = 1 + (row_norms(tail, np.asarray(horizon - 1)) if horizon > 1 else 0.0)
         value = float(np.log(rows * columns))
-    return value if np.isfinite(value) else 50.0  # two gaps have met
+    return value if np.isfinite(value) else 50.0  # two gaps coincide

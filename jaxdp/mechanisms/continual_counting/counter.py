@@ -1,4 +1,4 @@
-"""What a continual counter is: private prefix sums of a stream that comes one entry at a time."""
+"""The interface of continual counters: private prefix sums of a stream that arrives one entry at a time."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -18,32 +18,32 @@ Exact = jax.Array | fixed_point.Sum  # sums of a stream
 
 
 class Counter(NamedTuple):
-    """A continual counter: a handful of pure functions.
+    """A continual counter: a tuple of pure functions.
 
-    The whole state is secret; what `read` returns may be released after every entry, and entries may depend on all that
-    has been released. Clocks advance with every entry that is fed, whatever its value: `fed` must be public.
+    The whole state is secret. The result of `read` may be released after every entry, and entries may depend on
+    everything released so far. Clocks advance with every fed entry, for any value: `fed` must be public.
 
     Attributes:
         params: (**values) -> Params. On the host: validates, and calibrates in float64.
         init: (key, params, shape=(), *, clocks=(), dtype=int) -> state of `shape` many counters. `clocks` are leading
-            axes of `shape`: counters along them are fed at times of their own, all others share a clock. `dtype` is the
-            kind of the stream: integers are added up as integers (int32; int64 under x64), floats as well, in multiples
-            of 2^-20.
+            axes of `shape`: counters along them are fed at separate times, all others share a clock. `dtype` is the
+            kind of the stream: integers are added up as integers (int32; int64 under x64), and floats as integer
+            multiples of 2^-20.
         feed: (key, params, state, value, fed=True) -> state. A new key for every entry. value: [*shape], of the
-            stream's kind (bools and short integers count as integers). fed: [*clocks] bool; where it is false nothing
-            happens. An integer that its dtype cannot hold, or a sum of integers or floats beyond int32 (int64), wraps
-            around. Floats are rounded to multiples of 2^-20, NaN counts as 0: sensitivities are of rounded entries.
-            Rounding moves no entry that is in [0, 1] or [-1, 1] out of it; where another bound is used, as on the
-            length of a vector of d entries, add 2^-20 for each entry in L1, 2^-20 sqrt(d) in L2 norm.
+            stream's kind (bools and short integers count as integers). fed: [*clocks] bool; False leaves a counter
+            unchanged. An integer that its dtype cannot hold, or a sum of integers or floats beyond int32 (int64), wraps
+            around. Floats are rounded to multiples of 2^-20, and NaN counts as 0: sensitivities refer to rounded
+            entries. Rounding keeps entries in [0, 1] or [-1, 1]. For other bounds, as on the length of a vector of d
+            entries, add 2^-20 for each entry in L1, 2^-20 sqrt(d) in L2 norm.
         read: (params, state) -> [*shape] float, the estimates of the sums so far. 0 before the first entry; NaN after
             more entries than the horizon.
-        prefixes: (keys, params, values) -> [T, *shape] float: what `read` gives after each of the entries `values`
+        prefixes: (keys, params, values) -> [T, *shape] float: the results of `read` after each of the entries `values`
             [T, *shape] of a whole stream, T <= horizon, fed with `keys` [T].
-        variance: (params, times) -> float64 array like times. On the host: exact variance of the estimates after so
+        variance: (params, times) -> float64 array like times. On the host: exact variance of the estimates after this
             many entries, in 1..horizon. Estimates are unbiased.
-        radius: (params, times, failure_prob) -> float array like times. May be traced: by how much the estimate after
-            so many entries is off, with probability at most failure_prob ([] float in (0, 1)) at each time. Times
-            outside 1..horizon give meaningless radii.
+        radius: (params, times, failure_prob) -> float array like times. May be traced: the error that the estimate
+            after this many entries exceeds with probability at most failure_prob ([] float in (0, 1)), at each time.
+            Times outside 1..horizon give meaningless radii.
         horizon: the largest number of entries.
         made_by: the factory and its arguments, for people.
 
@@ -87,7 +87,7 @@ def check_times(times: npt.ArrayLike, horizon: int) -> np.ndarray:
 
 
 def check_shapes(shape: tuple[int, ...], clocks: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Returns both as tuples of whole numbers, if clocks are leading axes of shape.
+    """Returns both as tuples of whole numbers, after checking that clocks are leading axes of shape.
 
     Raises:
         ValueError: if they are not.
@@ -102,28 +102,28 @@ def check_shapes(shape: tuple[int, ...], clocks: tuple[int, ...]) -> tuple[tuple
 
 
 def stream_dtype(dtype: DTypeLike, floating: np.dtype) -> np.dtype:
-    """The dtype in which a stream of this kind is added up.
+    """Returns the dtype in which a stream of this kind is added up.
 
     Raises:
         ValueError: if it is neither integers nor floats.
     """
     try:
-        known = jnp.dtype(dtype)
+        kind = jnp.dtype(dtype)
     except TypeError as error:
         raise ValueError(f"dtype must be integers or floats, got {dtype!r}") from error
-    if jnp.issubdtype(known, jnp.floating):
+    if jnp.issubdtype(kind, jnp.floating):
         return floating
-    if jnp.issubdtype(known, jnp.integer) or jnp.issubdtype(known, jnp.bool_):
+    if jnp.issubdtype(kind, jnp.integer) or jnp.issubdtype(kind, jnp.bool_):
         return jnp.result_type(int)
-    raise ValueError(f"dtype must be integers or floats, got {known}")
+    raise ValueError(f"dtype must be integers or floats, got {kind}")
 
 
 def nothing(shape: tuple[int, ...], dtype: DTypeLike) -> Exact:
-    """Returns sums of a stream before its first entry: integers, or of floats sums in fixed point."""
+    """Returns zero sums of a stream: integers, or sums in fixed point for floats."""
     return jnp.zeros(shape, dtype) if jnp.issubdtype(dtype, jnp.integer) else fixed_point.zero(shape)
 
 
-def joined(left: Exact, right: Exact) -> Exact:
+def add_sums(left: Exact, right: Exact) -> Exact:
     """Returns the sum of two sums of a stream."""
     if isinstance(left, fixed_point.Sum):
         assert isinstance(right, fixed_point.Sum)
@@ -132,8 +132,8 @@ def joined(left: Exact, right: Exact) -> Exact:
     return left + right
 
 
-def summed(values: Exact, axis: int) -> Exact:
-    """Returns the sum of entries of a stream, or of sums of it, along an axis, however many there are."""
+def sum_along(values: Exact, axis: int) -> Exact:
+    """Returns the sum of entries or sums of a stream along an axis of any length."""
     if not isinstance(values, fixed_point.Sum):
         return values.sum(axis=axis, dtype=values.dtype)
 
@@ -144,15 +144,15 @@ def summed(values: Exact, axis: int) -> Exact:
 
 
 def entry(value: ArrayLike, shape: tuple[int, ...], sums: Exact) -> Exact:
-    """Returns one entry of a stream as a sum of its own.
+    """Converts one entry of a stream to the form of the stream's sums.
 
     Args:
         value: the entry.
-        shape: which it must have.
-        sums: of the stream, for their kind.
+        shape: required shape of the entry.
+        sums: sums of the stream, which determine the form.
 
     Raises:
-        ValueError: if it has another shape, is a float in a stream of integers, or not of real numbers.
+        ValueError: if the entry has another shape, is a float in a stream of integers, or not real numbers.
     """
     array = _array("value", value)
     dtype = default_float() if isinstance(sums, fixed_point.Sum) else sums.dtype
@@ -169,7 +169,7 @@ def fed_mask(fed: ArrayLike, clocks: tuple[int, ...]) -> jax.Array:
     """Returns the mask of clocks that advance.
 
     Raises:
-        ValueError: if it is not of booleans, or has another shape than the clocks (a single one is for all).
+        ValueError: if it is not boolean, or has another shape than the clocks (a scalar applies to all).
     """
     mask = _array("fed", fed)
     if mask.dtype != jnp.bool_ or mask.shape not in ((), clocks):
@@ -178,12 +178,12 @@ def fed_mask(fed: ArrayLike, clocks: tuple[int, ...]) -> jax.Array:
 
 
 def spread(per_clock: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-    """Appends axes of length 1 to an array [*clocks], so that it meets one of `shape`."""
+    """Appends axes of length 1 to an array [*clocks], so that it broadcasts with `shape`."""
     return per_clock.reshape(per_clock.shape + (1,) * (len(shape) - per_clock.ndim))
 
 
 def whole_stream(keys: jax.Array, values: ArrayLike, horizon: int, floating: np.dtype) -> jax.Array:
-    """Returns values [T, *shape] in the dtype of their sums, if there are as many keys, and no more than the horizon.
+    """Returns values [T, *shape] in the dtype of their sums, after checking that there are T <= horizon keys.
 
     Raises:
         ValueError: if not.
@@ -202,5 +202,5 @@ def whole_stream(keys: jax.Array, values: ArrayLike, horizon: int, floating: np.
 def _array(name: str, value: ArrayLike) -> jax.Array:
     try:
         return jnp.asarray(value)
-    except (TypeError, ValueError, OverflowError) as error:  # text, None, ragged lists, beyond the integers
+    except (TypeError, ValueError, OverflowError) as error:  # text, None, ragged lists, too large integers
         raise ValueError(f"{name} must be an array of numbers, got {value!r}") from error

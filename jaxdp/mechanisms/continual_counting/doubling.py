@@ -36,7 +36,7 @@ class DoublingState(NamedTuple):
 
     Attributes:
         clock: [] integer, entries fed; at most horizon + 1.
-        closed: [*shape] float, the estimate of all closed epochs together.
+        closed: [*shape] float, the estimate of the sum of all closed epochs.
         nodes: the blocks that make up the current epoch so far.
     """
 
@@ -51,19 +51,19 @@ def doubling_counter(
 ) -> Counter:
     """Prefix sums of a stream of unknown length: a new tree whenever the length has grown by a factor of `arity`.
 
-    Epoch m has the entries number arity^m up to arity^(m + 1) - 1: arity - 1 blocks of arity^m entries, in a tree of
-    m + 1 levels at the whole budget. What is left of a closed epoch is the estimate of its sum. The variance at time t
-    depends on t alone: a few times that of a tree built for t, not for the largest horizon.
+    Epoch m has the entries number arity^m up to arity^(m + 1) - 1: arity - 1 blocks of arity^m entries, in a tree of m
+    + 1 levels at the whole budget. Only the estimate of a closed epoch's sum is kept. The variance at time t depends
+    only on t: it is a few times the variance of a tree built for t, not for the largest horizon.
 
     Args:
-        horizon: largest number of entries that the state has room for; noise does not depend on it.
+        horizon: largest number of entries that the state can hold; noise does not depend on it.
         arity: >= 2.
         noise: "laplace" or "gaussian".
         combine: whether nodes are combined with their descendants.
 
     Returns:
-        A counter; all counters share one clock. `feed` draws one word for each level that the horizon has and counter
-        (one for a counter, if not `combine`). `prefixes` runs `feed`: equal bit for bit.
+        A counter; all counters share one clock. `feed` draws one word for each counter and level of the horizon (one
+        for each counter, if not `combine`). `prefixes` runs `feed`: equal bit for bit.
 
     Raises:
         ValueError: if an argument is out of its range; from `init`, for clocks.
@@ -73,20 +73,20 @@ def doubling_counter(
 
     Privacy:
         - As `tree_counter`, for streams of every length.
-        - An entry is in one epoch, and there in at most one block of each of its m + 1 levels, noised for (m + 1)
-          l1_sensitivity or sqrt(m + 1) l2_sensitivity; epochs have separate entries.
+        - An entry is in one epoch, and there in at most one block of each of its m + 1 levels, with noise for (m + 1)
+          l1_sensitivity or sqrt(m + 1) l2_sensitivity; epochs have disjoint entries.
 
     Source:
         Chan, Shi & Song (2011), the hybrid mechanism.
 
     Deviations:
-        epochs' sums are not released a second time with a share of the budget; the trees' own estimates of them serve,
-        so that every tree has the whole budget. Any arity. Sums as in `tree_counter`; noise as in
-        `laplace` and `gaussian`.
+        Epochs' sums are not released a second time with a share of the budget. The trees' estimates of them are used,
+        so that every tree has the whole budget. Any arity. Sums as in `tree_counter`; noise as in `laplace` and
+        `gaussian`.
     """
     horizon, arity = check_horizon(horizon, spare=1), check_arity(arity)
     levels = num_digits(horizon, arity)
-    heights = np.arange(1, levels + 1)  # of the trees of epochs 0, 1, ...
+    heights = np.arange(1, levels + 1)  # heights of the trees of epochs 0, 1, ...
     kind = node_noise(noise, heights)
     variances = level_variances(arity, levels, combine)
     starts = np.asarray([arity**m for m in range(levels)], np.int64)
@@ -115,14 +115,14 @@ def doubling_counter(
         sums, shape, mask = state.nodes.sums, state.nodes.estimates.shape[1:], fed_mask(fed, ())
         clock = jnp.minimum(state.clock + mask.astype(integer), horizon + 1)
         epoch = epoch_of(clock)
-        # the first entry of an epoch closes the last one
+        # the first entry of an epoch closes the previous epoch
         opens = mask & (clock == jnp.asarray(starts, integer)[epoch])
         closed = jnp.where(opens, state.closed + state.nodes.estimates.sum(axis=0), state.closed)
         nodes = jax.tree.map(lambda x: jnp.where(opens, jnp.zeros_like(x), x), state.nodes)
-        done = tree.ended(nodes, entry(value, shape, sums), mask, arity)
+        done = tree.ending_blocks(nodes, entry(value, shape, sums), mask, arity)
         if combine:
             noisy = kind.add(key, params, epoch, done.sums)
-            estimates = tree.combined(nodes, noisy, variances)
+            estimates = tree.combine_estimates(nodes, noisy, variances)
         else:
             noisy = kind.add(key, params, epoch, tree.largest(done))
             estimates = jnp.broadcast_to(noisy, (levels, *shape))
@@ -135,8 +135,8 @@ def doubling_counter(
     def prefixes(keys: jax.Array, params: Any, values: ArrayLike) -> jax.Array:
         stream = whole_stream(keys, values, horizon, default_float())
 
-        def step(state, now):
-            state = feed(now[0], params, state, now[1])
+        def step(state, key_and_entry):
+            state = feed(key_and_entry[0], params, state, key_and_entry[1])
             return state, read(params, state)
 
         start = init(None, params, stream.shape[1:], dtype=stream.dtype)
@@ -151,7 +151,7 @@ def doubling_counter(
 
     rates = rate_grid(variances)
     cumulants = np.minimum(level_cumulants(rates, arity, variances), HUGE)
-    # of the epochs before the m-th, whose noise is smaller, at rates in units of the m-th's scale
+    # cumulants of the epochs before the m-th, which have smaller noise, at rates in units of the m-th's scale
     before = np.zeros((levels, len(rates)))
     for m in heights:
         for k in range(1, m):
@@ -167,10 +167,10 @@ def doubling_counter(
         scale = kind.scale(params, epochs)
         if noise == "gaussian":
             stddevs = jnp.asarray(params.noise_stddev)
-            each = (arity - 1) * jnp.square(stddevs) * jnp.asarray(variances, stddevs.dtype)
-            closed = jnp.concatenate([jnp.zeros_like(each[:1]), jnp.cumsum(each)])[epochs]
-            own = jnp.square(scale) * jnp.matmul(digits, jnp.asarray(variances, digits.dtype), precision="highest")
-            return normal_radius(jnp.sqrt(closed + own), failure_prob)
+            epoch_variances = (arity - 1) * jnp.square(stddevs) * jnp.asarray(variances, stddevs.dtype)
+            closed = jnp.concatenate([jnp.zeros_like(epoch_variances[:1]), jnp.cumsum(epoch_variances)])[epochs]
+            current = jnp.square(scale) * jnp.matmul(digits, jnp.asarray(variances, digits.dtype), precision="highest")
+            return normal_radius(jnp.sqrt(closed + current), failure_prob)
         totals = jnp.matmul(digits, jnp.asarray(cumulants, digits.dtype), precision="highest")
         return scale * chernoff(totals + jnp.asarray(before, totals.dtype)[epochs], rates, failure_prob)
 

@@ -1,8 +1,8 @@
-"""Tree counters with Gaussian noise, of which each entry of the stream needs one draw.
+"""Tree counters with Gaussian noise that need one draw for each entry of the stream.
 
-When an entry comes, a block of every level up to some one ends, and each such block has noise of its own. But of all
-these noises only one sum is ever used: that in the estimate of the largest block. It is Gaussian, so it is drawn at
-once. The estimates have the distribution that they have with a draw for each block. All errors are integers.
+With an entry, one block of every level up to some level ends, and each such block has its own noise. But only one sum
+of these noises is ever used: the noise in the estimate of the largest block. It is Gaussian, so it is drawn directly.
+The estimates have the same distribution as with one draw for each block. All errors are integers.
 """
 
 import functools
@@ -18,10 +18,10 @@ from jaxdp.core import default_float
 from jaxdp.mechanisms._grid import NORMAL_STEP, Grid, shape_of
 from jaxdp.mechanisms.continual_counting.counter import (
     Exact,
+    add_sums,
     check_shapes,
     entry,
     fed_mask,
-    joined,
     nothing,
     spread,
     stream_dtype,
@@ -49,8 +49,8 @@ class GaussianTreeState(NamedTuple):
 
     Attributes:
         clock: [*clocks] integers, entries fed; at most horizon + 1.
-        total: [*shape] the exact sum: integers, or sums in fixed point, rounded only with the noise.
-        digits: [levels, *clocks] integers, how many blocks of each level make up the stream so far.
+        total: [*shape] the exact sum: integers, or sums in fixed point, rounded only after adding noise.
+        digits: [levels, *clocks] integers, number of blocks of each level that make up the stream so far.
         errors: [levels, *shape] integers in two words, the sum of their estimates' errors in steps of the noise's grid.
     """
 
@@ -70,10 +70,10 @@ class GaussianTree(NamedTuple):
 
 
 def fresh_shares(variances: np.ndarray) -> np.ndarray:
-    """[levels] standard deviation of what is new in a block's estimate when it ends, in units of a node's.
+    """Returns [levels] the standard deviation of the new noise in an ended block's estimate, in units of a node's.
 
-    Its own noise counts by v; noise of the blocks inside that end with it by 1 - v, of which the largest is such a
-    block again: the squares c_h^2 = v_h^2 + (1 - v_h)^2 c_{h-1}^2.
+    Its own noise has the weight v, and the noise of blocks inside that end with it has the weight 1 - v. The largest of
+    these is such a block again, so c_h^2 = v_h^2 + (1 - v_h)^2 c_{h-1}^2.
 
     Args:
         variances: [levels] of blocks' estimates, v.
@@ -85,15 +85,15 @@ def fresh_shares(variances: np.ndarray) -> np.ndarray:
 
 
 def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTree:
-    """The functions of a tree counter with Gaussian noise.
+    """Builds the functions of a tree counter with Gaussian noise.
 
     Args:
         horizon: largest number of entries.
-        arity: of the tree.
-        variances: [levels] of blocks' estimates in units of a node's; 1 where nodes are not combined.
+        arity: arity of the tree.
+        variances: [levels] variances of blocks' estimates in units of a node's; 1 if nodes are not combined.
     """
     levels, rests, shares = len(variances), 1 - variances, fresh_shares(variances)
-    norm = np.sqrt(levels)  # by how much an entry of 1 moves all the nodes
+    norm = np.sqrt(levels)  # L2 norm of the change of all nodes by an entry of 1
 
     def init(
         key,
@@ -113,22 +113,20 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
         )
 
     def grid_of(params: GaussianParams, total: Exact, size: int) -> Grid:
-        """The grid of noise on so many sums: each of an entry's levels is off by a step where its block ends."""
+        """Returns the grid of noise on `size` sums: an entry's block at each level is off by a step when it ends."""
         return noise_grid(params, unit_of(total), shares.min(), NORMAL_STEP, 2 * np.sqrt(levels * max(size, 1)))
 
-    def noised(
+    def draw_and_record(
         key: jax.Array, params: GaussianParams, value: Exact, tops: jax.Array, grid: Grid
     ) -> tuple[Exact, jax.Array]:
-        """One entry, and the noise drawn with it. The entry itself is not released, but is noised in effect.
-
-        `tops` is which of the levels [levels, ...] the largest block that ends is of.
-        """
+        """Draws and records the noise of one entry; `tops` [levels, ...] marks the largest ending block's level."""
         dtype = jnp.asarray(params.noise_stddev).dtype
         stddev, moved = jnp.asarray(params.noise_stddev), jnp.asarray(params.l2_sensitivity)
         unit = jnp.asarray(norm, stddev.dtype)
-        noise, drawn = _drawn(key, tops, shares / shares.min(), grid, shape_of(value), dtype)
-        told = Entry("tree", value, "l2", key, moved / unit, noise_stddev=stddev / unit, noise=drawn)
-        return record(told), noise
+        noise, drawn = _draw(key, tops, shares / shares.min(), grid, shape_of(value), dtype)
+        # the entry is not released itself, but the release is equivalent to noise on it
+        entered = Entry("tree", value, "l2", key, moved / unit, noise_stddev=stddev / unit, noise=drawn)
+        return record(entered), noise
 
     def feed(
         key: jax.Array, params: GaussianParams, state: GaussianTreeState, value: ArrayLike, fed: ArrayLike = True
@@ -144,11 +142,11 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
             ends.append(ends[h] & ~is_top)
         wide_ends, wide_tops = (spread(jnp.stack(some), (levels, *shape)) for some in (ends[:levels], tops))
         grid = grid_of(params, state.total, math.prod(shape))
-        entered, noise = noised(key, params, entered, wide_tops, grid)
+        entered, noise = draw_and_record(key, params, entered, wide_tops, grid)
         error = lanes_last(own_kernel(functools.partial(_error, rests), state.errors, noise, wide_tops))
-        errors = apart(_replaced, state.errors, error, wide_ends, wide_tops)
+        errors = apart(_replace_errors, state.errors, error, wide_ends, wide_tops)
         clock = jnp.minimum(state.clock + mask.astype(state.clock.dtype), horizon + 1)
-        return GaussianTreeState(clock, joined(state.total, entered), jnp.stack(digits), errors)
+        return GaussianTreeState(clock, add_sums(state.total, entered), jnp.stack(digits), errors)
 
     def read(params: GaussianParams, state: GaussianTreeState) -> jax.Array:
         shape = shape_of(state.total)
@@ -164,23 +162,23 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
         grid = grid_of(params, stream, int(np.prod(shape)))
 
         def one(key: jax.Array, value: Exact, tops: jax.Array) -> tuple[Exact, jax.Array]:
-            return noised(key, params, value, tops.reshape(-1, *(1,) * len(shape)), grid)
+            return draw_and_record(key, params, value, tops.reshape(-1, *(1,) * len(shape)), grid)
 
         stream, noise = jax.vmap(one)(keys, stream, jnp.asarray(tops))
-        totals = jax.lax.associative_scan(joined, stream)
+        totals = jax.lax.associative_scan(add_sums, stream)
         return _estimates(totals, noise, arity, rests, grid, default_float())
 
     return GaussianTree(init, feed, read, prefixes)
 
 
 @in_64_bits
-def _drawn(
+def _draw(
     key: jax.Array, tops: jax.Array, shares: np.ndarray, grid: Grid, shape: tuple[int, ...], dtype: np.dtype
 ) -> tuple[jax.Array, jax.Array]:
-    """An entry's noise in steps, and in units of its standard deviation."""
+    """Returns an entry's noise in steps, and in units of its standard deviation."""
     share = jnp.ones(tops.shape[1:], jnp.float64)
-    for h, each in enumerate(shares):
-        share = jnp.where(tops[h], each, share)
+    for h, level_share in enumerate(shares):
+        share = jnp.where(tops[h], level_share, share)
     scales = grid.drawn * share
     noise = normal_steps(key, scales, shape)
     return jnp.where(grid.scale == 0, 0, noise), (noise / scales).astype(dtype)
@@ -188,21 +186,21 @@ def _drawn(
 
 @in_64_bits
 def _error(rests: np.ndarray, errors: Steps, noise: jax.Array, tops: jax.Array) -> jax.Array:
-    """The error of the largest block that ends, in whole steps."""
+    """Returns the error of the largest block that ends, in whole steps."""
     errors, noise, tops = jax.tree.map(lanes_last, (errors, noise, tops))
-    known, error = jnp.zeros_like(noise), jnp.zeros_like(noise)  # known: a block's error but for what is drawn
-    for h, rest in enumerate(rests):
+    past, error = jnp.zeros_like(noise), jnp.zeros_like(noise)  # past: a block's error without the new noise
+    for h, weight in enumerate(rests):
         if h > 0:
-            known = rest * (numbers(Steps(errors.high[h - 1], errors.low[h - 1])) + known)
-        error = jnp.where(tops[h], known, error)
+            past = weight * (numbers(Steps(errors.high[h - 1], errors.low[h - 1])) + past)
+        error = jnp.where(tops[h], past, error)
     return lanes_last(jnp.round(error) + noise)
 
 
 @in_64_bits
-def _replaced(errors: Steps, error: jax.Array, ends: jax.Array, tops: jax.Array) -> Steps:
-    """The errors after an entry: that of the largest block that ends is added, and those inside it are forgotten."""
-    kept = Steps(*(jnp.where(tops | ~ends, words, 0) for words in errors))
-    return more_steps(kept, jnp.where(tops, error[None], 0))
+def _replace_errors(errors: Steps, error: jax.Array, ends: jax.Array, tops: jax.Array) -> Steps:
+    """Returns errors after an entry: adds the largest ended block's error, removes errors of blocks inside it."""
+    remaining = Steps(*(jnp.where(tops | ~ends, words, 0) for words in errors))
+    return more_steps(remaining, jnp.where(tops, error[None], 0))
 
 
 @in_64_bits
@@ -214,15 +212,15 @@ def _estimate(dtype: np.dtype, total: Exact, errors: Steps, grid: Grid) -> jax.A
 def _estimates(
     totals: Exact, noise: jax.Array, arity: int, rests: np.ndarray, grid: Grid, dtype: np.dtype
 ) -> jax.Array:
-    """The estimates of all prefixes, from the noise [T, ...] that `feed` draws."""
+    """Returns the estimates of all prefixes, from the noise [T, ...] that `feed` draws."""
     length, times = len(noise), jnp.arange(1, len(noise) + 1)
-    known, error = jnp.zeros(noise.shape, jnp.float64), noise
+    past, error = jnp.zeros(noise.shape, jnp.float64), noise
     total = before(error, arity)[times]
     for h in range(1, len(rests)):
         if arity**h > length:
             break
-        children, inside = groups(error, arity), groups(known, arity)
-        known = rests[h] * (children[:, :-1].sum(axis=1) + inside[:, -1])
-        error = jnp.round(known) + noise[arity**h - 1 :: arity**h]
+        children, inside = groups(error, arity), groups(past, arity)
+        past = rests[h] * (children[:, :-1].sum(axis=1) + inside[:, -1])
+        error = jnp.round(past) + noise[arity**h - 1 :: arity**h]
         total = total + before(error, arity)[times // arity**h]
     return with_error(totals, total, grid, dtype)

@@ -1,4 +1,4 @@
-"""The arithmetic of trees that counters share: which blocks end with an entry, and what is known of them then."""
+"""Tree arithmetic shared by counters: the blocks that end with an entry, and their estimates."""
 
 from typing import Any, NamedTuple
 
@@ -6,16 +6,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.mechanisms.continual_counting.counter import Exact, joined, nothing, spread, summed
+from jaxdp.mechanisms.continual_counting.counter import Exact, add_sums, nothing, spread, sum_along
 from jaxdp.numerics.rounding import rounded
 
 
 class Nodes(NamedTuple):
-    """The blocks of a tree that make up the stream so far: at most arity - 1 of a level.
+    """The blocks of a tree that make up the stream so far: at most arity - 1 at each level.
 
     Attributes:
-        digits: [levels, *clocks] integers, how many blocks of each level.
-        sums: [levels, *shape], what they sum to: integers, or sums in fixed point. Secret.
+        digits: [levels, *clocks] integers, number of blocks of each level.
+        sums: [levels, *shape], their sums: integers, or sums in fixed point. Secret.
         estimates: [levels, *shape] float, the sum of their noisy estimates.
     """
 
@@ -25,12 +25,12 @@ class Nodes(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """What ends with an entry: a block of each level up to some one.
+    """The blocks that end with an entry: one of each level up to some level.
 
     Attributes:
         ends: [levels, *clocks] bool, whether a block of this level ends.
-        top: the same, for the largest block that ends.
-        sums: [levels, *shape] the blocks' sums; 0 where none ends.
+        top: [levels, *clocks] bool, whether the largest ending block is of this level.
+        sums: [levels, *shape] the blocks' sums; 0 for levels without an ending block.
     """
 
     ends: jax.Array
@@ -39,7 +39,7 @@ class Ended(NamedTuple):
 
 
 def empty(levels: int, shape: tuple[int, ...], clocks: tuple[int, ...], dtype, floating) -> Nodes:
-    """A tree before its first entry."""
+    """Returns a tree before its first entry."""
     return Nodes(
         digits=jnp.zeros((levels, *clocks), jnp.int32),
         sums=nothing((levels, *shape), dtype),
@@ -47,12 +47,12 @@ def empty(levels: int, shape: tuple[int, ...], clocks: tuple[int, ...], dtype, f
     )
 
 
-def ended(nodes: Nodes, value: Exact, fed: jax.Array, arity: int) -> Ended:
-    """What ends with an entry."""
+def ending_blocks(nodes: Nodes, value: Exact, fed: jax.Array, arity: int) -> Ended:
+    """Returns the blocks that end with an entry."""
     levels, ends, sums = len(nodes.digits), [fed], [value]
     for h in range(levels - 1):
         ends.append(ends[h] & (nodes.digits[h] == arity - 1))
-        sums.append(joined(sums[h], jax.tree.map(lambda x, h=h: x[h], nodes.sums)))
+        sums.append(add_sums(sums[h], jax.tree.map(lambda x, h=h: x[h], nodes.sums)))
     ends = jnp.stack(ends)
     mask = _spread(ends, nodes.estimates.shape[1:])
     return Ended(
@@ -62,8 +62,8 @@ def ended(nodes: Nodes, value: Exact, fed: jax.Array, arity: int) -> Ended:
     )
 
 
-def combined(nodes: Nodes, noisy: jax.Array, variances: np.ndarray) -> jax.Array:
-    """[levels, *shape] each ended block's best linear estimate from its own noisy sum and those of all blocks in it.
+def combine_estimates(nodes: Nodes, noisy: jax.Array, variances: np.ndarray) -> jax.Array:
+    """Returns [levels, *shape] each ended block's best linear estimate from the noisy sums of it and all blocks in it.
 
     Source:
         Honaker (2015), from the leaves up.
@@ -71,27 +71,27 @@ def combined(nodes: Nodes, noisy: jax.Array, variances: np.ndarray) -> jax.Array
     estimates = [noisy[0]]
     for h in range(1, len(noisy)):
         children = nodes.estimates[h - 1] + estimates[h - 1]
-        # not a weighted mean: equal terms, as without noise, must give themselves
+        # not a weighted mean: the result of equal terms, as without noise, must equal them
         estimates.append(noisy[h] + rounded(jnp.asarray(1 - variances[h], noisy.dtype) * (children - noisy[h])))
     return jnp.stack(estimates)
 
 
 def advance(nodes: Nodes, done: Ended, estimates: jax.Array) -> Nodes:
-    """The blocks after an entry: the largest that ended is new, those inside it are forgotten.
+    """Returns the blocks after an entry: adds the largest ended block and removes the blocks inside it.
 
     Args:
-        nodes: before.
-        done: what ended.
-        estimates: [levels, *shape], read where a block of that level is the largest that ended.
+        nodes: the blocks before.
+        done: the ended blocks.
+        estimates: [levels, *shape], read only at the level of the largest ended block.
     """
     inside = done.ends & ~done.top
 
-    def update(old: Any, new: Any) -> Any:
-        def choose(old: jax.Array, both: jax.Array) -> jax.Array:
-            rank = old.shape[1:]
-            return jnp.where(_spread(inside, rank), 0, jnp.where(_spread(done.top, rank), both, old))
+    def update(previous: Any, ended: Any) -> Any:
+        def choose(previous: jax.Array, both: jax.Array) -> jax.Array:
+            rank = previous.shape[1:]
+            return jnp.where(_spread(inside, rank), 0, jnp.where(_spread(done.top, rank), both, previous))
 
-        return jax.tree.map(choose, old, joined(old, new))
+        return jax.tree.map(choose, previous, add_sums(previous, ended))
 
     return Nodes(
         digits=update(nodes.digits, jnp.ones_like(nodes.digits)),
@@ -101,19 +101,19 @@ def advance(nodes: Nodes, done: Ended, estimates: jax.Array) -> Nodes:
 
 
 def largest(done: Ended) -> Exact:
-    """[*shape] the sum of the largest block that ended; 0 where none did."""
-    kept = jax.tree.map(lambda sums: jnp.where(_spread(done.top, sums.shape[1:]), sums, 0), done.sums)
-    return summed(kept, 0)
+    """Returns [*shape] the sum of the largest ended block; 0 if none ended."""
+    sums_of_top = jax.tree.map(lambda sums: jnp.where(_spread(done.top, sums.shape[1:]), sums, 0), done.sums)
+    return sum_along(sums_of_top, 0)
 
 
 def groups(blocks: jax.Array, arity: int) -> jax.Array:
-    """[groups, arity, ...] the blocks by their parents, without those whose parent is not complete."""
-    whole = len(blocks) // arity * arity
-    return blocks[:whole].reshape(-1, arity, *blocks.shape[1:])
+    """Groups blocks by parent: [groups, arity, ...], without blocks of an incomplete parent."""
+    num_grouped = len(blocks) // arity * arity
+    return blocks[:num_grouped].reshape(-1, arity, *blocks.shape[1:])
 
 
 def before(blocks: jax.Array, arity: int) -> jax.Array:
-    """For j = 0, 1, ... the sum of the blocks before the j-th that have the same parent."""
+    """Returns for j = 0, 1, ... the sum of the blocks before the j-th with the same parent."""
     groups = len(blocks) // arity + 1
     padded = jnp.zeros((groups * arity, *blocks.shape[1:]), blocks.dtype).at[: len(blocks)].set(blocks)
     inside = jnp.cumsum(padded.reshape(groups, arity, *blocks.shape[1:]), axis=1)

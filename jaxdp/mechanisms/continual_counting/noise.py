@@ -1,4 +1,4 @@
-"""The two kinds of noise that counters add, and what they are told on the host."""
+"""The two kinds of noise that counters add, and their parameters on the host."""
 
 import math
 from collections.abc import Callable
@@ -26,7 +26,7 @@ class LaplaceParams:
 
     Attributes:
         epsilon: [] float, privacy budget of the whole stream, > 0; infinity adds nothing.
-        l1_sensitivity: [] float, largest change of all nodes together in L1 norm; [levels] where epochs differ.
+        l1_sensitivity: [] float, largest change of all nodes together in L1 norm; [levels] if epochs differ.
     """
 
     epsilon: Leaf
@@ -39,8 +39,9 @@ class GaussianParams:
     """Traced values of a counter with Gaussian noise.
 
     Attributes:
-        noise_stddev: [] float >= 0, of each node or entry; [levels] where epochs differ.
-        l2_sensitivity: of the same shape, for which it was calibrated: largest change of all that is noised in L2 norm.
+        noise_stddev: [] float >= 0, of each node or entry; [levels] if epochs differ.
+        l2_sensitivity: of the same shape, the sensitivity for its calibration: largest change of all noisy numbers
+            together in L2 norm.
     """
 
     noise_stddev: Leaf
@@ -51,9 +52,9 @@ class Noise(NamedTuple):
     """A kind of noise.
 
     Attributes:
-        power: how the noise's variance grows with the number of nodes that an entry is in.
+        power: exponent of the noise's variance in the number of nodes that an entry is in.
         params: (**values) -> Params. On the host.
-        add: (key, params, epoch, values) -> noisy values; epoch is None where all share a scale.
+        add: (key, params, epoch, values) -> noisy values; epoch is None if all share a scale.
         scale: (params, epoch) -> [] Laplace scale or Gaussian standard deviation of a node. Traced or not.
         variance: (params) -> variance of a node, float64 on the host.
     """
@@ -66,7 +67,7 @@ class Noise(NamedTuple):
 
 
 def node_noise(name: str, nodes: int | np.ndarray) -> Noise:
-    """Noise for nodes of which each entry of the stream is in so many, by name.
+    """Builds the noise of this name, for streams with each entry in `nodes` nodes.
 
     Raises:
         ValueError: if the name is unknown.
@@ -82,17 +83,17 @@ def gaussian_params(
     rho: float | None = None,
     l2_sensitivity: float = 1.0,
 ) -> GaussianParams:
-    """Calibrates Gaussian noise to rho, or to (epsilon, delta), for what an entry of 1 moves by sqrt(squared_norm).
+    """Calibrates noise to rho or (epsilon, delta), if an entry of 1 changes the noisy numbers by sqrt(squared_norm).
 
     Raises:
-        ValueError: if neither rho nor both others are given, or all; or if one is out of range.
+        ValueError: unless either rho or both epsilon and delta are given; or if one is out of range.
     """
     if (rho is None) == (epsilon is None) or (epsilon is None) != (delta is None):
         raise ValueError(
             f"rho, or epsilon and delta, must be given, got epsilon={epsilon}, delta={delta} and rho={rho}"
         )
     unit = _sensitivity("l2_sensitivity", l2_sensitivity)
-    up = math.nextafter  # square root and product are each off by at most half of the last place
+    up = math.nextafter  # square root and product are each off by at most half a unit in the last place
 
     def calibrate(square: float) -> tuple[float, float]:
         moved = up(unit * up(math.sqrt(square), math.inf), math.inf)
@@ -152,7 +153,7 @@ def _laplace(nodes: int | np.ndarray) -> Noise:
 
 
 def at(leaf: Leaf, epoch: jax.Array | None) -> jax.Array:
-    """The leaf, or its number for an epoch."""
+    """Returns the leaf, or its entry for an epoch."""
     return jnp.asarray(leaf) if epoch is None else jnp.asarray(leaf)[epoch]
 
 

@@ -1,4 +1,4 @@
-"""By how much sums of noise are off: tails of sums of Laplace variables, exact up to Chernoff's bound."""
+"""Error radii of sums of noise: tails of sums of Laplace variables, by Chernoff's bound."""
 
 import math
 from typing import Any
@@ -15,11 +15,11 @@ from jaxdp.validation import check_above, check_choice, check_finite, check_hori
 
 CONSTANTS = ("tight", "paper")
 POINTS = 48
-HUGE = 1e30  # stands for infinity, but times 0 it is 0
+HUGE = 1e30  # stands for infinity, but 0 * HUGE is 0
 
 
 def laplace_sum_radius(scales: npt.ArrayLike, failure_prob: float, *, constants: str = "tight") -> float:
-    """A radius that the sum of independent Laplace variables exceeds with probability at most failure_prob.
+    """Returns a radius that the sum of independent Laplace variables exceeds with probability at most failure_prob.
 
     "tight" is Chernoff's bound, min over 0 < l < 1 / max(b) of (ln(2 / q) - sum ln(1 - l^2 b_i^2)) / l; "paper" is
     v sqrt(8 ln(2 / q)), v = max(sqrt(sum b_i^2), max(b) sqrt(2 ln(2 / q))).
@@ -30,13 +30,13 @@ def laplace_sum_radius(scales: npt.ArrayLike, failure_prob: float, *, constants:
         constants: "tight" or "paper".
 
     Returns:
-        The radius of the absolute value of the sum, in the unit of the scales.
+        The radius for the absolute value of the sum, in the unit of the scales.
 
     Raises:
         ValueError: if an argument is out of its range.
 
     Source:
-        Chan, Shi & Song (2011), Lemma 2.8 (Corollary 2.9 for the probability of both sides), for "paper".
+        Chan, Shi & Song (2011), Lemma 2.8 (Corollary 2.9 for the probability of both tails), for "paper".
 
     Deviations:
         None.
@@ -68,18 +68,18 @@ def tree_radius(
     combine: bool = True,
     constants: str = "tight",
 ) -> np.ndarray:
-    """By how much a tree counter with Laplace noise is off, with probability at most failure_prob at each time.
+    """Returns the error that a Laplace tree counter exceeds with probability at most failure_prob at each time.
 
     Args:
         times: [...] integers in 1..horizon.
         horizon: >= 1.
         epsilon: > 0, of the counter with l1_sensitivity 1.
         failure_prob: in (0, 1).
-        arity: of the tree; None is `best_arity(horizon, combine=combine)`.
+        arity: arity of the tree; None is `best_arity(horizon, combine=combine)`.
         combine: whether nodes are combined with their descendants.
-        constants: "tight" is Chernoff's bound on the very sum of noises. "paper", published for the binary tree, is
-            taken for any: 4 ln(1 / q) ln(horizon)^2.5 / epsilon at all times. It is loose; below a horizon of about
-            16 it may be too small.
+        constants: "tight" is Chernoff's bound for the exact sum of noises. "paper" is 4 ln(1 / q) ln(horizon)^2.5 /
+            epsilon at all times, published for the binary tree and used here for any tree. It is loose; below a horizon
+            of about 16 it may be too small.
 
     Returns:
         [...] float64.
@@ -107,40 +107,40 @@ def tree_radius(
 
 
 def level_cumulants(rates: np.ndarray, arity: int, variances: np.ndarray) -> np.ndarray:
-    """[levels, ...] logarithm of E exp(rate * error) of a block's estimate, for nodes with Laplace noise of scale 1.
+    """Returns [levels, ...] log E exp(rate * error) of a block's estimate, for nodes with Laplace noise of scale 1.
 
     A block's error is v times its own noise and 1 - v times the sum of its children's errors, all independent.
 
     Args:
         rates: [...] > 0.
-        arity: of the tree.
-        variances: [levels] of blocks' estimates in units of a node's: the weights v.
+        arity: arity of the tree.
+        variances: [levels] variances of blocks' estimates in units of a node's: the weights v.
 
     Returns:
-        Infinity where the expectation is.
+        [levels, ...] float64; infinity if the expectation is infinite.
     """
     return np.stack([block_cumulant(h, rates, arity, variances) for h in range(len(variances))])
 
 
 def block_cumulant(level: int, rates: np.ndarray, arity: int, variances: np.ndarray) -> np.ndarray:
-    """The same of one level."""
+    """Returns `level_cumulants` of one level."""
     rates, total, blocks = np.asarray(rates, np.float64), np.zeros(np.shape(rates)), 1.0
     for h in range(level, -1, -1):
         with np.errstate(divide="ignore"):
             total = total - blocks * np.log1p(-np.minimum(np.square(rates * variances[h]), 1.0))
-        if variances[h] == 1:  # all that counts is its own noise
+        if variances[h] == 1:  # only its own noise counts
             break
         rates, blocks = rates * (1 - variances[h]), blocks * arity
     return total
 
 
 def rate_grid(variances: np.ndarray) -> np.ndarray:
-    """[POINTS] rates among which one is nearly best for any blocks and any probability."""
+    """Returns [POINTS] rates; for any blocks and any probability one of them is nearly optimal."""
     return np.geomspace(0.01, 0.995 / variances.min(), POINTS)
 
 
 def chernoff(totals: jax.Array, grid: np.ndarray, failure_prob: ArrayLike) -> jax.Array:
-    """Chernoff's bound, for use inside a compiled program: valid for every grid of rates, near the best on a fine one.
+    """Returns Chernoff's bound inside a compiled program: valid on every grid of rates, near the best on a fine one.
 
     Args:
         totals: [..., POINTS] float, logarithm of E exp(rate * error).
@@ -156,7 +156,7 @@ def chernoff(totals: jax.Array, grid: np.ndarray, failure_prob: ArrayLike) -> ja
 
 
 def normal_radius(stddevs: jax.Array, failure_prob: ArrayLike) -> jax.Array:
-    """The exact radius of a normal variable, for use inside a compiled program."""
+    """Returns the exact radius of a normal variable, inside a compiled program."""
     return stddevs * -jax.scipy.special.ndtri(jnp.asarray(failure_prob, stddevs.dtype) / 2)
 
 
@@ -172,25 +172,25 @@ def _tree_chernoff(digits: np.ndarray, arity: int, variances: np.ndarray, log_in
 
 def _largest_weight(level: int, variances: np.ndarray) -> float:
     weights = [variances[level]]
-    rest = 1.0
+    factor = 1.0
     for h in range(level, 0, -1):
-        rest *= 1 - variances[h]
-        weights.append(rest * variances[h - 1])
+        factor *= 1 - variances[h]
+        weights.append(factor * variances[h - 1])
     return max(weights)
 
 
 def _chernoff(total, limit: float, log_inverse: float) -> float:
-    """Minimum of (log_inverse + total(rate)) / rate over 0 < rate < limit; as a function of the rate it has one."""
+    """Returns the minimum of (log_inverse + total(rate)) / rate over 0 < rate < limit, which has a single minimum."""
 
     def bound(logit: float) -> float:
         rate = limit / (1 + math.exp(-logit))
         with np.errstate(over="ignore"):
             return (log_inverse + float(total(rate))) / rate if rate < limit else math.inf
 
-    from scipy.optimize import minimize_scalar  # SciPy where it is used
+    from scipy.optimize import minimize_scalar  # SciPy is only imported where it is used
 
-    found: Any = minimize_scalar(bound, bounds=(-30.0, 30.0), method="bounded", options={"xatol": 1e-6})
-    return float(found.fun)
+    minimum: Any = minimize_scalar(bound, bounds=(-30.0, 30.0), method="bounded", options={"xatol": 1e-6})
+    return float(minimum.fun)
 
 
 def _log_inverse(failure_prob: float) -> float:

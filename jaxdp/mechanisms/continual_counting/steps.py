@@ -1,10 +1,10 @@
-"""Normal noise of counters whose noises depend on each other, in whole steps of a public grid.
+"""Normal noise of counters with dependent noises, in whole steps of a public grid.
 
-After an entry a counter may release S + e, the exact sum and an error. The error is z + f, where z is fresh noise and f
-a function of all noise before, and both are integers. Who knows what was released knows, for any stream, all noise
-before. So an entry's release is z on the integer S + f, which a neighbour's stream moves as the real mechanism's, up to
-what rounding f moves: noise is made for that, too. Rounding is a function of noise alone, and no float of the state
-meets private data.
+After an entry a counter may release S + e, the exact sum plus an error. The error is z + f, where z is fresh noise and
+f a function of all earlier noise, and both are integers. For any stream, the releases determine all earlier noise. So
+an entry's release is z on the integer S + f. A neighbour's stream changes S + f as in the real mechanism, up to the
+change by rounding f, which the noise covers. Rounding depends only on noise, and no float of the state touches private
+data.
 """
 
 from typing import NamedTuple
@@ -19,12 +19,12 @@ from jaxdp.mechanisms.continual_counting.noise import GaussianParams
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import in_64_bits
 
-LOW = 31  # bits of the lower word
-LARGEST_SCALE = 2.0**46  # steps, so that float64 holds sums of noise exactly
+LOW = 31  # number of bits of the lower word
+LARGEST_SCALE = 2.0**46  # in steps, so that float64 holds sums of noise exactly
 
 
 class Steps(NamedTuple):
-    """Integers of 62 bits in two words, which programs of 32 bits can carry.
+    """Integers of 62 bits in two words, for programs of 32 bits.
 
     Attributes:
         high: [...] int32.
@@ -41,7 +41,7 @@ def no_steps(shape: tuple[int, ...]) -> Steps:
 
 
 def numbers(steps: Steps) -> jax.Array:
-    """Returns steps as float64: exactly up to 2^53, else rounded. Traced in 64 bits."""
+    """Returns steps as float64: exact up to 2^53, rounded beyond. Traced in 64 bits."""
     return steps.high.astype(jnp.float64) * 2.0**LOW + steps.low.astype(jnp.float64)
 
 
@@ -57,11 +57,11 @@ def noise_grid(params: GaussianParams, unit: float, share: float, step: float, o
     """Returns the grid of a counter's noise. Traced in 64 bits.
 
     Args:
-        params: of the counter.
-        unit: sums are multiples of it, and so are steps not larger; infinity where sums are rounded to steps.
+        params: parameters of the counter.
+        unit: sums are multiples of it, so a step is not larger; infinity if sums are rounded to steps.
         share: the smallest standard deviation of an entry's noise, in units of `noise_stddev`.
-        step: a power of two, at most so much of that standard deviation.
-        off: how many steps rounding moves all numbers that noise is added to, in L2 norm, at most.
+        step: a power of two, the largest step relative to this standard deviation.
+        off: largest change by rounding of all numbers to which noise is added, in steps, in L2 norm.
         parts: binary digits of sums of noise below a step.
     """
     stddev, moved = (jnp.asarray(leaf).astype(jnp.float64) for leaf in (params.noise_stddev, params.l2_sensitivity))
@@ -73,7 +73,7 @@ def noise_grid(params: GaussianParams, unit: float, share: float, step: float, o
 
 
 def unit_of(total: Exact) -> float:
-    """Returns the public unit of which sums are multiples."""
+    """Returns the public unit that divides all sums."""
     return 1 / fixed_point.UNITS if isinstance(total, fixed_point.Sum) else 1.0
 
 
@@ -83,8 +83,8 @@ def normal_steps(key: jax.Array, scales: jax.Array, shape: tuple[int, ...]) -> j
 
     Args:
         key: a PRNG key.
-        scales: float64 >= 2^24, their standard deviations, of a shape that broadcasts with the result.
-        shape: of the result.
+        scales: float64 >= 2^24, their standard deviations, in a shape that broadcasts with the result.
+        shape: shape of the result.
     """
     scales = scales.reshape(()) if scales.size == 1 else jnp.broadcast_to(scales, shape).ravel()
     return normal_of(lambda noise, scales: noise, key, shape, scales)
@@ -92,11 +92,11 @@ def normal_steps(key: jax.Array, scales: jax.Array, shape: tuple[int, ...]) -> j
 
 @in_64_bits
 def with_error(total: Exact, error: jax.Array, grid: Grid, dtype: np.dtype) -> jax.Array:
-    """Returns the exact sums and their errors, [...] float64, whole steps, rounded to floats after the addition.
+    """Returns the exact sums plus their errors ([...] float64, whole steps), rounded to floats after the addition.
 
-    Sums that are not multiples of a step are rounded to the nearest. NaN where the scale is.
+    Sums that are not multiples of a step are rounded to the nearest multiple. The result is NaN if the scale is NaN.
     """
-    whole = wide(total)
-    whole = jnp.where(grid.step > unit_of(total), jnp.round(whole / grid.step) * grid.step, whole)
-    noisy = whole + jnp.where(grid.scale == 0, 0, error * grid.step)
+    exact = wide(total)
+    exact = jnp.where(grid.step > unit_of(total), jnp.round(exact / grid.step) * grid.step, exact)
+    noisy = exact + jnp.where(grid.scale == 0, 0, error * grid.step)
     return jnp.where(jnp.isnan(grid.scale), jnp.nan, noisy).astype(dtype)

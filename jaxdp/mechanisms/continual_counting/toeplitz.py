@@ -15,11 +15,11 @@ from jaxdp.mechanisms.continual_counting.buffers import Buffers, find_buffers, r
 from jaxdp.mechanisms.continual_counting.counter import (
     Counter,
     Exact,
+    add_sums,
     check_shapes,
     check_times,
     entry,
     fed_mask,
-    joined,
     nothing,
     spread,
     stream_dtype,
@@ -41,7 +41,7 @@ from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.numerics.kernels import apart
 from jaxdp.validation import check_horizon
 
-STEP = 2.0**-26  # of the standard deviation of what an entry adds to the noise
+STEP = 2.0**-26  # relative to the standard deviation of an entry's fresh noise
 PARTS = 12  # binary digits of leaky sums below a step
 
 
@@ -50,9 +50,9 @@ class ToeplitzState(NamedTuple):
 
     Attributes:
         clock: [*clocks] integers, entries fed; at most horizon + 1.
-        total: [*shape] the exact sum: integers, or sums in fixed point, rounded only with the noise.
-        sums: [num_buffers + 1, *shape] integers in two words, 2^-12 of a step of the noise's grid: leaky running sums
-            of the noise drawn. The first one loses nothing.
+        total: [*shape] the exact sum: integers, or sums in fixed point, rounded only after adding noise.
+        sums: [num_buffers + 1, *shape] integers in two words, in units of 2^-12 of a grid step: leaky running sums of
+            the drawn noise. The first one does not leak.
     """
 
     clock: jax.Array
@@ -61,11 +61,11 @@ class ToeplitzState(NamedTuple):
 
 
 class Leaks(NamedTuple):
-    """Leaky sums, and how noise is made of them.
+    """Leaky sums, and their weights in the noise.
 
     Attributes:
-        gaps: [num_buffers + 1] float64, what each sum loses.
-        weights: [num_buffers + 1] float64, of sums in the noise, where an entry's own weight is 1.
+        gaps: [num_buffers + 1] float64, share that each sum loses per entry.
+        weights: [num_buffers + 1] float64, weights of sums in the noise, if an entry's own weight is 1.
     """
 
     gaps: np.ndarray
@@ -76,18 +76,20 @@ class Leaks(NamedTuple):
 def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter:
     """Prefix sums of a stream with correlated Gaussian noise: the square-root factorisation, in constant memory.
 
-    With A = B C, A the prefix sums, C x is released with independent Gaussian noise z, and A x + B z computed from it.
-    B and C are Toeplitz, with rational generating functions: noise is a sum of a few leaky running sums. They are
-    searched for on the host; the largest variance is within 1% of that of the square-root factorisation, which is
-    nearly the least of all. State: num_buffers + 2 numbers a counter; six buffers are enough up to 2^20 entries.
+    Let A = B C be the matrix of prefix sums. C x is released with independent Gaussian noise z, and A x + B z is
+    computed from it. B and C are Toeplitz with rational generating functions, so the noise is a sum of a few leaky
+    running sums. They are searched on the host. The largest variance is within 1% of the largest variance of the
+    square-root factorisation, which is nearly optimal. State: num_buffers + 2 numbers for each counter; six buffers
+    suffice up to 2^20 entries.
 
     Args:
         horizon: largest number of entries.
-        num_buffers: leaky running sums, 1 to 16; None takes as few as come within 1%.
+        num_buffers: number of leaky running sums, 1 to 16; None is the smallest number within 1%.
 
     Returns:
-        A counter. `feed` draws one normal variate for each counter, two of each hash. `prefixes` has the noise that
-        `feed` draws with the same keys: equal to it up to rounding; bit for bit without noise, for integer streams.
+        A counter. `feed` draws one normal variate for each counter, two from each hash. `prefixes` uses the noise that
+        `feed` draws with the same keys: results are equal up to rounding; bit for bit without noise, for integer
+        streams.
 
     Raises:
         ValueError: if an argument is out of its range.
@@ -101,13 +103,13 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
     Privacy:
         - For all estimates together, also where entries depend on earlier ones: rho-zCDP or (epsilon, delta)-DP in the
           central model, for the unit and adjacency of the sensitivity.
-        - The change of one entry by 1 moves C x by at most the norm of C's first column, for which noise is calibrated:
-          that of the very B used, rounded as it is. l2_sensitivity: the root of the sum of the squares of the changes
-          that one unit makes, over all entries of all counters fed with one `params`, if no two are in one counter, or
-          two of opposite sign (columns of C have positive products); else a counter counts by the sum of its absolute
-          changes.
+        - A change of one entry by 1 changes C x by at most the norm of C's first column. Noise is calibrated to this
+          norm, computed from B as it is used, after rounding. l2_sensitivity is the root of the sum of the squared
+          changes by one unit, over all entries of all counters fed with one `params`, if no counter has two changes, or
+          only two of opposite sign (columns of C have positive products). Otherwise a counter contributes the sum of
+          its absolute changes.
         - Clocks and `fed` must not depend on the data.
-        - There is no such counter for pure DP: C's columns are long in L1 norm.
+        - There is no such counter for pure DP: C's columns have a large L1 norm.
 
     Source:
         Dvijotham, McMahan, Pillutla, Steinke & Thakurta (2024), "Efficient and near-optimal noise generation for
@@ -116,13 +118,13 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
 
     Deviations:
         - Decays and weights minimise the worst variance numerically, among factorisations with interlaced poles. Leaky
-          sums lose gap * sum, not 1 - gap, which floats hold too coarsely.
+          sums subtract gap * sum in place of multiplying by 1 - gap, which floats represent too coarsely.
         - Entries are added up as integers (floats in multiples of 2^-20). Noise is an integer, too: fresh noise of an
-          entry, with steps between 2^-27 and 2^-26 of its standard deviation, and a rounded function of earlier noise.
-          So an entry's release is fresh noise on an integer. Rounding moves all these integers by at most about 4 steps
-          times the root of the horizon in L2 norm (for units that change one entry of each counter), and noise is
-          larger by that share, which `variance` leaves out. Noise beyond 2^34 steps gives NaN.
-        - On a tape an entry of the stream costs what it costs at most, at the beginning of the stream.
+          entry, with steps between 2^-27 and 2^-26 of its standard deviation, plus a rounded function of earlier noise.
+          So an entry's release is fresh noise on an integer. Rounding changes all these integers by at most about 4
+          steps times the root of the horizon in L2 norm (for units that change one entry of each counter). Noise is
+          larger by this share, which `variance` does not include. Noise beyond 2^34 steps gives NaN.
+        - On a tape every entry has the largest cost, the cost of an entry at the beginning of the stream.
 
     Examples:
         >>> counter = toeplitz_counter(horizon=2**20)
@@ -133,7 +135,7 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
     horizon = check_horizon(horizon, spare=1)
     exact = find_buffers(horizon, num_buffers)
     weights, gaps = (x.astype(default_float()) for x in exact)
-    buffers = Buffers(weights, gaps)  # as they are used: rounded
+    buffers = Buffers(weights, gaps)  # as used, after rounding
     norm = sensitivity(buffers, horizon)
     used = np.asarray(weights, np.float64)
     leaks = Leaks(np.asarray(gaps, np.float64), used / used.sum())
@@ -165,14 +167,14 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         )
 
     def grid_of(params: GaussianParams, size: int) -> Grid:
-        """The grid of noise on so many sums."""
+        """Returns the grid of noise on `size` sums."""
         return noise_grid(params, math.inf, used.sum(), STEP, off * np.sqrt(max(size, 1)), parts=PARTS)
 
-    def noised(key: jax.Array, params: GaussianParams, value: Exact, grid: Grid) -> tuple[Exact, jax.Array]:
-        """One entry, and the noise drawn with it. The entry itself is not released, but is noised in effect."""
+    def draw_and_record(key: jax.Array, params: GaussianParams, value: Exact, grid: Grid) -> tuple[Exact, jax.Array]:
+        """Draws the noise of one entry, and records it."""
         stddev, moved = jnp.asarray(params.noise_stddev), jnp.asarray(params.l2_sensitivity)
         unit = jnp.asarray(norm, stddev.dtype)
-        noise, drawn = _drawn(key, grid, shape_of(value), stddev.dtype)
+        noise, drawn = _draw(key, grid, shape_of(value), stddev.dtype)
         entry = Entry("toeplitz", value, "l2", key, moved / unit, noise_stddev=stddev / unit, noise=drawn)
         return record(entry), noise
 
@@ -183,10 +185,10 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         mask = fed_mask(fed, state.clock.shape)
         wide = spread(mask, shape)
         entered = jax.tree.map(lambda x: jnp.where(wide, x, 0), entry(value, shape, state.total))
-        entered, fresh = noised(key, params, entered, grid_of(params, math.prod(shape)))
+        entered, fresh = draw_and_record(key, params, entered, grid_of(params, math.prod(shape)))
         sums = apart(functools.partial(_after, leaks), state.sums, fresh, wide)
         clock = jnp.minimum(state.clock + mask.astype(state.clock.dtype), horizon + 1)
-        return ToeplitzState(clock, apart(joined, state.total, entered), sums)
+        return ToeplitzState(clock, apart(add_sums, state.total, entered), sums)
 
     def read(params: GaussianParams, state: ToeplitzState) -> jax.Array:
         shape = shape_of(state.total)
@@ -201,8 +203,8 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
     def prefixes(keys: jax.Array, params: GaussianParams, values: ArrayLike) -> jax.Array:
         values = whole_stream(keys, values, horizon, default_float())
         stream, grid = entry(values, values.shape, nothing((), values.dtype)), grid_of(params, values[0].size)
-        stream, noise = jax.vmap(lambda key, value: noised(key, params, value, grid))(keys, stream)
-        return _estimates(jax.lax.associative_scan(joined, stream), noise, leaks, grid, default_float())
+        stream, noise = jax.vmap(lambda key, value: draw_and_record(key, params, value, grid))(keys, stream)
+        return _estimates(jax.lax.associative_scan(add_sums, stream), noise, leaks, grid, default_float())
 
     def variance(params: GaussianParams, times: ArrayLike) -> np.ndarray:
         stddev = np.asarray(params.noise_stddev, np.float64)
@@ -223,25 +225,25 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
 
 
 def largest_rounding(leaks: Leaks, horizon: int) -> float:
-    """Returns by how many steps rounding moves what an entry's noise is added to, at most.
+    """Bounds, in steps, the change by rounding of the number to which an entry's noise is added.
 
-    It is half a step where sums are rounded, half where noise is, and a leaky sum is off by half of its unit in every
-    round, of which it forgets a share; 2^-5 is for sums in float64.
+    It is half a step for rounded sums, half a step for rounded noise, and half a unit of a leaky sum in every round,
+    which then leaks; 2^-5 covers sums in float64.
     """
-    kept = np.minimum(horizon, 1 / np.maximum(leaks.gaps, 1 / horizon))
-    return 1 + float(leaks.weights @ np.where(leaks.gaps > 0, kept, 0.0)) * 2.0 ** -(PARTS + 1) + 2.0**-5
+    rounds_in_memory = np.minimum(horizon, 1 / np.maximum(leaks.gaps, 1 / horizon))
+    return 1 + float(leaks.weights @ np.where(leaks.gaps > 0, rounds_in_memory, 0.0)) * 2.0 ** -(PARTS + 1) + 2.0**-5
 
 
 @in_64_bits
-def _drawn(key: jax.Array, grid: Grid, shape: tuple[int, ...], dtype: np.dtype) -> tuple[jax.Array, jax.Array]:
-    """An entry's noise in steps, and in units of its standard deviation."""
+def _draw(key: jax.Array, grid: Grid, shape: tuple[int, ...], dtype: np.dtype) -> tuple[jax.Array, jax.Array]:
+    """Returns an entry's noise in steps, and in units of its standard deviation."""
     noise = normal_steps(key, grid.drawn, shape)
     return jnp.where(grid.scale == 0, 0, noise), (noise / grid.drawn).astype(dtype)
 
 
 @in_64_bits
 def _after(leaks: Leaks, sums: Steps, fresh: jax.Array, is_fed: jax.Array) -> Steps:
-    """The leaky sums after an entry."""
+    """Returns the leaky sums after an entry."""
     gaps = leaks.gaps.reshape((-1,) + (1,) * fresh.ndim)
     change = (fresh * 2.0**PARTS)[None] - jnp.round(gaps * numbers(sums))
     return more_steps(sums, jnp.where(is_fed[None], change, 0))
@@ -253,26 +255,26 @@ def _estimate(leaks: Leaks, dtype: np.dtype, total: Exact, sums: Steps, grid: Gr
 
 
 def noise_of(sums: Steps, leaks: Leaks) -> jax.Array:
-    """The noise of an estimate, float64, whole steps. Traced in 64 bits.
+    """Returns the noise of an estimate, float64, whole steps. Traced in 64 bits.
 
-    Weights add up to one, so it is the first sum, which is whole, and of the others their differences from it, in which
-    an entry's own noise is not.
+    Weights add up to one, so the noise is the first sum, a whole number, plus weighted differences of the other sums
+    from it. An entry's own noise cancels in these differences.
     """
-    first, *others = (Steps(sums.high[j], sums.low[j]) for j in range(len(leaks.gaps)))
-    known = jnp.zeros(first.high.shape, jnp.float64)
-    for each, weight in zip(others, leaks.weights[1:], strict=True):
-        known = known + weight * numbers(Steps(each.high - first.high, each.low - first.low))
-    return numbers(first) * 2.0**-PARTS + jnp.round(known * 2.0**-PARTS)
+    first, *leaky = (Steps(sums.high[j], sums.low[j]) for j in range(len(leaks.gaps)))
+    weighted = jnp.zeros(first.high.shape, jnp.float64)
+    for leaky_sum, weight in zip(leaky, leaks.weights[1:], strict=True):
+        weighted = weighted + weight * numbers(Steps(leaky_sum.high - first.high, leaky_sum.low - first.low))
+    return numbers(first) * 2.0**-PARTS + jnp.round(weighted * 2.0**-PARTS)
 
 
 @in_64_bits
 def _estimates(totals: Exact, fresh: jax.Array, leaks: Leaks, grid: Grid, dtype: np.dtype) -> jax.Array:
-    """The estimates of all prefixes, from the noise [T, ...] that `feed` draws."""
+    """Returns the estimates of all prefixes, from the noise [T, ...] that `feed` draws."""
 
     def before(gap: float) -> jax.Array:
-        """The leaky sum before each entry, less what it loses with it."""
+        """Returns the leaky sum before each entry, after its loss at this entry."""
 
-        # log of the decay, as decays near 1 are coarse; sums over halves, then over halves of those
+        # logs of decays, as decays near 1 are coarse; a parallel scan over halves
         def join(left, right):
             return left[0] + right[0], left[1] * jnp.exp(right[0]) + right[1]
 
@@ -280,7 +282,7 @@ def _estimates(totals: Exact, fresh: jax.Array, leaks: Leaks, grid: Grid, dtype:
         sums = jax.lax.associative_scan(join, (logs, fresh))[1]
         return (1 - gap) * jnp.concatenate([jnp.zeros_like(sums[:1]), sums[:-1]])
 
-    known = sum(
+    past = sum(
         (weight * before(gap) for gap, weight in zip(leaks.gaps, leaks.weights, strict=True)), jnp.zeros_like(fresh)
     )
-    return with_error(totals, fresh + jnp.round(known), grid, dtype)
+    return with_error(totals, fresh + jnp.round(past), grid, dtype)

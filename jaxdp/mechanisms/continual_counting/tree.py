@@ -20,7 +20,7 @@ from jaxdp.mechanisms.continual_counting.counter import (
     nothing,
     spread,
     stream_dtype,
-    summed,
+    sum_along,
     whole_stream,
 )
 from jaxdp.mechanisms.continual_counting.gaussian_tree import gaussian_tree
@@ -47,29 +47,31 @@ def tree_counter(
 ) -> Counter:
     """Prefix sums of a stream from a tree of noisy block sums.
 
-    A block of arity^h entries, h = 0..levels - 1, where levels is the number of digits of the horizon, is noised once,
-    when its last entry comes; a prefix is a sum of disjoint blocks, digit by digit of its length. With `combine`, a
-    block's own noisy sum is averaged with those of the blocks inside it, by their variances: the best linear unbiased
-    estimate from what has been released. State: about 3 numbers a level and counter, or 1 with Gaussian noise.
+    Blocks have arity^h entries, h = 0..levels - 1, where levels is the number of digits of the horizon. Noise is added
+    to each block once, when its last entry arrives. A prefix is a sum of disjoint blocks, given by the digits of its
+    length. With `combine`, a block's own noisy sum is averaged with the noisy sums of the blocks inside it, weighted by
+    their variances: the best linear unbiased estimate from the releases. State: about 3 numbers for each level and
+    counter, or 1 with Gaussian noise.
 
     Args:
         horizon: largest number of entries.
-        arity: children of a node, >= 2; None is `best_arity`, and depends on the horizon, noise and combination alone.
+        arity: children of a node, >= 2; None is `best_arity`, which depends only on horizon, noise, combine and
+            objective.
         noise: "laplace" or "gaussian".
         combine: whether nodes are combined with their descendants.
-        objective: what the chosen arity makes least, "mean" or "max" of the variance up to the horizon.
+        objective: "mean" or "max" of the variance up to the horizon, which `best_arity` minimises.
 
     Returns:
-        A counter. `feed` draws levels words for each counter; one, if not `combine`, or if noise is Gaussian, when what
-        an entry adds to all blocks' noise is drawn at once. `prefixes` has the noise that `feed` draws with the same
-        keys: equal to it up to rounding; bit for bit without noise, as long as integers fit the float.
+        A counter. `feed` draws levels words for each counter, or one if not `combine` or if noise is Gaussian (the
+        noise that an entry adds to all blocks is then one draw). `prefixes` uses the noise that `feed` draws with the
+        same keys: results are equal up to rounding; bit for bit without noise, if integers fit the float.
 
     Raises:
         ValueError: if an argument is out of its range.
 
     Values:
-        epsilon: > 0, of Laplace noise, and with delta of Gaussian noise. Infinity adds nothing: sums are exact (to the
-            float's precision).
+        epsilon: > 0, of Laplace noise, and with delta of Gaussian noise. Infinity adds nothing: sums are exact (up to
+            the float's precision).
         l1_sensitivity: of Laplace noise, > 0, by default 1.
         rho: > 0, of Gaussian noise, in place of epsilon and delta.
         delta: of Gaussian noise, in (0, 1), with epsilon.
@@ -78,25 +80,25 @@ def tree_counter(
     Privacy:
         - For all estimates together, also where entries depend on earlier ones: epsilon-DP (Laplace), rho-zCDP or
           (epsilon, delta)-DP (Gaussian) in the central model, for the unit and adjacency of the sensitivity.
-        - An entry is in at most one block of each level, so a change by 1 moves all blocks together by at most levels
-          in L1, by sqrt(levels) in L2 norm; noise is Laplace(levels l1_sensitivity / epsilon), or that of the Gaussian
-          mechanism at sqrt(levels) l2_sensitivity. l1_sensitivity: the sum of the absolute changes that one unit makes,
-          over all entries of all counters fed with one `params`. l2_sensitivity: the root of the sum of their squares,
-          if no two are in one counter, or two of opposite sign (a block with both moves less); else a counter counts by
-          the sum of its absolute changes.
-        - Clocks and `fed` must not depend on the data, except through what has been released.
+        - An entry is in at most one block of each level, so a change by 1 changes all blocks together by at most levels
+          in L1, and sqrt(levels) in L2 norm. Noise is Laplace(levels l1_sensitivity / epsilon), or from the Gaussian
+          mechanism at sqrt(levels) l2_sensitivity. l1_sensitivity is the sum of the absolute changes by one unit, over
+          all entries of all counters fed with one `params`. l2_sensitivity is the root of the sum of their squares, if
+          no counter has two changes, or only two of opposite sign (a block with both changes less). Otherwise a counter
+          contributes the sum of its absolute changes.
+        - Clocks and `fed` must not depend on the data, except through releases.
 
     Source:
         Dwork, Naor, Pitassi & Rothblum (2010); Chan, Shi & Song (2011); Honaker (2015), from the leaves up, for
         `combine`; Qardaji, Yang & Li (2013) for the arity.
 
     Deviations:
-        Blocks are summed up as integers (entries that are floats in multiples of 2^-20), Laplace noise is added to
-        these as in `laplace`, and what is released is rounded to floats: estimates are, too, but nothing stalls or
-        drifts. With Gaussian noise errors are integers as well: fresh noise in steps of at most 2^-24 of its standard
-        deviation, of which sums are multiples, and a rounded function of earlier noise. So an entry's release is fresh
-        noise on an integer, which rounding moves by a step more for each level; noise is made for that, in units that
-        change one entry of each counter. Noise beyond 2^46 steps gives NaN.
+        Blocks are summed as integers (float entries in multiples of 2^-20), Laplace noise is added to these as in
+        `laplace`, and releases and estimates are rounded to floats, but nothing stalls or drifts. With Gaussian noise
+        errors are integers as well: fresh noise in steps that divide sums, of at most 2^-24 of its standard deviation,
+        plus a rounded function of earlier noise. So an entry's release is fresh noise on an integer, which rounding
+        changes by one step more for each level. The noise covers this for units that change one entry of each counter.
+        Noise beyond 2^46 steps gives NaN.
 
     Examples:
         >>> counter = tree_counter(horizon=2**20 - 1)
@@ -126,10 +128,10 @@ def tree_counter(
     def feed(key: jax.Array, params: Any, state: TreeState, value: ArrayLike, fed: ArrayLike = True) -> TreeState:
         sums, shape = state.nodes.sums, state.nodes.estimates.shape[1:]
         mask = fed_mask(fed, state.clock.shape)
-        done = tree.ended(state.nodes, entry(value, shape, sums), mask, arity)
+        done = tree.ending_blocks(state.nodes, entry(value, shape, sums), mask, arity)
         if combine:
             noisy = kind.add(key, params, None, done.sums)
-            estimates = tree.combined(state.nodes, noisy, variances)
+            estimates = tree.combine_estimates(state.nodes, noisy, variances)
         else:
             noisy = kind.add(key, params, None, tree.largest(done))
             estimates = jnp.broadcast_to(noisy, (levels, *shape))
@@ -145,13 +147,13 @@ def tree_counter(
         stream = whole_stream(keys, values, horizon, default_float())
         sums = [entry(stream, stream.shape, nothing((), stream.dtype))]
         for _ in range(num_digits(len(stream), arity) - 1):
-            sums.append(summed(jax.tree.map(lambda blocks: tree.groups(blocks, arity), sums[-1]), 1))
+            sums.append(sum_along(jax.tree.map(lambda blocks: tree.groups(blocks, arity), sums[-1]), 1))
         noisy = _release(keys, params, sums)
         estimates = [noisy[0]]
         for h in range(1, len(sums)):
-            own, rest = noisy[h], jnp.asarray(1 - variances[h], default_float())
+            parent, weight = noisy[h], jnp.asarray(1 - variances[h], default_float())
             children = tree.groups(estimates[-1], arity).sum(axis=1)
-            estimates.append(own + rest * (children - own))
+            estimates.append(parent + weight * (children - parent))
         return sum(
             (
                 tree.before(blocks, arity)[jnp.arange(1, len(stream) + 1) // arity**h]
@@ -161,11 +163,11 @@ def tree_counter(
         )
 
     def _release(keys: jax.Array, params: Any, sums: list[Exact]) -> list[jax.Array]:
-        """Each level's noisy sums, with the noise that `feed` draws."""
+        """Returns each level's noisy sums, with the noise that `feed` draws."""
         ends = [slice(arity**h - 1, None, arity**h) for h in range(len(sums))]
 
         def by_entry(*sums: jax.Array) -> jax.Array:
-            """What ends with each entry of the stream: of each level, or of the largest."""
+            """Returns the sums of blocks that end with each entry of the stream: all, or only the largest block."""
             if not combine:
                 values = sums[0]
                 for end, blocks in zip(ends, sums, strict=True):

@@ -75,8 +75,8 @@ def test_lines_of_noise_cover_rounding(arity):
     variances = level_variances(arity, levels, True)
 
     def step(nodes, _):
-        done = tree.ended(nodes, jnp.asarray(0), jnp.asarray(True), arity)
-        nodes = tree.advance(nodes, done, tree.combined(nodes, jnp.ones(levels), variances))
+        done = tree.ending_blocks(nodes, jnp.asarray(0), jnp.asarray(True), arity)
+        nodes = tree.advance(nodes, done, tree.combine_estimates(nodes, jnp.ones(levels), variances))
         return nodes, nodes.estimates.sum()
 
     worst = jax.lax.scan(step, tree.empty(levels, (), (), int, float), length=horizon)[1].max()

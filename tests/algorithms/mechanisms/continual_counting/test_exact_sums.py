@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jaxdp.mechanisms import doubling_counter, toeplitz_counter, tree_counter
-from jaxdp.mechanisms.continual_counting.counter import summed
+from jaxdp.mechanisms.continual_counting.counter import sum_along
 from jaxdp.numerics import compensated
 from jaxdp.numerics.fixed_point import UNITS, Sum, from_floats
 
@@ -97,7 +97,7 @@ def test_entries_are_multiples_of_a_unit():
 def test_many_entries_are_summed_at_once():
     """More than 32-bit integers hold the parts of."""
     sums = Sum(jnp.full((2, 5000), 7, INTEGER), jnp.full((2, 5000), UNITS - 1, INTEGER))
-    assert integers_of(jax.jit(lambda sums: summed(sums, 1))(sums)).tolist() == [5000 * (8 * UNITS - 1)] * 2
+    assert integers_of(jax.jit(lambda sums: sum_along(sums, 1))(sums)).tolist() == [5000 * (8 * UNITS - 1)] * 2
     if jnp.int32 == INTEGER:
         assert int(sums.part.sum(axis=1)[0]) != 5000 * (UNITS - 1)
 

@@ -24,7 +24,7 @@ from jaxdp.mechanisms import (
     shuffled,
     shuffled_ones,
 )
-from jaxdp.mechanisms._shuffled_bits import LEFT_OUT, MARGIN, delta_measure, law_of_others, worst
+from jaxdp.mechanisms._shuffled_bits import LEFT_OUT, MARGIN, count_distribution, delta_measure, worst
 
 INF = math.inf
 SUSPICIOUS = 1e-6
@@ -89,7 +89,7 @@ def test_delta_of_few_users_to_ten_digits(batch):
 def test_the_worst_number_of_ones_of_all(epsilon, local_epsilon, batch):
     """Where bounds on ranges of numbers are compared, as where each number is tried."""
     measure, looked_at = delta_measure(epsilon, local_epsilon), itertools.count(1)
-    deltas = [measure(law_of_others(ones, local_epsilon, batch)) for ones in range(batch)]
+    deltas = [measure(count_distribution(ones, local_epsilon, batch)) for ones in range(batch)]
 
     def counting(law):
         assert next(looked_at) < batch, "the search must end, and sooner than one that tries each number"
@@ -98,7 +98,7 @@ def test_the_worst_number_of_ones_of_all(epsilon, local_epsilon, batch):
     assert worst(counting, local_epsilon, batch) == (max(deltas), np.argmax(deltas))
     assert shuffle_delta(epsilon, local_epsilon, batch) == max(deltas)
     assert shuffle_worst_ones(epsilon, local_epsilon, batch) == np.argmax(deltas)
-    assert max(deltas) > 1.001 * measure(law_of_others(batch // 2, local_epsilon, batch))
+    assert max(deltas) > 1.001 * measure(count_distribution(batch // 2, local_epsilon, batch))
 
 
 def test_a_hundred_users_as_enumerated():
@@ -130,7 +130,7 @@ def test_delta_of_many_users_to_its_digits(epsilon, local_epsilon, batch):
         times, delta = mpmath.exp(mpmath.mpf(epsilon)), mpmath.mpf(0)
         for below, here in zip([0, *law], [*law, 0], strict=True):
             delta += max(0, (1 - keep) * here + keep * below - times * (keep * here + (1 - keep) * below))
-        computed = delta_measure(epsilon, local_epsilon)(law_of_others(batch - 1, local_epsilon, batch))
+        computed = delta_measure(epsilon, local_epsilon)(count_distribution(batch - 1, local_epsilon, batch))
         assert 0 < delta < 0.9
         assert abs((computed - LEFT_OUT) / (1 + MARGIN) / delta - 1) < MARGIN / 4
 
