@@ -103,7 +103,7 @@ def test_clipped_rewards_are_counted(engine):
 
 def test_clipped_needs_a_learner_that_clips():
     run = jaxdp.simulator(ucb(num_arms=2), bernoulli_bandit([0.9, 0.1]), 10, outcomes=["clipped"])
-    with pytest.raises(ValueError, match=r"pseudo_regret, got .* of learners that clip feedback"):
+    with pytest.raises(ValueError, match=r"pseudo_regret, got .*only learners that clip feedback"):
         run(jax.random.key(0), run.params(epsilon=1.0))
 
 

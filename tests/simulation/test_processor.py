@@ -67,7 +67,7 @@ def test_a_store_of_another_processor_is_refused(tmp_path, cpuinfo):
         ARM: r"processor is GenuineIntel-6-85 avx .* there, 0x41-0x1-0xd40 asimd fp sve here",
     }.items():
         cpuinfo(text)
-        with pytest.raises(ValueError, match=rf"{message} \(another kind may give other last bits: go on with one of"):
+        with pytest.raises(ValueError, match=rf"{message} \(another kind may give other last bits: resume on one of"):
             sweep(run, **SWEEP(), store=tmp_path / "s.zarr")
     cpuinfo(INTEL.replace("2.40GHz", "2.50GHz").replace(" aes", ""))  # changes no float
     assert sweep(run, **SWEEP(), store=tmp_path / "s.zarr").identical(sweep(run, **SWEEP()))

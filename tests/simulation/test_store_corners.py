@@ -114,7 +114,7 @@ def test_labels_and_claims_are_part_of_what_a_store_is(tmp_path):
         sweep(lambda: second, **SWEEP(), store=tmp_path / "dims.zarr")
     sweep(run, **SWEEP(), store=tmp_path / "claim.zarr")
     corrected = dataclasses.replace(run(), guarantee=lambda a: {"walk": dataclasses.replace(CLAIM, epsilon=8.0)})
-    with pytest.raises(ValueError, match=r"program\.guarantees differ \(what is claimed\)"):
+    with pytest.raises(ValueError, match=r"program\.guarantees differ \(the privacy claims\)"):
         sweep(lambda: corrected, **SWEEP(), store=tmp_path / "claim.zarr")
 
 
@@ -295,7 +295,7 @@ def test_a_store_whose_two_descriptions_are_damaged_is_refused_and_not_replaced(
     (store / "zarr.json").write_text("{")
     (store / "x" / "zarr.json").write_text("{")
     for overwrite in (False, True):
-        with pytest.raises(ValueError, match=r"got .*s\.zarr, where .*zarr\.json is damaged .* remove this folder"):
+        with pytest.raises(ValueError, match=r"got .*s\.zarr, where .*zarr\.json is damaged .* move it away"):
             sweep(run, **SWEEP(), store=store, overwrite=overwrite)
     assert (store / "x" / "c").exists()
 

@@ -45,11 +45,7 @@ class Run:
         return page(repr(self), "run", run_rows(made_of, self.params, self.coords))
 
     def __call__(self, key: jax.Array, params: Any = _MISSING) -> Mapping[str, jax.Array]:
-        """Returns one lane's outputs for a key and parameters.
-
-        Raises:
-            ValueError: if it is called without params.
-        """
+        """Returns one lane's outputs for a key and parameters; both are required."""
         if params is _MISSING:
             raise ValueError(
                 "a run must be called with a key and params, as run(key, run.params(epsilon=1.0)), got one argument"

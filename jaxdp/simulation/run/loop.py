@@ -106,28 +106,28 @@ def simulator(
     step = stages[0].advance
     same_length = engine == "rounds" and learner.done is None  # all lanes play as many rounds: no masks
     recorded = dict(record or {})
-    named = maker(learner.act) if learner.made_by is None else learner.made_by.name
-    whose = f"the learner {named}", f"the environment {maker(environment.feedback)}"
-    takers = list(zip(whose, (learner.params, environment.params), strict=True))
+    learner_name = maker(learner.act) if learner.made_by is None else learner.made_by.name
+    owners = f"the learner {learner_name}", f"the environment {maker(environment.feedback)}"
+    takers = list(zip(owners, (learner.params, environment.params), strict=True))
     clash = set(parameters(learner.params)) & set(parameters(environment.params))
     if clash:
         raise ValueError(
             f"names of learner's and environment's values must differ, got {', '.join(sorted(clash))} in both"
         )
 
-    made_world = once(environment.params)
+    make_world = once(environment.params)
 
     def params(**values: Any) -> dict[str, Any]:
         """Returns the parameters of one grid point, on the host, from the learner's and the environment's values."""
         check_taken(values, takers)
-        made = {
-            "learner": check_leaves(whose[0], learner.params(**select_values(learner.params, values))),
-            "environment": check_leaves(whose[1], made_world(**select_values(environment.params, values))),
+        point = {
+            "learner": check_leaves(owners[0], learner.params(**select_values(learner.params, values))),
+            "environment": check_leaves(owners[1], make_world(**select_values(environment.params, values))),
         }
-        warn_outside(learner, environment, made, whose[0], parameters(learner.params))
+        warn_outside(learner, environment, point, owners[0], parameters(learner.params))
         if values.get("delta") and (claim := guarantee(**values)["learner"]).is_private:
             warn_large_delta(claim.delta, horizon)
-        return made
+        return point
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
         """Returns each party's claim for the same values as `params` takes."""
@@ -255,11 +255,7 @@ def _warn(learner: Learner, environment: Environment, horizon: int) -> None:
 
 
 def _select_outcomes(all_outcomes: Mapping[str, Any], names: Sequence[str] | None) -> dict[str, Any]:
-    """Returns the outcomes to sum.
-
-    Raises:
-        ValueError: if there is no such outcome.
-    """
+    """Returns the outcomes to sum."""
     if names is None:
         return dict(all_outcomes)
     for name in [names] if isinstance(names, str) else names:

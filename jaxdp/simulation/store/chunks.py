@@ -44,11 +44,7 @@ class Chunk(NamedTuple):
         return np.concatenate([np.arange(*run) for run in self.runs])
 
     def only(self, keep: np.ndarray) -> "Chunk":
-        """Returns the chunk with some of its lanes.
-
-        Args:
-            keep: [block's shape] bool, the lanes to keep. The chunk has all lanes of its block.
-        """
+        """Returns the chunk, which has all lanes of its block, with the lanes in `keep` alone: [block's shape] bool."""
         return self._replace(runs=_as_runs(self.lanes[keep.ravel()].tolist()))
 
     @property

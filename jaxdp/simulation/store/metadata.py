@@ -63,7 +63,7 @@ def restore_root(path: Path) -> str:
     if find_fault(content) or CHECKSUM not in arrays[COMPUTED]["attributes"]:
         raise ValueError(
             f"store must be as a sweep wrote it, got {path}, where {root} is damaged ({fault}), and the files of its "
-            "arrays do not describe it either; it cannot be repaired: move it away, and the call makes a new one"
+            "arrays do not describe it either; move it away, and the same call makes a new store"
         )
     content["attributes"] = {PROVENANCE: arrays[COMPUTED]["attributes"][PROVENANCE]}
     replace_file(path, root, json.dumps(content))

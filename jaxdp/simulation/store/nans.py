@@ -15,11 +15,7 @@ class NanCount:
         self.found: Counter[str] = Counter()
 
     def add(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Counts the lanes of some results.
-
-        Args:
-            arrays: outputs, each with a leading axis of lanes.
-        """
+        """Counts the lanes with NaN in outputs, each with a leading axis of lanes."""
         self.lanes += len(next(iter(arrays.values()), ()))
         for name, values in arrays.items():
             if values.dtype.kind in "fc":
@@ -28,11 +24,7 @@ class NanCount:
                     self.found[name] += int(lanes)
 
     def report(self) -> None:
-        """Warns if a lane has NaN.
-
-        Warns:
-            RuntimeWarning: if a lane has NaN.
-        """
+        """Warns with a RuntimeWarning if a lane has NaN."""
         if self.found:
             warnings.warn(f"NaN in {self.text()}; the results keep them", RuntimeWarning, stacklevel=3)
 

@@ -18,12 +18,7 @@ class Executables:
     """The most recently used executables, limited in number and size."""
 
     def __init__(self, most: int = MOST_KEPT, most_bytes: int = MOST_BYTES) -> None:
-        """Starts empty.
-
-        Args:
-            most: the largest number of executables.
-            most_bytes: the largest size of the arrays that they hold, all together.
-        """
+        """Starts empty; keeps at most `most` executables, whose arrays have at most `most_bytes` bytes together."""
         self._most, self._most_bytes = most, most_bytes
         self._kept: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._lock = threading.Lock()

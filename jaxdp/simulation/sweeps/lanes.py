@@ -84,12 +84,9 @@ class Program:
         shared, self._structure = jax.tree.flatten((self._fast_key, *self._params))
 
         def simulate_lane(key, varying, fixed, point, seed):
-            varying_leaves = jax.tree.map(lambda leaf: leaf[point], varying)
+            varies = jax.tree.map(lambda leaf: leaf[point], varying)
             params = jax.tree.map(
-                lambda left, right: right if left is None else left,
-                varying_leaves,
-                fixed,
-                is_leaf=lambda leaf: leaf is None,
+                lambda left, right: right if left is None else left, varies, fixed, is_leaf=lambda leaf: leaf is None
             )
             return run(jax.random.fold_in(key, seed), params)
 
@@ -116,11 +113,7 @@ class Program:
         return {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in tiles.items()}
 
     def trace_without_arrays(self, sharding: Any) -> Any:
-        """Traces for a device that need not exist, for example to count operations on a GPU.
-
-        Args:
-            sharding: of that device, from `jax.experimental.topologies`.
-        """
+        """Traces for the device of `sharding`, which need not exist: for example to count a GPU's operations."""
         indices = np.zeros(self._tile_size, np.uint32)
 
         leaves = (*jax.tree.leaves((self._fast_key, *self._params)), indices, indices)
