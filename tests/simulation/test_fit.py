@@ -65,7 +65,7 @@ def test_declared_interfaces_differ(learner, environment, message):
         (
             lambda: undeclared(LEARNER()),
             lambda: stochastic_losses([0.1] * 3),
-            "but the learner's update cannot take what it gets",
+            "but the learner's update does not accept its arguments",
         ),
         (
             lambda: undeclared(exponential_weights(num_experts=3, horizon=10)),
@@ -81,7 +81,7 @@ def test_declared_interfaces_differ(learner, environment, message):
         (
             lambda: LEARNER()._replace(act=lambda key, params, public, context: {"arm": jnp.int32(0)}, interface=None),
             lambda: undeclared(BANDIT()),
-            "the environment's feedback cannot take what it gets",
+            "the environment's feedback does not accept its arguments",
         ),
     ],
 )
@@ -92,7 +92,7 @@ def test_functions_do_not_fit(learner, environment, message):
 
 def test_an_init_that_swaps_its_arguments_is_named():
     swapped = LEARNER()._replace(init=lambda params, key: State((), params.scale * 0))
-    refused("the learner's init must take (key, params), but cannot take what it gets", swapped, BANDIT())
+    refused("the learner's init must take (key, params), but does not accept its arguments", swapped, BANDIT())
     swapped = BANDIT()._replace(init=lambda params, key, more: ())
     refused("the environment's init must take (key, params), but cannot", LEARNER(), swapped)
 

@@ -84,7 +84,7 @@ def test_orders_that_are_none(make_order, found):
 
 def test_an_order_that_does_not_take_what_it_gets():
     learner = with_blocks(order=lambda blocks: lambda params: jnp.arange(BLOCKS().length))
-    refused("the learner's blocks.order cannot take what it gets", learner, engine="blocks")
+    refused("the learner's blocks.order does not accept its arguments", learner, engine="blocks")
 
 
 def test_blocks_that_follow():
@@ -97,7 +97,7 @@ def test_blocks_that_follow():
     refuse("blocks.absorb must return (State, rounds_used), got State", lambda params, public: public.round > 3, (few,))
     refuse("blocks.until must return one truth value, got", lambda params, public: jnp.int32(1))
     refuse("blocks.until must return one truth value, got", lambda params, public: jnp.ones(2, bool))
-    refuse("the learner's blocks.until cannot take what it gets", lambda public: jnp.asarray(True))
+    refuse("the learner's blocks.until does not accept its arguments", lambda public: jnp.asarray(True))
     refuse("until must be given for all blocks but the last, got None for blocks 1 of 2", None)
     refuse("until must be None for the last blocks, got", lambda params, public: public.round > 3, ())
 

@@ -70,7 +70,7 @@ CENTRAL = functools.cache(
         (
             lambda: OFFLINE()(KEY(), OTHERS().params()),
             ValueError,
-            r"params must be what run.params\(...\) returns, .*got a dict of clear",
+            r"params must be made by run.params\(...\), .*got a dict of clear",
         ),
         (
             lambda: jaxdp.simulator(functools.partial(explore_then_commit, num_arms=2), BANDIT(), 8),  # pyright: ignore[reportArgumentType]
@@ -105,7 +105,9 @@ CENTRAL = functools.cache(
         *(
             (lambda run=run: jax.jit(run())(KEY(), {"epsilon": 1.0}), ValueError, message)
             for run in (RUN, OFFLINE)
-            for message in [r"params must be what run.params\(...\) returns, as run.params\(.*got a dict of epsilon"]
+            for message in [
+                r"params must be made by run.params\(...\), for example run.params\(.*got a dict of epsilon"
+            ]
         ),
         *(
             (call, ValueError, r"a run must be called with a key and params, as run\(key, .*, got one argument")
@@ -115,12 +117,12 @@ CENTRAL = functools.cache(
         (
             lambda: RUN()(KEY(), COMMIT().params(epsilon=1.0)),
             ValueError,
-            r"params must be what run.params\(...\) returns, .*, got a Params",
+            r"params must be made by run.params\(...\), .*, got a Params",
         ),
         (
             lambda: OFFLINE()(KEY(), debiased_rr().params(epsilon=1.0)),
             ValueError,
-            r"params must be what run.params\(...\) returns, .*, got a Params",
+            r"params must be made by run.params\(...\), .*, got a Params",
         ),
         *(
             (call, ValueError, message)
@@ -164,7 +166,7 @@ CENTRAL = functools.cache(
         (
             lambda: RUN()(RUN().params(epsilon=1.0), KEY()),
             ValueError,
-            r"params must be what run.params\(...\) returns.* a PRNG",
+            r"params must be made by run.params\(...\).* a PRNG",
         ),  # pyright: ignore[reportArgumentType]
         (
             lambda: jaxdp.simulator(explore_then_commit, BANDIT(), 8),  # pyright: ignore[reportArgumentType]

@@ -47,7 +47,7 @@ def begin(who: str, init: Callable[..., Any], key: jax.Array, params: Any) -> An
     except jax.errors.JAXTypeError:  # JAX's message is better
         raise
     except (TypeError, AttributeError) as error:
-        raise ValueError(f"{who} must take (key, params), but cannot take what it gets: {error}") from error
+        raise ValueError(f"{who} must take (key, params), but does not accept its arguments: {error}") from error
 
 
 def check_round(learner: Learner, environment: Environment, keys: Keys, params: Any, state: State, world: Any) -> Shown:
@@ -266,7 +266,9 @@ def _stage(who: str, function: Callable[..., Any], *arguments: Any) -> Any:
     except jax.errors.JAXTypeError:  # for example a branch on a traced value: JAX's message is better
         raise
     except (TypeError, ValueError, IndexError, AttributeError) as error:
-        raise ValueError(f"learner and environment must fit, but {who} cannot take what it gets: {error}") from error
+        raise ValueError(
+            f"learner and environment must fit, but {who} does not accept its arguments: {error}"
+        ) from error
 
 
 def _check_interface(who: str, interface: Interface | None, context: Any, action: Any, feedback: Any) -> None:

@@ -110,7 +110,7 @@ def check_point(params: Any, names: Collection[str]) -> None:
     if not (isinstance(params, Mapping) and set(params) == set(names)):
         is_dict = isinstance(params, Mapping)
         got = f"dict of {', '.join(map(str, params)) or 'nothing'}" if is_dict else type(params).__name__
-        raise ValueError(f"params must be what run.params(...) returns, as run.params(epsilon=1.0), got a {got}")
+        raise ValueError(f"params must be made by run.params(...), for example run.params(epsilon=1.0), got a {got}")
 
 
 def check_taken(
