@@ -240,9 +240,9 @@ def before_jax_starts(
         jax.config.update("jax_num_cpu_devices", check_count("cpu_devices", cpu_devices))
     if "--help" in sys.argv:  # nothing will be compiled, and JAX need not start
         return
-    from jaxdp.simulation.sweeps.compilation import keep_or_leave
+    from jaxdp.simulation.sweeps.compilation import configure_cache
 
-    keep_or_leave(not no_cache, lambda sentence: typer.echo(sentence, err=True))
+    configure_cache(not no_cache, lambda sentence: typer.echo(sentence, err=True))
 
 
 def show_warning(message: Warning | str, *origin: object) -> None:

@@ -13,7 +13,7 @@ from benchmarks.papers import PAPERS
 from benchmarks.papers.record import chosen, listed, reproduced, summary, write
 from benchmarks.papers.rows import FULL, Size
 from jaxdp.__main__ import show_warning
-from jaxdp.simulation.sweeps.compilation import keep_or_leave
+from jaxdp.simulation.sweeps.compilation import configure_cache
 from jaxdp.studies.command import Seed, root_key
 
 
@@ -51,7 +51,7 @@ def run(
         return
     from jaxdp.studies.output import claimed_folder  # Matplotlib, which a list does not need
 
-    keep_or_leave(not no_cache, lambda sentence: typer.echo(sentence, err=True))  # before JAX compiles anything
+    configure_cache(not no_cache, lambda sentence: typer.echo(sentence, err=True))  # before JAX compiles anything
     root_key(seed)
     rows, size = chosen(paper, row or ()), Size("full" if full else "quick", seed)
     minutes = PAPERS[paper].minutes * (FULL if full else 1)

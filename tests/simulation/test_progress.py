@@ -13,7 +13,7 @@ import pytest
 
 import jaxdp
 from jaxdp.simulation.sweeps import local
-from jaxdp.simulation.sweeps.compilation import CACHE_HIT, counted_hits
+from jaxdp.simulation.sweeps.compilation import CACHE_HIT, count_hits
 from jaxdp.simulation.sweeps.lanes import Program
 from jaxdp.simulation.sweeps.progress import Progress
 from tests.simulation.store_worker import NUM_LANES, SWEEP, build
@@ -112,13 +112,13 @@ def test_workers_rates_start_with_the_first_chunk():
 def test_a_program_from_the_cache_is_named(monkeypatch, tmp_path):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(local, "counted_hits", lambda: contextlib.nullcontext(["hit"]))
+    monkeypatch.setattr(local, "count_hits", lambda: contextlib.nullcontext(["hit"]))
     jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), progress=True)
     assert "program from the cache" in terminal.getvalue()
 
 
 def test_hits_of_the_cache_are_counted():
-    with counted_hits() as hits:
+    with count_hits() as hits:
         jax.monitoring.record_event(CACHE_HIT)
         jax.monitoring.record_event("/jax/compilation_cache/cache_misses")
     jax.monitoring.record_event(CACHE_HIT)

@@ -13,7 +13,7 @@ from jaxdp.simulation import sweep
 from jaxdp.simulation.store.chunks import chunks
 from jaxdp.simulation.sweeps import plan, schedule
 from jaxdp.simulation.sweeps.lanes import Compiled, Program
-from jaxdp.simulation.sweeps.schedule import Lanes, Runner, room
+from jaxdp.simulation.sweeps.schedule import Lanes, Runner, max_tiles
 from tests.simulation.growing import SMALL, run
 
 TILE, LANES = 4, 50
@@ -93,7 +93,7 @@ def test_neighbouring_chunks_share_a_tile(monkeypatch):
 def test_free_memory_says_how_many_tiles_run_at_a_time(monkeypatch, free, expected):
     monkeypatch.setattr(schedule, "free_bytes", lambda device: free)
     monkeypatch.setattr(schedule, "tiles_in_flight", lambda devices: 6)
-    assert room(Compiled([], jax.devices("cpu")[:1], TILE, 4096)) == expected
+    assert max_tiles(Compiled([], jax.devices("cpu")[:1], TILE, 4096)) == expected
 
 
 def test_a_tile_that_is_known_not_to_fit_is_not_run(monkeypatch):

@@ -16,7 +16,7 @@ from jaxdp.simulation.sweeps import plan as plans
 from jaxdp.simulation.sweeps import schedule, tiles
 from jaxdp.simulation.sweeps.lanes import Compiled, compiler_options, tiles_in_flight
 from jaxdp.simulation.sweeps.plan import Plan
-from jaxdp.simulation.sweeps.schedule import room
+from jaxdp.simulation.sweeps.schedule import max_tiles
 
 HUGE = 10**6
 REPOSITORY = Path(__file__).parents[2]
@@ -117,7 +117,7 @@ def test_the_largest_tile_that_fits_is_named(monkeypatch):
     monkeypatch.setattr(schedule, "free_bytes", lambda device: 10 * 2**20)
     compiled = Compiled([], jax.devices("cpu")[:1], 4096, 16 * 2**20)
     with pytest.raises(MemoryError, match=r"10 MiB are free, got 16 MiB; tile_size=2048 is the largest that should"):
-        room(compiled)
+        max_tiles(compiled)
 
 
 def test_a_gpu_does_not_choose_kernels_by_timing(monkeypatch):

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxdp.numerics.equations import equations, inner_programs
 from jaxdp.simulation.store.processor import processor, settings
-from jaxdp.simulation.store.provenance import plain
+from jaxdp.simulation.store.provenance import as_json
 
 LONGEST = 160  # characters of a value in a difference's text
 # Raised when equal programs and parameters come to mean other results (by the numbering of lanes, their seeds, their
@@ -93,17 +93,17 @@ def identity(
     return {
         "format": FORMAT,
         "order": [*static_axes, *axes],
-        "axes": {name: plain(list(labels)) for name, labels in axes.items()},
-        "static_axes": {name: plain(list(labels)) for name, labels in static_axes.items()},
+        "axes": {name: as_json(list(labels)) for name, labels in axes.items()},
+        "static_axes": {name: as_json(list(labels)) for name, labels in static_axes.items()},
         "num_seeds": num_seeds,
         "key": {"impl": str(jax.random.key_impl(key)), "data": np.asarray(jax.random.key_data(key)).tolist()},
         "tile_size": tile_size,
-        "coords": {name: plain(np.asarray(values).tolist()) for name, values in coords.items()},
+        "coords": {name: as_json(np.asarray(values).tolist()) for name, values in coords.items()},
         "outputs": {name: [list(out.dims), list(out.shape), str(out.dtype)] for name, out in outputs.items()},
         "device": f"{device.platform}{kind}",
         "processor": processor(device),
         "settings": settings(),
-        "compiler_options": plain(dict(compiler_options)),
+        "compiler_options": as_json(dict(compiler_options)),
         "x64": bool(jax.config.read("jax_enable_x64")),
         "versions": {name: importlib.metadata.version(name) for name in LIBRARIES},
         "programs": {name: dict(hashes) for name, hashes in programs.items()},

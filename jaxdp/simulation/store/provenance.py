@@ -26,8 +26,8 @@ class Point(NamedTuple):
     """A grid point of one of a sweep's programs.
 
     Attributes:
-        static: the program's static values, by name, as `plain` writes them.
-        values: the point's other values, by name, as `plain` writes them.
+        static: the program's static values, by name, as `as_json` writes them.
+        values: the point's other values, by name, as `as_json` writes them.
         guarantees: the claim of each algorithm at the point, by its name in the run.
     """
 
@@ -108,24 +108,24 @@ def point_record(values: Mapping[str, Any], params: Any, guarantees: Mapping[str
     """Returns the record of a grid point: its values, the parameters made from them, and each algorithm's claim."""
     leaves = jax.tree_util.tree_leaves_with_path(params)
     return {
-        "values": plain(dict(values)),
-        "params": {jax.tree_util.keystr(path): plain(leaf) for path, leaf in leaves},
+        "values": as_json(dict(values)),
+        "params": {jax.tree_util.keystr(path): as_json(leaf) for path, leaf in leaves},
         "guarantees": {name: claim.to_dict() for name, claim in guarantees.items()},
     }
 
 
-def plain(value: Any) -> Any:
+def as_json(value: Any) -> Any:
     """Returns a value as JSON: infinities and NaN as strings, large arrays as shape and hash, other objects as text."""
     if isinstance(value, dict):
-        return {str(name): plain(part) for name, part in value.items()}
+        return {str(name): as_json(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(part) for part in value]
+        return [as_json(part) for part in value]
     if isinstance(value, np.ndarray | np.generic | jax.Array):
         array = np.asarray(value)
         if array.size > LARGEST_LISTED:
             digest = hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
             return {"shape": list(array.shape), "dtype": str(array.dtype), "sha256": digest}
-        return plain(array.tolist())
+        return as_json(array.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value if isinstance(value, bool | int | float | str) or value is None else repr(value)

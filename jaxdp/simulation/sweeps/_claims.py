@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxdp.core import Guarantee
-from jaxdp.simulation.store.provenance import plain, provenance
+from jaxdp.simulation.store.provenance import as_json, provenance
 from jaxdp.simulation.sweeps._replay import ENTRY, Recipe
 from jaxdp.simulation.sweeps.labels import coordinate
 
@@ -80,7 +80,7 @@ def _labels(results: "xr.Dataset", name: str, values: Sequence[Any], axis: Seque
     labels_left = np.atleast_1d(results[name].values).tolist() if name in results.coords else []
     text = any(isinstance(label, str) for label in labels_left)
     if axis is not None:
-        by_value = {json.dumps(plain(value)): label for value, label in zip(axis, coordinate(axis), strict=True)}
+        by_value = {json.dumps(as_json(value)): label for value, label in zip(axis, coordinate(axis), strict=True)}
         labels = [by_value[json.dumps(value)] for value in values]
     else:
         labels = [float(value) if value in ("inf", "-inf", "nan") and not text else value for value in values]

@@ -75,7 +75,7 @@ def keep_for(platform: str) -> Path | None:
 
 
 @contextlib.contextmanager
-def counted_hits() -> Iterator[list[str]]:
+def count_hits() -> Iterator[list[str]]:
     """Yields a list that grows by one entry for each program that JAX reads from its cache on disk."""
     hits: list[str] = []
 
@@ -91,7 +91,7 @@ def counted_hits() -> Iterator[list[str]]:
         jax.monitoring.unregister_event_listener(listen)
 
 
-def keep_or_leave(keep: bool, tell: Callable[[str], object]) -> None:
+def configure_cache(keep: bool, tell: Callable[[str], object]) -> None:
     """Keeps compiled programs on disk, or turns JAX's compilation cache off; called before JAX starts.
 
     Args:

@@ -14,7 +14,7 @@ from jaxdp.simulation.store.growth import Growth
 from jaxdp.simulation.store.identity import check_format, differences_of_stores, shortfalls
 from jaxdp.simulation.store.locks import check_unwritten, creation_lock
 from jaxdp.simulation.store.metadata import restore_root
-from jaxdp.simulation.store.provenance import plain
+from jaxdp.simulation.store.provenance import as_json
 from jaxdp.simulation.store.seal import COMPUTED
 from jaxdp.simulation.sweeps.labels import coordinate
 from jaxdp.simulation.sweeps.plan import Plan
@@ -95,7 +95,7 @@ def _plan_of_store(plan: Plan, stored_identity: Mapping[str, Any]) -> Plan:
 
 def _values(values: Sequence[Any], labels: Sequence[Any]) -> list[Any]:
     """Returns the values that have these labels."""
-    all_labels = json.loads(json.dumps(plain(coordinate(values))))
+    all_labels = json.loads(json.dumps(as_json(coordinate(values))))
     return [values[all_labels.index(label)] for label in labels]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from jaxdp.simulation.store.chunks import Chunk
-from jaxdp.simulation.sweeps.compilation import counted_hits, keep_for
+from jaxdp.simulation.sweeps.compilation import count_hits, keep_for
 from jaxdp.simulation.sweeps.lanes import Program
 from jaxdp.simulation.sweeps.plan import Plan
 from jaxdp.simulation.sweeps.progress import Reporter
@@ -90,7 +90,7 @@ class LocalSource:
             traced = self._plan.program(program)
             traced.trace()
             self._report.describe(f"compiling{static_values}")
-            with counted_hits() as hits:
+            with count_hits() as hits:
                 start = time.perf_counter()
                 compiled = traced.compile()
                 seconds = time.perf_counter() - start

@@ -14,7 +14,7 @@ from jaxdp.memory import check_room, free_host_bytes
 from jaxdp.simulation.run.lane_run import Run, as_build
 from jaxdp.simulation.store.identity import identity
 from jaxdp.simulation.store.processor import processor, settings
-from jaxdp.simulation.store.provenance import key_record, plain, point_record, versions
+from jaxdp.simulation.store.provenance import as_json, key_record, point_record, versions
 from jaxdp.simulation.sweeps.keys import check_root
 from jaxdp.simulation.sweeps.labels import Output, check_axes, check_outputs, coordinate, empty_dataset, grid
 from jaxdp.simulation.sweeps.lanes import Device, Program, compiler_options
@@ -170,7 +170,7 @@ class Plan:
             "num_seeds": self.num_seeds,
             "programs": [
                 {
-                    "static": plain(static),
+                    "static": as_json(static),
                     "points": [point_record(*point) for point in zip(self.points, *params_and_claims, strict=True)],
                 }
                 for static, *params_and_claims in zip(self.static_points, self.params, self.guarantees, strict=True)

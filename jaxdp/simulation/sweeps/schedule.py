@@ -65,7 +65,7 @@ class Gate:
             return True
 
 
-def room(compiled: Compiled, in_flight: int | None = None) -> int:
+def max_tiles(compiled: Compiled, in_flight: int | None = None) -> int:
     """Returns how many tiles to run at a time: as many as devices take, and as fit in their free memory.
 
     Args:
@@ -113,7 +113,7 @@ class Runner:
             in_flight: tiles at a time on each device; None is as many as it takes.
         """
         self._lanes, self._size, self._tile_bytes = lanes, compiled.tile_size, compiled.tile_bytes
-        self._gate = Gate(room(compiled, in_flight))
+        self._gate = Gate(max_tiles(compiled, in_flight))
         self._free = free_bytes(compiled.devices[0])
         self._idle: queue.SimpleQueue[Callable[..., Any]] = queue.SimpleQueue()
         per_device = in_flight or tiles_in_flight(compiled.devices)
