@@ -232,22 +232,8 @@ def objective_perturbation_full(
 def perturbed_minimizer(
     params: Params, features: jax.Array, labels: jax.Array, w: jax.Array, *, zero_sum: bool, max_steps: int
 ) -> Estimate:
-    """Returns the solver's approximation of the exact minimiser; it is still private.
-
-    The objective is written in features x / (2 L), of norm at most 1, and the parameter 2 L theta: the margins are the
-    same, w becomes w / (2 L), and beta, given per unit of L^2, is divided by 4.
-
-    Args:
-        params: of the noise multipliers, only whether noise_multiplier > 0 is read.
-        features: [num_samples, dim] float.
-        labels: [num_samples] int.
-        w: [dim] float, the objective's linear term over 2 L.
-        zero_sum: constrain sum(theta) = 0.
-        max_steps: gradient evaluations at most.
-
-    Returns:
-        The estimate of 2 L theta; its certificate bounds the distance from the exact minimiser.
-    """
+    """Returns the solver's estimate of 2 L theta for the linear term w / (2 L); its certificate bounds its distance."""
+    # features x / (2 L) of norm at most 1 and parameter 2 L theta: the same margins, w / (2 L), and beta / 4 per L^2
     dtype, num_samples = features.dtype, features.shape[0]
     width = 2 * jnp.asarray(params.feature_norm, dtype)
     radius = jnp.asarray(params.radius, dtype) * width

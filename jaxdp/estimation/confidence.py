@@ -213,12 +213,7 @@ def confidence_set(
 
 
 def gamma_quantile(shape: float, tail: jax.Array) -> jax.Array:
-    """Returns a quantile that a Gamma(shape, 1) variable exceeds with probability <= tail, up to rounding: [] float.
-
-    Args:
-        shape: > 0, static.
-        tail: [] float in (0, 1).
-    """
+    """Returns a quantile that a Gamma(shape, 1) variable exceeds with probability <= tail, up to rounding: [] float."""
     high = shape + jnp.sqrt(2 * shape * -jnp.log(tail)) - jnp.log(tail)  # Boucheron, Lugosi & Massart (2013), ch. 2.4
     size = jnp.asarray(shape, tail.dtype)
 

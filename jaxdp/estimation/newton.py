@@ -94,18 +94,8 @@ def newton_decrement(
     """Returns the Newton decrement sqrt(r.(H + nu I)^-1 r), r = gradient + nu theta, nu >= 0 the ball's multiplier.
 
     Times the square root of the number of samples, it is the distance from the minimiser in standard errors, in any
-    unit of the features. A curvature within rounding is replaced by the largest value that it may have. Flat directions
-    do not count.
-
-    Args:
-        theta: [dim] float.
-        evaluation: the objective at theta.
-        eigen: eigendecomposition of the Hessian H.
-        radius: [] float > 0, of the ball.
-        is_current: [] bool, whether `eigen` belongs to theta. If not, only single coordinates are used.
-
-    Returns:
-        [] float >= 0.
+    unit of the features. Flat directions do not count. `eigen` is of the Hessian H; unless `is_current` ([] bool: it
+    belongs to theta), only single coordinates are used.
     """
     info, ridge = jnp.finfo(theta.dtype), jnp.max(evaluation.ridge)
     squared = theta @ theta
@@ -116,6 +106,7 @@ def newton_decrement(
     slopes, curvatures = residual @ eigen.vectors, jnp.abs(eigen.values)
     flat = (ridge == 0) & is_flat(eigen.values, slopes)
     least = jnp.maximum(relative_rounding(curvatures) * jnp.max(curvatures), ridge)
+    # a curvature within rounding is replaced by the largest value that it may have
     curvatures = jnp.maximum(jnp.maximum(curvatures, least) + nu, info.tiny)
     decrement = jnp.linalg.norm(jnp.where(flat, 0, slopes / jnp.sqrt(curvatures)))
     # each coordinate alone is a lower bound, also if columns of different units are lost to rounding

@@ -208,10 +208,8 @@ def check_weights(weights: str) -> bool:
 
 
 def _inverses(matrices: jax.Array) -> jax.Array:
-    """Inverts positive definite matrices [count, dim, dim] by Gauss-Jordan steps, which need no pivoting for them.
-
-    LAPACK is not used, since its calls for many matrices may deadlock; see `jaxdp.numerics.eigen.eigh`.
-    """
+    """Inverts positive definite matrices [count, dim, dim] by Gauss-Jordan steps, which need no pivoting for them."""
+    # LAPACK's calls for many matrices may deadlock, see `jaxdp.numerics.eigen.eigh`
     dim = matrices.shape[-1]
     index = jnp.arange(dim)
 

@@ -169,11 +169,9 @@ def one_digit(pairs: jax.Array, scale: jax.Array) -> jax.Array:
 
 
 def two_digits(pairs: jax.Array, more: jax.Array, scale: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Returns floor(scale * exponential variate) as high * base + low, float64, for scale >= 2^17.
-
-    The quotient of the scaled variate by base and the remainder are independent. With t = base / scale the remainder is
-    -base / t log(1 - u (1 - e^-t)) for a uniform u: base u, less a correction of less than base t / 8, as t <= 2^-16.
-    """
+    """Returns floor(scale * exponential variate) as high * base + low, float64, for scale >= 2^17."""
+    # The quotient of the scaled variate by base and the remainder are independent. The remainder is
+    # -base / t log(1 - u (1 - e^-t)) for a uniform u: base u, less a correction below base t / 8, as t <= 2^-16.
     base = power_below(scale) * (1 / FIRST_SCALE)
     t = base / scale
     high = jnp.floor(_exponential(pairs) * (scale / base))

@@ -144,8 +144,8 @@ def shuffle_epsilon(delta: float, local_epsilon: float, batch: int) -> float:
     mass = delta * (1 - MARGIN) - LEFT_OUT
     bounds = [local_epsilon]
     if mass > 0:
-        law = functools.partial(tail_epsilon, mass, *odds(local_epsilon))
-        exact, _ = worst(law, local_epsilon, min(batch, LARGEST_EXACT))
+        measure = functools.partial(tail_epsilon, mass, *odds(local_epsilon))
+        exact, _ = worst(measure, local_epsilon, min(batch, LARGEST_EXACT))
         bounds.append(max(0.0, exact + MARGIN * (1 + exact)))
     if batch > LARGEST_EXACT and local_epsilon <= _largest_bounded(delta, batch):
         bounds.append(shuffle_epsilon_bound(delta, local_epsilon, batch))

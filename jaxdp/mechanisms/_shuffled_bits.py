@@ -83,27 +83,25 @@ def worst(measure: Callable[[np.ndarray], float], local_epsilon: float, batch: i
 
 
 def delta_measure(epsilon: float, local_epsilon: float) -> Callable[[np.ndarray], float]:
-    """Builds the hockey-stick divergence between counts with the user's bit 1 and 0, by the others' distribution.
-
-    With w_j = P(j ones among the others' reports), the two distributions are q w_j + p w_{j-1} and p w_j + q w_{j-1} at
-    j, and the divergence sums (p - e^epsilon q) w_{j-1} - (e^epsilon p - q) w_j where this is positive.
-    """
+    """Builds the hockey-stick divergence between counts with the user's bit 1 and 0, by the others' distribution."""
+    # With w_j = P(j ones among the others' reports), the two distributions are q w_j + p w_{j-1} and p w_j + q w_{j-1}
+    # at j. The divergence sums (p - e^epsilon q) w_{j-1} - (e^epsilon p - q) w_j where this is positive.
     keep, _ = odds(local_epsilon)
     # q = p e^-local_epsilon avoids cancelling differences
     gain = -keep * math.expm1(epsilon - local_epsilon)
     loss = -keep * math.exp(epsilon) * math.expm1(-(epsilon + local_epsilon))
 
-    def measure(law: np.ndarray) -> float:
-        terms = gain * law
-        terms[:-1] -= loss * law[1:]
+    def measure(others: np.ndarray) -> float:
+        terms = gain * others
+        terms[:-1] -= loss * others[1:]
         return min(1.0, float(np.maximum(terms, 0.0).sum()) * (1 + MARGIN) + LEFT_OUT)
 
     return measure
 
 
-def tail_epsilon(delta: float, keep: float, move: float, law: np.ndarray) -> float:
+def tail_epsilon(delta: float, keep: float, move: float, probabilities: np.ndarray) -> float:
     """Returns the largest log((P(count >= j) - delta) / P'(count >= j)); the user's bit is 1 in P and 0 in P'."""
-    tail = np.append(law[::-1].cumsum()[::-1], 0.0)  # of the others' count, from each j on
+    tail = np.append(probabilities[::-1].cumsum()[::-1], 0.0)  # of the others' count, from each j on
     more = np.append(1.0, tail[:-1])  # from j - 1 on
     likely, unlikely = move * tail + keep * more - delta, keep * tail + move * more
     above = likely > 0

@@ -146,12 +146,10 @@ def fixed_proxy(dim: int, bias: float) -> float:
 
 @functools.lru_cache(maxsize=256)
 def any_proxy(dim: int, bias: float) -> float:
-    """Returns the proxy as `fixed_proxy` for reports of random vectors of any distribution, including their own spread.
-
-    k is odd and at most `bias` in absolute value. Given its mean, E exp(l s) is largest if k is `bias` above some c,
-    and -`bias` below.
-    """
+    """Returns the proxy as `fixed_proxy` for random vectors of any distribution, including their own spread."""
     coordinates, logs = _half_sphere(dim)
+    # k is odd, |k| <= `bias`. Given its mean, E exp(l s) is largest if k is `bias` above some c,
+    # and -`bias` below.
     means = 2 * bias * (_from_here(np.exp(logs) * coordinates) - _up_to_here(np.exp(logs) * coordinates))
     best = 1 / dim
     for slope in _slopes(dim):

@@ -70,14 +70,9 @@ class GaussianTree(NamedTuple):
 
 
 def fresh_shares(variances: np.ndarray) -> np.ndarray:
-    """Returns [levels] the standard deviation of the new noise in an ended block's estimate, in units of a node's.
-
-    Its own noise has the weight v, and the noise of blocks inside that end with it has the weight 1 - v. The largest of
-    these is such a block again, so c_h^2 = v_h^2 + (1 - v_h)^2 c_{h-1}^2.
-
-    Args:
-        variances: [levels] of blocks' estimates, v.
-    """
+    """Returns [levels] the standard deviation of the new noise in an ended block's estimate, in units of a node's."""
+    # A block's own noise has the weight v, and the noise of blocks inside that end with it has the weight 1 - v. The
+    # largest of these is such a block again, so c_h^2 = v_h^2 + (1 - v_h)^2 c_{h-1}^2.
     squares = [1.0]
     for v in variances[1:]:
         squares.append(v * v + (1 - v) ** 2 * squares[-1])

@@ -225,11 +225,9 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
 
 
 def largest_rounding(leaks: Leaks, horizon: int) -> float:
-    """Bounds, in steps, the change by rounding of the number to which an entry's noise is added.
-
-    It is half a step for rounded sums, half a step for rounded noise, and half a unit of a leaky sum in every round,
-    which then leaks; 2^-5 covers sums in float64.
-    """
+    """Bounds, in steps, the change by rounding of the number to which an entry's noise is added."""
+    # half a step for rounded sums, half for rounded noise, and half a unit of a leaky sum in every round, which then
+    # leaks; 2^-5 covers sums in float64
     rounds_in_memory = np.minimum(horizon, 1 / np.maximum(leaks.gaps, 1 / horizon))
     return 1 + float(leaks.weights @ np.where(leaks.gaps > 0, rounds_in_memory, 0.0)) * 2.0 ** -(PARTS + 1) + 2.0**-5
 
@@ -255,11 +253,9 @@ def _estimate(leaks: Leaks, dtype: np.dtype, total: Exact, sums: Steps, grid: Gr
 
 
 def noise_of(sums: Steps, leaks: Leaks) -> jax.Array:
-    """Returns the noise of an estimate, float64, whole steps. Traced in 64 bits.
-
-    Weights add up to one, so the noise is the first sum, a whole number, plus weighted differences of the other sums
-    from it. An entry's own noise cancels in these differences.
-    """
+    """Returns the noise of an estimate, float64, whole steps. Traced in 64 bits."""
+    # Weights add up to one: the noise is the first sum, a whole number, plus weighted differences of the other sums
+    # from it, in which an entry's own noise cancels.
     first, *leaky = (Steps(sums.high[j], sums.low[j]) for j in range(len(leaks.gaps)))
     weighted = jnp.zeros(first.high.shape, jnp.float64)
     for leaky_sum, weight in zip(leaky, leaks.weights[1:], strict=True):
