@@ -76,7 +76,7 @@ def laplace_of(function: Callable[..., jax.Array], key: jax.Array, shape: tuple[
         function: (noise, scale, *operands) ->  [size], where noise is [size] float64, whole numbers.
         key: a PRNG key.
         shape: shape of the result.
-        operands: scale, [] float64  in (0, 2^47], and trees of [] or [size] arrays.
+        operands: scale, [] float64 in (0, 2^47], and trees of [] or [size] arrays.
     """
     size = math.prod(shape)
 

@@ -56,7 +56,7 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
         - Values are rounded to a grid, and real noise is rounded down to it, as whole numbers in float64. The result is
           the rounded-down output of the Laplace mechanism on values that moved by at most one step more, and the noise
           is calibrated for this. A step is between 2^-22 and 2^-10 of the sensitivity, divided among the values if they
-          are floats; it grows with sensitivity / epsilon, down to 2^-21 of that.
+          are floats; within this range it is 2^-22 to 2^-21 of sensitivity / epsilon.
         - Float64 logarithms of 64-bit words add a delta below 1e-9 for each value. Noise ends at 43 scales. A traced
           scale that is 0, infinite or NaN although noise is needed, or beyond 2^47 steps, gives NaN.
         - The generator, Threefry with 20 rounds, is not cryptographic.
