@@ -1,4 +1,4 @@
-"""The ball of radius R about 0, in which convex bandits play: directions, lengths and the nearest point."""
+"""The ball of radius R about 0 in which convex bandits play: directions, lengths and projection."""
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ FEEDBACKS = ("point", "difference")
 
 
 def checked_ball(dim: int, radius: float) -> tuple[int, float]:
-    """The dimension and the radius, as a Python integer and a float.
+    """Returns the dimension and the radius, as a Python integer and a float.
 
     Raises:
         ValueError: if dim is not a whole number >= 1, or radius not > 0 and within the range of floats.
@@ -24,14 +24,14 @@ def checked_ball(dim: int, radius: float) -> tuple[int, float]:
 
 
 def convex_interface(points: Space, feedback: str) -> Interface:
-    """What is exchanged: a point and its loss, or a pair of points and the difference of their losses.
+    """Returns the interface: a point and its loss, or a pair of points and the difference of their losses.
 
     Args:
-        points: the domain's.
+        points: the space of the domain's points.
         feedback: "point" or "difference".
 
     Raises:
-        ValueError: if feedback has another name.
+        ValueError: if feedback is not one of these names.
     """
     if check_choice("feedback", feedback, FEEDBACKS) == "difference":
         return Interface(Probe(points, points), Space("numbers"))
@@ -39,17 +39,17 @@ def convex_interface(points: Space, feedback: str) -> Interface:
 
 
 def inner(x: jax.Array, y: jax.Array) -> jax.Array:
-    """The inner product of two vectors, [] float; the order of the sum is that of the kernel."""
+    """Returns the inner product of two vectors, [] float; the order of summation is the kernel's."""
     return folded(jnp.add, x * y)
 
 
 def length(x: jax.Array) -> jax.Array:
-    """The Euclidean norm of a vector, [] float."""
+    """Returns the Euclidean norm of a vector, [] float."""
     return jnp.sqrt(inner(x, x))
 
 
 def project(x: jax.Array, radius: jax.Array) -> jax.Array:
-    """The point of the ball that is nearest to x: [dim] float.
+    """Returns the point of the ball nearest to x, [dim] float.
 
     Args:
         x: [dim] float.
@@ -63,14 +63,14 @@ def project(x: jax.Array, radius: jax.Array) -> jax.Array:
 
 
 def shrink_to(x: jax.Array, norm: jax.Array, radius: jax.Array) -> jax.Array:
-    """`project` of a vector of this length."""
+    """Projects a vector of length `norm`, as `project`."""
     return jnp.where(norm > radius, x * (radius / jnp.where(norm > 0, norm, 1)), x)
 
 
 def unit_vector(key: jax.Array, dim: int) -> jax.Array:
-    """A uniform point of the unit sphere, [dim] float: normal variates, divided by their length.
+    """Draws a uniform point of the unit sphere, [dim] float: normal variates, divided by their length.
 
-    In one dimension it is 1 or -1. Should all variates be 0, which floats allow, it is the first axis.
+    In one dimension it is 1 or -1. If all variates are 0, which floats allow, it is the first axis.
     """
     if dim == 1:  # exact, and no division
         return sign(key)
@@ -79,24 +79,24 @@ def unit_vector(key: jax.Array, dim: int) -> jax.Array:
 
 
 def sign(key: jax.Array) -> jax.Array:
-    """Returns 1 or -1, [1] float, by a bit."""
+    """Draws 1 or -1, [1] float, from one bit."""
     return jnp.where(jax.random.bits(key, (1,), jnp.uint32) >> 31 == 0, -1, 1).astype(default_float())
 
 
 def normalize(variates: jax.Array, norm: jax.Array) -> jax.Array:
-    """A vector of this length, divided by it; the first axis for 0."""
+    """Divides a vector by its length `norm`; returns the first axis if that is 0."""
     first = (jnp.arange(len(variates)) == 0).astype(variates.dtype)
     return jnp.where(norm > 0, variates * (1 / jnp.where(norm > 0, norm, 1)), first)
 
 
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
-    """The point x + step, or the one of the ball that is nearest to it.
+    """Returns the point of the ball nearest to x + step.
 
-    What rounding takes from a step is kept for the next one: steps of strongly convex descent become far smaller than
-    the distance of neighbouring floats.
+    The rounding error of a step is carried over to the next one, because steps of strongly convex descent become far
+    smaller than the spacing of floats.
 
     Args:
-        x: sum of [dim] floats, whose total is a point of the ball.
+        x: sum of [dim] floats; its total is a point of the ball.
         step: [dim] float.
         radius: [] float >= 0.
     """
@@ -104,6 +104,6 @@ def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensat
 
 
 def descend_known_norm(norm: jax.Array, radius: jax.Array, x: compensated.Sum, step: jax.Array) -> compensated.Sum:
-    """`descend`, where x + step has this length."""
+    """Does the same as `descend`, given the length `norm` of x + step."""
     total, excess = compensated.add(x, step)
     return compensated.Sum(shrink_to(total, norm, radius), jnp.where(norm > radius, 0, excess))

@@ -1,4 +1,4 @@
-"""The steps of `_ball`, laid out for XLA on CPU; they are tested to be equal to the plain ones up to rounding."""
+"""The steps of `_ball`, laid out for XLA on CPU; tests check that they equal the plain steps up to rounding."""
 
 import jax
 import jax.numpy as jnp
@@ -13,22 +13,22 @@ inner = array_kernel(_ball.inner)
 
 
 def length(x: jax.Array) -> jax.Array:
-    """`_ball.length`."""
+    """Does the same as `_ball.length`."""
     return own_kernel(_length, x)
 
 
 def _length(x: jax.Array) -> jax.Array:
-    # Two arrays to the compiler, which would make |x| of the root of a square, in one dimension.
+    # Two arrays for the compiler: in one dimension it would replace the root of a square by |x|.
     return jnp.sqrt(_ball.inner(lanes_last(x), lanes_last(x)))
 
 
 def project(x: jax.Array, radius: jax.Array) -> jax.Array:
-    """`_ball.project`."""
+    """Does the same as `_ball.project`."""
     return _ball.shrink_to(x, length(x), radius)
 
 
 def unit_vector(key: jax.Array, dim: int) -> jax.Array:
-    """`_ball.unit_vector`."""
+    """Does the same as `_ball.unit_vector`."""
     if dim == 1:
         return _ball.sign(key)
     variates = normals(key, dim)
@@ -36,6 +36,6 @@ def unit_vector(key: jax.Array, dim: int) -> jax.Array:
 
 
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
-    """`_ball.descend`."""
+    """Does the same as `_ball.descend`."""
     norm = array_kernel(lambda x, step: _length(compensated.add(x, step).total))(x, step)
     return sum_kernels(_ball.descend_known_norm)(norm, jnp.asarray(radius), x, step)

@@ -1,11 +1,11 @@
-"""The barrier -ln(1 - |x|^2 / R^2) of the ball, in the units of which R = 1, with its digits kept near the boundary.
+"""The barrier -ln(1 - |x|^2 / R^2) of the ball, in units in which R = 1, without loss of digits near the boundary.
 
 A point is given by its direction and by its pull p = 2 |x| / (1 - |x|^2), the length of the barrier's gradient there.
 With w = sqrt(1 + p^2)
 
     |x| = p / (1 + w),    1 - |x|^2 = 2 / (1 + w),
 
-and the Hessian's eigenvalues are 1 + w across the radius and w (1 + w) along it: 1 - |x|, which loses its digits near
+and the Hessian's eigenvalues are 1 + w across the radius and w (1 + w) along it. 1 - |x|, which loses its digits near
 the boundary, is never computed.
 """
 
@@ -35,20 +35,19 @@ class BarrierPoint(NamedTuple):
     along: jax.Array
 
     def add_curvature(self, curvature: jax.Array) -> "BarrierPoint":
-        """With the Hessian of the barrier plus curvature |x|^2 / 2."""
+        """Adds the Hessian of curvature |x|^2 / 2."""
         return self._replace(across=self.across + curvature, along=self.along + curvature)
 
     def apply_hessian(self, vector: jax.Array) -> jax.Array:
-        """The Hessian times the vector, [dim] float."""
         return stretch(vector, self.axis, self.across, self.along)
 
     def apply_inverse_root(self, vector: jax.Array) -> jax.Array:
-        """The inverse root of the Hessian times the vector, [dim] float."""
+        """Returns the inverse square root of the Hessian times the vector, [dim] float."""
         return stretch(vector, self.axis, 1 / jnp.sqrt(self.across), 1 / jnp.sqrt(self.along))
 
 
 def minimize(slope: jax.Array, curvature: jax.Array | None = None) -> BarrierPoint:
-    """The minimum of <slope, x> + curvature |x|^2 / 2 - ln(1 - |x|^2) over the unit ball.
+    """Minimises <slope, x> + curvature |x|^2 / 2 - ln(1 - |x|^2) over the unit ball.
 
     Args:
         slope: [dim] float.
@@ -62,11 +61,11 @@ def minimize(slope: jax.Array, curvature: jax.Array | None = None) -> BarrierPoi
 
 
 def pull(size: jax.Array, curvature: jax.Array) -> jax.Array:
-    """The root p >= 0 of p + curvature p / (1 + sqrt(1 + p^2)) = size.
+    """Returns the root p >= 0 of p + curvature p / (1 + sqrt(1 + p^2)) = size.
 
-    The left side is concave and increasing, so that Newton's steps from below stay below, and only ever approach the
-    root. They start at the larger root of two equations whose left sides are larger, as 1 + sqrt(1 + p^2) >= 2 and
-    >= 1 + p. The number of steps is fixed; a test shows that they suffice in both precisions.
+    The left side is concave and increasing, so Newton's steps from below stay below and approach the root. They start
+    at the larger root of two equations with larger left sides, from 1 + sqrt(1 + p^2) >= 2 and >= 1 + p. The number of
+    steps is fixed; a test checks that it suffices in both precisions.
 
     Args:
         size: [] float >= 0.
@@ -74,7 +73,7 @@ def pull(size: jax.Array, curvature: jax.Array) -> jax.Array:
     """
     shift = size - 1 - curvature
     root = jnp.sqrt(shift * shift + 4 * size)
-    # (shift + root) / 2, where shift < 0 without the cancellation.
+    # (shift + root) / 2; for shift < 0 in a form without cancellation
     far = jnp.where(shift > 0, (shift + root) / 2, 2 * size / jnp.where(shift > 0, 1, root - shift))
     p = jnp.maximum(far, size / (1 + curvature / 2))
     for _ in range(NEWTON_STEPS):
@@ -85,6 +84,6 @@ def pull(size: jax.Array, curvature: jax.Array) -> jax.Array:
 
 
 def stretch(vector: jax.Array, axis: jax.Array, across: jax.Array, along: jax.Array) -> jax.Array:
-    """The vector, times `along` in the direction of the axis and times `across` in those orthogonal to it."""
+    """Multiplies the vector by `along` in the direction of the axis, and by `across` orthogonal to it."""
     inward = axis * jnp.sum(axis * vector)
     return across * (vector - inward) + along * inward

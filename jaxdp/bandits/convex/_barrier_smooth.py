@@ -1,4 +1,4 @@
-"""Barrier-regularised leaders from one loss a round, for smooth convex losses."""
+"""Follow the leader with a self-concordant barrier, from one loss a round, for smooth convex losses."""
 
 import math
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Params:
 
     Attributes:
         channel: of the report, for losses in [-loss_bound, loss_bound].
-        exploration: [] float in (0, 1], the share of the Dikin ellipsoid's radius at which is played: del.
+        exploration: [] float in (0, 1], del, the played point's share of the Dikin ellipsoid's radius.
         step: [] float > 0, eta d / del^2.
     """
 
@@ -36,7 +36,7 @@ class Params:
 
 
 class Public(NamedTuple):
-    """What follows from the reports.
+    """Public state, computed from the reports.
 
     Attributes:
         slope: sum of [dim] floats, eta R times the sum of estimated gradients.
@@ -47,29 +47,29 @@ class Public(NamedTuple):
 
 @factory
 def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", domain: str = "ball") -> Learner:
-    """Follows the leader that a self-concordant barrier regularises, by one-point estimates (Saha & Tewari).
+    """Follows the leader regularised by a self-concordant barrier, by one-point estimates (Saha & Tewari).
 
-    With the barrier F and A = (Hessian of F at x)^(-1/2), plays x + del A u, u a random direction: inside the domain,
-    since A's ellipsoid is. From the report y of its loss it takes g = (d / del) y A^(-1) u for a gradient, and moves x
-    to the minimum of eta <sum of g, x> + F(x), which has a closed form. F is -ln(1 - |x|^2 / R^2) on a ball, whose
-    parameter theta is 1, and the sum of -ln(1 - x_i^2 / R^2) on a box, whose theta is d. With M2 the second moment of a
-    report, M its range and T rounds
+    With the barrier F and A = (Hessian of F at x)^(-1/2), plays x + del A u, where u is a random direction. This point
+    lies in the domain, because A's ellipsoid does. With y the report of its loss, g = (d / del) y A^(-1) u estimates
+    the gradient. x moves to the minimum of eta <sum of g, x> + F(x), which has a closed form. On a ball F is -ln(1 -
+    |x|^2 / R^2), with the parameter theta = 1; on a box F is the sum of -ln(1 - x_i^2 / R^2), with theta = d. With M2
+    the second moment of a report, M its range and T rounds
 
         del = min(1, (2 sqrt(2) d sqrt(theta M2 ln T / T) / (beta R^2))^(1/3)),
         eta = min(del sqrt(theta ln T / (2 T d^2 M2)), del / (2 d M)).
 
-    Expected regret: at most theta ln T / eta + 2 eta T d^2 M2 / del^2 + beta del^2 R^2 T / 2 + 2 B, which is of order
-    T^(2/3) M2^(1/3). (No eigenvalue of the Hessian is below 2 / R^2, on either domain: hence R^2 in the bias.)
+    Expected regret is at most theta ln T / eta + 2 eta T d^2 M2 / del^2 + beta del^2 R^2 T / 2 + 2 B, of order T^(2/3)
+    M2^(1/3). (The bias has the factor R^2, because on either domain no eigenvalue of the Hessian is below 2 / R^2.)
 
     Args:
         dim: d of points, >= 1.
         horizon: rounds T, >= 2.
         radius: R of the domain, finite and > 0.
         report: how a loss is reported, as for `scalar_channel`: "rr", "laplace" or "gaussian".
-        domain: "ball", the points of length at most R; or "box", those whose entries lie in [-R, R].
+        domain: "ball", the points of length at most R; or "box", the points with entries in [-R, R].
 
     Returns:
-        A learner whose actions are points of the domain ([dim] float). Feedback is the loss, [] float, NaN counts as
+        A learner whose actions are points of the domain ([dim] float). Feedback is the loss, [] float; NaN counts as
         -loss_bound.
 
     Raises:
@@ -80,12 +80,14 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         smoothness: beta > 0, by default 1: losses have beta-Lipschitz gradients.
         loss_bound: B > 0, by default 1: losses are clipped to [-B, B].
         delta: with Gaussian reports, in (0, 1).
-        failure_prob: with these and with Laplace noise, in (0, 1), by default 0.05, that any report exceeds M.
+        failure_prob: with Gaussian or Laplace reports, in (0, 1), by default 0.05: the probability that any report
+            exceeds M.
 
     Privacy:
         - Claim: epsilon-DP ("rr", "laplace") or (epsilon, delta)-DP ("gaussian") in the local model.
         - Unit: one round's loss function; adjacency: replace one.
-        - Why: A loss is clipped and reported once, on the user's device; where it is asked for is known to everyone.
+        - Why: A loss is clipped and reported once, on the user's device; everyone knows the point at which it is
+          evaluated.
         - Released: all reports.
         - Private: none.
 
@@ -94,9 +96,9 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         Li & Wang, 2020), Algorithm 1.
 
     Deviations:
-        Reports as for `fkm`. Eta is tuned to the report's second moment. The proof needs eta d M <= del / 2: a step
-        that is larger, as for T < 2 theta ln T M^2 / M2, is cut to that, and the bound above is of the step that is
-        left. The sum of gradients is compensated.
+        Reports are as for `fkm`. eta is tuned to the report's second moment. The proof needs eta d M <= del / 2: a
+        larger step, as for T < 2 theta ln T M^2 / M2, is cut to that, and the bound above is for the cut step. The sum
+        of gradients is compensated.
     """
     channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
     body = checked_domain(domain, dim, radius)
@@ -110,13 +112,15 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         loss_bound: float = 1.0,
         failure_prob: float = 0.05,
     ) -> Params:
-        told = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
-        reports, moment = channel.params(**told), channel.second_moment(**told)
+        channel_inputs = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
+        reports, moment = channel.params(**channel_inputs), channel.second_moment(**channel_inputs)
         bend = check_positive("smoothness", smoothness) * body.radius * body.radius  # beta R^2
         logarithm = body.barrier_parameter * math.log(rounds)  # theta ln T
         exploration = min(1.0, math.cbrt(2 * math.sqrt(2) * body.dim * math.sqrt(moment * logarithm / rounds) / bend))
         rate = exploration * math.sqrt(logarithm / (2 * rounds * body.dim**2 * moment))
-        largest = exploration / (2 * body.dim * channel.range_bound(rounds, failure_prob, **told))  # del / (2 d M)
+        largest = exploration / (
+            2 * body.dim * channel.range_bound(rounds, failure_prob, **channel_inputs)
+        )  # del / (2 d M)
         return Params(
             channel=reports,
             exploration=scalar_leaf("del", exploration),
@@ -129,8 +133,8 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del context
-        at = body.minimize(public.slope.total)
-        return body.radius * (at.x + params.exploration * at.apply_inverse_root(unit_vector(key, body.dim)))
+        leader = body.minimize(public.slope.total)
+        return body.radius * (leader.x + params.exploration * leader.apply_inverse_root(unit_vector(key, body.dim)))
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del public, context
@@ -139,10 +143,10 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
     def update(key, params: Params, state: State, report) -> State:
         del key
         slope, (point, reported) = state.public.slope, report
-        at = body.minimize(slope.total)
-        # In the units of which R = 1: A^(-1) u is the Hessian A^(-2) times the offset del A u, over del. So eta R times
+        leader = body.minimize(slope.total)
+        # In units in which R = 1, A^(-1) u is the Hessian A^(-2) times the offset del A u, over del. So eta R times
         # the gradient is y eta d / del^2 times this.
-        gradient = at.apply_hessian(point / body.radius - at.x)
+        gradient = leader.apply_hessian(point / body.radius - leader.x)
         scale = params.step * channel.estimate(params.channel, reported)
         return State((), Public(compensated.add(slope, rounded(scale * gradient))))
 

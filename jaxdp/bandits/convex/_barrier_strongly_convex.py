@@ -1,4 +1,4 @@
-"""Barrier-regularised leaders from one loss a round, for smooth and strongly convex losses."""
+"""Follow the leader with a self-concordant barrier, from one loss a round, for smooth and strongly convex losses."""
 
 import math
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class Params:
 
 
 class Public(NamedTuple):
-    """What follows from the reports.
+    """Public state, computed from the reports.
 
     Attributes:
         round: [] integer, rounds played.
@@ -51,24 +51,24 @@ class Public(NamedTuple):
 def barrier_strongly_convex(
     *, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", domain: str = "ball"
 ) -> Learner:
-    """Follows the leader that a self-concordant barrier and the losses' own curvature regularise (Hazan & Levy).
+    """Follows the leader regularised by a self-concordant barrier and the losses' own curvature (Hazan & Levy).
 
-    With the barrier F of `barrier_smooth` and its parameter theta, in round t at x_t and with B_t = (Hessian of F at
-    x_t + eta mu t I)^(-1/2), plays x_t + B_t u, u a random direction. From the report y of its loss it takes g_t = d y
-    B_t^(-1) u for a gradient, and moves to the minimum of
+    F is the barrier of `barrier_smooth`, with parameter theta. In round t, with B_t = (Hessian of F at x_t + eta mu t
+    I)^(-1/2), plays x_t + B_t u, where u is a random direction. With y the report of its loss, g_t = d y B_t^(-1) u
+    estimates the gradient. The next iterate is the minimum of
 
         sum over s <= t of (<g_s, x> + (mu / 2) |x - x_s|^2) + F(x) / eta,
 
-    whose distance from the centre (on a box: each coordinate) is the root of an equation of one unknown. With M the
-    range of a report and T rounds eta = min(sqrt((theta + 2 beta / mu) ln T / (2 d^2 M^2 T)), 1 / (2 d M)). Expected
-    regret, where T / ln T >= 2 (theta + 2 beta / mu): of order d M sqrt((theta + 2 beta / mu) T ln T).
+    Its distance from the centre (on a box: each coordinate) is the root of an equation in one unknown. With M the range
+    of a report and T rounds, eta = min(sqrt((theta + 2 beta / mu) ln T / (2 d^2 M^2 T)), 1 / (2 d M)). If T / ln T >= 2
+    (theta + 2 beta / mu), expected regret is of order d M sqrt((theta + 2 beta / mu) T ln T).
 
     Args:
         dim: as for `barrier_smooth`.
-        horizon: as there.
-        radius: as there.
-        report: as there.
-        domain: as there.
+        horizon: as for `barrier_smooth`.
+        radius: as for `barrier_smooth`.
+        report: as for `barrier_smooth`.
+        domain: as for `barrier_smooth`.
 
     Returns:
         A learner as `barrier_smooth`.
@@ -88,9 +88,9 @@ def barrier_strongly_convex(
         Li & Wang, 2020), Algorithm 1.
 
     Deviations:
-        Reports as for `fkm`. Eta is tuned to the range of reports, not of losses, and cut to what the proof needs, eta
-        d M <= 1 / 2, which matters where T / ln T < 2 (theta + 2 beta / mu). The root is by Newton's method with a
-        fixed number of steps. The sum of gradients is compensated.
+        Reports are as for `fkm`. eta is tuned to the range of reports, not of losses. The proof needs eta d M <= 1 / 2,
+        so eta is cut to that, which matters if T / ln T < 2 (theta + 2 beta / mu). The root is computed by Newton's
+        method with a fixed number of steps. The sum of gradients is compensated.
     """
     channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
     body = checked_domain(domain, dim, radius)
@@ -105,8 +105,8 @@ def barrier_strongly_convex(
         loss_bound: float = 1.0,
         failure_prob: float = 0.05,
     ) -> Params:
-        told = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
-        reports, largest = channel.params(**told), channel.range_bound(rounds, failure_prob, **told)
+        channel_inputs = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
+        reports, largest = channel.params(**channel_inputs), channel.range_bound(rounds, failure_prob, **channel_inputs)
         curved = check_positive("strong_convexity", strong_convexity)  # mu
         bent = check_number("smoothness", check_at_least("smoothness", smoothness, curved))  # beta
         bends = body.barrier_parameter + 2 * bent / curved  # theta + 2 beta / mu
@@ -124,7 +124,7 @@ def barrier_strongly_convex(
         return State((), Public(jnp.zeros((), jnp.result_type(int)), slope))
 
     def iterate(params: Params, public: Public) -> BarrierPoint:
-        """x_t over R, the minimum after t - 1 rounds; its Hessian, (B_t / R)^(-2), has the curvature of t rounds."""
+        """Returns x_t / R, the minimum after t - 1 rounds, with the Hessian (B_t / R)^(-2) of t rounds' curvature."""
         played = public.round.astype(default_float())  # t - 1
         return body.minimize(public.slope.total, params.curvature * played).add_curvature(
             params.curvature * (played + 1)
@@ -132,8 +132,8 @@ def barrier_strongly_convex(
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del context
-        at = iterate(params, public)
-        return body.radius * (at.x + at.apply_inverse_root(unit_vector(key, body.dim)))
+        leader = iterate(params, public)
+        return body.radius * (leader.x + leader.apply_inverse_root(unit_vector(key, body.dim)))
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del public, context
@@ -142,12 +142,12 @@ def barrier_strongly_convex(
     def update(key, params: Params, state: State, report) -> State:
         del key
         public, (point, reported) = state.public, report
-        at = iterate(params, public)
-        # In the units of which R = 1: B^(-1) u is B^(-2) times the offset B u. So eta R times the gradient is y eta d
+        leader = iterate(params, public)
+        # In units in which R = 1, B^(-1) u is B^(-2) times the offset B u. So eta R times the gradient is y eta d
         # times this.
-        gradient = at.apply_hessian(point / body.radius - at.x)
+        gradient = leader.apply_hessian(point / body.radius - leader.x)
         loss = channel.estimate(params.channel, reported)
-        moved = rounded(params.step * loss * gradient) - rounded(params.curvature * at.x)
+        moved = rounded(params.step * loss * gradient) - rounded(params.curvature * leader.x)
         return State((), Public(public.round + 1, compensated.add(public.slope, moved)))
 
     failing = () if report == "rr" else ("failure_prob",)

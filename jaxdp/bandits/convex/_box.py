@@ -1,8 +1,8 @@
-"""The box of all points whose entries lie in [-R, R]: the nearest point, and a barrier in the units of which R = 1.
+"""The box of all points with entries in [-R, R]: projection, and a barrier in units in which R = 1.
 
-The barrier is the sum over coordinates of -ln(1 - x_i^2 / R^2), each of which is the ball's in one dimension: what
-`_barrier` says of |x| holds of every coordinate, whose Hessian is w (1 + w). The parameter of the sum is the number of
-coordinates: <gradient, Hessian^-1 gradient> is the sum of 2 x_i^2 / (R^2 + x_i^2), of which each is below 1.
+The barrier is the sum over coordinates of -ln(1 - x_i^2 / R^2). Each term is the ball's barrier in one dimension, so
+all that `_barrier` says of |x| holds for every coordinate, with the Hessian w (1 + w). The parameter of the sum is the
+number of coordinates: <gradient, Hessian^-1 gradient> is the sum of 2 x_i^2 / (R^2 + x_i^2), and each term is below 1.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from jaxdp.numerics import compensated
 
 
 def project(x: jax.Array, radius: jax.Array) -> jax.Array:
-    """The point of the box that is nearest to x: [dim] float.
+    """Returns the point of the box nearest to x, [dim] float.
 
     Args:
         x: [dim] float.
@@ -29,7 +29,7 @@ def project(x: jax.Array, radius: jax.Array) -> jax.Array:
 
 
 def descend(x: compensated.Sum, step: jax.Array, radius: jax.Array) -> compensated.Sum:
-    """The point x + step, or the one of the box that is nearest to it, as `_ball.descend`: coordinate by coordinate."""
+    """Returns the point of the box nearest to x + step, as `_ball.descend`: coordinate by coordinate."""
     total, excess = compensated.add(x, step)
     return compensated.Sum(project(total, radius), jnp.where(jnp.abs(total) > radius, 0, excess))
 
@@ -46,20 +46,19 @@ class BarrierPoint(NamedTuple):
     hessian: jax.Array
 
     def add_curvature(self, curvature: jax.Array) -> "BarrierPoint":
-        """With the Hessian of the barrier plus curvature |x|^2 / 2."""
+        """Adds the Hessian of curvature |x|^2 / 2."""
         return self._replace(hessian=self.hessian + curvature)
 
     def apply_hessian(self, vector: jax.Array) -> jax.Array:
-        """The Hessian times the vector, [dim] float."""
         return self.hessian * vector
 
     def apply_inverse_root(self, vector: jax.Array) -> jax.Array:
-        """The inverse root of the Hessian times the vector, [dim] float."""
+        """Returns the inverse square root of the Hessian times the vector, [dim] float."""
         return vector / jnp.sqrt(self.hessian)
 
 
 def minimize(slope: jax.Array, curvature: jax.Array | None = None) -> BarrierPoint:
-    """The minimum of <slope, x> + curvature |x|^2 / 2 - sum of ln(1 - x_i^2) over the box.
+    """Minimises <slope, x> + curvature |x|^2 / 2 - sum of ln(1 - x_i^2) over the box.
 
     Args:
         slope: [dim] float.

@@ -1,4 +1,4 @@
-"""Where convex bandits play, a ball or a box about 0, with all that learners and worlds ask of it."""
+"""The domains of convex bandits, a ball or a box about 0, with all operations that learners and environments use."""
 
 import math
 from collections.abc import Callable
@@ -18,7 +18,7 @@ DOMAINS = ("ball", "box")
 
 
 class BarrierPoint(Protocol):
-    """A point at which the barrier's Hessian is known, in the units of which R = 1; see `_barrier.BarrierPoint`."""
+    """A point with the barrier's Hessian there, in units in which R = 1; see `_barrier.BarrierPoint`."""
 
     @property
     def x(self) -> jax.Array: ...
@@ -31,19 +31,20 @@ class BarrierPoint(Protocol):
 
 
 class Domain(NamedTuple):
-    """A convex set of points, which holds the ball of radius R about 0 and no larger one.
+    """A convex set of points; the largest ball about 0 inside it has the radius R.
 
     Attributes:
         dim: d of points.
         radius: R.
-        reach: D, the largest distance of a point from 0: R of a ball, R sqrt(d) of a box.
-        barrier_parameter: theta of the barrier: 1 of a ball, d of a box.
-        points: their space.
-        holds: (x) -> whether x is a point of it, up to rounding, [] bool; NaN is not.
+        reach: D, the largest distance of a point from 0: R for a ball, R sqrt(d) for a box.
+        barrier_parameter: theta of the barrier: 1 for a ball, d for a box.
+        points: the space of points.
+        holds: (x) -> whether x lies in the domain, up to rounding, [] bool; NaN does not.
         project: (x, R) -> the nearest point of a domain of another R.
-        descend: (x, step, R) -> x + step, or the nearest point of a domain of another R; `compensated.Sum`s.
-        place: (slope, curvature) -> the minimum of <slope, x> + curvature |x|^2 / 2 + barrier, in the units of which
-            R = 1; curvature None is 0.
+        descend: (x, step, R) -> the point nearest to x + step of a domain of another R; x and the result are
+            `compensated.Sum`s.
+        minimize: (slope, curvature) -> the minimiser of <slope, x> + curvature |x|^2 / 2 + barrier, in units in which R
+            = 1; curvature None is 0.
     """
 
     dim: int
@@ -58,26 +59,26 @@ class Domain(NamedTuple):
 
     @property
     def bias(self) -> float:
-        """What exploring at a distance del costs a round, over G del, G the losses' Lipschitz constant: 3 + D / R.
+        """The cost per round of exploring at a distance del, over G del, G the losses' Lipschitz constant: 3 + D / R.
 
-        A loss is larger by at most G del where it is asked for than at the iterate. Descent is on a smoothed loss,
-        which differs from the loss by at most G del, both at the iterate and at the point it is compared with. That is
-        a point of (1 - del / R) times the domain, and at most del D / R away from the best point of the domain.
+        The loss at the point played exceeds the loss at the iterate by at most G del. Descent is on a smoothed loss,
+        which differs from the loss by at most G del, both at the iterate and at the comparison point. The comparison
+        point lies in (1 - del / R) times the domain, at most del D / R away from the best point of the domain.
         """
         return 3 + self.reach / self.radius
 
 
 def checked_domain(domain: str, dim: int, radius: float) -> Domain:
-    """The domain of this name.
+    """Returns the domain of this name.
 
     Args:
-        domain: "ball", all points of Euclidean norm at most `radius`; or "box", all whose entries lie in
-            [-radius, radius].
+        domain: "ball", all points of Euclidean norm at most `radius`; or "box", all points with entries in [-radius,
+            radius].
         dim: of points, >= 1.
         radius: finite and > 0.
 
     Raises:
-        ValueError: if an argument is out of range, or domain has another name.
+        ValueError: if an argument is out of range, or domain is not one of these names.
     """
     dim, radius = checked_ball(dim, radius)
     if check_choice("domain", domain, DOMAINS) == "box":

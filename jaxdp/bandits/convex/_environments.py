@@ -1,4 +1,4 @@
-"""Convex losses on a ball or a box, whose best points have closed forms."""
+"""Convex losses on a ball or a box, with closed forms of the best points."""
 
 import math
 
@@ -22,39 +22,40 @@ def linear_losses(
     adaptive: bool = False,
     domain: str = "ball",
 ) -> Environment:
-    """Losses whose mean is linear: g(x) = slope <e, x>, where all entries of the unit vector e are equal.
+    """Losses with a linear mean: g(x) = slope <e, x>, where all entries of the unit vector e are equal.
 
-    The best point, -D e, lies on the boundary: D, the reach, is the radius of a ball, and radius sqrt(dim) of a box,
-    whose corner it is.
+    The best point, -D e, lies on the boundary. D, the reach, is radius for a ball, and radius sqrt(dim) for a box,
+    where the best point is a corner.
 
     Args:
         dim: of points, >= 1.
-        radius: R of the domain in which they lie, finite and > 0.
-        feedback: "point": an action is a point ([dim] float), the answer its loss. "difference": an action is
-            `Probe(centre, offset)`, the answer f(centre + offset) - f(centre - offset), computed without cancellation.
-        hindsight: whether to sum what `regret` needs.
-        adaptive: whether the adversary looks at the plays, and makes points worse near which the learner has been.
-        domain: "ball", the points of length at most R; or "box", those whose entries lie in [-R, R].
+        radius: R of the domain, finite and > 0.
+        feedback: "point": an action is a point ([dim] float), and the feedback its loss. "difference": an action is
+            `Probe(centre, offset)`, and the feedback f(centre + offset) - f(centre - offset), computed without
+            cancellation.
+        hindsight: whether to keep the sums for `regret`.
+        adaptive: whether the adversary observes the plays, and makes points near past plays worse.
+        domain: "ball", the points of length at most R; or "box", the points with entries in [-R, R].
 
     Returns:
-        An environment with feedback [] float, unbounded if `noise` > 0. Outcomes: `pseudo_regret`, the round's loss,
-        in the mean over noise and tilt, less that of the best point of g; `loss`, of this round; both are means over
-        the two points of a probe, and NaN if a point lies outside the domain by more than rounding. Losses are 0 at the
-        centre but for `noise`, at most slope + tilt + drift + push per unit of distance elsewhere, which is also their
-        Lipschitz constant. Summary, with hindsight: `regret`, the sum of losses less that of the best fixed point in
-        hindsight.
+        An environment with feedback [] float, unbounded if `noise` > 0. Outcomes: `pseudo_regret`, the round's loss
+        less the loss of the best point of g, both in the mean over noise and tilt; `loss`, of this round. Both outcomes
+        are means over the two points of a probe, and NaN if a point lies outside the domain by more than rounding. At
+        the centre losses are 0 plus `noise`; their Lipschitz constant is slope + tilt + drift + push. Summary, with
+        hindsight: `regret`, the sum of losses less the sum of losses of the best fixed point in hindsight.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
 
     Values:
         slope: > 0, by default 0.5.
-        noise: >= 0, by default 0, the standard deviation of a normal variate that a round's losses have in common, so
-            that the difference of two does not have it.
+        noise: >= 0, by default 0, the standard deviation of a normal variate that is added to all losses of a round;
+            the difference of two losses does not contain it.
         tilt: >= 0, by default 0, the length of a random linear part, tilt s / sqrt(dim) with random signs s.
-        drift: >= 0, by default 0, the length of a linear part that turns once in `period` rounds.
-        period: rounds, a whole number >= 2, by default 1000.
-        push: with adaptive, >= 0, by default 0.25: the linear part push m / D, where m is the mean of all plays so far.
+        drift: >= 0, by default 0, the length of a linear part that makes one turn in `period` rounds.
+        period: rounds, an integer >= 2, by default 1000.
+        push: with adaptive, >= 0, by default 0.25: the linear part is push m / D, where m is the mean of all plays so
+            far.
 
     Source:
         Standard.
@@ -72,7 +73,7 @@ def linear_losses(
         del centre
         return 2 * shape["slope"] * inner(jnp.asarray(towards, offset.dtype), offset)
 
-    def lost(params: Params, rounds, tilts):
+    def loss_in_hindsight(params: Params, rounds, tilts):
         along = jnp.asarray(towards, tilts.dtype)
         if domain == "box":  # the best entry of a coordinate is -R or R, by the sign of the sum of slopes there
             slopes = rounds * params.shape["slope"] * along + tilts
@@ -80,12 +81,12 @@ def linear_losses(
         ahead = rounds * params.shape["slope"] + jnp.sum(tilts * along)
         across = tilts - jnp.sum(tilts * along) * along
         total = jnp.sqrt(ahead * ahead + jnp.sum(across * across))
-        # The length of the whole gradient less its part along e, without the cancellation where the latter is > 0.
+        # The length of the gradient less its part along e, computed without cancellation if that part is > 0.
         return body.radius * jnp.where(
             ahead > 0, jnp.sum(across * across) / jnp.where(ahead > 0, total + ahead, 1), total - ahead
         )
 
-    return convex_environment(body, feedback, hindsight, adaptive, Losses(shape, rise, hindsight=lost))
+    return convex_environment(body, feedback, hindsight, adaptive, Losses(shape, rise, hindsight=loss_in_hindsight))
 
 
 @factory
@@ -98,10 +99,10 @@ def quadratic_losses(
     adaptive: bool = False,
     domain: str = "ball",
 ) -> Environment:
-    """Losses whose mean is quadratic: g(x) = curvature (|x - m|^2 - |m|^2) / 2, m = target e, all entries of e equal.
+    """Losses with a quadratic mean: g(x) = curvature (|x - m|^2 - |m|^2) / 2, m = target e, all entries of e equal.
 
-    They are strongly convex and smooth, both with the constant `curvature`. The best point is m, or that of the domain
-    nearest to it.
+    They are strongly convex and smooth, both with the constant `curvature`. The best point is the point of the domain
+    nearest to m.
 
     Args:
         dim: as for `linear_losses`.
@@ -112,9 +113,9 @@ def quadratic_losses(
         domain: as there.
 
     Returns:
-        An environment as `linear_losses`. Losses are 0 at the centre but for `noise`, at most curvature (D^2 / 2 +
-        target D) + (tilt + drift + push) D elsewhere; their Lipschitz constant is curvature (D + target) + tilt +
-        drift + push, where D is the reach.
+        An environment as `linear_losses`. Losses are 0 plus `noise` at the centre, and at most curvature (D^2 / 2 +
+        target D) + (tilt + drift + push) D plus `noise` elsewhere; their Lipschitz constant is curvature (D + target) +
+        tilt + drift + push, where D is the reach.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
@@ -134,8 +135,11 @@ def quadratic_losses(
     towards = diagonal(body.dim)
 
     def shape(*, curvature: float = 0.5, target: float = radius / 2):
-        found = {"curvature": check_positive("curvature", curvature), "target": check_at_least("target", target, 0.0)}
-        return found, min(target, body.reach) * towards
+        best_in_hindsight = {
+            "curvature": check_positive("curvature", curvature),
+            "target": check_at_least("target", target, 0.0),
+        }
+        return best_in_hindsight, min(target, body.reach) * towards
 
     def middle(shape, like):
         return shape["target"] * jnp.asarray(towards, like.dtype)
@@ -143,25 +147,25 @@ def quadratic_losses(
     def rise(shape, centre, offset):
         return 2 * shape["curvature"] * inner(centre - middle(shape, centre), offset)
 
-    def lost(params: Params, rounds, tilts):
+    def loss_in_hindsight(params: Params, rounds, tilts):
         best = jnp.asarray(params.best)
         shifted = middle(params.shape, tilts) - tilts / (params.shape["curvature"] * jnp.maximum(rounds, 1))
-        found = body.project(shifted, jnp.asarray(body.radius, tilts.dtype))
-        half = (best - found) / 2
-        return rounds * rise(params.shape, (best + found) / 2, half) + 2 * jnp.sum(tilts * half)
+        best_in_hindsight = body.project(shifted, jnp.asarray(body.radius, tilts.dtype))
+        half = (best - best_in_hindsight) / 2
+        return rounds * rise(params.shape, (best + best_in_hindsight) / 2, half) + 2 * jnp.sum(tilts * half)
 
-    return convex_environment(body, feedback, hindsight, adaptive, Losses(shape, rise, hindsight=lost))
+    return convex_environment(body, feedback, hindsight, adaptive, Losses(shape, rise, hindsight=loss_in_hindsight))
 
 
 @factory
 def huber_losses(
     *, dim: int, radius: float = 1.0, feedback: str = "point", adaptive: bool = False, domain: str = "ball"
 ) -> Environment:
-    """Losses whose mean is a Huber function of the distance from m = target e, less its value at the centre.
+    """Losses with a mean that is a Huber function of the distance from m = target e, less its value at the centre.
 
-    g(x) = slope h(|x - m|), h(r) = r^2 / (2 width) up to r = width and r - width / 2 from there on. They are convex and
-    smooth with the constant slope / width, and not strongly convex. The best point is m, or that of the domain nearest
-    to it.
+    The Huber function is slope h(|x - m|) with h(r) = r^2 / (2 width) up to r = width, and h(r) = r - width / 2 above.
+    Losses are convex and smooth with the constant slope / width, and not strongly convex. The best point is the point
+    of the domain nearest to m.
 
     Args:
         dim: as for `linear_losses`.
@@ -202,13 +206,13 @@ def huber_losses(
     def rise(shape, centre, offset):
         width, away = shape["width"], centre - shape["target"] * jnp.asarray(towards, centre.dtype)
         ends = length(away + offset), length(away - offset)
-        # The difference of the distances, by that of their squares: the distances' own difference would cancel.
+        # The difference of the distances from the difference of their squares; direct subtraction would cancel.
         both = ends[0] + ends[1]
         further = 4 * inner(away, offset) / jnp.where(both > 0, both, 1)
         near, far = jnp.minimum(*ends), jnp.maximum(*ends)
-        # The mean of h' between the two: by the trapezium, and what the kink lies above it.
-        apart = jnp.where(far > near, far - near, 1)
-        kink = jnp.maximum(width - near, 0) * jnp.maximum(far - width, 0) / (2 * apart)
+        # The mean of h' between the two: the trapezium, plus the area by which the kink lies above it.
+        difference = jnp.where(far > near, far - near, 1)
+        kink = jnp.maximum(width - near, 0) * jnp.maximum(far - width, 0) / (2 * difference)
         mean = ((jnp.minimum(near, width) + jnp.minimum(far, width)) / 2 + kink) / width
         return shape["slope"] * further * mean
 
@@ -223,7 +227,7 @@ def logistic_losses(
 
     The coordinate is uniform and y = 1 with probability `label_prob`, else -1. Losses are convex, smooth with the
     constant steepness^2 / 4, and their mean is strongly convex on the domain. All entries of the best point are equal:
-    ln(label_prob / (1 - label_prob)) / steepness, or that of the domain nearest to it.
+    ln(label_prob / (1 - label_prob)) / steepness, or the point of the domain nearest to this.
 
     Args:
         dim: as for `linear_losses`.
@@ -277,9 +281,9 @@ def logistic_losses(
 
 
 def _logistic_rise(middle: jax.Array, half: jax.Array) -> jax.Array:
-    """ln(1 + exp(-(middle + half))) - ln(1 + exp(-(middle - half)))."""
+    """Returns ln(1 + exp(-(middle + half))) - ln(1 + exp(-(middle - half))), without cancellation."""
     size = jnp.abs(half)
     small = jnp.minimum(size, 1)
     close = jnp.log1p(jnp.expm1(-2 * small) * jax.nn.sigmoid(small - middle))
-    apart = jax.nn.softplus(-(middle + size)) - jax.nn.softplus(size - middle)
-    return jnp.where(half < 0, -1, 1) * jnp.where(size > 1, apart, close)
+    far = jax.nn.softplus(-(middle + size)) - jax.nn.softplus(size - middle)
+    return jnp.where(half < 0, -1, 1) * jnp.where(size > 1, far, close)

@@ -1,4 +1,4 @@
-"""Gradient descent without a gradient: one loss a round, at a random point near the iterate."""
+"""Gradient descent with one-point gradient estimates: each round observes one loss, at a random point near x."""
 
 import math
 from collections.abc import Callable
@@ -26,8 +26,8 @@ class Params:
 
     Attributes:
         channel: of the report, for losses in [-loss_bound, loss_bound].
-        exploration: [] float, how far from the iterate the point lies that is played: del.
-        step: [] float, what a report of 1 moves the iterate by, times t where steps shrink: eta d / del.
+        exploration: [] float, del, the distance from the iterate to the point that is played.
+        step: [] float, eta d / del, how far a report of 1 moves the iterate; times t if steps shrink.
     """
 
     channel: ScalarParams
@@ -36,7 +36,7 @@ class Params:
 
 
 class Public(NamedTuple):
-    """What follows from the reports.
+    """Public state, computed from the reports.
 
     Attributes:
         round: [] integer, rounds played.
@@ -49,23 +49,23 @@ class Public(NamedTuple):
 
 @factory
 def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", domain: str = "ball") -> Learner:
-    """Gradient descent by one-point estimates (Flaxman, Kalai & McMahan), for convex losses on a ball or a box.
+    """Descends by one-point gradient estimates (Flaxman, Kalai & McMahan), for convex losses on a ball or a box.
 
-    Plays x + del u, u a random direction; from the report y of its loss it takes (d / del) y u for a gradient, and
-    moves x to x - eta (d / del) y u, or to the nearest point of the ball, or box, of radius R - del. With M2 a bound on
-    the second moment of a report, G the Lipschitz constant, T rounds, D = R on a ball and R sqrt(d) on a box, and
-    s = 3 + D / R: del = min(R, sqrt(D d sqrt(M2) / (s G)) T^(-1/4)) and eta = D del / (d sqrt(M2 T)). Expected regret:
-    at most D d sqrt(M2 T) / del + s G del T, of order T^(3/4) M2^(1/4).
+    Plays x + del u, where u is a random direction. With y the report of its loss, (d / del) y u estimates the gradient.
+    x moves to x - eta (d / del) y u, projected onto the ball, or box, of radius R - del. Let M2 bound the second moment
+    of a report, G be the Lipschitz constant, T the rounds, D = R on a ball and R sqrt(d) on a box, and s = 3 + D / R.
+    Then del = min(R, sqrt(D d sqrt(M2) / (s G)) T^(-1/4)) and eta = D del / (d sqrt(M2 T)). Expected regret is at most
+    D d sqrt(M2 T) / del + s G del T, of order T^(3/4) M2^(1/4).
 
     Args:
         dim: d of points, >= 1.
         horizon: rounds T, >= 1.
         radius: R of the domain, finite and > 0.
         report: how a loss is reported, as for `scalar_channel`: "rr", "laplace" or "gaussian".
-        domain: "ball", the points of length at most R; or "box", those whose entries lie in [-R, R].
+        domain: "ball", the points of length at most R; or "box", the points with entries in [-R, R].
 
     Returns:
-        A learner whose actions are points of the domain ([dim] float). Feedback is the loss, [] float, NaN counts as
+        A learner whose actions are points of the domain ([dim] float). Feedback is the loss, [] float; NaN counts as
         -loss_bound.
 
     Raises:
@@ -80,7 +80,8 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
     Privacy:
         - Claim: epsilon-DP ("rr", "laplace") or (epsilon, delta)-DP ("gaussian") in the local model.
         - Unit: one round's loss function; adjacency: replace one.
-        - Why: A loss is clipped and reported once, on the user's device; where it is asked for is known to everyone.
+        - Why: A loss is clipped and reported once, on the user's device; everyone knows the point at which it is
+          evaluated.
         - Released: all reports.
         - Private: none.
 
@@ -88,18 +89,18 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
         Flaxman, Kalai & McMahan (2005); on reports: LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), Algorithm 1.
 
     Deviations:
-        Losses are clipped, and reported by randomized response unless another report is chosen; Zheng et al. add
-        Gaussian noise, calibrated by the classical formula, to losses as they are. The step is tuned to the second
-        moment of the report, and not to the loss's bound, whence the regret's factor is the square root of the report's
-        size and not the size. The constants are those of the domain at hand: descent pays for D, the largest distance
-        from the centre, and exploration for D / R. x is a compensated sum.
+        Losses are clipped, and by default reported by randomized response; Zheng et al. add Gaussian noise, calibrated
+        by the classical formula, to unclipped losses. The step is tuned to the second moment of the report and not to
+        the loss's bound, so regret grows with the square root of the report's size and not with the size. The constants
+        are those of the chosen domain: descent pays for D, the largest distance from the centre, and exploration for D
+        / R. x is a compensated sum.
     """
     body = checked_domain(domain, dim, radius)
     channel, rounds = scalar_channel(report), check_horizon(horizon)
 
     def params(*, epsilon: float, delta: float = 0.0, loss_bound: float = 1.0, lipschitz: float = 1.0) -> Params:
-        told = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
-        reports, size = channel.params(**told), math.sqrt(channel.second_moment(**told))
+        channel_inputs = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
+        reports, size = channel.params(**channel_inputs), math.sqrt(channel.second_moment(**channel_inputs))
         bias = body.bias * check_positive("lipschitz", lipschitz)  # s G
         wide = math.sqrt(body.reach * body.dim * size / bias) * rounds**-0.25
         return Params(
@@ -116,17 +117,17 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
 def strongly_convex_one_point(
     *, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", domain: str = "ball"
 ) -> Learner:
-    """As `fkm`, for losses that are strongly convex with a constant mu: the step of round t is eta = 1 / (mu t).
+    """Descends as `fkm` for strongly convex losses with a constant mu: the step of round t is eta = 1 / (mu t).
 
-    del = min(R, (d^2 M2 (1 + ln T) / (s mu G T))^(1/3)). Expected regret: at most d^2 M2 (1 + ln T) / (2 mu del^2) +
+    del = min(R, (d^2 M2 (1 + ln T) / (s mu G T))^(1/3)). Expected regret is at most d^2 M2 (1 + ln T) / (2 mu del^2) +
     s G del T, of order T^(2/3) M2^(1/3).
 
     Args:
         dim: as for `fkm`.
-        horizon: as there.
-        radius: as there.
-        report: as there.
-        domain: as there.
+        horizon: as for `fkm`.
+        radius: as for `fkm`.
+        report: as for `fkm`.
+        domain: as for `fkm`.
 
     Returns:
         A learner as `fkm`.
@@ -142,7 +143,7 @@ def strongly_convex_one_point(
         - As `fkm`.
 
     Source:
-        Agarwal, Dekel & Xiao (2010), who treat one point in passing; on reports: LDP-Bandits (Zheng, Cai, Huang, Li &
+        Agarwal, Dekel & Xiao (2010), who treat one point briefly; on reports: LDP-Bandits (Zheng, Cai, Huang, Li &
         Wang, 2020), Algorithm 1.
 
     Deviations:
@@ -159,8 +160,8 @@ def strongly_convex_one_point(
         lipschitz: float = 1.0,
         strong_convexity: float = 1.0,
     ) -> Params:
-        told = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
-        reports, moment = channel.params(**told), channel.second_moment(**told)
+        channel_inputs = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
+        reports, moment = channel.params(**channel_inputs), channel.second_moment(**channel_inputs)
         curved = check_positive("strong_convexity", strong_convexity)  # mu
         drop = body.bias * curved * check_positive("lipschitz", lipschitz) * rounds  # s mu G T
         wide = math.cbrt(body.dim**2 * moment * (1 + math.log(rounds)) / drop)
@@ -185,13 +186,13 @@ def _learner(
     params: Callable[..., Params],
     step: Callable[[Params, jax.Array], Scalar],
 ) -> Learner:
-    """Descent by one-point estimates.
+    """Returns the learner that descends by one-point estimates.
 
     Args:
-        body: where it plays.
+        body: the domain.
         horizon: rounds.
         report: of the loss.
-        params: the learner's.
+        params: of the learner.
         step: (params, rounds played) -> eta d / del of the next round.
     """
     channel = scalar_channel(report)

@@ -1,12 +1,12 @@
-"""What a user reports of a loss: its number, or a slope, through a channel for the interval [-bound, bound]."""
+"""Local reports of a loss, or of a slope, through a channel for the interval [-bound, bound]."""
 
 from jaxdp.validation import check_positive
 
-UNIT = "one round's loss function"  # of privacy
+UNIT = "one round's loss function"  # the unit of privacy
 
 
 def channel_values(report: str, epsilon: float, delta: float, name: str, bound: float) -> dict[str, float]:
-    """The values of `scalar_channel(report)` for numbers of [-bound, bound].
+    """Returns the values of `scalar_channel(report)` for numbers in [-bound, bound].
 
     Args:
         report: as for `scalar_channel`.

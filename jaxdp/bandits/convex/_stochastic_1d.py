@@ -1,4 +1,4 @@
-"""Stochastic convex losses on an interval: quarters of it that are worse are cut off."""
+"""Stochastic convex losses on an interval: cuts off quarters of the interval that are worse."""
 
 import math
 from dataclasses import dataclass
@@ -27,8 +27,8 @@ class Params:
     Attributes:
         channel: of the report, for losses in [-loss_bound, loss_bound].
         loss_bound: [] float > 0.
-        samples: [levels] integer, n_1, n_2, ...: how often each of three points is played by the end of a level; one
-            that is more than the horizon is the horizon.
+        samples: [levels] integer, n_1, n_2, ...: plays of each of three points by the end of a level, at most the
+            horizon.
     """
 
     channel: ScalarParams
@@ -37,7 +37,7 @@ class Params:
 
 
 class Public(NamedTuple):
-    """What follows from the reports.
+    """Public state, computed from the reports.
 
     Attributes:
         low: [] float, the interval's lower end.
@@ -59,15 +59,15 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
     """Cuts off quarters of an interval, for convex losses of one mean (Agarwal, Foster, Hsu, Kakade & Rakhlin).
 
     In an epoch the points at 1/4, 1/2 and 3/4 of the interval are played in turn. Level i = 1, 2, ... has gamma = B
-    2^-i, B the bound on losses, and ends when each point has been played n_i = ceil(2 s^2 ln T / gamma^2) times in the
-    epoch, s^2 the variance proxy of a report. A point's bounds are then the mean of its reports less gamma and plus
-    gamma. Of the left and the right point the one with the larger lower bound is the worse one. If that lower bound is
-    at least the upper bound of the other one plus gamma, or that of the middle plus gamma, the quarter of the interval
-    outside the worse point is cut off, and the next epoch begins; else the next level. With probability about 1 - 1/T
-    the best point is never cut off, and the regret is of order s sqrt(T ln T) ln(T / s).
+    2^-i, where B bounds the losses. It ends when each point has been played n_i = ceil(2 s^2 ln T / gamma^2) times in
+    the epoch, where s^2 is the variance proxy of a report. A point's bounds are then the mean of its reports minus and
+    plus gamma. The worse of the left and the right point is the one with the larger lower bound. If this lower bound is
+    at least the other point's upper bound plus gamma, or the middle point's upper bound plus gamma, then the quarter of
+    the interval outside the worse point is cut off, and the next epoch starts. Otherwise the next level starts. With
+    probability about 1 - 1/T the best point is never cut off, and the regret is of order s sqrt(T ln T) ln(T / s).
 
-    For stochastic convex losses in more than one dimension the paper's algorithm has a regret of order d^16 sqrt(T),
-    and is not part of this library: `fkm` and the barrier methods serve there.
+    In more than one dimension the paper's algorithm for stochastic convex losses has regret of order d^16 sqrt(T), and
+    is not part of this library: use `fkm` or the barrier methods.
 
     Args:
         horizon: rounds T, >= 2.
@@ -75,7 +75,7 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
         report: "rr" or "gaussian". Laplace noise is refused: its variance proxy is infinite.
 
     Returns:
-        A learner whose actions are points of the interval ([1] float). Feedback is the loss, [] float, NaN counts as
+        A learner whose actions are points of the interval ([1] float). Feedback is the loss, [] float; NaN counts as
         -loss_bound.
 
     Raises:
@@ -94,9 +94,8 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
         Wang, 2020), Algorithm 1.
 
     Deviations:
-        Gamma is a share of B, which in the paper is 1. Reports are by randomized response unless Gaussian noise, which
-        Zheng et al. add, is chosen; they do not clip, without which unbounded losses are not private. Sums are
-        compensated.
+        gamma is a share of B, which is 1 in the paper. Reports are by default by randomized response; Zheng et al. add
+        Gaussian noise. They do not clip, but without clipping unbounded losses are not private. Sums are compensated.
     """
     check_report(report, REPORTS)
     channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
@@ -105,11 +104,11 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
     levels = math.ceil(math.log(rounds) / math.log(4)) + 1  # s^2 >= B^2, so that n_i >= 2 ln(2) 4^i
 
     def params(*, epsilon: float, delta: float = 0.0, loss_bound: float = 1.0) -> Params:
-        told = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
-        unit = channel.variance_proxy(**told) / loss_bound**2
+        channel_inputs = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
+        unit = channel.variance_proxy(**channel_inputs) / loss_bound**2
         samples = [math.ceil(min(2 * unit * math.log(rounds) * 4.0**i, float(rounds))) for i in range(1, levels + 1)]
         return Params(
-            channel=channel.params(**told),
+            channel=channel.params(**channel_inputs),
             loss_bound=scalar_leaf("loss_bound", loss_bound),
             samples=np.asarray(samples, jax.dtypes.canonicalize_dtype(int)),
         )
@@ -131,18 +130,18 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
 
     def update(key, params: Params, state: State, report) -> State:
         del key
-        public, (_, said) = state.public, report
-        here = jnp.arange(3, dtype=public.plays.dtype) == public.plays % 3
-        added = compensated.add(public.sums, channel.estimate(params.channel, said))
-        sums = jax.tree.map(lambda new, old: jnp.where(here, new, old), added, public.sums)
+        public, (_, reported) = state.public, report
+        is_played = jnp.arange(3, dtype=public.plays.dtype) == public.plays % 3
+        added = compensated.add(public.sums, channel.estimate(params.channel, reported))
+        sums = jax.tree.map(lambda new, old: jnp.where(is_played, new, old), added, public.sums)
         plays = public.plays + 1
-        each = jnp.asarray(params.samples)[public.level]  # n_i
-        is_over = plays // 3 >= each  # the level; each point has then been played n_i times
+        plays_of_level = jnp.asarray(params.samples)[public.level]  # n_i
+        is_over = plays // 3 >= plays_of_level  # the level; each point has then been played n_i times
 
         gamma = params.loss_bound * jnp.exp2(-(public.level + 1).astype(sums.total.dtype))
-        left, middle, right = sums.total / each.astype(sums.total.dtype)
+        left, middle, right = sums.total / plays_of_level.astype(sums.total.dtype)
         worse, better = jnp.maximum(left, right), jnp.minimum(left, right)
-        # Lower bound of the one against upper bound, and gamma, of another: the paper's cases 1 and 2.
+        # One point's lower bound against another's upper bound plus gamma: the paper's cases 1 and 2.
         is_worse = (worse - gamma >= better + gamma + gamma) | (worse - gamma >= middle + gamma + gamma)
         is_cut = is_over & is_worse
         low = jnp.where(is_cut & (left >= right), public.low + public.width / 4, public.low)

@@ -1,4 +1,4 @@
-"""Gradient descent by the difference of two losses."""
+"""Gradient descent with two-point gradient estimates: each round observes the difference of two losses."""
 
 import math
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Params:
     Attributes:
         channel: of the report, for slopes in [-lipschitz, lipschitz].
         exploration: [] float, rho: half the distance of the two points.
-        step: [] float, what a report of 1 moves the iterate by, times t where losses are strongly convex: eta d.
+        step: [] float, eta d, how far a report of 1 moves the iterate; times t if losses are strongly convex.
     """
 
     channel: ScalarParams
@@ -38,7 +38,7 @@ class Params:
 
 
 class Public(NamedTuple):
-    """What follows from the reports.
+    """Public state, computed from the reports.
 
     Attributes:
         round: [] integer, rounds played.
@@ -60,14 +60,14 @@ def two_point(
     constants: str = "tuned",
     domain: str = "ball",
 ) -> Learner:
-    """Gradient descent by two-point estimates: the loss is asked for at x + rho u and at x - rho u, on a ball or a box.
+    """Descends by two-point gradient estimates, from the losses at x + rho u and x - rho u, on a ball or a box.
 
-    The user reports the slope D / (2 rho) of the difference D of the two losses. With y the report, M2 its second
-    moment, G the Lipschitz constant and T rounds, x moves to x - eta d y u, or to the nearest point of the ball, or
-    box, of radius R - rho; rho = R / T, and eta = D / (d sqrt(M2 T)), where D = R on a ball and R sqrt(d) on a box.
-    Expected regret, of the mean of both points: at most D d sqrt(M2 T) + (3 + D / R) G R. For losses that are strongly
-    convex with a constant mu the step of round t is 1 / (mu t), and the regret at most d^2 M2 (1 + ln T) / (2 mu) +
-    (3 + D / R) G R.
+    The user reports the slope b / (2 rho), where b is the difference of the two losses. With y the report, M2 its
+    second moment, G the Lipschitz constant and T rounds, x moves to x - eta d y u, projected onto the ball, or box, of
+    radius R - rho. Here rho = R / T and eta = D / (d sqrt(M2 T)), where D = R on a ball and R sqrt(d) on a box.
+    Expected regret, of the mean of both points, is at most D d sqrt(M2 T) + (3 + D / R) G R. For losses that are
+    strongly convex with a constant mu, the step of round t is 1 / (mu t), and expected regret is at most d^2 M2 (1 + ln
+    T) / (2 mu) + (3 + D / R) G R.
 
     Args:
         dim: d of points, >= 1.
@@ -76,12 +76,12 @@ def two_point(
         losses: "convex" or "strongly_convex".
         report: how a slope is reported, as for `scalar_channel`: "rr", "laplace" or "gaussian".
         constants: "tuned", as above; or "paper": eta = 1 / sqrt(T) (strongly convex: 1 / (mu t)) and rho = ln T / T,
-            whatever the report; a rho beyond R is R.
-        domain: "ball", the points of length at most R; or "box", those whose entries lie in [-R, R].
+            for every report; a rho above R is R.
+        domain: "ball", the points of length at most R; or "box", the points with entries in [-R, R].
 
     Returns:
-        A learner whose actions are `Probe(x, rho u)`, both points in the domain. Feedback is f(x + rho u) -
-        f(x - rho u), [] float; NaN counts as the smallest one.
+        A learner whose actions are `Probe(x, rho u)`, both points in the domain. Feedback is f(x + rho u) - f(x - rho
+        u), [] float; NaN counts as the smallest difference.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
@@ -89,14 +89,15 @@ def two_point(
     Values:
         epsilon: the privacy budget, > 0.
         delta: with Gaussian reports, in (0, 1).
-        lipschitz: G > 0, by default 1: the slope is clipped to [-G, G], which is to say D to [-2 rho G, 2 rho G].
+        lipschitz: G > 0, by default 1: the slope is clipped to [-G, G], so the difference of losses to [-2 rho G, 2 rho
+            G].
         strong_convexity: for strongly convex losses, mu > 0, by default 1.
 
     Privacy:
         - Claim: epsilon-DP ("rr", "laplace") or (epsilon, delta)-DP ("gaussian") in the local model.
         - Unit: one round's loss function; adjacency: replace one.
-        - Why: The two losses leave the device in one number, the clipped slope, which is reported once; which points
-          are asked for is known to everyone.
+        - Why: The two losses leave the device in one number, the clipped slope, which is reported once; everyone knows
+          the two points.
         - Released: all reports.
         - Private: none.
 
@@ -104,12 +105,12 @@ def two_point(
         Agarwal, Dekel & Xiao (2010); on reports: LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), Algorithm 2.
 
     Deviations:
-        Slopes are clipped, and reported by randomized response unless another report is chosen, where the paper adds
-        Gaussian noise. The step is tuned to the second moment of the report. The published step is not, and has regret
-        of order d^2 sqrt(T) / epsilon^2 where d sqrt(T) / epsilon is possible. Gaussian noise is calibrated
-        analytically with both constants: the published calibration is proved for epsilon < 1 only. Slopes are reported
-        and not differences, which is the same but for a factor; differences near 1 / T would be small numbers for
-        floats. The constants are those of the domain at hand. x is a compensated sum.
+        Slopes are clipped, and by default reported by randomized response; the paper adds Gaussian noise. The step is
+        tuned to the second moment of the report. The published step is not, and has regret of order d^2 sqrt(T) /
+        epsilon^2, although d sqrt(T) / epsilon is possible. Gaussian noise is calibrated analytically with both
+        constants: the published calibration is proved for epsilon < 1 only. Slopes are reported instead of differences,
+        which only changes a factor; differences near 1 / T would be small numbers for floats. The constants are those
+        of the chosen domain. x is a compensated sum.
     """
     channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
     is_strong = check_choice("losses", losses, LOSSES) == "strongly_convex"
@@ -118,8 +119,8 @@ def two_point(
     interface = convex_interface(body.points, "difference")
 
     def params(*, epsilon: float, delta: float = 0.0, lipschitz: float = 1.0, strong_convexity: float = 1.0) -> Params:
-        told = channel_values(report, epsilon, delta, "lipschitz", lipschitz)
-        reports, moment = channel.params(**told), channel.second_moment(**told)
+        channel_inputs = channel_values(report, epsilon, delta, "lipschitz", lipschitz)
+        reports, moment = channel.params(**channel_inputs), channel.second_moment(**channel_inputs)
         offset = body.radius / rounds if is_tuned else min(body.radius, math.log(rounds) / rounds)  # rho
         if is_strong:
             step = body.dim / check_positive("strong_convexity", strong_convexity)

@@ -1,8 +1,8 @@
-"""What convex losses have in common: their linear parts, their noise, and regret without cancellation.
+"""Shared parts of convex losses: their linear parts, their noise, and regret without cancellation.
 
 Every loss is f_t(x) = g(x) + <h_t, x> + q_t with g(0) = 0: a mean loss g, a linear part h_t and a number q_t.
-Differences of a loss between two points, and what a point loses against the best one, come from one function,
-`rise(centre, offset)` = g(centre + offset) - g(centre - offset), which is written so that it does not cancel.
+Differences of a loss between two points, and a point's regret against the best one, are computed by one function,
+`rise(centre, offset)` = g(centre + offset) - g(centre - offset), which is written to avoid cancellation.
 """
 
 import inspect
@@ -32,13 +32,13 @@ class Params:
     """Traced values.
 
     Attributes:
-        shape: what g is made of, by name; the names are those of the environment's values.
+        shape: the parameters of g, by the names of the environment's values.
         best: [dim] float, the best point of the mean losses.
         noise: [] float >= 0, standard deviation of q_t.
         tilt: [] float >= 0, length of the random linear part.
-        drift: [] float >= 0, length of the linear part that turns.
-        period: [] int, rounds in which it turns once.
-        push: [] float >= 0, length of the linear part that follows the plays; zero where the adversary does not look.
+        drift: [] float >= 0, length of the rotating linear part.
+        period: [] int, rounds of one full turn.
+        push: [] float >= 0, length of the linear part that follows the plays; zero if the adversary is not adaptive.
     """
 
     shape: dict[str, Any]
@@ -51,13 +51,13 @@ class Params:
 
 
 class World(NamedTuple):
-    """What happened.
+    """Sums over the rounds played.
 
     Attributes:
         round: [] integer, rounds played.
-        plays: [dim] sum of the points played; empty where the adversary does not look.
+        plays: [dim] sum of the points played; empty if the adversary is not adaptive.
         tilts: [dim] sum of the linear parts h_t; empty without hindsight.
-        excess: [] sum of f_t(x_t) - f_t(best), of the losses as they were; empty without hindsight.
+        excess: [] sum of f_t(x_t) - f_t(best), with the realised losses; empty without hindsight.
     """
 
     round: jax.Array
@@ -70,12 +70,13 @@ class Losses(NamedTuple):
     """A family of losses.
 
     Attributes:
-        shape: (**own values) -> (shape, best), on the host in float64.
+        shape: (**values of the family) -> (shape, best), on the host in float64.
         rise: (shape, centre, offset) -> g(centre + offset) - g(centre - offset).
-        sample: (key, shape) -> what a round's loss is made of, for `rise_of`; None if it is g but for its linear part.
-        rise_of: (shape, sample, centre, offset) -> as `rise`, of the round's loss without its linear part.
-        hindsight: (params, rounds, tilts) -> what `best` has lost so far against the best point in hindsight; None
-            where that has no closed form.
+        sample: (key, shape) -> the random parameters of a round's loss, for `rise_of`; None if the loss is g plus its
+            linear part.
+        rise_of: (shape, sample, centre, offset) -> as `rise`, for the round's loss without its linear part.
+        hindsight: (params, rounds, tilts) -> the loss of `best` so far less the loss of the best point in hindsight;
+            None if it has no closed form.
     """
 
     shape: Callable[..., tuple[dict[str, float], np.ndarray]]
@@ -86,46 +87,49 @@ class Losses(NamedTuple):
 
 
 def diagonal(dim: int) -> np.ndarray:
-    """The unit vector e, whose entries are all equal: [dim] float64."""
+    """Returns the unit vector e with equal entries, [dim] float64."""
     return np.full(dim, 1 / math.sqrt(dim))
 
 
 def _across(dim: int) -> np.ndarray:
-    """A unit vector that is orthogonal to e; zero in one dimension."""
+    """Returns a unit vector orthogonal to e; zero in one dimension."""
     return np.zeros(1) if dim == 1 else np.concatenate([[1, -1], np.zeros(dim - 2)]) / math.sqrt(2)
 
 
 def _signs(key: jax.Array, dim: int) -> jax.Array:
-    """Random signs, [dim] float: the bits of as few words as will do."""
+    """Draws random signs, [dim] float, from the bits of as few words as possible."""
     words = jax.random.bits(key, (-(-dim // BITS),), jnp.uint32)
-    place = np.arange(dim, dtype=np.uint32)
-    bits = (words[place // BITS] >> jnp.asarray(place % BITS)) & jnp.uint32(1)
+    index = np.arange(dim, dtype=np.uint32)
+    bits = (words[index // BITS] >> jnp.asarray(index % BITS)) & jnp.uint32(1)
     return 1 - 2 * bits.astype(default_float())
 
 
 def _with_signature(
     params: Callable[..., Params], shape: Callable[..., Any], left_out: tuple[str, ...]
 ) -> Callable[..., Params]:
-    """The same `params`, whose signature names the values of `shape` first in place of **values."""
-    own, common = inspect.signature(shape).parameters, inspect.signature(params).parameters
-    kept = inspect.Signature(
-        [*own.values(), *(p for p in common.values() if p.kind is not p.VAR_KEYWORD and p.name not in left_out)]
+    """Returns `params` with a signature that names the values of `shape`, first, in place of **values."""
+    shape_parameters, common = inspect.signature(shape).parameters, inspect.signature(params).parameters
+    signature = inspect.Signature(
+        [
+            *shape_parameters.values(),
+            *(p for p in common.values() if p.kind is not p.VAR_KEYWORD and p.name not in left_out),
+        ]
     )
 
-    def named(**values: Any) -> Params:
+    def bind_params(**values: Any) -> Params:
         try:
-            kept.bind(**values)
+            signature.bind(**values)
         except TypeError as error:
             raise TypeError(f"{params.__qualname__}(): {error}") from None
         return params(**values)
 
-    named.__signature__ = kept  # pyright: ignore[reportFunctionMemberAccess]
-    named.__qualname__ = params.__qualname__
-    return named
+    bind_params.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
+    bind_params.__qualname__ = params.__qualname__
+    return bind_params
 
 
 def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: bool, losses: Losses) -> Environment:
-    """The environment of a family of losses."""
+    """Returns the environment of a family of losses."""
     dim = body.dim
     interface, adaptive = convex_interface(body.points, feedback), check_flag("adaptive", adaptive)
     hindsight = check_flag("hindsight", hindsight)
@@ -168,24 +172,20 @@ def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: b
         sums = (none, compensated.zero(jnp.zeros_like(best[0]))) if hindsight else ((), ())
         return World(start, none if adaptive else (), *sums)
 
-    def turned(params: Params, round_: jax.Array) -> jax.Array:
-        """The linear part that turns, [dim] float."""
+    def rotating_part(params: Params, round_: jax.Array) -> jax.Array:  # [dim] float
         dtype = default_float()
         share = (round_ % params.period.astype(round_.dtype)).astype(dtype) / params.period.astype(dtype)
         angle = 2 * math.pi * share
         along, across = (jnp.asarray(each, dtype) for each in turning)
         return params.drift * (jnp.cos(angle) * along + jnp.sin(angle) * across)
 
-    def varied(key, params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """The noise of a round, [] float, the random linear part and the one that turns, [dim] float.
+    def vary(key, params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+        """Returns the noise of a round, [] float, and the random and the rotating linear part, [dim] float each."""
 
-        Computed only where a lane of the batch has one of them.
-        """
-
-        def drawn(key):
+        def draw(key):
             key_noise, key_tilt = jax.random.split(key)
             noise = params.noise * jax.random.normal(key_noise, dtype=default_float())
-            return noise, params.tilt / math.sqrt(dim) * _signs(key_tilt, dim), turned(params, round_)
+            return noise, params.tilt / math.sqrt(dim) * _signs(key_tilt, dim), rotating_part(params, round_)
 
         def none(key):
             del key
@@ -193,11 +193,12 @@ def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: b
             return nothing[0], nothing, nothing
 
         is_varied = (params.noise > 0) | (params.tilt > 0) | (params.drift > 0)
-        return jax.lax.cond(any_lane(jnp.asarray(is_varied)), drawn, none, key)
+        # Computed only if a lane of the batch has one of them.
+        return jax.lax.cond(any_lane(jnp.asarray(is_varied)), draw, none, key)
 
-    def answered(key, params: Params, world: World, action):
+    def feedback_of(key, params: Params, world: World, action):
         key_varied, key_sample = (key, None) if losses.sample is None else jax.random.split(key)
-        noise, tilt, drifting = varied(key_varied, params, world.round)
+        noise, tilt, drifting = vary(key_varied, params, world.round)
         if adaptive:
             mean = world.plays.total / jnp.maximum(world.round, 1).astype(drifting.dtype)
             drifting = drifting + params.push / body.reach * mean
@@ -206,13 +207,12 @@ def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: b
         best = jnp.asarray(params.best)
 
         def rise(centre, offset):
-            """Of this round's loss."""
-            own = (
+            nonlinear_rise = (
                 losses.rise(params.shape, centre, offset)
                 if losses.rise_of is None
                 else losses.rise_of(params.shape, sample, centre, offset)
             )
-            return own + 2 * inner(tilted, offset)
+            return nonlinear_rise + 2 * inner(tilted, offset)
 
         def mean_rise(centre, offset):
             return losses.rise(params.shape, centre, offset) + 2 * inner(drifting, offset)
@@ -220,16 +220,16 @@ def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: b
         played = (action,) if are_points else (action.centre + action.offset, action.centre - action.offset)
         inside = jnp.stack([body.holds(x) for x in played]).all()
 
-        def averaged(one):
-            """The mean over the points played; NaN if one of them lies outside."""
-            return jnp.where(inside, sum(one(x) for x in played) / len(played), jnp.nan)
+        def average(value_at):
+            """Returns the mean over the points played; NaN if one of them lies outside."""
+            return jnp.where(inside, sum(value_at(x) for x in played) / len(played), jnp.nan)
 
         def against(rises):
-            return averaged(lambda x: rises((x + best) / 2, (x - best) / 2))
+            return average(lambda x: rises((x + best) / 2, (x - best) / 2))
 
-        value = averaged(lambda x: rise(x / 2, x / 2)) + noise
+        value = average(lambda x: rise(x / 2, x / 2)) + noise
         outcome = {"pseudo_regret": against(mean_rise), "loss": value}
-        shown = rise(action / 2, action / 2) + noise if are_points else rise(action.centre, action.offset)
+        observation = rise(action / 2, action / 2) + noise if are_points else rise(action.centre, action.offset)
         after = world._replace(round=world.round + 1)
         if adaptive:
             after = after._replace(plays=compensated.add(world.plays, action if are_points else action.centre))
@@ -237,7 +237,7 @@ def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: b
             after = after._replace(
                 tilts=compensated.add(world.tilts, tilted), excess=compensated.add(world.excess, against(rise))
             )
-        return after, shown, outcome
+        return after, observation, outcome
 
     def summary(params: Params, world: World):
         assert losses.hindsight is not None
@@ -248,7 +248,7 @@ def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: b
         params=_with_signature(params, losses.shape, () if adaptive else ("push",)),
         init=init,
         context=None,
-        feedback=answered,
+        feedback=feedback_of,
         summary=summary if hindsight else None,
         interface=interface,
     )
