@@ -1,4 +1,4 @@
-"""Worlds and neighbours of bandits that find the best arm."""
+"""Worlds and neighbours for bandits that find the best arm."""
 
 import math
 
@@ -11,7 +11,7 @@ from jaxdp.audit import Users
 from jaxdp.core import Environment
 from jaxdp.registry.draws import spread
 
-# Values beyond what a learner clips to are a user's to hold, too; NaN counts as the lowest.
+# A user may also hold values that a learner clips; NaN counts as the lowest.
 LOW, HIGH = -5.0, 5.0
 
 
@@ -24,9 +24,9 @@ def gaussian(num_arms: int) -> Environment:
 
 
 def _one_reward(low: float, high: float, num_arms: int, dtype: type) -> tuple[Users, Users]:
-    """One round, in which every arm pays the least, or the most."""
-    least, most = (Users(np.full((1, num_arms), reward, dtype)) for reward in (low, high))
-    return least, most
+    """Returns users of one round, in which every arm pays the least, or the most."""
+    lowest, highest = (Users(np.full((1, num_arms), reward, dtype)) for reward in (low, high))
+    return lowest, highest
 
 
 def binary_neighbours(num_arms: int) -> tuple[Users, Users]:
@@ -38,7 +38,7 @@ def bounded_neighbours(num_arms: int) -> tuple[Users, Users]:
 
 
 def draw_bounded(key: jax.Array, num_arms: int) -> Users:
-    """Each arm pays too little, too much, or nothing that is a number."""
+    """Draws a user for whom each arm pays too little, too much, or NaN."""
     choice = jax.random.randint(key, (num_arms,), 0, 3)
     return Users(jnp.asarray([LOW, HIGH, jnp.nan], float)[choice])
 

@@ -1,4 +1,4 @@
-"""Worlds, users and neighbours of several bandits."""
+"""Worlds, users and neighbours for several bandits."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from jaxdp.audit import Users
 from jaxdp.core import Environment
 from jaxdp.registry.draws import either, spread
 
-# Values beyond what a learner clips to are a user's to hold, too.
+# A user may also hold values that a learner clips.
 LOW, HIGH = -5.0, 5.0
 
 
@@ -24,7 +24,7 @@ def gaussian(num_arms: int) -> Environment:
 
 
 def one_reward_moves(low: float, high: float, num_arms: int, rounds: int, dtype: Any) -> tuple[Users, Users]:
-    """All arms in turn: the first arm pays nothing, or once; the others pay always."""
+    """Returns users for all arms in turn: the first arm pays nothing, or once; the others always pay."""
     never = np.full((rounds, num_arms), high, dtype)
     never[:, 0] = low
     once = never.copy()
@@ -33,13 +33,13 @@ def one_reward_moves(low: float, high: float, num_arms: int, rounds: int, dtype:
 
 
 def every_reward_moves(num_arms: int) -> tuple[Users, Users]:
-    """One round, in which every arm pays nothing, or pays."""
+    """Returns users of one round, in which every arm pays nothing, or pays."""
     nothing, paid = (Users(np.full((1, num_arms), pay, np.int32)) for pay in (0, 1))
     return nothing, paid
 
 
 def every_reward_leaves(num_arms: int) -> tuple[Users, Users]:
-    """One round, in which every reward is no number, or beyond what is clipped to: such users are private, too."""
+    """Returns users of one round, in which all rewards are NaN, or above the clip: such users are private, too."""
     missing, far = (Users(np.full((1, num_arms), pay, float)) for pay in (np.nan, HIGH))
     return missing, far
 
@@ -49,7 +49,7 @@ def draw_binary(key: jax.Array, num_arms: int) -> Users:
 
 
 def draw_any(key: jax.Array, num_arms: int) -> Users:
-    """Rewards beyond both ends, and some that are no numbers."""
+    """Draws rewards beyond both ends, and some NaN."""
     return Users(jax.random.choice(key, jnp.asarray([LOW, HIGH, np.nan]), (num_arms,)))
 
 

@@ -28,7 +28,7 @@ def _bounded_neighbours(num_arms: int, explore_rounds: int) -> tuple[Users, User
 
 
 def _beyond_exploring(low: float, high: float, num_arms: int, explore_rounds: int, dtype: Any) -> tuple[Users, Users]:
-    """As many rounds after exploring as before."""
+    """Returns users for as many rounds after exploring as before."""
     return one_reward_moves(low, high, num_arms, 2 * explore_rounds, dtype)
 
 
@@ -46,9 +46,10 @@ SOURCE = "standard; noise by Dwork & Roth (2014), Theorem 3.6"
 def explore_then_commit_law(
     params: Any, data: Users, *, num_arms: int, explore_rounds: int, rewards: str = "binary"
 ) -> Law:
-    """Arms take turns; then the one whose total of rewards, clipped to [low, high], is largest after Laplace noise.
+    """Returns the distribution of the committed arm, which has the largest total of rewards after Laplace noise.
 
-    Binary rewards are in {0, 1}, others rounded to units of their range. The noise has scale (high - low) / epsilon.
+    Before that, arms take turns. Rewards are clipped to [low, high]. Binary rewards are in {0, 1}; others are rounded
+    to units of their range. The noise has scale (high - low) / epsilon.
     """
     learner = bandits.explore_then_commit(num_arms=num_arms, explore_rounds=explore_rounds, rewards=rewards)
     is_binary = rewards == "binary"
@@ -97,7 +98,7 @@ ENTRIES = {
     "explore_then_commit": EXPLORE_THEN_COMMIT,
     "explore_then_commit_bounded": replace(
         EXPLORE_THEN_COMMIT,
-        summary="the same for rewards that are clipped to an interval",
+        summary="plays arms in turn, then the one with the largest Laplace-noised total of clipped rewards",
         variant={"rewards": "bounded"},
         values={"epsilon": 1.0, "reward_low": -1.0, "reward_high": 2.0},
         environment=gaussian,

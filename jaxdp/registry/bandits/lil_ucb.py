@@ -35,7 +35,7 @@ ENTRIES = {
     "lil_ucb": LIL_UCB,
     "lil_ucb_gaussian": replace(
         LIL_UCB,
-        summary="the same from bounded rewards with Gaussian noise",
+        summary="finds the best arm by upper bounds of the iterated logarithm, from Gaussian-noised bounded rewards",
         variant={"report": "gaussian", "rewards": "bounded", "constants": "heuristic"},
         values={"epsilon": 1.0, "delta": 1e-3, "failure_prob": 0.1, "reward_low": -1.0, "reward_high": 2.0},
         environment=gaussian,

@@ -20,7 +20,7 @@ ELIMINATION = f"Even-Dar, Mannor & Mansour (2006), Algorithm 3; {REPORTED}"
 # Intervals so narrow that the third sweep may drop an arm.
 SUCCESSIVE_ELIMINATION = LearnerEntry(
     family="bandits",
-    summary="finds the best arm by dropping those with few wins, from randomized binary rewards",
+    summary="finds the best arm by dropping arms with low means of randomized binary rewards",
     source=ELIMINATION,
     proof="proved",
     factory=bandits.successive_elimination,
@@ -36,7 +36,7 @@ ENTRIES = {
     "successive_elimination": SUCCESSIVE_ELIMINATION,
     "successive_elimination_bounded": replace(
         SUCCESSIVE_ELIMINATION,
-        summary="the same from randomized responses of bounded rewards",
+        summary="finds the best arm by dropping arms with low means of randomized responses of bounded rewards",
         variant={"rewards": "bounded"},
         values={"epsilon": 1.0, "failure_prob": 0.1, "reward_low": -1.0, "reward_high": 2.0},
         environment=gaussian,

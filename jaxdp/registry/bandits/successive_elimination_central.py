@@ -12,23 +12,23 @@ ORDER = 190  # in lists
 
 
 def _an_epoch_moves(num_arms: int) -> tuple[Users, Users]:
-    """The same over a first epoch in which each arm has four turns."""
+    """Returns users of a first epoch, in which each arm has four turns."""
     return one_reward_moves(0, 1, num_arms, 4 * num_arms, np.int32)
 
 
 def _three_epochs(num_arms: int) -> tuple[Users, Users]:
-    """The rounds of `_an_epoch_moves`, and as many of a later epoch."""
+    """Returns users of the rounds of `_an_epoch_moves`, and of as many of a later epoch."""
     return one_reward_moves(0, 1, num_arms, 8 * num_arms, np.int32)
 
 
 ENTRIES = {
     "successive_elimination_central": LearnerEntry(
         family="bandits",
-        summary="plays arms in epochs, after which those with a low Laplace-noised mean are dropped",
+        summary="plays arms in epochs, after which arms with a low Laplace-noised mean are dropped",
         source="Sajed & Sheffet (2019), DP successive elimination",
         proof="proved",
         factory=bandits.successive_elimination_central,
-        sizes={"num_arms": 3},  # an arm far behind two others stays by its own noise; behind one, by either's
+        sizes={"num_arms": 3},  # an arm far behind two others stays only by its own noise; behind one, by either noise
         values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.016},
         environment=bernoulli,
         horizon=40,

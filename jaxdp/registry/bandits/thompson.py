@@ -9,7 +9,7 @@ ORDER = 170  # in lists
 ENTRIES = {
     "thompson": LearnerEntry(
         family="bandits",
-        summary="plays the arm that is the best in a draw from the posterior, by randomized rewards",
+        summary="plays the arm that is best in a draw from the posterior of randomized rewards",
         source="Thompson (1933); Agrawal & Goyal (2012), Algorithm 1, by randomized responses of Warner (1965)",
         proof="proved",
         factory=bandits.thompson,

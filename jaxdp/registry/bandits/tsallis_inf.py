@@ -34,8 +34,8 @@ ENTRIES = {
     "tsallis_inf": TSALLIS_INF,
     "tsallis_inf_gaussian": replace(
         TSALLIS_INF,
-        summary="the same by clipped rewards with Gaussian noise, with losses of reduced variance",
-        reached=0.8,  # of Gaussian noise at a small delta
+        summary="follows the leader regularised by Tsallis entropy, by Gaussian-noised clipped rewards",
+        reached=0.8,  # Gaussian noise at a small delta
         variant={"report": "gaussian", "estimator": "rv", "rewards": "bounded"},
         sizes={"num_arms": 3, "horizon": 10},
         values={"epsilon": 1.0, "delta": 1e-3, "reward_low": -1.0, "reward_high": 2.0},

@@ -9,7 +9,7 @@ ORDER = 160  # in lists
 ENTRIES = {
     "ucb": LearnerEntry(
         family="bandits",
-        summary="plays the arm with the largest upper bound, by randomized rewards that were clipped",
+        summary="plays the arm with the largest upper bound, by clipped and randomized rewards",
         source=f"Auer, Cesa-Bianchi & Fischer (2002), UCB1; {ON_REPORTS}",
         proof="proved",
         factory=bandits.ucb,

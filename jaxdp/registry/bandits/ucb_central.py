@@ -14,12 +14,12 @@ ORDER = 200  # in lists
 
 
 def _first_reward_moves(num_arms: int) -> tuple[Users, Users]:
-    """Arms pay always, but for the first user, who may pay nothing."""
+    """Returns users for whom arms always pay, except that the first user's may pay nothing."""
     return one_reward_moves(0, 1, num_arms, 2 * num_arms, np.int32)
 
 
 def _the_first_arm_stays(num_arms: int) -> tuple[Users, Users]:
-    """The first arm alone pays, but once perhaps, so that it is played through several blocks."""
+    """Returns users for whom only the first arm pays, except perhaps once, so that it plays several blocks."""
     always = np.zeros((18, num_arms), np.int32)
     always[:, 0] = 1
     once = always.copy()
@@ -46,7 +46,7 @@ ENTRIES = {
     "ucb_central": UCB_CENTRAL,
     "ucb_central_tree": replace(
         UCB_CENTRAL,
-        summary="the same from continual counters of rewards, one an arm",
+        summary="plays the arm with the largest upper bound, from continual counters of rewards, one per arm",
         source="Auer, Cesa-Bianchi & Fischer (2002), UCB1; Mishra & Thakurta (2015)",
         variant={"release": "tree"},
         sizes={"num_arms": 2, "horizon": 10},

@@ -1,4 +1,4 @@
-"""Worlds, users and neighbours of several dueling bandits."""
+"""Worlds, users and neighbours for several dueling bandits."""
 
 import jax
 import jax.numpy as jnp
@@ -10,23 +10,23 @@ from jaxdp.core import Environment
 from jaxdp.preferences import lower_bound_matrix
 
 
-def ranked(num_arms: int) -> Environment:
-    """The second arm is near the first, all others are far."""
+def ranked_arms(num_arms: int) -> Environment:
+    """Makes a world in which the second arm is near the first, and all others are far."""
     return dueling.utility_duels([1.0, 0.5, *[-2.0] * (num_arms - 2)])
 
 
 def one_good_arm(num_arms: int) -> Environment:
-    """The first arm beats every other with probability 3/4, all others are alike."""
+    """Makes a world in which the first arm beats every other with probability 3/4, and all others are equal."""
     return dueling.matrix_duels(lower_bound_matrix(num_arms))
 
 
 def draw_duels(key: jax.Array, num_arms: int) -> Users:
-    """A user who answers each ordered pair of arms by a fair coin."""
+    """Draws a user who answers each ordered pair of arms by a fair coin."""
     return Users(jax.random.bernoulli(key, shape=(num_arms, num_arms)).astype(jnp.int32))
 
 
 def every_duel_moves(num_arms: int) -> tuple[Users, Users]:
-    """One round, in which every duel is lost, or won."""
+    """Returns users of one round, for which the left arm loses every duel, or wins it."""
     lost, won = (Users(np.full((1, num_arms, num_arms), won, np.int32)) for won in (0, 1))
     return lost, won
 
@@ -36,7 +36,7 @@ PRIVATIZED = 'on privatized responses as in "Optimal Rates for Private Stochasti
 
 
 def a_user_changes(num_arms: int, rounds: int, user: int) -> tuple[Users, Users]:
-    """The lower arm of a pair wins always, or all but once: users of all rounds, who differ in one."""
+    """Returns users of all rounds, who differ in one: the lower arm of a pair always wins, or loses once."""
     always = np.tile(np.triu(np.ones((num_arms, num_arms), np.int32)), (rounds, 1, 1))
     once = always.copy()
     once[user] = 1 - once[user]

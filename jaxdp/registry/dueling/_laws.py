@@ -1,4 +1,4 @@
-"""Exact laws of what several dueling bandits report."""
+"""Exact distributions of the reports of several dueling bandits."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from jaxdp.registry.laws import budget_of, label_law
 
 
 def first_duel(chances: np.ndarray) -> Told:
-    """The law of the pair that is played first, by a matrix of chances."""
+    """Returns the distribution of the first pair, given by a matrix of probabilities."""
 
     def duels(params: Any, public: Any, context: None) -> Values:
         del params, context
@@ -24,11 +24,11 @@ def first_duel(chances: np.ndarray) -> Told:
 
 
 def report_law(learner: Learner, params: Any, data: Users, duels: Told) -> Law:
-    """Of what is seen of the last user of a local learner: a pair of arms, and the randomized outcome of its duel."""
+    """Returns the distribution of the last user's pair of arms and randomized outcome, for a local learner."""
 
     def reports(params: Any, public: Any, context: None, action: np.ndarray, won: np.ndarray) -> Values:
         del public, context
-        return [((action, told), chance) for told, chance in label_law(params, won, num_labels=2).items()]
+        return [((action, response), chance) for response, chance in label_law(params, won, num_labels=2).items()]
 
     claim, last = learner.guarantee(epsilon=budget_of(params)), len(data.answers) - 1
     return transcript_law(

@@ -16,17 +16,20 @@ ORDER = 460  # in lists
 
 
 def _the_first_duel(num_arms: int) -> tuple[Users, Users]:
-    """The first user, whose duel is a block of its own, unless an arm was to duel with itself; then comes the next."""
+    """Returns users who differ in the first round.
+
+    Its duel is a block, unless an arm was to duel with itself; then the next duel is.
+    """
     return a_user_changes(num_arms, 6, 0)
 
 
 def double_thompson_law(params: Any, data: Users, *, num_arms: int) -> Law:
-    """Of the report on the first duel.
+    """Returns the distribution of the report on the first duel.
 
-    Its left arm is any. Its right arm is the likeliest to beat the left one: by a chance that is uniform in [0, 1], or
-    1/2 for the left arm itself.
+    Its left arm is uniform. Its right arm is the likeliest to beat the left one, by a probability that is uniform in
+    [0, 1], or 1/2 for the left arm itself.
     """
-    itself = 0.5 ** (num_arms - 1)  # all others are below
+    itself = 0.5 ** (num_arms - 1)  # all others are below 1/2
     chances = np.full((num_arms, num_arms), (1 - itself) / (num_arms - 1) / num_arms)
     np.fill_diagonal(chances, itself / num_arms)
     return report_law(dueling.double_thompson(num_arms=num_arms), params, data, first_duel(chances))

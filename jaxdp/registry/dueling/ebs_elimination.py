@@ -6,7 +6,7 @@ import numpy as np
 
 from jaxdp import dueling
 from jaxdp.audit import Users, by_pair
-from jaxdp.registry.dueling._duels import SAHA_ASI, draw_duels, ranked
+from jaxdp.registry.dueling._duels import SAHA_ASI, draw_duels, ranked_arms
 from jaxdp.registry.entries import LearnerEntry
 from jaxdp.registry.second import Second
 
@@ -14,10 +14,10 @@ ORDER = 420  # in lists
 
 
 def _the_first_duel_moves(num_arms: int, rounds: int) -> tuple[Users, Users]:
-    """The first user says that the left arm lost, or won. The second arm loses always as the left one, the others win.
+    """Returns users who differ in the first: the left arm lost, or won.
 
-    So it is the second arm that is dropped, if any, and where it was the first one's opponent what was won over it is
-    taken back: the user's answer is used again.
+    The second arm always loses on the left, the others win. So if an arm is dropped, it is the second one. If it was
+    the first user's right arm, the wins over it are taken back: the user's answer is used again.
     """
     lost = np.ones((rounds, num_arms, num_arms), np.int32)
     lost[:, 1] = lost[0] = 0
@@ -31,7 +31,7 @@ def _an_early_drop(num_arms: int) -> tuple[Users, Users]:
 
 
 def _the_first_block_ends(num_arms: int, arity: int = 2) -> tuple[Users, Users]:
-    """Each arm has its turns, until the first one has been the left one `arity` times."""
+    """Returns users of the rounds until the first arm has been the left one `arity` times."""
     return _the_first_duel_moves(num_arms, (arity - 1) * num_arms + 1)
 
 
@@ -39,7 +39,7 @@ def _later_drops(num_arms: int) -> tuple[Users, Users]:
     return _the_first_duel_moves(num_arms, 16)
 
 
-# Leaves alone, and intervals so narrow that the second duel may drop an arm: an outcome is in two leaves soon.
+# Leaves alone, and intervals so narrow that the second duel may drop an arm: an outcome is soon in two leaves.
 EBS_ELIMINATION = LearnerEntry(
     family="dueling",
     summary="duels, after each of which arms are dropped by private counters of wins",
@@ -49,7 +49,7 @@ EBS_ELIMINATION = LearnerEntry(
     factory=dueling.ebs_elimination,
     sizes={"num_arms": 3, "horizon": 24},
     values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.01},
-    environment=ranked,
+    environment=ranked_arms,
     neighbours=_an_early_drop,
     draw_user=draw_duels,
     users_answer=by_pair,
@@ -60,8 +60,8 @@ ENTRIES = {
     # Blocks of four entries above the leaves: the first arm's fourth duel, in round ten, ends the first of them.
     "ebs_elimination_gaussian": replace(
         EBS_ELIMINATION,
-        summary="the same with Gaussian noise",
-        reached=0.4,  # an outcome counts twice in longer runs only
+        summary="duels, after each of which arms are dropped by private counters of wins with Gaussian noise",
+        reached=0.4,  # an outcome counts twice only in longer runs
         variant={"noise": "gaussian"},
         sizes={"num_arms": 3, "horizon": 12, "arity": 4},
         values={"epsilon": 1.0, "delta": 1e-3, "failure_prob": 0.1},

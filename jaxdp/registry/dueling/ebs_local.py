@@ -16,15 +16,15 @@ ORDER = 430  # in lists
 
 
 def ebs_local_law(params: Any, data: Users, *, num_arms: int, horizon: int) -> Law:
-    """Of the report on a duel of the least played active arm with any active one."""
+    """Returns the distribution of the report on a duel of the least played active arm with any active one."""
 
     def duels(params: Any, public: Any, context: None) -> Values:
         del params, context
         active = np.flatnonzero(public.active)
         played = public.plays[np.ix_(active, active)].sum(axis=1)
-        seldom = active[played == played.min()]
-        chance = 1 / (len(seldom) * len(active))
-        return [(np.asarray([left, right]), chance) for left in seldom for right in active]
+        least_played = active[played == played.min()]
+        chance = 1 / (len(least_played) * len(active))
+        return [(np.asarray([left, right]), chance) for left in least_played for right in active]
 
     return report_law(dueling.ebs_local(num_arms=num_arms, horizon=horizon), params, data, duels)
 
@@ -32,7 +32,7 @@ def ebs_local_law(params: Any, data: Users, *, num_arms: int, horizon: int) -> L
 ENTRIES = {
     "ebs_local": LearnerEntry(
         family="dueling",
-        summary="duels by randomized outcomes, where arms whose interval lies below another's are dropped",
+        summary="duels by randomized outcomes, and drops arms with an interval below another arm's",
         source=f"{SAHA_ASI} and Remark 3",
         proof="proved",
         factory=dueling.ebs_local,

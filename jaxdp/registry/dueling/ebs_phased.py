@@ -4,7 +4,7 @@ import numpy as np
 
 from jaxdp import dueling
 from jaxdp.audit import Users, by_pair
-from jaxdp.registry.dueling._duels import SAHA_ASI, draw_duels, ranked
+from jaxdp.registry.dueling._duels import SAHA_ASI, draw_duels, ranked_arms
 from jaxdp.registry.entries import LearnerEntry
 from jaxdp.registry.second import Second
 
@@ -12,7 +12,7 @@ ORDER = 410  # in lists
 
 
 def _one_duel_moves(num_arms: int) -> tuple[Users, Users]:
-    """All pairs in turn. The first arm wins no duel as the left one, or its first; the others win always."""
+    """Returns users for all pairs in turn: the first arm wins no duel on the left, or its first; others always win."""
     never = np.ones((num_arms**2, num_arms, num_arms), np.int32)
     never[:, 0] = 0
     once = never.copy()
@@ -21,7 +21,7 @@ def _one_duel_moves(num_arms: int) -> tuple[Users, Users]:
 
 
 def _two_phases(num_arms: int) -> tuple[Users, Users]:
-    """The rounds of `_one_duel_moves`, and those of a later phase."""
+    """Returns users for the rounds of `_one_duel_moves`, and for a later phase."""
     first, second = (Users(np.tile(users.answers, (3, 1, 1))) for users in _one_duel_moves(num_arms))
     second.answers[num_arms**2 :, 0] = 0
     return first, second
@@ -36,7 +36,7 @@ ENTRIES = {
         factory=dueling.ebs_phased,
         sizes={"num_arms": 3},
         values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.003},
-        environment=ranked,
+        environment=ranked_arms,
         horizon=50,
         neighbours=_one_duel_moves,
         draw_user=draw_duels,

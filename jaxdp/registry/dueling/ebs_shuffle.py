@@ -4,13 +4,13 @@ import numpy as np
 
 from jaxdp import dueling, mechanisms
 from jaxdp.audit import Users, by_pair
-from jaxdp.registry.dueling._duels import draw_duels, ranked
+from jaxdp.registry.dueling._duels import draw_duels, ranked_arms
 from jaxdp.registry.entries import LearnerEntry
 from jaxdp.registry.second import Second
 
 ORDER = 480  # in lists
 
-# A first batch of twelve users an arm at a budget of 1.24, and a second one that the horizon does not end.
+# A first batch of twelve users per arm at a budget of 1.24, and a second one that the horizon does not end.
 VALUES = {"epsilon": 1.0, "delta": 1e-2, "failure_prob": 0.1, "confidence_multiplier": 0.07}
 
 
@@ -18,10 +18,10 @@ LARGER = {"epsilon": 1.2}  # at a second point
 
 
 def one_batch(num_arms: int, **values: float) -> tuple[Users, Users]:
-    """The duels of the first phase. The first user's is lost, or won, by the first arm.
+    """Returns users for the duels of the first phase. The first arm loses the first user's duel, or wins it.
 
-    Of the other users of that arm's batch as many say that it won as tell most of the first one's answer. The other
-    arms always win as the left one, so that the first one is dropped for it, if at all.
+    Of the other users of that arm's batch as many report a win as reveal most of the first user's answer. The other
+    arms always win on the left, so that the first arm is dropped for it, if any.
 
     Args:
         num_arms: number of arms.
@@ -32,12 +32,12 @@ def one_batch(num_arms: int, **values: float) -> tuple[Users, Users]:
     batch = int(params.passes[0, num_arms]) * num_arms
     local_epsilon, lost = float(params.local_epsilon[0, num_arms]), batch
     if local_epsilon > values["epsilon"]:
-        lost = batch - mechanisms.shuffle_worst_ones(values["epsilon"], local_epsilon, batch)  # the first user's, too
+        lost = batch - mechanisms.shuffle_worst_ones(values["epsilon"], local_epsilon, batch)  # with the first user
     return _of_batch(num_arms, batch, lost)
 
 
 def _of_batch(num_arms: int, batch: int, lost: int) -> tuple[Users, Users]:
-    """The first arm's batch, in which so many users, the first one with them, say that it lost."""
+    """Returns users for the first arm's batch, in which `lost` users, including the first, report that it lost."""
     answers = np.ones((batch * num_arms, num_arms, num_arms), np.int32)
     answers[: lost * num_arms : num_arms, 0] = 0  # arms take turns on the left
     won = answers.copy()
@@ -50,7 +50,7 @@ def _one_batch(num_arms: int) -> tuple[Users, Users]:
 
 
 def _all_others_say_won(num_arms: int) -> tuple[Users, Users]:
-    """The same where all others say that the arm won, however the claim is counted."""
+    """Returns users of one batch in which all others report that the arm won, which is extreme for any accounting."""
     params = dueling.ebs_shuffle(num_arms=num_arms).params(**{**VALUES, **LARGER})
     return _of_batch(num_arms, int(params.passes[0, num_arms]) * num_arms, 1)
 
@@ -64,7 +64,7 @@ ENTRIES = {
         factory=dueling.ebs_shuffle,
         sizes={"num_arms": 2},
         values=VALUES,
-        environment=ranked,
+        environment=ranked_arms,
         horizon=70,
         neighbours=_one_batch,
         draw_user=draw_duels,

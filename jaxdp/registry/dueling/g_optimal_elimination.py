@@ -13,17 +13,17 @@ ORDER = 470  # in lists
 
 
 def _arms(num_arms: int) -> np.ndarray:
-    """On a circle in the plane, evenly: [num_arms, 2].
+    """Places arms on a circle in the plane, evenly: [num_arms, 2].
 
-    Of four, a design has the two diagonals, one in each direction, so that a model shows each of the two counts of
-    wins; of three, it shows what two numbers tell of three counts.
+    With four arms a design consists of the two diagonals, one in each direction, so that a model reveals each of the
+    two counts of wins; with three, it reveals two numbers about three counts.
     """
     turn = 2 * np.pi * np.arange(num_arms) / num_arms
     return np.stack([np.cos(turn), np.sin(turn)], axis=1)
 
 
 def g_optimal_elimination(*, num_arms: int) -> Learner:
-    """`dueling.g_optimal_elimination` of so many arms in the plane."""
+    """Makes `dueling.g_optimal_elimination` for arms in the plane."""
     return dueling.g_optimal_elimination(features=_arms(num_arms))
 
 
@@ -32,9 +32,9 @@ def _linear(num_arms: int) -> Environment:
 
 
 def _the_first_duel_moves(num_arms: int, rounds: int = 4) -> tuple[Users, Users]:
-    """A phase of two duels, and more. The left arm loses the first or not; it wins the others.
+    """Returns users of a phase of two duels, and more. The left arm loses the first or not; it wins the others.
 
-    The first answer is used where its phase ends, and once more if what was won is not counted from zero again.
+    The first answer is used when its phase ends, and again if the count of wins is not restarted from zero.
     """
     lost = np.ones((rounds, num_arms, num_arms), np.int32)
     lost[0] = 0
@@ -51,7 +51,7 @@ ENTRIES = {
     # A first phase of two duels and a second one of six at most, where noise is so large that a duel counts.
     "g_optimal_elimination": LearnerEntry(
         family="linear dueling bandits",
-        summary="duels that an optimal design chooses; a model of Laplace-noised wins drops arms with features",
+        summary="plays duels of an optimal design, and drops arms with features by a model of Laplace-noised wins",
         source="Saha & Asi (2024), Algorithm 2, corrected",
         proof="proved",
         factory=g_optimal_elimination,

@@ -16,15 +16,15 @@ ORDER = 440  # in lists
 
 
 def _a_later_duel(num_arms: int) -> tuple[Users, Users]:
-    """The third user: of two arms the first in the block of rounds three and four. The next block ends in round 8.
+    """Returns users who differ in the third: for two arms, the first of the block of rounds three and four.
 
-    What is known after round 4 is used again then, if it is not counted from zero.
+    The next block ends in round 8. It uses the wins after round 4 again, if the count is not restarted from zero.
     """
     return a_user_changes(num_arms, 8, 2)
 
 
 def rucb_law(params: Any, data: Users, *, num_arms: int) -> Law:
-    """Of the report on the first duel: any arm may be the champion, and any other its strongest rival."""
+    """Returns the distribution of the report on the first duel: any arm may be the champion, any other its rival."""
     chances = np.full((num_arms, num_arms), 1 / (num_arms - 1) / num_arms)
     np.fill_diagonal(chances, 0.0)
     return report_law(dueling.rucb(num_arms=num_arms), params, data, first_duel(chances))

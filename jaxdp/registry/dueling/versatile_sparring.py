@@ -23,7 +23,7 @@ def _cyclic(num_arms: int) -> Environment:
 
 
 def _switching(num_arms: int, horizon: int) -> Environment:
-    """After two fifths of the rounds the last arm is the best."""
+    """Makes a world in which the last arm becomes the best after two fifths of the rounds."""
     matrices = [lower_bound_matrix(num_arms), lower_bound_matrix(num_arms, num_arms - 1)]
     return dueling.switching_duels(matrices, [0, 2 * horizon // 5])
 
@@ -35,7 +35,7 @@ SPARRING = (
 
 
 def versatile_sparring_law(params: Any, data: Users, *, num_arms: int) -> Law:
-    """Of the report on a duel for which each of two players has drawn an arm by weights of its own."""
+    """Returns the distribution of the report on a duel in which two players each drew an arm by their own weights."""
 
     def duels(params: Any, public: Any, context: None) -> Values:
         del params, context
@@ -65,7 +65,7 @@ ENTRIES = {
     "versatile_sparring": VERSATILE_SPARRING,
     "versatile_sparring_gaussian": replace(
         VERSATILE_SPARRING,
-        summary="the same by outcomes with Gaussian noise",
+        summary="two Tsallis-INF players draw the arms of a duel, by outcomes with Gaussian noise",
         variant={"report": "gaussian", "losses": "reduced_variance"},
         sizes={"num_arms": 3, "horizon": 10},
         values={"epsilon": 1.0, "delta": 1e-3},

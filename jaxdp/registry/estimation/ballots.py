@@ -17,7 +17,7 @@ ORDER = 560  # in lists
 VOTERS = {"num_voters": 40, "num_items": 4}
 BALLOT_MLE = EstimatorEntry(
     family="estimation",
-    summary="maximum likelihood from ballots in the clear",
+    summary="maximum likelihood from exact ballots, without privacy",
     source="Zhu, Jiao & Jordan (2023), pairwise losses of rankings; Bradley & Terry (1952)",
     proof="none",
     factory=estimation.ballot_mle,
@@ -38,7 +38,7 @@ ENTRIES = {
     ),
     "ballot_objective_perturbation_k_norm": replace(
         BALLOT_MLE,
-        summary="the same with K-norm noise",
+        summary="maximum likelihood with a sufficient statistic of whole ballots with K-norm noise",
         source=f"{DP_REWARD}, Theorem 5.2 and Algorithm 2, for whole ballots; {HARDT}",
         proof="proved",
         factory=estimation.ballot_objective_perturbation,

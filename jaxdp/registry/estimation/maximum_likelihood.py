@@ -1,5 +1,7 @@
 """Entries of `mle`, `mle_rr` and `debiased_rr`."""
 
+from dataclasses import replace
+
 from jaxdp import estimation
 from jaxdp.registry.entries import EstimatorEntry
 from jaxdp.registry.estimation._problems import DP_REWARD, SAMPLES
@@ -8,7 +10,7 @@ ORDER = 490  # in lists
 
 MLE = EstimatorEntry(
     family="estimation",
-    summary="maximum likelihood from labels in the clear",
+    summary="maximum likelihood from exact labels, without privacy",
     source=f"Zhu, Jiao & Jordan (2023); {DP_REWARD}, eq. (8)",
     proof="none",
     factory=estimation.mle,
@@ -17,22 +19,20 @@ MLE = EstimatorEntry(
 )
 ENTRIES = {
     "mle": MLE,
-    "mle_rr": EstimatorEntry(
-        family="estimation",
+    "mle_rr": replace(
+        MLE,
         summary="maximum likelihood of randomized labels",
         source=f"{DP_REWARD}, eq. (3), Theorem 4.1",
         proof="proved",
         factory=estimation.mle_rr,
-        sizes=SAMPLES,
         values={"epsilon": 1.0, "radius": 3.0},
     ),
-    "debiased_rr": EstimatorEntry(
-        family="estimation",
+    "debiased_rr": replace(
+        MLE,
         summary="minimum of the de-biased loss of randomized labels",
         source=f"{DP_REWARD}, eq. (4)-(6), Theorem 4.2",
         proof="proved",
         factory=estimation.debiased_rr,
-        sizes=SAMPLES,
         values={"epsilon": 1.0, "radius": 3.0},
     ),
 }

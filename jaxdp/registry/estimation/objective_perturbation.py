@@ -23,14 +23,14 @@ ENTRIES = {
     "objective_perturbation": OBJECTIVE_PERTURBATION,
     "objective_perturbation_cut": replace(
         OBJECTIVE_PERTURBATION,
-        summary="the same with long public features cut, which takes less noise",
+        summary="maximum likelihood with a Gaussian-noised statistic; long public features are cut, to need less noise",
         source=f"{DP_REWARD}, Theorem 5.2, Algorithm 2, with public weights",
         variant={"weights": "cut"},
         second=Second(values={"epsilon": 4.0}, neighbours=MOVES_A_CUT),
     ),
     "objective_perturbation_cut_k_norm": replace(
         OBJECTIVE_PERTURBATION,
-        summary="the same with K-norm noise, for pure privacy",
+        summary="maximum likelihood with a K-norm-noised statistic, for pure privacy; long public features are cut",
         source=f"{DP_REWARD}, Theorem 5.2, Algorithm 2, with public weights; {HARDT}",
         variant={"weights": "cut", "noise": "k_norm"},
         values={"epsilon": 1.0, "radius": 3.0},
@@ -44,7 +44,7 @@ ENTRIES = {
     ),
     "sgd_objective_perturbation_cut_k_norm": replace(
         OBJECTIVE_PERTURBATION,
-        summary="the same with public weights and K-norm noise",
+        summary="one pass of projected SGD with public weights and a statistic of the labels with K-norm noise",
         source=f"{DP_REWARD}, section 6, with public weights; {HARDT}",
         factory=estimation.sgd_objective_perturbation,
         variant={"weights": "cut", "noise": "k_norm"},
@@ -53,7 +53,7 @@ ENTRIES = {
     ),
     "literal_objective_perturbation": replace(
         OBJECTIVE_PERTURBATION,
-        summary="SGD on raw labels with a noisy linear term, as the paper's simulation reads; no proof of privacy",
+        summary="SGD on exact labels with a noisy linear term, as in the paper's simulation; no proof of privacy",
         source=f"{DP_REWARD}, section 6, with sigma of Theorem 5.2",
         proof="none",
         factory=estimation.literal_objective_perturbation,

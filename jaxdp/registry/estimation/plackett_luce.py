@@ -16,7 +16,7 @@ ORDER = 540  # in lists
 
 PLACKETT_LUCE_MLE = EstimatorEntry(
     family="estimation",
-    summary="maximum likelihood from choices among K actions in the clear",
+    summary="maximum likelihood from exact choices among K actions, without privacy",
     source=f"Plackett (1975), Luce (1959); {DP_REWARD}, eq. (11) and appendix C.4",
     proof="none",
     factory=estimation.plackett_luce_mle,
@@ -46,7 +46,7 @@ ENTRIES = {
     ),
     "plackett_luce_objective_perturbation_cut_k_norm": replace(
         PLACKETT_LUCE_MLE,
-        summary="the same with public weights and K-norm noise",
+        summary="maximum likelihood with public weights and a K-norm-noised statistic of choices among K actions",
         source=f"{DP_REWARD}, Theorem 5.2 and Algorithm 2, for K actions; {HARDT}",
         proof="proved",
         factory=estimation.plackett_luce_objective_perturbation,

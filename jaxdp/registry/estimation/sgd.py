@@ -1,5 +1,7 @@
 """Entries of `sgd` and `sgd_rr`."""
 
+from dataclasses import replace
+
 from jaxdp import estimation
 from jaxdp.registry.entries import EstimatorEntry
 from jaxdp.registry.estimation._problems import DP_REWARD, SAMPLES
@@ -8,7 +10,7 @@ ORDER = 500  # in lists
 
 SGD = EstimatorEntry(
     family="estimation",
-    summary="one pass of projected SGD over labels in the clear",
+    summary="one pass of projected SGD over exact labels, without privacy",
     source=f"{DP_REWARD}, section 6",
     proof="none",
     factory=estimation.sgd,
@@ -17,13 +19,12 @@ SGD = EstimatorEntry(
 )
 ENTRIES = {
     "sgd": SGD,
-    "sgd_rr": EstimatorEntry(
-        family="estimation",
+    "sgd_rr": replace(
+        SGD,
         summary="one pass of projected SGD over randomized labels",
         source=f"{DP_REWARD}, eq. (10), Theorem 4.5, Algorithm 1",
         proof="proved",
         factory=estimation.sgd_rr,
-        sizes=SAMPLES,
         values={"epsilon": 1.0, "radius": 3.0},
     ),
 }

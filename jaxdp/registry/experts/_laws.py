@@ -1,4 +1,4 @@
-"""What exact laws of several learners of experts have in common."""
+"""Common parts of the exact distributions of several learners of experts."""
 
 import functools
 from collections.abc import Callable, Hashable, Iterator
@@ -15,14 +15,15 @@ Grown = Iterator[tuple[Any, float]]
 
 @functools.lru_cache(maxsize=4096)
 def still_below(questions: tuple[float, ...], epsilon: float) -> float:
-    """The probability that AboveThreshold answers "above" to none, of sensitivity 1 and counted from the threshold."""
+    """Returns the probability that AboveThreshold answers no question with "above"."""
+    # Questions have sensitivity 1, and are relative to the threshold.
     if not questions:
         return 1.0
     return above_threshold_law(np.float64(epsilon), np.asarray(questions) + 0.5, split="even")[len(questions)]
 
 
 def losses_of(data: Users, *, binary: bool = False) -> np.ndarray:
-    """[num_rounds, num_experts] as learners count them: in [0, 1], NaN is 0."""
+    """Returns losses as learners count them, [num_rounds, num_experts]: in [0, 1], with NaN as 0."""
     losses = np.clip(np.nan_to_num(np.asarray(data.answers, np.float64)), 0, 1)
     return np.round(losses) if binary else losses
 
@@ -36,15 +37,17 @@ def law_of_rounds(
     *,
     has_clock: bool = True,
 ) -> Law:
-    """Of what is seen of all rounds, round after round: plays, rounds played, and what else is in `public`.
+    """Returns the distribution of the observed part of all rounds.
+
+    That part is, round after round: plays, numbers of rounds played, and the rest of `public`.
 
     Args:
         rounds: how many there are.
-        first: what may be before the first round, with its probability.
-        later: (round, what was before it) -> what may be after it, with its probability.
-        expert: (round, what was before it) -> who plays it.
-        shown: (rounds played, what is) -> what is in `public` besides the number of rounds played.
-        has_clock: whether the number of rounds played is there, before the rest.
+        first: states before the first round, with their probabilities.
+        later: (round, state before it) -> states after it, with their probabilities.
+        expert: (round, state before it) -> the expert that plays it.
+        shown: (rounds played, state) -> the content of `public` except the number of rounds played.
+        has_clock: whether the number of rounds played is in `public`, before the rest.
     """
     law: dict[tuple[Any, tuple[Any, ...]], float] = {(state, ()): chance for state, chance in first.items()}
     for round_ in range(rounds):

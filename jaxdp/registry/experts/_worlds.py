@@ -9,67 +9,70 @@ from jaxdp.audit import Users
 from jaxdp.core import Environment, default_float
 from jaxdp.registry.draws import either, spread
 
-# Losses beyond the [0, 1] to which a learner clips them are a user's to hold, too.
+# A user may also hold losses beyond the [0, 1] to which a learner clips.
 LOW, HIGH = -2.0, 3.0
 
 
 def adaptive(num_experts: int) -> Environment:
-    """Mean losses from .1 to .9; the expert that was played just before loses more."""
+    """Makes a world with mean losses from .1 to .9; the expert that was played just before loses more."""
     return experts.adaptive_losses(spread(0.1, 0.9, num_experts), penalty=0.1)
 
 
 def stochastic(num_experts: int) -> Environment:
-    """Losses from fixed laws."""
+    """Makes a world with losses from fixed distributions."""
     return experts.stochastic_losses(spread(0.1, 0.9, num_experts))
 
 
 def shifting(num_experts: int, horizon: int) -> Environment:
-    """Another expert becomes the best once."""
+    """Makes a world in which another expert becomes the best once."""
     return experts.shifting_losses(num_experts=num_experts, horizon=horizon, num_shifts=1, gap=0.4)
 
 
 def punishing(num_experts: int) -> Environment:
-    """The expert that was played in the round before has a loss of 1."""
+    """Makes a world in which the expert of the previous round has a loss of 1."""
     return experts.punish_repeats(num_experts=num_experts, memory=1)
 
 
 def all_losses_move(num_experts: int) -> tuple[Users, Users]:
-    """One round."""
+    """Returns users of one round, with all losses below 0, or above 1."""
     return Users(np.full((1, num_experts), LOW)), Users(np.full((1, num_experts), HIGH))
 
 
 def draw_losses(key: jax.Array, num_experts: int) -> Users:
-    """A user whose losses are extreme, each to either side."""
+    """Draws a user with extreme losses, each on either side."""
     return Users(either(key, LOW, HIGH, num_experts, float))
 
 
 def draw_any_losses(key: jax.Array, num_experts: int) -> Users:
-    """Losses too small, too large, or none."""
+    """Draws losses that are too small, too large, or NaN."""
     any_of = jnp.asarray([LOW, HIGH, np.nan], default_float())
     return Users(jax.random.choice(key, any_of, (num_experts,)))
 
 
 def first_or_others(num_experts: int, *who: str) -> np.ndarray:
-    """Losses of the first expert, of all "others", of "all" or of "none", a round each."""
+    """Returns losses of the first expert, of all "others", of "all" or of "none", one round each."""
     first = np.arange(num_experts) == 0
     rows = {"first": first, "others": ~first, "all": first | True, "none": first & False}
-    return np.where([rows[each] for each in who], HIGH, LOW)
+    return np.where([rows[name] for name in who], HIGH, LOW)
 
 
 def blame_moves(num_experts: int, round_: int, *others: str) -> tuple[Users, Users]:
-    """In one round the first expert has a loss, and no other; or all others have one. Other rounds are as told."""
-    told = list(others)
-    one, other = (first_or_others(num_experts, *told[:round_], who, *told[round_:]) for who in ("first", "others"))
+    """Returns users who differ in one round: the first expert alone has a loss, or all others have.
+
+    `others` names the losses of the other rounds.
+    """
+    before, after = others[:round_], others[round_:]
+    one, other = (first_or_others(num_experts, *before, who, *after) for who in ("first", "others"))
     return Users(one), Users(other)
 
 
 def the_first_loss_decides(num_experts: int) -> tuple[Users, Users]:
-    """All totals of later batches have what the first round's losses are."""
+    """Returns users who differ in the first of three rounds, the only one with losses: it decides all totals."""
     return blame_moves(num_experts, 0, "none", "none")
 
 
 def a_loss_of_a_long_run(num_experts: int, horizon: int) -> tuple[Users, Users]:
-    """The first loss of as many rounds as there are, of which the others have none."""
+    """Returns users who differ in the first round, the only one with losses up to the horizon."""
     return blame_moves(num_experts, 0, *["none"] * (horizon - 1))
 
 

@@ -14,10 +14,10 @@ ORDER = 370  # in lists
 COUNTED = "Hedge on noisy prefix sums after Agarwal & Singh (2017), with the square-root Toeplitz counter"
 COUNTER_WEIGHTS = LearnerEntry(
     family="experts",
-    summary="exponential weights on losses that one continual counter has made noisy",
+    summary="exponential weights on noisy losses from one continual counter",
     source=COUNTED,
     proof="proved",
-    reached=0.5,  # of Gaussian noise a bound on rho finds as much of one release; the grey box finds all
+    reached=0.5,  # a bound on rho finds so much of one release with Gaussian noise; the grey box finds all
     factory=experts.counter_weights,
     sizes={"num_experts": 2, "horizon": 6},
     values={"epsilon": 1.0, "delta": 1e-3},
@@ -31,7 +31,7 @@ ENTRIES = {
     "counter_weights": COUNTER_WEIGHTS,
     "counter_weights_switching": replace(
         COUNTER_WEIGHTS,
-        summary="the same over sequences of experts that switch once",
+        summary="exponential weights on noisy losses from one continual counter, over sequences that switch once",
         source=f"{COUNTED}; sequences of Asi, Raman & Saha (2025), Theorem 4.1",
         reached=0.45,  # likewise
         variant={"sequences": classes.switching(num_switches=1)},

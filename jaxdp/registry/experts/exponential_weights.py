@@ -27,7 +27,7 @@ ENTRIES = {
     "exponential_weights": EXPONENTIAL_WEIGHTS,
     "exponential_weights_gaussian": replace(
         EXPONENTIAL_WEIGHTS,
-        summary="the same with Gaussian noise",
+        summary="plays experts with odds exponential in their reported losses, each report with Gaussian noise",
         variant={"noise": "gaussian"},
         values={"epsilon": 1.0, "delta": 1e-3},
         environment=stochastic,

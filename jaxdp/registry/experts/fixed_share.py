@@ -10,7 +10,7 @@ ORDER = 400  # in lists
 ENTRIES = {
     "fixed_share": LearnerEntry(
         family="experts",
-        summary="the same, with a share of every weight given to all experts, so that shifts are followed",
+        summary="exponential weights on exact losses; a share of every weight goes to all experts, to follow shifts",
         source="Herbster & Warmuth (1998)",
         proof="none",
         factory=experts.fixed_share,

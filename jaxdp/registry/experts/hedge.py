@@ -10,7 +10,7 @@ ORDER = 390  # in lists
 ENTRIES = {
     "hedge": LearnerEntry(
         family="experts",
-        summary="exponential weights on losses in the clear",
+        summary="exponential weights on exact losses, without privacy",
         source="Freund & Schapire (1997)",
         proof="none",
         factory=experts.hedge,

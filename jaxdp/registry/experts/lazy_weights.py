@@ -28,16 +28,17 @@ Sequence = tuple[int, ...]
 
 
 class Played(NamedTuple):
-    """Of a sequence of experts what is seen while it plays, and how often one was drawn anew."""
+    """The observed part of a sequence of experts while it plays: the sequence, and the number of resamples."""
 
     sequence: Sequence
     resamples: int
 
 
 def lazy_weights_law(params: Any, data: Users, *, num_experts: int, horizon: int, sequences: Any = None) -> Law:
-    """Of a sequence that is kept after a batch with probability (1 - p) exp(-rate own loss), else drawn by weight.
+    """Returns the distribution of a run.
 
-    Every sequence of the class is written out, with its prior.
+    After a batch the sequence is kept with probability (1 - p) exp(-rate own loss). Otherwise a sequence is drawn by
+    weight. Every sequence of the class is enumerated, with its prior.
     """
     rate, fake = float(params.learning_rate), float(params.fake_switch_prob)
     batch, budget, losses = int(params.batch), int(params.budget), losses_of(data)
@@ -48,18 +49,18 @@ def lazy_weights_law(params: Any, data: Users, *, num_experts: int, horizon: int
         if ends or round_ + 1 >= horizon:
             yield played, 1.0
             return
-        kept = 1.0
+        keep_prob = 1.0
         if played.resamples < budget:
-            own = losses[round_ + 1 - batch : round_ + 1, played.sequence[step - 1]].sum()
-            kept = (1 - fake) * math.exp(-rate * own)
-        yield played, kept
+            loss = losses[round_ + 1 - batch : round_ + 1, played.sequence[step - 1]].sum()
+            keep_prob = (1 - fake) * math.exp(-rate * loss)
+        yield played, keep_prob
         totals = losses[: round_ + 1].reshape(step, batch, num_experts).sum(axis=1)
-        weights = {each: p * math.exp(-rate * sum(totals[range(step), each[:step]])) for each, p in prior.items()}
-        for each, weight in weights.items():
-            yield Played(each, played.resamples + 1), (1 - kept) * weight / math.fsum(weights.values())
+        weights = {path: p * math.exp(-rate * sum(totals[range(step), path[:step]])) for path, p in prior.items()}
+        for path, weight in weights.items():
+            yield Played(path, played.resamples + 1), (1 - keep_prob) * weight / math.fsum(weights.values())
 
     def shown(round_: int, played: Played) -> tuple[Hashable, ...]:
-        """Of `public` after so many rounds: the expert, the row of its label, and resamples."""
+        """Returns the content of `public` after so many rounds: the expert, the row of its label, and resamples."""
         step = min(round_, horizon - 1) // batch
         switches = _switches(played.sequence[: step + 1]) if hasattr(sequences, "num_switches") else 0
         return played.sequence[step], switches, played.resamples
@@ -67,16 +68,16 @@ def lazy_weights_law(params: Any, data: Users, *, num_experts: int, horizon: int
     def expert(round_: int, played: Played) -> int:
         return played.sequence[round_ // batch]
 
-    return law_of_rounds(len(losses), {Played(each, 0): p for each, p in prior.items()}, later, expert, shown)
+    return law_of_rounds(len(losses), {Played(path, 0): p for path, p in prior.items()}, later, expert, shown)
 
 
 def _prior(sequences: Any, num_experts: int, steps: int) -> dict[Sequence, float]:
-    """Every sequence of a class, with its probability: equal ones of at most S switches, or a Markov chain's."""
+    """Returns every sequence of a class with its probability: equal ones of at most S switches, or a Markov chain's."""
     listed = itertools.product(range(num_experts), repeat=steps)
     rate = getattr(sequences, "switch_rate", None)
     if rate is not None:
-        each = rate / (num_experts - 1)
-        return {e: each ** _switches(e) * (1 - rate) ** (steps - 1 - _switches(e)) / num_experts for e in listed}
+        to_each = rate / (num_experts - 1)
+        return {e: to_each ** _switches(e) * (1 - rate) ** (steps - 1 - _switches(e)) / num_experts for e in listed}
     chosen = [e for e in listed if _switches(e) <= getattr(sequences, "num_switches", 0)]
     return dict.fromkeys(chosen, 1 / len(chosen))
 
@@ -86,24 +87,24 @@ def _switches(sequence: Sequence) -> int:
 
 
 def a_batch_of_blame(num_experts: int, batch: int) -> tuple[Users, Users]:
-    """The first round of a batch, in the others of which all but the first expert have losses."""
+    """Returns users who differ in the first round of a batch; in the rest all but the first expert have losses."""
     return blame_moves(num_experts, 0, *["others"] * (batch - 1))
 
 
 def batches_of_blame(num_experts: int, horizon: int) -> tuple[Users, Users]:
-    """The first loss, where all others are of all but the first expert, to the horizon."""
+    """Returns users who differ in the first round; in all others all but the first expert have losses."""
     return blame_moves(num_experts, 0, *["others"] * (horizon - 1))
 
 
 LAZY = "Asi, Feldman, Koren & Talwar (2023), private shrinking dartboard, with accounting of its own"
-# Of seven decisions several give a sequence up, but one alone may be drawn anew.
+# Several of seven decisions give a sequence up, but only one new sequence may be drawn.
 A_BUDGET_OF_ONE = Second({"horizon": 8}, {"fake_switch_prob": 0.3, "budget": 1}, a_loss_of_a_long_run)
 
 
 # Fake switches after every round: so few rounds leave no room for others.
 LAZY_WEIGHTS = LearnerEntry(
     family="experts",
-    summary="keeps an expert drawn by exponential weights as long as their law permits",
+    summary="keeps an expert drawn by exponential weights as long as their distribution permits",
     source=LAZY,
     proof="proved",
     reached=0.8,  # true: 0.895; of one loss and later ones, at most two move resamples by as much as they may
@@ -124,7 +125,7 @@ ENTRIES = {
     # Two batches of five rounds, and one resample at most. Losses of the first batch make it draw one expert rarely.
     "lazy_weights_switching": replace(
         LAZY_WEIGHTS,
-        summary="the same with sequences of experts that switch once, by pure accounting",
+        summary="keeps a sequence of experts that switches once, drawn by exponential weights, by pure accounting",
         source=f"{LAZY}; sequences of Asi, Raman & Saha (2025), Theorem 4.1",
         variant={"sequences": classes.switching(num_switches=1), "accounting": "pure", "together": 2},
         sizes={"num_experts": 2, "horizon": 10},
@@ -137,9 +138,9 @@ ENTRIES = {
     ),
     "lazy_weights_markov": replace(
         LAZY_WEIGHTS,
-        summary="the same with sequences that switch at a rate",
+        summary="keeps a sequence of experts that switches at a rate, drawn by exponential weights",
         source=f"{LAZY}; sequences of Herbster & Warmuth (1998), fixed share",
-        reached=0.5,  # true: 0.590; a loss before a switch says little of what comes after it
+        reached=0.5,  # true: 0.590; a loss before a switch says little about later plays
         variant={"sequences": classes.markov(switch_rate=0.05)},
         environment=shifting,
     ),

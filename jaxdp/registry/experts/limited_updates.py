@@ -18,7 +18,10 @@ ORDER = 330  # in lists
 
 
 def limited_updates_law(params: Any, data: Users, *, num_experts: int, losses: str = "bounded") -> Law:
-    """Of the expert with the least noisy loss in rounds 2^(k-1) to 2^k - 1, who plays up to round 2^(k+1) - 1."""
+    """Returns the distribution of plays.
+
+    The expert with the least noisy loss in rounds 2^(k-1) to 2^k - 1 plays up to round 2^(k+1) - 1.
+    """
     seen, epsilon = losses_of(data, binary=losses == "binary"), float(params.epsilon)
 
     def later(round_: int, expert: int) -> Grown:
@@ -33,18 +36,21 @@ def limited_updates_law(params: Any, data: Users, *, num_experts: int, losses: s
 
 
 def all_in_one_block(num_experts: int) -> tuple[Users, Users]:
-    """The first expert has the losses of rounds 2 and 3, which are a block; or all have had one there."""
+    """Returns users with losses in rounds 2 and 3, which are a block.
+
+    The first expert has both losses; or all others have the loss of round 2.
+    """
     return blame_moves(num_experts, 1, "first", "first")
 
 
 def four_blocks(num_experts: int) -> tuple[Users, Users]:
-    """The losses of rounds 2 and 3 as in one block, then a block of four rounds and most of one of eight."""
+    """Returns the users of `all_in_one_block`, then a block of four rounds and most of one of eight."""
     return blame_moves(num_experts, 1, "first", "first", *["none"] * 9)
 
 
 LIMITED_UPDATES = LearnerEntry(
     family="experts",
-    summary="plays in each block of rounds the best expert of the last one, half as long, after noise",
+    summary="plays in each block of rounds the best expert of the previous block, half as long, after noise",
     source=TRACKING.format("Algorithm 1"),
     proof="proved",
     factory=experts.limited_updates,
@@ -61,10 +67,10 @@ LIMITED_UPDATES = LearnerEntry(
 )
 ENTRIES = {
     "limited_updates": LIMITED_UPDATES,
-    # Totals are of losses that are numbers.
+    # Totals need losses that are numbers.
     "limited_updates_binary": replace(
         LIMITED_UPDATES,
-        summary="the same for losses of 0 or 1, by counts too",
+        summary="plays in each block of rounds the best expert of the previous block, for losses of 0 or 1",
         variant={"losses": "binary"},
         values={"epsilon": 0.5},
         environment=stochastic,

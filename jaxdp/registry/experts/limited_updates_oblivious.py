@@ -17,7 +17,7 @@ ORDER = 340  # in lists
 
 
 def limited_updates_oblivious_law(params: Any, data: Users, *, num_experts: int, horizon: int) -> Law:
-    """Of the expert who plays through a batch, drawn with odds exp(-rate total) after it."""
+    """Returns the distribution of plays: after each batch an expert is drawn with odds exp(-rate total)."""
     losses, rate, batch = losses_of(data), float(params.learning_rate), int(params.batch)
 
     def later(round_: int, expert: int) -> Grown:
@@ -31,17 +31,17 @@ def limited_updates_oblivious_law(params: Any, data: Users, *, num_experts: int,
 
 
 def the_first_batch_decides(num_experts: int) -> tuple[Users, Users]:
-    """The same for batches of two rounds, of which the second has no losses."""
+    """Returns users who differ in the first round, for batches of two rounds; other rounds have no losses."""
     return blame_moves(num_experts, 0, "none", "none", "none")
 
 
 def the_first_of_a_batch_decides(num_experts: int) -> tuple[Users, Users]:
-    """The same, and the first expert has the other losses of the first batch: it is drawn rarely."""
+    """Returns users as `the_first_batch_decides`, with losses of the first expert in round 2: it is drawn rarely."""
     return blame_moves(num_experts, 0, "first", "none", "none")
 
 
 def the_first_of_batches_decides(num_experts: int, horizon: int) -> tuple[Users, Users]:
-    """The first expert has two losses in the first batch, of which one moves, and there are none later."""
+    """Returns users with two losses in the first batch, one of which moves, and none later."""
     return blame_moves(num_experts, 0, "first", *["none"] * (horizon - 2))
 
 
@@ -67,7 +67,7 @@ ENTRIES = {
     "limited_updates_oblivious": LIMITED_UPDATES_OBLIVIOUS,
     "limited_updates_oblivious_zcdp": replace(
         LIMITED_UPDATES_OBLIVIOUS,
-        summary="the same by zero-concentrated accounting",
+        summary="draws an expert for each batch of rounds by the exponential mechanism, with zCDP accounting",
         variant={"accounting": "zcdp"},
         sizes={"num_experts": 3, "horizon": 5},
         values={"epsilon": 2.0, "delta": 1e-3, "batch": 2},

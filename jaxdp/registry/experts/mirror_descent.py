@@ -31,12 +31,12 @@ ORDER = 380  # in lists
 def sampled_shares_law(
     params: Any, data: Users, *, num_experts: int, horizon: int, num_switches: int, mixing: str = "fixed_share"
 ) -> Law:
-    """Of experts drawn anew in each round, by shares that absorb all losses before and stay away from 0."""
+    """Returns the distribution of experts drawn by shares that absorb all earlier losses and stay away from 0."""
     losses, rate = losses_of(data), float(params.learning_rate)
     passed, floor = num_switches / (horizon - 1), num_switches / (num_experts * horizon)
     shares = [np.full(num_experts, 1 / num_experts)]
-    for each in losses:
-        grown = softmax(np.log(shares[-1]) - rate * each)
+    for round_losses in losses:
+        grown = softmax(np.log(shares[-1]) - rate * round_losses)
         if mixing == "fixed_share":
             shares.append((1 - passed) * grown + passed / (num_experts - 1) * (1 - grown))
         else:
@@ -57,16 +57,16 @@ def sampled_shares_law(
 
 
 def the_first_loss_decides_all(num_experts: int, horizon: int) -> tuple[Users, Users]:
-    """In every round to the horizon."""
+    """Returns users who differ in the first round, the only one with losses up to the horizon."""
     return blame_moves(num_experts, 0, *["none"] * (horizon - 1))
 
 
 MIRROR_DESCENT = LearnerEntry(
     family="experts",
-    summary="draws each play by weights that follow shifts, in the clear; sampling alone hides the losses",
+    summary="draws each play by exact weights that follow shifts; sampling alone hides the losses",
     source=TRACKING.format("Algorithm 3"),
     proof="proved",
-    reached=0.6,  # true: 0.751; draws of two experts that differ by much cost less than their range says
+    reached=0.6,  # true: 0.751; draws of two experts with very different weights cost less than their range suggests
     factory=experts.mirror_descent,
     variant={"num_switches": 1},
     sizes={"num_experts": 2, "horizon": 6},
@@ -82,13 +82,13 @@ ENTRIES = {
     "mirror_descent": MIRROR_DESCENT,
     "mirror_descent_clipped": replace(
         MIRROR_DESCENT,
-        summary="the same by weights that are all kept above a floor",
+        summary="draws each play by exact weights that follow shifts and are kept above a floor",
         variant={"num_switches": 1, "mixing": "clipped"},
         reached=None,
     ),
     "mirror_descent_noisy_losses": replace(
         MIRROR_DESCENT,
-        summary="mirror descent on losses to each of which noise is added",
+        summary="mirror descent on losses, with noise added to each loss",
         variant={"num_switches": 1, "form": "noisy_losses", "noise": "laplace"},
         values={"epsilon": 1.0},
         environment=shifting,
@@ -97,25 +97,24 @@ ENTRIES = {
         draws_in_update=False,
         law=None,
     ),
-    # Noise for one loss, where a vector has one for each expert: what is claimed is what it costs, not what was said.
-    "mirror_descent_paper": LearnerEntry(
-        family="experts",
-        summary="mirror descent as published, whose noise hides one loss of a vector; the claim is num_experts epsilon",
+    # Noise for one loss, but a vector has one loss per expert: the claim is the true cost, not the published one.
+    "mirror_descent_paper": replace(
+        MIRROR_DESCENT,
+        summary="mirror descent as published: noise hides one loss of a vector, so the claim is num_experts epsilon",
         source='Asi, Raman & Saha (2025), Algorithm 3, "Tracking the Best Expert Privately", as published',
-        proof="proved",
-        factory=experts.mirror_descent,
         variant={"num_switches": 1, "constants": "paper"},
         sizes={"num_experts": 3, "horizon": 6},
         values={"epsilon": 0.5},
         environment=shifting,
         neighbours=all_losses_move,
-        draw_user=draw_any_losses,
-        users_answer=whole,
+        reached=None,
+        draws_in_update=False,
+        law=None,
         multiple="num_experts",
     ),
     "mirror_descent_intervals": replace(
         MIRROR_DESCENT,
-        summary="the same, with one learner for each length of intervals, of which the best is tracked",
+        summary="draws each play by weights that track the best of several learners, one for each length of intervals",
         source=TRACKING.format("Theorem 5.2"),
         reached=0.45,  # a loss is forgotten at the end of each interval
         variant={"num_switches": 1, "form": "intervals"},

@@ -17,13 +17,13 @@ ORDER = 360  # in lists
 
 
 class Watched(NamedTuple):
-    """Of an expert that plays until its losses are too many: who, after how many selections, for how many rounds.
+    """The state of an expert that plays until its losses are too many.
 
     Attributes:
         expert: who plays.
         switches: selections so far.
-        played: rounds since the last one; -1 before a round at whose end one is made.
-        questions: about these rounds, of which none was answered "above".
+        played: rounds since the last selection; -1 before a round that ends with one.
+        questions: about these rounds; none was answered "above".
     """
 
     expert: int
@@ -33,60 +33,60 @@ class Watched(NamedTuple):
 
 
 def svt_lazy_law(params: Any, data: Users, *, num_experts: int) -> Law:
-    """Of an expert whose losses are compared with a threshold, and who is then drawn anew, with odds exp(-rate total).
+    """Returns the distribution of plays: losses above a threshold cause a redraw, with odds exp(-rate total).
 
     The noise of a threshold is integrated over.
     """
     losses, rate, budget = losses_of(data), float(params.learning_rate), float(params.monitor_epsilon)
 
-    def later(round_: int, now: Watched) -> Grown:
-        if now.played < 0:
+    def later(round_: int, state: Watched) -> Grown:
+        if state.played < 0:
             for expert, chance in enumerate(softmax(-rate * losses[: round_ + 1].sum(axis=0)).tolist()):
-                yield Watched(expert, now.switches + 1, 0, ()), chance
-        elif now.switches >= int(params.max_switches):
-            yield now._replace(played=now.played + 1), 1.0
+                yield Watched(expert, state.switches + 1, 0, ()), chance
+        elif state.switches >= int(params.max_switches):
+            yield state._replace(played=state.played + 1), 1.0
         else:
-            own = losses[round_ - now.played : round_ + 1, now.expert].sum()
-            asked = (*now.questions, float(own) - float(params.threshold))
-            goes_on = still_below(asked, budget) / still_below(now.questions, budget)
-            yield now._replace(played=-1, questions=()), 1 - goes_on
-            yield now._replace(played=now.played + 1, questions=asked), goes_on
+            loss = losses[round_ - state.played : round_ + 1, state.expert].sum()
+            questions = (*state.questions, float(loss) - float(params.threshold))
+            goes_on = still_below(questions, budget) / still_below(state.questions, budget)
+            yield state._replace(played=-1, questions=()), 1 - goes_on
+            yield state._replace(played=state.played + 1, questions=questions), goes_on
 
     first = {Watched(expert, 0, 0, ()): 1 / num_experts for expert in range(num_experts)}
-    return law_of_rounds(len(losses), first, later, lambda _, now: now.expert, lambda _, now: now[:3], has_clock=False)
+    return law_of_rounds(len(losses), first, later, lambda _, w: w.expert, lambda _, w: w[:3], has_clock=False)
 
 
 def given_up_late(num_experts: int) -> tuple[Users, Users]:
-    """The first of losses that all but the first expert have; then rounds of none, and losses that end anyone's time.
+    """Returns users with losses of all but the first expert, the first of which moves; then none; then losses of all.
 
-    Another expert than the first, who outlasts the rounds without losses, tells the noise of the threshold. Where it is
-    given up, and not for the first expert, the selection tells all it can.
+    If an expert other than the first survives the loss-free rounds, the threshold's noise is revealed. When it is given
+    up, and not for the first expert, the selection reveals all it can.
     """
     return blame_moves(num_experts, 0, *["others"] * 3, *["none"] * 3, *["all"] * 4)
 
 
 def blamed_and_drawn_again(num_experts: int) -> tuple[Users, Users]:
-    """The first round's losses end the first expert's time, or do not, and count in the selection thereafter."""
+    """Returns users whose first losses end the first expert's time, or do not, and count in later selections."""
     return blame_moves(num_experts, 0, "all", "first", "first")
 
 
 def given_up_until_the_cap(num_experts: int, horizon: int) -> tuple[Users, Users]:
-    """As `given_up_late`; then losses of all experts, which end anyone's time as often as that may be, and go on."""
+    """Returns the users of `given_up_late`; then losses of all experts until the cap on selections, and beyond."""
     return blame_moves(num_experts, 0, *["others"] * 3, *["none"] * 3, *["all"] * (horizon - 7))
 
 
 def drawn_until_the_cap(num_experts: int, horizon: int) -> tuple[Users, Users]:
-    """As `blamed_and_drawn_again`; then losses of all experts, to the horizon."""
+    """Returns the users of `blamed_and_drawn_again`; then losses of all experts, to the horizon."""
     return blame_moves(num_experts, 0, "all", "first", "first", *["all"] * (horizon - 4))
 
 
 LAZY_SVT = "structure after Asi, Feldman, Koren & Talwar (2023), the realizable regime, with accounting of its own"
 SVT_LAZY = LearnerEntry(
     family="experts",
-    summary="draws another expert by all losses where the sparse vector technique finds too many of its own",
+    summary="draws another expert by all losses when the sparse vector technique finds too many of the current one",
     source=LAZY_SVT,
     proof="proved",
-    reached=0.8,  # true: 0.971; what tells most is one outcome in thousands
+    reached=0.8,  # true: 0.971; the most revealing outcome is one in thousands
     factory=experts.svt_lazy,
     sizes={"num_experts": 2, "horizon": 11},
     values={"epsilon": 4.0, "max_switches": 1, "threshold": 3.0},
@@ -102,8 +102,8 @@ ENTRIES = {
     "svt_lazy": SVT_LAZY,
     "svt_lazy_zcdp": replace(
         SVT_LAZY,
-        summary="the same by zero-concentrated accounting",
-        reached=0.4,  # true: 0.503; few rounds say little of the threshold's noise
+        summary="draws another expert when the sparse vector technique finds too many losses, with zCDP accounting",
+        reached=0.4,  # true: 0.503; few rounds say little about the threshold's noise
         variant={"accounting": "zcdp"},
         sizes={"num_experts": 2, "horizon": 8},
         values={"epsilon": 2.0, "delta": 1e-3, "max_switches": 1, "threshold": 0.0},

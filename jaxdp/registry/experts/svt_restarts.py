@@ -19,12 +19,12 @@ ORDER = 350  # in lists
 
 
 class Epoch(NamedTuple):
-    """Of limited updates that begin anew what decides how they go on.
+    """The state of restarted limited updates that determines their future distribution.
 
     Attributes:
         begin: rounds before the epoch.
         plays: the experts of its rounds, and of the next one.
-        questions: asked in it so far, of which none was answered "above".
+        questions: asked in it so far; none was answered "above".
         restarts: epochs before it.
     """
 
@@ -35,22 +35,22 @@ class Epoch(NamedTuple):
 
 
 def svt_restarts_law(params: Any, data: Users, *, num_experts: int, check_every: int = 1) -> Law:
-    """Of limited updates at half of epsilon, and of the rounds at whose ends the other half's tests restart them.
+    """Returns the distribution of limited updates at half of epsilon, and of the restarts by tests at the other half.
 
-    Every `check_every` rounds the largest regret of a dyadic window of the epoch, less its threshold, is asked for, at
-    sensitivity 2. The noise of a threshold is integrated over.
+    Every `check_every` rounds a test asks for the largest regret of a dyadic window of the epoch, minus its threshold,
+    at sensitivity 2. The noise of a threshold is integrated over.
     """
     losses, budget = losses_of(data), float(params.epsilon) / 2
     slack = np.cumsum([0.0, *(float(params.block_slack[n.bit_length() - 1]) for n in range(1, len(losses) + 1))])
 
     def question(played: int, epoch: Epoch) -> float:
-        now, first, regrets = played // check_every, epoch.begin // check_every, []
-        multiples = {2**k * ((now - 1) // 2**k - one) for k in range(now.bit_length() + 1) for one in (0, 1)}
-        for begin in (check_every * each for each in multiples | {first} if each >= first):
-            own = losses[range(begin, played), epoch.plays[begin - epoch.begin :]].sum()
+        checks, first, regrets = played // check_every, epoch.begin // check_every, []
+        multiples = {2**k * ((checks - 1) // 2**k - one) for k in range(checks.bit_length() + 1) for one in (0, 1)}
+        for begin in (check_every * start for start in multiples | {first} if start >= first):
+            loss = losses[range(begin, played), epoch.plays[begin - epoch.begin :]].sum()
             chance = slack[played - epoch.begin] - slack[begin - epoch.begin]
             chance += float(params.window_slack) * math.sqrt(played - begin)
-            regrets.append(own - losses[begin:played].sum(axis=0).min() - chance)
+            regrets.append(loss - losses[begin:played].sum(axis=0).min() - chance)
         return max(regrets) - float(params.margin)
 
     def later(round_: int, epoch: Epoch) -> Grown:
@@ -74,24 +74,24 @@ def svt_restarts_law(params: Any, data: Users, *, num_experts: int, check_every:
 
 
 def a_question_and_a_block(num_experts: int) -> tuple[Users, Users]:
-    """The same, and in the round that moves the expert that is played is much worse than another, or better."""
+    """Returns users who differ in round 2, in which the played expert is much worse than another, or better."""
     return blame_moves(num_experts, 1, "none", "first")
 
 
 def an_epoch_and_more(num_experts: int) -> tuple[Users, Users]:
-    """A question and a block of the first epoch, and rounds enough for others, as after a restart."""
+    """Returns users for a question and a block of the first epoch, and rounds for later ones, as after a restart."""
     return blame_moves(num_experts, 1, "none", "first", *["none"] * 3, *["first"] * 3, *["none"] * 3)
 
 
 ENTRIES = {
-    # A margin so low that epochs of a few rounds end. A question every three rounds: each window has all of these, and
-    # may move by as much as is declared.
+    # The margin is so low that epochs of a few rounds end. A question every three rounds: each window has all of these,
+    # and may move by as much as is declared.
     "svt_restarts": LearnerEntry(
         family="experts",
-        summary="limited updates that begin anew where the sparse vector technique finds that losses have shifted",
+        summary="limited updates that restart when the sparse vector technique finds that losses have shifted",
         source=TRACKING.format("Algorithm 2"),
         proof="proved",
-        reached=0.5,  # true: 0.576, and at most 7/8 at any sizes: see its docstring
+        reached=0.5,  # true: 0.576, and at most 7/8 at any sizes: see the factory's docstring
         factory=experts.svt_restarts,
         variant={"check_every": 3},
         sizes={"num_experts": 2, "horizon": 12},

@@ -1,4 +1,4 @@
-"""What entries of several mechanisms have in common."""
+"""Common parts of the entries of several mechanisms."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -16,13 +16,13 @@ UNIT = "one record"
 def claim(
     trust_model: str, unit: str, argument: str, added: Callable[[float, float], float | None] = lambda *budget: None
 ) -> Callable[..., Guarantee]:
-    """A `guarantee`: pure, or approximate where a delta is given.
+    """Returns a `guarantee`: pure, or approximate if a delta is given.
 
     Args:
         trust_model: of the claim.
         unit: of privacy.
-        argument: why it holds.
-        added: (epsilon, delta) -> what arithmetic adds to delta.
+        argument: why the claim holds.
+        added: (epsilon, delta) -> the delta that arithmetic adds.
     """
 
     def guarantee(
@@ -49,7 +49,7 @@ def laplaces(epsilon: float, delta: float) -> float | None:
 
 
 class Params(NamedTuple):
-    """Of a release of one input.
+    """The params of a release of one input.
 
     Attributes:
         epsilon: [] float.

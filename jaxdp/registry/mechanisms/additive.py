@@ -54,7 +54,7 @@ def _k_norm(key, params, data):
 
 
 def _one_counted(num_counts: int, sensitivity: float = 1.0) -> Pair:
-    """The last count is 0 or 1, or as much as it may move."""
+    """Returns counts of which the last is 0, or 1, or as large as the sensitivity."""
     never = np.zeros(num_counts, np.float32)
     once = never.copy()
     once[-1] = sensitivity

@@ -20,7 +20,7 @@ def _leads(data):
 
 
 def _one_more(num_counts: int, sensitivity: float = 1.0) -> Pair:
-    """Counts that float32 does not tell apart; the first one is by 1 larger, or as much as it may move."""
+    """Returns counts that float32 cannot distinguish; the first is larger by 1, or by the sensitivity."""
     totals = np.full(num_counts, 2**29 + 32, np.int32)
     more = totals.copy()
     more[0] += int(sensitivity)

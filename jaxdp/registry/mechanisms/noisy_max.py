@@ -12,7 +12,7 @@ from jaxdp.registry.mechanisms._releases import BUDGETS, NUMBERS, SENSITIVITIES,
 ORDER = 30  # in lists
 
 
-def _selected(epsilon: float, delta: float) -> float | None:
+def _added_delta(epsilon: float, delta: float) -> float | None:
     return selection_delta(NUMBERS, epsilon)
 
 
@@ -21,7 +21,7 @@ def _noisy_max(key, params, data, *, noise):
 
 
 def _all_scores_move(num_scores: int, sensitivity: float = 1.0) -> Pair:
-    """The first score goes down and all others up, each by the sensitivity: it is seldom the largest."""
+    """Returns scores of which the first goes down and all others up, by the sensitivity: it is seldom the largest."""
     first = np.zeros(num_scores, np.float32)
     first[0] = -3 * sensitivity
     second = first + np.float32(sensitivity)
@@ -44,7 +44,7 @@ ENTRIES = {
         sizes={"num_scores": 3},
         values={"epsilon": 1.0},
         params=for_sensitivity,
-        guarantee=claim("central", UNIT, f"{text} of scale 2 / epsilon on scores of sensitivity 1", _selected),
+        guarantee=claim("central", UNIT, f"{text} of scale 2 / epsilon on scores of sensitivity 1", _added_delta),
         release=_noisy_max,
         grid={"epsilon": BUDGETS, "sensitivity": SENSITIVITIES},
         other_sizes=({"num_scores": 8},),

@@ -20,7 +20,7 @@ ORDER = 20  # in lists
 
 
 def sign_law(params: Any, data: Any) -> Law:
-    """Of a random sign whose mean is the number, in [-1, 1], times (e^epsilon - 1) / (e^epsilon + 1)."""
+    """Returns the distribution of a random sign, with the number's mean times (e^epsilon - 1) / (e^epsilon + 1)."""
     return dict(zip((1, -1), two_ends((float(data) + 1) / 2, budget_of(params)), strict=True))
 
 
@@ -45,7 +45,7 @@ def _any_label(num_labels: int) -> Domain:
 
 
 def _any_scalar(bound: float = 1.0) -> Domain:
-    """Numbers within the bound; what is beyond is the caller's to clip."""
+    """Returns the domain of numbers within the bound; the caller must clip others."""
     specials = [tuple(float(np.float32(share * bound)) for share in (-1, -0.5, -1e-3, 0, 0.25, 0.5, 0.999, 1))]
     return replaced_rows(lambda key: jax.random.uniform(key, (), np.float32, -bound, bound), specials=specials)
 

@@ -21,20 +21,23 @@ VALUES = {"epsilon": 1.0, "delta": 1e-3}
 
 
 def local_budget(*, epsilon: float, delta: float, num_users: int) -> np.ndarray:
-    """The largest budget of one report with which a batch is (epsilon, delta)-DP, rounded down in JAX's floats."""
+    """Returns the largest budget of one report that makes a batch (epsilon, delta)-DP, rounded down in JAX's floats."""
     exact = mechanisms.shuffle_local_epsilon(epsilon, delta, num_users)
     rounded = np.asarray(exact, default_float())
     return np.nextafter(rounded, np.zeros_like(rounded)) if float(rounded) > exact else rounded
 
 
 def guarantee(*, epsilon: float, delta: float, num_users: int) -> Guarantee:
-    """The claim of the batch, for the budget of one report as it is used."""
+    """Returns the claim of the batch, for the budget of one report that is used."""
     local_epsilon = float(local_budget(epsilon=epsilon, delta=delta, num_users=num_users))
     return mechanisms.shuffle_guarantee(epsilon, delta, local_epsilon=local_epsilon, batch=num_users)
 
 
 def worst_bits(num_users: int) -> Bits:
-    """The first user holds 0 or 1; as many others hold a 1 as tell most at the entry's values."""
+    """Returns users of whom the first holds 0 or 1.
+
+    Of the others, as many hold a 1 as reveal most at the entry's values.
+    """
     epsilon = VALUES["epsilon"]
     local_epsilon = mechanisms.shuffle_local_epsilon(epsilon, VALUES["delta"], num_users)
     zero = np.zeros(num_users, np.int32)
@@ -46,7 +49,7 @@ def worst_bits(num_users: int) -> Bits:
 
 
 def _all_others_hold_one(num_users: int) -> Bits:
-    """The first user holds 0 or 1, and all others a 1, however the claim is counted."""
+    """Returns users of whom the first holds 0 or 1 and all others a 1, which is extreme for any accounting."""
     one = np.ones(num_users, np.int32)
     zero = one.copy()
     zero[0] = 0
@@ -54,7 +57,7 @@ def _all_others_hold_one(num_users: int) -> Bits:
 
 
 def shuffled_reports(key: Any, local_epsilon: Any, data: Any) -> Any:
-    """Every user's randomized response, in the order in which the server gets them."""
+    """Returns every user's randomized response, in the order in which the server gets them."""
     key_report, key_order = jax.random.split(key)
     reports = mechanisms.randomized_response(key_report, data, local_epsilon)
     return mechanisms.shuffled(key_order, reports)

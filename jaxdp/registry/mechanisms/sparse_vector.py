@@ -13,7 +13,7 @@ from jaxdp.registry.mechanisms._releases import BUDGETS, SENSITIVITIES, UNIT, Pa
 ORDER = 50  # in lists
 
 
-def _asked(epsilon: float, delta: float) -> float | None:
+def _added_delta(epsilon: float, delta: float) -> float | None:
     return sparse_vector_delta(epsilon / 2)
 
 
@@ -26,7 +26,7 @@ def _first_above(data):
 
 
 def _last_above(num_queries: int, sensitivity: float = 1.0) -> Pair:
-    """All but the last suggest a high threshold, which the last must then reach against the change."""
+    """Returns queries: all but the last suggest a high threshold, which the last must reach against the change."""
     last = np.zeros(num_queries, np.float32)
     last[-1] = sensitivity
     return last, np.float32(sensitivity) - last
@@ -47,7 +47,7 @@ ENTRIES = {
         sizes={"num_queries": 9},
         values={"epsilon": 1.0},
         params=for_sensitivity,
-        guarantee=claim("central", UNIT, f"AboveThreshold on queries of sensitivity 1, {text}", _asked),
+        guarantee=claim("central", UNIT, f"AboveThreshold on queries of sensitivity 1, {text}", _added_delta),
         release=_above_threshold,
         grid={"epsilon": BUDGETS, "sensitivity": SENSITIVITIES},
         other_sizes=({"num_queries": 3},),

@@ -1,4 +1,4 @@
-"""Worlds, users and neighbours of contextual bandits."""
+"""Worlds, users and neighbours for contextual bandits."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from jaxdp.bandits import contextual
 from jaxdp.core import Environment, default_float
 from jaxdp.registry.entries import LearnerEntry
 
-HUGE = 1e30  # beyond what learners scale contexts and rewards down to; its square overflows
-# Of two dimensions: users 1 and 2, with rewards of opposite sign, are as far apart as two can be.
+HUGE = 1e30  # far beyond the bounds to which learners scale contexts and rewards down; its square overflows
+# In two dimensions: users 1 and 2, with rewards of opposite sign, are as far apart as possible.
 CONTEXTS = np.array([[HUGE, 0.0], [0.5 * HUGE, 0.75**0.5 * HUGE], [-0.8, 0.6], [np.nan, 0.0]])
 
 
@@ -20,18 +20,18 @@ REWARDS = np.array([-HUGE, HUGE, np.nan])
 
 
 def linear_world(num_arms: int, dim: int) -> Environment:
-    """Contexts on the sphere."""
+    """Makes a world with contexts on the sphere."""
     return contextual.linear_contexts(num_arms=num_arms, dim=dim)
 
 
 def context_of(index: Any, num_arms: int, dim: int) -> Any:
-    """[num_arms, dim], one of `CONTEXTS` for every arm, so that the play does not matter."""
+    """Returns one of `CONTEXTS` for every arm, [num_arms, dim], so that the play does not matter."""
     padded = np.pad(CONTEXTS, ((0, 0), (0, dim - 2))).astype(default_float())
     return jnp.broadcast_to(jnp.asarray(padded)[index], (num_arms, dim))
 
 
 def a_user_is_replaced(num_arms: int, dim: int) -> tuple[Users, Users]:
-    """One round; context and reward are both replaced, such that the moments are as far apart as any."""
+    """Returns users of one round with context and reward both replaced: their moments differ as much as possible."""
     return tuple(
         Users(np.full((1, num_arms), reward), np.asarray(context_of(index, num_arms, dim), float)[None])
         for index, reward in ((0, HUGE), (1, -HUGE))
@@ -39,18 +39,18 @@ def a_user_is_replaced(num_arms: int, dim: int) -> tuple[Users, Users]:
 
 
 def draw_user(key: jax.Array, num_arms: int, dim: int) -> Users:
-    """Contexts and rewards beyond their bounds, and some that are no numbers; the arms' contexts are alike or not."""
+    """Draws contexts and rewards beyond their bounds, and some NaN; all arms have one context, or each its own."""
     key_all, key_each, key_same, key_reward = jax.random.split(key, 4)
     alike = jnp.full(num_arms, jax.random.randint(key_all, (), 0, len(CONTEXTS)))
-    each = jax.random.randint(key_each, (num_arms,), 0, len(CONTEXTS))
-    index = jnp.where(jax.random.bernoulli(key_same), alike, each)
+    different = jax.random.randint(key_each, (num_arms,), 0, len(CONTEXTS))
+    index = jnp.where(jax.random.bernoulli(key_same), alike, different)
     padded = jnp.asarray(np.pad(CONTEXTS, ((0, 0), (0, dim - 2))), default_float())
     rewards = jax.random.choice(key_reward, jnp.asarray(REWARDS, default_float()), (num_arms,))
     return Users(rewards, padded[index])
 
 
 def entry(summary: str, factory: Any, source: str, **options: Any) -> LearnerEntry:
-    given = {
+    fields = {
         "sizes": {"num_arms": 2, "dim": 2, "horizon": 12},
         "environment": linear_world,
         "neighbours": a_user_is_replaced,
@@ -58,5 +58,5 @@ def entry(summary: str, factory: Any, source: str, **options: Any) -> LearnerEnt
         **options,
     }
     return LearnerEntry(
-        family="contextual bandits", summary=summary, factory=factory, source=source, proof="proved", **given
+        family="contextual bandits", summary=summary, factory=factory, source=source, proof="proved", **fields
     )

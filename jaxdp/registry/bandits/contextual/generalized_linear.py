@@ -8,14 +8,14 @@ ORDER = 290  # in lists
 
 
 def logistic_world(num_arms: int, dim: int) -> Environment:
-    """Contexts on the sphere, and rewards of 0 or 1."""
+    """Makes a world with contexts on the sphere, and rewards of 0 or 1."""
     return contextual.generalized_linear_contexts(num_arms=num_arms, dim=dim)
 
 
 ALGORITHM_3 = "Zheng, Cai, Huang, Li & Wang (2020), Algorithm 3"
 ENTRIES = {
     "generalized_linear": entry(
-        "the same in a logistic model, whose linear labels are predicted by noisy gradient descent",
+        "plays the arm with the largest upper bound in a logistic model, with labels from noisy gradient descent",
         contextual.generalized_linear,
         f"{ALGORITHM_3}; Jun, Bhargava, Nowak & Willett (2017), GLOC",
         variant={"update_every": 1},
@@ -23,7 +23,7 @@ ENTRIES = {
         environment=logistic_world,
     ),
     "generalized_linear_ball": entry(
-        "the same in a probit model, by random points of a sphere",
+        "plays the arm with the largest upper bound in a probit model, by random points of a sphere",
         contextual.generalized_linear,
         f"{ALGORITHM_3}; Duchi, Jordan & Wainwright (2018), section 4.2.3",
         variant={"link": "probit", "report": "l2_ball", "update_every": 0.5},

@@ -15,7 +15,7 @@ ENTRIES = {
         values={"epsilon": 1.0, "delta": 1e-2},
     ),
     "linear_ucb_ball": entry(
-        "the same by random points of a sphere",
+        "plays the arm with the largest upper bound in a linear model, by random points of a sphere",
         contextual.linear_ucb,
         f"{ALGORITHM_5}; Duchi, Jordan & Wainwright (2018), section 4.2.3",
         variant={"report": "l2_ball", "update_every": 0.5},

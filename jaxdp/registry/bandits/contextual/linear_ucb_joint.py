@@ -1,5 +1,7 @@
 """Entries of `linear_ucb_joint`."""
 
+from dataclasses import replace
+
 import jax
 import numpy as np
 
@@ -12,40 +14,36 @@ ORDER = 300  # in lists
 
 
 def the_first_user_is_replaced(num_arms: int, dim: int, later: int = 2) -> tuple[Users, Users]:
-    """As `a_user_is_replaced`, and users more, after whom the counter says more of the first."""
+    """Returns the users of `a_user_is_replaced` and later ones, after whom the counter reveals more of the first."""
     context = np.asarray(context_of(2, num_arms, dim), float)
-    others = Users(np.full((later, num_arms), np.nan), context[None].repeat(later, 0))
+    later_users = Users(np.full((later, num_arms), np.nan), context[None].repeat(later, 0))
     first, second = (
-        jax.tree.map(lambda *parts: np.concatenate(parts), one, others) for one in a_user_is_replaced(num_arms, dim)
+        jax.tree.map(lambda *parts: np.concatenate(parts), user, later_users)
+        for user in a_user_is_replaced(num_arms, dim)
     )
     return first, second
 
 
 def the_first_of_sixteen(num_arms: int, dim: int) -> tuple[Users, Users]:
-    """As `the_first_user_is_replaced`, and twelve users more, with whom a tree has four levels."""
+    """Returns the users of `the_first_user_is_replaced`, sixteen in all, with whom a tree has more levels."""
     return the_first_user_is_replaced(num_arms, dim, later=15)
 
 
-SIXTEEN = Second({"horizon": 16}, neighbours=the_first_of_sixteen)
+JOINT = entry(
+    "plays the arm with the largest upper bound in a linear model, from continual counters of moments",
+    contextual.linear_ucb_joint,
+    "Shariff & Sheffet (2018), Algorithms 1 and 2",
+    variant={"update_every": 1},
+    sizes={"num_arms": 2, "dim": 2, "horizon": 4},
+    values={"epsilon": 1.0, "delta": 1e-2},
+    neighbours=the_first_user_is_replaced,
+    second=Second({"horizon": 16}, neighbours=the_first_of_sixteen),
+)
 ENTRIES = {
-    "linear_ucb_joint": entry(
-        "plays the arm with the largest upper bound in a linear model, from continual counters of moments",
-        contextual.linear_ucb_joint,
-        "Shariff & Sheffet (2018), Algorithms 1 and 2",
-        variant={"update_every": 1},
-        sizes={"num_arms": 2, "dim": 2, "horizon": 4},
-        values={"epsilon": 1.0, "delta": 1e-2},
-        neighbours=the_first_user_is_replaced,
-        second=SIXTEEN,
-    ),
-    "linear_ucb_joint_tree": entry(
-        "the same from trees of noisy blocks",
-        contextual.linear_ucb_joint,
-        "Shariff & Sheffet (2018), Algorithms 1 and 2",
+    "linear_ucb_joint": JOINT,
+    "linear_ucb_joint_tree": replace(
+        JOINT,
+        summary="plays the arm with the largest upper bound in a linear model, from trees of noisy blocks of moments",
         variant={"counter": "tree", "update_every": 0.5},
-        sizes={"num_arms": 2, "dim": 2, "horizon": 4},
-        values={"epsilon": 1.0, "delta": 1e-2},
-        neighbours=the_first_user_is_replaced,
-        second=SIXTEEN,
     ),
 }

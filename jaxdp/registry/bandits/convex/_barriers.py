@@ -1,4 +1,4 @@
-"""What entries of barrier methods have in common."""
+"""Common parts of the entries of barrier methods."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Worlds, users and neighbours of several convex bandits."""
+"""Worlds, users and neighbours for several convex bandits."""
 
 from typing import Any
 
@@ -10,12 +10,12 @@ from jaxdp.audit import Users, whole
 from jaxdp.core import default_float
 from jaxdp.registry.entries import LearnerEntry
 
-# Losses beyond the bound to which a learner clips them are a user's to hold, too; and none at all.
+# A user may also hold a loss beyond the bound to which a learner clips, or none.
 BEYOND = 7.0
 
 
 def one_loss_moves() -> tuple[Users, Users]:
-    """The first of two users has no loss, which counts as the smallest, or a loss beyond the bound."""
+    """Returns two users; the first one's loss is NaN, which counts as the smallest, or beyond the bound."""
     none = np.array([np.nan, 0.0])
     large = none.copy()
     large[0] = BEYOND
@@ -23,7 +23,7 @@ def one_loss_moves() -> tuple[Users, Users]:
 
 
 def draw_loss(key: jax.Array) -> Users:
-    """A loss beyond the bound on either side, or none."""
+    """Draws a loss beyond the bound on either side, or NaN."""
     return Users(jax.random.choice(key, jnp.asarray([-BEYOND, BEYOND, np.nan], default_float())))
 
 

@@ -8,7 +8,7 @@ ORDER = 250  # in lists
 SMOOTH = "Saha & Tewari (2011), Algorithm 1"
 ENTRIES = {
     "barrier_smooth": entry(
-        "follows a leader within a barrier by one smooth loss a round, reported by randomized response",
+        "follows a leader within a barrier by one smooth loss per round, reported by randomized response",
         convex.barrier_smooth,
         report="rr",
         source=SMOOTH,
@@ -16,6 +16,11 @@ ENTRIES = {
         values=BENT,
     ),
     "barrier_smooth_gaussian": entry(
-        "the same with Gaussian reports", convex.barrier_smooth, report="gaussian", source=SMOOTH, dim=3, values=BENT
+        "follows a leader within a barrier by one smooth loss per round, reported with Gaussian noise",
+        convex.barrier_smooth,
+        report="gaussian",
+        source=SMOOTH,
+        dim=3,
+        values=BENT,
     ),
 }

@@ -9,7 +9,7 @@ STRONG = "Hazan & Levy (2014), Algorithm 1"
 CURVED = {**BENT, "strong_convexity": 0.5}
 ENTRIES = {
     "barrier_strongly_convex": entry(
-        "follows a leader within a barrier by one smooth and strongly convex loss a round",
+        "follows a leader within a barrier by one smooth and strongly convex loss per round",
         convex.barrier_strongly_convex,
         report="rr",
         source=STRONG,

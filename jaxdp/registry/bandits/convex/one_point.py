@@ -11,7 +11,7 @@ def _quadratic(dim: int) -> Environment:
     return convex.quadratic_losses(dim=dim)
 
 
-def _boxed(dim: int) -> Environment:
+def _quadratic_on_box(dim: int) -> Environment:
     return convex.quadratic_losses(dim=dim, domain="box")
 
 
@@ -20,15 +20,24 @@ FKM = "Flaxman, Kalai & McMahan (2005); on reports: Zheng, Cai, Huang, Li & Wang
 STRONG = "Agarwal, Dekel & Xiao (2010); on reports: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 1"
 ENTRIES = {
     "fkm": entry(
-        "descends by one loss a round, reported by randomized response", convex.fkm, report="rr", source=FKM, **ONE
+        "descends by one loss per round, reported by randomized response", convex.fkm, report="rr", source=FKM, **ONE
     ),
-    "fkm_gaussian": entry("the same with Gaussian reports", convex.fkm, report="gaussian", source=FKM, **ONE),
-    "fkm_laplace": entry("the same with Laplace reports", convex.fkm, report="laplace", source=FKM, **ONE),
+    "fkm_gaussian": entry(
+        "descends by one loss per round, reported with Gaussian noise", convex.fkm, report="gaussian", source=FKM, **ONE
+    ),
+    "fkm_laplace": entry(
+        "descends by one loss per round, reported with Laplace noise", convex.fkm, report="laplace", source=FKM, **ONE
+    ),
     "fkm_box": entry(
-        "the same on a box", convex.fkm, report="rr", source=FKM, variant={"domain": "box"}, environment=_boxed
+        "descends on a box by one loss per round, reported by randomized response",
+        convex.fkm,
+        report="rr",
+        source=FKM,
+        variant={"domain": "box"},
+        environment=_quadratic_on_box,
     ),
     "strongly_convex_one_point": entry(
-        "descends by one strongly convex loss a round, in shrinking steps",
+        "descends by one strongly convex loss per round, in shrinking steps",
         convex.strongly_convex_one_point,
         report="rr",
         source=STRONG,

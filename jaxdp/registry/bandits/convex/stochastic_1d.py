@@ -14,6 +14,9 @@ ENTRIES = {
         source=INTERVAL,
     ),
     "stochastic_1d_gaussian": entry(
-        "the same with Gaussian reports", convex.stochastic_1d, report="gaussian", source=INTERVAL
+        "cuts off quarters of an interval by losses with Gaussian noise at three points",
+        convex.stochastic_1d,
+        report="gaussian",
+        source=INTERVAL,
     ),
 }

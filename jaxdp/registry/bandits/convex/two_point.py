@@ -22,10 +22,14 @@ ENTRIES = {
         **TWO,
     ),
     "two_point_gaussian": entry(
-        "the same with Gaussian reports", convex.two_point, report="gaussian", source=PAIRS, **TWO
+        "descends by the slope of a loss between two points, with Gaussian noise",
+        convex.two_point,
+        report="gaussian",
+        source=PAIRS,
+        **TWO,
     ),
     "two_point_strongly_convex": entry(
-        "the same for strongly convex losses, in shrinking steps",
+        "descends by the slope of a strongly convex loss between two points, in shrinking steps",
         convex.two_point,
         report="rr",
         source=PAIRS,

@@ -1,4 +1,4 @@
-"""Entries of channels, as mechanisms whose input is one user's value."""
+"""Entries of local randomizers, as mechanisms with one user's value as input."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -34,25 +34,25 @@ def entry(
     grid: Mapping[str, tuple[float, ...]] | None = None,
     reached: float | None = None,
 ) -> MechanismEntry:
-    """An entry whose functions make the channel of the sizes that they are told.
+    """Makes an entry with functions that make the channel at the sizes that they are given.
 
-    Where the channel has totals of reports, `total` reports that of one user's.
+    If the channel has totals of reports, `total` reports the total of one user's report.
     """
     sizes = sizes or {}
-    told = [Parameter(name, Parameter.KEYWORD_ONLY) for name in sizes]
-
-    own = {"report": report, "total": total}
+    size_parameters = [Parameter(name, Parameter.KEYWORD_ONLY) for name in sizes]
+    replacements = {"report": report, "total": total}
 
     def of_channel(name: str) -> Callable[..., Any]:
         def call(*arguments: Any, **named: Any) -> Any:
             channel = factory(**variant, **{size: named.pop(size) for size in sizes})
-            instead = own.get(name)
+            instead = replacements.get(name)
             function = partial(instead, channel) if instead else getattr(channel, name)
             return function(*arguments, **named)
 
         values_ = Parameter("values", Parameter.VAR_KEYWORD)
-        places = [Parameter(each, Parameter.POSITIONAL_ONLY) for each in ("key", "params", "data")]
-        signature = Signature([*places, *told] if name in own else [*told, values_])
+        inputs = [Parameter(argument, Parameter.POSITIONAL_ONLY) for argument in ("key", "params", "data")]
+        is_release = name in replacements
+        signature = Signature([*inputs, *size_parameters] if is_release else [*size_parameters, values_])
         call.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
         return call
 
@@ -79,7 +79,7 @@ def entry(
 
 
 def _anything(shape: tuple[int, ...]) -> Domain:
-    """Whatever a user's device may hold, numbers or not."""
+    """Returns the domain of all values that a user's device may hold, numbers or not."""
 
     def draw(key: jax.Array) -> jax.Array:
         return 3 * jax.random.normal(key, shape, np.float32)
@@ -88,7 +88,7 @@ def _anything(shape: tuple[int, ...]) -> Domain:
 
 
 def _any_label(num_labels: int) -> Domain:
-    """Labels, and numbers beyond, which are clipped."""
+    """Returns the domain of labels and of numbers outside, which are clipped."""
     return replaced_rows(
         lambda key: jax.random.randint(key, (), -2, num_labels + 2, jnp.int32), specials=[(-7, 9, 2**30)]
     )

@@ -20,8 +20,8 @@ _USERS = (  # contexts about 60 degrees apart, and after each the reward
 
 
 def _clipped_moments(data: jax.Array) -> jax.Array:
-    x, y = jnp.minimum(data[:2], 1).astype(default_float()), jnp.where(data[2] > 0, 1, -1)
-    return jnp.concatenate([square_triangle(x), y.astype(x.dtype) * x])
+    context, reward = jnp.minimum(data[:2], 1).astype(default_float()), jnp.where(data[2] > 0, 1, -1)
+    return jnp.concatenate([square_triangle(context), reward.astype(context.dtype) * context])
 
 
 def _report_moments(channel: Channel, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
@@ -30,7 +30,7 @@ def _report_moments(channel: Channel, key: jax.Array, params: Any, data: jax.Arr
 
 
 def _total_moments(channel: Channel, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
-    """Of one user."""
+    """Returns the total report of one user."""
     assert channel.total is not None
     outer, cross = channel.total(key, params, exact_moments(params, (data[:2], data[2])), jnp.ones((), jnp.int32))
     return jnp.concatenate([outer, cross])

@@ -18,10 +18,10 @@ ORDER = 60  # in lists
 
 
 def scalar_law(params: Any, data: Any) -> Law:
-    """Of one of the two numbers c widths from the centre of an interval, whose mean is the clipped number.
+    """Returns the distribution over two numbers c widths from the centre of an interval.
 
-    c is (e^epsilon + 1) / (2 (e^epsilon - 1)), so that the likelier end of two numbers at the edges is e^epsilon times
-    as likely as the other.
+    Its mean is the clipped number. c is (e^epsilon + 1) / (2 (e^epsilon - 1)), so that for a number at an edge the
+    likelier end is e^epsilon times as likely as the other.
     """
     low, high = float(params.low), float(params.high)
     value = clip_number(float(data), low, high)
@@ -30,7 +30,7 @@ def scalar_law(params: Any, data: Any) -> Law:
     return {outcome(np.asarray(centre + reach)): upper, outcome(np.asarray(centre - reach)): lower}
 
 
-# Values outside the domain, which count as values at its edge, and these two are as far apart as any, or nearly so.
+# Values outside the domain count as values at its edge; these two are the farthest apart, or nearly so.
 _SCALARS = (np.asarray(np.nan, np.float32), np.asarray(HUGE, np.float32))
 
 

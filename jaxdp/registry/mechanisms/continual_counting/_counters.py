@@ -1,4 +1,4 @@
-"""What entries of counters have in common."""
+"""Common parts of the entries of counters."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ LONGEST = 16  # of the horizons here
 LEVELS = LONGEST.bit_length()
 
 
-# Counters are made when they are used: they have the float type of that time.
+# Counters are made when they are used: they take the float type in force at that time.
 def in_nodes(epsilon: float, delta: float) -> float | None:
     return nodes_delta(epsilon, LEVELS)
 
@@ -27,7 +27,7 @@ def prefixes(counter: Counter, key: jax.Array, params: Any, data: jax.Array) -> 
 
 
 def fed(counter: Counter, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
-    """The same, entry by entry."""
+    """Returns the prefix sums, fed entry by entry."""
     key_init, key_feed = jax.random.split(key)
 
     def feed(state: Any, entry: tuple[jax.Array, jax.Array]) -> tuple[Any, jax.Array]:
@@ -43,7 +43,10 @@ def total(data):
 
 
 def the_first_entry_moves(horizon: int) -> Pair:
-    """It ends no block, and is in one of each level. The second is 1."""
+    """Returns streams that differ in the first entry, which ends no block and is in one of each level.
+
+    The second entry is 1.
+    """
     second = np.zeros(horizon, np.int32)
     second[1] = 1
     both = second.copy()

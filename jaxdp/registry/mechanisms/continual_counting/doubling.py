@@ -26,7 +26,7 @@ def _fed_doubling(key, params, data, *, horizon):
 
 
 def _the_second_entry_moves(horizon: int) -> Pair:
-    """It is in the second epoch, which has two levels."""
+    """Returns streams that differ in the second entry, which is in the second epoch, of two levels."""
     first = np.zeros(horizon, np.int32)
     first[0] = 1
     both = first.copy()
