@@ -318,8 +318,8 @@ def _block_of_words(key: jax.Array, block: int, size: int) -> jax.Array:
         return _pairs_of_words(key, size)
     if not has_words(key):
         return _pairs_of_words(key, (block + 1) * size)[block * size :]
-    key_words = jax.random.key_data(key)
-    return jnp.stack(hash_words(*key_words, np.uint32(block), lax.iota(jnp.uint32, size)), axis=-1)
+    data = jax.random.key_data(key)
+    return jnp.stack(hash_words(data[0], data[1], np.uint32(block), lax.iota(jnp.uint32, size)), axis=-1)
 
 
 def pair_uniforms(key: jax.Array, size: int, dtype: Any = jnp.float32) -> jax.Array:
