@@ -153,9 +153,8 @@ def counter_weights(
         totals = counter.read(params.counter, counted)
         moved = chain.forward(weights, round, params.learning_rate * (totals - before))
         after = State(counted, Public(round + 1, totals, moved))
-        return (
-            keep_lane_layout(after) if num_experts <= MOST else after
-        )  # few experts: faster on CPU, with the same values
+        # With few experts the layout is faster on CPU, with the same values.
+        return keep_lane_layout(after) if num_experts <= MOST else after
 
     values = only(params, ("epsilon", "delta", "learning_rate"))
     return Learner(

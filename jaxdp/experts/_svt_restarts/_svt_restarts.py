@@ -289,9 +289,8 @@ def svt_restarts(
         def ask() -> tuple[AboveThreshold, jax.Array]:  # lines 8 and 9: one question, the largest of all windows
             of_window = functools.partial(slack, params)
             largest = memory.largest(private.windows, regrets, allowed, of_window, time, begin)
-            run = private.monitor._replace(
-                halted=private.monitor.halted | ~asks
-            )  # lanes that are not asked do not answer
+            # Lanes that are not asked do not answer.
+            run = private.monitor._replace(halted=private.monitor.halted | ~asks)
             run, above = above_threshold_step(jax.random.fold_in(key, QUERY), run, largest)
             return run._replace(halted=private.monitor.halted | above), above
 
