@@ -263,11 +263,11 @@ FLOATS = {
     "_lane_kernels.py": "sums of `hedge`",
     "_exponential_weights.py": "reports of a local learner",
     "_comparators.py": "outcomes",
-    "_mirror_sampling.py": "shares, which are products",
+    "_mirror_descent/sampling.py": "shares, which are products",
     "_shares.py": "shares, and public totals",
     "_share_kernels.py": "the same",
     "_sequence_class.py": "weights, which are products",
-    "_filter.py": "the same",
+    "_filter/_filter.py": "the same",
     "classes.py": "the same",
 }
 
