@@ -94,7 +94,7 @@ def test_an_init_that_swaps_its_arguments_is_named():
     swapped = LEARNER()._replace(init=lambda params, key: State((), params.scale * 0))
     refused("the learner's init must take (key, params), but does not accept its arguments", swapped, BANDIT())
     swapped = BANDIT()._replace(init=lambda params, key, more: ())
-    refused("the environment's init must take (key, params), but cannot", LEARNER(), swapped)
+    refused("the environment's init must take (key, params), but does not", LEARNER(), swapped)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Makes room in a store for a larger sweep, in one step.
 
-Existing chunks stay in place. The larger sweep's coordinates are written first; readers of the smaller sweep read
-only their part of them. Then the store's one file of metadata is replaced. It holds all shapes, the
-sweep's identity and its provenance. A process that is killed leaves either the smaller sweep or the larger one.
+Existing chunks stay in place. The larger sweep's coordinates are written first; readers of the smaller sweep read only
+their part of them. Then the store's one file of metadata is replaced. It holds all shapes, the sweep's identity and its
+provenance. A process that is killed leaves either the smaller sweep or the larger one.
 """
 
 import json

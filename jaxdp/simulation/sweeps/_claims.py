@@ -43,9 +43,9 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
         One row for every grid point and algorithm. Columns: the grid's values by their axes' names, as in the results'
         coordinates; `algorithm`, its name in the run; `claim`, in words; and the claim's parts, as in `Guarantee`:
         `kind`, `claimed_epsilon`, `claimed_delta`, `claimed_rho`, `claimed_mu`, `numerical_delta`, `trust_model`,
-        `privacy_unit`, `adjacency`, `argument`. A budget that the claim does not use is infinite (epsilon) or
-        NaN (rho, mu). A numerical delta that is not stated is NaN. The table's `to_latex`
-        needs the package jinja2, which pandas does not install.
+        `privacy_unit`, `adjacency`, `argument`. A budget that the claim does not use is infinite (epsilon) or NaN (rho,
+        mu). A numerical delta that is not stated is NaN. The table's `to_latex` needs the package jinja2, which pandas
+        does not install.
 
     Raises:
         ValueError: if the results have no provenance, or also hold results of another sweep.
