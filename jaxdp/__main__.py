@@ -138,11 +138,11 @@ def audit_claims(
     """Attack privacy claims, through outputs and through noised values. Exit code 1 on a violation or a blunt attack.
 
     BOUND is a lower bound on the claimed number (epsilon, rho or mu). The 95%
-    confidence holds for all rows together: if all claims are true, at most
-    one run in twenty flags any. The audit searches inputs of mechanisms. Each claim is
-    attacked at its registered values and at one more setting (values or size),
-    picked by --seed; --thorough attacks all settings, and also searches the
-    users of learners. "blunt" means: the attack found less than half of the
+    confidence holds for all rows together: if all claims are true, at most one
+    run in twenty flags any. The audit searches inputs of mechanisms. Each claim
+    is attacked at its registered values and at one more setting (values or
+    size), picked by --seed; --thorough attacks all settings, and also searches
+    the users of learners. "blunt" means: the attack found less than half of the
     bound it finds on correct code, so it shows little (the noise may be too
     large).
     """
