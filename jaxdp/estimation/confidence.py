@@ -122,11 +122,11 @@ def confidence_set(
     Q = (spread^2 / (4 n^2)) sum w_i^2 x_i x_i^T + (statistic_stddev^2 / n^2) I,
     G = sqrt(sum q_j + 2 sqrt(t sum q_j^2) + 2 t max q_j) + (beta / n) radius / sqrt(min eigenvalue of A).
 
-    K-norm noise of scale b in d dimensions is Gaussian noise whose variance 2 b^2 Y is itself random, Y ~ Gamma((d + 1)
-    / 2); its length is Gamma(d, b). Half of failure_prob is spent on the variance or on the length, and the other half
-    on the deviation. G is the smaller of two bounds, each of which holds with probability 1 - failure_prob: the bound
-    above with Gaussian noise of the (1 - failure_prob / 2)-quantile of the variance; or the bound above for the labels
-    alone, plus the same quantile of the length over n sqrt(min eigenvalue of A).
+    K-norm noise of scale b in d dimensions is Gaussian noise with the random variance 2 b^2 Y, Y ~ Gamma((d + 1) / 2);
+    its length is Gamma(d, b). Half of failure_prob is spent on the variance or on the length, and the other half on the
+    deviation. G is the smaller of two bounds, and each bound holds with probability 1 - failure_prob: the bound above
+    with Gaussian noise of the (1 - failure_prob / 2)-quantile of the variance; or the bound above for the labels alone,
+    plus the same quantile of the length over n sqrt(min eigenvalue of A).
 
     Why: with D = theta - theta* and g the gradient of the mean objective at theta*, optimality over the ball gives
     gamma |D|^2_Sigma <= -g.D, so that gamma |D|^2_A <= |g|_(1/A) |D|_A + 4 gamma ridge radius^2 for A = Sigma_D + ridge

@@ -21,11 +21,11 @@ def report_clear(key: jax.Array, params: Any, features: jax.Array, labels: jax.A
 def report_randomized(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
     """Returns every user's randomized label; the `privatize` of the local estimators.
 
-    Labels of a float type may be ties, 1/2. A user whose label is y first draws a coin that is 1 with probability y,
-    and reports the coin by randomized response. With p = sigmoid(epsilon) the report is 1 with probability
-    (1 - p) + (2p - 1) y, which lies in [1 - p, p] for every y in [0, 1]. So the probabilities of a report given any two
-    labels differ by a factor of at most p / (1 - p) = e^epsilon, as for labels in {0, 1}, and de-biased reports have
-    mean y. Without privacy the label itself is reported.
+    Labels of a float type may be ties, 1/2. A user with label y first draws a coin that is 1 with probability y, and
+    reports the coin by randomized response. With p = sigmoid(epsilon) the report is 1 with probability (1 - p) + (2p -
+    1) y, which lies in [1 - p, p] for every y in [0, 1]. So the probabilities of a report given any two labels differ
+    by a factor of at most p / (1 - p) = e^epsilon, as for labels in {0, 1}, and de-biased reports have mean y. Without
+    privacy the label itself is reported.
     """
     if not jnp.issubdtype(labels.dtype, jnp.floating):
         return report_coins(key, params, features, labels)
@@ -34,7 +34,7 @@ def report_randomized(key: jax.Array, params: Any, features: jax.Array, labels: 
 
 
 def report_coins(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """Returns randomized labels as `report_randomized`, but with ties as coins at every epsilon, infinity included."""
+    """Returns randomized labels as `report_randomized`; ties are coins at every epsilon, infinity included."""
     del features
     if jnp.issubdtype(labels.dtype, jnp.floating):
         key_coin = jax.random.fold_in(key, _COINS)  # a new key: the words of `key` decide which labels flip

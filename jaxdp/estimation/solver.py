@@ -128,6 +128,6 @@ def minimize(
     def solve(linear: Callable[[jax.Array], jax.Array], right: jax.Array) -> jax.Array:
         return jnp.linalg.pinv(jax.jacobian(linear)(right), rtol=relative_rounding(right)) @ right  # 0 where flat
 
-    # derivatives through the steps, many of which are undone, would be NaN
+    # derivatives through the steps would be NaN, since many steps are undone
     theta, best = jax.lax.custom_root(displacement, jnp.zeros(dim, radius.dtype), search, solve, has_aux=True)
     return Estimate(theta, best.certificate, best.steps.astype(jnp.int32), best.converged.astype(bool))

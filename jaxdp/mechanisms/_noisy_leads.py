@@ -44,7 +44,7 @@ def noisy_leads(
         - epsilon-DP in the central model for one release, for the unit and adjacency of the sensitivity.
         - Leads are differences of totals to which the Laplace mechanism has added noise: post-processing.
         - Slack: two totals alone spend all of epsilon only in the limit. In units of the noise's scale their difference
-          exceeds t by noise with probability (2 + t) exp(-t) / 4, whose log falls with slope 1 - 1 / (2 + t). With more
+          exceeds t by noise with probability (2 + t) exp(-t) / 4; its log falls with slope 1 - 1 / (2 + t). With more
           totals each is compared with several others, and audits find nearly all of epsilon.
 
     Source:

@@ -38,7 +38,7 @@ __all__ = [
 
 
 def shuffled(key: jax.Array, reports: Any) -> Any:
-    """Permutes the reports of a batch uniformly at random.
+    """Puts the reports of a batch into a uniformly random order.
 
     Args:
         key: a PRNG key, which the server must not know.
@@ -78,8 +78,8 @@ def shuffled(key: jax.Array, reports: Any) -> Any:
 def shuffled_ones(key: jax.Array, ones: ArrayLike, local_epsilon: Scalar, *, batch: int) -> jax.Array:
     """Draws how many of a batch's randomized responses are 1, the only information in its shuffled binary reports.
 
-    The distribution is that of `randomized_response(key, bits, local_epsilon).sum()` for `batch` bits with `ones` ones.
-    The time does not depend on the batch.
+    The result has the distribution of `randomized_response(key, bits, local_epsilon).sum()` for `batch` bits with
+    `ones` ones. The time does not depend on the batch.
 
     Args:
         key: a PRNG key.

@@ -126,5 +126,5 @@ def bounds_of(params: Callable[..., Any], spread: Callable[[Any], Sequence[Coord
 
 
 def _up(bound: float) -> float:
-    """Enlarges a bound for estimates in the default float type, which are off by a few units in the last place."""
+    """Increases a bound for estimates in the default float type, which are off by a few units in the last place."""
     return bound * (1 + 32 * float(np.finfo(default_float()).eps))

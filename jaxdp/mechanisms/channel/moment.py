@@ -116,8 +116,8 @@ def moment_channel(dim: int, report: str = "gaussian", *, constants: str = "tigh
 
     Deviations:
         The paper releases the two moments separately, with the classical Gaussian mechanism and equal noise on and off
-        the diagonal; so does "paper", but for any Y, where the paper has 2. The paper claims pure privacy for Gaussian
-        noise; only "l2_ball" has pure privacy.
+        the diagonal; so does "paper", for any Y (the paper has 2). The paper claims pure privacy for Gaussian noise;
+        only "l2_ball" has pure privacy.
 
     Examples:
         >>> for report, delta in (("gaussian", {"delta": 1e-5}), ("l2_ball", {})):

@@ -93,7 +93,7 @@ def find_buffers(horizon: int, num_buffers: int | None = None) -> Buffers:
         ends = np.linspace(np.log(0.5 / horizon), 2.0, 2 * count)
         start = np.concatenate([ends[:1], np.log(np.diff(ends))])
         search = minimize(_objective, start, args=(horizon,), method="BFGS", options={"maxiter": 500})
-        best = min(search.x, start, key=lambda x: _objective(x, horizon))
+        best = min(search.x, start, key=lambda variables: _objective(variables, horizon))
         if num_buffers is not None or np.exp(_objective(best, horizon)) <= goal:
             noise_gaps, gaps = _gaps(best)
             return _decoder(noise_gaps, gaps)
@@ -114,7 +114,7 @@ def sensitivity(buffers: Buffers, horizon: int) -> float:
     It is computed for these weights and gaps as given, possibly rounded: C's poles are the roots of b's numerator, one
     between every two neighbouring gaps, and all coefficients of C are positive.
     """
-    weights, gaps = (np.asarray(x, np.float64) for x in buffers)
+    weights, gaps = (np.asarray(array, np.float64) for array in buffers)
 
     def numerator(gap: float, j: int) -> float:  # b's numerator, up to a factor that is positive between these two gaps
         other_gaps = np.delete(gaps[1:], j)
@@ -138,11 +138,11 @@ def _root(numerator, gaps: np.ndarray, j: int) -> float:
     return root_scalar(numerator, args=(j,), bracket=(low, high), method="brentq", **tight).root
 
 
-def _gaps(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _gaps(variables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Returns interlaced gaps of the poles of c and b, from the variables of an unconstrained search."""
     from scipy.special import expit
 
-    all_ = expit(x[0] + np.concatenate([[0.0], np.cumsum(np.exp(x[1:]))]))
+    all_ = expit(variables[0] + np.concatenate([[0.0], np.cumsum(np.exp(variables[1:]))]))
     return all_[0::2], all_[1::2]
 
 
@@ -163,14 +163,14 @@ def _decoder(poles: np.ndarray, gaps: np.ndarray) -> Buffers:
 
 def _pairs(buffers: Buffers) -> tuple[np.ndarray, np.ndarray]:
     """Returns [pairs] products of weights, and logarithms of products of decays."""
-    weights, gaps = (np.asarray(x, np.float64) for x in buffers)
+    weights, gaps = (np.asarray(array, np.float64) for array in buffers)
     logs = np.log1p(-gaps)
     return np.outer(weights, weights).ravel(), (logs[:, None] + logs[None]).ravel()
 
 
-def _objective(x: np.ndarray, horizon: int) -> float:
+def _objective(variables: np.ndarray, horizon: int) -> float:
     """Returns the logarithm of the worst variance, at rho = 1/2."""
-    poles, gaps = _gaps(x)
+    poles, gaps = _gaps(variables)
     with np.errstate(all="ignore"):
         rows = row_norms(_decoder(poles, gaps), np.asarray(horizon))
         tail = Buffers(_residues(poles, gaps) * (1 - poles), poles)

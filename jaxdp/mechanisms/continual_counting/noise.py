@@ -146,7 +146,7 @@ def _laplace(nodes: int | np.ndarray) -> Noise:
         return at(params.l1_sensitivity, epoch) / jnp.asarray(params.epsilon)
 
     def variance(params: LaplaceParams) -> np.ndarray:
-        moved, epsilon = (np.asarray(x, np.float64) for x in (params.l1_sensitivity, params.epsilon))
+        moved, epsilon = (np.asarray(leaf, np.float64) for leaf in (params.l1_sensitivity, params.epsilon))
         return 2 * np.square(moved / epsilon)
 
     return Noise(2, params, add, scale, variance)

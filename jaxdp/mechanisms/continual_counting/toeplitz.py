@@ -134,7 +134,7 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
     """
     horizon = check_horizon(horizon, spare=1)
     exact = find_buffers(horizon, num_buffers)
-    weights, gaps = (x.astype(default_float()) for x in exact)
+    weights, gaps = (array.astype(default_float()) for array in exact)
     buffers = Buffers(weights, gaps)  # as used, after rounding
     norm = sensitivity(buffers, horizon)
     used = np.asarray(weights, np.float64)
