@@ -99,7 +99,9 @@ def drifting_bandit(means: ArrayLike, *, drift: float | None = None) -> Environm
     def block(keys, params: DriftingParams, round_, contexts: None, actions):
         del contexts
         rounds = round_ + jnp.arange(len(keys), dtype=integer)
-        return jax.vmap(lambda key, now, action: feedback(key, params, now, action))(keys, rounds, actions)
+        return jax.vmap(lambda key, round_number, action: feedback(key, params, round_number, action))(
+            keys, rounds, actions
+        )
 
     environment = bandit_of(len(base_means), params, feedback, None, Space("integers", (), 0, 1))
     return environment._replace(

@@ -63,7 +63,7 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
 
     Returns:
-        A learner whose actions are arms ([] int32).
+        A learner that plays arms ([] int32).
 
     Raises:
         ValueError: if num_arms < 2, horizon < 1, or report or rewards is not one of these names.

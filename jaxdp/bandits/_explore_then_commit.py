@@ -83,8 +83,8 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
 
     Returns:
-        A learner whose actions are arms ([] int32), with blocks; also with counts for binary rewards (clipping bounded
-        rewards needs every single reward).
+        A learner that plays arms ([] int32), with blocks; also with counts for binary rewards (clipping bounded rewards
+        needs every single reward).
 
     Raises:
         ValueError: if num_arms < 2, explore_rounds is not a positive multiple of it or exceeds the largest integer, or
@@ -164,11 +164,11 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
     def update(key, params: Params, state: State, report) -> State:
         action, reward = report
         is_played = jnp.arange(num_arms, dtype=action.dtype) == action
-        integer_reward = own_kernel(whole, params, reward)  # once for all arms
+        integer_reward = own_kernel(to_integers, params, reward)  # once for all arms
         totals = add(state.private.totals, jnp.where(is_played, integer_reward, 0))
         return advance(key, params, state, totals, jnp.ones_like(state.public.round))
 
-    def whole(params: Params, rewards: jax.Array) -> jax.Array:
+    def to_integers(params: Params, rewards: jax.Array) -> jax.Array:
         """Returns clipped rewards as integers: wins, or units above the lower end."""
         if binary:
             return jnp.clip(rewards, 0, 1).astype(jnp.result_type(int))
@@ -194,7 +194,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         leads = noisy_leads(key, totals, params.epsilon, l1_sensitivity=1.0)
         return ties.largest(leads, ties.ranks(ties.word_beside(key), num_arms))
 
-    many = bulk.Algorithm(num_arms, explore_rounds, arm, whole, add, advance)
+    many = bulk.Algorithm(num_arms, explore_rounds, arm, to_integers, add, advance)
     values = only(params, ("epsilon",) if binary else ("epsilon", *ENDS))
     return Learner(
         params=values,

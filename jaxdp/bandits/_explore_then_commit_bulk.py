@@ -23,7 +23,7 @@ class Algorithm(NamedTuple):
         num_arms: number of arms.
         explore_rounds: rounds of exploration.
         arm: (round, best_arm) -> the arm to play in a round.
-        whole: (params, rewards) -> rewards as integers.
+        to_integers: (params, rewards) -> rewards as integers.
         add: (totals, integers of each arm) -> totals.
         advance: (key, params, state, totals, rounds) -> state after so many rounds.
     """
@@ -31,7 +31,7 @@ class Algorithm(NamedTuple):
     num_arms: int
     explore_rounds: int
     arm: Callable[[jax.Array, jax.Array], jax.Array]
-    whole: Callable[[Any, jax.Array], jax.Array]
+    to_integers: Callable[[Any, jax.Array], jax.Array]
     add: Callable[[Any, jax.Array], Any]
     advance: Callable[..., State]
 
@@ -51,7 +51,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
     def absorb(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         actions, feedback = report
         planned = jnp.arange(len(actions), dtype=plan.length.dtype) < plan.length
-        rewards = jnp.where(planned, algorithm.whole(params, feedback), 0)
+        rewards = jnp.where(planned, algorithm.to_integers(params, feedback), 0)
         totals = algorithm.add(state.private.totals, totals_of(actions, rewards, algorithm.num_arms))
         return algorithm.advance(keys[plan.length - 1], params, state, totals, plan.length), plan.length
 

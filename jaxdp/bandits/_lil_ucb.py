@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._best_arm import Sums, mean, reports_of
-from jaxdp.bandits._means_kernels import largest_bound  # laid out for CPUs, whatever the size
+from jaxdp.bandits._means_kernels import largest_bound  # laid out for CPUs, at every size
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.random import ties
 from jaxdp.random.own_words import own_word
@@ -113,7 +113,7 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
     is_theory = check_choice("constants", constants, CONSTANTS) == "theory"
     reports = reports_of(report, rewards, num_arms)
     slack, spare = (SLACK, 1.0) if is_theory else (0.0, 0.5)  # e, b
-    least = 9.0 if is_theory else 1 + 10 / num_arms  # the patience L is at least this, whatever nu; ((2 + b) / b)^2 = 9
+    least = 9.0 if is_theory else 1 + 10 / num_arms  # the patience L is at least this for every nu; ((2 + b) / b)^2 = 9
     soonest = math.ceil(1 + least * (num_arms - 1)) + num_arms - 1  # rounds: 1 + L (K - 1), and 1 for each other arm
 
     def params(
@@ -170,8 +170,8 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
 
     def done(params: Params, public: Public) -> jax.Array:
         rounds = jnp.sum(public.plays, dtype=public.plays.dtype)
-        report_values, others = (plays.astype(default_float()) for plays in (public.plays, rounds - public.plays))
-        return jnp.all(public.plays > 0) & jnp.any(report_values >= 1 + params.patience * others)
+        own_plays, other_plays = (plays.astype(default_float()) for plays in (public.plays, rounds - public.plays))
+        return jnp.all(public.plays > 0) & jnp.any(own_plays >= 1 + params.patience * other_plays)
 
     def answer(params: Params, public: Public) -> jax.Array:
         del params

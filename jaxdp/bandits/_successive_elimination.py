@@ -73,9 +73,8 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
             NaN is `reward_low`).
 
     Returns:
-        A learner whose actions and answers are arms ([] int32), with blocks, and with counts for the randomized
-        responses of binary rewards. It stops; if there is one best arm, its answer is wrong with probability <=
-        failure_prob.
+        A learner that plays and recommends arms ([] int32), with blocks, and with counts for the randomized responses
+        of binary rewards. It stops; if there is one best arm, its answer is wrong with probability <= failure_prob.
 
     Raises:
         ValueError: if num_arms < 2, or report or rewards is not one of these names.

@@ -63,9 +63,9 @@ def blocks(algorithm: Algorithm) -> Blocks:
         """Runs sweeps one after the other, until arms are dropped; each array has lanes on its last axis."""
         params, public, reported, rounds, ends, length = block
 
-        def sweep(carry, now):
+        def sweep(carry, step_inputs):
             active, sweeps, sums, used, is_open = carry
-            reported, rounds, end = now
+            reported, rounds, end = step_inputs
             sums = algorithm.reports.add(sums, (rounds < length[None]) & is_open[None], reported)
             is_over = is_open & (end <= length)
             sweeps = sweeps + is_over.astype(sweeps.dtype)
@@ -104,12 +104,12 @@ def counts(algorithm: Algorithm) -> Counts:
         num_active, ranks = size(public), algorithm.rank(public)
         lead = jnp.max(algorithm.leads(public.active, public.sums)).astype(default_float())
         slack = algorithm.radius(params, public.sweeps) - lead
-        whole = jnp.minimum(
+        whole_sweeps = jnp.minimum(
             jnp.maximum(jnp.floor(slack), 1).astype(limit.dtype), limit // num_active.astype(limit.dtype)
         )
-        is_whole = (public.turn == 0) & (whole > 0)
+        is_whole = (public.turn == 0) & (whole_sweeps > 0)
         in_part = (ranks >= public.turn) & ((ranks - public.turn).astype(limit.dtype) < limit)
-        counts = jnp.where(is_whole, whole, in_part.astype(limit.dtype))
+        counts = jnp.where(is_whole, whole_sweeps, in_part.astype(limit.dtype))
         return CountPlan(jnp.where(public.active, counts, 0))
 
     def privatize(key, params: Any, public: Any, plan: CountPlan, totals):

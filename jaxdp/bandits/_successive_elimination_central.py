@@ -155,9 +155,9 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         margins = np.full(plays.shape, np.inf)
         for epoch in range(num_epochs):
             for size in range(1, num_arms + 1):
-                each, margin = length_of(epoch + 1, size, epsilon, failure_prob, confidence_multiplier)
-                if each * size < largest:  # all of the epoch's rounds
-                    plays[epoch, size], margins[epoch, size] = int(each), margin
+                plays_of_arm, margin = length_of(epoch + 1, size, epsilon, failure_prob, confidence_multiplier)
+                if plays_of_arm * size < largest:  # all rounds of the epoch
+                    plays[epoch, size], margins[epoch, size] = int(plays_of_arm), margin
         return Params(epsilon=leaf, plays=plays, margins=margins.astype(default_float()))
 
     def claim(epsilon: float) -> Guarantee:
@@ -182,9 +182,9 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
 
     def length(params: Params, public: Public) -> jax.Array:
         """Returns the rounds of this epoch; the last remaining arm is played forever."""
-        size, each = size_of(public), of_epoch(params.plays, public)
-        is_endless = (size == 1) | (each == largest)
-        return jnp.where(is_endless, largest, jnp.where(is_endless, 0, each) * size)
+        size, plays_of_arm = size_of(public), of_epoch(params.plays, public)
+        is_endless = (size == 1) | (plays_of_arm == largest)
+        return jnp.where(is_endless, largest, jnp.where(is_endless, 0, plays_of_arm) * size)
 
     def in_turn(public: Public, played: jax.Array) -> jax.Array:
         """Returns the arms to play in these rounds of the epoch."""

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._means import Means, no_means
-from jaxdp.bandits._means_kernels import first_largest, update_means  # laid out for CPUs, whatever the size
+from jaxdp.bandits._means_kernels import first_largest, update_means  # laid out for CPUs, at every size
 from jaxdp.bandits._reports import reward_clip, reward_privatizer, reward_reports
 from jaxdp.bandits._unit_losses import UnitLosses, unit_loss, unit_losses
 from jaxdp.core import Interface, Learner, State, arms, claimed, factory, only
@@ -49,7 +49,7 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
 
     Returns:
-        A learner whose actions are arms ([] int32).
+        A learner that plays arms ([] int32).
 
     Raises:
         ValueError: if num_arms < 2, or posterior or rewards is not one of these names.

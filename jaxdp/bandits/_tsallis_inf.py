@@ -100,7 +100,7 @@ def tsallis_inf(
         horizon: rounds T, >= 1; required for Gaussian reports, otherwise None.
 
     Returns:
-        A learner whose actions are arms ([] int32).
+        A learner that plays arms ([] int32).
 
     Raises:
         ValueError: if num_arms < 2, estimator, report or rewards is not one of these names, or horizon < 1; or if
@@ -141,9 +141,7 @@ def tsallis_inf(
         True
     """
     num_arms = check_count("num_arms", num_arms, 2)
-    added = sum_kernels(
-        ADDED[check_choice("estimator", estimator, tuple(ADDED))]
-    )  # laid out for CPUs, whatever the size
+    added = sum_kernels(ADDED[check_choice("estimator", estimator, tuple(ADDED))])  # laid out for CPUs, at every size
     channel, space, names, channel_params, claim = reward_reports(report, rewards, REPORTS)
     is_gaussian = report == "gaussian"
     if is_gaussian != (horizon is not None):

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from jaxdp.bandits._lane_kernels import array_kernel
 from jaxdp.bandits._means import Means, no_means
-from jaxdp.bandits._means_kernels import largest_bound, update_means  # laid out for CPUs, whatever the size
+from jaxdp.bandits._means_kernels import largest_bound, update_means  # laid out for CPUs, at every size
 from jaxdp.bandits._reports import channel_values, reward_clip, reward_privatizer, reward_reports
 from jaxdp.core import Interface, Learner, Scalar, State, arms, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.mechanisms import ScalarParams
@@ -77,7 +77,7 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
 
     Returns:
-        A learner whose actions are arms ([] int32).
+        A learner that plays arms ([] int32).
 
     Raises:
         ValueError: if num_arms < 2, or report or rewards is not one of these names.
@@ -129,7 +129,7 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         proxy = channel.variance_proxy(**channel_values({name: values[name] for name in names}))
         return Params(report=leaves, squared_radius=scalar_leaf("the squared radius", 2 * exploration_rate * proxy))
 
-    bounds = array_kernel(upper_bounds)  # laid out for CPUs, whatever the size
+    bounds = array_kernel(upper_bounds)  # laid out for CPUs, at every size
 
     def init(key, params: Params) -> State:
         del params

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits import _ucb_central_bulk as bulk
-from jaxdp.bandits._means_kernels import largest_bound  # laid out for CPUs, whatever the size
+from jaxdp.bandits._means_kernels import largest_bound  # laid out for CPUs, at every size
 from jaxdp.core import (
     Guarantee,
     Interface,
@@ -148,9 +148,9 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         budget = scalar_leaf("epsilon", check_epsilon(epsilon))
         rate = scalar_leaf("exploration_rate", check_positive("exploration_rate", exploration_rate))
         if rounds is not None and not exploration_rate * math.log(rounds) <= LARGEST_TAIL:
-            most = LARGEST_TAIL / math.log(rounds)
+            max_rate = LARGEST_TAIL / math.log(rounds)
             raise ValueError(
-                f"exploration_rate must be at most {most:.4g} for a horizon of {rounds}, got {exploration_rate}"
+                f"exploration_rate must be at most {max_rate:.4g} for a horizon of {rounds}, got {exploration_rate}"
             )
         return Params(
             epsilon=budget,

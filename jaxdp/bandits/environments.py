@@ -55,8 +55,8 @@ def bernoulli_bandit(means: ArrayLike) -> Environment:
 
     Returns:
         An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}), with blocks and tallies. Outcomes:
-        `pseudo_regret`, the largest mean less the mean of the arm played; `best_arm_plays`, plays of an arm whose gap
-        is zero. An arm outside [0, num_arms) pays 0, and its regret is NaN. Answers are arms: `correct` is whether the
+        `pseudo_regret`, the largest mean less the mean of the arm played; `best_arm_plays`, plays of arms with gap
+        zero. An arm outside [0, num_arms) pays 0, and its regret is NaN. Answers are arms: `correct` is whether the
         arm's gap is zero, `simple_regret` the gap.
 
     Raises:
@@ -101,7 +101,7 @@ def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
     Returns:
         An environment for actions in [0, num_arms) and rewards ([] float, unbounded), with blocks. Outcomes and answers
         are as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN. It has no tallies, because a private
-        learner clips each reward, and totals do not show what was clipped.
+        learner clips each reward, and totals do not show which rewards were clipped.
 
     Raises:
         ValueError: if means are not a vector of at least two finite numbers, or stddev is not finite and > 0; from

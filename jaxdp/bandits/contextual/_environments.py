@@ -1,4 +1,4 @@
-"""Contextual bandits whose rewards follow a linear or a generalized linear model."""
+"""Contextual bandits with rewards from a linear or a generalized linear model."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -6,7 +6,7 @@ chosen, is `Model.theta`; its theta^ is `Public.iterate`, w in the docstring. By
 * 1, 2: alpha is failure_prob; V~_0, u~_0, theta~_0 and theta^_1 are `init`; zeta is `Descent.learning_rate`, and sigma
   is computed by `moment_channel`.
 * 3: Upsilon_t is `ellipsoid.eigenvalue_bound`, L in the docstring; c_t and beta_t are `shift_and_width`.
-* 6, 7: the user reads `Public`, and chooses x_t by `act`. The norm is that of the inverse of V_(t-1), see line 11.
+* 6, 7: the user reads `Public`, and chooses x_t by `act`. The norm uses the inverse of V_(t-1), see line 11.
 * 8, 9: `privatize` sends the noisy x x^T and the noisy gradient (g(x . theta^) - y) x. It does not release z x, z = x .
   theta^: the server multiplies the noisy x x^T by theta^.
 * 11: `update` adds up `outer` for V~_t and `cross` for u~_t, and computes theta~_t = V_t^-1 u~_t. V_t is V~_t + c_t I;
@@ -225,10 +225,10 @@ def generalized_linear(
 
     def shift_and_width(params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Returns the shift c_t of V, and the ellipsoid's radius beta_t, both [] float."""
-        now = round_.astype(default_float())
-        noise = jnp.sqrt(now)  # the size n of `Radii`: t users each add noise
+        round_float = round_.astype(default_float())
+        noise = jnp.sqrt(round_float)  # the size n of `Radii`: t users each add noise
         bound = ellipsoid.eigenvalue_bound(params.radii, noise)
-        width = prediction_width(params.descent, now) + ellipsoid.noise_width(params.radii, bound, noise)
+        width = prediction_width(params.descent, round_float) + ellipsoid.noise_width(params.radii, bound, noise)
         return 2 * bound, params.confidence_multiplier * width
 
     def init(key, params: Params) -> State:

@@ -186,14 +186,14 @@ def linear_ucb(
 
     def shift_and_width(params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Returns the shift c_t of V, and the ellipsoid's radius beta_t, both [] float."""
-        now = round_.astype(default_float())
-        noise = jnp.sqrt(now)  # the size n of `Radii`: t users each add noise
+        round_float = round_.astype(default_float())
+        noise = jnp.sqrt(round_float)  # the size n of `Radii`: t users each add noise
         bound = ellipsoid.eigenvalue_bound(params.radii, noise)
         if is_paper:
             width = ellipsoid.published_width(params.radii, bound, noise, dim)
         else:
             width = ellipsoid.noise_width(params.radii, bound, noise)
-            width = width + ellipsoid.reward_width(params.radii, bound, now, dim)
+            width = width + ellipsoid.reward_width(params.radii, bound, round_float, dim)
         return 2 * bound, params.confidence_multiplier * width
 
     def init(key, params: Params) -> State:

@@ -237,13 +237,15 @@ def _is_count(value: object) -> bool:
     return True
 
 
-def _replace_if_due(due: jax.Array, new: Model, model: Model) -> Model:
-    is_new = due & (new.factor[-1] > 0)  # NaN if V has no factor
-    return jax.tree.map(lambda new, old: lanes_fast(jnp.where(is_new, new, old)), new, model)
+def _replace_if_due(due: jax.Array, next_model: Model, model: Model) -> Model:
+    is_new = due & (next_model.factor[-1] > 0)  # NaN if V has no factor
+    return jax.tree.map(
+        lambda replacement, present: lanes_fast(jnp.where(is_new, replacement, present)), next_model, model
+    )
 
 
 def _update_on_doubling(model: Model, round_: jax.Array, solve: Callable[[], Model]) -> Model:
     del round_
-    new, dim = solve(), len(model.theta)
-    due = (model.solved == 0) | (log_det(new.factor, dim) >= log_det(model.factor, dim) + math.log(2))
-    return _replace_if_due(due, new, model)
+    next_model, dim = solve(), len(model.theta)
+    due = (model.solved == 0) | (log_det(next_model.factor, dim) >= log_det(model.factor, dim) + math.log(2))
+    return _replace_if_due(due, next_model, model)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits.convex._ball_kernels import length  # laid out for CPUs, whatever the size
+from jaxdp.bandits.convex._ball_kernels import length  # laid out for CPUs, at every size
 
 NEWTON_STEPS = 8
 
@@ -78,8 +78,8 @@ def pull(size: jax.Array, curvature: jax.Array) -> jax.Array:
     p = jnp.maximum(far, size / (1 + curvature / 2))
     for _ in range(NEWTON_STEPS):
         w = jnp.sqrt(1 + p * p)
-        rest = size - p - curvature * (p / (1 + w))
-        p = jnp.maximum(p + rest / (1 + curvature / (w * (1 + w))), 0)
+        remainder = size - p - curvature * (p / (1 + w))
+        p = jnp.maximum(p + remainder / (1 + curvature / (w * (1 + w))), 0)
     return p
 
 

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxdp.bandits._reports import local_claim, value_names
 from jaxdp.bandits.convex._ball import convex_interface
-from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs, whatever the size
+from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs, at every size
 from jaxdp.bandits.convex._domain import checked_domain
 from jaxdp.bandits.convex._reports import UNIT, channel_values
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
@@ -69,7 +69,7 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         domain: "ball", the points of length at most R; or "box", the points with entries in [-R, R].
 
     Returns:
-        A learner whose actions are points of the domain ([dim] float). Feedback is the loss, [] float; NaN counts as
+        A learner that plays points of the domain ([dim] float). Feedback is the loss, [] float; NaN counts as
         -loss_bound.
 
     Raises:

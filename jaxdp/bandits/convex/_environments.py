@@ -5,7 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits.convex._ball_kernels import inner, length  # laid out for CPUs, whatever the size
+from jaxdp.bandits.convex._ball_kernels import inner, length  # laid out for CPUs, at every size
 from jaxdp.bandits.convex._domain import checked_domain
 from jaxdp.bandits.convex._world import Losses, Params, convex_environment, diagonal
 from jaxdp.core import Environment, default_float, factory
@@ -196,12 +196,12 @@ def huber_losses(
     towards = diagonal(body.dim)
 
     def shape(*, slope: float = 0.5, width: float = radius / 4, target: float = radius / 2):
-        found = {
+        parameters = {
             "slope": check_positive("slope", slope),
             "width": check_positive("width", width),
             "target": check_at_least("target", target, 0.0),
         }
-        return found, min(target, body.reach) * towards
+        return parameters, min(target, body.reach) * towards
 
     def rise(shape, centre, offset):
         width, away = shape["width"], centre - shape["target"] * jnp.asarray(towards, centre.dtype)
@@ -258,8 +258,8 @@ def logistic_losses(
 
     def shape(*, steepness: float = 1.0, label_prob: float = 0.6):
         chance, steepness = check_probability("label_prob", label_prob), check_positive("steepness", steepness)
-        found = (math.log(chance) - math.log1p(-chance)) / steepness * math.sqrt(body.dim)
-        return {"steepness": steepness, "label_prob": chance}, max(-body.reach, min(body.reach, found)) * diagonal(
+        along = (math.log(chance) - math.log1p(-chance)) / steepness * math.sqrt(body.dim)
+        return {"steepness": steepness, "label_prob": chance}, max(-body.reach, min(body.reach, along)) * diagonal(
             body.dim
         )
 

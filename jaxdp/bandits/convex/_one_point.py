@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from jaxdp.bandits._reports import local_claim, value_names
 from jaxdp.bandits.convex._ball import convex_interface
-from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs, whatever the size
+from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs, at every size
 from jaxdp.bandits.convex._domain import Domain, checked_domain
 from jaxdp.bandits.convex._reports import UNIT, channel_values
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
@@ -65,7 +65,7 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
         domain: "ball", the points of length at most R; or "box", the points with entries in [-R, R].
 
     Returns:
-        A learner whose actions are points of the domain ([dim] float). Feedback is the loss, [] float; NaN counts as
+        A learner that plays points of the domain ([dim] float). Feedback is the loss, [] float; NaN counts as
         -loss_bound.
 
     Raises:
@@ -92,8 +92,8 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
         Losses are clipped, and by default reported by randomized response; Zheng et al. add Gaussian noise, calibrated
         by the classical formula, to unclipped losses. The step is tuned to the second moment of the report and not to
         the loss's bound, so regret grows with the square root of the report's size and not with the size. The constants
-        are those of the chosen domain: descent pays for D, the largest distance from the centre, and exploration for D
-        / R. x is a compensated sum.
+        belong to the chosen domain: descent pays for D, the largest distance from the centre, and exploration for D /
+        R. x is a compensated sum.
     """
     body = checked_domain(domain, dim, radius)
     channel, rounds = scalar_channel(report), check_horizon(horizon)

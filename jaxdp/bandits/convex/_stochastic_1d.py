@@ -75,7 +75,7 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
         report: "rr" or "gaussian". Laplace noise is refused: its variance proxy is infinite.
 
     Returns:
-        A learner whose actions are points of the interval ([1] float). Feedback is the loss, [] float; NaN counts as
+        A learner that plays points of the interval ([1] float). Feedback is the loss, [] float; NaN counts as
         -loss_bound.
 
     Raises:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxdp.bandits._reports import local_claim, value_names
 from jaxdp.bandits.convex._ball import convex_interface
-from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs, whatever the size
+from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs, at every size
 from jaxdp.bandits.convex._domain import checked_domain
 from jaxdp.bandits.convex._reports import UNIT, channel_values
 from jaxdp.core import Learner, Probe, Scalar, State, claimed, default_float, factory, only, scalar_leaf
@@ -80,8 +80,8 @@ def two_point(
         domain: "ball", the points of length at most R; or "box", the points with entries in [-R, R].
 
     Returns:
-        A learner whose actions are `Probe(x, rho u)`, both points in the domain. Feedback is f(x + rho u) - f(x - rho
-        u), [] float; NaN counts as the smallest difference.
+        A learner that plays `Probe(x, rho u)`, both points in the domain. Feedback is f(x + rho u) - f(x - rho u), []
+        float; NaN counts as the smallest difference.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
@@ -109,8 +109,8 @@ def two_point(
         tuned to the second moment of the report. The published step is not, and has regret of order d^2 sqrt(T) /
         epsilon^2, although d sqrt(T) / epsilon is possible. Gaussian noise is calibrated analytically with both
         constants: the published calibration is proved for epsilon < 1 only. Slopes are reported instead of differences,
-        which only changes a factor; differences near 1 / T would be small numbers for floats. The constants are those
-        of the chosen domain. x is a compensated sum.
+        which only changes a factor; differences near 1 / T would be small numbers for floats. The constants belong to
+        the chosen domain. x is a compensated sum.
     """
     channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
     is_strong = check_choice("losses", losses, LOSSES) == "strongly_convex"

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.bandits.convex._ball import convex_interface
-from jaxdp.bandits.convex._ball_kernels import inner  # laid out for CPUs, whatever the size
+from jaxdp.bandits.convex._ball_kernels import inner  # laid out for CPUs, at every size
 from jaxdp.bandits.convex._domain import Domain
 from jaxdp.core import Environment, Scalar, default_float, scalar_leaf
 from jaxdp.numerics import compensated
@@ -176,7 +176,7 @@ def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: b
         dtype = default_float()
         share = (round_ % params.period.astype(round_.dtype)).astype(dtype) / params.period.astype(dtype)
         angle = 2 * math.pi * share
-        along, across = (jnp.asarray(each, dtype) for each in turning)
+        along, across = (jnp.asarray(direction, dtype) for direction in turning)
         return params.drift * (jnp.cos(angle) * along + jnp.sin(angle) * across)
 
     def vary(key, params: Params, round_: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
