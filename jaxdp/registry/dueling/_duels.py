@@ -1,13 +1,16 @@
 """Worlds, users and neighbours for several dueling bandits."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import dueling
-from jaxdp.audit import Users
+from jaxdp.audit import Users, by_pair
 from jaxdp.core import Environment
 from jaxdp.preferences import lower_bound_matrix
+from jaxdp.registry.entries import LearnerEntry
 
 
 def ranked_arms(num_arms: int) -> Environment:
@@ -31,6 +34,7 @@ def every_duel_moves(num_arms: int) -> tuple[Users, Users]:
     return lost, won
 
 
+duel_entry = partial(LearnerEntry, family="dueling", draw_user=draw_duels, users_answer=by_pair)
 SAHA_ASI = "Saha & Asi (2024), Algorithm 1"
 PRIVATIZED = 'on privatized responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025)'
 

@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 
 from jaxdp import dueling
-from jaxdp.audit import Users, by_pair
+from jaxdp.audit import Users
 from jaxdp.audit.exact import Law
-from jaxdp.registry.dueling._duels import a_user_changes, draw_duels, every_duel_moves, one_good_arm
+from jaxdp.registry.dueling._duels import a_user_changes, duel_entry, every_duel_moves, one_good_arm
 from jaxdp.registry.dueling._laws import first_duel, report_law
-from jaxdp.registry.entries import LearnerEntry
 
 ORDER = 460  # in lists
 
@@ -35,8 +34,7 @@ def double_thompson_law(params: Any, data: Users, *, num_arms: int) -> Law:
     return report_law(dueling.double_thompson(num_arms=num_arms), params, data, first_duel(chances))
 
 
-DOUBLE_THOMPSON = LearnerEntry(
-    family="dueling",
+DOUBLE_THOMPSON = duel_entry(
     summary="draws both arms of a duel from posteriors of randomized outcomes",
     source="Wu & Liu (2016), Algorithm 1 (D-TS), by randomized responses of Warner (1965)",
     proof="proved",
@@ -46,8 +44,6 @@ DOUBLE_THOMPSON = LearnerEntry(
     environment=one_good_arm,
     horizon=6,
     neighbours=every_duel_moves,
-    draw_user=draw_duels,
-    users_answer=by_pair,
     randomizes=True,
     law=double_thompson_law,
 )

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 from jaxdp import dueling
-from jaxdp.audit import Users, by_pair
-from jaxdp.registry.dueling._duels import SAHA_ASI, draw_duels, ranked_arms
-from jaxdp.registry.entries import LearnerEntry
+from jaxdp.audit import Users
+from jaxdp.registry.dueling._duels import SAHA_ASI, duel_entry, ranked_arms
 from jaxdp.registry.second import Second
 
 ORDER = 420  # in lists
@@ -40,8 +39,7 @@ def _later_drops(num_arms: int) -> tuple[Users, Users]:
 
 
 # Leaves alone, and intervals so narrow that the second duel may drop an arm: an outcome is soon in two leaves.
-EBS_ELIMINATION = LearnerEntry(
-    family="dueling",
+EBS_ELIMINATION = duel_entry(
     summary="duels, after each of which arms are dropped by private counters of wins",
     source=SAHA_ASI,
     proof="proved",
@@ -51,8 +49,6 @@ EBS_ELIMINATION = LearnerEntry(
     values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.01},
     environment=ranked_arms,
     neighbours=_an_early_drop,
-    draw_user=draw_duels,
-    users_answer=by_pair,
     second=Second(neighbours=_later_drops),
 )
 ENTRIES = {

@@ -5,12 +5,11 @@ from typing import Any
 import numpy as np
 
 from jaxdp import dueling
-from jaxdp.audit import Users, by_pair
+from jaxdp.audit import Users
 from jaxdp.audit.enumeration import Values
 from jaxdp.audit.exact import Law
-from jaxdp.registry.dueling._duels import SAHA_ASI, draw_duels, every_duel_moves, one_good_arm
+from jaxdp.registry.dueling._duels import SAHA_ASI, duel_entry, every_duel_moves, one_good_arm
 from jaxdp.registry.dueling._laws import report_law
-from jaxdp.registry.entries import LearnerEntry
 
 ORDER = 430  # in lists
 
@@ -30,8 +29,7 @@ def ebs_local_law(params: Any, data: Users, *, num_arms: int, horizon: int) -> L
 
 
 ENTRIES = {
-    "ebs_local": LearnerEntry(
-        family="dueling",
+    "ebs_local": duel_entry(
         summary="duels by randomized outcomes, and drops arms with an interval below another arm's",
         source=f"{SAHA_ASI} and Remark 3",
         proof="proved",
@@ -40,8 +38,6 @@ ENTRIES = {
         values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.2},
         environment=one_good_arm,
         neighbours=every_duel_moves,
-        draw_user=draw_duels,
-        users_answer=by_pair,
         randomizes=True,
         law=ebs_local_law,
     ),

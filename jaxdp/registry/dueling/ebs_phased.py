@@ -3,9 +3,8 @@
 import numpy as np
 
 from jaxdp import dueling
-from jaxdp.audit import Users, by_pair
-from jaxdp.registry.dueling._duels import SAHA_ASI, draw_duels, ranked_arms
-from jaxdp.registry.entries import LearnerEntry
+from jaxdp.audit import Users
+from jaxdp.registry.dueling._duels import SAHA_ASI, duel_entry, ranked_arms
 from jaxdp.registry.second import Second
 
 ORDER = 410  # in lists
@@ -28,8 +27,7 @@ def _two_phases(num_arms: int) -> tuple[Users, Users]:
 
 
 ENTRIES = {
-    "ebs_phased": LearnerEntry(
-        family="dueling",
+    "ebs_phased": duel_entry(
         summary="duels in phases, after which arms with a low Laplace-noised share of wins are dropped",
         source=f"{SAHA_ASI}, in the phased form that mends its analysis",
         proof="proved",
@@ -39,8 +37,6 @@ ENTRIES = {
         environment=ranked_arms,
         horizon=50,
         neighbours=_one_duel_moves,
-        draw_user=draw_duels,
-        users_answer=by_pair,
         second=Second(neighbours=_two_phases),
     ),
 }

@@ -3,9 +3,8 @@
 import numpy as np
 
 from jaxdp import dueling, mechanisms
-from jaxdp.audit import Users, by_pair
-from jaxdp.registry.dueling._duels import draw_duels, ranked_arms
-from jaxdp.registry.entries import LearnerEntry
+from jaxdp.audit import Users
+from jaxdp.registry.dueling._duels import duel_entry, ranked_arms
 from jaxdp.registry.second import Second
 
 ORDER = 480  # in lists
@@ -56,8 +55,7 @@ def _all_others_say_won(num_arms: int) -> tuple[Users, Users]:
 
 
 ENTRIES = {
-    "ebs_shuffle": LearnerEntry(
-        family="dueling",
+    "ebs_shuffle": duel_entry(
         summary="duels in phases, after which arms with few ones in a shuffled batch of reports are dropped",
         source="Saha & Asi (2024), Algorithm 1, by shuffled randomized responses as in Cheu et al. (2019)",
         proof="proved",
@@ -67,8 +65,6 @@ ENTRIES = {
         environment=ranked_arms,
         horizon=70,
         neighbours=_one_batch,
-        draw_user=draw_duels,
-        users_answer=by_pair,
         randomizes=True,
         second=Second(values=LARGER, neighbours=_all_others_say_won),
     ),

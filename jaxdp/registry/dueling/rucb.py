@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 
 from jaxdp import dueling
-from jaxdp.audit import Users, by_pair
+from jaxdp.audit import Users
 from jaxdp.audit.exact import Law
-from jaxdp.registry.dueling._duels import PRIVATIZED, a_user_changes, draw_duels, every_duel_moves, one_good_arm
+from jaxdp.registry.dueling._duels import PRIVATIZED, a_user_changes, duel_entry, every_duel_moves, one_good_arm
 from jaxdp.registry.dueling._laws import first_duel, report_law
-from jaxdp.registry.entries import LearnerEntry
 
 ORDER = 440  # in lists
 
@@ -30,8 +29,7 @@ def rucb_law(params: Any, data: Users, *, num_arms: int) -> Law:
     return report_law(dueling.rucb(num_arms=num_arms), params, data, first_duel(chances))
 
 
-RUCB = LearnerEntry(
-    family="dueling",
+RUCB = duel_entry(
     summary="duels the likely champion with its strongest rival, by upper bounds from randomized outcomes",
     source=f"Zoghi, Whiteson, Munos & de Rijke (2014), Algorithm 1; {PRIVATIZED}",
     proof="proved",
@@ -41,8 +39,6 @@ RUCB = LearnerEntry(
     environment=one_good_arm,
     horizon=12,
     neighbours=every_duel_moves,
-    draw_user=draw_duels,
-    users_answer=by_pair,
     randomizes=True,
     law=rucb_law,
 )

@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 
 from jaxdp import dueling
-from jaxdp.audit import Users, by_pair
+from jaxdp.audit import Users
 from jaxdp.audit.enumeration import Values
 from jaxdp.audit.exact import Law
 from jaxdp.core import Environment
 from jaxdp.preferences import cyclic_matrix, lower_bound_matrix
-from jaxdp.registry.dueling._duels import PRIVATIZED, draw_duels, every_duel_moves
+from jaxdp.registry.dueling._duels import PRIVATIZED, duel_entry, every_duel_moves
 from jaxdp.registry.dueling._laws import report_law
-from jaxdp.registry.entries import LearnerEntry
 
 ORDER = 450  # in lists
 
@@ -45,8 +44,7 @@ def versatile_sparring_law(params: Any, data: Users, *, num_arms: int) -> Law:
     return report_law(dueling.versatile_sparring(num_arms=num_arms), params, data, duels)
 
 
-VERSATILE_SPARRING = LearnerEntry(
-    family="dueling",
+VERSATILE_SPARRING = duel_entry(
     summary="two Tsallis-INF players draw the arms of a duel, by randomized outcomes",
     source=SPARRING,
     proof="proved",
@@ -56,8 +54,6 @@ VERSATILE_SPARRING = LearnerEntry(
     environment=_cyclic,
     horizon=12,
     neighbours=every_duel_moves,
-    draw_user=draw_duels,
-    users_answer=by_pair,
     randomizes=True,
     law=versatile_sparring_law,
 )

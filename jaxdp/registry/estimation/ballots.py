@@ -3,11 +3,7 @@
 from dataclasses import replace
 
 from jaxdp import estimation
-from jaxdp.registry.data import (
-    BALLOTS,
-    ONE_BALLOT,
-    tiny_election,
-)
+from jaxdp.registry.data import BALLOTS, ONE_BALLOT, tiny_election
 from jaxdp.registry.entries import EstimatorEntry
 from jaxdp.registry.estimation._problems import DP_REWARD, HARDT
 from jaxdp.registry.second import Second

@@ -3,11 +3,7 @@
 from dataclasses import replace
 
 from jaxdp import estimation
-from jaxdp.registry.data import (
-    CHOICES,
-    CHOICES_MOVE_A_CUT,
-    tiny_choices,
-)
+from jaxdp.registry.data import CHOICES, CHOICES_MOVE_A_CUT, tiny_choices
 from jaxdp.registry.entries import EstimatorEntry
 from jaxdp.registry.estimation._problems import CHOSEN, DP_REWARD, HARDT
 from jaxdp.registry.second import Second

@@ -1,10 +1,7 @@
 """The entry of `sgd_krr`."""
 
 from jaxdp import estimation
-from jaxdp.registry.data import (
-    CHOICES,
-    tiny_choices,
-)
+from jaxdp.registry.data import CHOICES, tiny_choices
 from jaxdp.registry.entries import EstimatorEntry
 from jaxdp.registry.estimation._problems import CHOSEN, DP_REWARD
 

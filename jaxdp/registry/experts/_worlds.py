@@ -1,13 +1,16 @@
 """Worlds, neighbouring users and the paper of several learners that predict from experts."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import experts
-from jaxdp.audit import Users
+from jaxdp.audit import Users, whole
 from jaxdp.core import Environment, default_float
 from jaxdp.registry.draws import either, spread
+from jaxdp.registry.entries import LearnerEntry
 
 # A user may also hold losses beyond the [0, 1] to which a learner clips.
 LOW, HIGH = -2.0, 3.0
@@ -76,4 +79,5 @@ def a_loss_of_a_long_run(num_experts: int, horizon: int) -> tuple[Users, Users]:
     return blame_moves(num_experts, 0, *["none"] * (horizon - 1))
 
 
+expert_entry = partial(LearnerEntry, family="experts", draw_user=draw_any_losses, users_answer=whole)
 TRACKING = 'Asi, Raman & Saha (2025), {}, "Tracking the Best Expert Privately", corrected'

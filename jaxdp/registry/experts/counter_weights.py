@@ -3,17 +3,14 @@
 from dataclasses import replace
 
 from jaxdp import experts
-from jaxdp.audit import whole
 from jaxdp.experts import classes
-from jaxdp.registry.entries import LearnerEntry
-from jaxdp.registry.experts._worlds import a_loss_of_a_long_run, adaptive, all_losses_move, draw_any_losses, shifting
+from jaxdp.registry.experts._worlds import a_loss_of_a_long_run, adaptive, all_losses_move, expert_entry, shifting
 from jaxdp.registry.second import Second
 
 ORDER = 370  # in lists
 
 COUNTED = "Hedge on noisy prefix sums after Agarwal & Singh (2017), with the square-root Toeplitz counter"
-COUNTER_WEIGHTS = LearnerEntry(
-    family="experts",
+COUNTER_WEIGHTS = expert_entry(
     summary="exponential weights on noisy losses from one continual counter",
     source=COUNTED,
     proof="proved",
@@ -23,8 +20,6 @@ COUNTER_WEIGHTS = LearnerEntry(
     values={"epsilon": 1.0, "delta": 1e-3},
     environment=adaptive,
     neighbours=all_losses_move,
-    draw_user=draw_any_losses,
-    users_answer=whole,
     second=Second({"horizon": 16}, neighbours=a_loss_of_a_long_run),
 )
 ENTRIES = {

@@ -1,15 +1,12 @@
 """The entry of `fixed_share`."""
 
 from jaxdp import experts
-from jaxdp.audit import whole
-from jaxdp.registry.entries import LearnerEntry
-from jaxdp.registry.experts._worlds import all_losses_move, draw_any_losses, shifting
+from jaxdp.registry.experts._worlds import all_losses_move, expert_entry, shifting
 
 ORDER = 400  # in lists
 
 ENTRIES = {
-    "fixed_share": LearnerEntry(
-        family="experts",
+    "fixed_share": expert_entry(
         summary="exponential weights on exact losses; a share of every weight goes to all experts, to follow shifts",
         source="Herbster & Warmuth (1998)",
         proof="none",
@@ -19,7 +16,5 @@ ENTRIES = {
         values={"learning_rate": 0.5},
         environment=shifting,
         neighbours=all_losses_move,
-        draw_user=draw_any_losses,
-        users_answer=whole,
     ),
 }

@@ -1,15 +1,12 @@
 """The entry of `hedge`."""
 
 from jaxdp import experts
-from jaxdp.audit import whole
-from jaxdp.registry.entries import LearnerEntry
-from jaxdp.registry.experts._worlds import all_losses_move, draw_any_losses, stochastic
+from jaxdp.registry.experts._worlds import all_losses_move, expert_entry, stochastic
 
 ORDER = 390  # in lists
 
 ENTRIES = {
-    "hedge": LearnerEntry(
-        family="experts",
+    "hedge": expert_entry(
         summary="exponential weights on exact losses, without privacy",
         source="Freund & Schapire (1997)",
         proof="none",
@@ -18,7 +15,5 @@ ENTRIES = {
         values={"learning_rate": 0.5},
         environment=stochastic,
         neighbours=all_losses_move,
-        draw_user=draw_any_losses,
-        users_answer=whole,
     ),
 }

@@ -7,15 +7,14 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from jaxdp import experts
-from jaxdp.audit import Users, whole
+from jaxdp.audit import Users
 from jaxdp.audit.exact import Law
 from jaxdp.experts import classes
-from jaxdp.registry.entries import LearnerEntry
 from jaxdp.registry.experts._laws import Grown, law_of_rounds, losses_of
 from jaxdp.registry.experts._worlds import (
     a_loss_of_a_long_run,
     blame_moves,
-    draw_any_losses,
+    expert_entry,
     punishing,
     shifting,
     the_first_loss_decides,
@@ -102,8 +101,7 @@ A_BUDGET_OF_ONE = Second({"horizon": 8}, {"fake_switch_prob": 0.3, "budget": 1},
 
 
 # Fake switches after every round: so few rounds leave no room for others.
-LAZY_WEIGHTS = LearnerEntry(
-    family="experts",
+LAZY_WEIGHTS = expert_entry(
     summary="keeps an expert drawn by exponential weights as long as their distribution permits",
     source=LAZY,
     proof="proved",
@@ -113,8 +111,6 @@ LAZY_WEIGHTS = LearnerEntry(
     values={"epsilon": 4.0, "delta": 1e-3},
     environment=punishing,
     neighbours=the_first_loss_decides,
-    draw_user=draw_any_losses,
-    users_answer=whole,
     draws_in_update=True,
     may_claim_less=True,
     law=lazy_weights_law,

@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 
 from jaxdp import experts
-from jaxdp.audit import Users, whole
+from jaxdp.audit import Users
 from jaxdp.audit.exact import Law
-from jaxdp.registry.entries import LearnerEntry
 from jaxdp.registry.experts._laws import Grown, law_of_rounds, losses_of
-from jaxdp.registry.experts._worlds import TRACKING, adaptive, blame_moves, draw_any_losses, draw_losses, stochastic
+from jaxdp.registry.experts._worlds import TRACKING, adaptive, blame_moves, draw_losses, expert_entry, stochastic
 from jaxdp.registry.laws import noisy_max_law
 from jaxdp.registry.second import Second
 
@@ -48,8 +47,7 @@ def four_blocks(num_experts: int) -> tuple[Users, Users]:
     return blame_moves(num_experts, 1, "first", "first", *["none"] * 9)
 
 
-LIMITED_UPDATES = LearnerEntry(
-    family="experts",
+LIMITED_UPDATES = expert_entry(
     summary="plays in each block of rounds the best expert of the previous block, half as long, after noise",
     source=TRACKING.format("Algorithm 1"),
     proof="proved",
@@ -59,8 +57,6 @@ LIMITED_UPDATES = LearnerEntry(
     environment=adaptive,
     horizon=20,
     neighbours=all_in_one_block,
-    draw_user=draw_any_losses,
-    users_answer=whole,
     draws_in_update=True,
     law=limited_updates_law,
     second=Second(neighbours=four_blocks),

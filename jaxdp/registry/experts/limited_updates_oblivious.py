@@ -6,11 +6,10 @@ from typing import Any
 from scipy.special import softmax
 
 from jaxdp import experts
-from jaxdp.audit import Users, whole
+from jaxdp.audit import Users
 from jaxdp.audit.exact import Law
-from jaxdp.registry.entries import LearnerEntry
 from jaxdp.registry.experts._laws import Grown, law_of_rounds, losses_of
-from jaxdp.registry.experts._worlds import a_loss_of_a_long_run, blame_moves, draw_any_losses, shifting
+from jaxdp.registry.experts._worlds import a_loss_of_a_long_run, blame_moves, expert_entry, shifting
 from jaxdp.registry.second import Second
 
 ORDER = 340  # in lists
@@ -47,8 +46,7 @@ def the_first_of_batches_decides(num_experts: int, horizon: int) -> tuple[Users,
 
 BATCHES = "McSherry & Talwar (2007), the exponential mechanism, in batches of rounds"
 # Losses of the first batch make both selections of the first expert rare.
-LIMITED_UPDATES_OBLIVIOUS = LearnerEntry(
-    family="experts",
+LIMITED_UPDATES_OBLIVIOUS = expert_entry(
     summary="draws an expert for each batch of rounds by the exponential mechanism on all earlier losses",
     source=BATCHES,
     proof="proved",
@@ -57,8 +55,6 @@ LIMITED_UPDATES_OBLIVIOUS = LearnerEntry(
     values={"epsilon": 4.0, "batch": 2},
     environment=shifting,
     neighbours=the_first_of_a_batch_decides,
-    draw_user=draw_any_losses,
-    users_answer=whole,
     draws_in_update=True,
     law=limited_updates_oblivious_law,
     second=Second({"horizon": 8}, {"batch": 3}, the_first_of_batches_decides),

@@ -9,16 +9,15 @@ from scipy.optimize import brentq
 from scipy.special import softmax
 
 from jaxdp import experts
-from jaxdp.audit import Users, whole
+from jaxdp.audit import Users
 from jaxdp.audit.exact import Law
-from jaxdp.registry.entries import LearnerEntry
 from jaxdp.registry.experts._laws import law_of_rounds, losses_of
 from jaxdp.registry.experts._worlds import (
     TRACKING,
     a_loss_of_a_long_run,
     all_losses_move,
     blame_moves,
-    draw_any_losses,
+    expert_entry,
     punishing,
     shifting,
     the_first_loss_decides,
@@ -61,8 +60,7 @@ def the_first_loss_decides_all(num_experts: int, horizon: int) -> tuple[Users, U
     return blame_moves(num_experts, 0, *["none"] * (horizon - 1))
 
 
-MIRROR_DESCENT = LearnerEntry(
-    family="experts",
+MIRROR_DESCENT = expert_entry(
     summary="draws each play by exact weights that follow shifts; sampling alone hides the losses",
     source=TRACKING.format("Algorithm 3"),
     proof="proved",
@@ -73,8 +71,6 @@ MIRROR_DESCENT = LearnerEntry(
     values={"epsilon": 4.0, "delta": 1e-3},
     environment=punishing,
     neighbours=the_first_loss_decides_all,
-    draw_user=draw_any_losses,
-    users_answer=whole,
     draws_in_update=True,
     law=sampled_shares_law,
 )

@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 from scipy.special import softmax
 
 from jaxdp import experts
-from jaxdp.audit import Users, whole
+from jaxdp.audit import Users
 from jaxdp.audit.exact import Law
-from jaxdp.registry.entries import LearnerEntry
 from jaxdp.registry.experts._laws import Grown, law_of_rounds, losses_of, still_below
-from jaxdp.registry.experts._worlds import blame_moves, draw_any_losses, shifting
+from jaxdp.registry.experts._worlds import blame_moves, expert_entry, shifting
 from jaxdp.registry.second import Second
 
 ORDER = 360  # in lists
@@ -81,8 +80,7 @@ def drawn_until_the_cap(num_experts: int, horizon: int) -> tuple[Users, Users]:
 
 
 LAZY_SVT = "structure after Asi, Feldman, Koren & Talwar (2023), the realizable regime, with accounting of its own"
-SVT_LAZY = LearnerEntry(
-    family="experts",
+SVT_LAZY = expert_entry(
     summary="draws another expert by all losses when the sparse vector technique finds too many of the current one",
     source=LAZY_SVT,
     proof="proved",
@@ -92,8 +90,6 @@ SVT_LAZY = LearnerEntry(
     values={"epsilon": 4.0, "max_switches": 1, "threshold": 3.0},
     environment=shifting,
     neighbours=given_up_late,
-    draw_user=draw_any_losses,
-    users_answer=whole,
     draws_in_update=True,
     law=svt_lazy_law,
     second=Second({"horizon": 24}, {"max_switches": 2}, given_up_until_the_cap),

@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxdp import experts
-from jaxdp.audit import Users, whole
+from jaxdp.audit import Users
 from jaxdp.audit.exact import Law
-from jaxdp.registry.entries import LearnerEntry
 from jaxdp.registry.experts._laws import Grown, law_of_rounds, losses_of, still_below
-from jaxdp.registry.experts._worlds import TRACKING, blame_moves, draw_any_losses, shifting
+from jaxdp.registry.experts._worlds import TRACKING, blame_moves, expert_entry, shifting
 from jaxdp.registry.laws import noisy_max_law
 from jaxdp.registry.second import Second
 
@@ -86,8 +85,7 @@ def an_epoch_and_more(num_experts: int) -> tuple[Users, Users]:
 ENTRIES = {
     # The margin is so low that epochs of a few rounds end. A question every three rounds: each window has all of these,
     # and may move by as much as is declared.
-    "svt_restarts": LearnerEntry(
-        family="experts",
+    "svt_restarts": expert_entry(
         summary="limited updates that restart when the sparse vector technique finds that losses have shifted",
         source=TRACKING.format("Algorithm 2"),
         proof="proved",
@@ -98,8 +96,6 @@ ENTRIES = {
         values={"epsilon": 1.0, "failure_prob": 0.5, "margin": -6.0},
         environment=shifting,
         neighbours=a_question_and_a_block,
-        draw_user=draw_any_losses,
-        users_answer=whole,
         draws_in_update=True,
         law=svt_restarts_law,
         second=Second(neighbours=an_epoch_and_more),

@@ -1,5 +1,6 @@
 """Common parts of the entries of counters."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -10,7 +11,9 @@ from jaxdp.audit import Domain, replaced_rows
 from jaxdp.core import default_float
 from jaxdp.mechanisms import Counter
 from jaxdp.mechanisms.numerical import nodes_delta
+from jaxdp.registry.entries import MechanismEntry
 from jaxdp.registry.mechanisms._releases import Pair
+from jaxdp.registry.second import Second
 
 UNIT = "one entry of a stream"
 LONGEST = 16  # of the horizons here
@@ -56,3 +59,14 @@ def the_first_entry_moves(horizon: int) -> Pair:
 
 def bits(horizon: int) -> Domain:
     return replaced_rows(lambda key: jax.random.bernoulli(key).astype(jnp.int32), count=horizon)
+
+
+counter_entry = partial(
+    MechanismEntry,
+    family="mechanisms",
+    sizes={"horizon": 3},
+    grid={"epsilon": (0.1, 4.0)},
+    domain=bits,
+    exact=total,
+    second=Second({"horizon": 16}),
+)

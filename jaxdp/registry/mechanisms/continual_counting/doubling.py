@@ -5,10 +5,8 @@ from typing import Any
 import numpy as np
 
 from jaxdp.mechanisms import doubling_counter
-from jaxdp.registry.entries import MechanismEntry
 from jaxdp.registry.mechanisms._releases import Pair, claim
-from jaxdp.registry.mechanisms.continual_counting._counters import UNIT, bits, fed, in_nodes, prefixes, total
-from jaxdp.registry.second import Second
+from jaxdp.registry.mechanisms.continual_counting._counters import UNIT, counter_entry, fed, in_nodes, prefixes
 
 ORDER = 120  # in lists
 
@@ -35,13 +33,11 @@ def _the_second_entry_moves(horizon: int) -> Pair:
 
 
 ENTRIES = {
-    "doubling_counter": MechanismEntry(
-        family="mechanisms",
+    "doubling_counter": counter_entry(
         summary="estimates all prefix sums of a stream of any length from ever larger trees of noisy blocks",
         source="Chan, Shi & Song (2011), the hybrid mechanism",
         proof="proved",
         factory=doubling_counter,
-        sizes={"horizon": 3},
         values={"epsilon": 1.0},
         params=_doubling_params,
         guarantee=claim(
@@ -49,11 +45,7 @@ ENTRIES = {
         ),
         release=_doubling,
         others={"feed": _fed_doubling},
-        grid={"epsilon": (0.1, 4.0)},
         other_sizes=({"horizon": 7},),
-        domain=bits,
         neighbours=_the_second_entry_moves,
-        exact=total,
-        second=Second({"horizon": 16}),
     ),
 }

@@ -4,18 +4,15 @@ from typing import Any
 
 from jaxdp.mechanisms import toeplitz_counter
 from jaxdp.mechanisms.numerical import TOEPLITZ_STEPS, gaussian_rho, normal_delta
-from jaxdp.registry.entries import MechanismEntry
 from jaxdp.registry.mechanisms._releases import claim
 from jaxdp.registry.mechanisms.continual_counting._counters import (
     LONGEST,
     UNIT,
-    bits,
+    counter_entry,
     fed,
     prefixes,
     the_first_entry_moves,
-    total,
 )
-from jaxdp.registry.second import Second
 
 ORDER = 110  # in lists
 
@@ -37,13 +34,11 @@ def _fed_toeplitz(key, params, data, *, horizon):
 
 
 ENTRIES = {
-    "toeplitz_counter": MechanismEntry(
-        family="mechanisms",
+    "toeplitz_counter": counter_entry(
         summary="estimates all prefix sums of a stream with correlated Gaussian noise",
         source="Dvijotham, McMahan, Pillutla, Steinke & Thakurta (2024)",
         proof="proved",
         factory=toeplitz_counter,
-        sizes={"horizon": 3},
         values={"epsilon": 1.0, "delta": 1e-3},
         params=_toeplitz_params,
         guarantee=claim(
@@ -51,11 +46,7 @@ ENTRIES = {
         ),
         release=_toeplitz,
         others={"feed": _fed_toeplitz},
-        grid={"epsilon": (0.1, 4.0)},
         other_sizes=({"horizon": 4}, {"horizon": 8}),
-        domain=bits,
         neighbours=the_first_entry_moves,
-        exact=total,
-        second=Second({"horizon": 16}),
     ),
 }

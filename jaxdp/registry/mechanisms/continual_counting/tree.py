@@ -3,18 +3,15 @@
 from typing import Any
 
 from jaxdp.mechanisms import tree_counter
-from jaxdp.registry.entries import MechanismEntry
 from jaxdp.registry.mechanisms._releases import claim
 from jaxdp.registry.mechanisms.continual_counting._counters import (
     UNIT,
-    bits,
+    counter_entry,
     fed,
     in_nodes,
     prefixes,
     the_first_entry_moves,
-    total,
 )
-from jaxdp.registry.second import Second
 
 ORDER = 100  # in lists
 
@@ -32,14 +29,12 @@ def _fed_tree(key, params, data, *, horizon, arity):
 
 
 ENTRIES = {
-    "tree_counter": MechanismEntry(
-        family="mechanisms",
+    "tree_counter": counter_entry(
         summary="estimates all prefix sums of a stream from a tree of noisy blocks",
         source="Dwork, Naor, Pitassi & Rothblum (2010); Chan, Shi & Song (2011); Honaker (2015), from the leaves up",
         proof="proved",
         factory=tree_counter,
         variant={"arity": 2},
-        sizes={"horizon": 3},
         values={"epsilon": 1.0},
         params=_tree_params,
         guarantee=claim(
@@ -47,11 +42,7 @@ ENTRIES = {
         ),
         release=_tree,
         others={"feed": _fed_tree},
-        grid={"epsilon": (0.1, 4.0)},
         other_sizes=({"horizon": 4}, {"horizon": 8}),
-        domain=bits,
         neighbours=the_first_entry_moves,
-        exact=total,
-        second=Second({"horizon": 16}),
     ),
 }
