@@ -49,7 +49,7 @@ def run(
             raise ValueError("paper must be given with --full, --row, --out or --seed, got none")
         typer.echo(listed())
         return
-    from jaxdp.studies.output import claimed_folder  # Matplotlib, which a list does not need
+    from jaxdp.studies.output import claim_folder  # Matplotlib, which a list does not need
 
     configure_cache(not no_cache, lambda sentence: typer.echo(sentence, err=True))  # before JAX compiles anything
     root_key(seed)
@@ -61,7 +61,7 @@ def run(
         else f"about {minutes} min"
     )
     typer.echo(f"{paper}: {len(rows)} rows; all rows of the paper take {most}\n")
-    with claimed_folder(out, f"reproduce-{paper}") as folder:
+    with claim_folder(out, f"reproduce-{paper}") as folder:
         record = reproduced(paper, rows, size, typer.echo)
         data, table = write(record, folder)
     typer.echo(f"{summary(record)}\n\ndata:  {data}\ntable: {table}")

@@ -1,8 +1,9 @@
-"""Which private algorithm to use: registered candidates, simulated and ranked.
+"""Simulate and rank the registered private algorithms on your problem.
 
 Plays every candidate that you would trust on an easy and a hard
-instance of your problem, says which lose least at your epsilon, which
-cannot be told apart, and at which epsilon that changes.
+instance of your problem. Reports the candidates with the least loss at
+your epsilon, those that are statistically indistinguishable, and
+whether the ranking changes with epsilon.
 """
 
 import math
@@ -15,7 +16,7 @@ import xarray as xr
 from jaxdp.registry.table import paper
 from jaxdp.simulation import Run, sweep
 from jaxdp.simulation.store.processor import cores
-from jaxdp.studies.advise_problems import PROBLEMS, SECONDS_OF_COMPILING, Problem, Sizes, affordable, played_by, run_of
+from jaxdp.studies.advise_problems import PROBLEMS, SECONDS_OF_COMPILING, Problem, Sizes, affordable, engine_of, run_of
 from jaxdp.studies.advise_report import figure, report
 from jaxdp.studies.arguments import Delta, Key, NumSeeds, Registered
 from jaxdp.studies.declared import Study
@@ -34,64 +35,65 @@ def advise(
     *,
     problem: Annotated[str, typer.Option(help=f"One of {', '.join(PROBLEMS)}.")] = "bandit",
     num_arms: Annotated[
-        int | None, typer.Option("--arms", help="Number of arms or experts, >= 2. Without it: 10.", show_default=False)
+        int | None, typer.Option("--arms", help="Number of arms or experts, >= 2. Default: 10.", show_default=False)
     ] = None,
     dim: Annotated[
         int | None,
-        typer.Option(help="Features of a context or of a comparison. Without it: 5.", show_default=False),
+        typer.Option(help="Features of a context or of a comparison. Default: 5.", show_default=False),
     ] = None,
     horizon: Annotated[
         float | None,
         typer.Option(
             "--horizon",
             "--samples",
-            help="Rounds or labels, >= 100, such as 1e6. Without it: 1e6; contextual 1e5, labels 1e4.",
+            help="Rounds or labels, >= 100, such as 1e6. Default: 1e6; 1e5 for contextual, 1e4 for labels.",
             show_default=False,
         ),
     ] = None,
-    epsilon: Annotated[float, typer.Option(help="Your privacy budget, > 0.")] = 1.0,
+    epsilon: Annotated[float, typer.Option(help="Your privacy budget epsilon, > 0.")] = 1.0,
     trust: Annotated[
-        str, typer.Option(help="central: a curator may be trusted. shuffle: a shuffler at most. local: nobody.")
+        str, typer.Option(help="Whom you trust. central: a curator. shuffle: a shuffler at most. local: nobody.")
     ] = "central",
-    pure: Annotated[bool, typer.Option("--pure", help="Only claims without a delta.")] = False,
+    pure: Annotated[bool, typer.Option("--pure", help="Only candidates whose claim has no delta.")] = False,
     learner: Registered = (),
     num_seeds: NumSeeds = NUM_SEEDS,
     delta: Delta = DELTA,
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Losses of all candidates for a problem, on an easy and a hard instance, at budgets around yours.
+    """Simulates all candidates for a problem, on an easy and a hard instance, at budgets around yours.
 
-    Candidates have the constants of their proofs, and know the horizon. They play by counts, where they have them (then
-    worlds differ from those of the others), else by blocks or rounds. Where some are too slow for the horizon, all
-    are compared at a shorter one, and those that are fast enough at the whole one too; nothing is extrapolated.
+    Candidates have the constants of their proofs, and know the horizon. They play by counts if they support them (their
+    worlds then differ from the others'), else by blocks or rounds. If some are too slow for the horizon, all are
+    compared at a shorter one, and the fast ones also at the full one; nothing is extrapolated.
 
-    The loss is regret; for "best-arm" the rounds until a learner stops, where a run that is cut off counts as all
-    rounds; for "labels" the l2 error of the estimate.
+    The loss is regret; for "best-arm", the rounds until a learner stops (a run that is cut off counts as all rounds);
+    for "labels", the l2 error of the estimate.
 
     Args:
-        problem: of `PROBLEMS`.
-        num_arms: arms or experts, >= 2, of problems that have some; None is 10.
-        dim: of contexts or features, >= 1, of problems that have some; None is 5.
-        horizon: rounds or labels, >= 100, and 10 for each arm; None is the problem's own.
-        epsilon: > 0, finite. Budgets from a tenth to ten times of it are simulated.
-        trust: "central" takes all candidates, "shuffle" those that trust a shuffler or nobody, "local" the latter.
-        pure: whether to take only those whose claim has no delta.
-        learner: names; empty is all that are left.
+        problem: a name in `PROBLEMS`.
+        num_arms: number of arms or experts, >= 2, for problems that have them; None is 10.
+        dim: dimension of contexts or features, >= 1, for problems that have them; None is 5.
+        horizon: rounds or labels, >= 100, and at least 10 for each arm; None is the problem's default.
+        epsilon: privacy budget, > 0, finite. Budgets from a tenth to ten times as large are simulated.
+        trust: "central" takes all candidates; "shuffle" those that trust a shuffler or nobody; "local" those that trust
+            nobody.
+        pure: whether to take only candidates whose claim has no delta.
+        learner: names of candidates; empty for all.
         num_seeds: repetitions, >= 5.
-        delta: of claims that have one, in (0, 1).
+        delta: delta of claims that have one, in (0, 1).
         key: root key.
-        **scheduling: as `sweep` takes it, such as `progress` and `store`.
+        **scheduling: further arguments of `sweep`, such as `progress` and `store`.
 
     Returns:
         A dataset with `loss`, of dimensions (learner, instance, epsilon, horizon, seed), NaN where a candidate is too
-        slow for a horizon; for "best-arm" also `censored` and `wrong`, for "labels" `unsolved`: 1 where a run was cut
-        off, named another arm, or a minimisation missed its tolerance. Coordinates by learner: `claim`, `trust_model`
-        and `unit` (what is private, and how neighbours differ), at the budget that is asked for, `proof`, `played` (by
-        counts, blocks, rounds or labels), `summary` and `paper`; and `asked`, the budget.
+        slow for a horizon. For "best-arm" also `censored` (1 if a run was cut off) and `wrong` (1 if it named another
+        arm); for "labels" also `unsolved` (1 if a minimisation missed its tolerance). Coordinates by learner: `claim`,
+        `trust_model` and `unit` (the private unit, and how neighbours differ) at your budget, `proof`, `played`
+        (counts, blocks, rounds or labels), `summary` and `paper`; and `asked`, your budget.
 
     Raises:
-        ValueError: if a value is out of range, or no candidate is left.
+        ValueError: if a value is out of range, or no candidate remains.
     """
     check_choice("problem", problem, tuple(PROBLEMS))
     check_choice("trust", trust, tuple(TRUST))
@@ -108,7 +110,7 @@ def advise(
 
     epsilons = [float(f"{epsilon * factor:.3g}") if factor != 1 else float(epsilon) for factor in AROUND]
     lanes = len(epsilons) * len(setting.instances) * num_seeds
-    claims, made, left_out = {}, {}, []
+    claims, algorithms, left_out = {}, {}, []
     for name in learner or known:
         try:
             run = run_of(setting, known[name], sizes, [rounds], delta, instance=next(iter(setting.instances.values())))
@@ -117,10 +119,10 @@ def advise(
             left_out.append(f"{name} ({error})")
             continue
         if claim.is_private and claim.trust_model in TRUST[trust] and (claim.kind == "pure" or not pure):
-            claims[name], made[name] = claim, setting.sized(known[name], sizes, rounds).make()
-    if not made:
+            claims[name], algorithms[name] = claim, setting.resize(known[name], sizes, rounds).make()
+    if not algorithms:
         raise ValueError(f"trust must leave a candidate for {problem}, got {trust}{' with pure' if pure else ''}")
-    seconds = {name: setting.seconds(one, sizes) for name, one in made.items()}
+    seconds = {name: setting.seconds(algorithm, sizes) for name, algorithm in algorithms.items()}
     common = affordable(list(seconds.values()), rounds, lanes)
     horizons = [common] if common == rounds else [common, rounds]
     own_horizons = {
@@ -128,17 +130,17 @@ def advise(
         for name, one in seconds.items()
     }
     if scheduling.get("progress"):
-        _tell_time(setting, seconds, own_horizons, lanes)
+        _print_time(setting, seconds, own_horizons, lanes)
 
     def build(learner: str, instance: str = "") -> Run:
-        chosen = setting.instances[instance] if instance else None
-        return run_of(setting, known[learner], sizes, own_horizons[learner], delta, chosen)
+        value = setting.instances[instance] if instance else None
+        return run_of(setting, known[learner], sizes, own_horizons[learner], delta, value)
 
     instances = list(setting.instances)
     results = sweep(
         build,
         axes={"epsilon": epsilons, **({setting.value: list(setting.instances.values())} if setting.value else {})},
-        static_axes={"learner": list(made), **({} if setting.value else {"instance": instances})},
+        static_axes={"learner": list(algorithms), **({} if setting.value else {"instance": instances})},
         num_seeds=num_seeds,
         key=key,
         tile_size=cpu_tile(min(lanes, setting.tile)),
@@ -149,30 +151,29 @@ def advise(
         "claim": [str(claim) for claim in claims.values()],
         "trust_model": [claim.trust_model for claim in claims.values()],
         "unit": [f"{claim.privacy_unit}, {claim.adjacency}" for claim in claims.values()],
-        "proof": [known[name].proof for name in made],
-        "played": [played_by(one) for one in made.values()],
-        "summary": [known[name].summary for name in made],
-        "paper": [paper(known[name].source) for name in made],
+        "proof": [known[name].proof for name in algorithms],
+        "played": [engine_of(algorithm) for algorithm in algorithms.values()],
+        "summary": [known[name].summary for name in algorithms],
+        "paper": [paper(known[name].source) for name in algorithms],
     }
-    by_learner: dict[str, Any] = {name: ("learner", told) for name, told in texts.items()}
-    by_itself = {"instance": instances, "horizon": horizons, "asked": epsilon, "problem": problem, **sizes}
-    results = results.assign_coords({**by_learner, **by_itself})
-    there = xr.DataArray([[n > 0 for n in own_horizons[name]] for name in made], dims=("learner", "horizon"))
-    results = results.assign({name: results[name].where(there) for name in ("loss", *setting.shares)})
+    by_learner: dict[str, Any] = {name: ("learner", values) for name, values in texts.items()}
+    own_coords = {"instance": instances, "horizon": horizons, "asked": epsilon, "problem": problem, **sizes}
+    results = results.assign_coords({**by_learner, **own_coords})
+    is_played = xr.DataArray([[n > 0 for n in own_horizons[name]] for name in algorithms], dims=("learner", "horizon"))
+    results = results.assign({name: results[name].where(is_played) for name in ("loss", *setting.shares)})
     results.attrs["left_out"] = "; ".join(left_out)
     return results.transpose("learner", "instance", "epsilon", "horizon", "seed", ...)
 
 
-def _sizes(problem: str, **given: int | None) -> Sizes:
-    """The problem's sizes: those that are given, or its own; what it does not have must not be given."""
-    own = PROBLEMS[problem].sizes
-    for name, size in given.items():
-        if size is not None and name not in own:
+def _sizes(problem: str, **sizes: int | None) -> Sizes:
+    """Returns the problem's sizes, with its defaults for None; a size that it does not have must be None."""
+    defaults = PROBLEMS[problem].sizes
+    for name, size in sizes.items():
+        if size is not None and name not in defaults:
             raise ValueError(f"{name} must be left out with {problem}, which has none, got {size}")
-    chosen = {name: given[name] for name in own}
     return {
-        name: own[name] if size is None else check_count(name, size, 2 if name == "num_arms" else 1)
-        for name, size in chosen.items()
+        name: default if (size := sizes[name]) is None else check_count(name, size, 2 if name == "num_arms" else 1)
+        for name, default in defaults.items()
     }
 
 
@@ -182,12 +183,14 @@ def _whole(horizon: float, least: int) -> int:
     return check_horizon(int(horizon), minimum=least)
 
 
-def _tell_time(setting: Problem, seconds: Mapping[str, float], horizons: Mapping[str, list[int]], lanes: int) -> None:
-    """Says about how long it takes. Programs are compiled one after the other; tiles run on all cores."""
-    programs = sum(n > 0 for own in horizons.values() for n in own) * (1 if setting.value else len(setting.instances))
+def _print_time(setting: Problem, seconds: Mapping[str, float], horizons: Mapping[str, list[int]], lanes: int) -> None:
+    """Prints about how long the study takes. Programs are compiled one after the other; tiles run on all cores."""
+    programs = sum(n > 0 for rounds in horizons.values() for n in rounds) * (
+        1 if setting.value else len(setting.instances)
+    )
     running = sum(one * lanes * sum(horizons[name]) for name, one in seconds.items())
-    whole = SECONDS_OF_COMPILING * programs + running / cores()
-    typer.echo(f"Candidates: {', '.join(seconds)}. They take about {max(1, round(whole / 60))} min here.", err=True)
+    total = SECONDS_OF_COMPILING * programs + running / cores()
+    typer.echo(f"Candidates: {', '.join(seconds)}. They take about {max(1, round(total / 60))} min here.", err=True)
 
 
 STUDY = Study(advise, figure, report)

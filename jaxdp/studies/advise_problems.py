@@ -1,4 +1,4 @@
-"""The problems on which registered algorithms are compared: candidates, their instances, and how one is played."""
+"""The problems that `advise` compares registered algorithms on: candidates, instances, and one run."""
 
 import dataclasses
 import math
@@ -16,11 +16,11 @@ from jaxdp.estimation import gaussian_rewards, thurstone_rr
 from jaxdp.registry import ESTIMATORS, LEARNERS, EstimatorEntry, LearnerEntry
 from jaxdp.simulation import Run, estimation_run, simulator
 from jaxdp.studies import comparison, dueling_trust, trust_models
-from jaxdp.studies.ldp_best_arm import at_the_stop
+from jaxdp.studies.ldp_best_arm import keep_stopping_outputs
 
 Entry = LearnerEntry | EstimatorEntry
 Algorithm = Learner | Estimator
-Sizes = Mapping[str, int]  # by the names that `Problem.sizes` has
+Sizes = Mapping[str, int]  # by the names in `Problem.sizes`
 
 FAILURE_PROB = 0.05  # of learners that look for the best arm
 FEATURE_NORM = 1.0
@@ -40,75 +40,75 @@ class Problem(NamedTuple):
     """A problem and its candidates.
 
     Attributes:
-        what: the problem, as a title has it.
-        loss: what is measured, as an axis has it.
-        sizes: of the problem, and what each is where nothing is said: `num_arms` (arms or experts), `dim`.
-        horizon: rounds or labels, where nothing is said.
+        title: the problem, for titles.
+        loss: the measured loss, for axis labels.
+        sizes: default sizes by name: `num_arms` (arms or experts), `dim`.
+        horizon: default number of rounds or labels.
         candidates: () -> entries by name.
-        sized: (entry, sizes, horizon) -> the entry for this problem and so many rounds or labels.
-        play: (algorithm, sizes, horizon, instance) -> a run with the outputs "loss" and `shares`, each []. The
-            instance is None where a value of the run tells it.
-        seconds: (algorithm, sizes) -> of one core, about, for a round or label of a lane.
-        instances: by name, what `play` is told, or the value of `value`.
-        told: what the instances are, in a sentence.
-        value: of the run, by which instances differ; "" where each is a program of its own.
-        counted: what the horizon counts.
-        shares: of runs, by output: how a table heads its column.
-        fixed: values that candidates have if they take them.
+        resize: (entry, sizes, horizon) -> the entry for this problem and so many rounds or labels.
+        play: (algorithm, sizes, horizon, instance) -> a run with the outputs "loss" and `shares`, each []. The instance
+            is None if a value of the run determines it.
+        seconds: (algorithm, sizes) -> approximate seconds of one core per round or label of a lane.
+        instances: by name, the argument `instance` of `play`, or the value of `value`.
+        instances_text: a description of the instances.
+        value: the run's value by which instances differ; "" if each instance is a separate program.
+        horizon_unit: the unit of the horizon.
+        shares: table headings of outputs that are shares of runs, by output.
+        fixed: values of candidates that take them.
         tile: lanes in a tile, at most.
     """
 
-    what: str
+    title: str
     loss: str
     sizes: Sizes
     horizon: int
     candidates: Callable[[], Mapping[str, Any]]
-    sized: Callable[[Any, Sizes, int], Entry]
+    resize: Callable[[Any, Sizes, int], Entry]
     play: Callable[[Any, Sizes, int, Any], Run]
     seconds: Callable[[Any, Sizes], float]
     instances: Mapping[str, Any]
-    told: str
+    instances_text: str
     value: str = ""
-    counted: str = "rounds"
+    horizon_unit: str = "rounds"
     shares: Mapping[str, str] = {}
     fixed: Mapping[str, float] = {}
     tile: int = 256
 
 
 # ---- candidates ------------------------------------------------------------------------------------------------------
-def _chosen(names: Sequence[str]) -> dict[str, LearnerEntry]:
+def _registered(names: Sequence[str]) -> dict[str, LearnerEntry]:
     return {name: LEARNERS[name] for name in names if name in LEARNERS}
 
 
 def _duelers() -> dict[str, LearnerEntry]:
-    own = {name: entry for name, entry in LEARNERS.items() if entry.family == "dueling"}
-    return {**_chosen(dueling_trust.learners()), **own}
+    entries = {name: entry for name, entry in LEARNERS.items() if entry.family == "dueling"}
+    return {**_registered(dueling_trust.learners()), **entries}
 
 
 def _finders() -> dict[str, LearnerEntry]:
-    """Those that stop at the best of binary arms, with the constants of their proofs."""
+    """Returns learners that stop once they identify the best of binary arms, with the constants of their proofs."""
     return _without(("rewards", "constants"), lambda entry: entry.family == "bandits" and entry.make().done is not None)
 
 
 def _linear() -> dict[str, LearnerEntry]:
-    """Those for the linear model; how often they solve for it is for each to choose."""
+    """Returns learners of the linear model, each with its default schedule of model updates."""
     return _without(("update_every",), lambda entry: entry.factory in (linear_ucb, linear_ucb_joint))
 
 
-def _without(keywords: Sequence[str], chosen: Callable[[LearnerEntry], bool]) -> dict[str, LearnerEntry]:
-    """Learners that are chosen, without these keywords of their variants, and each once."""
-    found: dict[str, LearnerEntry] = {}
+def _without(keywords: Sequence[str], is_candidate: Callable[[LearnerEntry], bool]) -> dict[str, LearnerEntry]:
+    """Returns the candidates without these keywords of their variants, and each variant once."""
+    candidates: dict[str, LearnerEntry] = {}
     for name, entry in LEARNERS.items():
-        if not chosen(entry):
+        if not is_candidate(entry):
             continue
         variant = {key: value for key, value in entry.variant.items() if key not in keywords}
-        if all((entry.factory, variant) != (other.factory, other.variant) for other in found.values()):
-            found[name] = dataclasses.replace(entry, variant=variant)
-    return found
+        if all((entry.factory, variant) != (other.factory, other.variant) for other in candidates.values()):
+            candidates[name] = dataclasses.replace(entry, variant=variant)
+    return candidates
 
 
 def _estimators() -> dict[str, EstimatorEntry]:
-    """Those that claim something, for comparisons of two under the logistic model."""
+    """Returns estimators with a privacy claim, for comparisons of two under the logistic model."""
     return {
         name: entry
         for name, entry in ESTIMATORS.items()
@@ -117,169 +117,172 @@ def _estimators() -> dict[str, EstimatorEntry]:
 
 
 # ---- sizes -----------------------------------------------------------------------------------------------------------
-def _sized(entry: Entry, sizes: Sizes, horizon: int) -> Entry:
-    """The entry at these sizes; others of it are for a tiny problem, and go to their defaults."""
-    given = {**sizes, "num_experts": sizes.get("num_arms"), "num_samples": horizon, "horizon": horizon}
-    own = {name: given.get(name) for name in entry.sizes}
-    return entry.sized(**own, **({} if isinstance(entry, EstimatorEntry) or "horizon" in own else {"horizon": horizon}))
+def _resize(entry: Entry, sizes: Sizes, horizon: int) -> Entry:
+    """Returns the entry at these sizes; its other sizes, which suit a tiny problem, take their defaults."""
+    known = {**sizes, "num_experts": sizes.get("num_arms"), "num_samples": horizon, "horizon": horizon}
+    if isinstance(entry, EstimatorEntry):
+        return entry.sized(**{name: known.get(name) for name in entry.sizes})
+    return entry.sized(**{name: known.get(name) for name in (*entry.sizes, "horizon")})
 
 
 # ---- play ------------------------------------------------------------------------------------------------------------
-def played_by(algorithm: Algorithm) -> str:
-    """What an algorithm is played by: counts, blocks or rounds; an estimator has all labels at once."""
+def engine_of(algorithm: Algorithm) -> str:
+    """Returns how an algorithm is played: by counts, blocks or rounds; by labels, all at once, for an estimator."""
     if isinstance(algorithm, Estimator):
         return "labels"
-    exactly = any(way.total is None for way in algorithm.blocks)  # as engine="auto" has it
-    return "counts" if algorithm.counts else "blocks" if exactly else "rounds"
+    is_exact = any(way.total is None for way in algorithm.blocks)  # as in engine="auto"
+    return "counts" if algorithm.counts else "blocks" if is_exact else "rounds"
 
 
-def _simulated(learner: Learner, world: Environment, rounds: int) -> Run:
-    how = played_by(learner)
-    return simulator(learner, world, rounds, checkpoints=[rounds], engine="auto" if how == "blocks" else how)
+def _simulator(learner: Learner, world: Environment, rounds: int) -> Run:
+    engine = engine_of(learner)
+    return simulator(learner, world, rounds, checkpoints=[rounds], engine="auto" if engine == "blocks" else engine)
 
 
 def _regret(learner: Learner, sizes: Sizes, rounds: int, instance: Any, *, world: Callable[..., Environment]) -> Run:
     del instance
-    run = _simulated(learner, world(**sizes), rounds)
-    return _told(run, lambda outputs: {"loss": outputs["pseudo_regret"][-1]})
+    run = _simulator(learner, world(**sizes), rounds)
+    return _with_outputs(run, lambda outputs: {"loss": outputs["pseudo_regret"][-1]})
 
 
 def _stop(learner: Learner, sizes: Sizes, rounds: int, instance: float) -> Run:
-    best, others = (1 + instance) / 2, (1 - instance) / 2
-    run = _simulated(learner, bernoulli_bandit([best, *[others] * (sizes["num_arms"] - 1)]), rounds)
-    return _told(at_the_stop(run), lambda outputs: {"loss": outputs["rounds"], **outputs})
+    best, other = (1 + instance) / 2, (1 - instance) / 2
+    run = _simulator(learner, bernoulli_bandit([best, *[other] * (sizes["num_arms"] - 1)]), rounds)
+    return _with_outputs(keep_stopping_outputs(run), lambda outputs: {"loss": outputs["rounds"], **outputs})
 
 
 def _estimate(estimator: Estimator, sizes: Sizes, labels: int, instance: float) -> Run:
     problem = gaussian_rewards(num_samples=labels, dim=sizes["dim"], feature_norm=FEATURE_NORM, parameter_norm=instance)
     run = estimation_run({"estimator": estimator}, problem)
 
-    def told(outputs: Mapping[str, Any]) -> Mapping[str, Any]:
+    def losses(outputs: Mapping[str, Any]) -> Mapping[str, Any]:
         (converged,), (certificate,) = outputs["converged"], outputs["certificate"]
-        has_one = certificate != math.inf  # also NaN, of a minimisation that failed
-        return {"loss": outputs["l2_error"][0], "unsolved": ~converged & has_one}
+        has_certificate = certificate != math.inf  # True also for NaN, which marks a failed minimisation
+        return {"loss": outputs["l2_error"][0], "unsolved": ~converged & has_certificate}
 
-    return _told(run, told)
+    return _with_outputs(run, losses)
 
 
-def _told(run: Run, told: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Run:
-    return dataclasses.replace(run, simulate=lambda key, params: told(run.simulate(key, params)))
+def _with_outputs(run: Run, outputs: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Run:
+    return dataclasses.replace(run, simulate=lambda key, params: outputs(run.simulate(key, params)))
 
 
 # ---- time ------------------------------------------------------------------------------------------------------------
-def _of_arms(learner: Learner, sizes: Sizes, *, rounds: float = 500e-9) -> float:
-    """Totals take no time a round, blocks little, and single rounds most."""
-    return {"counts": 0.0, "blocks": 60e-9, "rounds": rounds}[played_by(learner)] * max(1.0, sizes["num_arms"] / 10)
+def _seconds_of_arms(learner: Learner, sizes: Sizes, *, rounds: float = 500e-9) -> float:
+    """Returns seconds per round: none by counts, few by blocks, most by single rounds."""
+    return {"counts": 0.0, "blocks": 60e-9, "rounds": rounds}[engine_of(learner)] * max(1.0, sizes["num_arms"] / 10)
 
 
-def _of_contexts(learner: Learner, sizes: Sizes) -> float:
+def _seconds_of_contexts(learner: Learner, sizes: Sizes) -> float:
     del learner
     return 400e-9 * max(0.5, sizes["num_arms"] * sizes["dim"] / 100)
 
 
-def _of_labels(estimator: Estimator, sizes: Sizes) -> float:
+def _seconds_of_labels(estimator: Estimator, sizes: Sizes) -> float:
     del estimator
     return 200e-9 * max(1.0, sizes["dim"] / 5)
 
 
-ONE_AHEAD = "one arm is the best, far ahead or close ahead, and all others are equal"
+ONE_AHEAD = "one arm is the best, by a large or a small gap, and all others are equal"
 PROBLEMS = {
     "bandit": Problem(
-        what="bandits with arms of 0 or 1",
+        title="bandits with binary arms",
         loss="regret",
         sizes={"num_arms": 10},
         horizon=10**6,
         candidates=trust_models.arm_learners,
-        sized=lambda entry, sizes, horizon: comparison.sized(entry, sizes["num_arms"], horizon),
+        resize=lambda entry, sizes, horizon: comparison.resize(entry, sizes["num_arms"], horizon),
         play=partial(_regret, world=lambda num_arms: bernoulli_bandit([0.75, *[0.5] * (num_arms - 1)])),
-        seconds=_of_arms,
+        seconds=_seconds_of_arms,
         value="gap",
         instances={"easy": 0.25, "hard": 0.05},
-        told=ONE_AHEAD,
+        instances_text=ONE_AHEAD,
     ),
     "best-arm": Problem(
-        what="the best of arms of 0 or 1, found",
+        title="identifying the best of binary arms",
         loss="rounds until it stops",
         sizes={"num_arms": 10},
         horizon=10**6,
         candidates=_finders,
-        sized=_sized,
+        resize=_resize,
         play=_stop,
-        seconds=partial(_of_arms, rounds=40e-9),
+        seconds=partial(_seconds_of_arms, rounds=40e-9),
         instances={"easy": 0.5, "hard": 0.1},
-        told=f"{ONE_AHEAD}; a learner may err with probability {FAILURE_PROB:g}",
+        instances_text=f"{ONE_AHEAD}; a learner may err with probability {FAILURE_PROB:g}",
         shares={"censored": "cut off", "wrong": "wrong"},
         fixed={"failure_prob": FAILURE_PROB},
     ),
     "contextual": Problem(
-        what="contextual linear bandits",
+        title="contextual linear bandits",
         loss="regret",
         sizes={"num_arms": 10, "dim": 5},
         horizon=10**5,
         candidates=_linear,
-        sized=_sized,
+        resize=_resize,
         play=partial(
             _regret, world=lambda num_arms, dim: linear_contexts(num_arms=num_arms, dim=dim, rewards="binary")
         ),
-        seconds=_of_contexts,
+        seconds=_seconds_of_contexts,
         value="theta_norm",
         instances={"easy": 0.9, "hard": 0.3},
-        told="contexts are uniform on the sphere, rewards are 1 or -1, and follow the context closely or hardly",
+        instances_text="contexts are uniform on the sphere, rewards are 1 or -1, and depend on the context strongly "
+        "or weakly",
     ),
     "duels": Problem(
-        what="dueling bandits with utilities",
+        title="dueling bandits with utilities",
         loss="regret",
         sizes={"num_arms": 10},
         horizon=10**6,
         candidates=_duelers,
-        sized=lambda entry, sizes, horizon: comparison.sized(entry, sizes["num_arms"], horizon),
+        resize=lambda entry, sizes, horizon: comparison.resize(entry, sizes["num_arms"], horizon),
         play=partial(_regret, world=lambda num_arms: dueling.utility_duels(np.linspace(1, 0, num_arms))),
-        seconds=_of_arms,
+        seconds=_seconds_of_arms,
         value="link_scale",
         instances={"easy": 8.0, "hard": 1.0},
-        told="utilities are evenly spaced, and users are sure or unsure of them",
+        instances_text="utilities are evenly spaced, and users are sure or unsure of them",
     ),
     "experts": Problem(
-        what="prediction from experts",
+        title="prediction from experts",
         loss="regret",
         sizes={"num_arms": 10},
         horizon=10**6,
-        candidates=lambda: _chosen(EXPERTS),
-        sized=_sized,
+        candidates=lambda: _registered(EXPERTS),
+        resize=_resize,
         play=partial(_regret, world=lambda num_arms: experts.stochastic_losses([0.25, *[0.5] * (num_arms - 1)])),
-        seconds=_of_arms,
+        seconds=_seconds_of_arms,
         instances={"one": None},
-        told="one expert loses 1/4 a round and all others 1/2; there is one instance",
+        instances_text="one expert loses 1/4 per round and all others lose 1/2; there is one instance",
     ),
     "labels": Problem(
-        what="rewards from labels of comparisons",
+        title="rewards from labels of comparisons",
         loss="l2 error of the reward parameter",
         sizes={"dim": 5},
         horizon=10**4,
         candidates=_estimators,
-        sized=_sized,
+        resize=_resize,
         play=_estimate,
-        seconds=_of_labels,
+        seconds=_seconds_of_labels,
         instances={"sure": 8.0, "unsure": 1.0},
-        told=f"features are normal, shrunk to the norm {FEATURE_NORM:g}; users are sure or unsure of what is better",
-        counted="labels",
+        instances_text=f"features are normal, scaled down to norm {FEATURE_NORM:g}; users are sure or unsure of the "
+        "better item",
+        horizon_unit="labels",
         shares={"unsolved": "not solved"},
-        tile=16,  # whose data then stay near the cores' caches
+        tile=16,  # a tile's data then stay close to the size of the caches
     ),
 }
 
-SECONDS_OF_COMPILING = 10.0  # of a candidate, with tracing, on one core
-SECONDS_OF_A_CANDIDATE = 10.0  # of one core, that its rounds may take
+SECONDS_OF_COMPILING = 10.0  # per candidate, with tracing, on one core
+SECONDS_OF_A_CANDIDATE = 10.0  # limit of a candidate's rounds, on one core
 FEWEST_ROUNDS = 1000
 
 
 def affordable(seconds: Sequence[float], horizon: int, lanes: int) -> int:
-    """The most rounds that every candidate can play, a round number, and not more than asked for.
+    """Returns the largest number of rounds that every candidate can play: rounded down, and at most the horizon.
 
     Args:
-        seconds: of each candidate, for a round of a lane.
-        horizon: that is asked for.
-        lanes: that are played.
+        seconds: seconds of each candidate per round of a lane.
+        horizon: the requested rounds.
+        lanes: number of lanes.
     """
     slowest = max(seconds) * lanes
     if slowest * horizon <= SECONDS_OF_A_CANDIDATE:
@@ -292,30 +295,30 @@ def affordable(seconds: Sequence[float], horizon: int, lanes: int) -> int:
 def run_of(
     problem: Problem, entry: Entry, sizes: Sizes, horizons: Sequence[int], delta: float, instance: Any = None
 ) -> Run:
-    """A candidate's run at several horizons, each by an algorithm that is made for it.
+    """Returns a candidate's run at several horizons, each played by an algorithm made for that horizon.
 
     Args:
-        problem: which.
-        entry: of the candidate.
-        sizes: of the problem.
-        horizons: rounds or labels; 0 where the candidate is too slow, whose outputs there mean nothing.
-        delta: of claims that have one.
-        instance: as `Problem.play` takes it.
+        problem: the problem.
+        entry: the candidate's entry.
+        sizes: the problem's sizes.
+        horizons: rounds or labels; 0 if the candidate is too slow, and its outputs there are meaningless.
+        delta: delta of claims that have one.
+        instance: see `Problem.play`.
     """
     import jax.numpy as jnp
 
     fixed = {name: value for name, value in {**problem.fixed, "delta": delta}.items() if _takes(entry, name)}
     names = ("loss", *problem.shares)
     runs = [
-        problem.play(problem.sized(entry, sizes, rounds).make(), sizes, rounds, instance)
+        problem.play(problem.resize(entry, sizes, rounds).make(), sizes, rounds, instance)
         for rounds in horizons
         if rounds
     ]
 
     def simulate(key, params):
-        found = iter([run(key, own) for run, own in zip(runs, params, strict=True)])
-        by_horizon = [next(found) if rounds else dict.fromkeys(names, 0) for rounds in horizons]
-        return {name: jnp.stack([jnp.asarray(each[name], jnp.float32) for each in by_horizon]) for name in names}
+        outputs = iter([run(key, run_params) for run, run_params in zip(runs, params, strict=True)])
+        by_horizon = [next(outputs) if rounds else dict.fromkeys(names, 0) for rounds in horizons]
+        return {name: jnp.stack([jnp.asarray(values[name], jnp.float32) for values in by_horizon]) for name in names}
 
     def params(**values: Any) -> Any:
         return tuple(run.params(**fixed, **values) for run in runs)

@@ -1,4 +1,4 @@
-"""The arguments that many studies have, as they are declared."""
+"""Arguments that many studies declare."""
 
 from collections.abc import Container, Sequence
 from typing import Annotated, Any
@@ -7,36 +7,36 @@ import jax
 import typer
 
 from jaxdp.studies.command import root_key
-from jaxdp.studies.declared import Made
+from jaxdp.studies.declared import Derived
 from jaxdp.validation import warn_large_delta
 
 
 def grid(help: str, *names: str) -> Any:
-    """An option of what a study's grid is made of.
+    """Returns an option for an axis of the study's grid, listed in the help panel "Grid".
 
     Args:
-        help: what it says of itself.
-        *names: of the option, as `--seeds`; that of the parameter without.
+        help: the option's help text.
+        *names: names of the option, such as `--seeds`; by default the parameter's name.
     """
     return typer.Option(*names, help=help, rich_help_panel="Grid")
 
 
-Epsilons = Annotated[Sequence[float], grid("Privacy budget, > 0; inf is no privacy. Repeat for several.")]
-Registered = Annotated[Sequence[str], grid("Learner, by its name in `list`. Repeat for several; all without.")]
-NumSeeds = Annotated[int, grid("Repetitions of every setting.", "--seeds")]
+Epsilons = Annotated[Sequence[float], grid("Privacy budget epsilon, > 0; inf for no privacy. Repeat for several.")]
+Registered = Annotated[Sequence[str], grid("Learner, by its name in `list`. Repeat for several. Default: all.")]
+NumSeeds = Annotated[int, grid("Repetitions (seeds) of every setting.", "--seeds")]
 Horizon = Annotated[int, typer.Option(help="Rounds, >= 100.")]
-GaussianDelta = Annotated[float, typer.Option(help="Failure mass of Gaussian noise, in (0, 1).")]
-Delta = Annotated[float, typer.Option(help="Failure mass where a central estimator's noise is Gaussian, in (0, 1).")]
-Key = Annotated[jax.Array, Made(root_key)]
+GaussianDelta = Annotated[float, typer.Option(help="Delta of learners with Gaussian noise, in (0, 1).")]
+Delta = Annotated[float, typer.Option(help="Delta of a central estimator with Gaussian noise, in (0, 1).")]
+Key = Annotated[jax.Array, Derived(root_key)]
 
 
 def fixed_delta(names: Container[str], delta: float, num_records: int) -> dict[str, float]:
-    """Returns the delta of a learner that takes one, else nothing. Warns where delta > 1 / num_records.
+    """Returns {"delta": delta} for a learner that takes one, else {}. Warns if delta > 1 / num_records.
 
     Args:
-        names: of the learner's values.
+        names: names of the learner's values.
         delta: in (0, 1).
-        num_records: of the study: rounds, where each is another user's.
+        num_records: the study's rounds, each the record of a different user.
     """
     if "delta" not in names:
         return {}

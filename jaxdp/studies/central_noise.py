@@ -1,7 +1,7 @@
-"""Which noise a central estimator adds: Gaussian or K-norm, by the error that is predicted from public values alone.
+"""The choice of a central estimator's noise: Gaussian or K-norm, by the error predicted from public values alone.
 
-A study runs both, as two estimators with claims of their own, and shows at each epsilon the one that is predicted to
-err less: never the one that happened to. Which it is says the coordinate `noise` of the results.
+A study runs both, as two estimators with separate claims. At each epsilon it shows the one with the smaller predicted
+error, which need not be the one with the smaller observed error. The results' coordinate `noise` records the choice.
 """
 
 import textwrap
@@ -11,16 +11,16 @@ import xarray as xr
 
 from jaxdp.estimation import quieter_noise
 
-SUFFIX = "_k_norm"  # of the name of an estimator with K-norm noise, behind that of the one with Gaussian noise
+SUFFIX = "_k_norm"  # the K-norm estimator's name is the Gaussian estimator's name plus this suffix
 NONE = "none"
 
 
 def with_noise(results: xr.Dataset, dim: int) -> xr.Dataset:
-    """Results with the noise that is shown at each epsilon.
+    """Adds the noise that is shown at each epsilon.
 
     Args:
-        results: of both noises, with the dimension epsilon and the scalar coordinate delta.
-        dim: number of coordinates in which there is noise.
+        results: results of both noises, with the dimension epsilon and the scalar coordinate delta.
+        dim: number of coordinates that noise is added to.
 
     Returns:
         The results with the coordinate `noise` along epsilon: "gaussian", "k_norm", or "none" without privacy.
@@ -32,48 +32,48 @@ def with_noise(results: xr.Dataset, dim: int) -> xr.Dataset:
     return results.assign_coords(noise=("epsilon", noises))
 
 
-def shown(results: xr.Dataset) -> xr.Dataset:
-    """Results with one estimator in place of the two that differ in their noise.
+def merge_noises(results: xr.Dataset) -> xr.Dataset:
+    """Merges the two estimators that differ in their noise into one.
 
     Args:
-        results: of `with_noise`, or of this function.
+        results: results of `with_noise`, or of this function.
 
     Returns:
-        The results without the estimators of K-norm noise: the ones with the names that are left have at each epsilon
-        the values of the noise that `noise` names.
+        The results without the K-norm estimators: at each epsilon the remaining names have the values of the noise that
+        `noise` names.
     """
     names = results.estimator.values.tolist()
-    left = [name for name in names if name.removesuffix(SUFFIX) == name]
-    if left == names:
+    merged_names = [name for name in names if not name.endswith(SUFFIX)]
+    if merged_names == names:
         return results
 
-    def place(name: str, noise: str) -> int:
-        other = name + SUFFIX
-        return names.index(other if noise == "k_norm" and other in names else name)
+    def position(name: str, noise: str) -> int:
+        k_norm_name = name + SUFFIX
+        return names.index(k_norm_name if noise == "k_norm" and k_norm_name in names else name)
 
-    places = [[place(name, noise) for noise in results.noise.values.tolist()] for name in left]
-    chosen = results.drop_vars("estimator").isel(
-        estimator=xr.DataArray(places, dims=("estimator", "epsilon")),
+    positions = [[position(name, noise) for noise in results.noise.values.tolist()] for name in merged_names]
+    merged = results.drop_vars("estimator").isel(
+        estimator=xr.DataArray(positions, dims=("estimator", "epsilon")),
         epsilon=xr.DataArray(np.arange(results.sizes["epsilon"]), dims="epsilon"),
     )
-    return chosen.assign_coords(estimator=left).transpose(*results.dims)
+    return merged.assign_coords(estimator=merged_names).transpose(*results.dims)
 
 
-def which_noise(results: xr.Dataset) -> str:
-    """A sentence on which noise the central estimator adds at each epsilon; empty where none adds any.
+def describe_noise(results: xr.Dataset) -> str:
+    """Returns a sentence that names the central estimator's noise at each epsilon; empty if no epsilon has noise.
 
     Args:
-        results: of `with_noise`, or of `shown`.
+        results: results of `with_noise` or of `merge_noises`.
     """
-    claims = {"gaussian": f"Gaussian, δ = {float(results.delta):g},", "k_norm": "K-norm, pure ε-DP,"}
-    told = []
+    claims = {"gaussian": f"Gaussian (δ = {float(results.delta):g})", "k_norm": "K-norm (pure ε-DP)"}
+    parts = []
     for noise, claim in claims.items():
         budgets = np.sort(results.epsilon.values[results.noise.values == noise])
         if budgets.size:
-            told.append(f"{claim} at ε = {', '.join(f'{epsilon:g}' for epsilon in budgets)}")
-    return f"Central noise, by the smaller predicted error: {'; '.join(told)}." if told else ""
+            parts.append(f"{claim} at ε = {', '.join(f'{epsilon:g}' for epsilon in budgets)}")
+    return f"Central noise, chosen by smaller predicted error: {'; '.join(parts)}." if parts else ""
 
 
 def noise_lines(results: xr.Dataset) -> list[str]:
-    """The same as lines of text."""
-    return textwrap.wrap(which_noise(results), 118)
+    """Returns the sentence of `describe_noise`, wrapped to lines."""
+    return textwrap.wrap(describe_noise(results), 118)

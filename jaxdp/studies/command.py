@@ -1,4 +1,4 @@
-"""What the commands of all studies share: the seed, and text."""
+"""The seed option and text formatting that all study commands share."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -18,10 +18,10 @@ Seed = Annotated[
 
 
 def root_key(seed: Seed = 0) -> "jax.Array":
-    """The root key of a study.
+    """Returns the root key of a study.
 
     Args:
-        seed: in [0, 2**32): what keeps its value, and gives the same key, in 32-bit and in 64-bit JAX.
+        seed: in [0, 2**32). In this range it gives the same key in 32-bit and in 64-bit JAX.
 
     Raises:
         ValueError: if seed is out of range.
@@ -34,7 +34,7 @@ def root_key(seed: Seed = 0) -> "jax.Array":
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of text as lines with aligned columns: the first to the left, the others to the right."""
+    """Formats rows of text as lines with aligned columns: the first column to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(
@@ -45,22 +45,19 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def mean_and_half_width(values: "xr.DataArray") -> tuple["xr.DataArray", "xr.DataArray"]:
-    """The mean over seeds, and the half width of its 95% confidence interval by Student's t."""
+    """Returns the mean over seeds, and the half width of its 95% confidence interval by Student's t."""
     from jaxdp.stats import mean_interval
 
-    found = mean_interval(values)
-    return found["mean"], (found.high - found.low) / 2
+    interval = mean_interval(values)
+    return interval["mean"], (interval.high - interval.low) / 2
 
 
 def convergence_notes(results: "xr.Dataset") -> list[str]:
-    """What to tell about minimisations that stopped early or failed.
+    """Returns one note if minimisations stopped early or failed, and no note if all converged.
 
     Args:
-        results: with `certificate` and `converged`. An infinite certificate is of an algorithm that has none; NaN is of
-            a minimisation that failed.
-
-    Returns:
-        One note, or none if all converged.
+        results: a dataset with `certificate` and `converged`. The certificate is infinite for an algorithm that has
+            none, and NaN for a minimisation that failed.
     """
     import numpy as np
 

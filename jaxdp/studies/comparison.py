@@ -1,4 +1,4 @@
-"""The study that compares learners, as data: a sweep over its axes, its tables of text, and its panels."""
+"""Comparisons of learners: a sweep over axes, tables of text, and panels of a figure."""
 
 import dataclasses
 import math
@@ -22,7 +22,7 @@ from jaxdp.studies.seeds import FEWEST_FOR_A_MEAN, no_verdict
 from jaxdp.studies.tiles import cpu_tile
 from jaxdp.validation import check_choice
 
-WITHIN = 0.1  # of the regret without privacy
+WITHIN = 0.1  # share of the regret without privacy
 UNIFORM = "uniform play"
 
 
@@ -38,20 +38,20 @@ def compare(
     order: Sequence[str] = (),
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Sweeps over learners, problems and sizes, which have a program each, and over epsilon.
+    """Sweeps over learners, problems and sizes, each with a separate program, and over epsilon.
 
     Args:
         build: (point of `static_axes`) -> the run of a learner on a problem.
-        static_axes: what is compared.
+        static_axes: the learners, problems and sizes that are compared.
         epsilon: privacy budgets.
         num_seeds: repetitions.
         key: root key.
         tile: lanes that are computed together on a CPU.
-        order: of the first dimensions; that of `static_axes` by default.
-        **scheduling: as `sweep` takes it.
+        order: the first dimensions, in order; by default `static_axes`.
+        **scheduling: further arguments of `sweep`.
 
     Returns:
-        The outputs of the runs, of dimensions (*order, epsilon, round, seed), as far as the runs have them.
+        The outputs of the runs, with those of the dimensions (*order, epsilon, round, seed) that the runs have.
     """
     results = sweep(
         build,
@@ -62,36 +62,36 @@ def compare(
         tile_size=cpu_tile(tile),
         **scheduling,
     )
-    wanted = (*(order or static_axes), "epsilon", "round", "seed")
-    return results.transpose(*(name for name in wanted if name in results.dims), ...)
+    dims = (*(order or static_axes), "epsilon", "round", "seed")
+    return results.transpose(*(name for name in dims if name in results.dims), ...)
 
 
-def chosen(given: Sequence[str], known: Iterable[str], name: str = "learner") -> list[str]:
-    """Returns the names that are given, or all known ones without any; an unknown name is a ValueError."""
-    names = tuple(known)
-    for each in given:
-        check_choice(name, each, names)
-    return list(given) or list(names)
+def select_names(names: Sequence[str], known: Iterable[str], name: str = "learner") -> list[str]:
+    """Returns `names`, or all known names if there are none. Raises a ValueError for an unknown name."""
+    known = tuple(known)
+    for one in names:
+        check_choice(name, one, known)
+    return list(names) or list(known)
 
 
-def with_values(run: Run, values: Mapping[str, Any]) -> Run:
-    """Returns the run with these values of `params` and `guarantee` settled."""
+def bind_values(run: Run, values: Mapping[str, Any]) -> Run:
+    """Returns the run with these values of `params` and `guarantee` fixed."""
     return dataclasses.replace(run, params=partial(run.params, **values), guarantee=partial(run.guarantee, **values))
 
 
-def at_the_end(run: Run, outputs: Sequence[str], values: Mapping[str, Any]) -> Run:
-    """Returns the run with values settled, whose outputs are these after the last round."""
+def keep_last_round(run: Run, outputs: Sequence[str], values: Mapping[str, Any]) -> Run:
+    """Returns the run with fixed values and, as outputs, the values of `outputs` after the last round."""
     simulate = run.simulate
 
     def last(key: jax.Array, params: object) -> Mapping[str, jax.Array]:
-        found = simulate(key, params)
-        return {name: found[name][-1] for name in outputs}
+        recorded = simulate(key, params)
+        return {name: recorded[name][-1] for name in outputs}
 
-    return dataclasses.replace(with_values(run, values), simulate=last, dims=dict.fromkeys(outputs, ()), coords={})
+    return dataclasses.replace(bind_values(run, values), simulate=last, dims=dict.fromkeys(outputs, ()), coords={})
 
 
-def sized(entry: LearnerEntry, num_arms: int, horizon: int) -> LearnerEntry:
-    """Returns the entry for so many arms and rounds; its other sizes, of a tiny problem, go to their defaults."""
+def resize(entry: LearnerEntry, num_arms: int, horizon: int) -> LearnerEntry:
+    """Returns the entry for so many arms and rounds; other sizes, which suit a tiny problem, take their defaults."""
     sizes: dict[str, Any] = {**dict.fromkeys(entry.sizes), "num_arms": num_arms, "horizon": horizon}
     if "explore_rounds" in sizes:  # which has no default
         sizes["explore_rounds"] = num_arms * math.ceil(horizon ** (2 / 3) / num_arms)
@@ -108,11 +108,11 @@ def entry_run(
     delta: float,
     engine: Any = "auto",
 ) -> Run:
-    """Returns the run of a registered learner of this size, by counts where it has them, else by `engine`."""
-    entry = sized(entry, num_arms, horizon)
+    """Returns the run of a registered learner of this size, by counts if it has them and else by `engine`."""
+    entry = resize(entry, num_arms, horizon)
     learner = entry.make()
     run = simulator(learner, world, horizon, checkpoints=checkpoints, engine="counts" if learner.counts else engine)
-    return with_values(run, fixed_delta(entry.values, delta, horizon))
+    return bind_values(run, fixed_delta(entry.values, delta, horizon))
 
 
 def trust_models_of(entries: Mapping[str, LearnerEntry], names: Sequence[str]) -> list[str]:
@@ -121,13 +121,13 @@ def trust_models_of(entries: Mapping[str, LearnerEntry], names: Sequence[str]) -
 
 
 # ---- text ------------------------------------------------------------------------------------------------------------
-def titled(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Returns rows as aligned text below a title; the heads are those of all columns but the first."""
+def format_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Formats rows as aligned text below a title; `head` has the headings of all columns except the first."""
     return "\n".join([title, *columns([["", *head], *rows])])
 
 
-def budgets(results: xr.Dataset | xr.DataArray) -> list[str]:
-    """Returns the heads of columns that stand for epsilon."""
+def epsilon_headers(results: xr.Dataset | xr.DataArray) -> list[str]:
+    """Returns the headings of columns for epsilon."""
     return [plotting.epsilon_label(value) for value in results.epsilon.values]
 
 
@@ -140,15 +140,15 @@ def mean_rows(
     digits: int = 0,
     dash: bool = False,
 ) -> list[list[str]]:
-    """Returns a row of `mean +- half width` for each label: means over seeds, with their 95% intervals.
+    """Formats a row of `mean +- half width` for each label: means over seeds, with their 95% intervals.
 
     Args:
-        values: of dimensions `by`, that of the columns, and seed.
-        labels: of the rows, in their order, by values of `by`.
+        values: dimensions `by`, the dimension of the columns, and seed.
+        labels: row labels by values of `by`, in order.
         by: dimension of the rows.
-        half: half widths, where they are not those of Student's t over seeds.
-        digits: behind the point.
-        dash: whether a mean that is NaN is a dash.
+        half: half widths, if they are not those of Student's t over seeds.
+        digits: digits after the decimal point.
+        dash: whether a NaN mean is printed as a dash.
     """
     mean, widths = mean_and_half_width(values)
     widths = widths if half is None else half
@@ -172,20 +172,20 @@ def mean_table(
     head: Sequence[str] | None = None,
     **form: Any,
 ) -> str:
-    """Returns the rows of `mean_rows` below a title, with further rows: whole numbers, or one for all columns.
+    """Formats the rows of `mean_rows` below a title, then rows of whole numbers (one per column, or one for all).
 
     The columns are epsilon unless `head` names them.
     """
-    head = budgets(values) if head is None else head
+    head = epsilon_headers(values) if head is None else head
     rows = mean_rows(values, labels, **form)
     for label, numbers in (below or {}).items():
         rows.append([label, *(f"{value:,.0f}" for value in np.broadcast_to(numbers, len(head)))])
-    return titled(title, head, rows)
+    return format_table(title, head, rows)
 
 
-def exponent(values: xr.DataArray, x: str, kept: np.ndarray | None = None, sign: int = 1) -> str:
-    """Returns an exponent of the mean along x with its 95% interval; a dash where fewer than two points are kept."""
-    values = values if kept is None else values.isel({x: np.flatnonzero(kept)})
+def exponent(values: xr.DataArray, x: str, is_used: np.ndarray | None = None, sign: int = 1) -> str:
+    """Formats the exponent of the mean along x with its 95% interval; a dash if `is_used` selects under two points."""
+    values = values if is_used is None else values.isel({x: np.flatnonzero(is_used)})
     if values.sizes[x] < 2:
         return "-"
     fit = power_law(values, x)
@@ -195,18 +195,18 @@ def exponent(values: xr.DataArray, x: str, kept: np.ndarray | None = None, sign:
 
 
 def has_infinity(results: xr.Dataset) -> bool:
-    """Returns whether there is something to compare with: no privacy."""
+    """Returns whether the results include runs without privacy."""
     return bool(np.isinf(results.epsilon.values).any())
 
 
 def nearest_epsilon(results: xr.Dataset) -> float:
-    """Returns the finite epsilon that is the nearest to 1, by logarithms; infinity if none is finite."""
+    """Returns the finite epsilon nearest to 1 on a logarithmic scale; infinity if none is finite."""
     values = results.epsilon.values
     finite = values[np.isfinite(values)]
     return float(finite[np.abs(np.log(finite)).argmin()]) if len(finite) else math.inf
 
 
-def enough_table(
+def sufficient_epsilon_table(
     title: str,
     regret: xr.DataArray,
     free: xr.DataArray,
@@ -215,24 +215,24 @@ def enough_table(
     *,
     ending: str = "",
 ) -> str:
-    """Returns from which epsilon on regret is shown to be within a tenth of `free`, that without privacy.
+    """Formats the smallest epsilon from which on regret is shown to be within a tenth of `free`, that without privacy.
 
-    `rows` makes rows of the smallest such epsilon of all other dimensions; `ending` ends the title of a table.
+    `rows` makes rows from this epsilon over all other dimensions; `ending` ends the table's title.
     """
     if (seeds := regret.sizes["seed"]) < FEWEST_FOR_A_MEAN:
         return f"{title}: {no_verdict(seeds, FEWEST_FOR_A_MEAN)}"
-    found = smallest_epsilon(regret - (1 + WITHIN) * free, at_most=0.0)
-    return titled(title + ending, head, rows(found))
+    sufficient = smallest_epsilon(regret - (1 + WITHIN) * free, at_most=0.0)
+    return format_table(title + ending, head, rows(sufficient))
 
 
-def threshold(value: Any) -> str:
-    """Returns an epsilon of `enough_table` as text."""
+def format_threshold(value: Any) -> str:
+    """Formats an epsilon of `sufficient_epsilon_table`."""
     return f"{float(value):g}" if math.isfinite(value) else "none of these"
 
 
 # ---- panels ----------------------------------------------------------------------------------------------------------
 class Line(NamedTuple):
-    """A bound or a reference in a panel, by the arguments of `plotting.bound`."""
+    """A bound or reference line in a panel; the fields are arguments of `plotting.bound`."""
 
     at: Any
     heights: Any
@@ -241,7 +241,7 @@ class Line(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """A panel: values against `x`, or what privacy costs where that is empty; lines besides; keywords of its own."""
+    """A panel: values against `x`, or the cost of privacy if `x` is empty; additional lines; keywords of this panel."""
 
     values: xr.DataArray
     x: str = ""
@@ -250,7 +250,7 @@ class Panel(NamedTuple):
 
 
 def draw(figure: Figure, panels: Iterable[Panel], **shared: Any) -> None:
-    """Draws panels on the axes of a figure, one after the other, with a style that they share."""
+    """Draws panels on the axes of a figure in order, with a common style."""
     for ax, panel in zip(figure.axes, panels, strict=True):
         style = {**shared, **panel.style}
         if panel.x:

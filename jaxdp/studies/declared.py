@@ -1,4 +1,4 @@
-"""Studies as they are declared: functions, whose parameters are the options of a command."""
+"""Declarations of studies: annotated functions whose parameters are the options of a command."""
 
 import functools
 import inspect
@@ -15,25 +15,26 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Made(NamedTuple):
-    """Says that no option gives an argument itself: it is made of options.
+class Derived(NamedTuple):
+    """Marks an argument that is computed from options and has no option itself.
 
-    Written as in `Annotated[jax.Array, Made(root_key)]`.
+    Written as `Annotated[jax.Array, Derived(root_key)]`.
 
     Attributes:
-        by: makes the argument; its own parameters are declared as those of a study's function are.
+        by: computes the argument; its own parameters are declared as those of a study's function.
     """
 
     by: Callable[..., Any]
 
 
-class Settled(NamedTuple):
-    """A study with its options settled.
+class BoundStudy(NamedTuple):
+    """A study with values for all of its options.
 
     Attributes:
-        simulate: (**scheduling) -> results, with what `sweep` takes beside the grid: progress, store, ...
+        simulate: (**scheduling) -> results; takes the arguments of `sweep` other than the grid, such as progress and
+            store.
         figure: draws the results.
-        report: tells them as text.
+        report: formats the results as text.
     """
 
     simulate: "Callable[..., xr.Dataset]"
@@ -41,11 +42,11 @@ class Settled(NamedTuple):
     report: "Callable[[xr.Dataset], str]"
 
 
-class Printed(NamedTuple):
-    """A study of which a text is all that may come: nothing is written, and nothing is simulated.
+class TextOnly(NamedTuple):
+    """The outcome of options that only print a text: nothing is simulated or written.
 
     Attributes:
-        text: () -> what the command prints.
+        text: () -> the text that the command prints.
     """
 
     text: Callable[[], str]
@@ -53,28 +54,29 @@ class Printed(NamedTuple):
 
 @dataclass(frozen=True)
 class Study:
-    """A study, of which a command is derived: an annotated function, its figure and its report.
+    """A study, from which a command is derived: an annotated function, its figure and its report.
 
-    Each argument is declared once, where a function takes it. One that is `Annotated` with a `typer.Option` is an
-    option of that name, or the one in the `Option`, with its type, default and help; sequences are options to repeat.
-    One with `Made` is made of options. One with neither takes what has its name, an option or an argument of
-    `simulate`, and is left alone where nothing has. The command's text is the docstring of the module of `simulate`.
+    Each argument is declared once, by the function that takes it. An argument `Annotated` with a `typer.Option` becomes
+    an option of its name (or the name in the `Option`), with its type, default and help; a sequence becomes an option
+    to repeat. An argument annotated with `Derived` is computed from options. Any other argument takes the option or the
+    argument of `simulate` with its name, and keeps its default if there is none. The command's text is the docstring of
+    the module of `simulate`.
 
     Attributes:
         simulate: (**arguments, **scheduling) -> results.
-        figure: (results) draws them; with arguments of the study that it names.
-        report: (results) tells them as text; with arguments of the study that it names.
-        instead: (options by name) -> what is printed in place of all this, or None; with options of its own.
+        figure: (results, **arguments) draws them; it may take arguments of the study by name.
+        report: (results, **arguments) formats them as text; it may take arguments of the study by name.
+        instead: (options by name, **options) -> a text that replaces the simulation, or None; may declare options.
     """
 
     simulate: "Callable[..., xr.Dataset]"
     figure: "Callable[..., Figure]"
     report: "Callable[..., str]"
-    instead: Callable[..., Printed | None] | None = None
+    instead: Callable[..., TextOnly | None] | None = None
 
     @property
     def text(self) -> str:
-        """What the command says of itself."""
+        """The command's help text."""
         return inspect.getdoc(inspect.getmodule(self.simulate)) or ""
 
     @property
@@ -82,22 +84,22 @@ class Study:
         """The options of the command, in the order of their declarations.
 
         Raises:
-            ValueError: if one is declared twice.
+            ValueError: if an option is declared twice.
         """
-        found: dict[str, inspect.Parameter] = {}
-        for option in [*_declared(self.simulate), *(_declared(self.instead) if self.instead else ())]:
-            if option.name in found:
+        options: dict[str, inspect.Parameter] = {}
+        for option in [*_declared_options(self.simulate), *(_declared_options(self.instead) if self.instead else ())]:
+            if option.name in options:
                 raise ValueError(f"{option.name} must be declared once, got a second declaration")
-            found[option.name] = option
-        return list(found.values())
+            options[option.name] = option
+        return list(options.values())
 
-    def settled(self, **chosen: Any) -> Settled | Printed:
-        """The study with these options, and with defaults for all others.
+    def bind(self, **options: Any) -> BoundStudy | TextOnly:
+        """Returns the study with these options, and with defaults for all others.
 
         Args:
-            **chosen: values of options, by the names of their parameters.
+            **options: values of options, by parameter name.
         """
-        bound = inspect.Signature(self.options).bind(**chosen)
+        bound = inspect.Signature(self.options).bind(**options)
         bound.apply_defaults()
         values = bound.arguments
         if self.instead is not None:
@@ -106,7 +108,7 @@ class Study:
                 return printed
         arguments = _arguments(self.simulate, values)
         values = {**values, **arguments}
-        return Settled(
+        return BoundStudy(
             functools.partial(self.simulate, **arguments),
             functools.partial(self.figure, **_arguments(self.figure, values)),
             functools.partial(self.report, **_arguments(self.report, values)),
@@ -114,42 +116,42 @@ class Study:
 
 
 def _maker(parameter: inspect.Parameter) -> Callable[..., Any] | None:
-    return next((extra.by for extra in _extras(parameter) if isinstance(extra, Made)), None)
+    return next((extra.by for extra in _extras(parameter) if isinstance(extra, Derived)), None)
 
 
 def _extras(parameter: inspect.Parameter) -> tuple[Any, ...]:
     return getattr(parameter.annotation, "__metadata__", ())
 
 
-def _declared(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
-    """The options that a function declares, and those of what makes its arguments."""
+def _declared_options(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
+    """Yields the options of a function, and the options of its derived arguments."""
     for parameter in inspect.signature(function).parameters.values():
         maker = _maker(parameter)
         if maker is not None:
-            yield from _declared(maker)
+            yield from _declared_options(maker)
         elif any(isinstance(extra, OptionInfo) for extra in _extras(parameter)):
             default = list(parameter.default) if isinstance(parameter.default, tuple) else parameter.default
             annotated: Any = Annotated
-            kind = annotated[(_listed(get_args(parameter.annotation)[0]), *_extras(parameter))]
+            kind = annotated[(_with_lists(get_args(parameter.annotation)[0]), *_extras(parameter))]
             yield parameter.replace(kind=parameter.KEYWORD_ONLY, annotation=kind, default=default)
 
 
-def _listed(kind: Any) -> Any:
-    """The type of an option for arguments of this type: lists are the sequences that the command line knows."""
+def _with_lists(kind: Any) -> Any:
+    """Replaces `Sequence` by `list` in a type: the command line only knows lists."""
     if get_origin(kind) is Sequence:
         return list[get_args(kind)]
     if isinstance(kind, types.UnionType):
-        return functools.reduce(operator.or_, map(_listed, get_args(kind)))
+        return functools.reduce(operator.or_, map(_with_lists, get_args(kind)))
     return kind
 
 
 def _arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a function: what makers make, and what has the name of a parameter."""
-    found = {}
+    """Returns the arguments of a function: derived ones, and the values with a parameter's name."""
+    arguments = {}
     for name, parameter in inspect.signature(function).parameters.items():
         maker = _maker(parameter)
         if maker is not None:
-            found[name] = maker(**_arguments(maker, values))
+            arguments[name] = maker(**_arguments(maker, values))
         elif name in values:
-            found[name] = values[name]
-    return found
+            arguments[name] = values[name]
+    return arguments

@@ -1,7 +1,7 @@
-"""What privacy costs in duels of arms with features (Saha & Asi, 2024: DP-Dueling, Theorem 3).
+"""Cost of privacy in duels of arms with features (Saha & Asi, 2024: DP-Dueling, Theorem 3).
 
-Plays elimination by optimal designs for several dimensions, and tells
-from which epsilon on privacy costs nearly nothing.
+Plays elimination by optimal designs for several dimensions. Reports the
+epsilon from which on privacy adds at most a tenth to the regret.
 """
 
 import math
@@ -38,13 +38,13 @@ FAILURE_PROB = 0.05
 SLOPE = math.exp(-2) / (1 + math.exp(-2)) ** 2  # kappa of weights of norm 1
 
 PUBLISHED = "order of Thm 3 (upper bound, published constants), through the first mark"
-CORRECTED = "the same with d^3 for d^6, which the correction leaves"
+CORRECTED = "the same with d^3 in place of d^6 (corrected)"
 
 
 def instance(num_arms: int, dim: int, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """(features [num_arms, dim], weights [dim]), all of norm 1 and uniform on the sphere."""
+    """Returns (features [num_arms, dim], weights [dim]), all of norm 1 and uniform on the sphere."""
     points = np.random.default_rng([number, num_arms, dim]).normal(size=(num_arms + 1, dim))
-    if dim == 1:  # there are two points of norm 1 alone
+    if dim == 1:  # there are only two points of norm 1
         points = np.concatenate([np.linspace(-1, 1, num_arms), [1.0]])[:, None]
         return points[:-1], points[-1]
     points /= np.linalg.norm(points, axis=1, keepdims=True)
@@ -56,22 +56,22 @@ def dueling_linear(
     epsilon: Epsilons = EPSILONS,
     dim: Annotated[Sequence[int], grid("Dimension of features. Repeat for several.")] = DIMS,
     num_seeds: NumSeeds = NUM_SEEDS,
-    num_arms: Annotated[int, typer.Option(help="Arms.")] = NUM_ARMS,
+    num_arms: Annotated[int, typer.Option(help="Number of arms.")] = NUM_ARMS,
     horizon: Annotated[int, typer.Option(help="Rounds, >= 1000.")] = HORIZON,
-    number: Annotated[int, typer.Option(help="Which instance of arms and weights, >= 0.")] = 0,
+    number: Annotated[int, typer.Option(help="Number of the instance of arms and weights, >= 0.")] = 0,
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
     """Regret of elimination by optimal designs, against rounds, epsilon and dimension.
 
-    Arms and weights are points of the unit sphere, the same for every seed and epsilon. The learner has constants of
-    its proof, failure_prob = 0.05, and plays by counts.
+    Arms and weights are points of the unit sphere, the same for every seed and epsilon. The learner has the constants
+    of its proof, failure_prob = 0.05, and plays by counts.
 
     Returns:
-        A dataset with `pseudo_regret`, the sum of 2 max r - r[left] - r[right], `num_left`, arms that are left, and
-        `correct`, whether the answer is the best arm, of dimensions (dim, epsilon, round, seed). `uniform_regret`, of
-        (dim, round): of duels of random arms, in expectation. Coordinate `gap`, by dim: from the best utility to the
-        next one.
+        A dataset with `pseudo_regret` (the sum of 2 max r - r[left] - r[right]), `num_left` (the number of active arms)
+        and `correct` (whether the recommendation is the best arm), of dimensions (dim, epsilon, round, seed), and
+        `uniform_regret`, the expected regret of duels of random arms, of (dim, round). Coordinate `gap` by dim: the
+        best utility minus the second best.
     """
     num_arms, number = check_count("num_arms", num_arms, 2), check_count("number", number, 0)
     dims = sorted({check_count("dim", value) for value in dim})
@@ -96,9 +96,9 @@ def dueling_linear(
     results = shared.compare(
         build, {"dim": dims}, epsilon=epsilon, num_seeds=num_seeds, key=key, tile=TILE_SIZE, **scheduling
     )[["pseudo_regret", "num_left", "correct"]]
-    utilities = [np.sort(np.matmul(*instance(num_arms, each, number))) for each in dims]
-    uniform = [[2 * (each[-1] - each.mean()) * rounds for rounds in looks] for each in utilities]
-    gaps = [float(each[-1] - each[-2]) for each in utilities]
+    utilities = [np.sort(np.matmul(*instance(num_arms, value, number))) for value in dims]
+    uniform = [[2 * (values[-1] - values.mean()) * rounds for rounds in looks] for values in utilities]
+    gaps = [float(values[-1] - values[-2]) for values in utilities]
     return (
         results.assign(uniform_regret=(("dim", "round"), uniform))
         .assign_coords(gap=("dim", gaps))
@@ -106,86 +106,91 @@ def dueling_linear(
     )
 
 
-# ---- what is told ----------------------------------------------------------------------------------------------------
+# ---- report ----------------------------------------------------------------------------------------------------------
 def labels_of(results: xr.Dataset) -> dict[int, str]:
-    """Dimensions' texts in legends and tables."""
+    """Returns the labels of dimensions in legends and tables."""
     return {int(value): f"d = {value}" for value in results.dim.values}
 
 
 def table(results: xr.Dataset) -> str:
-    """Mean regret after all rounds, beside that of duels of random arms."""
+    """Formats the mean regret after all rounds, and the regret of duels of random arms."""
     last, labels = results.isel(round=-1), labels_of(results)
     rows = zip(shared.mean_rows(last.pseudo_regret, labels, by="dim"), last.uniform_regret.values, strict=True)
     title = f"regret after {int(last['round']):,} rounds, {results.attrs['num_arms']} arms"
-    head = [*shared.budgets(results), "random duels"]
-    return shared.titled(title, head, [[*row, f"{uniform:,.0f}"] for row, uniform in rows])
+    head = [*shared.epsilon_headers(results), "random duels"]
+    return shared.format_table(title, head, [[*row, f"{uniform:,.0f}"] for row, uniform in rows])
 
 
-def decided(results: xr.Dataset) -> str:
-    """How many runs have one arm left, and whether it is the best."""
+def decisions(results: xr.Dataset) -> str:
+    """Formats the share of runs with one active arm, and of runs whose recommendation is the best arm."""
     last, rows = results.isel(round=-1), []
     for dim, label in labels_of(results).items():
-        own = last.sel(dim=dim)
-        alone, right = (own.num_left == 1).mean("seed").values, own.correct.mean("seed").values
-        rows.append([label, *(f"{a:.0%}, {r:.0%}" for a, r in zip(alone, right, strict=True))])
-    return shared.titled("runs with one arm left, and runs whose answer is the best arm", shared.budgets(results), rows)
-
-
-def costs(results: xr.Dataset) -> str:
-    """Regret less that without privacy, paired by seed, as shares of the latter."""
-    if not shared.has_infinity(results) or results.sizes["epsilon"] < 2 or results.sizes["seed"] < FEWEST_FOR_A_MEAN:
-        return ""
-    last = results.pseudo_regret.isel(round=-1).astype(float)
-    found = paired(last, "epsilon", against=math.inf)
-    free, rows = last.sel(epsilon=math.inf).mean("seed"), []
-    for dim, label in labels_of(results).items():
-        own, base = found.sel(dim=dim), float(free.sel(dim=dim))
-        cells = zip(own.difference.values, own.low.values, own.high.values, strict=True)
-        rows.append([label, *(f"{m / base:.1%} ({lo / base:.1%} to {hi / base:.1%})" for m, lo, hi in cells)])
-    return shared.titled(
-        "regret less that without privacy, paired, as a share of the latter", shared.budgets(found), rows
+        runs = last.sel(dim=dim)
+        shares = zip((runs.num_left == 1).mean("seed").values, runs.correct.mean("seed").values, strict=True)
+        rows.append([label, *(f"{single:.0%}, {correct:.0%}" for single, correct in shares)])
+    return shared.format_table(
+        "runs with one arm left, and runs whose recommendation is the best arm", shared.epsilon_headers(results), rows
     )
 
 
-def enough(results: xr.Dataset) -> str:
-    """The smallest epsilon from which on regret is shown to be within 10% of that without privacy, by rounds."""
+def costs(results: xr.Dataset) -> str:
+    """Formats regret minus the regret without privacy, paired by seed, as a share of the latter."""
+    if not shared.has_infinity(results) or results.sizes["epsilon"] < 2 or results.sizes["seed"] < FEWEST_FOR_A_MEAN:
+        return ""
+    last = results.pseudo_regret.isel(round=-1).astype(float)
+    excess = paired(last, "epsilon", against=math.inf)
+    free, rows = last.sel(epsilon=math.inf).mean("seed"), []
+    for dim, label in labels_of(results).items():
+        dim_excess, base = excess.sel(dim=dim), float(free.sel(dim=dim))
+        cells = zip(dim_excess.difference.values, dim_excess.low.values, dim_excess.high.values, strict=True)
+        rows.append([label, *(f"{m / base:.1%} ({lo / base:.1%} to {hi / base:.1%})" for m, lo, hi in cells)])
+    return shared.format_table(
+        "regret minus the regret without privacy, paired, as a share of the latter",
+        shared.epsilon_headers(excess),
+        rows,
+    )
+
+
+def sufficient_epsilons(results: xr.Dataset) -> str:
+    """Formats the smallest epsilon from which on regret is shown to be within 10% of no privacy, by rounds."""
     if not shared.has_infinity(results):
         return ""
     rounds = results["round"].values
-    shown = rounds[(len(rounds) - 1) % 2 :: 2]
+    shown_rounds = rounds[(len(rounds) - 1) % 2 :: 2]
 
-    def row(dim: int, label: str, found: xr.DataArray) -> list[str]:
+    def row(dim: int, label: str, smallest: xr.DataArray) -> list[str]:
         order = "-"
         if rounds[-1] * SLOPE**2 > dim:
             order = f"{float(theory.free_from(rounds[-1], dim, failure_prob=FAILURE_PROB, slope=SLOPE)):.2g}"
-        return [label, *(shared.threshold(found.sel(dim=dim, round=value)) for value in shown), order]
+        return [label, *(shared.format_threshold(smallest.sel(dim=dim, round=value)) for value in shown_rounds), order]
 
-    return shared.enough_table(
-        f"privacy for free: smallest ε of these that is shown to come within {shared.WITHIN:.0%} of no privacy",
+    return shared.sufficient_epsilon_table(
+        f"smallest ε of the grid that is shown to come within {shared.WITHIN:.0%} of no privacy",
         results.pseudo_regret,
         results.pseudo_regret.sel(epsilon=math.inf, drop=True),
-        [*(f"T = {value:,}" for value in shown), "order of Thm 3"],
-        lambda found: [row(dim, label, found) for dim, label in labels_of(results).items()],
+        [*(f"T = {value:,}" for value in shown_rounds), "order of Thm 3"],
+        lambda smallest: [row(dim, label, smallest) for dim, label in labels_of(results).items()],
         ending=" (95% confidence)",
     )
 
 
 def report(results: xr.Dataset) -> str:
-    """What the command prints: regret, decisions, what privacy adds, and from which epsilon on it adds little."""
+    """Formats regret, decisions, the cost of privacy, the epsilon from which on it is small, and notes."""
     gaps = ", ".join(f"{gap:.3f} (d = {dim})" for gap, dim in zip(results.gap.values, results.dim.values, strict=True))
     notes = [
         f"+- and intervals: 95% confidence (Student's t) over {plotting.seed_count(results.sizes['seed'])}. The best "
-        f"utility is above the next one by {gaps}. One instance for each d: what is best elsewhere is not shown here.",
-        "A phase plays as many duels as the sum of two errors needs, of sampling and of noise. The former grows with "
-        "the square of a phase's precision, the latter with the precision: the longer the run, the less noise matters, "
-        "until one arm is left. The order of Thm 3 is the ε at which its two terms are equal after all rounds.",
+        f"utility exceeds the second best by {gaps}. There is one instance for each d: other instances may differ.",
+        "A phase plays enough duels for the sum of sampling error and noise. The duels for the sampling error grow "
+        "with the square of the phase's precision, the duels for the noise with the precision: the longer the run, the "
+        "less noise matters, until one arm is left. The order of Thm 3 is the ε at which its two terms are equal after "
+        "all rounds.",
     ]
-    parts = [table(results), decided(results), costs(results), enough(results)]
+    parts = [table(results), decisions(results), costs(results), sufficient_epsilons(results)]
     return "\n\n".join([part for part in parts if part] + notes)
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """The figure: for each dimension regret against rounds, and regret against epsilon in all of them."""
+    """Draws regret against rounds for each dimension, and regret against epsilon for all dimensions."""
     results = results.sortby("epsilon")
     regret = results.pseudo_regret
 
@@ -218,9 +223,9 @@ def figure(results: xr.Dataset) -> Figure:
         regret.isel(round=-1), hue="dim", ax=last, labels=labels_of(results), yscale="log", ylabel="regret (in utility)"
     )
     figure.explain(
-        title=f"What privacy costs in duels of {results.attrs['num_arms']} arms with features",
+        title=f"Cost of privacy in duels of {results.attrs['num_arms']} arms with features",
         note="Elimination by optimal designs with the constants of its proof, one instance for each dimension. Orders "
-        "are of the smallest ε: compare slopes.",
+        "are those at the smallest ε: compare slopes.",
     )
     return figure
 

@@ -1,4 +1,4 @@
-"""What privacy costs in dueling bandits (Saha & Asi, 2024: DP-Dueling, Theorems 1 and 2).
+"""Cost of privacy in dueling bandits (Saha & Asi, 2024: DP-Dueling, Theorems 1 and 2).
 
 Plays every dueling bandit on one instance, with a trusted curator or
 with outcomes that are randomized before they leave the user.
@@ -39,7 +39,7 @@ LOWER_LABEL = "order of Thm 2 (lower bound), through the lowest first mark"
 
 
 def duel_learners() -> dict[str, LearnerEntry]:
-    """The registered dueling bandits, by name."""
+    """Returns the registered dueling bandits, by name."""
     return {name: entry for name, entry in LEARNERS.items() if entry.family == "dueling"}
 
 
@@ -49,31 +49,29 @@ def dueling_regret(
     learner: Registered = (),
     num_seeds: NumSeeds = NUM_SEEDS,
     utility: Annotated[
-        Sequence[float], typer.Option(help="Utility of an arm. Repeat for every arm; one is the largest alone.")
+        Sequence[float], typer.Option(help="Utility of an arm. Repeat for each arm; the largest must be unique.")
     ] = UTILITIES,
     horizon: Horizon = HORIZON,
-    delta: Annotated[
-        float, typer.Option(help="Failure mass of Gaussian noise and of shuffled reports, in (0, 1).")
-    ] = DELTA,
+    delta: Annotated[float, typer.Option(help="Delta of Gaussian noise and of shuffled reports, in (0, 1).")] = DELTA,
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
     """Regret of dueling bandits, for every learner, epsilon, number of rounds and seed.
 
-    Learners have the constants of their proofs where they have any, and failure_prob = 0.05. They play by counts, where
-    they have them (then worlds differ from those of the others), else by blocks or rounds.
+    Learners have the constants of their proofs, if they have proofs, and failure_prob = 0.05. They play by counts if
+    they support them (their worlds then differ from the others'), else by blocks or rounds.
 
     Returns:
         A dataset with `pseudo_regret`, the sum of 2 max r - r[left] - r[right], and the environment's other outcomes,
         of dimensions (learner, epsilon, round, seed). Rounds are evenly spaced in their logarithm, from a thousandth of
-        the horizon on. Coordinates `utility` and, by learner, `trust_model`.
+        the horizon on. Coordinates `utility`, and `trust_model` by learner.
     """
     check_delta(delta)
     known = duel_learners()
-    names = shared.chosen(learner, known)
+    names = shared.select_names(learner, known)
     utilities = check_finite("utility", utility)
     if utilities.ndim != 1 or len(utilities) < 2 or np.sum(utilities == utilities.max()) != 1:
-        raise ValueError(f"utility must be at least two numbers, one of them the largest alone, got {list(utility)}")
+        raise ValueError(f"utility must be at least two numbers with a unique maximum, got {list(utility)}")
     duels = dueling.utility_duels(utilities)
     num_arms, horizon = len(utilities), check_horizon(horizon, minimum=max(LEAST_HORIZON, 10 * len(utilities)))
     spaced = np.geomspace(max(horizon / 1000, num_arms + 1), horizon, NUM_LOOKS)
@@ -90,13 +88,13 @@ def dueling_regret(
 
 
 def gaps(results: xr.Dataset) -> np.ndarray:
-    """Delta(1, i) of all arms but the best: [num_arms - 1] float64."""
+    """Returns the gaps Delta(1, i) of all arms except the best: [num_arms - 1] float64."""
     utilities = results.utility.values
     return np.delete(preference_gaps(utility_matrix(utilities)), utilities.argmax())
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """The figure: regret against rounds for every epsilon, and against epsilon after all rounds."""
+    """Draws regret against rounds for every epsilon, and against epsilon after all rounds."""
     others = gaps(results)
     regret = results.pseudo_regret.sortby("epsilon")
     labels = plotting.prefixed(results.trust_model)
@@ -123,21 +121,21 @@ def figure(results: xr.Dataset) -> Figure:
     epsilons = regret.epsilon.values
     _draw_bounds(last, epsilons, int(regret["round"][-1]), epsilons, others)
     figure.explain(
-        title=f"What privacy costs in dueling bandits ({len(others) + 1} arms)",
-        note="The constants of Thm 1 are not proved: DP-EBS may lose more. It is above what any learner could lose "
-        "where it is above the straight line of the first rounds.",
+        title=f"Cost of privacy in dueling bandits ({len(others) + 1} arms)",
+        note="The constants of Thm 1 are not proved: DP-EBS may lose more. Where Thm 1 is above the straight line of "
+        "the first rounds, no learner could lose as much.",
     )
     return figure
 
 
 def _draw_bounds(ax: Axes, x: Any, rounds: Any, epsilon: Any, others: np.ndarray) -> None:
-    """Theorem 1 as it is, and the order of Theorem 2 through the lowest first mark."""
+    """Draws Theorem 1 with its constants, and the order of Theorem 2 through the lowest first mark."""
     shared.draw_line(ax, Line(x, theory.regret_upper(epsilon, rounds, others), UPPER_LABEL))
     shared.draw_line(ax, Line(x, theory.regret_lower(epsilon, rounds, others), LOWER_LABEL, through="lowest"))
 
 
 def table(results: xr.Dataset) -> str:
-    """Mean regret after all rounds, and the bound of Theorem 1."""
+    """Formats the mean regret after all rounds, and the bound of Theorem 1."""
     horizon = int(results["round"][-1])
     return shared.mean_table(
         f"regret after {horizon:,} rounds",
@@ -148,7 +146,7 @@ def table(results: xr.Dataset) -> str:
 
 
 def growth(results: xr.Dataset) -> str:
-    """Fitted exponents: of T over the last decade of rounds for every epsilon, and of 1 / epsilon after all rounds."""
+    """Formats fitted exponents: of T over the last decade for every epsilon, and of 1 / epsilon after all rounds."""
     regret = results.pseudo_regret
     horizon = int(regret["round"][-1])
     decade = regret.sel(round=regret["round"] >= 0.99 * horizon / 10)
@@ -156,15 +154,15 @@ def growth(results: xr.Dataset) -> str:
     several, values = finite.sizes["epsilon"] > 1, regret.epsilon.values
     rows = []
     for name, label in plotting.prefixed(results.trust_model).items():
-        own = decade.sel(learner=name)
+        learner_regret = decade.sel(learner=name)
         price = [shared.exponent(finite.sel(learner=name), "epsilon", sign=-1)] if several else []
-        rows.append([label, *(shared.exponent(own.sel(epsilon=value), "round") for value in values), *price])
+        rows.append([label, *(shared.exponent(learner_regret.sel(epsilon=value), "round") for value in values), *price])
     title = f"exponents of regret: of T, from {horizon / 10:,.0f} to {horizon:,} rounds"
     if several:
         ends = finite.epsilon.values
         title += f"; of 1/ε, from ε = {ends.min():g} to {ends.max():g} after {horizon:,} rounds"
-    head = [*(f"T, {label}" for label in shared.budgets(regret)), *(["1/ε"] if several else [])]
-    return shared.titled(title, head, rows)
+    head = [*(f"T, {label}" for label in shared.epsilon_headers(regret)), *(["1/ε"] if several else [])]
+    return shared.format_table(title, head, rows)
 
 
 def report(results: xr.Dataset) -> str:

@@ -1,7 +1,7 @@
-"""What local privacy costs in bandits (Zheng et al., 2020: LDP-Bandits, Table 1).
+"""Cost of local privacy in bandits (Zheng et al., 2020: LDP-Bandits, Table 1).
 
-Plays bandits that see each round through one randomized response,
-and compares how regret grows with what the table claims.
+Plays bandits that see each round through one randomized response, and
+compares the growth of their regret with the orders that the table claims.
 """
 
 from collections.abc import Sequence
@@ -27,31 +27,31 @@ EPSILONS = (0.25, 0.5, 1.0, 4.0, float("inf"))
 HORIZONS = (10_000, 100_000)
 NUM_SEEDS = 20
 TILE_SIZE = 50
-SMALL = 1.0  # epsilon, up to which the second moment of a report is noise for the most part
-LEARNS = 0.3  # of the trivial regret: exponents are fitted where a bound is below it
+SMALL = 1.0  # epsilon up to which noise dominates the second moment of a report
+LEARNS = 0.3  # share of the trivial regret: exponents are fitted where the bound is below it
 ORDER_LABEL = "order as tuned, through the first mark"
 
 
 def ldp_bandits(
     *,
-    problem: Annotated[Sequence[str], grid(f"Repeat for several, of {', '.join(PROBLEMS)}; or all.")] = ("all",),
+    problem: Annotated[Sequence[str], grid(f"Problem: {', '.join(PROBLEMS)}; or all. Repeat for several.")] = ("all",),
     epsilon: Epsilons = EPSILONS,
-    horizon: Annotated[Sequence[int], grid("Rounds T, which learners know. Repeat for several.")] = HORIZONS,
+    horizon: Annotated[Sequence[int], grid("Rounds T, known to the learners. Repeat for several.")] = HORIZONS,
     dim: Annotated[int, typer.Option(help="Dimension of points.")] = 2,
     num_seeds: NumSeeds = NUM_SEEDS,
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Regret of locally private bandits, whose steps are tuned to their reports' second moment.
+    """Regret of locally private bandits with step sizes tuned to the second moment of their reports.
 
     Reports are randomized responses, which have the smallest second moment.
 
     Returns:
-        A dataset with `pseudo_regret` of dimensions (problem, horizon, epsilon, seed), and `upper`, the bound on its
-        mean, of (problem, horizon, epsilon), and `trivial`, of (problem, horizon): regret of who learns nothing.
+        A dataset with `pseudo_regret` of dimensions (problem, horizon, epsilon, seed); `upper`, the bound on its mean,
+        of (problem, horizon, epsilon); and `trivial`, the regret without learning, of (problem, horizon).
     """
-    given = [] if list(problem) == ["all"] else list(dict.fromkeys(problem))
-    names = shared.chosen(given, PROBLEMS, "problem")
+    requested = [] if list(problem) == ["all"] else list(dict.fromkeys(problem))
+    names = shared.select_names(requested, PROBLEMS, "problem")
     dim = check_count("dim", dim)
     horizons = sorted({check_horizon(value, minimum=2) for value in horizon})
     if not horizons:
@@ -60,7 +60,7 @@ def ldp_bandits(
     def build(problem: str, horizon: int) -> Run:
         learner, environment = PROBLEMS[problem].make(horizon, dim)
         run = simulator(learner, environment, horizon)
-        return shared.at_the_end(run, ["pseudo_regret"], PROBLEMS[problem].values)
+        return shared.keep_last_round(run, ["pseudo_regret"], PROBLEMS[problem].values)
 
     results = shared.compare(
         build,
@@ -81,19 +81,19 @@ def ldp_bandits(
 
 
 def labels_of(results: xr.Dataset) -> dict[str, str]:
-    """Problems' texts in legends and tables."""
+    """Returns the problems' labels in legends and tables."""
     return {name: f"{name.replace('_', ' ')}: {PROBLEMS[name].learner}" for name in map(str, results.problem.values)}
 
 
 def by_cost(values: xr.Dataset) -> xr.Dataset:
-    """The same along the cost c of finite epsilons, in place of epsilon. Without privacy there is no noise to pay."""
+    """Replaces the dimension epsilon by the cost c of finite epsilons; drops runs without privacy (no noise)."""
     values = values.sel(epsilon=np.isfinite(values.epsilon.values))
     cost = theory.noise_factor(values.epsilon.values).round(3)
     return values.assign_coords(cost=("epsilon", cost)).swap_dims(epsilon="cost").drop_vars("epsilon").sortby("cost")
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """The figure: regret against T at one epsilon, and against c at the largest T."""
+    """Draws regret against T at one epsilon, and against c at the largest T."""
     at, longest = shared.nearest_epsilon(results), int(results.horizon.max())
     costs = by_cost(results.sel(horizon=longest, drop=True))
 
@@ -112,65 +112,73 @@ def figure(results: xr.Dataset) -> Figure:
     figure = plotting.panels(1, len(panels), height=3.8)
     shared.draw(figure, panels, hue="problem", labels=labels_of(results), xscale="log", yscale="log")
     figure.explain(
-        title="What local privacy costs in bandits",
+        title="Cost of local privacy in bandits",
         note=f"Reports are randomized responses; points have {results.attrs['dim']} dimensions. Dotted: T and c to the "
         "powers of Table 1 as tuned, through the first mark; compare slopes.",
     )
     return figure
 
 
-def _growth(name: str, x: str, place: np.ndarray) -> np.ndarray:
-    """How a problem's regret grows in T, or in c, as tuned."""
+def _growth(name: str, x: str, points: np.ndarray) -> np.ndarray:
+    """Returns the order of a problem's regret in T or in c, with tuned steps."""
     order = theory.TUNED[name]
     if x == "cost":
-        return place**order.privacy
-    return place**order.rounds * (np.log(place) if order.is_log else 1.0)
+        return points**order.privacy
+    return points**order.rounds * (np.log(points) if order.is_log else 1.0)
 
 
 def table(results: xr.Dataset) -> str:
-    """Mean regret at the largest T, with bounds and the trivial regret."""
+    """Formats the mean regret at the largest T, with bounds and the trivial regret."""
     longest, labels = results.isel(horizon=-1), labels_of(results)
     rows = []
     for name, row in zip(labels, shared.mean_rows(longest.pseudo_regret, labels, by="problem"), strict=True):
         rows.append([*row, f"{float(longest.trivial.sel(problem=name)):,.0f}"])
         rows.append(["  at most", *(f"{value:,.0f}" for value in longest.upper.sel(problem=name).values), ""])
-    return shared.titled(f"regret, T = {int(longest.horizon):,}", [*shared.budgets(results), "learns nothing"], rows)
+    return shared.format_table(
+        f"regret, T = {int(longest.horizon):,}", [*shared.epsilon_headers(results), "without learning"], rows
+    )
 
 
 def learning(results: xr.Dataset, name: str) -> xr.DataArray:
-    """Where a problem's bound is below `LEARNS` of the trivial regret: [horizon, epsilon] bool."""
-    own = results.sel(problem=name)
-    return (own.upper < LEARNS * own.trivial).transpose("horizon", "epsilon")
+    """Returns where a problem's bound is below `LEARNS` of the trivial regret: [horizon, epsilon] bool."""
+    bounds = results.sel(problem=name)
+    return (bounds.upper < LEARNS * bounds.trivial).transpose("horizon", "epsilon")
 
 
 def exponents(results: xr.Dataset) -> str:
-    """Fitted exponents of T and c, where learners learn, beside those of Table 1."""
+    """Formats fitted exponents of T and c, where learners learn, and the exponents of Table 1."""
     at = shared.nearest_epsilon(results)
-    kinds = list(dict.fromkeys([at, *(value for value in results.epsilon.values if np.isinf(value))]))
-    head = [*(f"T, {plotting.epsilon_label(value)}" for value in kinds), "Table 1", "c", "as tuned", "Table 1, 1/ε"]
+    shown_epsilons = list(dict.fromkeys([at, *(value for value in results.epsilon.values if np.isinf(value))]))
+    head = [
+        *(f"T, {plotting.epsilon_label(value)}" for value in shown_epsilons),
+        "Table 1",
+        "c",
+        "as tuned",
+        "Table 1, 1/ε",
+    ]
     rows = []
     for name, label in labels_of(results).items():
-        learns, own = learning(results, name), results.pseudo_regret.sel(problem=name, drop=True)
+        learns, regret = learning(results, name), results.pseudo_regret.sel(problem=name, drop=True)
         cells = []
-        for value in kinds:
-            kept = learns.sel(epsilon=value).values & (results.horizon.values >= results.horizon.values.max() / 10)
-            cells.append(shared.exponent(own.sel(epsilon=value), "horizon", kept))
-        costs = by_cost(own.isel(horizon=-1).to_dataset(name="regret")).regret
+        for value in shown_epsilons:
+            is_used = learns.sel(epsilon=value).values & (results.horizon.values >= results.horizon.values.max() / 10)
+            cells.append(shared.exponent(regret.sel(epsilon=value), "horizon", is_used))
+        costs = by_cost(regret.isel(horizon=-1).to_dataset(name="regret")).regret
         small = costs.cost.values >= theory.noise_factor(SMALL).round(3)
-        kept = small & by_cost(learns.isel(horizon=-1).to_dataset(name="learns")).learns.values
+        is_used = small & by_cost(learns.isel(horizon=-1).to_dataset(name="learns")).learns.values
         tuned, claimed = theory.TUNED[name], theory.CLAIMED.get(name)
         power = "ln T" if tuned.is_log else f"{tuned.rounds:.2f}"
-        cells += [power, shared.exponent(costs, "cost", kept), f"{tuned.privacy:.2f}"]
+        cells += [power, shared.exponent(costs, "cost", is_used), f"{tuned.privacy:.2f}"]
         rows.append([label, *cells, _text(claimed)])
-    return shared.titled("exponents of regret", head, rows)
+    return shared.format_table("exponents of regret", head, rows)
 
 
-def _text(claimed: Order | None) -> str:
-    return "-" if claimed is None else f"{claimed.privacy:.2f}"
+def _text(order: Order | None) -> str:
+    return "-" if order is None else f"{order.privacy:.2f}"
 
 
 def report(results: xr.Dataset) -> str:
-    """What the command prints: regret, bounds, exponents, and what that means."""
+    """Formats regret, bounds, exponents, and notes on them."""
     seeds = plotting.seed_count(results.sizes["seed"])
     above = [
         name
@@ -186,21 +194,21 @@ def report(results: xr.Dataset) -> str:
             if above
             else "Mean + 3 standard errors stays below it at every point."
         ),
-        f"Exponents are fitted where the bound is below {LEARNS:g} of the regret of who learns nothing (the centre, or "
-        f"uniform arms), in T over the last decade, in c at the largest T over ε <= {SMALL:g}; - is fewer than two "
-        "such points. For convex losses with one point that takes T of 10^6 and more: --problem convex --horizon "
+        f"Exponents are fitted where the bound is below {LEARNS:g} of the regret without learning (at the centre, or "
+        f"with uniform arms): in T over the last decade, in c at the largest T over ε <= {SMALL:g}. A dash: fewer than "
+        "two such points. For convex losses with one point this takes T of 10^6 or more: --problem convex --horizon "
         "1000000 --horizon 10000000.",
-        "Noise enters a step by the second moment of the report, of order c^2, and not by its size times the whole "
-        "regret, as Table 1 has it: exploration is paid for by a bias that the step size balances against the noise. "
+        "Noise enters a step through the second moment of the report, which is of order c^2. It does not multiply the "
+        "whole regret, as Table 1 has it: exploration adds a bias, and the step size balances this bias and the noise. "
         "Tuned to the second moment, convex losses cost c^(1/2) where Table 1 has 1/ε, and with strong convexity or "
-        "smoothness c^(2/3); two points cost c where Table 1 has 1/ε^2, which its untuned step makes. c is near 2/ε.",
+        "smoothness c^(2/3). Two points cost c where Table 1 has 1/ε^2, because its step is not tuned. c is near 2/ε.",
         f"Losses: {worlds}. Reports: randomized responses.",
     ]
     return "\n\n".join([table(results), exponents(results), *notes])
 
 
 def _above(results: xr.Dataset) -> xr.DataArray:
-    """Mean regret plus 3 standard errors."""
+    """Returns the mean regret plus 3 standard errors."""
     regret = results.pseudo_regret
     count = regret.sizes["seed"]
     return regret.mean("seed") + (3 * regret.std("seed", ddof=1) / np.sqrt(count) if count > 1 else 0.0)

@@ -1,7 +1,7 @@
-"""What local privacy costs in rounds until the best arm is found (Zheng et al., 2020: LDP-Bandits).
+"""Rounds that local privacy adds until the best arm is found (Zheng et al., 2020: LDP-Bandits).
 
-Plays learners that stop by themselves on binary rewards, each of which
-is randomized before it leaves the user, and counts rounds and errors.
+Plays learners that choose when to stop. Rewards are binary, and each is
+randomized before it leaves the user. Counts rounds and errors.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ from jaxdp.simulation import Run, simulator
 from jaxdp.simulation.run.values import parameters
 from jaxdp.stats import share_interval
 from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
-from jaxdp.studies.comparison import budgets, chosen, compare, titled, with_values
+from jaxdp.studies.comparison import bind_values, compare, epsilon_headers, format_table, select_names
 from jaxdp.studies.declared import Study
 from jaxdp.theory import ldp_bandits as theory
 from jaxdp.validation import check_count, check_delta, check_horizon, check_positive, check_probability
@@ -41,7 +41,7 @@ ARMS = 2
 GAP = 0.4
 FAILURE_PROB = 0.05
 HORIZON = 10**8
-DELTA = 1e-9  # a tenth of one over the rounds, each another user's
+DELTA = 1e-9  # a tenth of 1 / horizon; each round is a different user's
 NUM_SEEDS = 200
 TILE_SIZE = 100
 RESAMPLES = 400
@@ -51,26 +51,31 @@ METRICS = ("rounds", "censored", "wrong")
 def ldp_best_arm(
     *,
     epsilon: Epsilons = EPSILONS,
-    learner: Annotated[Sequence[str], grid(f"Learner. Repeat for several, of {', '.join(LEARNERS)}.")] = COMPARED,
+    learner: Annotated[Sequence[str], grid(f"Learner: {', '.join(LEARNERS)}. Repeat for several.")] = COMPARED,
     num_seeds: NumSeeds = NUM_SEEDS,
     num_arms: Annotated[int, typer.Option("--arms", help="Arms, >= 2.")] = ARMS,
-    gap: Annotated[float, typer.Option(help="How far the best arm's mean is above all others', in (0, 1].")] = GAP,
-    failure_prob: Annotated[float, typer.Option(help="Share of runs that may err, in (0, 1).")] = FAILURE_PROB,
+    gap: Annotated[float, typer.Option(help="Best mean minus the mean of all other arms, in (0, 1].")] = GAP,
+    failure_prob: Annotated[
+        float,
+        typer.Option(
+            help="Largest share of runs that may err, in (0, 1).",
+        ),
+    ] = FAILURE_PROB,
     horizon: Annotated[int, typer.Option(help="Rounds after which a run is cut off.")] = HORIZON,
-    delta: Annotated[float, typer.Option(help="Failure mass of Gaussian reports, in (0, 1).")] = DELTA,
+    delta: Annotated[float, typer.Option(help="Delta of Gaussian reports, in (0, 1).")] = DELTA,
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Stopping times and errors of learners that look for the best of several binary arms.
+    """Stopping times and errors of learners that identify the best of several binary arms.
 
-    The best arm's mean is (1 + gap) / 2, that of the others (1 - gap) / 2.
+    The best arm's mean is (1 + gap) / 2, the other arms' mean is (1 - gap) / 2.
 
     Returns:
-        A dataset with `rounds` played, `censored` (1 where a run was cut off) and `wrong` (1 where it stopped with
-        another arm than the best one), of dimensions (learner, epsilon, seed).
+        A dataset with `rounds` played, `censored` (1 if a run was cut off) and `wrong` (1 if it stopped with an arm
+        that is not the best), of dimensions (learner, epsilon, seed).
     """
     check_delta(delta)
-    names = chosen(learner, LEARNERS)
+    names = select_names(learner, LEARNERS)
     num_arms, horizon = check_count("num_arms", num_arms, 2), check_horizon(horizon)
     check_count("horizon", horizon, num_arms + 1)
     if check_positive("gap", gap) > 1:
@@ -82,7 +87,7 @@ def ldp_best_arm(
         made = LEARNERS[learner](num_arms)
         run = simulator(made, world, horizon, checkpoints=[horizon])
         fixed = {"failure_prob": failure_prob, **({"delta": delta} if "delta" in parameters(made.params) else {})}
-        return with_values(at_the_stop(run), fixed)
+        return bind_values(keep_stopping_outputs(run), fixed)
 
     results = compare(
         build, {"learner": names}, epsilon=epsilon, num_seeds=num_seeds, key=key, tile=TILE_SIZE, **scheduling
@@ -91,11 +96,11 @@ def ldp_best_arm(
     return results.assign_coords(horizon=horizon)
 
 
-def at_the_stop(run: Run) -> Run:
-    """The run of a learner that stops, with what counts when it has, each []: `METRICS`.
+def keep_stopping_outputs(run: Run) -> Run:
+    """Returns a stopping learner's run with the outputs `METRICS` after it stops, each [].
 
     Args:
-        run: with one checkpoint, its last round.
+        run: a run with one checkpoint, its last round.
     """
 
     def simulate(key: jax.Array, params: object) -> Mapping[str, jax.Array]:
@@ -107,49 +112,49 @@ def at_the_stop(run: Run) -> Run:
 
 
 def medians(results: xr.Dataset) -> xr.DataArray:
-    """Median stopping times; infinite where half of the runs were cut off."""
+    """Returns median stopping times; infinite where half of the runs were cut off."""
     rounds = results.rounds.astype(np.float64).where(~results.censored.astype(bool), np.inf)
     return rounds.median("seed")
 
 
 def slope(results: xr.Dataset, *, resamples: int = RESAMPLES) -> xr.Dataset:
-    """The slope of the logarithm of the median stopping time against that of c^2, over finite epsilon.
+    """Fits the slope of the logarithm of the median stopping time against the logarithm of c^2, over finite epsilon.
 
     Args:
-        results: of `ldp_best_arm`.
-        resamples: of seeds, for the interval.
+        results: results of `ldp_best_arm`.
+        resamples: number of resamples of the seeds, for the interval.
 
     Returns:
-        `slope`, `low` and `high`, 95% limits by the percentiles of resampled seeds, of dimension learner. NaN where
-        there are fewer than two finite epsilon or half of the runs of one were cut off.
+        `slope`, `low` and `high` (95% limits: percentiles over resampled seeds), of dimension learner. NaN if there are
+        fewer than two finite epsilon, or if half of the runs at one of them were cut off.
     """
-    chosen = results.sel(epsilon=np.isfinite(results.epsilon))
+    finite = results.sel(epsilon=np.isfinite(results.epsilon))
     names, draw = results.learner.values, np.random.default_rng(0)
-    if chosen.sizes["epsilon"] < 2:
-        found = np.full((3, len(names)), np.nan)
+    if finite.sizes["epsilon"] < 2:
+        limits = np.full((3, len(names)), np.nan)
     else:
-        x = 2 * np.log(theory.noise_factor(chosen.epsilon.values))
+        x = 2 * np.log(theory.noise_factor(finite.epsilon.values))
         weights = (x - x.mean()) / np.sum((x - x.mean()) ** 2)
-        rounds = chosen.rounds.astype(float).where(~chosen.censored.astype(bool), np.inf)
+        rounds = finite.rounds.astype(float).where(~finite.censored.astype(bool), np.inf)
         values = rounds.transpose("learner", "epsilon", "seed").values
         count = values.shape[-1]
 
-        def fitted(values: np.ndarray) -> np.ndarray:
+        def fit_slopes(values: np.ndarray) -> np.ndarray:
             middle: Any = np.median(values, axis=-1)
             known = np.isfinite(middle).all(axis=-1, keepdims=True)
             return np.where(known[:, 0], np.log(np.where(known, middle, 1)) @ weights, np.nan)
 
-        again = [fitted(values[..., draw.integers(count, size=count)]) for _ in range(resamples)]
-        low, high = np.quantile(again, [0.025, 0.975], axis=0)
-        found = np.stack([fitted(values), low, high])
+        resampled_slopes = [fit_slopes(values[..., draw.integers(count, size=count)]) for _ in range(resamples)]
+        low, high = np.quantile(resampled_slopes, [0.025, 0.975], axis=0)
+        limits = np.stack([fit_slopes(values), low, high])
     coords = {"learner": names}
     return xr.Dataset(
-        {name: ("learner", row) for name, row in zip(("slope", "low", "high"), found, strict=True)}, coords
+        {name: ("learner", row) for name, row in zip(("slope", "low", "high"), limits, strict=True)}, coords
     )
 
 
 def table(results: xr.Dataset) -> str:
-    """Median rounds, runs that were cut off and runs that erred, of each learner and epsilon; and the slopes."""
+    """Formats median rounds, runs cut off and errors of each learner and epsilon, and the slopes."""
     middle = medians(results)
     parts = []
     wrong = share_interval(results.wrong.astype(np.float64))
@@ -165,7 +170,7 @@ def table(results: xr.Dataset) -> str:
             [str(name), *(cell({"learner": name, "epsilon": e}) for e in results.epsilon.values)]
             for name in results.learner.values
         ]
-        parts.append(titled(text, budgets(results), rows))
+        parts.append(format_table(text, epsilon_headers(results), rows))
     fit, rows = slope(results), []
     for name in results.learner.values:
         own = fit.sel(learner=name)
@@ -173,26 +178,27 @@ def table(results: xr.Dataset) -> str:
         rows.append(
             [str(name), f"{float(own['slope']):.3f} ({float(own.low):.3f} to {float(own.high):.3f})" if known else "-"]
         )
-    parts.append(titled("ln(median rounds) against ln(c^2), finite ε", ["slope"], rows))
+    parts.append(format_table("ln(median rounds) against ln(c^2), finite ε", ["slope"], rows))
     return "\n\n".join(parts)
 
 
 def report(results: xr.Dataset) -> str:
-    """What the command prints: rounds, errors, slopes, and what that means."""
+    """Formats rounds, errors, slopes, and notes on them."""
     return "\n\n".join(
         [
             table(results),
             f"{int(results.num_arms)} arms, gap {float(results.gap):g}, failure_prob {float(results.failure_prob):g}. "
-            "c = (e^ε + 1) / (e^ε - 1): a randomized response shrinks all gaps by it, so that rounds grow like c^2, "
-            "times a logarithm of the rounds in successive elimination, and an iterated one in lil_ucb. Gaussian "
-            "reports, which are (ε, δ)-private, have another noise. A slope's interval is by resampled seeds.",
+            "c = (e^ε + 1) / (e^ε - 1): a randomized response shrinks all gaps by this factor, so rounds grow like "
+            "c^2, times a logarithm of the rounds in successive elimination and an iterated logarithm in lil_ucb. "
+            "Gaussian reports, which are (ε, δ)-private, have different noise. Intervals of slopes are by resampled "
+            "seeds.",
             f"{plotting.seed_count(results.sizes['seed'])}. A run is cut off after {int(results.horizon):,} rounds.",
         ]
     )
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """The figure: rounds and errors against epsilon."""
+    """Draws rounds and errors against epsilon."""
     results = results.sortby("epsilon")
     figure = plotting.panels(1, 2, height=3.2)
     rounds, errors = figure.axes
@@ -213,7 +219,7 @@ def figure(results: xr.Dataset) -> Figure:
     plotting.bound(errors, budgets, float(results.failure_prob), label="failure_prob")
     cut = int(results.censored.sum())
     figure.explain(
-        title=f"What local privacy costs in finding the best of {int(results.num_arms)} arms",
+        title=f"Cost of local privacy in finding the best of {int(results.num_arms)} arms",
         note=f"Gap {float(results.gap):g}. {cut:,} runs were cut off after {int(results.horizon):,} rounds.",
     )
     return figure

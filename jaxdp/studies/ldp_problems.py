@@ -1,4 +1,4 @@
-"""The rows of Table 1 of LDP-Bandits (Zheng et al., 2020) as they are measured: learners, losses, bounds."""
+"""The rows of Table 1 of LDP-Bandits (Zheng et al., 2020) as the study measures them: learners, losses, bounds."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -21,20 +21,19 @@ BEND = {"slope": SLOPE, "width": 0.5, "target": 0.75}
 # Quadratic losses with the best point on the boundary, and their Lipschitz constant.
 BOWL = {"curvature": 0.5, "target": 1.0}
 STEEP = BOWL["curvature"] * (RADIUS + BOWL["target"])
-BOUND = BOWL["curvature"] * (RADIUS**2 / 2 + BOWL["target"] * RADIUS)  # of |loss|
+BOUND = BOWL["curvature"] * (RADIUS**2 / 2 + BOWL["target"] * RADIUS)  # bound on |loss|
 
 
 class Problem(NamedTuple):
-    """A row of Table 1, as it is measured.
+    """A row of Table 1, as the study measures it.
 
     Attributes:
-        learner: its name.
+        learner: the learner's name.
         world: the losses, in words.
         make: (horizon, dim) -> learner and environment.
-        values: of both, but epsilon.
-        upper: (epsilon, horizon, dim) -> the bound on the expected regret with its constants; None where an order is
-            all that is known.
-        trivial: regret of a round of who learns nothing: who stays at the centre, or plays arms uniformly.
+        values: values of both, except epsilon.
+        upper: (epsilon, horizon, dim) -> the bound on the expected regret, with its constants.
+        trivial: regret per round without learning: staying at the centre, or playing arms uniformly.
     """
 
     learner: str
@@ -46,7 +45,7 @@ class Problem(NamedTuple):
 
 
 def moment(bound: float, epsilon: float) -> float:
-    """The second moment of a randomized response about a number of [-bound, bound]."""
+    """Returns the second moment of a randomized response about a number in [-bound, bound]."""
     return scalar_channel("rr").second_moment(epsilon=epsilon, low=-bound, high=bound)
 
 

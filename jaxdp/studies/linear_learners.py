@@ -1,4 +1,4 @@
-"""The optimistic learners of linear models that studies compare."""
+"""Optimistic learners of linear models that studies compare."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -12,23 +12,23 @@ from jaxdp.bandits.contextual import linear_ucb, linear_ucb_joint
 from jaxdp.core import Learner
 from jaxdp.simulation import Run
 from jaxdp.studies.arguments import fixed_delta
-from jaxdp.studies.comparison import chosen
+from jaxdp.studies.comparison import select_names
 from jaxdp.theory.contextual import joint_linear_order, linear_order
 from jaxdp.theory.ldp_bandits import CLAIMED
 
-PUBLISHED = 1.5  # epsilon, below which the published noise is proved to be enough
+PUBLISHED = 1.5  # epsilon; the published noise is proved to suffice below it
 
 
 class Kind(NamedTuple):
     """A learner of the study.
 
     Attributes:
-        label: in legends and tables.
+        label: text in legends and tables.
         factory: (num_arms, dim, horizon, **variant) -> Learner.
         variant: keywords of the factory.
-        rounds: the exponent of T that is claimed.
+        rounds: the claimed exponent of T.
         order: (epsilon, delta, T, d) -> the order of the regret.
-        is_pure: whether it takes no delta.
+        is_pure: whether the learner is purely private, and so takes no delta.
     """
 
     label: str
@@ -39,58 +39,58 @@ class Kind(NamedTuple):
     is_pure: bool = False
 
     def make(self, num_arms: int, dim: int, horizon: int) -> Learner:
-        """The learner of this size."""
+        """Makes the learner of this size."""
         return self.factory(num_arms=num_arms, dim=dim, horizon=horizon, **self.variant)
 
 
 LOCAL = CLAIMED["linear"].rounds
-corrected = partial(linear_order, corrected=True)
+corrected_order = partial(linear_order, corrected=True)
 LEARNERS = {
     "paper": Kind("local: constants as published", linear_ucb, {"constants": "paper"}, LOCAL, linear_order),
-    "gaussian": Kind("local: Gaussian reports", linear_ucb, {}, LOCAL, corrected),
-    "ball": Kind("local: reports on a sphere", linear_ucb, {"report": "l2_ball"}, LOCAL, corrected, is_pure=True),
+    "gaussian": Kind("local: Gaussian reports", linear_ucb, {}, LOCAL, corrected_order),
+    "ball": Kind("local: reports on a sphere", linear_ucb, {"report": "l2_ball"}, LOCAL, corrected_order, is_pure=True),
     "joint": Kind("joint: one counter", linear_ucb_joint, {}, 0.5, joint_linear_order),
 }
 
 
 def check_learners(learner: Sequence[str]) -> list[str]:
-    """Names of learners, each once; all of them if none is given.
+    """Returns the names of learners, each once; all of them if none is given.
 
     Raises:
-        ValueError: if there is no learner of such a name.
+        ValueError: if a name is unknown.
     """
-    return list(dict.fromkeys(chosen(learner, LEARNERS)))
+    return list(dict.fromkeys(select_names(learner, LEARNERS)))
 
 
 def labels_of(results: xr.Dataset) -> dict[str, str]:
-    """Learners' texts in legends and tables."""
+    """Returns the learners' labels in legends and tables."""
     return {str(name): LEARNERS[str(name)].label for name in results.learner.values}
 
 
-def at_delta(run: Run, name: str, delta: float, num_records: int) -> Run:
-    """The run of a learner with this delta, if it takes one; at budgets that the learner refuses it plays at less.
+def bind_delta(run: Run, name: str, delta: float, num_records: int) -> Run:
+    """Returns the run of a learner with this delta, if it takes one. An epsilon that the learner refuses is lowered.
 
     Args:
-        run: of the learner.
-        name: of the learner.
+        run: the learner's run.
+        name: the learner's name.
         delta: in (0, 1).
-        num_records: rounds; a delta above one over it is warned of.
+        num_records: number of rounds; a delta above 1 / num_records raises a warning.
     """
-    fixed = fixed_delta(() if LEARNERS[name].is_pure else ("delta",), delta, num_records)
+    fixed_values = fixed_delta(() if LEARNERS[name].is_pure else ("delta",), delta, num_records)
     largest = math.nextafter(PUBLISHED, 0) if name == "paper" else math.inf
 
-    def cut(epsilon: float) -> float:
+    def lower(epsilon: float) -> float:
         return epsilon if epsilon == math.inf else min(epsilon, largest)
 
     def params(*, epsilon: float) -> Any:
-        return run.params(epsilon=cut(epsilon), **fixed)
+        return run.params(epsilon=lower(epsilon), **fixed_values)
 
     def guarantee(*, epsilon: float) -> Any:
-        return run.guarantee(epsilon=cut(epsilon), **fixed)
+        return run.guarantee(epsilon=lower(epsilon), **fixed_values)
 
     return replace(run, params=params, guarantee=guarantee)
 
 
-def refused(name: str, epsilon: float) -> bool:
-    """Whether the learner has no proof at this budget."""
+def is_refused(name: str, epsilon: float) -> bool:
+    """Returns whether the learner's privacy is not proved at this epsilon."""
     return name == "paper" and PUBLISHED <= epsilon < math.inf

@@ -1,4 +1,4 @@
-"""The studies as commands. What such a command takes is loaded when it is called, and not for help that names it."""
+"""The studies as commands. A command's study is loaded when the command is called, and not when help lists it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,29 +15,29 @@ UsageError: Any = typer.BadParameter.__base__  # Typer does not export it
 class RunGroup(TyperGroup):
     """`python -m jaxdp run`: a command for each study."""
 
-    def __init__(self, *args: Any, **about: Any) -> None:
-        super().__init__(*args, **about)
-        self.commands.update({name: _Later(name, _run) for name in STUDIES})
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.commands.update({name: _LazyCommand(name, _run) for name in STUDIES})
 
 
 class SweepGroup(TyperGroup):
     """`python -m jaxdp sweep`: a command for each study."""
 
-    def __init__(self, *args: Any, **about: Any) -> None:
-        super().__init__(*args, **about)
-        self.commands.update({name: _Later(name, _sweep) for name in STUDIES})
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.commands.update({name: _LazyCommand(name, _sweep) for name in STUDIES})
 
 
 class MainGroup(TyperGroup):
     """`python -m jaxdp`: `advise` beside its other commands."""
 
-    def __init__(self, *args: Any, **about: Any) -> None:
-        super().__init__(*args, **about)
-        self.commands["advise"] = _Later("advise", _advise)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.commands["advise"] = _LazyCommand("advise", _advise)
 
 
-class _Later(TyperCommand):
-    """A command of which the name and one sentence are known; another takes its place when it is called."""
+class _LazyCommand(TyperCommand):
+    """A command with a name and one sentence of help; it builds the real command when it is called."""
 
     def __init__(self, name: str, command_of: Callable[[str], Callable[..., None]]) -> None:
         super().__init__(name, help=STUDIES[name])
@@ -46,14 +46,16 @@ class _Later(TyperCommand):
     def make_context(self, *args: Any, **extra: Any) -> Any:
         app = typer.Typer(add_completion=False)
         app.command(self._name)(self._command_of(self._name))
-        command, (_, given, *_) = typer.main.get_command(app), args
-        given = list(given)  # which the parser empties
+        command, (_, arguments, *_) = typer.main.get_command(app), args
+        arguments = list(arguments)  # a copy: the parser empties the list
         try:
             return command.make_context(*args, **extra)
         except UsageError as error:
             if "unexpected extra argument" in error.message:
-                repeatable = [name for each in command.params if getattr(each, "multiple", False) for name in each.opts]
-                error.message = with_repetition(error.message, given, repeatable)
+                repeatable = [
+                    name for option in command.params if getattr(option, "multiple", False) for name in option.opts
+                ]
+                error.message = with_repetition(error.message, arguments, repeatable)
             raise
 
 

@@ -1,4 +1,4 @@
-"""Numbers of the command line: whole ones as 10000 or 1e4, and one for each time that an option stands there."""
+"""Numbers on the command line: whole numbers such as 10000 or 1e4; an option is repeated for several values."""
 
 import copy
 import inspect
@@ -14,10 +14,10 @@ LONGEST = 40  # digits of a whole number
 
 
 def whole_number(text: Any) -> int:
-    """Reads a whole number, such as 10000 or 1e4; defaults, which are numbers, are returned.
+    """Parses a whole number, such as 10000 or 1e4. Defaults are already numbers and are returned unchanged.
 
     Raises:
-        typer.BadParameter: if text is none, or has more than 40 digits.
+        typer.BadParameter: if the text is not a whole number, or has more than 40 digits.
     """
     if not isinstance(text, str):
         return text
@@ -34,10 +34,10 @@ def whole_number(text: Any) -> int:
 
 
 def number(text: Any) -> float:
-    """Reads a number; defaults, which are numbers, are returned.
+    """Parses a number. Defaults are already numbers and are returned unchanged.
 
     Raises:
-        typer.BadParameter: if text is none, or is beyond the range of float64.
+        typer.BadParameter: if the text is not a number, or is beyond the range of float64.
     """
     try:
         value = text if not isinstance(text, str) else float(text)
@@ -49,7 +49,7 @@ def number(text: Any) -> float:
 
 
 def _repeat(text: str) -> str:
-    return "; where an option may have several values, repeat it for each" if re.search(r"[,;\s]", text.strip()) else ""
+    return "; to give several values, repeat the option for each" if re.search(r"[,;\s]", text.strip()) else ""
 
 
 PARSERS: dict[Any, tuple[Callable[[Any], Any], str]] = {
@@ -59,12 +59,12 @@ PARSERS: dict[Any, tuple[Callable[[Any], Any], str]] = {
 
 
 def with_parsers(parameter: inspect.Parameter) -> inspect.Parameter:
-    """Returns an option of a command with the parser of its numbers, if it has some."""
+    """Adds a number parser to a command's option, if the option takes numbers."""
     kind, *extras = get_args(parameter.annotation) if get_origin(parameter.annotation) is Annotated else (None,)
-    inner = next((each for each in (kind, *_inside(kind)) if each in PARSERS), None)
-    if inner is None:
+    number_type = next((part for part in (kind, *_nested_types(kind)) if part in PARSERS), None)
+    if number_type is None:
         return parameter
-    parser, metavar = PARSERS[inner]
+    parser, metavar = PARSERS[number_type]
     changed = []
     for extra in extras:
         if isinstance(extra, OptionInfo):
@@ -75,17 +75,17 @@ def with_parsers(parameter: inspect.Parameter) -> inspect.Parameter:
     return parameter.replace(annotation=annotated[(kind, *changed)])
 
 
-def _inside(kind: Any) -> list[Any]:
-    """The types that a list, or a union of a type with None or a list, is made of."""
-    return [inner for arg in get_args(kind) for inner in (arg, *_inside(arg))]
+def _nested_types(kind: Any) -> list[Any]:
+    """Returns the types inside a list, or inside a union of a type with None or a list."""
+    return [part for arg in get_args(kind) for part in (arg, *_nested_types(arg))]
 
 
 def with_repetition(message: str, arguments: Sequence[str], repeatable: Sequence[str]) -> str:
-    """Returns the message about an argument too many, with what to write where it is another value of an option.
+    """Returns the message about an extra argument, with advice to repeat the option if the argument is a further value.
 
     Args:
-        message: of Typer.
-        arguments: of the command.
+        message: Typer's message.
+        arguments: the command's arguments.
         repeatable: names of the options that may be repeated.
     """
     for name, value, extra in zip(arguments, arguments[1:], arguments[2:], strict=False):

@@ -1,6 +1,6 @@
-"""The orders of upper bounds in the number of comparisons, as dotted curves for figures.
+"""Orders of upper bounds in the number of comparisons, as dotted curves for figures.
 
-The bounds are those of DP-Reward (Chowdhury, Zhou & Natarajan, 2023).
+The bounds are the theorems of DP-Reward (Chowdhury, Zhou & Natarajan, 2023).
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -19,46 +19,49 @@ Order = Callable[[np.ndarray, float, Any], np.ndarray]  # (num_samples, epsilon,
 LABEL = "order of Thm 5.3 (no privacy, central) or Thm 4.5 (local), through the first mark"
 FAILURE_PROB = 0.05
 FEWEST = 4  # comparisons
-UNCOVERED = ("_cut", "_k_norm")  # how names of estimators end of which no theorem speaks: weights, or pure noise
-# What these are fixes a bound's height, and a curve through the first mark has none; only ratios to L matter.
+UNCOVERED = ("_cut", "_k_norm")  # suffixes of estimators that no theorem covers: cut weights, or K-norm noise
+# These only scale a bound, and a curve through the first mark has no scale of its own; only ratios to L matter.
 _UNITS: Any = {"feature_norm": 1.0, "radius": 1.0, "coverage": 1.0, "failure_prob": FAILURE_PROB}
 
 
 def sample_orders(names: Collection[str], delta: float, dim: Callable[[Any], int] = int) -> dict[str, Order]:
-    """How upper bounds on the l2 error fall with the number of comparisons, up to a factor.
+    """Returns the orders of upper bounds on the l2 error in the number of comparisons, up to a factor.
 
-    Local estimators have the order of Theorem 4.5, the others that of Theorem 5.3, with the noise that they add. The
-    former is NaN below 4 comparisons, where ln ln n says nothing. What a greedy policy loses is at most 2 L times the
-    l2 error. Theorem 5.3 is about Gaussian noise, and samples that weigh alike: other central estimators have no order.
+    Local estimators have the order of Theorem 4.5, the others the order of Theorem 5.3, with the noise that they add.
+    The order of Theorem 4.5 is NaN below 4 comparisons, where ln ln n makes the bound meaningless. A greedy policy
+    loses at most 2 L times the l2 error. Theorem 5.3 covers Gaussian noise and equal weights: other central estimators
+    have no order.
 
     Args:
-        names: of estimators.
-        delta: of the central estimators.
+        names: names of estimators.
+        delta: delta of the central estimators.
         dim: (row of the figure) -> number of features.
 
     Returns:
-        (num_samples, epsilon, row) -> bound, by estimator that has one.
+        (num_samples, epsilon, row) -> bound, by name, for the estimators that have one.
     """
     covered = [name for name in names if not name.endswith(UNCOVERED)]
     return {name: _local if name.endswith("_rr") else _central(_noise(name, delta), dim) for name in covered}
 
 
 def with_orders(orders: Mapping[str, Order], label: str, row: str) -> Callable[[Axes, xr.DataArray], None]:
-    """Draws the orders of bounds beside curves against num_samples, each through its estimator's first mark.
+    """Returns a function that draws orders of bounds beside curves against num_samples.
+
+    Each order goes through its estimator's first mark.
 
     Args:
-        orders: by estimator; see `sample_orders`. Those that are not among them get no curve.
-        label: their legend text.
+        orders: by estimator; see `sample_orders`. Other estimators get no curve.
+        label: the orders' legend text.
         row: the dimension with one row of panels for each value.
 
     Returns:
-        What `plotting.facets` takes as `also`.
+        A function to pass to `plotting.facets` as `also`.
     """
 
     def draw(ax: Axes, values: xr.DataArray) -> None:
-        at, epsilon, place = values.num_samples.values, float(values.epsilon), values[row].item()
+        at, epsilon, row_value = values.num_samples.values, float(values.epsilon), values[row].item()
         for name in (name for name in values.estimator.values if name in orders):
-            plotting.bound(ax, at, orders[name](at, epsilon, place), through=name, label=label)
+            plotting.bound(ax, at, orders[name](at, epsilon, row_value), through=name, label=label)
 
     return draw
 
@@ -77,7 +80,7 @@ def _central(noise: Callable[[float], float], dim: Callable[[Any], int]) -> Orde
 
 
 def _noise(name: str, delta: float) -> Callable[[float], float]:
-    """Noise at L = 1, by epsilon."""
+    """Returns (epsilon) -> standard deviation of the noise at L = 1."""
     if name.startswith("literal"):
         return lambda epsilon: float(theory.objective_perturbation_stddev(epsilon, delta, 1.0))
     if name.endswith("objective_perturbation"):

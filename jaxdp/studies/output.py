@@ -1,4 +1,4 @@
-"""Where a study's results go: a folder with the dataset and the figure. Nothing is overwritten."""
+"""Output folders of studies: the dataset and the figure. No existing file is overwritten."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -13,16 +13,16 @@ RESULTS = Path("results")
 
 
 @contextlib.contextmanager
-def claimed_folder(out: Path | None, name: str) -> Iterator[Path]:
-    """Makes the folder for a study's results, before anything is computed, and removes it if nothing comes of it.
+def claim_folder(out: Path | None, name: str) -> Iterator[Path]:
+    """Makes the folder for a study's results before anything is computed, and removes it if the study fails.
 
     Args:
-        out: the folder that the user asked for; None takes the first free of results/NAME, results/NAME-2, ...
-        name: of the study.
+        out: the folder that the user asked for; None for the first free folder of results/NAME, results/NAME-2, ...
+        name: name of the study.
 
     Yields:
-        A folder that exists and is empty. Where the block fails, it is removed if it is still empty and was made here;
-        a folder that the user made stays.
+        A folder that exists and is empty. If the block fails, the folder is removed if it is still empty and was made
+        here; a folder that the user made stays.
 
     Raises:
         ValueError: if `out` exists and is not an empty folder.
@@ -60,18 +60,18 @@ def save(dataset: xr.Dataset, figure: Callable[[xr.Dataset], Figure], folder: Pa
     """Writes data.zarr, and then draws and writes figure.png.
 
     Args:
-        dataset: results.
-        figure: draws them. It is called once the data is safe.
-        folder: from `claimed_folder`.
+        dataset: the results.
+        figure: draws the results; called after the data is written.
+        folder: a folder from `claim_folder`.
 
     Returns:
-        The paths of dataset and figure.
+        The paths of the dataset and of the figure.
 
     Raises:
-        RuntimeError: if drawing or writing the figure failed, with the path of the data, which is complete.
+        RuntimeError: if drawing or writing the figure failed. The message has the path of the data, which is complete.
     """
     data, image = folder / "data.zarr", folder / "figure.png"
-    # Format 2 stores text coordinates in a way that every zarr reader knows; in format 3 that is not yet settled.
+    # Every zarr reader knows how format 2 stores text coordinates; format 3 has no standard for it yet.
     dataset.to_zarr(data, mode="w-", zarr_format=2, consolidated=True)
     try:
         figure(dataset).savefig(image, dpi=150)

@@ -1,8 +1,8 @@
-"""What label privacy costs a policy (Chowdhury, Zhou & Natarajan, 2023: DP-Reward, eq. (9)).
+"""Cost of label privacy to a policy (Chowdhury, Zhou & Natarajan, 2023: DP-Reward, eq. (9)).
 
 Learns greedy and pessimistic policies for a contextual bandit from
-comparisons that a good policy collected, with labels in the clear, with
-central label privacy and with local label privacy.
+comparisons that a good policy collected: without label privacy, with
+central and with local label privacy.
 """
 
 from collections.abc import Collection, Sequence
@@ -25,9 +25,9 @@ from jaxdp.estimation import (
 from jaxdp.estimation.confidence import FAILURE_PROB
 from jaxdp.simulation import Run, estimation_run, sweep
 from jaxdp.studies.arguments import Delta, Epsilons, Key, NumSeeds, grid
-from jaxdp.studies.central_noise import SUFFIX, noise_lines, shown, which_noise, with_noise
+from jaxdp.studies.central_noise import SUFFIX, describe_noise, merge_noises, noise_lines, with_noise
 from jaxdp.studies.command import convergence_notes
-from jaxdp.studies.comparison import mean_rows, titled
+from jaxdp.studies.comparison import format_table, mean_rows
 from jaxdp.studies.declared import Study
 from jaxdp.studies.orders import Order, sample_orders, with_orders
 from jaxdp.studies.tiles import cpu_tile
@@ -62,7 +62,7 @@ POLICY_LABELS = {
 
 
 def estimators() -> dict[str, Estimator]:
-    """The estimators that are compared, each with its confidence set."""
+    """Returns the estimators that are compared, each with its confidence set."""
     return {
         "mle": with_confidence(mle()),
         CENTRAL: with_confidence(objective_perturbation()),
@@ -81,46 +81,48 @@ def private_policy(
     expertise: Annotated[
         float,
         typer.Option(
-            help="Of the policy that collected the data: its odds are exp(expertise x reward). 0 covers all alike."
+            help="Expertise of the policy that collected the data: its odds are exp(expertise x reward). 0: uniform."
         ),
     ] = EXPERTISE,
     curvature: Annotated[
         float,
         typer.Option(
-            help="Curvature that confidence sets assume, in [0, 0.25]. 0: what can be proved, and very wide. "
-            "0.25: that of even odds, a heuristic."
+            help="Curvature that confidence sets assume, in [0, 0.25]. 0: proved, and very wide. 0.25: the curvature "
+            "at even odds, a heuristic."
         ),
     ] = CURVATURE,
     ridge: Annotated[float, typer.Option(help="Lambda of the confidence sets' norm, >= 0.")] = RIDGE,
-    failure_prob: Annotated[float, typer.Option(help="Of the confidence sets, in (0, 1).")] = FAILURE_PROB,
+    failure_prob: Annotated[
+        float, typer.Option(help="Failure probability of the confidence sets, in (0, 1).")
+    ] = FAILURE_PROB,
     delta: Delta = DELTA,
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """What policies lose to the best one, for every estimator, kind of policy, epsilon, num_samples and seed.
+    """Suboptimality of policies, for every estimator, kind of policy, epsilon, num_samples and seed.
 
-    The central estimator is run with Gaussian and with K-norm noise, as two estimators with claims of their own.
-    Figures and texts show at each epsilon the one of smaller predicted error, which does not look at the data.
+    The central estimator runs with Gaussian and with K-norm noise, as two estimators with separate claims. At each
+    epsilon, figures and texts show the one with the smaller predicted error; the prediction does not use the data.
 
     Args:
-        epsilon: privacy budgets, > 0; infinity is no privacy.
+        epsilon: privacy budgets, > 0; infinity for no privacy.
         num_samples: numbers of comparisons.
         num_seeds: repetitions, each with its own bandit and labels.
-        num_features: of the reward.
-        radius: norm of the reward parameter, which the estimators are told.
-        expertise: of the policy that collected the data, >= 0; 0 compares all actions alike.
-        curvature: of the confidence sets, in [0, 1/4]; see `confidence_set`. The default is a heuristic; 0 is what can
-            be proved, and makes the sets so large that pessimistic policies are the reference's.
+        num_features: number of features of the reward.
+        radius: norm of the reward parameter; the estimators know it.
+        expertise: expertise of the policy that collected the data, >= 0; 0 compares all actions equally often.
+        curvature: curvature for the confidence sets, in [0, 1/4]; see `confidence_set`. The default is a heuristic; 0
+            is proved, and makes the sets so large that pessimistic policies equal the reference policy.
         ridge: lambda of the confidence sets, >= 0.
-        failure_prob: of the confidence sets, in (0, 1).
-        delta: of the central estimator with Gaussian noise, in (0, 1).
+        failure_prob: failure probability of the confidence sets, in (0, 1).
+        delta: delta of the central estimator with Gaussian noise, in (0, 1).
         key: root key.
-        **scheduling: as `sweep` takes it, such as `progress` and `store`.
+        **scheduling: further arguments of `sweep`, such as `progress` and `store`.
 
     Returns:
         A dataset with `suboptimality` (dimensions estimator, policy, epsilon, num_samples, seed) and, without the
         dimension policy, `covered`, `width`, `gap`, `l2_error`, `certificate`, `steps` and `converged`. The coordinate
-        `noise` (epsilon) is that of the central estimator which is shown.
+        `noise` (epsilon) names the noise of the central estimator that is shown.
 
     Raises:
         ValueError: if a value is out of range.
@@ -153,8 +155,8 @@ def private_policy(
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """The figure: suboptimality against num_samples, one panel for every epsilon, one row for every kind of policy."""
-    results = shown(results)
+    """Draws suboptimality against num_samples, a column for every epsilon, a row for every kind of policy."""
+    results = merge_noises(results)
     num_features = int(results.num_features)
     bounds = sample_orders(results.estimator.values.tolist(), float(results.delta), lambda _: num_features)
     pure = set(results.epsilon.values[results.noise.values == "k_norm"].tolist())
@@ -167,8 +169,8 @@ def figure(results: xr.Dataset) -> Figure:
         row="policy",
         also=with_orders(greedy, ORDER_LABEL, row="policy"),
         labels={**LABELS, **POLICY_LABELS},
-        title=f"What label privacy costs a policy (d = {num_features})",
-        note=f"The policy that collected the data loses {reference_loss(results):.2g}. {which_noise(results)}",
+        title=f"Cost of label privacy to a policy (d = {num_features})",
+        note=f"The policy that collected the data loses {reference_loss(results):.2g}. {describe_noise(results)}",
         xscale="log",
         yscale="log",
         xlabel="comparisons n",
@@ -177,23 +179,23 @@ def figure(results: xr.Dataset) -> Figure:
 
 
 def _for_greedy(order: Order, uncovered: Collection[float]) -> Order:
-    """Greedy policies lose at most 2 L times the l2 error; for the others, and for some epsilon, no bound is known."""
+    """Restricts an order to greedy policies (they lose at most 2 L times the l2 error) at covered epsilon; else NaN."""
 
     def bound(num_samples: np.ndarray, epsilon: float, policy: str) -> np.ndarray:
-        known = policy == "greedy" and epsilon not in uncovered
-        return order(num_samples, epsilon, policy) if known else np.full(len(num_samples), np.nan)
+        has_bound = policy == "greedy" and epsilon not in uncovered
+        return order(num_samples, epsilon, policy) if has_bound else np.full(len(num_samples), np.nan)
 
     return bound
 
 
 def reference_loss(results: xr.Dataset) -> float:
-    """What the policy that collected the data loses: mean over bandits."""
+    """Returns the mean suboptimality, over bandits, of the policy that collected the data."""
     return float(results.suboptimality.sel(policy="reference").mean(skipna=False))
 
 
 def table(results: xr.Dataset) -> str:
-    """The same numbers as text: mean suboptimality."""
-    results = shown(results)
+    """Formats the mean suboptimality."""
+    results = merge_noises(results)
     heads, lines = [f"{n:,}" for n in results.num_samples.values], []
     for epsilon in results.epsilon.values:
         rows = [
@@ -206,45 +208,45 @@ def table(results: xr.Dataset) -> str:
                 digits=4,
             )
         ]
-        lines.append("\n" + titled(f"expected reward lost, {plotting.epsilon_label(epsilon)}, n =", heads, rows))
+        lines.append("\n" + format_table(f"expected reward lost, {plotting.epsilon_label(epsilon)}, n =", heads, rows))
     return "\n".join(lines)
 
 
 def notes(results: xr.Dataset) -> list[str]:
-    """What a reader of the results has to know.
+    """Returns notes on the results.
 
     Args:
-        results: of `private_policy`.
+        results: results of `private_policy`.
 
     Returns:
-        Notes on how the reference policy does, on how often confidence sets hold the truth, on sets that are not
-        finite, and on searches and minimisations that stopped early.
+        Notes on the reference policy's loss, on the coverage of confidence sets, on sets that are not finite, and on
+        searches and minimisations that stopped early.
     """
-    found = [
+    texts = [
         f"The policy that collected the data loses {reference_loss(results):.4f}; pessimistic policies fall back on it"
-        " where little is known."
+        " if the data are uninformative."
     ]
-    results = shown(results)
-    made = np.isfinite(results.gap)
-    if made.any():
-        covered = results.covered.where(made).mean("seed")
+    results = merge_noises(results)
+    is_finite = np.isfinite(results.gap)
+    if is_finite.any():
+        covered = results.covered.where(is_finite).mean("seed")
         curvature = float(results.curvature)
-        found.append(
+        texts.append(
             f"Confidence sets hold the true parameter in {float(covered.min()):.0%} to {float(covered.max()):.0%} of"
-            f" the seeds, at any setting ({1 - float(results.failure_prob):.0%} asked for, at curvature {curvature:g}"
-            + ("; a curvature assumed, not proved)." if curvature > 0 else ").")
+            f" the seeds, over all settings (target: {1 - float(results.failure_prob):.0%}, at curvature {curvature:g}"
+            + (", which is assumed and not proved)." if curvature > 0 else ").")
         )
-        found.append(f"Pessimistic policies are within {float(results.gap.max()):.2g} of the best lower bound.")
-    if not made.all():
-        found.append(
-            f"note: {int((~made).sum())} of {made.size} confidence sets failed, and pessimistic policies are NaN there:"
-            " the comparisons do not span\nall directions and ridge is 0, or the fit failed."
+        texts.append(f"Pessimistic policies are within {float(results.gap.max()):.2g} of the best lower bound.")
+    if not is_finite.all():
+        texts.append(
+            f"note: {int((~is_finite).sum())} of {is_finite.size} confidence sets failed, and pessimistic policies are "
+            "NaN there: the comparisons do not span\nall directions and ridge is 0, or the fit failed."
         )
-    return [*found, *convergence_notes(results)]
+    return [*texts, *convergence_notes(results)]
 
 
 def report(results: xr.Dataset) -> str:
-    """What the command prints: the table, what to know about it, and what it means."""
+    """Formats the table and notes on it."""
     seeds = plotting.seed_count(results.sizes["seed"])
     meaning = f"+- and bands: 95% confidence interval (Student's t) of the mean over {seeds}."
     noise = ["\n".join(lines)] if (lines := noise_lines(results)) else []

@@ -1,9 +1,9 @@
-"""Rank items from comparisons or ballots that are private.
+"""Rank items from private comparisons or ballots.
 
 Fits Bradley-Terry abilities without privacy, with central and with local
-privacy, and tells how often the winner survives and how well the rankings
-agree. That is a simulation for whoever may see the data: its output is not
-private. --release prints one private ranking in its place.
+privacy. Reports how often the winner stays first and how well the rankings
+agree. This is a simulation for people who may see the data: its output is
+not private. --release prints one private ranking instead.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,9 +32,9 @@ from jaxdp.plotting._dots import ROW_HEIGHT
 from jaxdp.preferences import Ballots, ComparisonTable, baseball1987, read_ballots, read_comparisons
 from jaxdp.preferences.ballots import UNRANKED
 from jaxdp.simulation import Run, estimation_run, sweep
-from jaxdp.studies.central_noise import SUFFIX, shown, which_noise, with_noise
+from jaxdp.studies.central_noise import SUFFIX, describe_noise, merge_noises, with_noise
 from jaxdp.studies.command import root_key
-from jaxdp.studies.declared import Made, Printed, Study
+from jaxdp.studies.declared import Derived, Study, TextOnly
 from jaxdp.studies.ranking_release import default_delta, default_radius, ranking_release, release_key, release_report
 from jaxdp.studies.ranking_report import FEWEST_SEEDS, SURVIVES, BallotTable, report
 from jaxdp.studies.seeds import warn_of_few_seeds
@@ -44,11 +44,11 @@ from jaxdp.validation import check_choice, check_delta, check_positive
 EPSILONS = (0.5, 1.0, 2.0, 4.0, float("inf"))
 BALLOT_EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, float("inf"))
 UNITS = ("pair", "ballot")
-UNKNOWN = "unknown"  # what a ballot says of items that it does not rank
+UNKNOWN = "unknown"  # a reading of the items that a ballot does not rank
 NUM_SEEDS = 200
 
 NOT_PRIVATE = "a simulation: not private"
-ONLY_NOISE = "Privacy's noise alone is what varies over seeds."
+ONLY_NOISE = "Only the privacy noise varies over seeds."
 
 LABELS = {
     "mle": "no privacy: mle",
@@ -66,7 +66,7 @@ def election(
         typer.Option(
             help="CSV, or Parquet or JSON lines if it ends in .parquet or .jsonl, with columns winner, loser and "
             "optionally weight (number of comparisons) and tie (0 or 1), or model_a, model_b and winner (model_a, "
-            "model_b, tie); names or numbers. Without it and --ballots: the 1987 American League season."
+            "model_b, tie); names or numbers. Without this and --ballots: the 1987 American League season."
         ),
     ] = None,
     ballots: Annotated[
@@ -75,21 +75,22 @@ def election(
     unit: Annotated[
         str | None,
         typer.Option(
-            help="What is private: ballot, one whole ballot with whom it ranks (only with --ballots, and then the "
-            "default); or pair, the outcome of one comparison, where who was compared is public."
+            help="Privacy unit. ballot: one whole ballot, including the items that it ranks (only with --ballots, and "
+            "then the default). pair: the outcome of one comparison; the compared pairs are public."
         ),
     ] = None,
     unranked: Annotated[
         str,
         typer.Option(
-            help="What a ballot says of ranked and unranked items: unknown, nothing, as PrefLib defines such files; or "
-            "last, the unranked ones lose, as elections count them. The report names both winners."
+            help="Reading of unranked items. unknown: the ballot does not compare them with ranked items, as PrefLib "
+            "defines such files. last: they lose to ranked items, as elections count them. The report names both "
+            "winners."
         ),
     ] = UNKNOWN,
     *,
     quietly: bool = False,
 ) -> ComparisonTable | Ballots:
-    """What to rank, by the options; `quietly` without a word of what a malformed file holds."""
+    """Reads the data to rank; if `quietly`, errors do not quote a malformed file."""
     check_choice("unranked", unranked, UNRANKED)
     if unit is not None:
         check_choice("unit", unit, UNITS)
@@ -110,8 +111,8 @@ def election(
         if not quietly:
             raise
         raise ValueError(
-            f"{ballots or comparisons} must be a file of its kind; run without --release, for whoever may see it, the "
-            "command says where it is not"
+            f"{ballots or comparisons} must be a valid file; the same command without --release, for people who may "
+            "see the data, names the faulty row"
         ) from None
 
 
@@ -119,84 +120,84 @@ def key_of(
     seed: Annotated[
         int | None,
         typer.Option(
-            help="Root seed of all randomness, in [0, 2**32). Without it: 0; with --release: fresh entropy, as whoever "
-            "knows the seed takes the noise out."
+            help="Root seed of all randomness, in [0, 2**32). Default: 0; with --release: fresh entropy, because "
+            "anyone who knows the seed can remove the noise."
         ),
     ] = None,
 ) -> jax.Array:
-    """The root key of the simulation, which is 0's without a seed."""
+    """Returns the root key of the simulation; without a seed, the key of seed 0."""
     return root_key(0 if seed is None else seed)
 
 
 def private_ranking(
-    data: Annotated[ComparisonTable | Ballots, Made(election)],
+    data: Annotated[ComparisonTable | Ballots, Derived(election)],
     *,
     unranked: str = UNKNOWN,
     epsilon: Annotated[
         Sequence[float] | None,
         typer.Option(
-            help="Privacy budget, > 0; inf is no privacy. Repeat for several. Without it: 0.5 to 4 and inf for pairs, "
-            "0.25 to 64 and inf for ballots."
+            help="Privacy budget epsilon, > 0; inf for no privacy. Repeat for several. Default: 0.5 to 4 and inf for "
+            "pairs, 0.25 to 64 and inf for ballots."
         ),
     ] = None,
     num_seeds: Annotated[
         int | None,
-        typer.Option("--seeds", help=f"Repetitions of privacy's randomness. Without it: {NUM_SEEDS}."),
+        typer.Option("--seeds", help=f"Repetitions of the privacy noise. Default: {NUM_SEEDS}."),
     ] = None,
     radius: Annotated[
         float | None,
         typer.Option(
-            help="Bound on the norm of the abilities (log odds, mean zero). Without it: 3 sqrt(number of items), a "
-            "root mean square ability of 3."
+            help="Bound on the norm of the abilities (log odds, mean zero). Default: 3 sqrt(number of items), a root "
+            "mean square ability of 3."
         ),
     ] = None,
     delta: Annotated[
         float | None,
         typer.Option(
-            help="Failure mass where a central estimator's noise is Gaussian, in (0, 1). Without it: the smaller of "
-            "1e-6 and n^(-3/2), n the number of comparisons, or of ballots where a whole ballot is private."
+            help="Delta of a central estimator with Gaussian noise, in (0, 1). Default: the smaller of 1e-6 and "
+            "n^(-3/2), for n comparisons, or n ballots if a whole ballot is private."
         ),
     ] = None,
-    key: Annotated[jax.Array, Made(key_of)],
+    key: Annotated[jax.Array, Derived(key_of)],
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Abilities and ranks of items, for every estimator, epsilon and seed: a simulation, whose output is not private.
+    """Simulates abilities and ranks of items, for every estimator, epsilon and seed. The output is not private.
 
-    It holds the abilities without privacy, what is measured against them, and many private estimates of the same data,
-    each of which spends its budget. `ranking_release` makes what may be published.
+    It includes the abilities without privacy, comparisons with them, and many private estimates of the same data, each
+    of which spends its budget. `ranking_release` makes a ranking that may be published.
 
-    The data are what they are; the seeds differ in privacy's randomness only. So nothing here holds the sampling error
-    of the comparisons or ballots: how far they could have come out otherwise. Of a table of comparisons one outcome
-    is private: which pairs were compared, and how often, is public. Of ballots one whole ballot is private, with which
-    items it ranks, and their number is public. For one comparison as the unit, rank `ballots.comparisons()`.
+    The data are fixed; seeds only differ in the privacy noise. So the results do not include the sampling error of the
+    comparisons or ballots. For comparisons, the privacy unit is one outcome; the compared pairs, and how often each was
+    compared, are public. For ballots, the privacy unit is one whole ballot, including the items that it ranks; the
+    number of ballots is public. For one comparison as the unit, rank `ballots.comparisons()`.
 
-    The central estimator is run with Gaussian and with K-norm noise, as two estimators with claims of their own.
-    Figures and texts show at each epsilon the one of smaller predicted error, which does not look at the data.
+    The central estimator runs with Gaussian and with K-norm noise, as two estimators with separate claims. At each
+    epsilon, figures and texts show the one with the smaller predicted error; the prediction does not use the data.
 
     Args:
-        data: who was compared with whom and who won, or ballots.
-        unranked: of ballots, what one says of a ranked item and one that is not; see `Ballots.answers`.
-        epsilon: privacy budgets, > 0; infinity is no privacy. None is 0.5 to 4 and infinity, of ballots 0.25 to 64 and
-            infinity.
+        data: comparisons and their outcomes, or ballots.
+        unranked: for ballots, the reading of a ranked and an unranked item; see `Ballots.answers`.
+        epsilon: privacy budgets, > 0; infinity for no privacy. None is 0.5 to 4 and infinity; for ballots, 0.25 to 64
+            and infinity.
         num_seeds: repetitions; None is 200.
         radius: bound on the norm of the abilities (log odds, mean zero), > 0. None is 3 sqrt(number of items), a root
-            mean square ability of 3: a bound on the norm alone would bind ever harder as tables grow.
-        delta: of the central estimator with Gaussian noise, in (0, 1). None is `default_delta` of the number of
+            mean square ability of 3: a constant bound on the norm would be tighter for larger tables.
+        delta: delta of the central estimator with Gaussian noise, in (0, 1). None is `default_delta` of the number of
             comparisons or ballots.
         key: root key.
-        **scheduling: as `sweep` takes it, such as `progress` and `store`.
+        **scheduling: further arguments of `sweep`, such as `progress` and `store`.
 
     Returns:
-        A dataset with `ability` and `rank` (dimensions estimator, epsilon, item, seed), `survival` (1 where the item
-        that is first without privacy comes first, else 0; estimator, epsilon, seed), `agreement` (Kendall's tau with
-        the ranking without privacy; the same), `certificate`, `steps` and `converged`, and as coordinates the radius
-        and `noise` (epsilon; that of the central estimator which is shown). The first estimator is the one without
-        privacy: maximum likelihood of all comparisons, or of all preferences that ballots state. Where a fit failed,
-        ability, rank, survival and agreement are NaN.
+        A dataset with `ability` and `rank` (dimensions estimator, epsilon, item, seed); `survival` (1 if the item that
+        is first without privacy comes first, else 0) and `agreement` (Kendall's tau with the ranking without privacy),
+        both (estimator, epsilon, seed); `certificate`, `steps` and `converged`; and as coordinates the radius and
+        `noise` (epsilon; the noise of the central estimator that is shown). The first estimator has no privacy: maximum
+        likelihood of all comparisons, or of all preferences that ballots state. If a fit failed, ability, rank,
+        survival and agreement are NaN.
 
     Raises:
         ValueError: if a value is out of range, no ballot puts an item above another, or items fall into groups that
-            were never compared with one another.
+            were never compared with each other.
     """
     if epsilon is None:
         epsilon = BALLOT_EPSILONS if isinstance(data, Ballots) else EPSILONS
@@ -204,7 +205,7 @@ def private_ranking(
     if delta is None:
         delta = default_delta(data.num_ballots if isinstance(data, Ballots) else data.num_comparisons)
     check_delta(delta)
-    compared, problem = _compared(data, unranked)
+    compared, problem = _make_estimators(data, unranked)
     num_seeds = NUM_SEEDS if num_seeds is None else num_seeds
     warn_of_few_seeds(
         num_seeds, FEWEST_SEEDS, f"from which epsilon on the winner stays first {SURVIVES:.0%} of the time"
@@ -231,8 +232,8 @@ def private_ranking(
     return results.transpose("estimator", "epsilon", "item", "seed")
 
 
-def _compared(data: ComparisonTable | Ballots, unranked: str) -> tuple[dict[str, Estimator], Problem]:
-    """The estimators of this kind of data, the one without privacy first, and their problem."""
+def _make_estimators(data: ComparisonTable | Ballots, unranked: str) -> tuple[dict[str, Estimator], Problem]:
+    """Returns the estimators for this kind of data, first the one without privacy, and their problem."""
     if isinstance(data, Ballots):
         estimators = {
             "ballot_mle": ballot_mle(),
@@ -251,10 +252,10 @@ def _compared(data: ComparisonTable | Ballots, unranked: str) -> tuple[dict[str,
 
 
 def kendall_tau(rank: xr.DataArray, reference: xr.DataArray) -> xr.DataArray:
-    """Kendall's tau of rankings without ties: the share of pairs in the same order minus that in the opposite one.
+    """Returns Kendall's tau of rankings without ties: the share of pairs in the same order minus the opposite share.
 
     Args:
-        rank: dimension item, and any others.
+        rank: dimension item, and any other dimensions.
         reference: dimension item, of at least two items.
 
     Returns:
@@ -267,8 +268,8 @@ def kendall_tau(rank: xr.DataArray, reference: xr.DataArray) -> xr.DataArray:
 
 
 def ability_figure(results: xr.Dataset) -> Figure:
-    """Abilities in the order of the non-private ranking, one panel for every epsilon."""
-    results = shown(results)
+    """Draws abilities in the order of the non-private ranking, one panel for every epsilon."""
+    results = merge_noises(results)
     best_first = results["rank"].isel(estimator=0, epsilon=0, seed=0).argsort()
     abilities = results.ability.isel(item=best_first.values)
     return plotting.facets(
@@ -278,8 +279,8 @@ def ability_figure(results: xr.Dataset) -> Figure:
         col="epsilon",
         draw=plotting.dots,
         labels=LABELS,
-        title=f"What label privacy costs a ranking ({NOT_PRIVATE})",
-        note=f"{ONLY_NOISE} The mean ability of all items is 0. {which_noise(results)}",
+        title=f"Cost of label privacy to a ranking ({NOT_PRIVATE})",
+        note=f"{ONLY_NOISE} The mean ability of all items is 0. {describe_noise(results)}",
         reference=0.0,
         xlabel="ability (log odds)",
         abreast=results.sizes["epsilon"],
@@ -289,11 +290,11 @@ def ability_figure(results: xr.Dataset) -> Figure:
 
 
 def survival_figure(results: xr.Dataset) -> Figure:
-    """How often the non-private winner comes first, and how well the rankings agree, at every epsilon."""
-    results = shown(results)
+    """Draws how often the non-private winner comes first, and how well the rankings agree, at every epsilon."""
+    results = merge_noises(results)
     winner = str(
         results["item"].values[int(results["rank"].isel(estimator=0, epsilon=0, seed=0).argmin("item"))]
-    ).replace("$", r"\$")  # no formula
+    ).replace("$", r"\$")  # not a formula
     figure = plotting.panels(1, 2, width=4.2, sharex=True)
     left, right = figure.axes
     options: dict[str, Any] = {"hue": "estimator", "labels": LABELS, "bars": True}
@@ -301,47 +302,51 @@ def survival_figure(results: xr.Dataset) -> Figure:
     plotting.cost_of_privacy(results.survival, ax=left, band="share", ylabel=first, **options)
     tau = "Kendall's tau with the ranking at no privacy"
     plotting.cost_of_privacy(results.agreement, ax=right, ylabel=tau, yscale="linear", **options)
-    note = f"{ONLY_NOISE} {which_noise(results)}"
-    figure.explain(title=f"What privacy costs an election ({NOT_PRIVATE})", note=note)
+    note = f"{ONLY_NOISE} {describe_noise(results)}"
+    figure.explain(title=f"Cost of privacy in an election ({NOT_PRIVATE})", note=note)
     return figure
 
 
 def figure(results: xr.Dataset, *, ballots: Path | None = None) -> Figure:
-    """The figure: of a table of comparisons all abilities, of a file of ballots how often the winner comes first."""
+    """Draws all abilities for a table of comparisons, and how often the winner comes first for ballots."""
     return ability_figure(results) if ballots is None else survival_figure(results)
 
 
-def released(
+def make_release(
     options: Mapping[str, Any],
     *,
     release: Annotated[
         bool,
         typer.Option(
             "--release",
-            help="Print one private ranking at the one --epsilon given, with pairwise intervals, and nothing else that "
-            "read what is private. For comparisons, and ballots with --unit pair.",
+            help="Print one private ranking at a single --epsilon, with pairwise intervals, and nothing else that "
+            "depends on private data. For comparisons, and ballots with --unit pair.",
         ),
     ] = False,
-) -> Printed | None:
-    """The private ranking that --release asks for in place of the simulation, by the other options."""
+) -> TextOnly | None:
+    """Returns the private ranking that --release prints in place of the simulation."""
     if not release:
         return None
-    budget = _released_budget(options["epsilon"], options["num_seeds"])
+    budget = _release_budget(options["epsilon"], options["num_seeds"])
     key = release_key(options["seed"])
     data = election(*(options[name] for name in ("comparisons", "ballots", "unit", "unranked")), quietly=True)
-    made = partial(ranking_release, data, epsilon=budget, delta=options["delta"], radius=options["radius"], key=key)
+    make_ranking = partial(
+        ranking_release, data, epsilon=budget, delta=options["delta"], radius=options["radius"], key=key
+    )
     fresh, of_ballots = options["seed"] is None, options["ballots"] is not None
-    return Printed(lambda: release_report(made(), fresh=fresh, of_ballots=of_ballots, unranked=options["unranked"]))
+    return TextOnly(
+        lambda: release_report(make_ranking(), fresh=fresh, of_ballots=of_ballots, unranked=options["unranked"])
+    )
 
 
-def _released_budget(epsilon: Sequence[float] | None, seeds: int | None) -> float:
-    """The one budget of a release."""
+def _release_budget(epsilon: Sequence[float] | None, seeds: int | None) -> float:
+    """Returns the single budget of a release."""
     if seeds is not None:
         raise ValueError(f"seeds must be left out with --release, which draws once, got {seeds}")
     if epsilon is None or len(epsilon) != 1:
-        given = ", ".join(f"{value:g}" for value in epsilon or ()) or "none"
-        raise ValueError(f"epsilon must be given once with --release, got {given}")
+        values = ", ".join(f"{value:g}" for value in epsilon or ()) or "none"
+        raise ValueError(f"epsilon must be given once with --release, got {values}")
     return epsilon[0]
 
 
-STUDY = Study(private_ranking, figure, report, instead=released)
+STUDY = Study(private_ranking, figure, report, instead=make_release)

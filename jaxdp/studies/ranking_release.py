@@ -1,4 +1,4 @@
-"""One private ranking for publication: the only output of the ranking study that private data may leave by."""
+"""One private ranking for publication: the only private output of the ranking study."""
 
 import math
 import secrets
@@ -25,33 +25,32 @@ from jaxdp.studies.command import columns, root_key
 from jaxdp.validation import check_epsilon, check_number
 
 FAILURE_PROB = 0.05
-LARGEST_ABILITY = 3.0  # root mean square over items, in log odds: the bound that is used where none is given
-LARGEST_DELTA = 1e-6  # where none is given
-ON_THE_BOUND = 0.999  # of the radius
-PAIRS_OF_BALLOTS = "A whole ballot makes many comparisons and is not protected, nor is whom it ranks."
+LARGEST_ABILITY = 3.0  # default bound: root mean square over items, in log odds
+LARGEST_DELTA = 1e-6  # default delta at most
+ON_THE_BOUND = 0.999  # share of the radius
+PAIRS_OF_BALLOTS = "A whole ballot makes many comparisons. It is not protected, nor are the items that it ranks."
 READINGS = {
-    "unknown": "Ballots are read as silent about items that they leave out; elections count these as beaten"
-    " (--unranked last).",
-    "last": "Items that a ballot leaves out are read as beaten by those that it ranks.",
+    "unknown": "Items that a ballot leaves out are not compared; elections count them as beaten (--unranked last).",
+    "last": "Items that a ballot leaves out count as beaten by the items that it ranks.",
 }
 
 
 def default_radius(num_items: int) -> float:
-    """The bound on the norm of the abilities where none is given: a function of the number of items alone."""
+    """Returns the default bound on the norm of the abilities: a function of the number of items alone."""
     return LARGEST_ABILITY * math.sqrt(num_items)
 
 
 def default_delta(num_records: int) -> float:
-    """Returns the failure mass of Gaussian noise where none is given: far below 1 / num_records, which is public."""
+    """Returns the default delta of Gaussian noise: far below 1 / num_records; num_records is public."""
     return min(LARGEST_DELTA, num_records**-1.5)
 
 
 def release_key(seed: int | None) -> jax.Array:
-    """The key of a release: all 64 bits of it from the operating system's entropy, or that of a seed.
+    """Returns the key of a release: 64 bits of the operating system's entropy, or the key of a seed.
 
     Args:
-        seed: in [0, 2**32), for a release that can be made again. Whoever knows it, or tries out all of them, takes the
-            noise out: the release is then not private. None for fresh entropy, which nobody keeps.
+        seed: in [0, 2**32), for a reproducible release. Anyone who knows the seed, or tries all seeds, can remove the
+            noise: the release is then not private. None for fresh entropy, which is not stored.
 
     Raises:
         ValueError: if seed is out of range.
@@ -72,56 +71,56 @@ def ranking_release(
     curvature: float | None = None,
     key: jax.Array,
 ) -> xr.Dataset:
-    """One ranking with central privacy, and the interval of every pair of items' difference.
+    """Releases one ranking with central privacy, and an interval for the difference of every pair of items.
 
-    Private is the outcome of one comparison. What is public is read as it is: the items and their order in the table,
-    which pairs were compared and how often (and so the number of comparisons). The default radius depends on the number
-    of items alone; epsilon, delta, failure_prob and the rest are to be chosen without looking at the outcomes. Where
-    comparisons come from ballots (`ballots.comparisons()`), whom a voter ranked is public in this unit, and a voter who
-    made k comparisons is protected at k epsilon at best.
+    The privacy unit is the outcome of one comparison. The items and their order in the table, which pairs were compared
+    and how often (and so the number of comparisons) are public and used exactly. The default radius depends on the
+    number of items alone; choose epsilon, delta, failure_prob and the rest without looking at the outcomes. If
+    comparisons come from ballots (`ballots.comparisons()`), the items that a voter ranked are public in this unit, and
+    a voter who made k comparisons is protected at k epsilon at best.
 
-    A whole ballot as the unit is refused: its estimators count half wins where a ballot says nothing, for which there
-    is no confidence set.
+    A whole ballot as the unit is refused: its estimators count half wins for pairs that a ballot does not compare, and
+    there is no confidence set for these.
 
-    The intervals are about both privacy's noise and the comparisons' own sampling error, for all pairs at once, and
-    take the truth to lie within the radius. Where there are enough comparisons they are proved (`provable_curvature`).
-    Elsewhere they take the logistic curvature to be at least the least one of the compared pairs at the released
-    abilities, which is a plug-in and no proof: with 10 to 20 comparisons of two items at odds of 300 to 1 and Gaussian
-    noise such intervals held in 85% to 89% of 3000 runs (epsilon 0.5 to 1) where 95% were asked for, with K-norm noise,
-    or more items or comparisons, in 94% and more.
-    A curvature that is assumed without looking, such as 1/4, misses the truth where abilities are far apart.
+    The intervals cover the privacy noise and the sampling error of the comparisons, for all pairs at once, and assume
+    that the truth lies within the radius. With enough comparisons they are proved (`provable_curvature`). Otherwise
+    they assume that the logistic curvature is at least the least curvature of the compared pairs at the released
+    abilities. This is a plug-in and not a proof: with 10 to 20 comparisons of two items at odds of 300 to 1 and
+    Gaussian noise, such intervals held in 85% to 89% of 3000 runs (epsilon 0.5 to 1; target 95%); with K-norm noise, or
+    more items or comparisons, they held in 94% and more. A curvature assumed in advance, such as 1/4, misses the truth
+    if abilities are far apart.
 
-    The noise is the one of smaller predicted error of the abilities, Gaussian or K-norm, which depends on epsilon,
-    delta and the number of items alone (`quieter_noise`). With K-norm noise intervals may be wider, by up to a fifth,
-    as its tails are heavier; in exchange there is no delta.
+    The noise, Gaussian or K-norm, is the one with the smaller predicted error of the abilities; the prediction depends
+    on epsilon, delta and the number of items alone (`quieter_noise`). K-norm noise has heavier tails, so its intervals
+    may be wider, by up to a fifth; in exchange there is no delta.
 
     Args:
-        data: who was compared with whom, and who won.
+        data: the comparisons and their outcomes.
         epsilon: privacy budget, in (0, inf).
-        delta: of Gaussian noise, in (0, 1); or 0, for K-norm noise. None is `default_delta` of the number of
+        delta: delta of Gaussian noise, in (0, 1); 0 for K-norm noise. None is `default_delta` of the number of
             comparisons.
         radius: bound on the norm of the abilities (log odds, mean zero), > 0; None is 3 sqrt(number of items).
-        failure_prob: that some interval misses, in (0, 1).
-        curvature: in [0, 1/4], to assume; 0 is what can always be proved, and holds nearly everything. None is as
+        failure_prob: probability that some interval misses, in (0, 1).
+        curvature: curvature to assume, in [0, 1/4]; 0 is always proved, and gives very wide intervals. None is as
             above.
-        key: secret; `release_key` makes one.
+        key: a secret key; `release_key` makes one.
 
     Returns:
         A dataset with `ability` (item; log odds with mean zero), `rank` (item; 1 is best), `low` and `high` (item,
-        other; of the ability of item minus that of other, 0 on the diagonal), `curvature`, whether intervals are
-        `proved`, `converged` and `num_comparisons`; epsilon, delta (0 with K-norm noise), `noise` ("gaussian" or
-        "k_norm"), radius and failure_prob as coordinates.
+        other; interval of the ability of item minus the ability of other, 0 on the diagonal), `curvature`, `proved`
+        (whether the intervals are), `converged` and `num_comparisons`; epsilon, delta (0 with K-norm noise), `noise`
+        ("gaussian" or "k_norm"), radius and failure_prob as coordinates.
 
     Raises:
         ValueError: if data are whole ballots, epsilon is not finite, another value is out of range, or items fall into
-            groups that were never compared with one another.
+            groups that were never compared with each other.
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the central model, with K-norm noise epsilon-DP.
         - Unit: the outcome of one comparison; adjacency: replace one.
-        - Why: All that is returned is post-processing of one noisy statistic and of what is public, which decides the
-          kind of noise. The claim takes the key to be secret; JAX's generator is no cryptographic one. Every further
-          release of the same data adds its own epsilon.
+        - Why: Everything returned is post-processing of one noisy statistic and of public values; public values decide
+          the kind of noise. The claim assumes that the key is secret; JAX's generator is not cryptographic. Every
+          further release of the same data adds its own epsilon.
 
     Source:
         As `objective_perturbation` and `confidence_set`.
@@ -133,11 +132,11 @@ def ranking_release(
     if delta is None:
         delta = default_delta(data.num_ballots if isinstance(data, Ballots) else data.num_comparisons)
     noise_name = quieter_noise(epsilon=epsilon, delta=delta, dim=max(1, len(data.items) - 1))
-    name, estimator = _central(data, noise_name)
+    estimator_name, estimator = _central(data, noise_name)
     if estimator.noise is None or isinstance(data, Ballots):
         raise ValueError(
-            f"data must be comparisons for a release, as {name} has no confidence sets, got whole ballots; --unit pair "
-            "(ballots.comparisons()) protects one comparison, which is less"
+            f"data must be comparisons for a release, as {estimator_name} has no confidence sets, got whole ballots; "
+            "--unit pair (ballots.comparisons()) protects only one comparison"
         )
     radius = default_radius(len(data.items)) if radius is None else check_number("radius", radius)
     values = {"radius": radius, "failure_prob": failure_prob, "curvature": 0.0 if curvature is None else curvature}
@@ -146,33 +145,35 @@ def ranking_release(
     check_connected("data", data)
     features, labels = data.design()
     fit = estimate(estimator, features, labels, key=key, **budget, radius=radius)
-    del labels  # all that follows is post-processing
+    del labels  # everything below is post-processing
     public = jnp.asarray(features, fit.theta.dtype)
     noise, proved = estimator.noise(params.inner, public), curvature == 0
     if curvature is None:
         values["curvature"] = float(least_curvature(public, fit.theta))
     leaves = {leaf: jnp.asarray(value, public.dtype) for leaf, value in {"ridge": 0.0, **values}.items()}
-    found = confidence_set(fit.theta, public, noise, **leaves)
+    confidence = confidence_set(fit.theta, public, noise, **leaves)
     if curvature is None:
-        provable = provable_curvature(found, public, leaves["curvature"])
+        provable = provable_curvature(confidence, public, leaves["curvature"])
         proved = bool(provable > 0)
         if proved:
             values["curvature"] = float(provable)
-            found = confidence_set(fit.theta, public, noise, **{**leaves, "curvature": provable})
-    if np.isnan(found.width) and np.isfinite(fit.theta).all():
+            confidence = confidence_set(fit.theta, public, noise, **{**leaves, "curvature": provable})
+    if np.isnan(confidence.width) and np.isfinite(fit.theta).all():
         raise ValueError(
             f"data must connect items by more than long chains in {public.dtype}, got a second moment that is singular"
             " to rounding; 64-bit floats (JAX_ENABLE_X64=1) may do"
         )
-    low, high = (np.asarray(end) for end in found.interval(jnp.asarray(pair_features(len(data.items)), public.dtype)))
+    low, high = (
+        np.asarray(end) for end in confidence.interval(jnp.asarray(pair_features(len(data.items)), public.dtype))
+    )
     released = _dataset(data.items, np.asarray(fit.theta), low, high)
-    known = {"curvature": values.pop("curvature"), "proved": proved, "converged": bool(fit.converged)}
-    released = released.assign({**known, "num_comparisons": data.num_comparisons})
+    diagnostics = {"curvature": values.pop("curvature"), "proved": proved, "converged": bool(fit.converged)}
+    released = released.assign({**diagnostics, "num_comparisons": data.num_comparisons})
     return released.assign_coords({"delta": 0.0, **budget, "noise": noise_name, **values})
 
 
 def least_curvature(features: jax.Array, theta: jax.Array) -> jax.Array:
-    """The least curvature of the logistic link at these comparisons and abilities, in [0, 1/4]: [] float.
+    """Returns the least curvature of the logistic link at these comparisons and abilities, in [0, 1/4]: [] float.
 
     Args:
         features: [num_comparisons, num_items] float.
@@ -182,23 +183,24 @@ def least_curvature(features: jax.Array, theta: jax.Array) -> jax.Array:
     return jnp.min(jax.nn.sigmoid(margins) * jax.nn.sigmoid(-margins))
 
 
-def provable_curvature(found: ConfidenceSet, features: jax.Array, curvature: jax.Array) -> jax.Array:
-    """A curvature with which a set around an estimate is proved, given the least one at the estimate.
+def provable_curvature(assumed: ConfidenceSet, features: jax.Array, curvature: jax.Array) -> jax.Array:
+    """Returns a curvature with which the confidence set is proved, given the least curvature at the estimate.
 
-    Along the segment from the truth to the estimate, which are D apart, a comparison's margin changes by at most c |D|,
-    c = max |x_i|_(1/shape), and the logistic curvature by a factor of at most exp(-change) (it is self-concordant). So
-    its mean over the segment is at least curvature (1 - exp(-c |D|)) / (c |D|), and |D| times that is at most G, the
-    bound on the gradient at the truth: c |D| <= -ln(1 - u) for u = c G / curvature, if u < 1.
+    Let D be the difference between the truth and the estimate. Along this segment a comparison's margin changes by at
+    most c |D|, c = max |x_i|_(1/shape), and the logistic curvature shrinks at most by the factor exp(-change) (it is
+    self-concordant). So the mean curvature over the segment is at least curvature (1 - exp(-c |D|)) / (c |D|), and |D|
+    times this mean is at most G, the bound on the gradient at the truth: c |D| <= -ln(1 - u) for u = c G / curvature,
+    if u < 1.
 
     Args:
-        found: the set with ridge 0 that takes this curvature for granted, of width G / curvature.
+        assumed: the set with ridge 0 that assumes this curvature, of width G / curvature.
         features: [num_comparisons, num_items] float.
-        curvature: [] float, of all comparisons at the estimate.
+        curvature: [] float, the least over all comparisons at the estimate.
 
     Returns:
-        [] float; 0 where u >= 1, with too few comparisons or too much noise for this argument.
+        [] float; 0 if u >= 1: too few comparisons or too much noise for this argument.
     """
-    change = found.width * jnp.max(jnp.linalg.norm(found.whitened(features), axis=-1))
+    change = assumed.width * jnp.max(jnp.linalg.norm(assumed.whitened(features), axis=-1))
     return jnp.where(change < 1, curvature * change / -jnp.log1p(-jnp.minimum(change, 1)), 0)
 
 
@@ -209,7 +211,7 @@ def _central(data: ComparisonTable | Ballots, noise: str) -> tuple[str, Estimato
 
 
 def _dataset(items: tuple[str, ...], theta: np.ndarray, low: np.ndarray, high: np.ndarray) -> xr.Dataset:
-    """The ranking by theta, and the intervals of all pairs, both ways round."""
+    """Returns the ranking by theta, and the intervals of all pairs in both directions."""
     least, largest = (np.zeros((len(items), len(items)), theta.dtype) for _ in range(2))
     first, second = pair_indices(len(items)).T
     least[first, second], largest[first, second] = low, high
@@ -227,79 +229,83 @@ def _dataset(items: tuple[str, ...], theta: np.ndarray, low: np.ndarray, high: n
 
 
 def release_report(released: xr.Dataset, *, fresh: bool, of_ballots: bool, unranked: str = "unknown") -> str:
-    """What the command prints: the ranking, its intervals, and what is claimed and assumed.
+    """Formats the ranking, its intervals, its claim and its assumptions.
 
     Args:
-        released: of `ranking_release`.
-        fresh: whether the key is of fresh entropy, and not of a seed.
-        of_ballots: whether the comparisons are those of ballots.
-        unranked: how items were read that a ballot leaves out. Who is first otherwise, and how many ballots are silent,
-            is private and is not printed.
+        released: a dataset of `ranking_release`.
+        fresh: whether the key is fresh entropy, and not the key of a seed.
+        of_ballots: whether the comparisons come from ballots.
+        unranked: the reading of items that a ballot leaves out. The winner under the other reading, and the number of
+            ballots that compare nothing, are private and not printed.
     """
     epsilon, delta, count = float(released.epsilon), float(released.delta), int(released.num_comparisons)
     if released.noise.item() == "k_norm":
-        claim, noise = f"pure {epsilon:g}", "K-norm noise, the one of smaller predicted error here; it needs no δ."
+        claim, noise = f"pure {epsilon:g}", "K-norm noise, which has the smaller predicted error here; it needs no δ."
     else:
-        claim, noise = f"({epsilon:g}, {delta:g})", "Gaussian noise, the one of smaller predicted error here. "
+        claim, noise = f"({epsilon:g}, {delta:g})", "Gaussian noise, which has the smaller predicted error here. "
         noise += f"δ is {delta * count:.2g} / number of comparisons."
     order = np.argsort(released["rank"].values)
     abilities, names = released.ability.values[order], released["item"].values[order]
 
     def lead(ahead: int, behind: int) -> str:
-        places = {"item": order[ahead], "other": order[behind]}
-        low, high = (float(released[end].isel(places)) for end in ("low", "high"))
+        pair = {"item": order[ahead], "other": order[behind]}
+        low, high = (float(released[end].isel(pair)) for end in ("low", "high"))
         return f"{abilities[ahead] - abilities[behind]:.2f} ({low:.2f} to {high:.2f})"
 
-    rows = [["rank  item", "ability", "lead over the next", "the first one's lead over it"]]
+    rows = [["rank  item", "ability", "lead over the next item", "lead of the first item over it"]]
     last = len(order) - 1
-    for place, name in enumerate(names):
-        after, before = (lead(place, place + 1) if place < last else ""), (lead(0, place) if place else "")
-        rows.append([f"{place + 1:>4}  {name}", f"{abilities[place] - abilities[-1]:.2f}", after, before])
-    apart = int((released.low > 0).sum())
+    for index, name in enumerate(names):
+        lead_over_next, lead_of_first = (
+            (lead(index, index + 1) if index < last else ""),
+            (lead(0, index) if index else ""),
+        )
+        ability = f"{abilities[index] - abilities[-1]:.2f}"
+        rows.append([f"{index + 1:>4}  {name}", ability, lead_over_next, lead_of_first])
+    num_separated = int((released.low > 0).sum())
     confidence = 1 - float(released.failure_prob)
     parts = [
         f"A private ranking of {len(order)} items: {claim}-differential privacy, central model.\n"
-        "Private: the outcome of one comparison. Public, and read as they are: the items, which pairs were compared"
-        f" and how\noften ({count} comparisons). All else comes from one noisy statistic:\n{noise}"
+        "Private: the outcome of one comparison. Public, and used exactly: the items, which pairs were compared"
+        f" and how\noften ({count} comparisons). Everything else comes from one noisy statistic:\n{noise}"
         + (f"\n{PAIRS_OF_BALLOTS}\n{READINGS[unranked]}" if of_ballots else ""),
         "\n".join(columns(rows)),
-        "Abilities: log odds above the last item. Leads: log odds that the one item beats the other.\n"
-        f"Intervals: {confidence:.0%} {'confidence' if bool(released.proved) else 'asked for'}, for all pairs together,"
-        " over privacy's noise and the comparisons' own\nsampling error, if the abilities' norm is at most"
+        "Abilities: log odds above the last item. Leads: log odds that one item beats the other.\n"
+        f"Intervals: {confidence:.0%} {'confidence' if bool(released.proved) else 'target'}, for all pairs together,"
+        " over the privacy noise and the sampling\nerror of the comparisons, if the norm of the abilities is at most"
         f" {float(released.radius):.4g} (--radius). "
-        + _of_proof(bool(released.proved), float(released.curvature))
-        + f"Told apart, by an interval without 0: {apart} of {last * (last + 1) // 2} pairs.",
-        "Every further release of the same data spends a budget of its own, which adds to this one.\n" + _of_key(fresh),
+        + _proof_text(bool(released.proved), float(released.curvature))
+        + f"Pairs with an interval that excludes 0: {num_separated} of {last * (last + 1) // 2}.",
+        "Every further release of the same data spends a further budget, which adds to this one.\n" + _key_text(fresh),
     ]
     if delta * count > 1:
         parts.append(
             f"WARNING: δ = {delta:g} is above 1 / number of comparisons, {1 / count:.2g}: a mechanism that publishes"
-            " some comparisons as\nthey are satisfies such a claim, so that it protects little. Leave --delta out: it"
-            f" is {default_delta(count):.2g} then."
+            " some comparisons\nunchanged satisfies such a claim, so it protects little. Without --delta, δ is"
+            f" {default_delta(count):.2g}."
         )
     if not bool(released.converged):
-        parts.append("note: the minimisation stopped before its tolerance.")
+        parts.append("note: the minimisation stopped before it reached its tolerance.")
     if np.linalg.norm(released.ability) >= ON_THE_BOUND * float(released.radius):
         parts.append(
-            f"note: the abilities lie on their bound (--radius {float(released.radius):.4g}), as noise alone can do:"
-            " little was learned."
+            f"note: the abilities lie on their bound (--radius {float(released.radius):.4g}), which noise alone"
+            " can cause: the ranking is uninformative."
         )
     return "\n\n".join(parts)
 
 
-def _of_proof(proved: bool, curvature: float) -> str:
+def _proof_text(proved: bool, curvature: float) -> str:
     if proved:
         return "They are proved.\n"
     return (
         f"They assume a logistic curvature of at least {curvature:.2g},\nthe least at the released abilities:"
-        " plausible, not proved. With few comparisons at extreme odds they hold less often.\n"
+        " this is plausible, not proved. With few comparisons at extreme odds they hold less often.\n"
     )
 
 
-def _of_key(fresh: bool) -> str:
+def _key_text(fresh: bool) -> str:
     if fresh:
-        return "The noise came from the operating system's entropy, which nobody kept."
+        return "The noise came from the operating system's entropy, which was not stored."
     return (
-        "WARNING: the noise was drawn from a given --seed. Whoever knows the seed, or tries out all 2^32 of them, takes"
-        " the noise\nout, and privacy is undone: do not publish this. Leave --seed out for a release."
+        "WARNING: the noise was drawn from a given --seed. Anyone who knows the seed, or tries all 2^32 seeds, can"
+        " remove\nthe noise, and with it privacy: do not publish this. Leave --seed out for a release."
     )

@@ -1,6 +1,6 @@
-"""What label privacy costs in reward estimation (Chowdhury et al., 2023: DP-Reward, Figure 1).
+"""Cost of label privacy in reward estimation (Chowdhury et al., 2023: DP-Reward, Figure 1).
 
-Compares estimates from labels in the clear, with central label privacy
+Compares estimates from labels without privacy, with central label privacy
 (objective perturbation, also with weights that cut long features) and with
 local label privacy (randomized response).
 """
@@ -37,10 +37,10 @@ from jaxdp.validation import check_choice, check_delta
 
 EPSILONS = (0.1, 0.5, 1.0, float("inf"))
 NUM_SAMPLES = (1000, 1800, 3000, 5500, 10000)
-DELTA = 1e-3  # of the paper's Figure 1; too large for real data of more than some hundred labels
+DELTA = 1e-3  # as in the paper's Figure 1; too large for real data of more than a few hundred labels
 SOLVERS = ("exact", "averaged", "literal")
-UNCOVERED_NOTE = "No theorem is known where weights are cut."
-TILE_SIZE = 16  # a tile of 10,000 samples then stays near the cores' caches
+UNCOVERED_NOTE = "No theorem is known for cut weights."
+TILE_SIZE = 16  # a tile of 10,000 samples then stays close to the size of the caches
 
 LABELS = {
     "mle": "no privacy: mle",
@@ -58,16 +58,13 @@ LABELS = {
 
 
 def estimators(solver: str) -> dict[str, Estimator]:
-    """The estimators that one figure compares.
+    """Returns the estimators that one figure compares, by name.
 
     Args:
-        solver: "exact" (minimisers over the ball of the parameter's own norm, analytic Gaussian noise; with public
+        solver: "exact" (minimisers over the ball of the true parameter's norm, analytic Gaussian noise; with public
             weights also K-norm noise, which gives pure epsilon), "averaged" (one pass of SGD with constant step 0.1,
             projected on that ball, averaged over its last half) or "literal" (the paper's text: one pass, step 0.1,
             last iterate, no projection, the paper's sigma).
-
-    Returns:
-        Estimators by name.
 
     Raises:
         ValueError: if solver is unknown.
@@ -106,14 +103,14 @@ def reward_estimation(
         str,
         typer.Option(
             help="exact: minimisers over the ball of radius |theta*|. averaged: one pass of projected SGD, averaged. "
-            "literal: the paper's text, whose error does not fall with n (constant step, last iterate).",
+            "literal: SGD as the paper describes it; its error does not fall with n (constant step, last iterate).",
         ),
     ] = "exact",
     delta: Annotated[
         float,
         typer.Option(
-            help="Failure mass where a central estimator's noise is Gaussian, in (0, 1). The default is that of the "
-            "paper's Figure 1; real data needs far less than 1 / num_samples, as 1e-6."
+            help="Delta of a central estimator with Gaussian noise, in (0, 1). The default is the value in the paper's "
+            "Figure 1; real data needs a delta far below 1 / num_samples, such as 1e-6."
         ),
     ] = DELTA,
     key: Key,
@@ -121,7 +118,7 @@ def reward_estimation(
 ) -> xr.Dataset:
     """Errors of reward estimates from private labels, for every estimator, epsilon, num_features, num_samples and seed.
 
-    Each seed has its own parameter, features and labels. For `solver` see `estimators`.
+    Each seed has its own parameter, features and labels. See `estimators` for `solver`.
 
     Returns:
         A dataset with `l2_error`, `semi_norm_error`, `certificate`, `steps` and `converged`, each with dimensions
@@ -150,7 +147,7 @@ def reward_estimation(
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """The figure: l2 error against num_samples, one panel for every epsilon."""
+    """Draws the l2 error against num_samples, one panel for every epsilon."""
     sizes, names = results.num_features.values.tolist(), results.estimator.values.tolist()
     orders = sample_orders(names, float(results.delta))
     return plotting.facets(
@@ -161,7 +158,7 @@ def figure(results: xr.Dataset) -> Figure:
         row="num_features",
         also=with_orders(orders, ORDER_LABEL, row="num_features"),
         labels=LABELS,
-        title="What label privacy costs in reward estimation" + (f" (d = {sizes[0]})" if len(sizes) == 1 else ""),
+        title="Cost of label privacy in reward estimation" + (f" (d = {sizes[0]})" if len(sizes) == 1 else ""),
         note="" if len(orders) == len(names) else UNCOVERED_NOTE,
         xscale="log",
         yscale="log",
@@ -171,7 +168,7 @@ def figure(results: xr.Dataset) -> Figure:
 
 
 def table(results: xr.Dataset) -> str:
-    """The same numbers as text: mean l2 errors."""
+    """Formats mean l2 errors."""
     names, heads = results.estimator.values, [f"{n:,}" for n in results.num_samples.values]
     return "\n".join(
         "\n"
@@ -189,7 +186,7 @@ def table(results: xr.Dataset) -> str:
 
 
 def report(results: xr.Dataset) -> str:
-    """What the command prints: the table, what to know about it, and what it means."""
+    """Formats the table and notes on it."""
     seeds = plotting.seed_count(results.sizes["seed"])
     meaning = f"+- and bands: 95% confidence interval (Student's t) of the mean over {seeds}."
     return "\n\n".join([table(results), meaning, *convergence_notes(results)])

@@ -1,4 +1,4 @@
-"""The two ways to run a study from the command line: at once to a new folder, or into a store that survives."""
+"""The two ways to run a study from the command line: `run` into a new folder, `sweep` into a store that can resume."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -10,75 +10,77 @@ from typer.models import OptionInfo
 
 from jaxdp.simulation.store.files import COMPUTED
 from jaxdp.simulation.store.inspection import describe
-from jaxdp.studies.declared import Printed, Study
+from jaxdp.studies.declared import BoundStudy, Study, TextOnly
 from jaxdp.studies.numbers import with_parsers
-from jaxdp.studies.output import claimed_folder, save
+from jaxdp.studies.output import claim_folder, save
 
 Out = Annotated[
     Path | None,
     typer.Option(
-        help="New or empty folder for data.zarr and figure.png. Without it: results/STUDY, or the next free "
+        help="New or empty folder for data.zarr and figure.png. Default: results/STUDY, or the next free "
         "results/STUDY-2, ..."
     ),
 ]
-Where = Annotated[str, typer.Option(help="Path of the store: nothing yet, or that of the same sweep, to go on with.")]
-Chunk = Annotated[int | None, typer.Option(help="Lanes written together, at most. Without it: of about 20 seconds.")]
+Where = Annotated[str, typer.Option(help="Path of the store: a new path, or the store of this sweep, to resume it.")]
+Chunk = Annotated[int | None, typer.Option(help="Lanes written together, at most. Default: about 20 seconds of work.")]
 Index = Annotated[
     str | None,
-    typer.Option(help="Which of several processes this is, from 0; auto: as SLURM or a Kubernetes indexed job says."),
+    typer.Option(help="Index of this process, from 0; auto: read from SLURM or a Kubernetes indexed job."),
 ]
-Count = Annotated[str | None, typer.Option(help="How many processes share the store; auto: as SLURM says.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what the store holds.")]
+Count = Annotated[str | None, typer.Option(help="Number of processes that share the store; auto: read from SLURM.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the contents of the store.")]
 Grow = Annotated[
-    bool, typer.Option("--grow", help="Keep what the store holds of this sweep, and add more seeds and values.")
+    bool, typer.Option("--grow", help="Keep this sweep's results in the store, and add more seeds and values.")
 ]
 
 
 def run_command(name: str, study: Study) -> Callable[..., None]:
-    """The command that runs a study, and writes its data and figure to a folder.
+    """Returns the command that runs a study and writes its data and figure to a folder.
 
     Args:
-        name: of the study.
-        study: of that name.
+        name: name of the study.
+        study: the study.
     """
 
-    def command(out: Out = None, **chosen: Any) -> None:
-        settled = study.settled(**chosen)
-        if isinstance(settled, Printed):
+    def command(out: Out = None, **options: Any) -> None:
+        bound = study.bind(**options)
+        if isinstance(bound, TextOnly):
             if out is not None:
-                raise ValueError(f"out must be left out where a text is all that comes, got {out}")
-            typer.echo(settled.text())
+                raise ValueError(f"out must be left out if only text is printed, got {out}")
+            typer.echo(bound.text())
             return
-        with claimed_folder(out, name) as folder:
-            results = settled.simulate(progress=True)
-            data, image = save(results, settled.figure, folder)
-        typer.echo(f"{settled.report(results)}\n\ndata:   {data}\nfigure: {image}")
+        _write(bound, out, name)
 
     return _with_options(command, study, "Writes data.zarr and figure.png, and prints a table.")
 
 
 def advise_command(study: Study) -> Callable[..., None]:
-    """The command that prints a study's report, and writes its data and figure only where it is told to."""
+    """Returns the command that prints a study's report, and writes its data and figure only with --out."""
 
     def command(
         out: Annotated[Path | None, typer.Option(help="New or empty folder for data.zarr and figure.png.")] = None,
-        **chosen: Any,
+        **options: Any,
     ) -> None:
-        settled = study.settled(**chosen)
-        assert not isinstance(settled, Printed)
+        bound = study.bind(**options)
+        assert not isinstance(bound, TextOnly)
         if out is None:
-            typer.echo(settled.report(settled.simulate(progress=True)))
+            typer.echo(bound.report(bound.simulate(progress=True)))
             return
-        with claimed_folder(out, "advise") as folder:
-            results = settled.simulate(progress=True)
-            data, image = save(results, settled.figure, folder)
-        typer.echo(f"{settled.report(results)}\n\ndata:   {data}\nfigure: {image}")
+        _write(bound, out, "advise")
 
     return _with_options(command, study, "Prints a report; with --out, also writes data.zarr and figure.png.")
 
 
+def _write(study: BoundStudy, out: Path | None, name: str) -> None:
+    """Runs a study, writes its data and figure to a folder, and prints its report."""
+    with claim_folder(out, name) as folder:
+        results = study.simulate(progress=True)
+        data, image = save(results, study.figure, folder)
+    typer.echo(f"{study.report(results)}\n\ndata:   {data}\nfigure: {image}")
+
+
 def sweep_command(study: Study) -> Callable[..., None]:
-    """The command that runs a study into a store, or goes on with it."""
+    """Returns the command that runs a study into a store, or resumes it."""
 
     def command(
         store: Where,
@@ -87,13 +89,13 @@ def sweep_command(study: Study) -> Callable[..., None]:
         num_processes: Count = None,
         overwrite: Overwrite = False,
         grow: Grow = False,
-        **chosen: Any,
+        **options: Any,
     ) -> None:
-        settled = study.settled(**chosen)
-        if isinstance(settled, Printed):
-            raise ValueError(f"store must be left out where a text is all that comes (use run), got {store}")
+        bound = study.bind(**options)
+        if isinstance(bound, TextOnly):
+            raise ValueError(f"store must be left out if only text is printed (use run), got {store}")
         try:
-            results = settled.simulate(
+            results = bound.simulate(
                 progress=True,
                 store=store,
                 chunk_size=chunk_size,
@@ -105,44 +107,46 @@ def sweep_command(study: Study) -> Callable[..., None]:
         except KeyboardInterrupt as stop:
             typer.echo(str(stop) or "interrupted", err=True)
             raise typer.Exit(130) from stop
-        except ValueError as error:  # a message that names arguments names options here
+        except ValueError as error:  # the message names arguments; the command line has options
             text = str(error).replace("overwrite=True", "--overwrite").replace("grow=True", "--grow")
             error.args = (text,)
             raise
-        typer.echo(describe(store) if COMPUTED in results else f"{settled.report(results)}\n\nstore: {store}")
+        typer.echo(describe(store) if COMPUTED in results else f"{bound.report(results)}\n\nstore: {store}")
 
     return _with_options(
-        command, study, "Writes to the store as it goes. Interrupted or killed, the same command goes on."
+        command, study, "Writes to the store while it runs. If interrupted or killed, the same command resumes."
     )
 
 
 def _with_options(command: Callable[..., None], study: Study, ending: str) -> Callable[..., None]:
-    """Gives a command a study's options beside its own, and the study's text."""
-    own = [value for value in inspect.signature(command).parameters.values() if value.kind is not value.VAR_KEYWORD]
-    parameters = [
-        with_parsers(each) for each in (*study.options, *(value.replace(kind=value.KEYWORD_ONLY) for value in own))
+    """Returns the command with the study's options besides its own, and with the study's text."""
+    keyword_only = [
+        value.replace(kind=value.KEYWORD_ONLY)
+        for value in inspect.signature(command).parameters.values()
+        if value.kind is not value.VAR_KEYWORD
     ]
+    parameters = [with_parsers(parameter) for parameter in (*study.options, *keyword_only)]
 
-    def named(**chosen: Any) -> None:
+    def with_option_names(**options: Any) -> None:
         try:
-            command(**chosen)
+            command(**options)
         except ValueError as error:
             if error.args:
-                error.args = (_by_its_option(str(error.args[0]), parameters), *error.args[1:])
+                error.args = (_with_option_name(str(error.args[0]), parameters), *error.args[1:])
             raise
 
-    named.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
-    named.__annotations__ = {value.name: value.annotation for value in parameters}
-    named.__doc__ = f"{study.text}\n\n{ending}"
-    return named
+    with_option_names.__signature__ = inspect.Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
+    with_option_names.__annotations__ = {value.name: value.annotation for value in parameters}
+    with_option_names.__doc__ = f"{study.text}\n\n{ending}"
+    return with_option_names
 
 
-def _by_its_option(text: str, parameters: Sequence[inspect.Parameter]) -> str:
-    """A message that begins with an argument whose option has another name, as --seeds, begins with the option."""
+def _with_option_name(text: str, parameters: Sequence[inspect.Parameter]) -> str:
+    """Replaces an argument at the start of a message by its option, if that has another name, such as --seeds."""
     first, *rest = text.split(" ", 1)
     for parameter in parameters:
         for extra in getattr(parameter.annotation, "__metadata__", ()):
-            # What is annotated has no default of its own: Typer keeps the first name there.
+            # An annotated option has no default; Typer keeps the option's first name in that field.
             names = [extra.default, *(extra.param_decls or ())] if isinstance(extra, OptionInfo) else []
             if parameter.name == first and names and isinstance(names[0], str):
                 return " ".join([names[0], *rest])

@@ -1,4 +1,4 @@
-"""Rows of an audit of registered claims, several at the same time, each in a process of its own."""
+"""Audits of registered claims by several processes at the same time."""
 
 import itertools
 import multiprocessing
@@ -14,11 +14,11 @@ from jaxdp import registry
 from jaxdp.audit import Row, scoreboard
 from jaxdp.studies.command import root_key
 
-FEWEST = 8  # claims that are worth a second process, which takes seconds to start
-MOST = 2  # processes, unless more are asked for: each holds up to some gigabytes
-FORGETS = 16  # claims after which a process forgets its programs: JAX gets slower with each that it keeps
-_audited = itertools.count(1)
-# What the command line, or its user, has set in this process.
+FEWEST = 8  # claims that justify a second process, which takes seconds to start
+MOST = 2  # default processes at most: each may hold some gigabytes
+FORGETS = 16  # claims after which a process drops its programs: JAX gets slower with each that it keeps
+_audit_counter = itertools.count(1)
+# JAX settings of this process that its workers take over.
 SETTINGS = (
     "jax_compilation_cache_dir",
     "jax_enable_compilation_cache",
@@ -30,13 +30,13 @@ SETTINGS = (
 
 
 class Task(NamedTuple):
-    """One claim.
+    """One claim to audit.
 
     Attributes:
-        name: as it is registered.
-        seed: of the root key.
-        confidence: of its row.
-        options: of `scoreboard`, other than these.
+        name: the entry's name in the registry.
+        seed: seed of the root key.
+        confidence: confidence of the row's lower bound.
+        options: further options of `scoreboard`.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Task(NamedTuple):
 
 
 def usual_jobs(claims: int, cores: int, backend: str) -> int:
-    """How many processes audit so many claims where nobody says; a second one would not share an accelerator."""
+    """Returns the default number of processes for so many claims; a second one would not share an accelerator."""
     return min(MOST, cores) if claims >= FEWEST and backend == "cpu" else 1
 
 
@@ -59,59 +59,58 @@ def side_by_side(
     confidence: float = 0.95,
     **options: Any,
 ) -> Generator[Row]:
-    """`scoreboard` of registered claims by several processes: the same rows, in the same order.
+    """Runs `scoreboard` of registered claims in several processes: the same rows, in the same order.
 
     Args:
-        names: of entries.
-        seed: of the root key, as the command line takes it.
-        jobs: processes.
-        modules: whose import registers entries of a user.
-        confidence: that all lower bounds of all rows hold.
-        **options: as `scoreboard` takes them.
+        names: names of entries.
+        seed: seed of the root key, as on the command line.
+        jobs: number of processes.
+        modules: modules to import first, because they register a user's entries.
+        confidence: probability that the lower bounds of all rows hold together.
+        **options: further options of `scoreboard`.
 
     Yields:
-        One row per name, as it and those before it are done. When the caller stops, the processes are ended.
+        One row per name, once it and all earlier rows are done. When the caller stops, the processes are ended.
 
     Raises:
         MemoryError: if a process is ended from outside.
     """
-    each = 1 - (1 - confidence) / max(1, len(names))
-    tasks = [Task(name, seed, each, options) for name in names]
+    row_confidence = 1 - (1 - confidence) / max(1, len(names))
+    tasks = [Task(name, seed, row_confidence, options) for name in names]
     settings = {name: getattr(jax.config, name) for name in SETTINGS}
-    others = set(multiprocessing.active_children())
+    earlier_children = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
         jobs,
         mp_context=multiprocessing.get_context("spawn"),
-        initializer=_begin,
+        initializer=_start_worker,
         initargs=(settings, tuple(modules)),
     )
     try:
-        yield from pool.map(_row, tasks)
+        yield from pool.map(_compute_row, tasks)
     except BrokenProcessPool as error:
         raise MemoryError(
-            f"one of {jobs} processes was ended from outside, as for want of memory: try --jobs 1"
+            f"one of {jobs} processes was ended from outside, perhaps for lack of memory: try --jobs 1"
         ) from error
-    except BaseException:  # an interruption, too: what is being computed would take up to a minute more
-        for process in set(multiprocessing.active_children()) - others:
+    except BaseException:  # also an interruption: rows in progress would take up to a minute more
+        for process in set(multiprocessing.active_children()) - earlier_children:
             process.terminate()
         raise
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _begin(settings: Mapping[str, Any], modules: Sequence[str]) -> None:
-    """What a process does first; an interruption of the terminal is for the one that started it."""
+def _start_worker(settings: Mapping[str, Any], modules: Sequence[str]) -> None:
+    """Prepares a worker process; it ignores interruptions, which its parent handles."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for name, value in settings.items():
         if getattr(jax.config, name) != value:
             jax.config.update(name, value)
-    registry.load_plugins(lambda sentence: None)  # who started it has told what fails
+    registry.load_plugins(lambda sentence: None)  # the parent process has reported failures
     registry.import_modules(modules)
 
 
-def _row(task: Task) -> Row:
-    """One claim's row."""
+def _compute_row(task: Task) -> Row:
     (row,) = scoreboard(root_key(task.seed), registry.attacks([task.name]), confidence=task.confidence, **task.options)
-    if next(_audited) % FORGETS == 0:
+    if next(_audit_counter) % FORGETS == 0:
         jax.clear_caches()
     return row

@@ -1,12 +1,12 @@
-"""Tiles that suit a study."""
+"""Tile sizes of studies."""
 
 import jax
 
 
 def cpu_tile(lanes: int) -> int | None:
-    """Returns a tile size that suits a CPU's caches; None where JAX's default device is none: a sweep then chooses.
+    """Returns `lanes` if JAX's default device is a CPU, and None otherwise: the sweep then chooses the tile size.
 
     Args:
-        lanes: of the tile.
+        lanes: lanes in a tile, a number that suits a CPU's caches.
     """
     return lanes if jax.default_backend() == "cpu" else None

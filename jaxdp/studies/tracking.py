@@ -1,4 +1,4 @@
-"""What the studies of tracking share: learners and adversaries by name, and one run of both."""
+"""Learners, adversaries and runs that the studies of tracking share."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -13,11 +13,11 @@ from jaxdp.experts import classes
 from jaxdp.simulation import Run, simulator
 from jaxdp.simulation.run.values import parameters
 from jaxdp.studies.arguments import fixed_delta, grid
-from jaxdp.studies.comparison import at_the_end, chosen
-from jaxdp.validation import check_choice, check_count, check_horizon
+from jaxdp.studies.comparison import keep_last_round, select_names
+from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
 
 METRICS = ("loss", "regret", "best_loss", "dynamic_regret", "best_sequence_loss")
-CHECK_EVERY = 16  # rounds between the questions of `svt_restarts`
+CHECK_EVERY = 16  # rounds between two checks of `svt_restarts`
 
 
 def _lazy_weights(num_experts: int, horizon: int, num_switches: int) -> Learner:
@@ -32,7 +32,7 @@ def _counter_weights(num_experts: int, horizon: int, num_switches: int) -> Learn
 
 
 def _mirror_descent(num_experts: int, horizon: int, num_switches: int, **form: str) -> Learner:
-    switches = max(1, num_switches)  # it is made for comparators that switch
+    switches = max(1, num_switches)  # mirror descent requires comparators that switch
     return experts.mirror_descent(num_experts=num_experts, horizon=horizon, num_switches=switches, **form)
 
 
@@ -60,13 +60,13 @@ LEARNERS: dict[str, Callable[[int, int, int], Learner]] = {  # (num_experts, hor
 
 
 class Setting(NamedTuple):
-    """What learners are compared on.
+    """A setting that learners are compared in.
 
     Attributes:
-        adversary: its name, of `ADVERSARIES`.
+        adversary: a name in `ADVERSARIES`.
         num_experts: N.
         horizon: T.
-        num_switches: S, of the comparator; the adversary shifts as often.
+        num_switches: S, the switches of the comparator; the adversary shifts as often.
     """
 
     adversary: str
@@ -84,8 +84,8 @@ class Adversary(NamedTuple):
     Attributes:
         make: (setting, gap) -> the environment.
         kind: the row of the paper's Table 1, "shifting", "oblivious" or "adaptive".
-        mean_loss: (num_experts, gap) -> mean loss of all experts, which uniform play has; None where it reacts to
-            plays.
+        mean_loss: (num_experts, gap) -> mean loss of all experts, which is the loss of uniform play; None if losses
+            react to plays.
     """
 
     make: Callable[[Setting, float], Environment]
@@ -126,104 +126,110 @@ ADVERSARIES = {
 }
 
 
-Names = Annotated[Sequence[str], grid(f"Learner. Repeat for several, of {', '.join(LEARNERS)}; or all.")]
-Gap = Annotated[float, typer.Option(help="How far the best mean loss lies below 1/2, in (0, 1/2].")]
-NotPure = Annotated[float, typer.Option(help="Of learners that are not pure, in (0, 1).")]
+Names = Annotated[Sequence[str], grid(f"Learner: {', '.join(LEARNERS)}; or all. Repeat for several.")]
+Gap = Annotated[float, typer.Option(help="1/2 minus the best mean loss, in (0, 1/2].")]
+NotPure = Annotated[float, typer.Option(help="Delta of learners that are not purely private, in (0, 1).")]
+
+
+def check_gap(gap: float) -> None:
+    """Checks that a gap is in (0, 1/2]."""
+    if check_positive("gap", gap) > 0.5:
+        raise ValueError(f"gap must be in (0, 1/2], got {gap}")
 
 
 def check_learners(names: Sequence[str]) -> list[str]:
-    """The names, all of them where there are none, or "all" is the only one.
+    """Returns the names; all names of `LEARNERS` for ["all"] or an empty sequence.
 
     Raises:
-        ValueError: if one is not of `LEARNERS`.
+        ValueError: if a name is not in `LEARNERS`.
     """
-    return chosen([] if list(names) == ["all"] else names, LEARNERS)
+    return select_names([] if list(names) == ["all"] else names, LEARNERS)
 
 
 def star(
     adversary: Sequence[str], num_experts: Sequence[int], horizon: Sequence[int], num_switches: Sequence[int]
 ) -> list[Setting]:
-    """For each adversary the setting of all first values, then those in which one of the others takes its place.
+    """Returns, for each adversary, the setting of all first values, then settings that change one value at a time.
 
     Raises:
-        ValueError: if a name is unknown, a number is out of range, or there is none.
+        ValueError: if a name is unknown, a number is out of range, or an argument is empty.
     """
-    given = {"adversary": adversary, "num_experts": num_experts, "horizon": horizon, "num_switches": num_switches}
-    for name, values in given.items():
+    axes = {"adversary": adversary, "num_experts": num_experts, "horizon": horizon, "num_switches": num_switches}
+    for name, values in axes.items():
         if not len(values):
             raise ValueError(f"{name} must have at least one value, got none")
     sizes = [check_count("num_experts", value, 2) for value in num_experts]
     horizons = [check_horizon(value, minimum=2) for value in horizon]
     switches = [check_count("num_switches", value, 0) for value in num_switches]
-    found = []
+    settings = []
     for name in adversary:
         check_choice("adversary", name, tuple(ADVERSARIES))
         base = Setting(name, sizes[0], horizons[0], switches[0])
-        found += [base._replace(horizon=value) for value in horizons]
-        found += [base._replace(num_switches=value) for value in switches]
-        found += [base._replace(num_experts=value) for value in sizes]
-    for setting in found:
+        settings += [base._replace(horizon=value) for value in horizons]
+        settings += [base._replace(num_switches=value) for value in switches]
+        settings += [base._replace(num_experts=value) for value in sizes]
+    for setting in settings:
         if setting.num_switches >= setting.horizon:
             raise ValueError(f"num_switches must be < horizon = {setting.horizon}, got {setting.num_switches}")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(settings))
 
 
 def tracking_run(learner: Learner, environment: Environment, horizon: int, delta: float) -> Run:
-    """One run of a learner, with what it has lost after all rounds.
+    """Returns the run of a learner, with its losses after all rounds.
 
     Args:
-        learner: what it takes as `delta` is settled.
-        environment: with the summaries of `METRICS`.
+        learner: the learner; its `delta`, if it takes one, is fixed.
+        environment: an environment with the summaries `METRICS`.
         horizon: rounds.
-        delta: of learners that have one.
+        delta: delta of learners that have one.
 
     Returns:
         A run whose outputs are the `METRICS`, without a dimension of rounds.
     """
     run = simulator(learner, environment, horizon, checkpoints=[horizon])
-    return at_the_end(run, METRICS, fixed_delta(parameters(learner.params), delta, horizon))
+    return keep_last_round(run, METRICS, fixed_delta(parameters(learner.params), delta, horizon))
 
 
 def claim_of(learner: Learner, delta: float) -> str:
-    """Trust model and claim of a learner that is given epsilon, for labels."""
-    fixed = {"delta": delta} if "delta" in parameters(learner.params) else {}
-    claim = learner.guarantee(epsilon=1.0, **fixed)
+    """Returns the trust model and the kind of claim of a learner with privacy budget epsilon, for labels."""
+    values = {"delta": delta} if "delta" in parameters(learner.params) else {}
+    claim = learner.guarantee(epsilon=1.0, **values)
     if claim.kind != "pure":
         return f"{claim.trust_model}, (ε, δ)"
     return f"{claim.trust_model}, {'' if claim.epsilon == 1 else f'{claim.epsilon:g}'}ε"
 
 
 def proved_bound(name: str, setting: Setting, epsilon: float, delta: float) -> float | None:
-    """The regret bound that studies show for a learner of the table, oblivious losses; None for the others.
+    """Returns the regret bound of a learner for oblivious losses that studies show; None if they show none.
 
-    Shown are what is proved of `lazy_weights`, and of `counter_weights` over single experts. `mirror_descent` has one,
-    too (`mirror_descent_parameters`), which is not shown.
+    Studies show the proved bounds of `lazy_weights`, and of `counter_weights` over single experts. They do not show the
+    bound of `mirror_descent` (`mirror_descent_parameters`).
     """
     _, num_experts, horizon, switches = setting
-    about = {"epsilon": epsilon, "delta": delta, "num_experts": num_experts, "horizon": horizon}
+    values = {"epsilon": epsilon, "delta": delta, "num_experts": num_experts, "horizon": horizon}
     if ADVERSARIES[setting.adversary].kind == "adaptive":
         return None
     if name == "lazy_weights":
         sequences = classes.switching(num_switches=switches) if switches else classes.static()
-        return experts.lazy_weights_parameters(**about, num_switches=switches, sequences=sequences).regret_bound
+        return experts.lazy_weights_parameters(**values, num_switches=switches, sequences=sequences).regret_bound
     if name == "counter_weights" and not switches:
-        return experts.counter_weights_parameters(**about).regret_bound
+        return experts.counter_weights_parameters(**values).regret_bound
     return None
 
 
 def at_setting(results: xr.Dataset, setting: Setting) -> xr.Dataset:
-    """The results of one setting, without that dimension."""
+    """Returns the results of one setting, without the dimension `setting`."""
     return results.sel(setting=str(setting), drop=True)
 
 
 def settings_of(results: xr.Dataset) -> list[Setting]:
-    """The settings of results that have their parts as coordinates, in order."""
+    """Returns the settings of results that have the fields as coordinates, in order."""
     columns = [results[name].values.tolist() for name in Setting._fields]
     return [Setting(*row) for row in zip(*columns, strict=True)]
 
 
 def with_settings(results: xr.Dataset, settings: Sequence[Setting]) -> xr.Dataset:
-    """Results with the parts of settings as coordinates."""
+    """Adds the fields of settings as coordinates."""
     parts = zip(*settings, strict=True)
     return results.assign_coords(
         {name: ("setting", list(part)) for name, part in zip(Setting._fields, parts, strict=True)}

@@ -1,4 +1,4 @@
-"""The orders of Table 1 of Asi et al. (2025), as lines and as exponents beside simulated regret."""
+"""The orders of Table 1 of Asi et al. (2025), as lines and as exponents for comparison with simulated regret."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -31,12 +31,12 @@ def _tuple(setting: Setting) -> dict[str, int]:
 def _lower(epsilon: float, setting: Setting, delta: float) -> np.ndarray:
     del delta
     if setting.num_switches > setting.num_experts:
-        return np.array(np.nan)  # its phases have experts of their own
+        return np.array(np.nan)  # the bound gives each phase its own expert
     return theory.shifting_lower(epsilon, **_tuple(setting))
 
 
 _LOWER = Order("lower bound of section 3.2", _lower)
-ORDERS = {  # of each kind of adversary, the upper bound first
+ORDERS = {  # for each kind of adversary, the upper bound first
     "shifting": (Order("Thm 3.6", lambda epsilon, at, delta: theory.shifting_upper(epsilon, **_tuple(at))), _LOWER),
     "oblivious": (
         Order(
@@ -56,7 +56,7 @@ ORDERS = {  # of each kind of adversary, the upper bound first
 
 
 def orders_note(rows: Sequence[Setting]) -> str:
-    """Which bounds the dotted lines are of."""
+    """Returns a sentence that names the bounds behind the dotted lines."""
     if not rows[0].num_switches:
         return ""
     texts = {ORDERS[ADVERSARIES[base.adversary].kind][0].text: None for base in rows}
@@ -64,16 +64,16 @@ def orders_note(rows: Sequence[Setting]) -> str:
 
 
 def order_lines(x: Any, points: Sequence[tuple[float, Setting]], delta: float) -> list[Line]:
-    """Returns the upper bound of Table 1 as a line through the lowest first mark, where it is known at all points."""
+    """Returns the upper bound of Table 1 as a line through the lowest first mark, if it is defined at all points."""
     order = ORDERS[ADVERSARIES[points[0][1].adversary].kind][0]
-    found = heights(order, points, delta)
-    if np.all((found > 0) & np.isfinite(found) | ~np.isfinite(np.asarray(x, float))):
-        return [Line(x, found, ORDER_LABEL, "lowest")]
+    bounds = heights(order, points, delta)
+    if np.all((bounds > 0) & np.isfinite(bounds) | ~np.isfinite(np.asarray(x, float))):
+        return [Line(x, bounds, ORDER_LABEL, "lowest")]
     return []
 
 
 def heights(order: Order, points: Sequence[tuple[float, Setting]], delta: float) -> np.ndarray:
-    """The bound at each point; NaN where it is not for such a setting."""
+    """Returns the bound at each point; NaN where the bound does not apply to the setting."""
 
     def height(epsilon: float, setting: Setting) -> float:
         if not 0 < setting.num_switches < setting.horizon - 1:
@@ -84,7 +84,7 @@ def heights(order: Order, points: Sequence[tuple[float, Setting]], delta: float)
 
 
 def slope(x: np.ndarray, bound: np.ndarray) -> str:
-    """The exponent of a bound, where it is known and positive."""
+    """Formats the exponent of a bound; a dash if the bound is not known and positive everywhere."""
     if not np.all(bound > 0):
         return "-"
     return f"{np.polyfit(np.log(np.asarray(x, float)), np.log(bound), 1)[0] + 0.0:.2f}"

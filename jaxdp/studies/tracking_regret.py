@@ -1,7 +1,7 @@
-"""What privacy costs in tracking the best of several experts (Tracking, Table 1).
+"""Cost of privacy in tracking the best of several experts (Tracking, Table 1).
 
-Plays learners against adversaries whose best expert changes, and
-compares them with the best sequence of experts that switches as often.
+The best expert changes over time. Compares learners with the best sequence
+of experts that switches as often.
 """
 
 from collections.abc import Sequence
@@ -25,6 +25,7 @@ from jaxdp.studies.tracking import (
     NotPure,
     Setting,
     at_setting,
+    check_gap,
     check_learners,
     claim_of,
     proved_bound,
@@ -34,7 +35,7 @@ from jaxdp.studies.tracking import (
     with_settings,
 )
 from jaxdp.studies.tracking_orders import ORDERS, heights, order_lines, orders_note, slope
-from jaxdp.validation import check_delta, check_positive
+from jaxdp.validation import check_delta
 
 EPSILONS = (0.3, 1.0, 3.0, 10.0, float("inf"))
 COMPARED = (
@@ -60,16 +61,14 @@ def tracking_regret(
     *,
     epsilon: Epsilons = EPSILONS,
     learner: Names = COMPARED,
-    adversary: Annotated[
-        Sequence[str], grid(f"Adversary. Repeat for several, of {', '.join(ADVERSARIES)}.")
-    ] = SHIFTING,
+    adversary: Annotated[Sequence[str], grid(f"Adversary: {', '.join(ADVERSARIES)}. Repeat for several.")] = SHIFTING,
     horizon: Annotated[
-        Sequence[int], grid("Rounds T. Repeat for several: the first holds while S or N vary.")
+        Sequence[int], grid("Rounds T. Repeat for several; while S or N vary, T is the first.")
     ] = HORIZONS,
     num_switches: Annotated[
         Sequence[int],
         grid(
-            "Switches S of the comparator, and shifts of the adversary; 0 is static regret. Repeat as for T.",
+            "Switches S of the comparator, and shifts of the adversary; 0 for static regret. Repeat as for T.",
             "--switches",
         ),
     ] = SWITCHES,
@@ -82,27 +81,24 @@ def tracking_regret(
 ) -> xr.Dataset:
     """Dynamic regret of learners from experts, for every learner, setting, epsilon and seed.
 
-    A setting is an adversary, N, T and S. For each adversary there is the one of all first values; in the others one of
-    the further values takes its place. Learners know N, T and S, and have the parameters that their proofs or
-    their authors give for these.
+    A setting is an adversary, N, T and S. The first setting of each adversary has all first values; every further
+    setting changes one of them. Learners know N, T and S, and have the parameters that their proofs or their authors
+    give for these.
 
     Returns:
         A dataset with `dynamic_regret`, against the best sequence with S switches, `regret`, against the best expert,
         and `loss`, `best_loss`, `best_sequence_loss`, of dimensions (learner, setting, epsilon, seed). Coordinates
-        `claim`, by learner, and `adversary`, `num_experts`, `horizon`, `num_switches`, by setting.
+        `claim` by learner, and `adversary`, `num_experts`, `horizon`, `num_switches` by setting.
     """
     check_delta(delta)
     names, settings = check_learners(learner), star(adversary, num_experts, horizon, num_switches)
-    if check_positive("gap", gap) > 0.5:
-        raise ValueError(f"gap must be in (0, 1/2], got {gap}")
+    check_gap(gap)
     by_text = {str(setting): setting for setting in settings}
 
     def build(learner: str, setting: str) -> Run:
         name, *sizes = by_text[setting]
         environment = ADVERSARIES[name].make(by_text[setting], gap)
-        num_experts, horizon, num_switches = sizes
-        made = LEARNERS[learner](num_experts, horizon, num_switches)
-        return tracking_run(made, environment, horizon, delta)
+        return tracking_run(LEARNERS[learner](*sizes), environment, by_text[setting].horizon, delta)
 
     results = shared.compare(
         build,
@@ -113,7 +109,7 @@ def tracking_regret(
         tile=TILE_SIZE,
         **scheduling,
     )
-    # A claim may depend on the setting: that of mirror descent as published is N times epsilon.
+    # A claim may depend on the setting: the published mirror descent claims N times epsilon.
     claims = [
         "; ".join(dict.fromkeys(claim_of(LEARNERS[name](*setting[1:]), delta) for setting in settings))
         for name in names
@@ -122,30 +118,30 @@ def tracking_regret(
 
 
 def bases(results: xr.Dataset) -> list[Setting]:
-    """The first setting of each adversary."""
-    found: dict[str, Setting] = {}
+    """Returns the first setting of each adversary."""
+    firsts: dict[str, Setting] = {}
     for setting in settings_of(results):
-        found.setdefault(setting.adversary, setting)
-    return list(found.values())
+        firsts.setdefault(setting.adversary, setting)
+    return list(firsts.values())
 
 
 def along(results: xr.Dataset, base: Setting, axis: str) -> xr.Dataset:
-    """The settings that differ from `base` along one axis at most, with that axis as their dimension."""
-    own = [s for s in settings_of(results) if s._replace(**{axis: getattr(base, axis)}) == base]
-    own.sort(key=lambda setting: getattr(setting, axis))
-    chosen = results.sel(setting=[str(setting) for setting in own])
-    chosen = chosen.drop_vars(["setting", *Setting._fields])
-    return chosen.rename(setting=axis).assign_coords({axis: [getattr(setting, axis) for setting in own]})
+    """Returns the results of settings that differ from `base` in one axis at most, with that axis as dimension."""
+    settings = [s for s in settings_of(results) if s._replace(**{axis: getattr(base, axis)}) == base]
+    settings.sort(key=lambda setting: getattr(setting, axis))
+    selected = results.sel(setting=[str(setting) for setting in settings])
+    selected = selected.drop_vars(["setting", *Setting._fields])
+    return selected.rename(setting=axis).assign_coords({axis: [getattr(setting, axis) for setting in settings]})
 
 
-def varied(results: xr.Dataset) -> list[str]:
-    """Which of T, S and N have several values."""
+def varying_axes(results: xr.Dataset) -> list[str]:
+    """Returns the axes among T, S and N that have several values."""
     base = bases(results)[0]
     return [axis for axis in AXES if along(results, base, axis).sizes[axis] > 1]
 
 
 def uniform_regret(results: xr.Dataset, base: Setting) -> float | None:
-    """Expected dynamic regret of an expert drawn anew in each round; None where losses react to plays."""
+    """Returns the expected dynamic regret of an expert drawn again in each round; None if losses react to plays."""
     mean_loss = ADVERSARIES[base.adversary].mean_loss
     if mean_loss is None:
         return None
@@ -154,30 +150,30 @@ def uniform_regret(results: xr.Dataset, base: Setting) -> float | None:
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """The figure: dynamic regret against T, S, N, as far as they vary, and against epsilon; a row for an adversary."""
-    rows, axes, at = bases(results), varied(results), shared.nearest_epsilon(results)
+    """Draws dynamic regret against those of T, S, N that vary, and against epsilon; a row for each adversary."""
+    rows, axes, at = bases(results), varying_axes(results), shared.nearest_epsilon(results)
     results, delta, panels = results.sortby("epsilon"), float(results.delta), []
     budgets = results.epsilon.values
-    for place, base in enumerate(rows):
+    for row, base in enumerate(rows):
         ylabel = f"{base.adversary}\ndynamic regret"
         for axis in axes:
             values = along(results, base, axis).dynamic_regret.sel(epsilon=at, drop=True)
             points = [(at, base._replace(**{axis: int(value)})) for value in values[axis].values]
             style = {"xlabel": AXIS_NAMES[axis], "xscale": "log" if values[axis].values.min() > 0 else "linear"}
-            style |= {"ylabel": ylabel, "title": "" if place else plotting.epsilon_label(at)}
+            style |= {"ylabel": ylabel, "title": "" if row else plotting.epsilon_label(at)}
             panels.append(Panel(values, axis, order_lines(values[axis].values, points, delta), style))
             ylabel = ""
         lines = order_lines(budgets, [(float(value), base) for value in budgets], delta)
         uniform = uniform_regret(results, base)
         if uniform is not None:
             lines.append(Line(budgets, uniform, UNIFORM))
-        style = {"ylabel": ylabel, "title": None if place else _sizes(base)}
+        style = {"ylabel": ylabel, "title": None if row else _sizes(base)}
         panels.append(Panel(at_setting(results, base).dynamic_regret, lines=lines, style=style))
     figure = plotting.panels(len(rows), len(axes) + 1, height=3.2)
     shared.draw(figure, panels, hue="learner", labels=plotting.prefixed(results.claim), yscale="log")
     figure.explain(
-        title="What privacy costs in tracking the best expert",
-        note=f"What is on no axis: {_sizes(rows[0])}. {orders_note(rows)}",
+        title="Cost of privacy in tracking the best expert",
+        note=f"Unless on an axis: {_sizes(rows[0])}. {orders_note(rows)}",
     )
     return figure
 
@@ -187,7 +183,7 @@ def _sizes(base: Setting) -> str:
 
 
 def table(results: xr.Dataset, base: Setting) -> str:
-    """Mean dynamic regret in a setting, of uniform play, and the bounds that are proved."""
+    """Formats the mean dynamic regret in a setting, the regret of uniform play, and proved bounds."""
     uniform = uniform_regret(results, base)
     below: dict[str, Any] = {} if uniform is None else {UNIFORM: uniform}
     for name in map(str, results.learner.values):
@@ -199,21 +195,21 @@ def table(results: xr.Dataset, base: Setting) -> str:
 
 
 def growth(results: xr.Dataset, base: Setting) -> str:
-    """Fitted exponents of T, S, N and 1 / epsilon, and below them those of Table 1 at the same points."""
+    """Formats fitted exponents of T, S, N and 1 / epsilon, and the exponents of Table 1 at the same points."""
     at, delta = shared.nearest_epsilon(results), float(results.delta)
     budgets = np.sort(results.epsilon.values)
     finite = budgets[np.isfinite(budgets)]
-    kinds = [*([at] if len(finite) else []), *([float("inf")] if len(finite) < len(budgets) else [])]
+    shown_epsilons = [*([at] if len(finite) else []), *([float("inf")] if len(finite) < len(budgets) else [])]
     head, curves, points = [], [], []
-    for axis in varied(results):
-        chosen = along(results, base, axis)
-        if chosen.sizes[axis] < 2 or chosen[axis].values.min() <= 0:
+    for axis in varying_axes(results):
+        selected = along(results, base, axis)
+        if selected.sizes[axis] < 2 or selected[axis].values.min() <= 0:
             continue
-        for epsilon in kinds:
+        for epsilon in shown_epsilons:
             head.append(f"{AXES[axis]}, {plotting.epsilon_label(epsilon)}")
-            curves.append((chosen.dynamic_regret.sel(epsilon=epsilon), axis))
-            own = [base._replace(**{axis: int(value)}) for value in chosen[axis].values]
-            points.append((chosen[axis].values, [(epsilon, point) for point in own]))
+            curves.append((selected.dynamic_regret.sel(epsilon=epsilon), axis))
+            settings = [base._replace(**{axis: int(value)}) for value in selected[axis].values]
+            points.append((selected[axis].values, [(epsilon, setting) for setting in settings]))
     if len(finite) > 1:
         regret = at_setting(results, base).dynamic_regret.sel(epsilon=finite)
         head.append("1/ε")
@@ -226,23 +222,23 @@ def growth(results: xr.Dataset, base: Setting) -> str:
         for name, label in plotting.prefixed(results.claim).items()
     ]
     for order in ORDERS[ADVERSARIES[base.adversary].kind]:
-        slopes = [slope(x, heights(order, own, delta)) for x, own in points]
+        slopes = [slope(x, heights(order, settings, delta)) for x, settings in points]
         if set(slopes) != {"-"}:
             rows.append([f"Table 1 ({order.text})", *slopes])
-    return shared.titled(f"exponents of dynamic regret, {base.adversary}", head, rows)
+    return shared.format_table(f"exponents of dynamic regret, {base.adversary}", head, rows)
 
 
 def report(results: xr.Dataset) -> str:
-    """What the command prints: regret, how it grows beside Table 1, and what that means."""
+    """Formats regret, its growth next to Table 1, and notes on both."""
     parts = [text for base in bases(results) for text in (table(results, base), growth(results, base)) if text]
     seeds = plotting.seed_count(results.sizes["seed"])
     notes = [
-        f"+-, bands and intervals: 95% confidence (Student's t) over {seeds}. Those of exponents are about the slope of"
-        " the mean on logarithmic axes, not about whether it is a straight line. An exponent of T near 1 is of a "
-        "learner that does not track yet; Table 1's are those of its orders, logarithms included, at the same points.",
-        "Central learners trust a curator with every loss vector; local ones noise each before it leaves the user. "
-        f"ε: pure; (ε, δ): zero-concentrated, or approximate, at delta = {float(results.delta):g}.",
-        f"Further ones of T, S and N vary one at a time. All learners: {', '.join(LEARNERS)}. "
+        f"+-, bands and intervals: 95% confidence (Student's t) over {seeds}. Intervals of exponents cover the slope of"
+        " the mean on logarithmic axes; they do not test whether the curve is a straight line. An exponent of T near "
+        "1: the learner does not track yet. Exponents of Table 1 include logarithms, at the same points.",
+        "Central learners trust a curator with every loss vector; local learners add noise to each before it leaves "
+        f"the user. ε: pure; (ε, δ): zero-concentrated or approximate, with delta = {float(results.delta):g}.",
+        f"T, S and N vary one at a time. All learners: {', '.join(LEARNERS)}. "
         f"All adversaries: {', '.join(ADVERSARIES)}.",
     ]
     return "\n\n".join([*parts, *notes])

@@ -1,7 +1,7 @@
-"""Which learners survive an adversary who reacts to plays (Tracking, Theorem 5.1).
+"""Test learners against an adversary who reacts to plays (Tracking, Theorem 5.1).
 
-Plays learners against losses that are fixed in advance and against an
-adversary who punishes repeats, at equal ε sqrt(T / S).
+Compares their regret on losses that are fixed in advance with their regret
+against an adversary who punishes repeats, at equal ε sqrt(T / S).
 """
 
 import dataclasses
@@ -29,13 +29,14 @@ from jaxdp.studies.tracking import (
     Names,
     NotPure,
     Setting,
+    check_gap,
     check_learners,
     claim_of,
     star,
     tracking_run,
 )
 from jaxdp.theory import tracking as theory
-from jaxdp.validation import check_above, check_count, check_delta, check_positive
+from jaxdp.validation import check_above, check_count, check_delta
 
 RATIOS = (0.1, 1.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 COMPARED = ("lazy_weights", "counter_weights", "mirror_descent")
@@ -54,13 +55,13 @@ ORDER_LABEL = "order of Thm 5.1 (lower bound), drawn with the factor 1"
 
 def tracking_separation(
     *,
-    ratio: Annotated[Sequence[float], grid("ε sqrt(T / S), > 0; inf is no privacy. Repeat for several.")] = RATIOS,
+    ratio: Annotated[Sequence[float], grid("ε sqrt(T / S), > 0; inf for no privacy. Repeat for several.")] = RATIOS,
     learner: Names = COMPARED,
     horizon: Annotated[Sequence[int], grid("Rounds T. Repeat for several.")] = HORIZONS,
     num_seeds: NumSeeds = NUM_SEEDS,
     num_switches: Annotated[
         int,
-        typer.Option("--switches", help="Switches S of the comparator, and shifts of the losses that are fixed."),
+        typer.Option("--switches", help="Switches S of the comparator, and shifts of the fixed losses."),
     ] = SWITCHES,
     num_experts: Annotated[int, typer.Option("--experts", help="Experts N.")] = NUM_EXPERTS,
     gap: Gap = GAP,
@@ -68,32 +69,34 @@ def tracking_separation(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Dynamic regret a round, against losses fixed in advance and against losses that react to plays.
+    """Dynamic regret per round, on losses fixed in advance and on losses that react to plays.
 
-    At each T the budgets are ratio sqrt(S / T).
+    At each T the privacy budgets are ratio sqrt(S / T).
 
     Returns:
-        A dataset with `dynamic_regret` and the other outcomes, and `regret_a_round`, the dynamic regret over T, of
-        dimensions (learner, adversary, horizon, ratio, seed). Coordinates `claim`, by learner, and `epsilon`, by
-        horizon and ratio.
+        A dataset with `dynamic_regret` and the other outcomes, and `regret_a_round` (dynamic regret / T), of dimensions
+        (learner, adversary, horizon, ratio, seed). Coordinates `claim` by learner, and `epsilon` by horizon and ratio.
     """
     check_delta(delta)
     names, settings = check_learners(learner), star(PAIR, [num_experts], horizon, [num_switches])
     num_switches = check_count("num_switches", num_switches)
     for value in ratio:
         check_above("ratio", value, 0.0)
-    if check_positive("gap", gap) > 0.5:
-        raise ValueError(f"gap must be in (0, 1/2], got {gap}")
+    check_gap(gap)
 
     def build(learner: str, adversary: str, horizon: int) -> Run:
         setting = Setting(adversary, num_experts, horizon, num_switches)
-        made = LEARNERS[learner](num_experts, horizon, num_switches)
-        run = tracking_run(made, ADVERSARIES[adversary].make(setting, gap), horizon, delta)
-        unit = math.sqrt(num_switches / horizon)
+        run = tracking_run(
+            LEARNERS[learner](num_experts, horizon, num_switches),
+            ADVERSARIES[adversary].make(setting, gap),
+            horizon,
+            delta,
+        )
+        epsilon_unit = math.sqrt(num_switches / horizon)
         return dataclasses.replace(
             run,
-            params=lambda *, ratio: run.params(epsilon=ratio * unit),
-            guarantee=lambda *, ratio: run.guarantee(epsilon=ratio * unit),
+            params=lambda *, ratio: run.params(epsilon=ratio * epsilon_unit),
+            guarantee=lambda *, ratio: run.guarantee(epsilon=ratio * epsilon_unit),
         )
 
     results = sweep(
@@ -119,19 +122,19 @@ def tracking_separation(
 
 
 def threshold(ratio: np.ndarray, horizon: int, num_switches: int) -> np.ndarray:
-    """Theorem 5.1 over T, with the factor 1: at these values of epsilon sqrt(T / S)."""
+    """Returns the bound of Theorem 5.1 / T, with the factor 1, at these values of epsilon sqrt(T / S)."""
     epsilon = np.asarray(ratio, float) * math.sqrt(num_switches / horizon)
     return theory.adaptive_lower(epsilon, horizon, num_switches) / horizon
 
 
 def labels_of(results: xr.Dataset) -> dict[Any, str]:
-    """Texts of learners, adversaries and horizons in legends and tables."""
+    """Returns the labels of learners, adversaries and horizons in legends and tables."""
     rounds = {int(horizon): f"T = {int(horizon):,}" for horizon in results.horizon.values}
     return {**LABELS, **rounds, **plotting.prefixed(results.claim)}
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """The figure: regret a round against epsilon sqrt(T / S), a column for each adversary, a row for each T."""
+    """Draws regret per round against epsilon sqrt(T / S), a column for each adversary, a row for each T."""
     results = results.sortby("ratio")
     switches = int(results.num_switches)
     finite = results.ratio.values[np.isfinite(results.ratio.values)]
@@ -156,23 +159,23 @@ def figure(results: xr.Dataset) -> Figure:
         yscale="log",
         xlabel="ε sqrt(T / S)",
         ylabel="dynamic regret / T",
-        title="Losses that are fixed in advance, and losses that react to plays",
+        title="Losses fixed in advance, and losses that react to plays",
         note=f"N = {int(results.num_experts)}, S = {switches}. Thm 5.1 is an order with logarithms, for "
-        "N >= 2 T / S and tiny delta, against the worst adversary: these curves do not confirm its threshold.",
+        "N >= 2 T / S and tiny delta, for the worst adversary: these curves do not confirm its threshold.",
     )
 
 
 def table(results: xr.Dataset) -> str:
-    """Mean dynamic regret over T."""
+    """Formats the mean of dynamic regret / T."""
     labels, blocks = labels_of(results), []
     learners = {name: labels[str(name)] for name in results.learner.values}
     for adversary in results.adversary.values:
         for horizon in results.horizon.values:
-            own = results.sel(adversary=adversary, horizon=horizon)
+            selected = results.sel(adversary=adversary, horizon=horizon)
             rows = [
                 ["ε sqrt(T / S)", *(f"{value:g}" for value in results.ratio.values)],
-                ["ε", *(f"{value:.3g}" for value in own.epsilon.values)],
-                *mean_rows(own.regret_a_round, learners, digits=3),
+                ["ε", *(f"{value:.3g}" for value in selected.epsilon.values)],
+                *mean_rows(selected.regret_a_round, learners, digits=3),
             ]
             head = f"dynamic regret / T, {labels[str(adversary)]}, T = {int(horizon):,}"
             blocks.append("\n".join([head, *columns(rows)]))
@@ -180,15 +183,15 @@ def table(results: xr.Dataset) -> str:
 
 
 def report(results: xr.Dataset) -> str:
-    """What the command prints: the table, and what it means."""
+    """Formats the table and notes on it."""
     seeds = plotting.seed_count(results.sizes["seed"])
     notes = [
-        f"+- and bands: 95% confidence (Student's t) over {seeds}. ε: pure; (ε, δ): zero-concentrated, or approximate, "
-        f"at delta = {float(results.delta):g}.",
-        "punish_repeats gives an expert that was played in the round before the loss 1: who keeps an expert for long "
-        "loses most rounds to it, however large ε is. Theorem 5.1 says that below a ratio of order 1 / ln(T) every "
-        "private learner has an adversary like that. It is an order, for N >= 2 T / S and delta <= (S + 1)^3 / T^3, "
-        "which these runs do not have: nothing here confirms it.",
+        f"+- and bands: 95% confidence (Student's t) over {seeds}. ε: pure; (ε, δ): zero-concentrated or approximate, "
+        f"with delta = {float(results.delta):g}.",
+        "punish_repeats gives the loss 1 to the expert that was played in the previous round: a learner that keeps an "
+        "expert for long loses in most rounds, for any ε. Theorem 5.1 says that below a ratio of order 1 / ln(T) every "
+        "private learner has such an adversary. It is an order, for N >= 2 T / S and delta <= (S + 1)^3 / T^3. These "
+        "runs do not satisfy these conditions: nothing here confirms it.",
     ]
     return "\n\n".join([table(results), *notes])
 

@@ -1,7 +1,7 @@
-"""Which private learner tracks best on losses of yours, and at which epsilon.
+"""Compare private learners in tracking the best expert on your own losses.
 
 Plays learners on the losses of a file, and compares them with the best
-sequence of experts. What it prints is not private.
+sequence of experts, for several epsilon. The output is not private.
 """
 
 from pathlib import Path
@@ -13,14 +13,13 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxdp import experts, plotting
-from jaxdp.simulation import Run, sweep
+from jaxdp.simulation import Run
 from jaxdp.stats import paired, smallest_epsilon
 from jaxdp.studies.arguments import Epsilons, Key, NumSeeds
 from jaxdp.studies.command import columns
-from jaxdp.studies.comparison import mean_table
-from jaxdp.studies.declared import Made, Study
+from jaxdp.studies.comparison import compare, mean_table
+from jaxdp.studies.declared import Derived, Study
 from jaxdp.studies.seeds import FEWEST_FOR_A_MEAN, no_verdict, warn_of_few_seeds
-from jaxdp.studies.tiles import cpu_tile
 from jaxdp.studies.tracking import LEARNERS, Names, NotPure, check_learners, claim_of, tracking_run
 from jaxdp.validation import check_count, check_delta, check_positive, check_within
 
@@ -43,7 +42,7 @@ TILE_SIZE = 30
 NOT_PRIVATE = "a simulation: not private"
 
 
-def read(
+def read_losses(
     path: Annotated[
         Path,
         typer.Option(
@@ -53,20 +52,21 @@ def read(
         ),
     ],
 ) -> np.ndarray:
-    """The losses of a file, as `jaxdp.experts.read_losses` reads them."""
+    """Reads the losses of a file, as `jaxdp.experts.read_losses` does."""
     return experts.read_losses(path)
 
 
 def tracking_your_losses(
-    losses: Annotated[Any, Made(read)],
+    losses: Annotated[Any, Derived(read_losses)],
     *,
-    scale: Annotated[float, typer.Option(help="The entry that is the loss 1; entries are in [0, scale].")] = 1.0,
+    scale: Annotated[float, typer.Option(help="The entry that counts as loss 1; entries are in [0, scale].")] = 1.0,
     num_switches: Annotated[
         int,
         typer.Option("--switches", help="Switches S of the sequences that learners are tuned for and compared with."),
     ] = SWITCHES,
     share: Annotated[
-        float, typer.Option(help="Of the best sequence's gain over uniform play, asked for, in [0, 1].")
+        float,
+        typer.Option(help="Share of the best sequence's gain over uniform play that a learner must gain, in [0, 1]."),
     ] = SHARE,
     epsilon: Epsilons = EPSILONS,
     learner: Names = COMPARED,
@@ -75,41 +75,37 @@ def tracking_your_losses(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """What learners lose on given losses, for every learner, epsilon and seed.
+    """Losses of learners on the user's losses, for every learner, epsilon and seed.
 
-    It is a simulation, whose output is not private. Seeds differ in the learners' randomness alone; the losses are what
-    they are.
+    This is a simulation, and its output is not private. Seeds only differ in the learners' randomness; the losses are
+    fixed.
 
-    `losses` are [rounds, num_experts] in [0, scale], as `jaxdp.experts.read_losses` reads them.
+    `losses` are [rounds, num_experts] in [0, scale], as from `jaxdp.experts.read_losses`.
 
     Returns:
-        A dataset with `loss`, `regret`, `best_loss`, `dynamic_regret` and `best_sequence_loss` in the unit of the
-        losses' 1, and `gained`: the share of what the best sequence gains over uniform play that the learner gains; 1
-        is the best sequence's, below 0 is worse than uniform play, and NaN is nothing to gain. Dimensions (learner,
-        epsilon, seed); coordinates `claim`, by learner, `uniform_loss`, `horizon`, `num_experts`,
-        `num_switches` and `asked_share`.
+        A dataset with `loss`, `regret`, `best_loss`, `dynamic_regret` and `best_sequence_loss` in units of `scale`, and
+        `gained`: the learner's gain over uniform play as a share of the best sequence's gain. 1 is as good as the best
+        sequence, below 0 is worse than uniform play, and NaN means that there is nothing to gain. Dimensions (learner,
+        epsilon, seed); coordinates `claim` by learner, `uniform_loss`, `horizon`, `num_experts`, `num_switches` and
+        `asked_share`.
     """
     check_delta(delta)
     check_within("share", share, 0.0, 1.0)
     names = check_learners(learner)
     if (largest := float(np.max(losses))) > check_positive("scale", scale):
-        raise ValueError(f"losses must be in [0, {scale:g}], got {largest:g}; --scale is the entry that is the loss 1")
+        raise ValueError(
+            f"losses must be in [0, {scale:g}], got {largest:g}; --scale is the entry that counts as loss 1"
+        )
     environment = experts.loss_sequence(losses, scale=scale, num_switches=num_switches)
     horizon, num_experts = np.shape(losses)
     switches = check_count("num_switches", num_switches, 0)
-    warn_of_few_seeds(num_seeds, FEWEST_FOR_A_MEAN, "which epsilons gain the share that is asked for")
+    warn_of_few_seeds(num_seeds, FEWEST_FOR_A_MEAN, "which epsilons gain the required share")
 
     def build(learner: str) -> Run:
         return tracking_run(LEARNERS[learner](num_experts, horizon, switches), environment, horizon, delta)
 
-    results = sweep(
-        build,
-        axes={"epsilon": list(epsilon)},
-        static_axes={"learner": names},
-        num_seeds=num_seeds,
-        key=key,
-        tile_size=cpu_tile(TILE_SIZE),
-        **scheduling,
+    results = compare(
+        build, {"learner": names}, epsilon=epsilon, num_seeds=num_seeds, key=key, tile=TILE_SIZE, **scheduling
     )
     claims = [claim_of(LEARNERS[name](num_experts, horizon, switches), delta) for name in names]
     uniform = float(np.mean(losses, dtype=np.float64)) / scale * horizon
@@ -125,11 +121,11 @@ def tracking_your_losses(
     possible = uniform - results.best_sequence_loss
     results["gained"] = ((uniform - results.loss) / possible).where(possible > 0)
     results.attrs["privacy"] = NOT_PRIVATE
-    return results.transpose("learner", "epsilon", "seed", ...)
+    return results
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """The figure: the share of the possible gain against epsilon, with the share that is asked for."""
+    """Draws the share of the possible gain against epsilon, with the required share."""
     results = results.sortby("epsilon")
     figure = plotting.panels(width=5.2, height=4.2)
     (ax,) = figure.axes
@@ -139,7 +135,7 @@ def figure(results: xr.Dataset) -> Figure:
         ax=ax,
         labels=plotting.prefixed(results.claim),
         yscale="linear",
-        ylabel="gained over uniform play, of what\nthe best sequence gains",
+        ylabel="gain over uniform play, as a share of\nthe best sequence's gain",
     )
     fixed, share = fixed_share(results), float(results.asked_share)
     ax.axhline(share, color="0.4", linewidth=0.9, linestyle="--")
@@ -147,57 +143,57 @@ def figure(results: xr.Dataset) -> Figure:
         ax.axhline(fixed, color="0.4", linewidth=0.9, linestyle=":")
     figure.explain(
         title=f"Tracking on {int(results.horizon):,} rounds of {int(results.num_experts):,} experts",
-        note=f"1 is the best sequence of experts with at most {int(results.num_switches):,} switches, 0 an expert "
-        f"drawn anew in each round. Dashed: {share:.0%}, which is asked for. Dotted: the best single expert.",
+        note=f"1: the best sequence of experts with at most {int(results.num_switches):,} switches. 0: an expert drawn "
+        f"again in each round. Dashed: the required share, {share:.0%}. Dotted: the best single expert.",
     )
     return figure
 
 
 def fixed_share(results: xr.Dataset) -> float:
-    """The share of the best sequence's gain that the best single expert has."""
+    """Returns the best single expert's gain as a share of the best sequence's gain."""
     uniform, first = float(results.uniform_loss), results.isel(learner=0, epsilon=0, seed=0)
     possible = uniform - float(first.best_sequence_loss)
     return (uniform - float(first.best_loss)) / possible if possible > 0 else float("nan")
 
 
 def table(results: xr.Dataset) -> str:
-    """Mean share of the possible gain."""
+    """Formats the mean share of the possible gain."""
     title = "share of the best sequence's gain over uniform play"
     return mean_table(title, results.gained, plotting.prefixed(results.claim), digits=3)
 
 
 def best_learners(results: xr.Dataset) -> str:
-    """For each epsilon the learner with the smallest mean loss, and those that the seeds do not tell from it."""
-    lines = ["tracks best"]
+    """Formats, for each epsilon, the learner with the smallest mean loss, and those not shown to lose more."""
+    lines = ["least mean loss"]
     for epsilon in results.epsilon.values:
         loss = results.loss.sel(epsilon=epsilon)
         best = str(loss.learner.values[loss.mean("seed").values.argmin()])
         line = f"{plotting.epsilon_label(epsilon)}: {best}"
         if loss.sizes["learner"] > 1:
-            compared = paired(loss, "learner", against=best)  # of a single seed all limits are NaN
-            others = [str(name) for name in compared.learner.values if not float(compared.low.sel(learner=name)) > 0]
-            line += f" (not told from it: {', '.join(others)})" if others else ""
+            excess = paired(loss, "learner", against=best)  # with a single seed all limits are NaN
+            ties = [str(name) for name in excess.learner.values if not float(excess.low.sel(learner=name)) > 0]
+            line += f" (not shown to lose more: {', '.join(ties)})" if ties else ""
         lines.append(line)
     return "\n".join(lines)
 
 
-def needed(results: xr.Dataset, share: float) -> str:
-    """The smallest epsilon of the grid from which on each learner is shown to gain the share."""
-    head = f"smallest ε of these that is shown to gain {share:.0%} (95% confidence, each learner by itself)"
+def smallest_epsilons(results: xr.Dataset, share: float) -> str:
+    """Formats the smallest epsilon of the grid from which on each learner is shown to gain the share."""
+    head = f"smallest ε of the grid that is shown to gain {share:.0%} (95% confidence, for each learner alone)"
     if (seeds := results.sizes["seed"]) < FEWEST_FOR_A_MEAN:
         return f"{head}: {no_verdict(seeds, FEWEST_FOR_A_MEAN)}"
-    found = smallest_epsilon(results.gained, at_least=share, method="t")
+    smallest = smallest_epsilon(results.gained, at_least=share, method="t")
     rows = []
     for name, label in plotting.prefixed(results.claim).items():
-        value = float(found.sel(learner=name))
-        shown = "none of these" if np.isnan(value) else plotting.epsilon_label(value)
-        rows.append([label, shown])
+        value = float(smallest.sel(learner=name))
+        text = "none of these" if np.isnan(value) else plotting.epsilon_label(value)
+        rows.append([label, text])
     rows.sort(key=lambda row: row[1] == "none of these")
     return "\n".join([head, *columns(rows)])
 
 
 def report(results: xr.Dataset) -> str:
-    """What the command prints: shares, the best learner at each epsilon, the smallest epsilon, and what that means."""
+    """Formats shares, the best learner at each epsilon, the smallest epsilon, and notes on them."""
     first = results.isel(learner=0, epsilon=0, seed=0)
     uniform, sequence = float(results.uniform_loss), float(first.best_sequence_loss)
     losses = (
@@ -209,14 +205,14 @@ def report(results: xr.Dataset) -> str:
         return "\n\n".join([losses, "There is nothing to gain over uniform play on these losses."])
     seeds = plotting.seed_count(results.sizes["seed"])
     notes = [
-        f"+- and bands: 95% confidence (Student's t) over {seeds}, which differ in the learners' randomness alone. The "
-        "unit of privacy is one round's losses. ε: pure; (ε, δ): zero-concentrated, or approximate, at delta = "
+        f"+- and bands: 95% confidence (Student's t) over {seeds}, which only differ in the learners' randomness. The "
+        "unit of privacy is one round's losses. ε: pure; (ε, δ): zero-concentrated or approximate, with delta = "
         f"{float(results.delta):g}.",
-        "This text is computed from the losses and is not private. To choose a learner by it spends no budget only on "
-        "losses that are public, such as old or made-up ones.",
+        "This text is computed from the losses and is not private. Choose a learner by it on public losses only, such "
+        "as old or synthetic ones: on private losses the choice itself costs privacy.",
     ]
     return "\n\n".join(
-        [losses, table(results), best_learners(results), needed(results, float(results.asked_share)), *notes]
+        [losses, table(results), best_learners(results), smallest_epsilons(results, float(results.asked_share)), *notes]
     )
 
 

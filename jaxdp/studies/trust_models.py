@@ -1,8 +1,8 @@
-"""What trust costs in bandits: a curator, nobody, no privacy.
+"""Compare bandits that trust a curator, that trust nobody, and without privacy.
 
-Plays every bandit with finitely many arms on one instance, with a
-trusted curator or with rewards that are randomized before they leave
-the user.
+Plays every bandit with finitely many arms on one instance. Either a
+curator is trusted with the rewards, or each reward is randomized before
+it leaves the user.
 """
 
 import dataclasses
@@ -34,26 +34,26 @@ NUM_LOOKS = 8  # in the last two decades of rounds
 DELTA = 1e-6
 TILE_SIZE = 200
 LEAST_HORIZON = 100
-MODELS = {"central": "a curator who is trusted", "local": "nobody is trusted"}
-UNLEARNED = "A regret near that of uniform play is of a learner that has not learned yet."
+MODELS = {"central": "trusted curator", "local": "nobody is trusted"}
+UNLEARNED = "A learner with regret close to that of uniform play has not learned yet."
 
 
 def arm_learners() -> dict[str, LearnerEntry]:
-    """The registered bandits that play one of finitely many arms, by name, as they are for rewards of 0 or 1.
+    """Returns the registered bandits that play one of finitely many arms, by name, in their form for rewards of 0 or 1.
 
-    Entries that differ in the kind of rewards alone are one here, and so are those whose variant is the same then.
+    Entries that only differ in the kind of rewards, or whose variants coincide for these rewards, count once.
     """
-    found, seen = {}, []
+    learners, variants = {}, []
     for name, entry in LEARNERS.items():
         if entry.family != "bandits":
             continue
         variant = {key: value for key, value in entry.variant.items() if key != "rewards"}
-        made = dataclasses.replace(entry, variant=variant)
-        if (entry.factory, variant) in seen or not _plays_arms(made):
+        binary_entry = dataclasses.replace(entry, variant=variant)
+        if (entry.factory, variant) in variants or not _plays_arms(binary_entry):
             continue
-        seen.append((entry.factory, variant))
-        found[name] = made
-    return found
+        variants.append((entry.factory, variant))
+        learners[name] = binary_entry
+    return learners
 
 
 def _plays_arms(entry: LearnerEntry) -> bool:
@@ -72,7 +72,7 @@ def trust_models(
     learner: Registered = (),
     num_seeds: NumSeeds = NUM_SEEDS,
     mean: Annotated[
-        Sequence[float], typer.Option(help="Mean reward of an arm, in [0, 1]. Repeat for every arm.")
+        Sequence[float], typer.Option(help="Mean reward of an arm, in [0, 1]. Repeat for each arm.")
     ] = MEANS,
     horizon: Horizon = HORIZON,
     delta: GaussianDelta = DELTA,
@@ -81,19 +81,19 @@ def trust_models(
 ) -> xr.Dataset:
     """Regret of bandits on Bernoulli arms, for every learner, epsilon, number of rounds and seed.
 
-    Learners have the constants of their proofs where they have any. They play by counts, where they have them (then
-    worlds differ from those of the others), else by blocks or rounds. Explore-then-commit explores for T^(2/3) rounds.
+    Learners have the constants of their proofs, if they have proofs. They play by counts if they support them (their
+    worlds then differ from the others'), else by blocks or rounds. Explore-then-commit explores for T^(2/3) rounds.
 
     Returns:
         A dataset with `pseudo_regret` and `best_arm_plays`, of dimensions (learner, epsilon, round, seed). Coordinates
-        `mean` and, by learner, `trust_model`.
+        `mean`, and `trust_model` by learner.
     """
     check_delta(delta)
     known = arm_learners()
-    names = shared.chosen(learner, known)
+    names = shared.select_names(learner, known)
     world = bernoulli_bandit(mean)
     if len(set(mean)) == 1:
-        raise ValueError(f"mean must have two different numbers, got {list(mean)}")
+        raise ValueError(f"mean must have at least two different values, got {list(mean)}")
     num_arms = len(mean)
     horizon = check_horizon(horizon, minimum=max(LEAST_HORIZON, 10 * num_arms))
     looks = np.unique(np.geomspace(horizon / 100, horizon, NUM_LOOKS).round().astype(int)).tolist()
@@ -109,54 +109,54 @@ def trust_models(
 
 
 def uniform_regret(results: xr.Dataset) -> float:
-    """Of uniform play, after all rounds."""
+    """Returns the regret of uniform play after all rounds."""
     means = results["mean"].values
     return float((means.max() - means.mean()) * results["round"].values[-1])
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """The figure: regret against epsilon with a curator, and without one; and against rounds without privacy."""
+    """Draws regret against epsilon with a curator and without one, and against rounds without privacy."""
     results = results.sortby("epsilon")
-    shown = [model for model in MODELS if model in results.trust_model.values]
-    without = np.isinf(results.epsilon.values).any()
-    figure = plotting.panels(1, len(shown) + bool(without), height=4.0)
+    models = [model for model in MODELS if model in results.trust_model.values]
+    has_infinity = np.isinf(results.epsilon.values).any()
+    figure = plotting.panels(1, len(models) + bool(has_infinity), height=4.0)
     uniform = Line(results.epsilon.values, uniform_regret(results), UNIFORM)
-    panels = [  # each has all learners: colours are those of places
+    panels = [  # each panel has all learners, so that colours agree
         Panel(
             results.pseudo_regret.where(results.trust_model == model), lines=[uniform], style={"title": MODELS[model]}
         )
-        for model in shown
+        for model in models
     ]
-    if without:
+    if has_infinity:
         regret = results.pseudo_regret.sel(epsilon=math.inf, drop=True)
         panels.append(Panel(regret, "round", style={"xscale": "log", "title": "no privacy"}))
-    first, *others = panels
-    panels = [first, *(panel._replace(style={"ylabel": "", **panel.style}) for panel in others)]
+    first, *later_panels = panels
+    panels = [first, *(panel._replace(style={"ylabel": "", **panel.style}) for panel in later_panels)]
     labels = plotting.prefixed(results.trust_model)
     shared.draw(figure, panels, hue="learner", yscale="log", ylabel="regret", labels=labels)
     plotting.level(figure)
     rounds = f"{int(results['round'].values[-1]):,} rounds."
     figure.explain(
-        title=f"What trust costs in bandits ({len(results['mean'])} arms)",
-        note=f"Of the panels by budget each has one model's learners alone. {rounds} {UNLEARNED}",
+        title=f"Bandits with and without a trusted curator ({len(results['mean'])} arms)",
+        note=f"Panels against ε: one trust model each. {rounds} {UNLEARNED}",
     )
     return figure
 
 
 def report(results: xr.Dataset) -> str:
-    """What the command prints: mean regret after all rounds."""
+    """Formats the mean regret after all rounds."""
     means = ", ".join(f"{value:g}" for value in results["mean"].values)
     labels = sorted(plotting.prefixed(results.trust_model).items(), key=lambda pair: pair[1])
     table = shared.mean_table(
-        f"regret after {int(results['round'].values[-1]):,} rounds, arms of means {means}",
+        f"regret after {int(results['round'].values[-1]):,} rounds, arms with means {means}",
         results.pseudo_regret.isel(round=-1),
         dict(labels),
         below={UNIFORM: uniform_regret(results)},
     )
     notes = [
-        f"+-, bands: 95% confidence (Student's t) over {plotting.seed_count(results.sizes['seed'])}.",
-        f"{UNLEARNED} Central learners trust a curator with every reward; local ones randomize each before it leaves "
-        f"the user. delta = {float(results.delta):g} where noise is Gaussian.",
+        f"+- and bands: 95% confidence (Student's t) over {plotting.seed_count(results.sizes['seed'])}.",
+        f"{UNLEARNED} Central learners trust a curator with every reward; local learners randomize each reward before "
+        f"it leaves the user. delta = {float(results.delta):g} for Gaussian noise.",
     ]
     return "\n\n".join([table, *notes])
 

@@ -161,23 +161,23 @@ def told(losses_at: dict[float, list[float]]) -> str:
 
 
 def test_what_changes_with_epsilon_is_said_where_that_is_clear():
-    assert "who loses least changes" in told({0.1: [0.0, 9.0], 1.0: [9.0, 0.0]})
-    assert "who loses least is the same" in told({0.1: [0.0, 9.0], 1.0: [0.0, 9.0]})
+    assert "the learner with the least loss changes" in told({0.1: [0.0, 9.0], 1.0: [9.0, 0.0]})
+    assert "the learner with the least loss is the same" in told({0.1: [0.0, 9.0], 1.0: [0.0, 9.0]})
     undecided = told({0.1: [0.0, 0.0], 1.0: [9.0, 0.0]})  # the second may be the best at both
-    assert "who loses least may be the same" in undecided
+    assert "the learner with the least loss may be the same" in undecided
     assert "epsilon 1: l1" in undecided
 
 
 def test_what_candidates_do_not_promise_alike_is_told():
     both = advise(key=jax.random.key(0), **{**SMALL, "num_seeds": 5}, learner=["explore_then_commit", "ucb_central"])
-    assert "every model of trust" not in report(both)
+    assert "every trust model" not in report(both)
     assert "different units" not in report(both)
     other = both.assign_coords(
         trust_model=("learner", ["central", "local"]),
         unit=("learner", ["one reward, replace-one", "one user, add-one"]),
     )
     said = report(other)
-    assert "An epsilon does not promise the same in every model of trust" in said
+    assert "An epsilon does not promise the same in every trust model" in said
     assert "different units (one reward, replace-one; one user, add-one)" in said
     assert next(line.split()[1] for line in said.splitlines() if line.startswith("ucb_central ")) == "local"
 
@@ -208,7 +208,7 @@ def test_every_problem_has_candidates_at_other_sizes(problem):
     """Each is made for the sizes that are asked for, can play, has a claim, and its time is known."""
     setting = advise_problems.PROBLEMS[problem]
     sizes = dict(zip(setting.sizes, (4, 3), strict=False))
-    found = {name: setting.sized(entry, sizes, 1000) for name, entry in setting.candidates().items()}
+    found = {name: setting.resize(entry, sizes, 1000) for name, entry in setting.candidates().items()}
     assert len(found) >= (3 if problem == "best-arm" else 4)
     instance = next(iter(setting.instances.values()))
     for name, entry in found.items():

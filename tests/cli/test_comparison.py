@@ -66,21 +66,21 @@ def test_thresholds():
     free = xr.DataArray([1000.0] * 4, dims="seed")
 
     def rows(found):
-        return [[name, comparison.threshold(found.sel(learner=name))] for name in COORDS["learner"]]
+        return [[name, comparison.format_threshold(found.sel(learner=name))] for name in COORDS["learner"]]
 
-    text = comparison.enough_table("enough", values, free, ["from"], rows, ending=" (95%)")
+    text = comparison.sufficient_epsilon_table("enough", values, free, ["from"], rows, ending=" (95%)")
     assert text.splitlines()[0] == "enough (95%)"
     assert [line.split()[1] for line in text.splitlines()[2:]] == ["2", "2"]
-    far = comparison.enough_table("enough", values + 500, free, ["from"], rows)
+    far = comparison.sufficient_epsilon_table("enough", values + 500, free, ["from"], rows)
     assert [cells(line)[1].strip() for line in far.splitlines()[2:]] == ["none of these"] * 2
-    alone = comparison.enough_table("enough", values.isel(seed=[0]), free, ["from"], rows, ending=" (95%)")
-    assert alone == "enough: no verdict: 2 seeds or more are needed, and there is 1."
+    alone = comparison.sufficient_epsilon_table("enough", values.isel(seed=[0]), free, ["from"], rows, ending=" (95%)")
+    assert alone == "enough: no verdict: at least 2 seeds are needed, got 1."
 
 
 def test_names_and_epsilons():
-    assert comparison.chosen([], {"a": 1, "b": 2}) == ["a", "b"]
-    assert comparison.chosen(["b"], ["a", "b"]) == ["b"]
+    assert comparison.select_names([], {"a": 1, "b": 2}) == ["a", "b"]
+    assert comparison.select_names(["b"], ["a", "b"]) == ["b"]
     with pytest.raises(ValueError, match="problem must be one of a, b, got 'c'"):
-        comparison.chosen(["c"], ["a", "b"], "problem")
+        comparison.select_names(["c"], ["a", "b"], "problem")
     assert comparison.nearest_epsilon(made_up().to_dataset(name="regret")) in (0.5, 2.0)
     assert comparison.nearest_epsilon(made_up().sel(epsilon=[math.inf]).to_dataset(name="regret")) == math.inf

@@ -16,7 +16,7 @@ from typer.models import OptionInfo
 from jaxdp.studies import STUDIES
 from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
 from jaxdp.studies.command import root_key
-from jaxdp.studies.declared import Made, Printed, Settled, Study
+from jaxdp.studies.declared import BoundStudy, Derived, Study, TextOnly
 from jaxdp.studies.running import run_command, sweep_command
 
 
@@ -28,7 +28,9 @@ def taken(study: Study) -> set[str]:
         function = left.pop()
         for name, parameter in inspect.signature(function).parameters.items() if function else ():
             found.add(name)
-            left += [extra.by for extra in getattr(parameter.annotation, "__metadata__", ()) if isinstance(extra, Made)]
+            left += [
+                extra.by for extra in getattr(parameter.annotation, "__metadata__", ()) if isinstance(extra, Derived)
+            ]
     return found
 
 
@@ -52,7 +54,7 @@ def faults(module: ModuleType | SimpleNamespace) -> list[str]:
     said += [f"{name} is of no function of the study" for name in {*declared, *names} - taken(study)]
     said += [f"{name} is no option" for name in declared if name not in names]
     for name, parameter in inspect.signature(study.simulate).parameters.items():
-        made = any(isinstance(extra, Made) for extra in getattr(parameter.annotation, "__metadata__", ()))
+        made = any(isinstance(extra, Derived) for extra in getattr(parameter.annotation, "__metadata__", ()))
         if not made and name not in names and parameter.kind is not parameter.VAR_KEYWORD:
             said.append(f"{name} is given by nothing")
     return said
@@ -69,7 +71,7 @@ def test_every_option_comes_of_a_parameter_of_the_study(name):
         options = {key: value for key, value in inspect.signature(command).parameters.items() if key not in own}
         assert list(options) == [option.name for option in study.options]
     for key, parameter in inspect.signature(study.simulate).parameters.items():
-        made = any(isinstance(extra, Made) for extra in getattr(parameter.annotation, "__metadata__", ()))
+        made = any(isinstance(extra, Derived) for extra in getattr(parameter.annotation, "__metadata__", ()))
         if key in options and not made and options[key].default is not parameter.default:
             assert options[key].default == list(parameter.default)
 
@@ -107,25 +109,25 @@ def test_a_second_signature_is_found():
 
 
 def test_arguments_are_settled():
-    settled = Study(made_up, told, told).settled(epsilon=[2.0], seed=7)
-    assert isinstance(settled, Settled)
+    settled = Study(made_up, told, told).bind(epsilon=[2.0], seed=7)
+    assert isinstance(settled, BoundStudy)
     results: Any = settled.simulate(progress=True)
     assert results.pop("key") == root_key(7)
     assert results == {"epsilon": [2.0], "num_seeds": 3, "progress": True}
     assert settled.report(results) == (results, [2.0])
     with pytest.raises(TypeError, match="horizon"):
-        Study(made_up, told, told).settled(horizon=3)
+        Study(made_up, told, told).bind(horizon=3)
 
 
 def test_a_text_in_place_of_a_study():
-    def instead(options: Any, *, wanted: Annotated[bool, typer.Option("--wanted")] = False) -> Printed | None:
-        return Printed(lambda: f"{options['num_seeds']}") if wanted else None
+    def instead(options: Any, *, wanted: Annotated[bool, typer.Option("--wanted")] = False) -> TextOnly | None:
+        return TextOnly(lambda: f"{options['num_seeds']}") if wanted else None
 
     study = Study(made_up, told, told, instead=instead)
     assert [option.name for option in study.options] == ["epsilon", "num_seeds", "seed", "wanted"]
-    assert isinstance(study.settled(), Settled)
-    printed = study.settled(wanted=True, num_seeds=4)
-    assert isinstance(printed, Printed)
+    assert isinstance(study.bind(), BoundStudy)
+    printed = study.bind(wanted=True, num_seeds=4)
+    assert isinstance(printed, TextOnly)
     assert printed.text() == "4"
 
 
@@ -134,14 +136,14 @@ def test_what_makes_an_argument_may_be_made_of_options_itself():
         return jax.random.fold_in(key, by)
 
     def study(
-        *, sizes: Annotated[Sequence[int] | None, grid("Sizes.")] = None, at: Annotated[Any, Made(shifted)]
+        *, sizes: Annotated[Sequence[int] | None, grid("Sizes.")] = None, at: Annotated[Any, Derived(shifted)]
     ) -> Any:
         return sizes, at
 
     made = Study(study, told, told)
     kinds = {option.name: option.annotation.__args__[0] for option in made.options}
     assert kinds == {"sizes": list[int] | None, "seed": int, "by": int}
-    settled = made.settled(seed=2, by=3)
-    assert isinstance(settled, Settled)
+    settled = made.bind(seed=2, by=3)
+    assert isinstance(settled, BoundStudy)
     results: Any = settled.simulate()
     assert results == (None, jax.random.fold_in(root_key(2), 3))

@@ -45,10 +45,10 @@ def test_who_plays():
     known = study.naming_learners()
     assert {"ebs_phased", "ebs_local", "rucb", "double_thompson", "ebs_elimination"} <= set(known)
     assert not {"versatile_sparring", "ucb"} & set(known)
-    assert set(known) - set(study.usual(known)) >= {"ebs_elimination_gaussian"}
-    assert {"ebs_phased", "ebs_elimination", "rucb"} <= set(study.usual(known))
+    assert set(known) - set(study.default_learners(known)) >= {"ebs_elimination_gaussian"}
+    assert {"ebs_phased", "ebs_elimination", "rucb"} <= set(study.default_learners(known))
     for name, entry in known.items():
-        made = study.made_for(name, entry, 4, 90)
+        made = study.make_learner(name, entry, 4, 90)
         assert made.horizon in (None, 90)
         assert LEARNERS[name] is entry
 
@@ -61,7 +61,7 @@ def test_who_is_named():
         active = np.array([False, True, False])
 
     def asked(public):
-        return int(study.named(Look({}, public, None, None, jax.numpy.zeros((), int))))
+        return int(study.named_arm(Look({}, public, None, None, jax.numpy.zeros((), int))))
 
     assert asked(Wins()) == 0
     Wins.wins = np.array([[0, 3, 1], [2, 0, 9], [4, 1, 0]])  # each leads against one: b by the most
@@ -109,13 +109,13 @@ def test_results(tmp_path):
     assert small["first"].sel(epsilon=math.inf, estimator="ballot_mle").isel(seed=0) == 0
     for words in (
         "3 alternatives, 50 voters",
-        "Without privacy a wins against each of the others: the closest, b,",
-        "Private is one answer at ε, and so one whole ballot at 2 ε",
+        "Without privacy a wins against every other alternative; against the closest, b,",
+        "One answer is private at ε, and one whole ballot at 2 ε",
         "1 per answer, 2 per voter",
         "central: ebs_phased",
         "local: rucb",
-        "of private-ranking: ballot_rr",
-        "resampled: voters drawn from these ballots with replacement",
+        "private-ranking: ballot_rr",
+        "resampled:\nvoters drawn from these ballots with replacement",
     ):
         assert words in text, words
     sizes = ballots_report._from(small)
@@ -164,8 +164,8 @@ def test_too_few_seeds_have_no_verdict(seeds, is_enough):
     results = made_up([[1.0] * 3, [1.0] * 3]).isel(learner=[0], seed=slice(seeds))
     results = results.assign_coords(trust_model=("learner", ["local"]))
     for text in (ballots_report.verdicts(results), ballots_report.larger(results)):
-        assert (f"no verdict: 72 seeds or more are needed, and there are {seeds}." in text) != is_enough
-        assert ("not by" in text or "No learner" in text or "none is shown" in text) is False
+        assert (f"no verdict: at least 72 seeds are needed, got {seeds}." in text) != is_enough
+        assert ("more than" in text or "No learner" in text or "none is shown" in text) is False
     assert ballots_report.fewest_seeds(9) == 115
 
 
@@ -186,7 +186,7 @@ def test_without_a_condorcet_winner():
 def test_the_report_says_who_wins_the_other_way():
     plump = Ballots(("A", "B"), (((0,),), ((1,), (0,)), ((0,), (1,))), (6, 3, 1))
     text = ballots_report.other_reading(plump, "unknown")
-    assert "6 of 10 ballots rank one item. With --unranked unknown 6 of 10 say nothing of any pair." in text
+    assert "6 of 10 ballots rank one item. With --unranked unknown, 6 of 10 compare no pair." in text
     assert "with --unranked last, as elections count ballots,\nit is A." in text
     assert "it is B." in ballots_report.other_reading(plump, "last")
     assert study.winner_of(plump) == (1, "Condorcet")
@@ -214,7 +214,7 @@ def test_the_election_of_2003():
     assert "488 voters" in text
     assert "none is shown" in text
     assert "ebs_phased shows" in text
-    assert "of private-ranking: ballot_rr" in text
+    assert "private-ranking: ballot_rr" in text
     assert results["first"].sel(estimator="ballot_mle").isel(seed=0).isin([1, 2, 3])
 
 

@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from jaxdp.studies import dueling_linear as study
-from jaxdp.studies.declared import Settled
+from jaxdp.studies.declared import BoundStudy
 
 EPSILONS, DIMS, ROUNDS = [0.1, 1.0, 10.0, math.inf], [2, 5], [10_000, 100_000, 1_000_000]
 
@@ -36,22 +36,22 @@ def lines_of(text):
 
 def test_the_texts():
     results = made_up()
-    enough = lines_of(study.enough(results))
+    enough = lines_of(study.sufficient_epsilons(results))
     assert enough["d = 2"][:2] == ["10", "1"]  # of 100 and of 1000
     assert enough["d = 5"][:2] == ["10", "1"]
     costs = lines_of(study.costs(results))
     assert costs["d = 2"][0] == "38.0%"  # 380 of 1000
     assert costs["d = 5"][4] == "9.5%"  # after an interval
     assert lines_of(study.table(results))["d = 2"][-1] == "2,000,000"
-    assert lines_of(study.decided(results))["d = 5"] == ["0%,", "0%", *["100%,", "100%"] * 3]
+    assert lines_of(study.decisions(results))["d = 5"] == ["0%,", "0%", *["100%,", "100%"] * 3]
     report = study.report(results)
     assert "0.100 (d = 2), 0.250 (d = 5)" in report
     for part in (study.table, study.decided, study.costs, study.enough):
         assert part(results) in report
     alone = results.sel(epsilon=[1.0])
     assert not study.costs(alone)
-    assert not study.enough(alone)
-    assert "no verdict: 2 seeds or more are needed, and there is 1." in study.enough(results.isel(seed=[0]))
+    assert not study.sufficient_epsilons(alone)
+    assert "no verdict: at least 2 seeds are needed, got 1." in study.sufficient_epsilons(results.isel(seed=[0]))
     assert "regret after" in study.report(alone)
 
 
@@ -63,8 +63,8 @@ def test_the_figure(dims, panels):
 
 
 def test_a_small_run():
-    made = study.STUDY.settled(epsilon=[1.0, math.inf], dim=[2], num_seeds=2, num_arms=4, horizon=200_000)
-    assert isinstance(made, Settled)
+    made = study.STUDY.bind(epsilon=[1.0, math.inf], dim=[2], num_seeds=2, num_arms=4, horizon=200_000)
+    assert isinstance(made, BoundStudy)
     results = made.simulate()
     assert results.pseudo_regret.dims == ("dim", "epsilon", "round", "seed")
     assert (results.pseudo_regret.diff("round") >= 0).all()

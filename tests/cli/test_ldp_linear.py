@@ -15,8 +15,8 @@ from jaxdp.bandits.contextual import logged_contexts
 from jaxdp.bandits.contextual._uniform_log import _by_all_contexts, _by_own_context
 from jaxdp.studies import ldp_linear as study
 from jaxdp.studies import ldp_linear_logged as logged
-from jaxdp.studies.declared import Settled
-from jaxdp.studies.linear_learners import LEARNERS, refused
+from jaxdp.studies.declared import BoundStudy
+from jaxdp.studies.linear_learners import LEARNERS, is_refused
 
 EPSILONS, DIMS, ROUNDS = [0.5, 1.0, 4.0, 64.0, math.inf], [2, 5], [1000, 10_000, 30_000, 100_000]
 
@@ -32,7 +32,7 @@ def made_up(num_seeds=12):
     factor = xr.DataArray([2.0, 1.0, 0.5, 1.0], {"learner": list(LEARNERS)}, ("learner",))
     mean = xr.where(noise.learner == "joint", rounds**0.5 * price, local * factor)
     regret = (noise * mean * xr.DataArray([1.0, 9.0], {"dim": DIMS}, ("dim",))).transpose(*coords)
-    dropped = xr.DataArray([[refused(n, e) for e in EPSILONS] for n in LEARNERS], dims=("learner", "epsilon"))
+    dropped = xr.DataArray([[is_refused(n, e) for e in EPSILONS] for n in LEARNERS], dims=("learner", "epsilon"))
     return (
         xr.Dataset({"pseudo_regret": regret.where(~dropped)})
         .assign(uniform_regret=(("dim", "round"), [[0.48 * t for t in ROUNDS]] * 2))
@@ -68,7 +68,7 @@ def test_the_report():
     gains = {line.split("  ")[0]: numbers(line.split("  ", 1)[1]) for line in study.gains(results).splitlines()[2:]}
     np.testing.assert_allclose(gains["local: Gaussian reports"], [2, 2], atol=0.05)
     np.testing.assert_allclose(gains["local: reports on a sphere"], [4, 4], atol=0.1)
-    enough = {line.split("  ")[0]: line.split()[-1] for line in study.enough(results).splitlines()[2:]}
+    enough = {line.split("  ")[0]: line.split()[-1] for line in study.sufficient_epsilons(results).splitlines()[2:]}
     assert enough["joint: one counter"] == "64"
     assert enough["local: Gaussian reports"] == "these"
     differences = study.differences(results).splitlines()[2]
@@ -127,8 +127,8 @@ def own_data(is_logged, rounds=60):
 def test_data_of_a_user(is_logged, tmp_path):
     path = tmp_path / "own.npz"
     np.savez(path, **own_data(is_logged))
-    made = study.STUDY.settled(learner=["joint"], epsilon=[1.0, math.inf], num_seeds=2, path=path)
-    assert isinstance(made, Settled)
+    made = study.STUDY.bind(learner=["joint"], epsilon=[1.0, math.inf], num_seeds=2, path=path)
+    assert isinstance(made, BoundStudy)
     results = made.simulate()
     assert results.reward.dims == ("learner", "epsilon", "seed")
     free = results.sel(epsilon=math.inf)
@@ -216,8 +216,8 @@ def test_contexts_alone(tmp_path):
     assert distance(paid) < 1e-5
     assert distance(np.sign(paid) + paid**2) > 1e-3
     assert data.actions is None
-    made = study.STUDY.settled(learner=["joint"], epsilon=[math.inf], num_seeds=1, path=path)
-    assert isinstance(made, Settled)
+    made = study.STUDY.bind(learner=["joint"], epsilon=[math.inf], num_seeds=1, path=path)
+    assert isinstance(made, BoundStudy)
     results = made.simulate()
     assert float(results.mean_reward) < float(results.reward.squeeze()) <= float(results.best_reward) + 1e-6
     assert "not private" in made.report(results)

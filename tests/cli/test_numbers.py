@@ -26,7 +26,7 @@ def test_what_is_no_whole_number(text):
 
 def test_numbers():
     assert (number("0.5"), number("1e4"), number("inf"), number(3.0)) == (0.5, 1e4, float("inf"), 3.0)
-    with pytest.raises(typer.BadParameter, match=r"'0.1,0.3' is not a number.*repeat it for each"):
+    with pytest.raises(typer.BadParameter, match=r"'0.1,0.3' is not a number.*repeat the option for each"):
         number("0.1,0.3")
     with pytest.raises(typer.BadParameter, match=r"'x' is not a number, such as 0.5, 1e4 or inf$"):
         number("x")
@@ -48,7 +48,7 @@ def printed(monkeypatch, capsys, *arguments):
 HUGE = "9" * 20
 REFUSED = {
     "several values": (("run", "dueling-regret", "--epsilon", "0.1", "0.3"), "--epsilon 0.1 --epsilon 0.3"),
-    "a list": (("run", "dueling-regret", "--epsilon", "0.1,0.3"), "repeat it for each"),
+    "a list": (("run", "dueling-regret", "--epsilon", "0.1,0.3"), "repeat the option for each"),
     "a seed that is no whole number": (("run", "private-ranking", "--seed", "1.0"), "'1.0' is not a whole number"),
     "a radius without end": (("run", "private-ranking", "--radius", "inf"), "radius must be finite, got inf"),
     "huge seeds": (("run", "ldp-best-arm", "--seeds", HUGE), "--seeds must be <= "),

@@ -101,7 +101,7 @@ VOTES = "\n".join(
         (["--epsilon", "inf"], "epsilon must be finite, got inf"),
         (["--epsilon", "0"], "epsilon must be > 0, got 0.0"),
         (["--epsilon", "1", "--seeds", "5"], "seeds must be left out with --release, which draws once, got 5"),
-        (["--epsilon", "1", "--out", "x"], "out must be left out where a text is all that comes, got x"),
+        (["--epsilon", "1", "--out", "x"], "out must be left out if only text is printed, got x"),
         (["--epsilon", "1", "--radius", "inf"], "radius must be finite, got inf"),
         (["--epsilon", "1", "--delta", "1"], "delta must be in (0, 1), got 1.0"),
         (["--epsilon", "1", "--seed", "-1"], "seed must be in [0, 2**32), got -1"),
@@ -157,7 +157,7 @@ def test_the_default_delta_falls_with_the_number_of_comparisons():
 def test_a_store_is_refused(command):
     code, _, err, files = command("sweep", "private-ranking", "--release", "--epsilon", "1", "--store", "s.zarr")
     assert code == 2
-    assert "store must be left out where a text is all that comes (use run), got s.zarr" in err
+    assert "store must be left out if only text is printed (use run), got s.zarr" in err
     assert files == []
 
 

@@ -11,7 +11,7 @@ import xarray as xr
 from jaxdp.mechanisms import analytic_gaussian
 from jaxdp.preferences import Ballots, baseball1987, read_comparisons, write_ballots
 from jaxdp.studies import private_policy, private_ranking, ranking_report, reward_estimation
-from jaxdp.studies.central_noise import shown, which_noise, with_noise
+from jaxdp.studies.central_noise import describe_noise, merge_noises, with_noise
 from jaxdp.studies.command import columns, convergence_notes, mean_and_half_width
 from jaxdp.studies.output import save
 from tests.plotting.made_up import below
@@ -95,7 +95,7 @@ def test_the_noise_of_smaller_predicted_error_is_shown_and_not_the_luckier_one()
     results = xr.Dataset({"error": (("estimator", "epsilon", "seed"), errors), "kept": ("epsilon", budgets)}, coords)
     results = with_noise(results, dim)
     assert results.noise.values.tolist() == ["k_norm", "gaussian", "k_norm", "gaussian", "none"]
-    found = shown(results)
+    found = merge_noises(results)
     assert found.estimator.values.tolist() == ["mle", "central", "local"]
     assert found.error.dims == results.error.dims
     np.testing.assert_array_equal(found.error.sel(estimator="central", seed=0), [2, 1, 2, 1, 1])
@@ -103,10 +103,12 @@ def test_the_noise_of_smaller_predicted_error_is_shown_and_not_the_luckier_one()
     np.testing.assert_array_equal(found.kept, budgets)
     luckier = results.error.sel(estimator=["central", "central_k_norm"]).mean("seed").min("estimator")
     assert (found.error.sel(estimator="central", seed=0) > luckier)[:4].all()
-    xr.testing.assert_identical(shown(found), found)
-    text = "Central noise, by the smaller predicted error: Gaussian, δ = 0.001, at ε = 0.1, 0.3; K-norm, pure ε-DP, at"
-    assert which_noise(results) == which_noise(found) == f"{text} ε = 1, 4."
-    assert which_noise(results.isel(epsilon=[4])) == ""
+    xr.testing.assert_identical(merge_noises(found), found)
+    text = (
+        "Central noise, chosen by smaller predicted error: Gaussian (δ = 0.001) at ε = 0.1, 0.3; K-norm (pure ε-DP) at"
+    )
+    assert describe_noise(results) == describe_noise(found) == f"{text} ε = 1, 4."
+    assert describe_noise(results.isel(epsilon=[4])) == ""
 
 
 def survivals(rows, epsilons):
@@ -128,18 +130,18 @@ def survivals(rows, epsilons):
 def test_from_which_epsilon_on_the_winner_survives():
     text = ranking_report.survival(survivals([[94, 96, 99, 100], [99, 94, 99, 90]], [0.5, 1.0, 2.0, np.inf]))
     assert text.splitlines() == [
-        "y comes first at least 95% of the time, over privacy's noise alone",
-        "  a: at ε = ∞ alone with 95% confidence; by the point estimate from ε = 1 on, where it is 96.0% (90.1% to"
+        "y comes first at least 95% of the time, over privacy noise alone",
+        "  a: only at ε = ∞ with 95% confidence; by the point estimate from ε = 1 on, where it is 96.0% (90.1% to"
         " 98.9%).",
-        "  b: not shown at any of these.",
+        "  b: not at any ε of the grid.",
     ]
     text = ranking_report.survival(survivals([[0, 95], [100, 100]], [1.0, 2.0]).isel(epsilon=[1, 0]))  # any order
     luck = "by the point estimate from ε = 2 on, where it is 95.0% (88.7% to 98.4%)."
-    assert f"  a: not shown at any of these with 95% confidence; {luck}" in text
+    assert f"  a: not at any ε of the grid with 95% confidence; {luck}" in text
     assert "  b: from ε = 1 on with 95% confidence, where it is 100.0% (96.4% to 100.0%)." in text
     failed = survivals([[100, 100], [100, 100]], [1.0, 2.0])
     failed["survival"][1, 1, 7] = np.nan
-    assert "  a: not shown at any of these." in ranking_report.survival(failed)
+    assert "  a: not at any ε of the grid." in ranking_report.survival(failed)
 
 
 @pytest.mark.parametrize(("seeds", "is_enough"), [(4, False), (71, False), (72, True)])
@@ -147,8 +149,8 @@ def test_too_few_seeds_say_nothing_of_who_survives(seeds, is_enough):
     """Not even 71 of 71 show 95%."""
     text = ranking_report.survival(survivals([[100, 100]], [1.0, 2.0]).isel(seed=slice(seeds)))
     assert ("from ε = 1 on with 95% confidence" in text) == is_enough
-    assert (f"no verdict: 72 seeds or more are needed, and there are {seeds}." in text) != is_enough
-    assert ("not shown" in text) is False
+    assert (f"no verdict: at least 72 seeds are needed, got {seeds}." in text) != is_enough
+    assert ("not at any" in text) is False
 
 
 VOTES = Ballots(("x", "y", "z"), (((0,), (1,), (2,)), ((1,),), ((1,), (0,))), (60, 30, 10))
@@ -167,8 +169,8 @@ def test_ballots():
     np.testing.assert_allclose(clear.sel(estimator="ballot_rr"), clear.isel(estimator=1), atol=1e-3)
     text = ranking_report.report(results, VOTES)
     assert text.startswith("3 items, 100 ballots")
-    assert "What the private estimators protect: one whole ballot.\nCentral noise" in text
-    assert "K-norm, pure ε-DP, at ε = 1." in text
+    assert "The private estimators protect one whole ballot.\nCentral noise" in text
+    assert "K-norm (pure ε-DP) at ε = 1." in text
     assert "Gaussian" not in text
     assert "δ" not in text
     assert "note: for a pair" not in text
@@ -183,10 +185,10 @@ def test_a_winner_that_half_wins_would_not_have_is_told():
     assert winner == "x"
     assert np.all(results.survival.isel(estimator=[1, 2, 3]) == 0)
     text = ranking_report.report(results, votes)
-    assert "So counted, first is z and not x, even without noise" in text
+    assert "Counted this way, first is z and not x, even without noise" in text
     assert "0 of 106 ballots rank one item." in text
-    assert "So read it is x; with --unranked last, as elections count ballots,\nit is z, by" in text
-    assert "protect: one whole ballot.\nOver 1 seed" in text  # no privacy, and so no noise to tell of
+    assert "It is x, but with --unranked last, as elections count ballots,\nit is z, by" in text
+    assert "protect one whole ballot.\nOver 1 seed" in text  # no privacy, and so no noise to tell of
 
 
 PLUMP = Ballots(("A", "B"), (((0,),), ((1,), (0,)), ((0,), (1,))), (6, 3, 1))  # six rank A alone
@@ -201,8 +203,8 @@ def test_the_report_says_who_is_first_the_other_way(unranked, silent, first, lea
     assert f"   1  {first}  {lead:.3f}" in ranking_report.ranking(clear)
     text = ranking_report.other_reading(clear, PLUMP, unranked)
     assert text.startswith("\n6 of 10 ballots rank one item. With --unranked ")
-    assert f"With --unranked {unranked} {silent} of 10 say nothing of any pair." in text
-    assert f"So read it is {first}; with --unranked" in text
+    assert f"With --unranked {unranked}, {silent} of 10 compare no pair." in text
+    assert f"It is {first}, but with --unranked" in text
     assert text.endswith(f"\nit is {other}, by {behind:.3f} log odds.")
 
 
@@ -221,10 +223,10 @@ def test_the_other_reading_is_left_out_where_there_is_none():
     assert ranking_report.other_reading(clear, complete, "unknown") == ""
     same = Ballots(("x", "y", "z"), (((0,),), ((0,), (1,), (2,)), ((2,), (1,), (0,))), (6, 3, 1))
     text = ranking_report.other_reading(clear, same, "unknown")
-    assert text.endswith("6 of 10 say nothing of any pair. x comes first with --unranked last, too.")
+    assert text.endswith("6 of 10 compare no pair. x comes first with --unranked last, too.")
     alone = Ballots(("x", "y", "z"), (((0,),), ((1,),)), (6, 3))
     assert ranking_report.other_reading(clear, alone, "last").endswith(
-        "Read the other way, --unranked unknown, they do not connect all items."
+        "With --unranked unknown they do not connect all items."
     )
 
 
@@ -242,12 +244,12 @@ def test_an_order_that_half_wins_would_not_give_is_told():
     """x is first either way; y beats z where a ballot compares them, and z has more wins over x."""
     votes = Ballots(("x", "y", "z"), (((0,), (1,)), ((0,), (2,)), ((1,), (2,)), ((2,), (0,))), (40, 1, 1, 3))
     (note,) = ranking_report.notes(votes, without_privacy([2.0, 1.0, 0.0]))
-    assert "So counted, the order is x, z, y, even without noise" in note
+    assert "Counted this way, the order is x, z, y, even without noise" in note
     assert "tau with the ranking above is below 1" in note
     assert ranking_report.notes(votes, without_privacy([2.0, 0.0, 1.0])) == []
     tied = Ballots(("x", "y", "z"), (((0,), (1,), (2,)), ((0,), (2,), (1,))), (5, 5))
     (note,) = ranking_report.notes(tied, without_privacy([2.0, 1.0, 0.0]))
-    assert "So counted, the order is x, y = z, even without noise" in note
+    assert "Counted this way, the order is x, y = z, even without noise" in note
     assert ranking_report.notes(tied, without_privacy([2.0, 1.0, 1.0])) == []  # tied without privacy as well
 
 
@@ -366,13 +368,13 @@ def test_orders_are_drawn_for_greedy_policies_alone(epsilon, orders):
     figure = private_policy.figure(policy_results(epsilon))
     dotted = [[line for line in panel.lines if line.get_marker() == "None"] for panel in figure.axes]
     assert [len(lines) for lines in dotted] == [orders, 0, 0]
-    assert {1.0: "K-norm, pure ε-DP, at ε = 1.", 0.1: "Gaussian, δ = 0.001, at ε = 0.1."}[epsilon] in below(figure)
+    assert {1.0: "K-norm (pure ε-DP) at ε = 1.", 0.1: "Gaussian (δ = 0.001) at ε = 0.1."}[epsilon] in below(figure)
 
 
 def test_confidence_sets_that_failed_are_told():
     results = policy_results()
     text = private_policy.report(results)
-    assert "Central noise, by the smaller predicted error: K-norm, pure ε-DP, at ε = 1." in text
+    assert "Central noise, chosen by smaller predicted error: K-norm (pure ε-DP) at ε = 1." in text
     assert "objective_perturbation_k_norm" not in text
     assert "hold the true parameter in 100% to 100% of the seeds" in text
     assert "note" not in text

@@ -13,7 +13,7 @@ from jaxdp.experts import counter_weights_parameters
 from jaxdp.studies import tracking, tracking_orders, tracking_regret, tracking_separation, tracking_your_losses
 from jaxdp.studies.command import mean_and_half_width
 from jaxdp.studies.comparison import nearest_epsilon
-from jaxdp.studies.declared import Settled
+from jaxdp.studies.declared import BoundStudy
 from jaxdp.theory import tracking as theory
 
 CELL = re.compile(r"(-?[\d,.]+) \+- ([\d,.]+|nan)")
@@ -103,7 +103,7 @@ def test_slices():
     results = made_up(("shifting", "alternating"))
     shifting, alternating = tracking_regret.bases(results)
     assert shifting == ("shifting", 10, 1000, 2)
-    assert tracking_regret.varied(results) == ["horizon", "num_switches"]
+    assert tracking_regret.varying_axes(results) == ["horizon", "num_switches"]
     chosen = tracking_regret.along(results, alternating, "horizon")
     assert chosen.horizon.values.tolist() == [100, 1000, 10_000]
     expected = results.dynamic_regret.sel(setting="alternating, N = 10, T = 100, S = 2")
@@ -188,10 +188,10 @@ def yours(tmp_path_factory):
     rows = ["first,second,third", *["0,4,4"] * 200, *["4,0,4"] * 200]
     path.write_text("\n".join(rows))
     learners = ["mirror_descent", "limited_updates"]
-    study = tracking_your_losses.STUDY.settled(
+    study = tracking_your_losses.STUDY.bind(
         path=path, scale=4.0, num_switches=1, epsilon=[0.1, math.inf], learner=learners, num_seeds=4
     )
-    assert isinstance(study, Settled)
+    assert isinstance(study, BoundStudy)
     return study, study.simulate()
 
 
@@ -206,7 +206,7 @@ def test_your_losses(yours):
     assert "uniform play 267, of the best expert 200, of the best sequence of at most 1 switches 0" in text
     assert re.search(r"ε = ∞ \(no privacy\): mirror_descent\n", text)
     alone = study.report(results.isel(seed=[0]))
-    assert "no verdict: 2 seeds or more are needed, and there is 1." in alone
+    assert "no verdict: at least 2 seeds are needed, got 1." in alone
     assert "mirror_descent (not told from it: limited_updates)" in alone
     assert re.search(r"central, \(ε, δ\): mirror_descent +ε = ∞ \(no privacy\)\n", text)
     assert re.search(r"limited_updates +none of these", text)

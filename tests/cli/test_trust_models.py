@@ -11,7 +11,7 @@ from jaxdp.core import arms
 from jaxdp.registry import LEARNERS
 from jaxdp.studies import trust_models as study
 from jaxdp.studies.command import mean_and_half_width
-from jaxdp.studies.comparison import sized
+from jaxdp.studies.comparison import resize
 
 
 def test_every_bandit_with_arms_plays():
@@ -20,7 +20,7 @@ def test_every_bandit_with_arms_plays():
     assert {"successive_elimination_central", "explore_then_commit"} <= set(known)
     assert "explore_then_commit_bounded" not in known  # the same for binary rewards
     for name, entry in known.items():
-        made = sized(entry, 4, 90).make()
+        made = resize(entry, 4, 90).make()
         assert made.interface is not None
         assert made.interface.action == arms(4)
         assert made.horizon in (None, 90)
