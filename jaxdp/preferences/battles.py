@@ -12,7 +12,7 @@ _YES, _NO = ("1", "true"), ("", "0", "false")
 
 
 def is_of_battles(columns: list[str]) -> bool:
-    """Returns whether the columns are those of battles; there may be others."""
+    """Returns whether a column of battles, `model_a` or `model_b`, is among the columns."""
     return "model_a" in columns or "model_b" in columns
 
 
@@ -54,7 +54,7 @@ def outcome(fields: dict[str, str]) -> tuple[str, str, bool]:
 
 
 def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Returns the members of a JSON object; raises for duplicates, of which the standard reader would keep the last."""
+    """Returns the members of a JSON object; raises for duplicates (the standard reader would keep the last one)."""
     if duplicated := sorted(name for name, count in Counter(name for name, _ in pairs).items() if count > 1):
         raise ValueError(f"duplicated names {short_repr(duplicated)}")
     return dict(pairs)

@@ -93,7 +93,7 @@ def _logistic_curvature(z: jax.Array) -> jax.Array:
 
 
 def _decay(z: jax.Array) -> jax.Array:
-    # Not abs: its derivative at 0 is 0, and would make that of F wrong.
+    # Not abs: its derivative at 0 is 0, and would make the derivative of F wrong.
     return jnp.exp(jnp.where(z >= 0, -z, z))
 
 
@@ -147,7 +147,7 @@ def _probit_curvature(z: jax.Array) -> jax.Array:
     return jnp.where(z < 0, n.mills * n.excess, (n.root * scaled + z) * scaled * n.root)
 
 
-# Derivatives are in closed form: those of erfcx cancel in the tails.
+# Derivatives are in closed form: derivatives of erfcx cancel in the tails.
 _probit_cdf.defjvps(lambda dz, _, z: dz * (_normal(z).root * _normal(z).root))
 _probit_log_cdf.defjvps(lambda dz, _, z: dz * _probit_slope(z))
 _probit_slope.defjvps(lambda dz, _, z: -dz * _probit_curvature(z))

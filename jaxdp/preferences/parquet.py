@@ -26,7 +26,7 @@ def parquet_rows(
         check_columns: raises ValueError, with the reason alone, if the columns' names are wrong.
 
     Yields:
-        (place, column names, fields, count of that row in its batch); the place is that of its first occurrence.
+        (place of its first occurrence, column names, fields, count of that row in its batch).
 
     Raises:
         ValueError: if pyarrow is not installed, or the file is not Parquet, is damaged or too large, or has a column of

@@ -29,8 +29,8 @@ _MAX_DESIGN_BYTES = 2**31
 class ComparisonTable:
     """How often each pair of items was compared, and who won.
 
-    Which pairs were compared, and how often, is public under label privacy; `wins` is private. So the order of items
-    and pairs depends neither on the order of the file's lines nor on who won.
+    The compared pairs, and how often each was compared, are public under label privacy; `wins` is private. So the order
+    of items and pairs depends neither on the order of the file's lines nor on who won.
 
     Attributes:
         items: names, sorted: as numbers if all of them are numbers, else as text.
@@ -51,7 +51,7 @@ class ComparisonTable:
     def from_arrays(cls, winner: Any, loser: Any, weight: Any = None, tie: Any = None) -> "ComparisonTable":
         """Builds the table from columns: NumPy arrays, lists, or Series of pandas.
 
-        The rules are those of a file (`read_comparisons`), and so is the table, if the file holds the same columns.
+        The rules of `read_comparisons` apply, and a file with the same columns gives the same table.
 
         Args:
             winner: [rows] names, as text or integers, which become text. Categories are read as their values.

@@ -76,13 +76,13 @@ class Problem(NamedTuple):
 
 
 # ---- candidates ------------------------------------------------------------------------------------------------------
-def _registered(names: Sequence[str]) -> dict[str, LearnerEntry]:
+def _select_registered(names: Sequence[str]) -> dict[str, LearnerEntry]:
     return {name: LEARNERS[name] for name in names if name in LEARNERS}
 
 
 def _duelers() -> dict[str, LearnerEntry]:
     entries = {name: entry for name, entry in LEARNERS.items() if entry.family == "dueling"}
-    return {**_registered(dueling_trust.learners()), **entries}
+    return {**_select_registered(dueling_trust.learners()), **entries}
 
 
 def _finders() -> dict[str, LearnerEntry]:
@@ -246,7 +246,7 @@ PROBLEMS = {
         loss="regret",
         sizes={"num_arms": 10},
         horizon=10**6,
-        candidates=lambda: _registered(EXPERTS),
+        candidates=lambda: _select_registered(EXPERTS),
         resize=_resize,
         play=partial(_regret, world=lambda num_arms: experts.stochastic_losses([0.25, *[0.5] * (num_arms - 1)])),
         seconds=_seconds_of_arms,
@@ -287,9 +287,9 @@ def affordable(seconds: Sequence[float], horizon: int, lanes: int) -> int:
     slowest = max(seconds) * lanes
     if slowest * horizon <= SECONDS_OF_A_CANDIDATE:
         return horizon
-    most = max(SECONDS_OF_A_CANDIDATE / slowest, FEWEST_ROUNDS)
-    scale = 10 ** math.floor(math.log10(most))
-    return min(horizon, scale * next(step for step in (5, 2, 1) if step * scale <= most))
+    limit = max(SECONDS_OF_A_CANDIDATE / slowest, FEWEST_ROUNDS)
+    scale = 10 ** math.floor(math.log10(limit))
+    return min(horizon, scale * next(step for step in (5, 2, 1) if step * scale <= limit))
 
 
 def run_of(

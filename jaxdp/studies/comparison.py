@@ -38,7 +38,7 @@ def compare(
     order: Sequence[str] = (),
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Sweeps over learners, problems and sizes, each with a separate program, and over epsilon.
+    """Runs a sweep over learners, problems and sizes, each with a separate program, and over epsilon.
 
     Args:
         build: (point of `static_axes`) -> the run of a learner on a problem.
@@ -51,7 +51,7 @@ def compare(
         **scheduling: further arguments of `sweep`.
 
     Returns:
-        The outputs of the runs, with those of the dimensions (*order, epsilon, round, seed) that the runs have.
+        The outputs of the runs. Their dimensions are (*order, epsilon, round, seed), as far as the runs have them.
     """
     results = sweep(
         build,
@@ -146,7 +146,7 @@ def mean_rows(
         values: dimensions `by`, the dimension of the columns, and seed.
         labels: row labels by values of `by`, in order.
         by: dimension of the rows.
-        half: half widths, if they are not those of Student's t over seeds.
+        half: half widths; by default Student's t over seeds.
         digits: digits after the decimal point.
         dash: whether a NaN mean is printed as a dash.
     """

@@ -21,7 +21,7 @@ class Derived(NamedTuple):
     Written as `Annotated[jax.Array, Derived(root_key)]`.
 
     Attributes:
-        by: computes the argument; its own parameters are declared as those of a study's function.
+        by: computes the argument; its own parameters are declared like a study function's.
     """
 
     by: Callable[..., Any]

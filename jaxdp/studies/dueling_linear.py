@@ -62,7 +62,7 @@ def dueling_linear(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Regret of elimination by optimal designs, against rounds, epsilon and dimension.
+    """Simulates the regret of elimination by optimal designs, against rounds, epsilon and dimension.
 
     Arms and weights are points of the unit sphere, the same for every seed and epsilon. The learner has the constants
     of its proof, failure_prob = 0.05, and plays by counts.

@@ -56,7 +56,7 @@ def dueling_regret(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Regret of dueling bandits, for every learner, epsilon, number of rounds and seed.
+    """Simulates the regret of dueling bandits, for every learner, epsilon, number of rounds and seed.
 
     Learners have the constants of their proofs, if they have proofs, and failure_prob = 0.05. They play by counts if
     they support them (their worlds then differ from the others'), else by blocks or rounds.
@@ -95,13 +95,13 @@ def gaps(results: xr.Dataset) -> np.ndarray:
 
 def figure(results: xr.Dataset) -> Figure:
     """Draws regret against rounds for every epsilon, and against epsilon after all rounds."""
-    others = gaps(results)
+    suboptimality_gaps = gaps(results)
     regret = results.pseudo_regret.sortby("epsilon")
     labels = plotting.prefixed(results.trust_model)
     style: dict[str, Any] = {"yscale": "log", "ylabel": "regret (in utility)"}
 
     def bounds(ax: Axes, values: xr.DataArray) -> None:
-        _draw_bounds(ax, values["round"].values, values["round"].values, float(values.epsilon), others)
+        _draw_bounds(ax, values["round"].values, values["round"].values, float(values.epsilon), suboptimality_gaps)
 
     figure = plotting.facets(
         regret,
@@ -119,19 +119,21 @@ def figure(results: xr.Dataset) -> Figure:
     last = figure.axes[regret.sizes["epsilon"]]
     plotting.cost_of_privacy(regret, hue="learner", ax=last, labels=labels, **style)
     epsilons = regret.epsilon.values
-    _draw_bounds(last, epsilons, int(regret["round"][-1]), epsilons, others)
+    _draw_bounds(last, epsilons, int(regret["round"][-1]), epsilons, suboptimality_gaps)
     figure.explain(
-        title=f"Cost of privacy in dueling bandits ({len(others) + 1} arms)",
+        title=f"Cost of privacy in dueling bandits ({len(suboptimality_gaps) + 1} arms)",
         note="The constants of Thm 1 are not proved: DP-EBS may lose more. Where Thm 1 is above the straight line of "
         "the first rounds, no learner could lose as much.",
     )
     return figure
 
 
-def _draw_bounds(ax: Axes, x: Any, rounds: Any, epsilon: Any, others: np.ndarray) -> None:
+def _draw_bounds(ax: Axes, x: Any, rounds: Any, epsilon: Any, suboptimality_gaps: np.ndarray) -> None:
     """Draws Theorem 1 with its constants, and the order of Theorem 2 through the lowest first mark."""
-    shared.draw_line(ax, Line(x, theory.regret_upper(epsilon, rounds, others), UPPER_LABEL))
-    shared.draw_line(ax, Line(x, theory.regret_lower(epsilon, rounds, others), LOWER_LABEL, through="lowest"))
+    shared.draw_line(ax, Line(x, theory.regret_upper(epsilon, rounds, suboptimality_gaps), UPPER_LABEL))
+    shared.draw_line(
+        ax, Line(x, theory.regret_lower(epsilon, rounds, suboptimality_gaps), LOWER_LABEL, through="lowest")
+    )
 
 
 def table(results: xr.Dataset) -> str:
@@ -166,16 +168,16 @@ def growth(results: xr.Dataset) -> str:
 
 
 def report(results: xr.Dataset) -> str:
-    """What the command prints: regret, how it grows, and what that means."""
+    """Formats regret, its growth, and notes on both."""
     seeds = plotting.seed_count(results.sizes["seed"])
     notes = [
-        f"+-, bands and intervals: 95% confidence (Student's t) over {seeds}. Those of exponents are about the slope "
-        "of the mean on logarithmic axes, not about whether it is a straight line.",
-        "An exponent of T near 1 is of a learner that has not found the best arm yet; growth like log T has one that "
+        f"+-, bands and intervals: 95% confidence (Student's t) over {seeds}. Intervals of exponents cover the slope "
+        "of the mean on logarithmic axes; they do not test whether the curve is a straight line.",
+        "An exponent of T near 1: the learner has not found the best arm yet. With growth like log T the exponent "
         "falls towards 0.",
-        "Central learners trust a curator with every duel's outcome; local ones randomize each before it leaves the "
-        "user; in the shuffle model they randomize less, and a shuffler hides who sent which report. "
-        f"delta = {float(results.delta):g} where noise is Gaussian or reports are shuffled.",
+        "Central learners trust a curator with the outcome of every duel. Local learners randomize each outcome before "
+        "it leaves the user. In the shuffle model they randomize less, and a shuffler hides the sender of each report. "
+        f"delta = {float(results.delta):g} for Gaussian noise and shuffled reports.",
     ]
     return "\n\n".join([table(results), growth(results), *notes])
 

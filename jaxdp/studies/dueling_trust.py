@@ -59,7 +59,7 @@ def dueling_trust(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Regret of dueling bandits in three trust models, for every learner, number of arms, epsilon and seed.
+    """Simulates dueling bandits in three trust models, for every learner, number of arms, epsilon and seed.
 
     Utilities are evenly spaced from `span` to 0, and the link is logistic. Learners have the constants of their proofs,
     if they have proofs, and failure_prob = 0.05. They play by counts if they support them (their worlds then differ

@@ -42,7 +42,7 @@ def ldp_bandits(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Regret of locally private bandits with step sizes tuned to the second moment of their reports.
+    """Simulates locally private bandits with step sizes tuned to the second moment of their reports.
 
     Reports are randomized responses, which have the smallest second moment.
 

@@ -66,7 +66,7 @@ def ldp_best_arm(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Stopping times and errors of learners that identify the best of several binary arms.
+    """Simulates stopping times and errors of learners that identify the best of several binary arms.
 
     The best arm's mean is (1 + gap) / 2, the other arms' mean is (1 - gap) / 2.
 
@@ -141,8 +141,8 @@ def slope(results: xr.Dataset, *, resamples: int = RESAMPLES) -> xr.Dataset:
 
         def fit_slopes(values: np.ndarray) -> np.ndarray:
             middle: Any = np.median(values, axis=-1)
-            known = np.isfinite(middle).all(axis=-1, keepdims=True)
-            return np.where(known[:, 0], np.log(np.where(known, middle, 1)) @ weights, np.nan)
+            is_known = np.isfinite(middle).all(axis=-1, keepdims=True)
+            return np.where(is_known[:, 0], np.log(np.where(is_known, middle, 1)) @ weights, np.nan)
 
         resampled_slopes = [fit_slopes(values[..., draw.integers(count, size=count)]) for _ in range(resamples)]
         low, high = np.quantile(resampled_slopes, [0.025, 0.975], axis=0)
@@ -173,10 +173,15 @@ def table(results: xr.Dataset) -> str:
         parts.append(format_table(text, epsilon_headers(results), rows))
     fit, rows = slope(results), []
     for name in results.learner.values:
-        own = fit.sel(learner=name)
-        known = math.isfinite(float(own["slope"]))
+        learner_fit = fit.sel(learner=name)
+        is_known = math.isfinite(float(learner_fit["slope"]))
         rows.append(
-            [str(name), f"{float(own['slope']):.3f} ({float(own.low):.3f} to {float(own.high):.3f})" if known else "-"]
+            [
+                str(name),
+                f"{float(learner_fit['slope']):.3f} ({float(learner_fit.low):.3f} to {float(learner_fit.high):.3f})"
+                if is_known
+                else "-",
+            ]
         )
     parts.append(format_table("ln(median rounds) against ln(c^2), finite ε", ["slope"], rows))
     return "\n\n".join(parts)

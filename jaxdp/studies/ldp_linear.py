@@ -72,12 +72,12 @@ def ldp_linear(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Regret of optimistic learners in a linear model, against rounds, epsilon and dimension.
+    """Simulates the regret of optimistic learners in a linear model, against rounds, epsilon and dimension.
 
     Contexts are uniform on the sphere; |theta*| = 1/2; rewards have uniform noise in [-1/2, 1/2]. Learners are made for
     the largest number of rounds.
 
-    With the user's `contexts` the results are those of `ldp_linear_logged`, and dim, num_arms and horizon must be left
+    With the user's `contexts` the results come from `ldp_linear_logged`, and dim, num_arms and horizon must be left
     out.
 
     Returns:

@@ -125,7 +125,7 @@ def ldp_linear_logged(
     key: jax.Array,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Rewards of learners on the user's contexts, for every learner, epsilon and seed.
+    """Simulates the rewards of learners on the user's contexts, for every learner, epsilon and seed.
 
     If the rewards of all arms are known, learners play every round. On logged data they are evaluated by replay: a
     round counts only if the learner plays the logged arm, and the learner only learns from such rounds. This is a
@@ -251,10 +251,10 @@ def report(results: xr.Dataset) -> str:
         played = results.played.sel(learner=name).mean("seed").values
         counts.append([label, *("-" if np.isnan(value) else f"{value:,.0f}" for value in played)])
     is_logged = bool(results.is_logged)
-    known = f"{float(results.mean_reward):.4f}"
+    reference_reward = f"{float(results.mean_reward):.4f}"
     if is_logged:
-        known += f" +- {1.96 * float(results.mean_error):.4f}"
-    rows.append(["logging policy" if is_logged else shared.UNIFORM, *[known] * len(head)])
+        reference_reward += f" +- {1.96 * float(results.mean_error):.4f}"
+    rows.append(["logging policy" if is_logged else shared.UNIFORM, *[reference_reward] * len(head)])
     if not is_logged:
         rows.append(["the best arm of each round", *[f"{float(results.best_reward):.4f}"] * len(head)])
     parts = [shared.format_table(f"mean reward per round, {int(results.horizon):,} rounds", head, rows)]

@@ -23,9 +23,9 @@ def whole_number(text: Any) -> int:
         return text
     parts = re.fullmatch(r"([+-]?\d+)(?:\.(\d+))?[eE]\+?(\d{1,2})", text.strip())
     if parts:
-        whole, fraction, power = parts[1], (parts[2] or "").rstrip("0"), int(parts[3])
+        integer_digits, fraction, power = parts[1], (parts[2] or "").rstrip("0"), int(parts[3])
         if len(fraction) <= power:
-            text = whole + fraction + "0" * (power - len(fraction))
+            text = integer_digits + fraction + "0" * (power - len(fraction))
     if not re.fullmatch(r"[+-]?\d+", text.strip()):
         raise typer.BadParameter(f"{text!r} is not a whole number, such as 10000 or 1e4{_repeat(text)}")
     if len(text.strip()) > LONGEST:

@@ -99,7 +99,7 @@ def private_policy(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Suboptimality of policies, for every estimator, kind of policy, epsilon, num_samples and seed.
+    """Simulates the suboptimality of policies, for every estimator, kind of policy, epsilon, num_samples and seed.
 
     The central estimator runs with Gaussian and with K-norm noise, as two estimators with separate claims. At each
     epsilon, figures and texts show the one with the smaller predicted error; the prediction does not use the data.

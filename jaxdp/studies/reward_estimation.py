@@ -116,7 +116,7 @@ def reward_estimation(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Errors of reward estimates from private labels, for every estimator, epsilon, num_features, num_samples and seed.
+    """Simulates errors of reward estimates, for every estimator, epsilon, num_features, num_samples and seed.
 
     Each seed has its own parameter, features and labels. See `estimators` for `solver`.
 
@@ -129,10 +129,10 @@ def reward_estimation(
     """
     check_delta(delta)
     compared = estimators(solver)
-    known = ("feature_norm",) if solver == "literal" else ("radius", "feature_norm")
+    known_values = ("feature_norm",) if solver == "literal" else ("radius", "feature_norm")
 
     def build(num_features: int, num_samples: int) -> Run:
-        return estimation_run(compared, gaussian_rewards(num_samples=num_samples, dim=num_features, known=known))
+        return estimation_run(compared, gaussian_rewards(num_samples=num_samples, dim=num_features, known=known_values))
 
     results = sweep(
         build,

@@ -79,7 +79,7 @@ def tracking_regret(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Dynamic regret of learners from experts, for every learner, setting, epsilon and seed.
+    """Simulates the dynamic regret of learners, for every learner, setting, epsilon and seed.
 
     A setting is an adversary, N, T and S. The first setting of each adversary has all first values; every further
     setting changes one of them. Learners know N, T and S, and have the parameters that their proofs or their authors
@@ -150,7 +150,7 @@ def uniform_regret(results: xr.Dataset, base: Setting) -> float | None:
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """Draws dynamic regret against those of T, S, N that vary, and against epsilon; a row for each adversary."""
+    """Draws dynamic regret against T, S and N, if they vary, and against epsilon; a row for each adversary."""
     rows, axes, at = bases(results), varying_axes(results), shared.nearest_epsilon(results)
     results, delta, panels = results.sortby("epsilon"), float(results.delta), []
     budgets = results.epsilon.values

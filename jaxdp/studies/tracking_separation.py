@@ -69,7 +69,7 @@ def tracking_separation(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Dynamic regret per round, on losses fixed in advance and on losses that react to plays.
+    """Simulates dynamic regret per round, on losses fixed in advance and on losses that react to plays.
 
     At each T the privacy budgets are ratio sqrt(S / T).
 

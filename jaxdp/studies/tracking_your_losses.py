@@ -75,7 +75,7 @@ def tracking_your_losses(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Losses of learners on the user's losses, for every learner, epsilon and seed.
+    """Simulates learners on the user's losses, for every learner, epsilon and seed.
 
     This is a simulation, and its output is not private. Seeds only differ in the learners' randomness; the losses are
     fixed.

@@ -79,7 +79,7 @@ def trust_models(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Regret of bandits on Bernoulli arms, for every learner, epsilon, number of rounds and seed.
+    """Simulates bandits on Bernoulli arms, for every learner, epsilon, number of rounds and seed.
 
     Learners have the constants of their proofs, if they have proofs. They play by counts if they support them (their
     worlds then differ from the others'), else by blocks or rounds. Explore-then-commit explores for T^(2/3) rounds.

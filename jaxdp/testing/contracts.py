@@ -139,7 +139,7 @@ def check_mechanism(
 ) -> None:
     """Runs the checks of a mechanism on one input.
 
-    The checks are those of `check_estimator`; and at epsilon = inf the release is `exact(data)`.
+    Runs the checks of `check_estimator`. In addition, at epsilon = inf the release is `exact(data)`.
 
     Args:
         params: (**values) -> pytree.

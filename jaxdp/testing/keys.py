@@ -68,7 +68,7 @@ class _Walk:
         self.once: dict[int, set[int]] = {}  # by key: loops into which its words came from outside
 
     def fresh(self, loops: Iterable[int] = ()) -> int:
-        """Returns the number of a value of which only the loops in which it changes are known."""
+        """Returns the number of a new value, of which only the loops that change it are known."""
         return self.number(("fresh", len(self.numbers)), loops)
 
     def number(self, content: Hashable, loops: Iterable[int] = ()) -> int:
@@ -117,7 +117,7 @@ class _Walk:
         self.once.setdefault(key, set()).update(set(self.active) - set(loops))
 
     def _wholes_of(self, number: int) -> list[int]:
-        """Returns the numbers of all keys of which a key is an element or a choice."""
+        """Returns the numbers of all keys that a key is an element or a choice of."""
         wholes = [*self.wholes.get(number, ())]
         for whole in wholes:  # grows during the loop
             wholes += [outer for outer in self.wholes.get(whole, ()) if outer not in wholes]
@@ -287,7 +287,7 @@ def _is_key(var: Any) -> bool:
 
 
 def _inner(params: Any, num_inputs: int) -> Any:
-    """Returns the closed jaxpr of a call, whose arguments are those of the equation; None for other equations."""
+    """Returns the closed jaxpr of a call, which takes the equation's arguments; None for other equations."""
     for value in params.values():
         if hasattr(value, "jaxpr") and hasattr(value, "consts") and len(value.jaxpr.invars) == num_inputs:
             return value

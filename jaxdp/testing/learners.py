@@ -185,7 +185,7 @@ class LearnerPrograms(Programs):
     def check_traced_keys(self) -> None:
         """Checks that the learner uses no key twice, in `init` and in all rounds.
 
-        The environment may: it draws again what it has shown, such as a round's context for the feedback.
+        The environment may: it draws values again that it has shown, such as a round's context for the feedback.
         """
         params = jax.tree.map(jnp.asarray, self.first_point)
         check_keys_of(jax.make_jaxpr(self.learner.init)(self.keys[0], params["learner"]))

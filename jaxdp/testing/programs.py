@@ -81,7 +81,7 @@ class Programs:
 
     @Shared
     def trace(self) -> Any:
-        """The trace of `run` at the values. `traces` counts those of other points, too."""
+        """The trace of `run` at the values. `traces` also counts traces at other points."""
         self.jitted = jax.jit(self._count)
         return self.jitted.trace(self.keys[0], self.first_point, *self.inputs[0])
 

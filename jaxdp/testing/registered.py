@@ -32,7 +32,7 @@ def checks_of(
             `Learner` or an `Estimator`, which need the other arguments.
         environment: that a `Learner` plays.
         values: a grid point of a `Learner` and its environment, or of an `Estimator`.
-        key: of the checks; by default that of seed 0.
+        key: key of the checks; by default the key of seed 0.
         num_lanes: for a learner, the number of lanes of each engine whose distributions are compared.
         **options: for a `Learner` its `horizon` and other arguments of `check_learner`; for an `Estimator` its
             `features`, its `labels` and other arguments of `check_estimator`; for an entry none.
@@ -64,7 +64,7 @@ def check_registered(
 ) -> None:
     """Runs the checks of a registered mechanism, learner or estimator, on its tiny problem.
 
-    The checks are those of `check_mechanism` (on both neighbours), `check_learner` or `check_estimator`. In addition,
+    Runs the checks of `check_mechanism` (on both neighbours), `check_learner` or `check_estimator`. In addition,
     the attack on its claim must be possible: neighbours have equal shapes and dtypes, and a learner's differ in one
     round and are users as it draws them. `python -m jaxdp audit` tests whether the noise is large enough.
 

@@ -46,7 +46,7 @@ def test_the_texts():
     assert lines_of(study.decisions(results))["d = 5"] == ["0%,", "0%", *["100%,", "100%"] * 3]
     report = study.report(results)
     assert "0.100 (d = 2), 0.250 (d = 5)" in report
-    for part in (study.table, study.decided, study.costs, study.enough):
+    for part in (study.table, study.decisions, study.costs, study.sufficient_epsilons):
         assert part(results) in report
     alone = results.sel(epsilon=[1.0])
     assert not study.costs(alone)

@@ -49,7 +49,7 @@ def test_it_prints_one_private_ranking_and_leaves_nothing(command):
     assert "7 items: pure 1-differential privacy, central model" in out
     assert "Private: the outcome of one comparison." in out
     assert "273 comparisons" in out
-    assert "Told apart, by an interval without 0:" in out
+    assert "Pairs with an interval that excludes 0:" in out
     assert "WARNING" not in out
     assert len(re.findall(r"-?[\d.]+ \(-?[\d.]+ to -?[\d.]+\)", out)) == 2 * 6
     for absent in ("Without privacy", "survive", "Clopper", "tau", "data:", "figure:"):
@@ -128,11 +128,14 @@ def test_the_claim_is_that_of_the_noise_which_is_predicted_to_be_smaller(epsilon
     if noise == "gaussian":
         assert "7 items: (1, 0.001)-differential privacy, central model." in text
         assert (
-            "one noisy statistic:\nGaussian noise, the one of smaller predicted error here. δ is 0.27 / number" in text
+            "one noisy statistic:\nGaussian noise, which has the smaller predicted error here. δ is 0.27 / number"
+            in text
         )
     else:
         assert "7 items: pure 4-differential privacy, central model." in text
-        assert "one noisy statistic:\nK-norm noise, the one of smaller predicted error here; it needs no δ.\n\n" in text
+        assert (
+            "one noisy statistic:\nK-norm noise, which has the smaller predicted error here; it needs no δ.\n\n" in text
+        )
         assert "0.001" not in text
 
 
@@ -268,4 +271,4 @@ def test_the_simulation_says_what_it_is(command):
     assert "Not private: this output, the figure and the data are made from what is to be protected" in out
     assert out.index("Not private") < out.index("Without privacy")
     assert "their sampling error, is in none\nof the numbers below" in out
-    assert "comes first at least 95% of the time, over privacy's noise alone" in out
+    assert "comes first at least 95% of the time, over privacy noise alone" in out

@@ -173,7 +173,9 @@ def test_the_figure():
 
 
 def test_losses_above_one_name_the_option_of_their_scale():
-    with pytest.raises(ValueError, match=r"losses must be in \[0, 2\], got 3; --scale is the entry that is the loss 1"):
+    with pytest.raises(
+        ValueError, match=r"losses must be in \[0, 2\], got 3; --scale is the entry that counts as loss 1"
+    ):
         tracking_your_losses.tracking_your_losses(
             np.array([[0.0, 3.0], [2.0, 1.0]]), scale=2.0, num_switches=1, key=jax.random.key(0)
         )
@@ -207,7 +209,7 @@ def test_your_losses(yours):
     assert re.search(r"ε = ∞ \(no privacy\): mirror_descent\n", text)
     alone = study.report(results.isel(seed=[0]))
     assert "no verdict: at least 2 seeds are needed, got 1." in alone
-    assert "mirror_descent (not told from it: limited_updates)" in alone
+    assert "mirror_descent (not shown to lose more: limited_updates)" in alone
     assert re.search(r"central, \(ε, δ\): mirror_descent +ε = ∞ \(no privacy\)\n", text)
     assert re.search(r"limited_updates +none of these", text)
     assert "not private" in text

@@ -53,7 +53,7 @@ def test_results(small):
 def test_the_report_holds_the_numbers_of_the_dataset(small):
     mean, half = mean_and_half_width(small.pseudo_regret.isel(round=-1))
     lines = study.report(small).splitlines()
-    assert lines[0] == "regret after 100 rounds, arms of means 0.9, 0.1"
+    assert lines[0] == "regret after 100 rounds, arms with means 0.9, 0.1"
     for line, name in zip(lines[2:4], ("ucb_central", "ucb"), strict=True):
         model = "central" if name == "ucb_central" else "local"
         assert line.startswith(f"{model}: {name} ")
@@ -67,7 +67,7 @@ def test_the_figure(small):
     figure = study.figure(small)
     FigureCanvasAgg(figure).draw()
     titles = [panel.get_title() for panel in figure.axes]
-    assert titles == ["a curator who is trusted", "nobody is trusted", "no privacy"]
+    assert titles == ["trusted curator", "nobody is trusted", "no privacy"]
     assert len({panel.get_ylim() for panel in figure.axes}) == 1
     alone = study.figure(small.sel(learner=["ucb"], epsilon=[1.0]))
     assert [panel.get_title() for panel in alone.axes] == ["nobody is trusted"]
@@ -77,7 +77,7 @@ def test_the_figure(small):
     ("values", "message"),
     [
         ({"learner": ["rucb"]}, r"learner must be one of .*tsallis_inf.*, got 'rucb'"),
-        ({"mean": [0.5, 0.5]}, r"mean must have two different numbers, got \[0.5, 0.5\]"),
+        ({"mean": [0.5, 0.5]}, r"mean must have at least two different values, got \[0.5, 0.5\]"),
         ({"mean": [0.5, 1.5]}, r"means must be in \[0, 1\], got 1.5"),
         ({"horizon": 99}, "horizon must be a whole number >= 100, got 99"),
         ({"epsilon": [0.0]}, "epsilon must be > 0, got 0"),
