@@ -46,7 +46,7 @@ def advise(
         typer.Option(
             "--horizon",
             "--samples",
-            help="Rounds or labels, >= 100, such as 1e6. Default: 1e6; 1e5 for contextual, 1e4 for labels.",
+            help="Rounds or labels, >= 100 and >= 10 per arm, such as 1e6. Default: 1e6; contextual 1e5, labels 1e4.",
             show_default=False,
         ),
     ] = None,
@@ -68,22 +68,7 @@ def advise(
     compared at a shorter one, and the fast ones also at the full one; nothing is extrapolated.
 
     The loss is regret; for "best-arm", the rounds until a learner stops (a run that is cut off counts as all rounds);
-    for "labels", the l2 error of the estimate.
-
-    Args:
-        problem: a name in `PROBLEMS`.
-        num_arms: number of arms or experts, >= 2, for problems that have them; None is 10.
-        dim: dimension of contexts or features, >= 1, for problems that have them; None is 5.
-        horizon: rounds or labels, >= 100, and at least 10 for each arm; None is the problem's default.
-        epsilon: privacy budget, > 0, finite. Budgets from a tenth to ten times as large are simulated.
-        trust: "central" takes all candidates; "shuffle" those that trust a shuffler or nobody; "local" those that trust
-            nobody.
-        pure: whether to take only candidates whose claim has no delta.
-        learner: names of candidates; empty for all.
-        num_seeds: repetitions, >= 5.
-        delta: delta of claims that have one, in (0, 1).
-        key: root key.
-        **scheduling: further arguments of `sweep`, such as `progress` and `store`.
+    for "labels", the l2 error of the estimate. Budgets from a tenth to ten times `epsilon` are simulated.
 
     Returns:
         A dataset with `loss`, of dimensions (learner, instance, epsilon, horizon, seed), NaN where a candidate is too
@@ -93,7 +78,7 @@ def advise(
         (counts, blocks, rounds or labels), `summary` and `paper`; and `asked`, your budget.
 
     Raises:
-        ValueError: if a value is out of range, or no candidate remains.
+        ValueError: if a value is out of range, there are fewer than 5 seeds, or no candidate remains.
     """
     check_choice("problem", problem, tuple(PROBLEMS))
     check_choice("trust", trust, tuple(TRUST))

@@ -175,21 +175,8 @@ def dueling_ballots(
     resampled: their voters are drawn from the ballots with replacement, so answers come from `matrix_duels` on the
     ballots' matrix, drawn as totals if the learner has counts. If a voter answers several duels, larger electorates
     draw a voter again for each answer. Larger electorates show the results for more voters who vote like these; they
-    hold no more information about these voters' opinions.
-
-    Args:
-        ballots: ballots for at least two alternatives.
-        epsilon: privacy budgets of one answer, > 0; infinity for no privacy. The budget of a voter is `answers` times
-            as large, and so is the budget of the estimators, whose unit is a ballot.
-        learner: names in `naming_learners`; empty for all, without those that differ from another only in their noise.
-        num_seeds: repetitions.
-        answers: answers of each voter, >= 1.
-        largest: size of the largest electorate, as a multiple of the number of voters, >= 1.
-        rounds: rounds at most that learners without counts play in larger electorates, >= 1.
-        unranked: "unknown" or "last", as for `Ballots.answers`.
-        delta: delta of learners with Gaussian noise, in (0, 1).
-        key: root key.
-        **scheduling: further arguments of `sweep`, such as `progress` and `store`.
+    hold no more information about these voters' opinions. The budget of a voter is `answers` times the budget of one
+    answer, and so is the budget of the estimators, whose unit is a ballot.
 
     Returns:
         A dataset with `named` (learner, epsilon, voters, seed), the named alternative, -1 for none, NaN where nothing

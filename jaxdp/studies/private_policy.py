@@ -81,7 +81,8 @@ def private_policy(
     expertise: Annotated[
         float,
         typer.Option(
-            help="Expertise of the policy that collected the data: its odds are exp(expertise x reward). 0: uniform."
+            help="Expertise of the policy that collected the data: its odds are exp(expertise x reward). 0 compares "
+            "all actions equally often."
         ),
     ] = EXPERTISE,
     curvature: Annotated[
@@ -103,21 +104,6 @@ def private_policy(
 
     The central estimator runs with Gaussian and with K-norm noise, as two estimators with separate claims. At each
     epsilon, figures and texts show the one with the smaller predicted error; the prediction does not use the data.
-
-    Args:
-        epsilon: privacy budgets, > 0; infinity for no privacy.
-        num_samples: numbers of comparisons.
-        num_seeds: repetitions, each with its own bandit and labels.
-        num_features: number of features of the reward.
-        radius: norm of the reward parameter; the estimators know it.
-        expertise: expertise of the policy that collected the data, >= 0; 0 compares all actions equally often.
-        curvature: curvature for the confidence sets, in [0, 1/4]; see `confidence_set`. The default is a heuristic; 0
-            is proved, and makes the sets so large that pessimistic policies equal the reference policy.
-        ridge: lambda of the confidence sets, >= 0.
-        failure_prob: failure probability of the confidence sets, in (0, 1).
-        delta: delta of the central estimator with Gaussian noise, in (0, 1).
-        key: root key.
-        **scheduling: further arguments of `sweep`, such as `progress` and `store`.
 
     Returns:
         A dataset with `suboptimality` (dimensions estimator, policy, epsilon, num_samples, seed) and, without the

@@ -174,18 +174,8 @@ def private_ranking(
     The central estimator runs with Gaussian and with K-norm noise, as two estimators with separate claims. At each
     epsilon, figures and texts show the one with the smaller predicted error; the prediction does not use the data.
 
-    Args:
-        data: comparisons and their outcomes, or ballots.
-        unranked: for ballots, the reading of a ranked and an unranked item; see `Ballots.answers`.
-        epsilon: privacy budgets, > 0; infinity for no privacy. None is 0.5 to 4 and infinity; for ballots, 0.25 to 64
-            and infinity.
-        num_seeds: repetitions; None is 200.
-        radius: bound on the norm of the abilities (log odds, mean zero), > 0. None is 3 sqrt(number of items), a root
-            mean square ability of 3: a constant bound on the norm would be tighter for larger tables.
-        delta: delta of the central estimator with Gaussian noise, in (0, 1). None is `default_delta` of the number of
-            comparisons or ballots.
-        key: root key.
-        **scheduling: further arguments of `sweep`, such as `progress` and `store`.
+    The default radius grows with the number of items, because a constant bound on the norm would be tighter for larger
+    tables. For `unranked` see `Ballots.answers`, for the default of delta `default_delta`.
 
     Returns:
         A dataset with `ability` and `rank` (dimensions estimator, epsilon, item, seed); `survival` (1 if the item that
