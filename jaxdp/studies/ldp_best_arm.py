@@ -55,12 +55,7 @@ def ldp_best_arm(
     num_seeds: NumSeeds = NUM_SEEDS,
     num_arms: Annotated[int, typer.Option("--arms", help="Arms, >= 2.")] = ARMS,
     gap: Annotated[float, typer.Option(help="Best mean minus the mean of all other arms, in (0, 1].")] = GAP,
-    failure_prob: Annotated[
-        float,
-        typer.Option(
-            help="Largest share of runs that may err, in (0, 1).",
-        ),
-    ] = FAILURE_PROB,
+    failure_prob: Annotated[float, typer.Option(help="Largest share of runs that may err, in (0, 1).")] = FAILURE_PROB,
     horizon: Annotated[int, typer.Option(help="Rounds after which a run is cut off.")] = HORIZON,
     delta: Annotated[float, typer.Option(help="Delta of Gaussian reports, in (0, 1).")] = DELTA,
     key: Key,

@@ -1,4 +1,4 @@
-"""One private ranking for publication: the only private output of the ranking study."""
+"""One private ranking: the only output of the ranking study that may be published."""
 
 import math
 import secrets
@@ -288,7 +288,7 @@ def release_report(released: xr.Dataset, *, fresh: bool, of_ballots: bool, unran
     if np.linalg.norm(released.ability) >= ON_THE_BOUND * float(released.radius):
         parts.append(
             f"note: the abilities lie on their bound (--radius {float(released.radius):.4g}), which noise alone"
-            " can cause: the ranking is uninformative."
+            " can cause: the ranking carries little information."
         )
     return "\n\n".join(parts)
 
