@@ -261,7 +261,7 @@ def test_own_ballots_into_a_store(folder, monkeypatch, capsys):
         (["run", "private-policy", "--curvature", "0.3"], "curvature must be in [0, 0.25], got 0.3"),
         (["run", "private-policy", "--expertise", "nan"], "expertise must be finite, got nan"),
         (["run", "dueling-regret", "--learner", "laplace"], "learner must be one of "),
-        (["run", "dueling-regret", "--utility", "1"], "utility must be at least two numbers, one of them the largest"),
+        (["run", "dueling-regret", "--utility", "1"], "utility must be at least two numbers with a unique maximum"),
         (["run", "dueling-regret", "--horizon", "10"], "horizon must be a whole number >= 100, got 10"),
         (["run", "tracking-regret", "--learner", "laplace"], "learner must be one of "),
         (["run", "tracking-regret", "--switches", "20000"], "--switches must be < horizon = 20000, got 20000"),

@@ -81,7 +81,7 @@ def test_a_malformed_file_is_not_quoted(command, tmp_path):
     (tmp_path / "bad.csv").write_text("winner,loser\nsecret,secret\n")
     code, out, err, _ = command(*RELEASE, "--epsilon", "1", "--comparisons", "bad.csv")
     assert (code, out) == (2, "")
-    assert "bad.csv must be a file of its kind" in err
+    assert "bad.csv must be a valid file" in err
     assert "secret" not in err
     assert "secret" in command("run", "private-ranking", "--comparisons", "bad.csv")[2]
 
@@ -170,7 +170,7 @@ def test_ballots_by_pairs(command, tmp_path):
     assert code == 0, err
     assert files == ["votes.soi"]
     assert "21 comparisons" in out
-    assert "A whole ballot makes many comparisons and is not protected" in out
+    assert "A whole ballot makes many comparisons. It is not protected" in out
 
 
 def test_the_key_is_fresh_or_that_of_a_seed_with_a_warning(monkeypatch):
@@ -268,7 +268,7 @@ def test_many_comparisons_prove_their_intervals():
 def test_the_simulation_says_what_it_is(command):
     code, out, err, _ = command("run", "private-ranking", "--seeds", "2", "--epsilon", "1", "--out", "x")
     assert code == 0, err
-    assert "Not private: this output, the figure and the data are made from what is to be protected" in out
+    assert "Not private: this output, the figure and the dataset are computed from the private data" in out
     assert out.index("Not private") < out.index("Without privacy")
-    assert "their sampling error, is in none\nof the numbers below" in out
+    assert "The numbers below do not include the sampling error" in out
     assert "comes first at least 95% of the time, over privacy noise alone" in out
