@@ -18,7 +18,7 @@ def clip_losses(losses: jax.Array) -> jax.Array:
     """Clips losses to [0, 1], NaN to 0.
 
     Examples:
-        >>> print(clipped(jnp.asarray([-1.0, 0.25, 7.0, jnp.nan])))
+        >>> print(clip_losses(jnp.asarray([-1.0, 0.25, 7.0, jnp.nan])))
         [0.   0.25 1.   0.  ]
     """
     return jnp.where(losses > 0, jnp.minimum(losses, 1), 0)  # NaN is not > 0
