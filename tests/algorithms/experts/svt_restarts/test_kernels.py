@@ -61,6 +61,22 @@ def test_windows_of_lower_words_are_those_of_sums(check_every, monkeypatch):
     assert equal(with_words, played(PLAIN, 3, check_every=check_every)[1])
 
 
+@pytest.mark.parametrize("steps", [PLAIN, KERNELS])
+def test_regrets_beyond_a_word_are_seen(steps):
+    """A window of 344 questions in which a regret grew by 2^11 ranges."""
+    windows = Dyadic(2, 6250, 16, steps)
+    integer = jnp.result_type(int)
+    regrets = fixed_point.Sum(jnp.asarray([-(2**11), 0], integer), jnp.zeros(2, integer))
+    memory = windows.remember(windows.empty(), regrets, EMPTY, jnp.asarray(256, integer), jnp.asarray(True))
+    now, begin = jnp.asarray(600, integer), jnp.asarray(0, integer)
+    largest = windows.largest(memory, fixed_point.zero(2), EMPTY, no_slack, now, begin)
+    assert float(fixed_point.to_float(largest, jnp.float32)) == 2**11
+
+
+def no_slack(rounds):
+    return jnp.zeros(rounds.shape, jnp.float64)
+
+
 WRONG = {
     "written a level late": KERNELS._replace(
         replace_columns=lambda written, *sums: KERNELS.replace_columns(jnp.roll(written, 1), *sums)
