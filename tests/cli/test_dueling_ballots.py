@@ -155,7 +155,7 @@ def test_from_how_many_voters_on():
     assert "ann, by y, with confidence 100.0% (at least 97.8%)" in ballots_report.verdicts(results)
     never = ballots_report.verdicts(made_up([[0.2, 0.3, 0.9], [0.1, 0.2, math.nan]]))
     assert "x names bob most often" in never
-    assert "No learner shows ann by 50 voters" in never
+    assert "No learner shows ann with up to 50 voters" in never
 
 
 @pytest.mark.parametrize(("seeds", "is_enough"), [(4, False), (71, False), (72, True)])
@@ -170,7 +170,7 @@ def test_too_few_seeds_have_no_verdict(seeds, is_enough):
 
 
 def test_too_few_seeds_are_told_before_anything_is_simulated(monkeypatch):
-    monkeypatch.setattr(study, "sweep", None)  # fails where it is called
+    monkeypatch.setattr(study, "compare", None)  # fails where it is called
     with pytest.warns(UserWarning, match="num_seeds must be >= 86 to say which budgets .* in 95% of .*, got 4"):  # noqa: SIM117
         with pytest.raises(TypeError):
             study.dueling_ballots(CLEAR, learner=["rucb", "ebs_phased"], num_seeds=4, key=jax.random.key(7))
