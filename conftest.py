@@ -53,8 +53,14 @@ def forget_lowered() -> bool:
     return True
 
 
+ENABLED = "jax_enable_compilation_cache"
+is_enabled = getattr(jax.config, ENABLED)
+
+
 def pytest_runtest_logfinish() -> None:
-    """Forgets programs after the test with which they became many."""
+    """Forgets programs after the test with which they became many; after `--no-cache` the cache is on again."""
+    if getattr(jax.config, ENABLED) != is_enabled:
+        jax.config.update(ENABLED, is_enabled)
     if counts["lowered"] < SOME:
         return
     limit = MANY if forget_lowered() else 10 * SOME

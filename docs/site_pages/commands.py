@@ -7,6 +7,7 @@ import typer
 from site_pages.docstrings import escape
 
 from jaxdp.__main__ import app
+from jaxdp.studies.menu import LazyCommand
 
 
 def commands(command: Any = None, path: str = "python -m jaxdp") -> Iterator[tuple[str, Any]]:
@@ -30,7 +31,7 @@ def commands_page() -> str:
         "",
     ]
     for path, command in commands():
-        if type(command).__name__ == "_Later":  # a study's arguments are known once it is called
+        if isinstance(command, LazyCommand):  # a study's arguments are known once it is called
             command = command.make_context(command.name, [], resilient_parsing=True).command
         depth = "-" if path.count(" ") < 4 else "^"
         title = f"``{path}``"

@@ -17,7 +17,7 @@ class RunGroup(TyperGroup):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.commands.update({name: _LazyCommand(name, _run) for name in STUDIES})
+        self.commands.update({name: LazyCommand(name, _run) for name in STUDIES})
 
 
 class SweepGroup(TyperGroup):
@@ -25,7 +25,7 @@ class SweepGroup(TyperGroup):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.commands.update({name: _LazyCommand(name, _sweep) for name in STUDIES})
+        self.commands.update({name: LazyCommand(name, _sweep) for name in STUDIES})
 
 
 class MainGroup(TyperGroup):
@@ -33,10 +33,10 @@ class MainGroup(TyperGroup):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.commands["advise"] = _LazyCommand("advise", _advise)
+        self.commands["advise"] = LazyCommand("advise", _advise)
 
 
-class _LazyCommand(TyperCommand):
+class LazyCommand(TyperCommand):
     """A command with a name and one sentence of help; it builds the real command when it is called."""
 
     def __init__(self, name: str, command_of: Callable[[str], Callable[..., None]]) -> None:
@@ -44,6 +44,7 @@ class _LazyCommand(TyperCommand):
         self._name, self._command_of = name, command_of
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Makes the context of the real command, and so makes its options known."""
         app = typer.Typer(add_completion=False)
         app.command(self._name)(self._command_of(self._name))
         command, (_, arguments, *_) = typer.main.get_command(app), args

@@ -133,8 +133,8 @@ def test_a_mutation_is_noticed_by_the_first_test_that_fails_and_capped_ones_are_
         (tmp_path / f"test_{name}.py").write_text(text)
     right, wrong, broken = (str(tmp_path / f"test_{name}.py") for name in ("right", "wrong", "broken"))
 
-    def verdict(*tests, **values):
-        made = first_failure([*tests], **values)
+    def verdict(*tests, most_seconds=float("inf")):  # of this process, which other tests have used
+        made = first_failure([*tests], most_seconds)
         return made["verdict"], file_and_test(made["by"])
 
     def file_and_test(name):

@@ -169,7 +169,7 @@ class Dyadic(NamedTuple):
         self, memory: Memory, regrets: Sum, allowed: Sum, slack: Slack, time: jax.Array, begin: jax.Array
     ) -> Sum:
         """Returns the largest excess, regret - allowed - slack, of all windows at once and of the whole epoch."""
-        # Integers are the program's: `self.short` would count for those of 64 bits here.
+        # The words in memory decide: with the 64-bit integers of this function, `self.short` would be all levels.
         short, since = memory.low.shape[1] - memory.whole.shape[1], []
         if short > 0:
             since.append(self.steps.largest_short(low_words(regrets), memory.low[:, :short]))

@@ -247,7 +247,7 @@ def test_the_claim_of_one_voter_is_reached_and_not_passed():
         ({"ballots": [[1, 2], [1]]}, "ballots must be an array of numbers"),
         ({"ballots": [["a", "b"]]}, "ballots must be numbers"),
         ({"ballots": [[1, -1]]}, "ballots must be ranks from 1, .* got 1 of 2 that are not$"),
-        ({"ballots": [[1, 1.5]]}, "ballots must be places .* got 1 of 2 that are not$"),
+        ({"ballots": [[1, 1.5]]}, "ballots must be ranks .* got 1 of 2 that are not$"),
         ({"answers_per_voter": 0}, "answers_per_voter must be a whole number >= 1, got 0"),
         ({"answers_per_voter": 2**30}, "answers_per_voter must leave at most 2147483647 rounds, got 7516192768"),
         ({"regret": "best"}, "regret must be one of strong, weak, borda, got 'best'"),
