@@ -93,7 +93,7 @@ def build(trust):
 
 
 def trusted(trust):
-    values = {"epsilon": epsilons, **({"delta": [1e-6]} if trust == "shuffle" else {})}
+    values = {"epsilon": epsilons, **({"delta": [1e-9]} if trust == "shuffle" else {})}
     return jaxdp.sweep(build(trust), axes=values, num_seeds=num_seeds, key=key).squeeze(drop=True)
 
 
