@@ -151,6 +151,34 @@ def test_dead_links_are_seen():
     ]
 
 
+def undefined_names(path: Path, text: str) -> list[str]:
+    """Links from a name in code to a Python file that does not define it."""
+    undefined = []
+    for name, target in re.findall(r"\[`(\w+)`\]\(([^()\s]+\.py)\)", text):
+        defines = rf"^(def|class) {name}\b|^{name}(:.*)? = "
+        if not re.search(defines, (path.parent / target).read_text(encoding="utf-8"), re.MULTILINE):
+            undefined.append(f"{name} in {target}")
+    return undefined
+
+
+CODE = DOCS / "explanation" / "how_the_code_works.md"
+
+
+def test_the_page_about_the_code_links_to_files_that_define_its_names():
+    assert len(re.findall(r"\.py\)", TEXTS[CODE])) > 40
+    assert undefined_names(CODE, TEXTS[CODE]) == []
+    assert len(TEXTS[CODE].split()) <= 1200
+
+
+def test_a_name_that_moved_to_another_file_is_seen():
+    text = TEXTS[CODE].replace("run/look.py", "run/loop.py").replace("[`Plan`]", "[`Plans`]")
+    assert undefined_names(CODE, text) == [
+        "Plans in ../../jaxdp/simulation/sweeps/plan.py",
+        "read_checkpoint in ../../jaxdp/simulation/run/loop.py",
+    ]
+    assert "../../jaxdp/bandits/_upper.py" in dead_links(CODE, text.replace("_ucb.py", "_upper.py"))
+
+
 def test_every_page_is_in_a_table_of_contents_once():
     found = [(path, entry) for path, text in TEXTS.items() for entry in entries(path, text)]
     assert [str(entry) for _, entry in found if page_of(entry) is None] == []
