@@ -121,8 +121,8 @@ style: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports
 
-bench: $(READY)  ## one table of speeds, meant to take under ten minutes; benchmarks/bench_*.py, run one by one, say more
-	$(BIN)/python benchmarks/table.py
+bench: $(READY)  ## one table of speeds, meant to take under ten minutes; rows by name: make bench ONLY="rucb; ucb"
+	$(BIN)/python benchmarks/run.py $(if $(ONLY),"$(ONLY)") $(BENCH_OPTIONS)
 
 # In an environment of its own: CUDA's wheels have 4.4 GB. No GPU is needed.
 gpu-counts:  ## counts what a round costs on a GPU, and fails if more than in benchmarks/gpu/counts.json; WRITE=1 writes it

@@ -14,7 +14,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import jaxdp
-from benchmarks.timing import machine
+from benchmarks.measure import machine
 from jaxdp.mechanisms.continual_counting import best_arity
 from jaxdp.preferences import preference_gaps
 from jaxdp.simulation.store.chunks import chunks

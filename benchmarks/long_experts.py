@@ -16,7 +16,7 @@ import xarray as xr
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import jaxdp
-from benchmarks.timing import machine
+from benchmarks.measure import machine
 from jaxdp import experts
 from jaxdp.experts import classes
 from jaxdp.stats import power_law

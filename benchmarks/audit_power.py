@@ -1,6 +1,6 @@
-"""The auditor: speed, trials until each known mistake is flagged, and its bounds beside those of jax_privacy's auditor.
+"""The auditor's power: trials until each known mistake is flagged, and bounds beside those of jax_privacy's auditor.
 
-Run as `python benchmarks/bench_audit.py`, or with any of `speed`, `mistakes`, `peer`; `peer` takes names of entries,
+Run as `python benchmarks/audit_power.py`, or with `mistakes` or `peer`; `peer` takes names of entries,
 all without, `--keys N`, and `--splits N`.
 
 `peer` prints, for claims of epsilon, pure or at a delta, our lower bound with 95% confidence from 10^6 trials under
@@ -32,8 +32,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.measure import machine
 from benchmarks.peers import canary_scores
-from benchmarks.timing import machine
 from jaxdp import registry
 from jaxdp.audit import Attack, AuditResult, audit, black_box
 from jaxdp.audit.events import Guess
@@ -45,18 +45,7 @@ TRIALS = 10**6
 CONFIDENCE = 0.95
 FEWEST, MOST = 1000, 2_048_000
 
-PARTS = ("speed", "mistakes", "peer")
-
-
-def bench_speed() -> None:
-    print(f"one audit, {TRIALS} trials under each input")
-    names = ["randomized_response", "laplace", "gaussian", "noisy_max_exponential", "above_threshold"]
-    for name, target in registry.attacks(names).items():
-        attack = target.attacks["release"]
-        first = audit(jax.random.key(0), attack, trials=TRIALS).seconds
-        again = min(audit(jax.random.key(key), attack, trials=TRIALS).seconds for key in (1, 2, 3))
-        rate = 2 * TRIALS / again / 1e6
-        print(f"  {name:<24}{again:7.2f} s   {rate:6.2f} million outputs a second   first {first:.1f} s")
+PARTS = ("mistakes", "peer")
 
 
 def bench_mistakes() -> None:
@@ -263,8 +252,6 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=0, help="of the peer's strategy of many splits")
     given = parser.parse_args()
     print(machine())
-    if given.part in (None, "speed"):
-        bench_speed()
     if given.part in (None, "mistakes"):
         bench_mistakes()
     if given.part in (None, "peer"):
