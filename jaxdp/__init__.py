@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 # Names are imported at first use: `import jaxdp` and the command line's help load neither JAX nor SciPy.
 # Type checkers and editors read the imports below. Each name is also listed in `_WHERE` or in `_MODULES`.
 if TYPE_CHECKING:
+    from jaxdp import abtests as abtests
     from jaxdp import audit as audit
     from jaxdp import bandits as bandits
     from jaxdp import core as core
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from jaxdp import studies as studies
     from jaxdp import testing as testing
     from jaxdp import theory as theory
+    from jaxdp.abtests import abtest
     from jaxdp.core import Environment, Estimator, Guarantee, Learner, Problem, Sample, State
     from jaxdp.registry import register as register
     from jaxdp.simulation import (
@@ -56,6 +58,8 @@ __all__ = [
     "Run",
     "Sample",
     "State",
+    "abtest",
+    "abtests",
     "bandits",
     "cache_compilations",
     "claims",
@@ -78,6 +82,7 @@ __all__ = [
 ]
 
 _MODULES = (
+    "abtests",
     "audit",
     "bandits",
     "core",
@@ -96,6 +101,7 @@ _MODULES = (
     "theory",
 )
 _WHERE = {
+    "jaxdp.abtests": ("abtest",),
     "jaxdp.core": ("Environment", "Estimator", "Guarantee", "Learner", "Problem", "Sample", "State"),
     "jaxdp.registry": ("register",),
     "jaxdp.simulation": (

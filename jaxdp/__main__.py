@@ -207,6 +207,52 @@ def audit_claims(
         raise typer.Exit(1)
 
 
+@app.command("abtest")
+def plan_abtest(
+    rate: Annotated[float, typer.Option(help="Share of ones in the control arm, such as a conversion rate of 0.02.")],
+    lift: Annotated[float, typer.Option(help="Relative difference to detect: 0.1 for 10% more, -0.02 for 2% less.")],
+    epsilon: Annotated[float, typer.Option(help="Privacy budget of each user's bit; inf for none.")],
+    trust: Annotated[
+        str, typer.Option(help="local: users randomize their bits. central: a curator releases noisy counts.")
+    ],
+    power: Annotated[float, typer.Option(help="Probability of detecting the lift.")] = 0.8,
+    failure_prob: Annotated[float, typer.Option(help="Probability of calling equal arms different.")] = 0.05,
+    users: Annotated[
+        float | None,
+        typer.Option(help="Users that you have, both arms together: print what they show.", show_default=False),
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Write users against epsilon to this new picture.")] = None,
+    reports: Annotated[
+        Path | None,
+        typer.Option(help="Evaluate this CSV file: a header, then arm and 0 or 1 for each user, in order."),
+    ] = None,
+    control: Annotated[str | None, typer.Option(help="Name of the control arm in the file.")] = None,
+    kind: Annotated[
+        str, typer.Option(help="Test for the file. anytime: may stop at any look. fixed: looks once.")
+    ] = "anytime",
+    seed: Seed = 0,
+) -> None:
+    """Plan a test of two arms on private bits: how many users does it take? Evaluate its reports.
+
+    The first table has the users that the planned lift takes at your epsilon,
+    with the other trust model, and without privacy.
+    """
+    from jaxdp.abtests import abtest
+    from jaxdp.abtests._files import describe, evaluate, new_picture, read_arms
+
+    picture = None if plot is None else new_picture(plot)
+    arms = None if reports is None else read_arms(reports, control, is_private=trust == "central")
+    plan = abtest(rate=rate, lift=lift, epsilon=epsilon, trust=trust, power=power, failure_prob=failure_prob, seed=seed)
+    typer.echo(plan.table())
+    if users is not None:
+        typer.echo(describe(plan, users))
+    if picture is not None:
+        plan.plot().savefig(picture)
+        typer.echo(f"wrote {picture}")
+    if arms is not None:
+        typer.echo(evaluate(plan, kind, arms, seed=seed))
+
+
 def print_version(requested: bool) -> None:
     """Prints the version if requested, and exits."""
     if requested:

@@ -31,6 +31,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "design": ("jaxdp.design",),
     "random": ("jaxdp.random",),
     "stats": ("jaxdp.stats",),
+    "abtests": ("jaxdp.abtests",),
     "plotting": ("jaxdp.plotting",),
     "audit": ("jaxdp.audit",),
     "registry": ("jaxdp.registry",),

@@ -35,6 +35,7 @@ TITLES = {
     "design": "Optimal designs",
     "random": "Random bits and samplers",
     "stats": "Statistics",
+    "abtests": "Tests of two arms",
     "plotting": "Figures",
     "audit": "Audits",
     "registry": "The registry",

@@ -1,0 +1,127 @@
+"""What the command line does with a plan: a file of reports (two columns, arm and 0 or 1), a picture, a sentence."""
+
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from jaxdp.abtests._plan import Plan
+from jaxdp.abtests._rules import AnytimeCentral, AnytimeLocal
+from jaxdp.validation import check_local_path, refuse_private
+
+NUM_COLUMNS = 2
+
+
+class Arms(NamedTuple):
+    """Bits of both arms, in the order of the file.
+
+    Attributes:
+        control: `[control users]` of 0 and 1.
+        treatment: `[treatment users]` of 0 and 1.
+        names: of the arms, control first.
+    """
+
+    control: np.ndarray
+    treatment: np.ndarray
+    names: tuple[str, str]
+
+
+def read_arms(path: Path, control: str | None, *, is_private: bool) -> Arms:
+    """Reads a CSV file whose first line names two columns: the arm's name, and 0 or 1.
+
+    Args:
+        path: of the file, one line a user, in the order of arrival.
+        control: name of the control arm.
+        is_private: whether the second column has the users' own bits; errors then do not show them.
+
+    Raises:
+        ValueError: if the file has other columns, no header, not two arms, or values other than 0 and 1.
+        OSError: if it cannot be read.
+    """
+    table = pd.read_csv(check_local_path("reports", path), dtype=str, keep_default_na=False, skipinitialspace=True)
+    if len(table.columns) != NUM_COLUMNS:
+        raise ValueError(f"reports must have two columns, arm and 0 or 1, got {len(table.columns)} in {path}")
+    header = [str(name).strip() for name in table.columns]
+    if header[1] in ("0", "1"):
+        raise ValueError(f"reports must name its columns in the first line, got {','.join(header)!r} in {path}")
+    arms, values = (table[name].str.strip() for name in table.columns)
+    is_wrong = ~values.isin(["0", "1"]).to_numpy()
+    if is_private:
+        refuse_private("reports", "0 or 1 in the second column", is_wrong)
+    elif is_wrong.any():
+        row = int(np.flatnonzero(is_wrong)[0])
+        others = f", and {is_wrong.sum() - 1} more" if is_wrong.sum() > 1 else ""
+        raise ValueError(f"reports must be 0 or 1 in the second column, got {values[row]!r} in line {row + 2}{others}")
+    names = sorted(set(arms))
+    if len(names) != NUM_COLUMNS or "" in names:
+        shown = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
+        raise ValueError(f"reports must have two arms in the first column, got {len(names)}: {shown}")
+    if control is None or control not in names:
+        raise ValueError(f"control must be the name of an arm, {names[0]} or {names[1]}, got {control}")
+    treatment = names[1 - names.index(control)]
+    bits = (values == "1").to_numpy().astype(np.int8)
+    is_control = (arms == control).to_numpy()
+    return Arms(bits[is_control], bits[~is_control], (control, treatment))
+
+
+def new_picture(path: Path) -> Path:
+    """Returns the path, if a picture can be written there and nothing is overwritten.
+
+    Raises:
+        ValueError: if the file exists, its folder does not, or its ending is not .png, .pdf or .svg.
+    """
+    checked = check_local_path("plot", path)
+    if checked.suffix not in (".png", ".pdf", ".svg"):
+        raise ValueError(f"plot must end in .png, .pdf or .svg, got {path}")
+    if not checked.parent.is_dir():
+        raise ValueError(f"plot must lie in a folder that exists, got {path}")
+    if checked.exists():
+        raise ValueError(f"plot must be a new file, so that nothing is overwritten, got {path}")
+    return checked
+
+
+def describe(plan: Plan, users: float) -> str:
+    """Returns what a number of users shows: the power, the smallest lift and the least epsilon."""
+    lift, epsilon = plan.smallest_lift(users), plan.least_epsilon(users)
+    return "\n".join(
+        [
+            f"{users:,.0f} users and the test that looks once:",
+            f"  power for the planned lift: {plan.power_at(users):.2f}",
+            f"  smallest lift with power {plan.power:g}: {'none' if math.isnan(lift) else f'{lift:+.3g}'}",
+            f"  least epsilon for the planned lift: {'none' if math.isnan(epsilon) else f'{epsilon:.3g}'}",
+        ]
+    )
+
+
+def evaluate(plan: Plan, kind: str, arms: Arms, *, seed: int) -> str:
+    """Evaluates a file's reports by a plan's rule, and returns the verdict as text.
+
+    With a curator the file has the users' own bits, so the noise is drawn here: a simulation, which a warning says.
+
+    Raises:
+        ValueError: as the rules do; for noisy counts that are looked at once, which no file of bits is.
+    """
+    rule = plan.test(kind)
+    if isinstance(rule, AnytimeCentral):
+        leads, discordant = rule.simulate_releases(arms.control, arms.treatment, seed=seed)
+        verdict = rule.evaluate(leads, discordant)
+    elif isinstance(rule, AnytimeLocal):
+        verdict = rule.evaluate(arms.control, arms.treatment)
+    elif plan.schedule is not None:
+        raise ValueError('kind must be anytime for a file with central trust; pass noisy counts to plan.test("fixed")')
+    else:
+        bits = (arms.control, arms.treatment)
+        verdict = rule.evaluate([len(arm) for arm in bits], [int(arm.sum()) for arm in bits])
+    lines = [
+        f"{kind} test: control {arms.names[0]} ({len(arms.control):,} users), treatment {arms.names[1]} "
+        f"({len(arms.treatment):,})",
+        f"  {verdict.decision}, p = {verdict.p_value:.3g}"
+        + ("" if verdict.stopped_at is None else f", decided after {verdict.stopped_at:,} users"),
+    ]
+    if not math.isnan(verdict.rates[0]):
+        lines.append(f"  estimated rates: {verdict.rates[0]:.4g} and {verdict.rates[1]:.4g}")
+    if verdict.waiting:
+        lines.append(f"  {verdict.waiting:,} users wait for a partner or for the next look")
+    return "\n".join(lines)

@@ -1,0 +1,189 @@
+"""The plan of a test of two arms: users needed, what they show, and the rule that evaluates them."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jaxdp.abtests import _fixed
+from jaxdp.abtests._fixed import Setting, fixed_power, fixed_users
+from jaxdp.abtests._report import TRUSTS, figure, mean_bound, other_trust, table
+from jaxdp.abtests._rules import AnytimeCentral, AnytimeLocal, FixedTest
+from jaxdp.abtests._schedule import Schedule
+from jaxdp.abtests._simulation import Needs, choose_schedule, simulate_stopping
+from jaxdp.validation import check_choice, check_count, check_epsilon, check_number, check_probability
+
+KINDS = ("fixed", "anytime")
+NUM_RUNS = 4_000
+FEWEST_RUNS = 100
+
+
+class Plan(NamedTuple):
+    """A planned test; print it for its table.
+
+    Attributes:
+        rate: of ones in the control arm.
+        lift: planned relative difference of the treatment arm.
+        epsilon: of each user's bit; infinity without privacy.
+        trust: "local" or "central".
+        power: planned probability of detecting the lift.
+        failure_prob: of calling equal arms different.
+        needs: users needed.
+        other_trust: the same with the other trust model.
+        without_privacy: the same without privacy.
+        schedule: the curator's looks; None for the local test, which looks after each of the first hundred pairs and
+            then after 1% more.
+    """
+
+    rate: float
+    lift: float
+    epsilon: float
+    trust: str
+    power: float
+    failure_prob: float
+    needs: Needs
+    other_trust: Needs
+    without_privacy: Needs
+    schedule: Schedule | None
+
+    @property
+    def setting(self) -> Setting:
+        """The planned values."""
+        return Setting(self.rate, self.lift, self.epsilon, self.trust, self.power, self.failure_prob)
+
+    def power_at(self, users: float) -> float:
+        """Returns the power of the test that looks once after this number of users, of both arms together.
+
+        Raises:
+            ValueError: if users is not a number >= 2.
+        """
+        return fixed_power(self.setting, _check_users(users))
+
+    def smallest_lift(self, users: float) -> float:
+        """Returns the least lift that this number of users shows with the planned power; NaN if they show none.
+
+        Raises:
+            ValueError: if users is not a number >= 2.
+        """
+        return _fixed.smallest_lift(self.setting, _check_users(users))
+
+    def least_epsilon(self, users: float) -> float:
+        """Returns the least epsilon at which this number of users has the planned power; NaN if no epsilon has it.
+
+        Raises:
+            ValueError: if users is not a number >= 2.
+        """
+        return _fixed.least_epsilon(self.setting, _check_users(users))
+
+    def test(self, kind: str) -> FixedTest | AnytimeLocal | AnytimeCentral:
+        """Returns the rule that evaluates what was collected.
+
+        Args:
+            kind: "fixed" looks once, at `needs.fixed` users; "anytime" may stop at any look.
+
+        Raises:
+            ValueError: if kind is another.
+        """
+        if check_choice("kind", kind, KINDS) == "fixed":
+            return FixedTest(self.setting, self.needs.fixed)
+        return AnytimeLocal(self.setting) if self.schedule is None else AnytimeCentral(self.setting, self.schedule)
+
+    def table(self) -> str:
+        """Returns the plan as text, in at most 100 columns."""
+        return table(self.setting, (self.needs, self.other_trust, self.without_privacy), self.schedule)
+
+    __str__ = table
+
+    def plot(self) -> Any:
+        """Returns a figure of the users needed against epsilon, for both trust models."""
+        return figure(self.setting, (self.needs, self.other_trust))
+
+
+def abtest(
+    *,
+    rate: float,
+    lift: float,
+    epsilon: float,
+    trust: str,
+    power: float = 0.8,
+    failure_prob: float = 0.05,
+    num_runs: int = NUM_RUNS,
+    seed: int = 0,
+) -> Plan:
+    """Plans a test of two arms on private bits, such as conversions.
+
+    Two tests are planned. One looks once, at a planned number of users: the two-proportion z-test, whose error is close
+    to `failure_prob`. One may stop at any look, with an error of at most `failure_prob` at any time: it pairs the k-th
+    users of both arms, so no rate or variance needs to be known.
+
+    Args:
+        rate: share of ones in the control arm, in (0, 1).
+        lift: relative difference of the treatment arm; `rate * (1 + lift)` is in (0, 1), and lift is not 0.
+        epsilon: of each user's bit, > 0; infinity without privacy.
+        trust: "local" for randomized-response reports of the bits, "central" for a curator who sees the bits and
+            releases noisy counts.
+        power: probability of detecting the lift, in (failure_prob, 1).
+        failure_prob: of calling equal arms different, in (0, 0.5).
+        num_runs: simulated runs of the test that may stop, >= 100.
+        seed: of the simulation.
+
+    Returns:
+        The plan: users needed at this epsilon, with the other trust model, and without privacy; the power, the smallest
+        lift and the least epsilon of a number of users; the rules that evaluate what was collected.
+
+    Raises:
+        ValueError: if a value is out of its range, or more than 2^53 users are needed.
+
+    Privacy:
+        - Unit: one user's bit, replaced. Arm, order and pairing are public.
+        - Local: each report is epsilon-DP. Central: each user is in one epoch, whose two releases have budgets that
+          add up to epsilon; for the test that looks once, in one of two counts with epsilon each.
+        - Planning reads no data. The rules draw no noise.
+
+    Source:
+        Wald (1947), "Sequential Analysis", chapter 6; Robbins (1970), DOI 10.1214/aoms/1177696786. Deviations: batches
+        of pairs by Jensen's inequality, and noisy counts by their noise's generating function: `docs/proofs/pairs.md`.
+
+    Examples:
+        >>> plan = abtest(rate=0.5, lift=0.1, epsilon=1.0, trust="central")
+        >>> plan.needs.fixed, round(plan.power_at(2_000), 2)
+        (3144, 0.6)
+    """
+    check_probability("rate", rate)
+    if check_number("lift", lift) == 0 or not 0 < rate * (1 + lift) < 1:
+        raise ValueError(f"lift must not be 0, and rate * (1 + lift) must be in (0, 1), got lift={lift} at rate={rate}")
+    check_choice("trust", trust, TRUSTS)
+    if check_probability("failure_prob", failure_prob) >= 0.5:
+        raise ValueError(f"failure_prob must be in (0, 0.5), got {failure_prob}")
+    if check_probability("power", power) <= failure_prob:
+        raise ValueError(f"power must be > failure_prob = {failure_prob:g}, got {power}")
+    check_count("num_runs", num_runs, FEWEST_RUNS)
+    check_count("seed", seed, 0)
+    setting = Setting(float(rate), float(lift), check_epsilon(epsilon), trust, float(power), float(failure_prob))
+    schedule = _schedule(setting, seed)
+    other = setting._replace(trust=other_trust(trust))
+    return Plan(
+        *setting,
+        needs=_needs(setting, schedule, num_runs, seed),
+        other_trust=_needs(other, _schedule(other, seed), num_runs, seed),
+        without_privacy=_needs(setting._replace(epsilon=math.inf, trust="local"), None, num_runs, seed),
+        schedule=schedule,
+    )
+
+
+def _schedule(setting: Setting, seed: int) -> Schedule | None:
+    """Returns the curator's schedule; None where bits or reports are read without more noise."""
+    if setting.trust == "local" or math.isinf(setting.epsilon):
+        return None
+    return choose_schedule(setting, np.random.default_rng([seed, 0]))
+
+
+def _needs(setting: Setting, schedule: Schedule | None, num_runs: int, seed: int) -> Needs:
+    stopping = simulate_stopping(setting, schedule, num_runs, np.random.default_rng([seed, 1]))
+    return Needs(fixed_users(setting), stopping, mean_bound(setting))
+
+
+def _check_users(users: float) -> float:
+    if not check_number("users", users) >= 2:
+        raise ValueError(f"users must be >= 2, of both arms together, got {users}")
+    return float(users)

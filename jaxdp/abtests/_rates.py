@@ -1,0 +1,60 @@
+"""Rates of bits and of their randomized-response reports, relative entropies, and lower bounds on the users needed."""
+
+import math
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, logit
+
+
+def report_rate(rate: float, epsilon: float) -> float:
+    """Returns the share of ones among randomized-response reports of bits that are 1 at `rate`."""
+    return 0.5 + (rate - 0.5) * math.tanh(epsilon / 2)
+
+
+def log_odds_ratio(first: float, second: float) -> float:
+    """Returns log odds of the second rate minus log odds of the first."""
+    return float(logit(second) - logit(first))
+
+
+def relative_entropy(first: float, second: float) -> float:
+    """Returns the Kullback-Leibler divergence between bits with these rates, in nats."""
+    # Rates that are close cancel all digits of the plain formula: expand log(1 + x) around the ratio.
+    ones = first * math.log1p((first - second) / second)
+    return ones + (1 - first) * math.log1p((second - first) / (1 - second))
+
+
+def private_divergence(first: float, second: float, epsilon: float) -> float:
+    """Returns min over z of relative_entropy(z, second) + epsilon |first - z|: the information left by central privacy.
+
+    Source:
+        Jourdan & Azize (2025), "Optimal best arm identification under differential privacy", arXiv 2510.17348.
+    """
+    towards = float(expit(logit(second) + math.copysign(epsilon, first - second)))  # where the slope is epsilon
+    z = min(max(towards, min(first, second)), max(first, second))
+    return relative_entropy(z, second) + (epsilon * abs(first - z) if z != first else 0.0)
+
+
+def lower_bound(control: float, treatment: float, failure_prob: float, epsilon: float = math.inf) -> float:
+    """Returns a lower bound on the mean number of users, of both arms, of a test that errs with `failure_prob`.
+
+    Args:
+        control: rate of the bits, or of their reports.
+        treatment: the other rate.
+        failure_prob: of calling equal arms different.
+        epsilon: of a curator; infinity for bits (or reports) that the test may read.
+    """
+    low, high = min(control, treatment), max(control, treatment)
+
+    def information(rate: float) -> float:
+        return sum(private_divergence(arm, rate, epsilon) for arm in (low, high))
+
+    least = minimize_scalar(information, bounds=(low, high), method="bounded", options={"xatol": 1e-9 * (high - low)})
+    return 2 * math.log(1 / failure_prob) / float(least.fun)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def log_cosh(x: np.ndarray | float) -> np.ndarray:
+    """Returns log cosh x, to full relative precision for small x and without overflow for large ones."""
+    size = np.abs(x)
+    small = np.log1p(2 * np.sinh(np.minimum(size, 1.0) / 2) ** 2)
+    return np.where(size < 1, small, size + np.log1p(np.exp(-2 * size)) - math.log(2))

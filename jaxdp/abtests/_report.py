@@ -1,0 +1,98 @@
+"""The plan as a table and as a picture."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from jaxdp.abtests._fixed import Setting, fixed_users
+from jaxdp.abtests._rates import lower_bound
+from jaxdp.abtests._schedule import Schedule
+from jaxdp.abtests._simulation import Needs
+
+TRUSTS = ("local", "central")
+NUM_PLOTTED = 25  # epsilons of the picture
+COLOURS = ("#0072B2", "#D55E00")
+
+
+def other_trust(trust: str) -> str:
+    """Returns the trust model that is not the given one."""
+    return TRUSTS[1 - TRUSTS.index(trust)]
+
+
+def mean_bound(setting: Setting) -> float:
+    """Returns the lower bound on the mean number of users of any test; conjectured for a curator."""
+    epsilon = math.inf if setting.trust == "local" else setting.epsilon  # reports may be read as they are
+    return lower_bound(*setting.rates, setting.failure_prob, epsilon)
+
+
+def table(setting: Setting, needs: Sequence[Needs], schedule: Schedule | None) -> str:
+    """Formats a plan in at most 100 columns.
+
+    Args:
+        setting: what is planned.
+        needs: with the planned trust model, with the other one, and without privacy.
+        schedule: the curator's looks, if there are any.
+    """
+    trusts = (setting.trust, other_trust(setting.trust), "")
+    bounds = [f"{one.lower_bound:,.4g}{'*' * (trust == 'central')}" for one, trust in zip(needs, trusts, strict=True)]
+    rows = [
+        ["users of both arms", *trusts[:2], "no privacy"],
+        ["looks once (two-proportion z-test)", *(f"{one.fixed:,}" for one in needs)],
+        ["may stop at any look (pairs), mean", *(f"{one.anytime.mean:,.4g}" for one in needs)],
+        ["  standard error of this mean", *(f"{one.anytime.stderr:,.2g}" for one in needs)],
+        ["  enough in 95% of runs", *(f"{one.anytime.quantile_95:,.4g}" for one in needs)],
+        ["lower bound on the mean of any test", *bounds],
+    ]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = [
+        f"rate {setting.rate:g} against {setting.true_rates[1]:g} (lift {setting.lift:+g}), epsilon "
+        f"{setting.epsilon:g}, {setting.trust} privacy, power {setting.power:g}, error {setting.failure_prob:g}",
+        "",
+        *("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows),
+        "",
+    ]
+    if setting.trust == "central" or math.isfinite(setting.epsilon):
+        lines.append("* conjectured: there is no proof for a curator yet")
+    anytime = needs[0].anytime
+    lines += [
+        f"After {needs[0].fixed:,} users the test that may stop has a power of {anytime.power_at_fixed:.2f}, not "
+        f"{setting.power:g}.",
+        f"It looks after {looks_text(schedule)}",
+    ]
+    if anytime.unfinished:
+        lines.append(f"{anytime.unfinished:.1%} of runs were cut off, so the mean is larger than stated.")
+    return "\n".join(lines)
+
+
+def looks_text(schedule: Schedule | None) -> str:
+    """Returns the end of a sentence that says when the test looks."""
+    if schedule is None:
+        return "1, 2, ..., 100 pairs, then after 1% more each."
+    return f"{schedule.first:,} pairs, then after {schedule.growth:.0%} more each, and releases new pairs once."
+
+
+def figure(setting: Setting, needs: Sequence[Needs]) -> Any:
+    """Returns a figure of the users needed against epsilon, for both trust models."""
+    from jaxdp.plotting import panels  # Matplotlib starts only here
+
+    middle = setting.epsilon if math.isfinite(setting.epsilon) else 1.0
+    epsilons = [float(epsilon) for epsilon in np.geomspace(min(0.1, middle / 3), max(4.0, 3 * middle), NUM_PLOTTED)]
+    new_figure = panels(width=5.0, height=3.6)
+    ax = new_figure.axes[0]
+    for trust, colour in zip(TRUSTS, COLOURS, strict=True):
+        settings = [setting._replace(epsilon=epsilon, trust=trust) for epsilon in epsilons]
+        ax.plot(epsilons, [fixed_users(one) for one in settings], color=colour, label=f"{trust}, looks once")
+        bound = f"{trust}, lower bound{' (conjectured)' if trust == 'central' else ''}"
+        ax.plot(epsilons, [mean_bound(one) for one in settings], ":", color=colour, label=bound)
+        if math.isfinite(setting.epsilon):
+            mean = needs[0 if trust == setting.trust else 1].anytime.mean
+            ax.plot([setting.epsilon], [mean], "o", color=colour, label=f"{trust}, may stop at any look (mean)")
+    ax.set_xscale("log")
+    ax.set_yscale("log")
+    ax.set_xlabel("ε")
+    ax.set_ylabel("users of both arms")
+    title = f"Users for a lift of {setting.lift:+.3g} at a rate of {setting.rate:g}, power {setting.power:g}"
+    new_figure.explain(title=title)
+    return new_figure

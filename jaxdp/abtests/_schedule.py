@@ -1,0 +1,36 @@
+"""Public schedules of looks, in pairs: fixed before the first user arrives."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+LOCAL_GROWTH = 100  # the next look comes after one more pair in a hundred, at least one
+
+
+def local_looks() -> Iterator[int]:
+    """Yields the number of pairs at each look of the local test: 1, 2, ..., 100, then 1% more each."""
+    pairs = 0
+    while True:
+        pairs += max(1, pairs // LOCAL_GROWTH)
+        yield pairs
+
+
+class Schedule(NamedTuple):
+    """Looks of a curator: each releases the pairs since the one before.
+
+    Attributes:
+        first: pairs at the first look, >= 1.
+        growth: relative growth from look to look, > 0.
+        slope_share: slope of the e-value as a share of the planned one; where noise is large, a smaller one loses less.
+    """
+
+    first: int
+    growth: float
+    slope_share: float = 1.0
+
+    def looks(self) -> Iterator[int]:
+        """Yields the number of pairs at each look."""
+        exact, pairs = float(self.first), self.first
+        while True:
+            yield pairs
+            exact *= 1 + self.growth
+            pairs = max(pairs + 1, round(exact))

@@ -1,0 +1,174 @@
+"""When a test that may stop at any look stops: simulated from binomial counts, look after look."""
+
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product, starmap
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit, logit
+
+from jaxdp.abtests._evidence import CentralEvidence, LocalEvidence, central_evidence, local_evidence, mean_discordant
+from jaxdp.abtests._fixed import Setting, fixed_users
+from jaxdp.abtests._rates import log_odds_ratio
+from jaxdp.abtests._schedule import Schedule, local_looks
+
+LONGEST = 100  # a run is cut off after this multiple of the fixed test's users
+WEIGHTS = {1.0: 2.0, 2.0: 1.0, 4.0: 0.25}  # of the log odds ratio's multiples, when schedules are compared
+PILOT_RUNS, FINAL_RUNS = 200, 2_000
+NUM_FINALISTS = 6
+FIRST_LOOKS = (0.1, 0.2, 0.3, 0.5)  # as shares of the fixed test's users
+GROWTHS = (0.05, 0.1, 0.3, 0.5)
+SLOPE_SHARES = (1.0, 0.75)
+Sums = tuple[np.ndarray, np.ndarray, np.ndarray]  # S, D, log e-value
+Step = Callable[[int, np.ndarray, np.ndarray, int], Sums]
+
+
+class Stopping(NamedTuple):
+    """Simulated users of the test that may stop at any look, at the planned rates.
+
+    Attributes:
+        mean: users of both arms together, on average.
+        stderr: standard error of the mean.
+        quantile_95: users that suffice in 95% of runs.
+        power_at_fixed: share of runs that stop by the users of the test that looks once.
+        unfinished: share of runs that were cut off at 100 times those users; they count with that number.
+    """
+
+    mean: float
+    stderr: float
+    quantile_95: float
+    power_at_fixed: float
+    unfinished: float
+
+
+class Needs(NamedTuple):
+    """Users needed, of both arms together.
+
+    Attributes:
+        fixed: by the two-proportion z-test, which looks once.
+        anytime: by the test of pairs, which may stop at any look.
+        lower_bound: no test that errs with `failure_prob` has a smaller mean; conjectured for a curator.
+    """
+
+    fixed: int
+    anytime: Stopping
+    lower_bound: float
+
+
+def simulate_local(
+    rates: tuple[float, float],
+    evidence: LocalEvidence,
+    threshold: float,
+    most: float,
+    num_runs: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Returns the users, of both arms together, at which each run stops; infinity if none by `most` users.
+
+    Args:
+        rates: of reports, control first.
+        evidence: the test's.
+        threshold: of the log e-value.
+        most: users at which a run is cut off.
+        num_runs: independent runs.
+        rng: NumPy's generator.
+    """
+
+    def step(size: int, leads: np.ndarray, discordant: np.ndarray, epoch: int) -> Sums:
+        del epoch
+        control, treatment = (rng.binomial(size, rate, len(leads)) for rate in rates)
+        leads, discordant = leads + (treatment - control), discordant + mean_discordant(size, control, treatment)
+        return leads, discordant, evidence.log_value(leads, discordant)
+
+    return _stops(local_looks(), step, threshold, most, num_runs)
+
+
+def simulate_central(
+    rates: tuple[float, float],
+    evidence: CentralEvidence,
+    schedule: Schedule,
+    threshold: float,
+    most: float,
+    num_runs: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """Returns what `simulate_local` does, for a curator who releases S and D of each epoch's new pairs."""
+    only_control, only_treatment = rates[0] * (1 - rates[1]), rates[1] * (1 - rates[0])
+
+    def step(size: int, leads: np.ndarray, discordant: np.ndarray, epoch: int) -> Sums:
+        pairs = rng.binomial(size, only_control + only_treatment, len(leads))
+        won = rng.binomial(pairs, only_treatment / (only_control + only_treatment))
+        leads = leads + (2 * won - pairs) + geometric_noise(evidence.lead_epsilon, len(leads), rng)
+        discordant = discordant + pairs + geometric_noise(evidence.discordant_epsilon, len(leads), rng)
+        return leads, discordant, evidence.log_value(leads, discordant, epoch)
+
+    return _stops(schedule.looks(), step, threshold, most, num_runs)
+
+
+def geometric_noise(epsilon: float, size: int, rng: np.random.Generator) -> np.ndarray:
+    """Draws two-sided geometric noise, P(k) proportional to exp(-epsilon |k|), for a simulation: it protects nobody."""
+    share = -math.expm1(-epsilon)
+    return rng.geometric(share, size) - rng.geometric(share, size)
+
+
+def _stops(looks: Iterator[int], step: Step, threshold: float, most: float, num_runs: int) -> np.ndarray:
+    leads, discordant, running = np.zeros(num_runs), np.zeros(num_runs), np.arange(num_runs)
+    users, before = np.full(num_runs, np.inf), 0
+    for epoch, pairs in enumerate(looks, start=1):
+        if 2 * pairs > most or not len(running):
+            return users
+        leads, discordant, log_value = step(pairs - before, leads, discordant, epoch)
+        before, has_stopped = pairs, log_value >= threshold
+        if has_stopped.any():
+            users[running[has_stopped]] = 2 * pairs
+            leads, discordant, running = (part[~has_stopped] for part in (leads, discordant, running))
+    raise AssertionError("schedules never end")
+
+
+def choose_schedule(setting: Setting, rng: np.random.Generator) -> Schedule:
+    """Returns the best of 32 schedules of a curator; it depends on the plan alone.
+
+    The best one has the least product of simulated means: at the planned rates, and, with smaller exponents, at log
+    odds ratios two and four times as large. A few users more at the planned lift buy a test that stops early where the
+    lift is larger.
+    """
+    fixed, threshold = fixed_users(setting), math.log(1 / setting.failure_prob)
+    control, treatment = setting.true_rates
+    planned = log_odds_ratio(control, treatment)
+
+    def log_mean(schedule: Schedule, num_runs: int, multiple: float) -> float:
+        evidence = central_evidence(setting, schedule.slope_share)
+        rates = control, float(expit(logit(control) + multiple * planned))
+        users = simulate_central(rates, evidence, schedule, threshold, 20 * fixed, num_runs, rng)
+        return math.log(np.minimum(users, 20 * fixed).mean())
+
+    def cost(schedule: Schedule, num_runs: int) -> float:
+        return sum(weight * log_mean(schedule, num_runs, multiple) for multiple, weight in WEIGHTS.items())
+
+    candidates = product((max(1, round(share * fixed / 2)) for share in FIRST_LOOKS), GROWTHS, SLOPE_SHARES)
+    finalists = sorted(starmap(Schedule, candidates), key=partial(cost, num_runs=PILOT_RUNS))
+    return min(finalists[:NUM_FINALISTS], key=partial(cost, num_runs=FINAL_RUNS))
+
+
+def simulate_stopping(setting: Setting, schedule: Schedule | None, num_runs: int, rng: np.random.Generator) -> Stopping:
+    """Simulates the test that may stop at any look, at the planned rates.
+
+    Args:
+        setting: what is planned.
+        schedule: the curator's; None for the local test.
+        num_runs: independent runs.
+        rng: NumPy's generator.
+    """
+    threshold, fixed = math.log(1 / setting.failure_prob), fixed_users(setting)
+    common = (threshold, LONGEST * fixed, num_runs, rng)
+    if schedule is None:
+        users = simulate_local(setting.rates, local_evidence(setting), *common)
+    else:
+        users = simulate_central(setting.rates, central_evidence(setting, schedule.slope_share), schedule, *common)
+    unfinished = float(np.isinf(users).mean())
+    by_fixed = float((users <= fixed).mean())
+    users = np.minimum(users, LONGEST * fixed)
+    stderr = float(users.std(ddof=1) / math.sqrt(num_runs))
+    return Stopping(float(users.mean()), stderr, float(np.quantile(users, 0.95)), by_fixed, unfinished)

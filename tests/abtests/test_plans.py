@@ -1,0 +1,136 @@
+"""Plans give the users that independent formulas and simulations give."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import jaxdp
+from jaxdp.abtests._fixed import Setting, fixed_users
+from jaxdp.abtests._rates import lower_bound, relative_entropy
+
+CONVERSIONS = {"rate": 0.02, "lift": 0.1, "num_runs": 400}
+COINS = {"rate": 0.5, "lift": 0.1, "num_runs": 400}
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return jaxdp.abtest(**COINS, epsilon=1.0, trust="local")
+
+
+@pytest.mark.parametrize(
+    ("trust", "epsilon", "users"),
+    [
+        ("local", 0.1, 7.84e8),
+        ("local", 0.5, 3.09e7),
+        ("local", 1.0, 7.39e6),
+        ("local", 2.0, 1.58e6),
+        ("local", 4.0, 3.11e5),
+        ("local", math.inf, 1.61e5),
+        ("central", 0.1, 1.79e5),
+        ("central", 0.5, 1.62e5),
+    ],
+)
+def test_users_of_the_test_that_looks_once(trust, epsilon, users):
+    setting = Setting(0.02, 0.1, epsilon, trust, 0.8, 0.05)
+    assert fixed_users(setting) == pytest.approx(users, rel=5e-3)
+
+
+@pytest.mark.parametrize(("rate", "lift"), [(0.02, 0.1), (0.003, 0.25), (0.9, -0.02)])
+@pytest.mark.parametrize(("trust", "epsilon"), [("local", 1.0), ("central", 0.1)])
+def test_the_planned_power_is_that_of_simulated_counts(rate, lift, trust, epsilon):
+    """Counts are drawn and tested by an independent program: flipped bits, geometric noise from two exponentials."""
+    setting, rng, runs = Setting(rate, lift, epsilon, trust, 0.8, 0.05), np.random.default_rng(7), 20_000
+    users = fixed_users(setting) // 2
+    flip = 1 / (1 + math.exp(epsilon)) if trust == "local" else 0.0
+    counts = []
+    for true in (rate, rate * (1 + lift)):
+        ones = rng.binomial(users, true * (1 - flip) + (1 - true) * flip, runs).astype(float)
+        if trust == "central":
+            ones += np.floor(rng.exponential(1 / epsilon, runs)) - np.floor(rng.exponential(1 / epsilon, runs))
+        counts.append(ones)
+    pooled = (counts[0] + counts[1]) / (2 * users)
+    noise = 0.0 if trust == "local" else 4 * math.exp(-epsilon) / (1 - math.exp(-epsilon)) ** 2
+    z = (counts[1] - counts[0]) / np.sqrt(2 * users * pooled * (1 - pooled) + noise)
+    share = float((np.sign(lift) * z > stats.norm.isf(0.025)).mean())
+    assert share == pytest.approx(0.8, abs=5 * math.sqrt(0.16 / runs) + 0.005)  # .005: the normal approximation
+
+
+def test_what_a_plan_says_agrees_with_itself(plan):
+    users = plan.needs.fixed
+    assert plan.power_at(users) == pytest.approx(0.8, abs=1e-3)
+    assert plan.smallest_lift(users) == pytest.approx(0.1, rel=1e-3)
+    assert plan.least_epsilon(users) == pytest.approx(1.0, rel=1e-3)
+    assert math.isnan(plan.smallest_lift(2))
+    assert math.isnan(plan.least_epsilon(100))
+    assert plan.needs.lower_bound < plan.needs.anytime.mean
+    assert plan.without_privacy.fixed < plan.other_trust.fixed < users
+
+
+def test_infinite_epsilon_is_no_privacy():
+    plans = [jaxdp.abtest(**COINS, epsilon=math.inf, trust=trust) for trust in ("local", "central")]
+    assert all(plan.needs == plan.without_privacy == plan.other_trust for plan in plans)
+
+
+def test_simulated_users_are_near_the_known_ones():
+    """Known: 15,178 local and 3,725 with a curator at .5 against .55; 1.68e5 without privacy at .02 against .022."""
+    local = jaxdp.abtest(**COINS, epsilon=1.0, trust="local")
+    for mean, known in (
+        (local.needs.anytime, 15_178),
+        (local.other_trust.anytime, 3_725),
+        (jaxdp.abtest(**CONVERSIONS, epsilon=1.0, trust="local").without_privacy.anytime, 1.68e5),
+    ):
+        assert abs(mean.mean - known) < 5 * mean.stderr
+        assert mean.unfinished == 0
+
+
+def test_bounds_are_those_of_relative_entropies():
+    first, second = 0.02, 0.022
+    plain = first * math.log(first / second) + (1 - first) * math.log((1 - first) / (1 - second))
+    assert relative_entropy(first, second) == pytest.approx(plain, rel=1e-9)
+    middle = (first + second) / 2  # the rate with the least sum of divergences
+    sum_of_both = relative_entropy(first, middle) + relative_entropy(second, middle)
+    assert lower_bound(first, second, 0.05) == pytest.approx(2 * math.log(20) / sum_of_both, rel=1e-6)
+    # With a small epsilon a curator reveals at most epsilon times the difference of both rates.
+    tiny = 1e-6
+    assert lower_bound(first, second, 0.05, tiny) == pytest.approx(2 * math.log(20) / (tiny * 0.002), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"rate": 0.0}, "rate must be in"),
+        ({"rate": 20}, "rate must be in"),
+        ({"lift": 0.0}, "lift must not be 0"),
+        ({"lift": 1.0}, "lift must not be 0, and rate"),
+        ({"lift": -1.0}, "lift must not be 0, and rate"),
+        ({"lift": math.nan}, "lift must be finite"),
+        ({"epsilon": 0.0}, "epsilon must be > 0"),
+        ({"trust": "shuffle"}, "trust must be one of local, central"),
+        ({"failure_prob": 0.5}, "failure_prob must be in"),
+        ({"power": 0.05}, "power must be > failure_prob"),
+        ({"num_runs": 10}, "num_runs must be a whole number >= 100"),
+        ({"epsilon": 1e-9}, "must need at most 2\\^53 users"),
+    ],
+)
+def test_wrong_plans_are_refused_by_name(changed, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        jaxdp.abtest(**{**COINS, "epsilon": 1.0, "trust": "local", **changed})
+
+
+def test_users_and_kinds_are_checked(plan):
+    for ask in (plan.power_at, plan.smallest_lift, plan.least_epsilon):
+        with pytest.raises(ValueError, match="users must be >= 2"):
+            ask(1)
+    with pytest.raises(ValueError, match="kind must be one of fixed, anytime"):
+        plan.test("sequential")
+
+
+def test_the_table_fits_and_the_picture_has_both_trust_models(plan):
+    assert max(map(len, str(plan).splitlines())) <= 100
+    assert "power of 0." in str(plan)
+    labels = [line.get_label() for line in plan.plot().axes[0].lines]
+    assert (
+        sum(label.startswith("local") for label in labels) == sum(label.startswith("central") for label in labels) == 3
+    )
