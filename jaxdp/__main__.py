@@ -207,7 +207,7 @@ def audit_claims(
         raise typer.Exit(1)
 
 
-@app.command("abtest")
+@app.command("abtest", help="Plan a test of two arms on private bits, or evaluate one: how many users does it take?")
 def plan_abtest(
     rate: Annotated[float, typer.Option(help="Share of ones in the control arm, such as a conversion rate of 0.02.")],
     lift: Annotated[float, typer.Option(help="Relative difference to detect: 0.1 for 10% more, -0.02 for 2% less.")],
@@ -232,11 +232,7 @@ def plan_abtest(
     ] = "anytime",
     seed: Seed = 0,
 ) -> None:
-    """Plan a test of two arms on private bits: how many users does it take? Evaluate its reports.
-
-    The first table has the users that the planned lift takes at your epsilon,
-    with the other trust model, and without privacy.
-    """
+    """Prints the users that a planned lift takes, with both trust models and without privacy; evaluates a file."""
     from jaxdp.abtests import abtest
     from jaxdp.abtests._files import describe, evaluate, new_picture, read_arms
 

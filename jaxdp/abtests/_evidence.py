@@ -1,15 +1,14 @@
 r"""Evidence against equal arms that may be looked at any time: e-values of pairs.
 
 Pair the k-th user of one arm with the k-th of the other. If the arms have equal rates, a discordant pair is a fair
-coin, whatever the rate and whatever epsilon randomized the bits. With D discordant pairs, of which the treatment's bit
-is the 1 in (D + S) / 2, exp(l S) / cosh(l)^D is a test martingale for every l. So is each mean over l. By Ville's
-inequality such a process reaches 1 / failure_prob with probability at most failure_prob, at any time. The full
-argument, with batches of pairs and with a curator's noise, stands in `docs/proofs/pairs.md`.
+coin: for every rate, and for reports at every epsilon. Among D discordant pairs the treatment's bit is the 1 in
+(D + S) / 2, and exp(l S) / cosh(l)^D is a test martingale for every l. So is each mean over l. By Ville's inequality
+such a process reaches 1 / failure_prob with probability at most failure_prob, at any time. The full argument, with
+batches of pairs and with a curator's noise, stands in `docs/proofs/pairs.md`.
 
 Source:
-    Wald (1947), "Sequential Analysis", chapter 6 (double dichotomies); Robbins (1970), "Statistical methods related to
-    the law of the iterated logarithm", DOI 10.1214/aoms/1177696786; Ville (1939), "Étude critique de la notion de
-    collectif".
+    Wald (1947), "Sequential Analysis", chapter 6 (double dichotomies); Robbins (1970), DOI 10.1214/aoms/1177696786;
+    Ville (1939), "Étude critique de la notion de collectif".
 """
 
 import math
@@ -107,7 +106,7 @@ def central_evidence(setting: Setting, slope_share: float) -> CentralEvidence:
     """Returns the e-value for the planned rates, with epsilon split between S and D at the least variance.
 
     Args:
-        setting: what is planned.
+        setting: the planned values.
         slope_share: see `Schedule`.
     """
     planned = slope_share * abs(log_odds_ratio(*setting.rates)) / 2
@@ -116,8 +115,8 @@ def central_evidence(setting: Setting, slope_share: float) -> CentralEvidence:
     discordant_epsilon = setting.epsilon - lead_epsilon
     mixture = planned * np.exp(np.linspace(-math.log(4), math.log(4), NUM_SLOPES))
     slopes = np.minimum(np.append(planned, mixture), SLOPE_SHARE * lead_epsilon)
-    most = min(SLOPE_SHARE * discordant_epsilon, 700.0)
-    slopes = np.minimum(slopes, math.acosh(math.exp(most)) if most > 1e-8 else math.sqrt(2 * most))
+    largest_price = min(SLOPE_SHARE * discordant_epsilon, 700.0)  # of log cosh
+    slopes = np.minimum(slopes, _arcosh_exp(largest_price))
     weights = slopes[1:] * np.exp(-((slopes[1:] / (1.5 * planned)) ** 2) / 2)
     log_weights = np.log(np.append(1.0, weights / weights.sum()) / 2)
     log_noise = log_noise_mgf(slopes, lead_epsilon) + log_noise_mgf(log_cosh(slopes), discordant_epsilon)
@@ -132,6 +131,11 @@ def log_noise_mgf(slopes: np.ndarray, epsilon: float) -> np.ndarray:
     return 2 * _log_sinh(epsilon / 2) - _log_sinh((epsilon + slopes) / 2) - _log_sinh((epsilon - slopes) / 2)
 
 
-def _log_sinh(x: np.ndarray | float) -> np.ndarray:
-    """Returns log sinh x for x > 0, without overflow."""
-    return x + np.log(-np.expm1(-2 * np.asarray(x))) - math.log(2)
+def _arcosh_exp(price: float) -> float:
+    """Returns the slope with log cosh slope = price."""
+    return math.sqrt(2 * price) if price < 1e-8 else math.acosh(math.exp(price))
+
+
+def _log_sinh(values: np.ndarray | float) -> np.ndarray:
+    """Returns log sinh of values > 0, without overflow."""
+    return values + np.log(-np.expm1(-2 * np.asarray(values))) - math.log(2)

@@ -1,4 +1,4 @@
-"""What the command line does with a plan: a file of reports (two columns, arm and 0 or 1), a picture, a sentence."""
+"""The command line's parts: reads a file of reports (two columns, arm and 0 or 1), checks a picture's path."""
 
 import math
 from pathlib import Path
@@ -29,7 +29,7 @@ class Arms(NamedTuple):
 
 
 def read_arms(path: Path, control: str | None, *, is_private: bool) -> Arms:
-    """Reads a CSV file whose first line names two columns: the arm's name, and 0 or 1.
+    """Reads a CSV file with two columns, which its first line names: the arm, and 0 or 1.
 
     Args:
         path: of the file, one line a user, in the order of arrival.
@@ -52,12 +52,12 @@ def read_arms(path: Path, control: str | None, *, is_private: bool) -> Arms:
         refuse_private("reports", "0 or 1 in the second column", is_wrong)
     elif is_wrong.any():
         row = int(np.flatnonzero(is_wrong)[0])
-        others = f", and {is_wrong.sum() - 1} more" if is_wrong.sum() > 1 else ""
-        raise ValueError(f"reports must be 0 or 1 in the second column, got {values[row]!r} in line {row + 2}{others}")
+        more = f", and {is_wrong.sum() - 1} more" if is_wrong.sum() > 1 else ""
+        raise ValueError(f"reports must be 0 or 1 in the second column, got {values[row]!r} in line {row + 2}{more}")
     names = sorted(set(arms))
     if len(names) != NUM_COLUMNS or "" in names:
-        shown = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
-        raise ValueError(f"reports must have two arms in the first column, got {len(names)}: {shown}")
+        first_names = ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
+        raise ValueError(f"reports must have two arms in the first column, got {len(names)}: {first_names}")
     if control is None or control not in names:
         raise ValueError(f"control must be the name of an arm, {names[0]} or {names[1]}, got {control}")
     treatment = names[1 - names.index(control)]
@@ -83,7 +83,7 @@ def new_picture(path: Path) -> Path:
 
 
 def describe(plan: Plan, users: float) -> str:
-    """Returns what a number of users shows: the power, the smallest lift and the least epsilon."""
+    """Formats the power, the smallest lift and the least epsilon of a number of users."""
     lift, epsilon = plan.smallest_lift(users), plan.least_epsilon(users)
     return "\n".join(
         [

@@ -18,7 +18,7 @@ LEAST_EPSILON = 1e-9
 
 
 class Setting(NamedTuple):
-    """What is planned.
+    """The planned values of a test.
 
     Attributes:
         rate: of ones in the control arm, in (0, 1).
@@ -43,7 +43,7 @@ class Setting(NamedTuple):
 
     @property
     def rates(self) -> tuple[float, float]:
-        """Rates of what is collected: reports (local) or bits (central), control first."""
+        """Rates of the reports (local) or of the bits (central), control first."""
         if self.trust == "central":
             return self.true_rates
         control, treatment = self.true_rates
@@ -67,7 +67,7 @@ def fixed_power(setting: Setting, users: float) -> float:
     """Returns the probability that the test calls the planned difference significant, with its true sign.
 
     Args:
-        setting: what is planned.
+        setting: the planned values.
         users: of both arms together.
     """
     signal, null, alternative = _moments(setting, users / 2)
@@ -112,26 +112,26 @@ def smallest_lift(setting: Setting, users: float) -> float:
     """Returns the least lift, of the planned sign, that the test detects with the planned power; NaN if it has none.
 
     Args:
-        setting: what is planned, except the lift.
+        setting: the planned values, except the lift.
         users: of both arms together.
     """
     sign = math.copysign(1.0, setting.lift)
-    most = 1.0 if sign < 0 else 1 / setting.rate - 1
+    largest_size = 1.0 if sign < 0 else 1 / setting.rate - 1
 
     def missing(size: float) -> float:
         return fixed_power(setting._replace(lift=sign * size), users) - setting.power
 
-    most *= 1 - 1e-12  # rates stay inside (0, 1)
-    if missing(most) < 0:
+    largest_size *= 1 - 1e-12  # rates stay inside (0, 1)
+    if missing(largest_size) < 0:
         return math.nan
-    return sign * _root(missing, 1e-15 * most, most, 1e-12 * most)
+    return sign * _root(missing, 1e-15 * largest_size, largest_size, 1e-12 * largest_size)
 
 
 def least_epsilon(setting: Setting, users: float) -> float:
     """Returns the least epsilon at which the test has the planned power; NaN if none is enough.
 
     Args:
-        setting: what is planned, except epsilon.
+        setting: the planned values, except epsilon.
         users: of both arms together.
     """
 

@@ -1,4 +1,4 @@
-"""The plan of a test of two arms: users needed, what they show, and the rule that evaluates them."""
+"""The plan of a test of two arms: the users needed, the lift that they show, and the rule that evaluates them."""
 
 import math
 from typing import Any, NamedTuple
@@ -76,7 +76,7 @@ class Plan(NamedTuple):
         return _fixed.least_epsilon(self.setting, _check_users(users))
 
     def test(self, kind: str) -> FixedTest | AnytimeLocal | AnytimeCentral:
-        """Returns the rule that evaluates what was collected.
+        """Returns the rule that evaluates the reports or releases.
 
         Args:
             kind: "fixed" looks once, at `needs.fixed` users; "anytime" may stop at any look.
@@ -112,7 +112,7 @@ def abtest(
 ) -> Plan:
     """Plans a test of two arms on private bits, such as conversions.
 
-    Two tests are planned. One looks once, at a planned number of users: the two-proportion z-test, whose error is close
+    Two tests are planned. One looks once, at a planned number of users: the two-proportion z-test. Its error is close
     to `failure_prob`. One may stop at any look, with an error of at most `failure_prob` at any time: it pairs the k-th
     users of both arms, so no rate or variance needs to be known.
 
@@ -129,14 +129,14 @@ def abtest(
 
     Returns:
         The plan: users needed at this epsilon, with the other trust model, and without privacy; the power, the smallest
-        lift and the least epsilon of a number of users; the rules that evaluate what was collected.
+        lift and the least epsilon of a number of users; the rules that evaluate the reports or releases.
 
     Raises:
         ValueError: if a value is out of its range, or more than 2^53 users are needed.
 
     Privacy:
         - Unit: one user's bit, replaced. Arm, order and pairing are public.
-        - Local: each report is epsilon-DP. Central: each user is in one epoch, whose two releases have budgets that
+        - Local: each report is epsilon-DP. Central: each user is in one epoch, and the budgets of its two releases
           add up to epsilon; for the test that looks once, in one of two counts with epsilon each.
         - Planning reads no data. The rules draw no noise.
 

@@ -31,8 +31,8 @@ def private_divergence(first: float, second: float, epsilon: float) -> float:
         Jourdan & Azize (2025), "Optimal best arm identification under differential privacy", arXiv 2510.17348.
     """
     towards = float(expit(logit(second) + math.copysign(epsilon, first - second)))  # where the slope is epsilon
-    z = min(max(towards, min(first, second)), max(first, second))
-    return relative_entropy(z, second) + (epsilon * abs(first - z) if z != first else 0.0)
+    between = min(max(towards, min(first, second)), max(first, second))
+    return relative_entropy(between, second) + (epsilon * abs(first - between) if between != first else 0.0)
 
 
 def lower_bound(control: float, treatment: float, failure_prob: float, epsilon: float = math.inf) -> float:
@@ -53,8 +53,8 @@ def lower_bound(control: float, treatment: float, failure_prob: float, epsilon: 
     return 2 * math.log(1 / failure_prob) / float(least.fun)  # pyright: ignore[reportAttributeAccessIssue]
 
 
-def log_cosh(x: np.ndarray | float) -> np.ndarray:
-    """Returns log cosh x, to full relative precision for small x and without overflow for large ones."""
-    size = np.abs(x)
+def log_cosh(values: np.ndarray | float) -> np.ndarray:
+    """Returns log cosh, to full relative precision for small values and without overflow for large ones."""
+    size = np.abs(values)
     small = np.log1p(2 * np.sinh(np.minimum(size, 1.0) / 2) ** 2)
     return np.where(size < 1, small, size + np.log1p(np.exp(-2 * size)) - math.log(2))

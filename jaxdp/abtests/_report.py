@@ -31,7 +31,7 @@ def table(setting: Setting, needs: Sequence[Needs], schedule: Schedule | None) -
     """Formats a plan in at most 100 columns.
 
     Args:
-        setting: what is planned.
+        setting: the planned values.
         needs: with the planned trust model, with the other one, and without privacy.
         schedule: the curator's looks, if there are any.
     """

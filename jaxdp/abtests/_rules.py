@@ -42,7 +42,7 @@ class FixedTest(NamedTuple):
     """The two-proportion z-test, which looks once, at the planned number of users. Asymptotic.
 
     Attributes:
-        setting: what was planned.
+        setting: the planned values.
         planned_users: of both arms together.
     """
 
@@ -103,7 +103,7 @@ class AnytimeLocal(NamedTuple):
     reports of a pair must come from the same period: evaluate periods as batches.
 
     Attributes:
-        setting: what was planned.
+        setting: the planned values.
     """
 
     setting: Setting
@@ -169,7 +169,7 @@ class AnytimeCentral(NamedTuple):
     two-sided geometric noise of `lead_epsilon`, D of `discordant_epsilon`: together the planned epsilon.
 
     Attributes:
-        setting: what was planned.
+        setting: the planned values.
         schedule: the public looks.
     """
 
@@ -272,7 +272,7 @@ def _decision(difference: float) -> str:
 
 
 def _true_rates(setting: Setting, control: float, treatment: float) -> tuple[float, float]:
-    """Returns the users' rates from those of what was collected, clipped to [0, 1]."""
+    """Estimates the users' rates from the rates of their reports, clipped to [0, 1]."""
     if setting.trust == "central":
         return control, treatment
     shrink = math.tanh(setting.epsilon / 2)

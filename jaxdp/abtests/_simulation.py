@@ -61,17 +61,17 @@ def simulate_local(
     rates: tuple[float, float],
     evidence: LocalEvidence,
     threshold: float,
-    most: float,
+    max_users: float,
     num_runs: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Returns the users, of both arms together, at which each run stops; infinity if none by `most` users.
+    """Returns the users, of both arms together, at which each run stops; infinity if none by `max_users`.
 
     Args:
         rates: of reports, control first.
         evidence: the test's.
         threshold: of the log e-value.
-        most: users at which a run is cut off.
+        max_users: users, of both arms, at which a run is cut off.
         num_runs: independent runs.
         rng: NumPy's generator.
     """
@@ -82,7 +82,7 @@ def simulate_local(
         leads, discordant = leads + (treatment - control), discordant + mean_discordant(size, control, treatment)
         return leads, discordant, evidence.log_value(leads, discordant)
 
-    return _stops(local_looks(), step, threshold, most, num_runs)
+    return _stops(local_looks(), step, threshold, max_users, num_runs)
 
 
 def simulate_central(
@@ -90,11 +90,11 @@ def simulate_central(
     evidence: CentralEvidence,
     schedule: Schedule,
     threshold: float,
-    most: float,
+    max_users: float,
     num_runs: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Returns what `simulate_local` does, for a curator who releases S and D of each epoch's new pairs."""
+    """Returns the same as `simulate_local`, for a curator who releases S and D of each epoch's new pairs."""
     only_control, only_treatment = rates[0] * (1 - rates[1]), rates[1] * (1 - rates[0])
 
     def step(size: int, leads: np.ndarray, discordant: np.ndarray, epoch: int) -> Sums:
@@ -104,7 +104,7 @@ def simulate_central(
         discordant = discordant + pairs + geometric_noise(evidence.discordant_epsilon, len(leads), rng)
         return leads, discordant, evidence.log_value(leads, discordant, epoch)
 
-    return _stops(schedule.looks(), step, threshold, most, num_runs)
+    return _stops(schedule.looks(), step, threshold, max_users, num_runs)
 
 
 def geometric_noise(epsilon: float, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -113,11 +113,11 @@ def geometric_noise(epsilon: float, size: int, rng: np.random.Generator) -> np.n
     return rng.geometric(share, size) - rng.geometric(share, size)
 
 
-def _stops(looks: Iterator[int], step: Step, threshold: float, most: float, num_runs: int) -> np.ndarray:
+def _stops(looks: Iterator[int], step: Step, threshold: float, max_users: float, num_runs: int) -> np.ndarray:
     leads, discordant, running = np.zeros(num_runs), np.zeros(num_runs), np.arange(num_runs)
     users, before = np.full(num_runs, np.inf), 0
     for epoch, pairs in enumerate(looks, start=1):
-        if 2 * pairs > most or not len(running):
+        if 2 * pairs > max_users or not len(running):
             return users
         leads, discordant, log_value = step(pairs - before, leads, discordant, epoch)
         before, has_stopped = pairs, log_value >= threshold
@@ -156,7 +156,7 @@ def simulate_stopping(setting: Setting, schedule: Schedule | None, num_runs: int
     """Simulates the test that may stop at any look, at the planned rates.
 
     Args:
-        setting: what is planned.
+        setting: the planned values.
         schedule: the curator's; None for the local test.
         num_runs: independent runs.
         rng: NumPy's generator.
