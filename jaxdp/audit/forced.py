@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit.adversary import Answer, Past, Users, example
-from jaxdp.audit.play import by_totals, draw_key, play
+from jaxdp.audit.play import draw_key, play
 from jaxdp.audit.seen import visible_past
 from jaxdp.audit.steps import Scene, past_of
 from jaxdp.core import Guarantee, Learner
@@ -123,7 +123,7 @@ def _no_past(base: Base, key: jax.Array) -> Past:
             f"fails, got {type(error).__name__}: {error}"
         ) from error
     reports = None
-    if "report" in base.claim.sees and not by_totals(base.learner, base.path):
+    if "report" in base.claim.sees and base.path != "counts":
         if "feedback" not in spaces:
             raise ValueError("interface must be declared by a learner whose users react to reports, got None")
         reports = learner.privatize(key, params, public, context, action, value("feedback"))

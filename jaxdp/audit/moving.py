@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from jaxdp.audit.adversary import Answer, Users, by_action, num_rounds, zero_other_rows
 from jaxdp.audit.black_box import Attack
-from jaxdp.audit.play import Transcript, by_totals, play
+from jaxdp.audit.play import Transcript, play
 from jaxdp.audit.seen import rounds_seen, stop_is_seen
 from jaxdp.audit.transcripts import changed_round, starts_at_random
 from jaxdp.core import Guarantee, Learner
@@ -42,13 +42,13 @@ def moving_attack(
     """
     claim, params = learner.guarantee(**values), learner.params(**values)
     changed = jnp.int32(changed_round(claim, *neighbours))
-    total, stops = by_totals(learner, path), stop_is_seen(claim, learner)
+    stops = stop_is_seen(claim, learner)
     at_random = starts_at_random(learner, params)
 
     def release(key: jax.Array, params: Any, data: tuple[Users, jax.Array]) -> dict[str, Any]:
         users, changed = data
         transcript = play(learner, answer, key, params, users, path=path)
-        return _adversary_view(claim, transcript, changed, num_rounds(users), path, total, stops, at_random)
+        return _adversary_view(claim, transcript, changed, num_rounds(users), path, stops, at_random)
 
     first, second = neighbours
     return Attack(release, params, ((first, changed), (second, changed)), claim)
@@ -60,7 +60,6 @@ def _adversary_view(
     changed: jax.Array,
     rounds: int,
     path: str,
-    total: bool,
     stops: bool,
     at_random: bool,
 ) -> dict[str, Any]:
@@ -80,11 +79,11 @@ def _adversary_view(
     if model == "joint":
         actions = jax.tree.map(lambda x: zero_other_rows(others, x), actions)
     reports = rows(transcript.reports, which.reports)
-    if total:  # one report stands for all its rounds
+    if path == "counts":  # one report stands for all its rounds
         reports = transcript.reports if which.reports else None
     view = {
         "report": reports,
-        "action": None if total and model == "local" else actions,
+        "action": None if path == "counts" and model == "local" else actions,
         "before": before,
         "public": rows(transcript.after, which.after),
         "length": transcript.length if in_steps or stops else None,

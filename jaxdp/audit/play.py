@@ -1,6 +1,5 @@
 """Transcripts of a learner with adversarial users, by every engine of the simulator."""
 
-import functools
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,9 +19,9 @@ from jaxdp.audit.adversary import (
     total_type,
     users_environment,
 )
-from jaxdp.core import Blocks, Environment, Learner, State
-from jaxdp.simulation.run.blocks import BlockEvents, add_round, no_rounds, play_block, play_total, totals_tree
-from jaxdp.simulation.run.engines import CountEvents, choose_engine, has_totals, play_counts, play_round
+from jaxdp.core import Environment, Learner, State
+from jaxdp.simulation.run.blocks import BlockEvents, play_block
+from jaxdp.simulation.run.engines import CountEvents, choose_engine, play_counts, play_round
 from jaxdp.simulation.run.rounds import Events, Keys, Play, root_keys, round_keys
 
 DrawUser = Callable[[jax.Array, Past], Users]
@@ -35,7 +34,7 @@ class Transcript(NamedTuple):
 
     Attributes:
         actions: pytree of [rounds, ...] arrays, of every round; those of totals in the order of actions.
-        reports: pytree of [rounds, ...] arrays, of every round; of totals (also those of blocks) one for each step.
+        reports: pytree of [rounds, ...] arrays, of every round; of totals one for each step.
         before: pytree of [rounds, ...] arrays, `public` before each step.
         after: the same after each step.
         length: [rounds] integers, number of rounds of the step; 0 where none began.
@@ -46,11 +45,6 @@ class Transcript(NamedTuple):
     before: Any
     after: Any
     length: jax.Array
-
-
-def by_totals(learner: Learner, path: str) -> bool:
-    """Returns whether a step has one report that stands for all its rounds."""
-    return path == "counts" or (path == "blocks" and has_totals(learner))
 
 
 def keys_of(key: jax.Array, rounds: int) -> tuple[jax.Array, Keys]:
@@ -86,7 +80,7 @@ def play(
         params: the learner's.
         users: one for each round.
         path: the engine: "rounds"; "blocks" or "counts" where the learner has them. As long as nobody reacts, blocks
-            give the plays and states of single rounds; counts, and blocks with totals, have their distribution.
+            give the plays and states of single rounds; counts have their distribution.
         draw_user: (key, past) -> the next user, in place of the one in `users`; None plays `users`.
         fixed: the round whose user is taken from `users` in any case.
         shown: past -> the part of it that `answer` and `draw_user` see.
@@ -116,7 +110,7 @@ def play(
 
     def world(log: Transcript) -> Environment:
         def past_of(round_: jax.Array, actions: Any) -> Past:
-            return shown(Past(round_, actions, log.after, None if by_totals(learner, path) else log.reports))
+            return shown(Past(round_, actions, log.after, None if path == "counts" else log.reports))
 
         return users_environment(
             learner, answer, person, past_of, log.actions, rounds=rounds, with_contexts=users.contexts is not None
@@ -164,10 +158,9 @@ def play(
             return more(carry) if until is None else more(carry) & ~until(params, carry[0].state.public)
 
         def one_block(world: Environment, now: Play, blocks=blocks) -> tuple[Play, BlockEvents]:
-            playing = play_block if blocks.total is None else play_total
-            return playing(blocks, learner, world, rounds, roots, all_params, now, stop)
+            return play_block(blocks, learner, world, rounds, roots, all_params, now, stop)
 
-        carry = jax.lax.while_loop(must_continue, partial(step, one_block, partial(_write_block, blocks)), carry)
+        carry = jax.lax.while_loop(must_continue, partial(step, one_block, _write_block), carry)
     return carry[1]
 
 
@@ -199,7 +192,7 @@ def _blank(
             return learner.privatize(key, params, state.public, user.contexts, action, feedback)
 
         past = Past(jnp.zeros((), jnp.result_type(int)), log_of(action), log_of(state.public))
-        are_seen = not by_totals(learner, path) and shown(past._replace(reports=())).reports is not None
+        are_seen = path != "counts" and shown(past._replace(reports=())).reports is not None
         if are_seen and learner.interface is not None:
             past = past._replace(reports=log_of(report_on(keys[2], example(learner.interface.feedback))))
         try:
@@ -210,8 +203,6 @@ def _blank(
                     "interface must be declared by a learner for whom answer may read reports, got None"
                 ) from error
             raise
-        if path == "blocks" and has_totals(learner):
-            return action, _total_of(learner.blocks[0], keys[1], params, state.public, user.contexts, action, feedback)
         if path != "counts":
             return action, report_on(keys[1], feedback)
         counts = learner.counts
@@ -230,21 +221,6 @@ def _blank(
     return Transcript(actions, reports, public, public, jnp.zeros(rounds, jnp.result_type(int)))
 
 
-def _total_of(
-    blocks: Blocks, key: jax.Array, params: Any, public: Any, context: Any, action: Any, feedback: Any
-) -> Any:
-    """Returns the report of a block of such a user's rounds."""
-    assert blocks.total is not None
-    exact = blocks.total.exact(params, public, context, action, feedback)
-    return blocks.total.release(key, params, public, sum_of([exact]), jnp.ones((), jnp.result_type(int)))
-
-
-def sum_of(exact: list[Any]) -> Any:
-    """Sums rounds' terms as the simulator does."""
-    rounds = [jax.tree.map(jnp.asarray, terms) for terms in exact]
-    return totals_tree(functools.reduce(add_round, rounds, no_rounds(rounds[0])), rounds[0])
-
-
 def _write(log: Any, index: jax.Array, new: Any) -> Any:
     return jax.tree.map(lambda all_, x: all_.at[index].set(x, mode="drop"), log, new)
 
@@ -255,11 +231,11 @@ def _write_round(log: Transcript, round_: jax.Array, events: Events) -> Transcri
     )
 
 
-def _write_block(blocks: Blocks, log: Transcript, round_: jax.Array, events: BlockEvents) -> Transcript:
+def _write_block(log: Transcript, round_: jax.Array, events: BlockEvents) -> Transcript:
     index = jnp.where(events.order < events.used, round_ + events.order, len(log.length))
     return log._replace(
         actions=_write(log.actions, index, events.actions),
-        reports=_write(log.reports, index if blocks.total is None else round_, events.report),
+        reports=_write(log.reports, index, events.report),
     )
 
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from jaxdp.audit.forced import Base, draws_without_past
 from jaxdp.audit.play import play
-from jaxdp.simulation.run.engines import has_totals
 
 RUNS = 4096  # in one of so many, noise larger or smaller by one percent changes a choice
 LARGEST = 2**24  # numbers in the transcripts of all runs
@@ -19,14 +18,13 @@ QUICKLY = {"xla_backend_optimization_level": 0}  # compiled for few runs
 def blocks_equal_rounds(key: jax.Array, base: Base) -> bool:
     """Returns whether blocks give the plays and public states of single rounds, bit for bit, in random runs.
 
-    Not tried if users react, since within a block they see less than in single rounds, nor for blocks with totals:
-    returns False.
+    Not tried if users react, since within a block they see less than in single rounds: returns False.
 
     Args:
         key: a typed PRNG key.
         base: a learner with blocks, and its users.
     """
-    if not draws_without_past(base) or has_totals(base.learner):
+    if not draws_without_past(base):
         return False
 
     def play_run(path: str, key: jax.Array, users: Any) -> Any:

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit.adversary import Answer, Past, Users, users_environment, zero_other_rows
-from jaxdp.audit.play import Transcript, by_totals, keys_of, sum_of
+from jaxdp.audit.play import Transcript, keys_of
 from jaxdp.audit.seen import visible_past
-from jaxdp.core import BlockPlan, Blocks, Environment, Guarantee, Learner, State
+from jaxdp.core import Blocks, Environment, Guarantee, Learner, State
 from jaxdp.simulation.run.rounds import Keys
 
 OpenTape = Callable[[str, Any], AbstractContextManager[Any]]  # (stage, round): where mechanisms write
@@ -126,14 +126,7 @@ def choose(scene: Scene, step: Step, keys: Keys, users: Users, public: Any, open
         blocks = learner.blocks[step.block]
         slots = step.start + _order(blocks, params, public)
         contexts, limit = _contexts(users, slots), jnp.minimum(limit, blocks.length)
-        if blocks.total is None:
-            return blocks.plan(keys.act[slots], params, public, contexts, limit)
-
-        def one(key: jax.Array, context: Any) -> BlockPlan:  # as the simulator asks for it
-            return blocks.plan(key[None], params, public, jax.tree.map(lambda x: x[None], context), limit)
-
-        plans = jax.vmap(one)(keys.act[slots], contexts)
-        return BlockPlan(jax.tree.map(lambda x: x[:, 0], plans.actions), plans.length[0])
+        return blocks.plan(keys.act[slots], params, public, contexts, limit)
 
 
 def places_of(scene: Scene, step: Step, plan: Any, public: Any) -> tuple[tuple[int, int], ...]:
@@ -157,8 +150,7 @@ def react(
 ) -> StepResult:
     """Plays the consequences of a plan: users answer, reports are made, and the learner takes them in.
 
-    Mechanisms of a block's reports are called one slot after the other, so that each can be read; a sum that stands for
-    all reports is one call, and the sum is read.
+    Mechanisms of a block's reports are called one slot after the other, so that each can be read.
 
     Args:
         scene: of the replay.
@@ -192,23 +184,14 @@ def react(
     every = start + _order(blocks, params, public)
     played = [(slot, start + round_, at(plan.actions, slot)) for slot, round_ in slots]
     feedbacks = {slot: _feedback_to(world, round_, action) for slot, round_, action in played}
-    if blocks.total is not None:
-        with open_tape("total", start):
-            exact = [
-                blocks.total.exact(params, public, at(users.contexts, round_), action, feedbacks[slot])
-                for slot, round_, action in played
-            ]
-            report = blocks.total.release(keys.user[start], params, public, sum_of(exact), plan.length)
-    else:
-        reports = {}
-        for slot, round_, action in played:
-            context = at(users.contexts, round_)
-            with open_tape("privatize", round_):
-                reports[slot] = learner.privatize(keys.user[round_], params, public, context, action, feedbacks[slot])
-        report = _rows_of(reports, blocks.length)
+    reports = {}
+    for slot, round_, action in played:
+        context = at(users.contexts, round_)
+        with open_tape("privatize", round_):
+            reports[slot] = learner.privatize(keys.user[round_], params, public, context, action, feedbacks[slot])
+    report = _rows_of(reports, blocks.length)
     with open_tape("absorb", start):
-        update_keys = keys.update[every] if blocks.total is None else keys.update[start][None]
-        state, used = blocks.absorb(update_keys, params, state, plan, report)
+        state, used = blocks.absorb(keys.update[every], params, state, plan, report)
     return StepResult(report, state, used)
 
 
@@ -238,10 +221,8 @@ def _seen_past(scene: Scene, start: Any, round_: Any, actions: Any) -> Past:
     def until(end: Any, tree: Any) -> Any:
         return jax.tree.map(lambda x: zero_other_rows(every < end, x), tree)
 
-    is_total = by_totals(scene.learner, scene.path)
-    reports = None if is_total else until(start, log.reports)
-    known_until = start if is_total and scene.path == "blocks" else round_  # users of such a block are asked one by one
-    past = Past(jnp.asarray(round_), until(known_until, actions), until(start, log.after), reports)
+    reports = None if scene.path == "counts" else until(start, log.reports)
+    past = Past(jnp.asarray(round_), until(round_, actions), until(start, log.after), reports)
     return visible_past(scene.claim, None, past)
 
 

@@ -10,7 +10,7 @@ from jax.extend.core import Literal
 from jaxdp.audit.adversary import Answer, Users, by_action, num_rounds
 from jaxdp.audit.black_box import Attack
 from jaxdp.audit.checks import check_alike
-from jaxdp.audit.play import DrawUser, Transcript, by_totals, play
+from jaxdp.audit.play import DrawUser, Transcript, play
 from jaxdp.audit.seen import Parts, rounds_seen, stop_is_seen, visible_past
 from jaxdp.checks import check_made
 from jaxdp.core import Guarantee, Learner
@@ -67,7 +67,6 @@ def learner_attack(
     claim, params = learner.guarantee(**values), learner.params(**values)
     changed = changed_round(claim, *neighbours)
     is_local = claim.trust_model == "local"
-    total = by_totals(learner, path)
     which = _which(claim, changed, num_rounds(neighbours[0]), starts_at_random=starts_at_random(learner, params))
 
     def release(key: jax.Array, params: Any, users: Users) -> Any:
@@ -84,7 +83,7 @@ def learner_attack(
             fixed=changed,
             shown=lambda past: visible_past(claim, changed, past),
         )
-        output = _adversary_view(claim, which, path, transcript, stops=stop_is_seen(claim, learner), by_total=total)
+        output = _adversary_view(claim, which, path, transcript, stops=stop_is_seen(claim, learner))
         return output if look is None else look(output)
 
     return Attack(release, params, neighbours, claim)
@@ -142,9 +141,9 @@ def starts_at_random(learner: Learner, params: Any) -> bool:
 
 
 def _adversary_view(
-    claim: Guarantee, which: Parts, path: str, transcript: Transcript, *, stops: bool, by_total: bool
+    claim: Guarantee, which: Parts, path: str, transcript: Transcript, *, stops: bool
 ) -> dict[str, Any]:
-    model, in_steps = claim.trust_model, path != "rounds"
+    model, in_steps, by_total = claim.trust_model, path != "rounds", path == "counts"
     # In a block or a total, a position does not identify a user; a total's report is every user's.
     reports = transcript.reports if which.reports else None
     all_before = in_steps and model == "local" and which.before

@@ -128,7 +128,7 @@ class BlockPlanFn(Protocol):
     """Returns the actions of the next rounds, at most `limit`, as `act` would choose them from the same `public`.
 
     `keys` are those that `act` would get, one a round; `contexts` are those rounds' contexts, or None outside
-    contextual problems. In blocks with a `total`, both are of a single round, see `Blocks`.
+    contextual problems.
     """
 
     def __call__(self, keys: jax.Array, params: Any, public: Any, contexts: Any, limit: jax.Array) -> BlockPlan: ...
@@ -137,51 +137,13 @@ class BlockPlanFn(Protocol):
 class BlockAbsorbFn(Protocol):
     """Applies `update` round after round, up to and including the first round after which the learner changes its plan.
 
-    `keys` are those that `update` would get; `report` has the output of `privatize` for every planned round. In blocks
-    with a `total`, `keys` is the first of them and `report` is the sum. Returns the state, and the number of rounds
-    that it stands for, in [1, plan.length].
+    `keys` are those that `update` would get; `report` has the output of `privatize` for every planned round. Returns
+    the state, and the number of rounds that it stands for, in [1, plan.length].
     """
 
     def __call__(
         self, keys: jax.Array, params: Any, state: State, plan: BlockPlan, report: Any
     ) -> tuple[State, jax.Array]: ...
-
-
-class BlockExactFn(Protocol):
-    """Returns one round's term of the sum of a block's reports, before noise: a pytree of numbers.
-
-    Sums of floats are compensated; integers and booleans add up in the default integer type. May read the same as
-    `privatize` and must not depend on anything else; it has no key.
-    """
-
-    def __call__(self, params: Any, public: Any, context: Any, action: Any, feedback: Any) -> Any: ...
-
-
-class BlockReleaseFn(Protocol):
-    """Draws the sum of a block's reports, given `sums`, the exact sums over its `length` rounds.
-
-    If users' noises are additive and independent, the sum of the reports is the exact sum plus one draw of the summed
-    noise: for Gaussian noise of standard deviation s, one normal draw of s sqrt(length), see `Channel.total`. `key` is
-    the one that `privatize` gets in the block's first round; it may be used once. May read the same as `privatize`, and
-    must not depend on anything else.
-    """
-
-    def __call__(self, key: jax.Array, params: Any, public: Any, sums: Any, length: jax.Array) -> Any: ...
-
-
-class BlockTotal(NamedTuple):
-    """The trust boundary for a whole block: the sum of its reports, drawn at once from its own distribution.
-
-    The sum stands for as many releases as rounds, each of which is private by itself. An observer of the sum alone
-    learns less.
-
-    Attributes:
-        exact: a round's term of the exact sum.
-        release: draws the sum of the reports, given the exact sum.
-    """
-
-    exact: BlockExactFn
-    release: BlockReleaseFn
 
 
 class BlockOrderFn(Protocol):
@@ -200,14 +162,7 @@ class UntilFn(Protocol):
 
 
 class Blocks(NamedTuple):
-    """The next rounds, in order. A run in blocks equals the run round by round bit for bit, unless they have a `total`.
-
-    With a `total` the two runs are equal in distribution: `engine="auto"` plays such a learner round by round, and
-    blocks are played only if the user asks for them by name. The length of a block must then be fixed in advance, by
-    the number of rounds and not by data: `absorb` uses all `plan.length` rounds. Either every block of a learner has a
-    `total`, or none has. The rounds of such a block are played one after the other; only their actions and sums are
-    kept. `plan` is called for each round with one key, one context and the block's `limit`; it returns one action, and
-    the same length each time. `absorb` gets the plan of all rounds, the key of the first one, and the sum as `report`.
+    """The next rounds, in order. A run in blocks equals the run round by round, bit for bit.
 
     Keys come as one array, one key a round: the very keys that `act`, `privatize` and `update` get in those rounds. The
     reports of a block are those of `Learner.privatize` for each of its rounds, with `public` as at the block's start.
@@ -218,10 +173,9 @@ class Blocks(NamedTuple):
         absorb: updates the state with the reports.
         until: when to switch to the learner's next blocks; None for the last. Lanes of a batch switch together, once
             `until` holds for all that still run. Until then these blocks also play lanes that could have switched, and
-            must be correct for them; with a `total`, such lanes wait. Lanes that have ended run along with a `limit` of
-            0, and their results are discarded.
+            must be correct for them. Lanes that have ended run along with a `limit` of 0, and their results are
+            discarded.
         order: index of the round in each slot; None is 0, 1, 2, ...
-        total: draws the sum of the block's reports at once; None if `absorb` takes them one by one.
     """
 
     length: int
@@ -229,7 +183,6 @@ class Blocks(NamedTuple):
     absorb: BlockAbsorbFn
     until: UntilFn | None = None
     order: BlockOrderFn | None = None
-    total: BlockTotal | None = None
 
 
 class CountPlanFn(Protocol):

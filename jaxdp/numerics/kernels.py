@@ -81,11 +81,6 @@ def lanes_last_if_small(values: jax.Array) -> jax.Array:
     return lanes_last(values) if values.size <= LARGE else values
 
 
-def lanes_fast_if_small(values: jax.Array) -> jax.Array:
-    """Applies `lanes_fast` if the array has at most `LARGE` entries."""
-    return lanes_fast(values) if values.size <= LARGE else values
-
-
 def lanes_fast(values: jax.Array) -> jax.Array:
     """Applies `lanes_last` for any length."""
     return lanes_last(values, len(values)) if values.ndim else values

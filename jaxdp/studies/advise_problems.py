@@ -130,8 +130,7 @@ def engine_of(algorithm: Algorithm) -> str:
     """Returns how an algorithm is played: by counts, blocks or rounds; by labels, all at once, for an estimator."""
     if isinstance(algorithm, Estimator):
         return "labels"
-    is_exact = any(way.total is None for way in algorithm.blocks)  # as in engine="auto"
-    return "counts" if algorithm.counts else "blocks" if is_exact else "rounds"
+    return "counts" if algorithm.counts else "blocks" if algorithm.blocks else "rounds"
 
 
 def _simulator(learner: Learner, world: Environment, rounds: int) -> Run:

@@ -79,12 +79,12 @@ def check_learner(
       checked: three seeds at epsilon, at half of it and at infinity.
     - Blocks = rounds, bit for bit, also in released values, if both sides have blocks, and results do not depend on the
       checkpoints.
-    - Counts, and blocks with totals, play as many rounds up to each checkpoint, and outcomes, metrics and released
-      values have the distribution of rounds, at epsilon and at smaller ones. `num_lanes` lanes are drawn.
+    - Counts play as many rounds up to each checkpoint, and outcomes, metrics and released values have the distribution
+      of rounds, at epsilon and at smaller ones. `num_lanes` lanes are drawn.
 
     It cannot determine whether the noise is large enough: noise of any scale passes; `jaxdp.audit.grey_box` measures
-    it. A difference in the distributions of counts or totals must occur within the horizon, which should be longer than
-    two blocks.
+    it. A difference in the distribution of counts must occur within the horizon, which should be longer than two
+    blocks.
 
     Args:
         learner: to check.

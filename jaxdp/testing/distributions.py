@@ -1,4 +1,4 @@
-"""Tests whether a learner's counts, or blocks with totals, have the distribution of its rounds, from two samples."""
+"""Tests whether a learner's counts have the distribution of its rounds, from two samples."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from jaxdp.simulation.run.values import select_values
 
 FALSE_ALARM = 1e-9  # probability that a correct learner is refused, over all comparisons
 PARTS = 4.0 ** -np.arange(3)  # fractions of epsilon: noise must matter in one of them
-LOOKS = {"blocks": 2, "counts": 8}  # few for blocks, which end at each checkpoint, so that most have full length
+LOOKS = 8
 TILE = 1024  # lanes that are computed together; bounds the memory
 ENTRIES = 16  # entries of a leaf; of a larger one, so many evenly spaced ones and the mean
 
@@ -24,13 +24,13 @@ class Sampling(NamedTuple):
     """The lanes that are drawn, and their checkpoints.
 
     Attributes:
-        learner: with the engine's functions.
-        environment: with the engine's functions.
+        learner: with counts.
+        environment: with tallies.
         values: a grid point.
         epsilons: those at which lanes are drawn; a None for values without one.
         horizon: rounds to play.
         looks: the checkpoints.
-        num_lanes: of each engine at each epsilon.
+        num_lanes: by rounds and by counts, at each epsilon.
         key: of the lanes.
         tolerance: of values that are equal except for rounding, relative and absolute.
     """
@@ -54,39 +54,36 @@ def sampling(
     environment: Environment,
     values: Mapping[str, float],
     *,
-    engine: str,
     horizon: int,
     num_lanes: int,
     key: jax.Array,
     tolerance: float,
 ) -> Sampling:
-    """Returns the lanes in which an engine is compared with rounds.
+    """Returns the lanes in which counts are compared with rounds.
 
     Args:
-        learner: with counts, or with blocks that have totals.
-        environment: with tallies, or with blocks.
+        learner: with counts.
+        environment: with tallies.
         values: a grid point; if `epsilon` is among them, infinity, epsilon and smaller ones are tried.
-        engine: "counts" or "blocks".
         horizon: rounds to play.
-        num_lanes: of each engine at each epsilon.
+        num_lanes: by rounds and by counts, at each epsilon.
         key: of the lanes.
         tolerance: of values that are equal except for rounding, relative and absolute.
     """
     epsilons: list[float | None] = [None]
     if "epsilon" in values:
         epsilons = [math.inf, *(values["epsilon"] * PARTS).tolist()]
-    looks = {max(1, horizon * look // LOOKS[engine]) for look in range(1, LOOKS[engine] + 1)}
-    if engine == "counts":  # a plan of one round, at the start and at the end
-        looks |= {1, max(1, horizon - 1)}
+    looks = {max(1, horizon * look // LOOKS) for look in range(1, LOOKS + 1)}
+    looks |= {1, max(1, horizon - 1)}  # a plan of one round, at the start and at the end
     return Sampling(learner, environment, values, epsilons, horizon, sorted(looks), num_lanes, key, tolerance)
 
 
 def draw(plan: Sampling, engine: str) -> Samples:
-    """Returns the outputs of many lanes, by rounds or by another engine, which get other keys.
+    """Returns the outputs of many lanes, by rounds or by counts, which get other keys.
 
     Args:
         plan: which lanes.
-        engine: "rounds", "counts" or "blocks".
+        engine: "rounds" or "counts".
     """
     learner, values, epsilons, num_lanes = plan.learner, plan.values, plan.epsilons, plan.num_lanes
     key = jax.random.split(plan.key)[int(engine != "rounds")]
@@ -114,43 +111,42 @@ def draw(plan: Sampling, engine: str) -> Samples:
     return jax.tree.map(split, jax.device_get(run_all(jax.random.split(key, num_lanes), params_batch)))
 
 
-def check_same_distribution(plan: Sampling, engine: str, rounds: Samples, others: Samples) -> None:
+def check_same_distribution(plan: Sampling, rounds: Samples, counts: Samples) -> None:
     """Compares all outputs of two samples.
 
     Args:
         plan: of the samples' lanes.
-        engine: of `others`.
         rounds: drawn by rounds.
-        others: drawn by the engine.
+        counts: drawn by counts.
 
     Raises:
         AssertionError: if an outcome, a metric, the stopping time or a released number differs at a checkpoint.
     """
-    pairs = list(_columns(rounds, others, plan.epsilons, plan.looks))
+    pairs = list(_columns(rounds, counts, plan.epsilons, plan.looks))
     # Massart's inequality for two samples of one size (Wei & Dudley, 2012), for any distribution, and a union bound.
     bound = math.sqrt(math.log(2 * len(pairs) / FALSE_ALARM) / plan.num_lanes)
     for place, first, second in pairs:
         gap = distance(first, second, plan.tolerance)
         assert gap <= bound, (
-            f"{engine} must have the distribution of rounds, got distribution functions of {place} that are "
+            f"counts must have the distribution of rounds, got distribution functions of {place} that are "
             f"{gap:.3f} apart, of {plan.num_lanes} lanes each, where chance explains {bound:.3f}"
         )
 
 
 def check_distribution(learner: Learner, environment: Environment, values: Mapping[str, float], **options: Any) -> None:
-    """Draws lanes by rounds and by an engine, and compares all their outputs.
+    """Draws lanes by rounds and by counts, and compares all their outputs.
 
     Args:
-        learner: with the engine's functions.
-        environment: with the engine's functions.
+        learner: with counts.
+        environment: with tallies.
         values: a grid point.
         **options: of `sampling`.
 
     Raises:
         AssertionError: if an output's distribution differs.
     """
-    plan, engine = sampling(learner, environment, values, **options), options["engine"]
-    check_same_distribution(plan, engine, draw(plan, "rounds"), draw(plan, engine))
+    plan = sampling(learner, environment, values, **options)
+    check_same_distribution(plan, draw(plan, "rounds"), draw(plan, "counts"))
 
 
 def distance(first: np.ndarray, second: np.ndarray, tolerance: float) -> float:
@@ -189,13 +185,13 @@ def record_public(learner: Learner, params: Any) -> dict[str, RecordFn]:
 
 
 def _columns(
-    rounds: Samples, others: Samples, epsilons: list[Any], looks: list[int]
+    rounds: Samples, counts: Samples, epsilons: list[Any], looks: list[int]
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     """Yields the text of a compared place, and the [num_lanes] numbers of both engines there."""
     for name, values in rounds.items():
         for point, epsilon in enumerate(epsilons):
             at_epsilon = f" at epsilon = {epsilon:g}" if epsilon is not None else ""
-            first_values, second_values = values[:, point], others[name][:, point]
+            first_values, second_values = values[:, point], counts[name][:, point]
             whens = [f" after round {round_}" for round_ in looks]
             if is_at_stop(name, rounds):
                 whens, first_values, second_values = [""], first_values[:, None], second_values[:, None]

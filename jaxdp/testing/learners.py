@@ -13,7 +13,7 @@ from jaxdp.core import Environment, Learner
 from jaxdp.core.interface import text as describe
 from jaxdp.simulation import simulator
 from jaxdp.simulation.run import outcomes as sums
-from jaxdp.simulation.run.engines import has_totals, play_round
+from jaxdp.simulation.run.engines import play_round
 from jaxdp.simulation.run.look import AT_STOP, STOPPING, RecordFn, is_at_stop, read_checkpoint
 from jaxdp.simulation.run.rounds import Keys, Play, interact, round_keys, split_lane_key
 from jaxdp.simulation.run.values import select_values
@@ -25,7 +25,6 @@ from jaxdp.testing.plays import OUTSIDE, PLAYED, count_plays, first_outside
 from jaxdp.testing.programs import TOLERANCE, Programs, compile_batch, stack
 from jaxdp.validation import check_count
 
-EXACT, RELEASE = ("params", "public", "context", "action", "feedback"), ("key", "params", "public", "sums", "length")
 OTHER = 1  # folded into roots of keys on which nothing may depend
 ENVIRONMENTS = "[0].context", "[0].feedback", "[2].world"  # inputs of a step hidden from the learner
 NUM_LANES = 10_000  # of each engine, for comparisons of distributions
@@ -216,12 +215,11 @@ class LearnerPrograms(Programs):
         run = simulator(self.learner, self.counting, self.horizon, engine="counts", record=self.record)
         return compile_batch(run)(self.keys, self.params_batch)
 
-    def _sampling(self, engine: str) -> Sampling:
+    def _sampling(self) -> Sampling:
         return sampling(
             self.learner,
             self.counting,
             self.values,
-            engine=engine,
             horizon=self.horizon,
             num_lanes=self.num_lanes,
             key=self.key,
@@ -231,13 +229,12 @@ class LearnerPrograms(Programs):
     @Shared
     def count_samples(self) -> Samples:
         """Outputs of many lanes by counts."""
-        return draw(self._sampling("counts"), "counts")
+        return draw(self._sampling(), "counts")
 
     # ---- checks ------------------------------------------------------------------------------------------------------
     def check_arguments(self) -> None:
         """Checks the names of arguments."""
         learner = self.learner
-        totals = [blocks.total for blocks in learner.blocks if blocks.total]
         check_arguments(
             {
                 "init": (learner.init, ("key", "params")),
@@ -246,8 +243,6 @@ class LearnerPrograms(Programs):
                 "update": (learner.update, ("key", "params", "state", "report")),
                 **({"done": (learner.done, ("params", "public"))} if learner.done else {}),
                 **({"answer": (learner.answer, ("params", "public"))} if learner.answer else {}),
-                **{f"total.exact {index}": (total.exact, EXACT) for index, total in enumerate(totals)},
-                **{f"total.release {index}": (total.release, RELEASE) for index, total in enumerate(totals)},
             }
         )
 
@@ -304,37 +299,23 @@ class LearnerPrograms(Programs):
         first, second = ({**outputs, OUTSIDE: None} for outputs in (self.blocks, self.batch_outputs[0]))
         chex.assert_trees_all_equal(first, second)
 
-    def check_rounds_of_totals(self) -> None:
-        """Checks that blocks with totals have the arrays of rounds, and play as many rounds."""
-        chex.assert_trees_all_equal_shapes_and_dtypes(self.blocks, self.batch_outputs[0])
-        message = "blocks must play as many rounds"
-        chex.assert_trees_all_equal(self.blocks[PLAYED], self.batch_outputs[0][PLAYED], custom_message=message)
-
-    def check_totals(self) -> None:
-        """Checks that blocks with totals have the distribution of rounds."""
-        self._check_distribution("blocks", draw(self._sampling("blocks"), "blocks"))
-
     def check_rounds_of_counts(self) -> None:
         """Checks that counts have the arrays of rounds, and play up to the checkpoints."""
         chex.assert_trees_all_equal_shapes_and_dtypes(_at_horizon(self.counts), _at_horizon(self.lane_outputs[0]))
         if self.learner.done is None:
-            looks = self._sampling("counts").looks
+            looks = self._sampling().looks
             wrong = np.argwhere(self.count_samples[PLAYED] != np.asarray(looks))
             played = [] if not len(wrong) else self.count_samples[PLAYED][tuple(wrong[0][:2])].tolist()
             assert not len(wrong), f"counts must play {looks} rounds, got {played}"
 
     def check_counts(self) -> None:
         """Checks that counts have the distribution of rounds."""
-        self._check_distribution("counts", self.count_samples)
-
-    def _check_distribution(self, engine: str, others: Samples) -> None:
-        plan = self._sampling(engine)
-        rounds = draw(plan, "rounds")
-        first, second = (
+        plan = self._sampling()
+        rounds, counts = (
             {name: values for name, values in samples.items() if name not in (OUTSIDE, PLAYED)}
-            for samples in (rounds, others)
+            for samples in (draw(plan, "rounds"), self.count_samples)
         )
-        check_same_distribution(plan, engine, first, second)
+        check_same_distribution(plan, rounds, counts)
 
     def checks(self) -> list[Check]:
         """Returns all checks that the learner's functions and values allow."""
@@ -358,19 +339,10 @@ class LearnerPrograms(Programs):
             checks += [Check("no noise at epsilon inf", STRUCTURE, self.check_noiseless)]
         if plays_blocks:
             checks += [
-                Check("blocks play declared actions", DISTRIBUTION, lambda: self.check_plays("blocks", self.blocks))
+                Check("blocks play declared actions", DISTRIBUTION, lambda: self.check_plays("blocks", self.blocks)),
+                Check("checkpoints do not matter", DISTRIBUTION, self.check_looks),
+                Check("blocks equal rounds", DISTRIBUTION, self.check_blocks),
             ]
-            checks += (
-                [
-                    Check("totals play every round", DISTRIBUTION, self.check_rounds_of_totals),
-                    Check("totals distribution", DISTRIBUTION, self.check_totals),
-                ]
-                if has_totals(learner)
-                else [
-                    Check("checkpoints do not matter", DISTRIBUTION, self.check_looks),
-                    Check("blocks equal rounds", DISTRIBUTION, self.check_blocks),
-                ]
-            )
         if learner.counts and environment.tally:
             checks += [
                 Check("counts play declared actions", DISTRIBUTION, lambda: self.check_plays("counts", self.counts)),

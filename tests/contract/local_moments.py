@@ -1,13 +1,12 @@
-"""A contextual learner in the local model, by rounds and blocks whose reports may be drawn as one sum: for tests."""
+"""A contextual learner in the local model, by rounds and blocks: for tests."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import BlockPlan, Blocks, BlockTotal, Environment, Interface, Learner, Space, State, arms
-from jaxdp.mechanisms import Moments, exact_moments, moment_channel
+from jaxdp.core import BlockPlan, Blocks, Environment, Interface, Learner, Space, State, arms
+from jaxdp.mechanisms import Moments, moment_channel
 
 
 class Public(NamedTuple):
@@ -18,20 +17,13 @@ class Public(NamedTuple):
     theta: jax.Array
 
 
-def local_moments(
-    *,
-    num_arms: int,
-    dim: int,
-    update_every: int,
-    count: Callable[[jax.Array], jax.Array] | None = lambda rounds: rounds,
-) -> Learner:
+def local_moments(*, num_arms: int, dim: int, update_every: int) -> Learner:
     """Plays the arm that lies furthest in the direction of the sum of y x, which it looks at after so many rounds.
 
     Args:
         num_arms: >= 2.
         dim: of contexts.
         update_every: rounds between two looks.
-        count: of a block's rounds for how many the noise is drawn; None has blocks take single reports.
     """
     channel = moment_channel(dim)
 
@@ -68,21 +60,9 @@ def local_moments(
             jnp.minimum(limit, update_every - public.round % update_every),
         )
 
-    def exact(params, public, context, action, feedback) -> Moments:
-        del public
-        return exact_moments(params, (context[action], feedback))
-
-    def release(key, params, public, sums, length) -> Moments:
-        del public
-        assert channel.total is not None
-        assert count is not None
-        return channel.total(key, params, sums, count(length))
-
     def absorb(keys, params, state: State, plan: BlockPlan, report: Moments) -> tuple[State, jax.Array]:
         del keys, params
         public: Public = state.public
-        if count is not None:
-            return after(public, jax.tree.map(jnp.add, public.sums, report), plan.length), plan.length
 
         def add(i, sums):  # one after the other, as rounds do
             return jax.tree.map(lambda x, each: jnp.where(i < plan.length, x + each[i], x), sums, report)
@@ -96,7 +76,7 @@ def local_moments(
         act=act,
         privatize=privatize,
         update=update,
-        blocks=(Blocks(update_every, plan, absorb, total=None if count is None else BlockTotal(exact, release)),),
+        blocks=(Blocks(update_every, plan, absorb),),
         interface=Interface(arms(num_arms), Space("numbers"), Space("numbers", (num_arms, dim))),
     )
 

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 
 from jaxdp.registry import LEARNERS
-from jaxdp.simulation.run.engines import has_totals
 from jaxdp.testing import checks_of
 from jaxdp.testing.checks import DISTRIBUTION, run_checks
 from tests.loop.durations import read_durations
 
 NUM_LANES = 2000
 ALWAYS = 10  # CPU seconds that the cheapest entry of an implementation may take in each run of the tests
-ENGINES = {"blocks": ("blocks", "totals", "checkpoints"), "counts": ("counts",)}  # how names of checks begin
+ENGINES = {"blocks": ("blocks", "checkpoints"), "counts": ("counts",)}  # how names of checks begin
 
 
 def codes(function: Any) -> Any:
@@ -34,9 +33,7 @@ def implementations() -> dict[str, tuple[Any, ...]]:
     for name, entry in LEARNERS.items():
         learner, environment = entry.make(), entry.make_environment()
         if learner.blocks and environment.block and (environment.contexts or not environment.context):
-            totals = [blocks.total for blocks in learner.blocks if blocks.total]
             functions = [each for blocks in learner.blocks for each in (blocks.plan, blocks.absorb)]
-            functions += [each for total in totals for each in total]
             found[f"{name}-blocks"] = tuple(map(codes, functions))
         if learner.counts and environment.tally:
             found[f"{name}-counts"] = tuple(map(codes, learner.counts))
@@ -73,10 +70,8 @@ def test_distribution(name, engine):
 
 
 def test_every_check_of_distributions_belongs_to_an_engine():
-    for name in ("explore_then_commit", "linear_ucb"):
-        for check in checks_of(name):
-            assert (check.kind == DISTRIBUTION) == check.name.startswith(sum(ENGINES.values(), ())), check
-    assert has_totals(LEARNERS["linear_ucb"].make())
+    for check in checks_of("explore_then_commit"):
+        assert (check.kind == DISTRIBUTION) == check.name.startswith(sum(ENGINES.values(), ())), check
 
 
 def test_the_cheapest_entry_of_an_implementation_always_runs():

@@ -33,7 +33,6 @@ def check(name, change):
         change(entry.make()),
         entry.make_environment(),
         entry.values,
-        engine="counts",
         horizon=entry.horizon,
         num_lanes=LANES,
         key=jax.random.key(5),

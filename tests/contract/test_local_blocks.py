@@ -45,7 +45,7 @@ def test_a_local_learner_with_blocks_and_counts_keeps_the_contract():
     ids=["no noise", "half the noise", "one more"],
 )
 def test_a_wrong_law_of_counts_is_refused(total):
-    how = {"engine": "counts", "horizon": ROUNDS, "num_lanes": 8192, "key": KEY, "tolerance": 1e-4}
+    how = {"horizon": ROUNDS, "num_lanes": 8192, "key": KEY, "tolerance": 1e-4}
     with pytest.raises(AssertionError, match="counts must have the distribution of rounds"):
         check_distribution(make(total), BANDIT, VALUES, **how)
 

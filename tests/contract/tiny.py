@@ -9,7 +9,6 @@ import numpy as np
 from jaxdp.core import (
     BlockPlan,
     Blocks,
-    BlockTotal,
     CountPlan,
     Counts,
     Environment,
@@ -110,40 +109,6 @@ def takes_turns() -> Learner:
         blocks=(Blocks(BLOCK, plan, absorb),),
         counts=Counts(count, privatize_counts, absorb_counts),
         interface=INTERFACE,
-    )
-
-
-def sums_blocks() -> Learner:
-    """Does as `takes_turns`, by rounds and by blocks that draw the sums of their reports."""
-    learner = takes_turns()
-
-    def exact(params, public, context, action, feedback):
-        return jnp.where(jnp.arange(2) == action, feedback, 0)
-
-    def privatize(key, params, public, context, action, feedback):
-        return exact(params, public, context, action, feedback) + noise(key, params, (2,))
-
-    def after(public, report, rounds):
-        return State((), Public(public.round + rounds, public.sums + report))
-
-    def update(key, params, state, report):
-        return after(state.public, report, 1)
-
-    def plan(keys, params, public, contexts, limit):
-        return BlockPlan(jnp.zeros(len(keys), jnp.int32), jnp.minimum(limit, BLOCK - public.round % BLOCK))
-
-    def release(key, params, public, sums, length):
-        return sums + jnp.sqrt(length.astype(sums.dtype)) * noise(key, params, (2,))
-
-    def absorb(keys, params, state, plan, report):
-        return after(state.public, report, plan.length), plan.length
-
-    return learner._replace(
-        act=lambda key, params, public, context: jnp.int32(0),
-        privatize=privatize,
-        update=update,
-        blocks=(Blocks(BLOCK, plan, absorb, total=BlockTotal(exact, release)),),
-        counts=None,
     )
 
 

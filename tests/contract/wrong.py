@@ -41,7 +41,6 @@ def counts(**changes):
 RIGHT = tiny.takes_turns()
 (BLOCKS,) = RIGHT.blocks
 COUNTS: Any = RIGHT.counts
-TOTALS = tiny.sums_blocks()
 
 
 # ---- what is wrong with all kinds of algorithms ----------------------------------------
@@ -159,25 +158,6 @@ def quiet_totals(key, params, public, plan, totals):
     return totals + (COUNTS.privatize(key, params, public, plan, totals) - totals) / 8
 
 
-def overcounts(keys, params, state, plan, report):
-    """Stands for as many rounds as there are in a block, also at a checkpoint."""
-    after, used = TOTALS.blocks[0].absorb(keys, params, state, plan, report)
-    return after, jnp.full_like(used, tiny.BLOCK)
-
-
-def quiet_sum(key, params, public, sums, length):
-    total = TOTALS.blocks[0].total
-    assert total is not None
-    return sums + (total.release(key, params, public, sums, length) - sums) / 8
-
-
-def totals(absorb=None, release=None):
-    made = TOTALS.blocks[0]
-    assert made.total is not None
-    total = made.total if release is None else made.total._replace(release=release)
-    return TOTALS._replace(blocks=(made._replace(absorb=absorb or made.absorb, total=total),))
-
-
 WRONG_LEARNERS: dict[str, Any] = {
     "argument names": lambda: rounds(act=renamed),
     "values of params and guarantee": lambda: rounds(guarantee=other_default),
@@ -200,8 +180,6 @@ WRONG_LEARNERS: dict[str, Any] = {
     ),
     "checkpoints do not matter": lambda: blocks(absorb=adds_after_whole_blocks),
     "blocks equal rounds": lambda: blocks(absorb=adds_at_the_start),
-    "totals play every round": lambda: totals(absorb=overcounts),
-    "totals distribution": lambda: totals(release=quiet_sum),
     "counts play declared actions": lambda: counts(plan=owes_plays),
     "counts play every round": lambda: counts(plan=plays_once_more, absorb=forgets_the_extra_round),
     "counts distribution": lambda: counts(privatize=quiet_totals),

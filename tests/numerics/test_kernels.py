@@ -14,6 +14,7 @@ from jaxdp.numerics.kernels import (
     any_lane,
     apart,
     folded,
+    halved,
     in_vectors,
     lanes_last,
     lanes_slow,
@@ -159,3 +160,9 @@ def test_how_a_kernel_is_compiled_changes_no_value(function):
 
 def test_what_is_computed_in_vectors_has_a_gradient():
     assert jax.grad(lambda x: in_vectors(x * x))(jnp.float32(3)) == 6
+
+
+@pytest.mark.parametrize("count", [1, 2, 16, 17, 31, 40])
+def test_terms_are_combined_in_the_order_of_an_array(count):
+    values = jax.random.normal(jax.random.key(11), (count, 3))
+    np.testing.assert_array_equal(halved(jnp.add, list(values)), folded(jnp.add, values))

@@ -12,7 +12,6 @@ import scipy.stats
 
 import jaxdp
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit, gaussian_bandit
-from jaxdp.bandits.contextual import linear_contexts, linear_ucb
 from jaxdp.core import Blocks, CountPlan, Learner
 from jaxdp.simulation import simulator
 from jaxdp.simulation.run.engines import choose_engine
@@ -127,29 +126,6 @@ def test_a_wrong_stage_is_noticed():
     assert not np.array_equal(found.plays.isel(round=-1), rounds.plays.isel(round=-1))
     assert len(np.unique(rounds.rounds)) > 3
     assert rounds.censored.any()
-
-
-def test_sums_of_blocks_do_not_depend_on_the_lanes_beside():
-    """A lane that goes over to longer blocks waits for those that go by single rounds, and draws no sums meanwhile."""
-    own = linear_ucb(num_arms=3, dim=2, horizon=120, update_every=0.25)
-
-    def slowed(blocks: Blocks) -> Blocks:
-        def plan(keys, params, public, contexts, limit):
-            by_one = jnp.where(params.confidence_multiplier < 1, 1, limit).astype(limit.dtype)
-            return blocks.plan(keys, params, public, contexts, by_one)
-
-        return blocks._replace(plan=plan)
-
-    learner = own._replace(blocks=tuple(map(slowed, own.blocks)))
-    run = simulator(learner, linear_contexts(num_arms=3, dim=2), 120, engine="blocks")
-    quick, slow = (run.params(epsilon=1.0, delta=1e-3, confidence_multiplier=each) for each in (1.0, 0.5))
-    play = jax.jit(jax.vmap(run))
-
-    def first(beside):
-        params = jax.tree.map(lambda *leaves: np.stack(leaves), quick, beside)
-        return {name: values[0] for name, values in play(jax.random.split(KEY(), 2), params).items()}
-
-    assert_equal(first(quick), first(slow))
 
 
 def test_a_block_that_is_cut_goes_on_from_the_right_world():

@@ -6,7 +6,7 @@ Algorithm 5 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) in this file:
 * Upsilon_t is `ellipsoid.eigenvalue_bound`, L in the docstring; c_t and beta_t are `shift_and_width`;
 * V_0, u_0 and theta_0 are `init`;
 * the user's choice of x_t is `act`, by `best_arm`; the noisy x x^T and y x that the user sends are `privatize`;
-* the server's sums of them, V~_t and u_t, are `Public.outer` and `Public.cross`, which `absorb` adds up;
+* the server's sums of them, V~_t and u_t, are `Public.outer` and `Public.cross`, which `update` adds up;
 * V_t = V~_t + c_t I and theta_t = V_t^-1 u_t are in `solve_model`.
 """
 
@@ -17,7 +17,6 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
-from jaxdp.bandits.contextual import _linear_ucb_bulk as bulk
 from jaxdp.bandits.contextual._contexts import select_context
 from jaxdp.bandits.contextual._model import Model, best_arm, initial_model, lay_out_sums, model_updater, solve_model
 from jaxdp.core import (
@@ -213,20 +212,17 @@ def linear_ucb(
         del public
         return channel.report(key, params.channel, (select_context(context, action), feedback))
 
-    def absorb(params: Params, public: Public, reports: Moments, rounds: jax.Array | int) -> Public:
-        """Adds the sum of the reports of some rounds."""
-        round_ = public.round + rounds
-        sums = compensated.add(public.outer, reports.outer), compensated.add(public.cross, reports.cross)
+    def update(key, params: Params, state: State, report: Moments) -> State:
+        del key
+        public: Public = state.public
+        round_ = public.round + 1
+        sums = compensated.add(public.outer, report.outer), compensated.add(public.cross, report.cross)
         outer, cross = lay_out_sums(sums)
 
         def solve() -> Model:
             return solve_model(outer.total, cross.total, *shift_and_width(params, round_), round_)
 
-        return Public(round_, outer, cross, update_model(public.model, round_, solve))
-
-    def update(key, params: Params, state: State, report: Moments) -> State:
-        del key
-        return State((), absorb(params, state.public, report, 1))
+        return State((), Public(round_, outer, cross, update_model(public.model, round_, solve)))
 
     values = only(
         params, (*channel_names, "failure_prob", *(() if is_paper else ("noise_proxy",)), "confidence_multiplier")
@@ -236,7 +232,6 @@ def linear_ucb(
         channel_inputs = {"epsilon": epsilon, "delta": delta, "reward_bound": reward_bound}
         return channel.guarantee(**{name: channel_inputs[name] for name in channel_names})
 
-    many = bulk.Algorithm(channel, act, absorb)
     return Learner(
         params=values,
         guarantee=claimed(values, claim),
@@ -244,7 +239,6 @@ def linear_ucb(
         act=act,
         privatize=privatize,
         update=update,
-        blocks=() if is_ball else bulk.blocks(many, update_every, rounds),
         answer=lambda params, public: public.model.theta,
         horizon=rounds,
         interface=Interface(arms(num_arms), Space("numbers"), Space("numbers", (num_arms, dim))),

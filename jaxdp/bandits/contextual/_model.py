@@ -106,7 +106,6 @@ def _without_nan(bounds: jax.Array) -> jax.Array:
     return jnp.where(jnp.isnan(bounds), jnp.inf, bounds)
 
 
-LONGEST = 64  # rounds of a block; then the noise of a sum takes a small part of its time
 SolveFn = Callable[[Model, jax.Array, Callable[[], Model]], Model]
 
 
@@ -152,56 +151,16 @@ def model_updater(update_every: int | float | str) -> SolveFn:
     Raises:
         ValueError: if update_every is not one of these.
     """
-    due_at = next_solve(update_every)
-    if due_at is None:
+    if update_every == "doubling":
         return _update_on_doubling
+    every = _every(update_every)
+    rounds = None if isinstance(every, int) else math.ceil(1 / every - 1e-9)  # for 1 / every up to rounding
 
     def update_on_schedule(model: Model, round_: jax.Array, solve: Callable[[], Model]) -> Model:
-        due = round_ >= due_at(model.solved)
+        due = round_ >= model.solved + (every if rounds is None else jnp.maximum(model.solved // rounds, 1))
         return jax.lax.cond(any_lane(due), lambda: _replace_if_due(due, solve(), model), lambda: model)
 
     return update_on_schedule
-
-
-def next_solve(update_every: int | float | str) -> Callable[[jax.Array], jax.Array] | None:
-    """Returns the schedule: the round of the last computation -> the round of the next one, both [] integer.
-
-    Args:
-        update_every: as for `model_updater`.
-
-    Returns:
-        A function, or None if the next round depends on the reports.
-
-    Raises:
-        ValueError: as `model_updater`.
-    """
-    if update_every == "doubling":
-        return None
-    every = _every(update_every)
-    if isinstance(every, int):
-        return lambda solved: solved + every
-    rounds = _rounds_of(every)
-    return lambda solved: solved + jnp.maximum(solved // rounds, 1)
-
-
-def longest_block(update_every: int | float | str, horizon: int) -> int:
-    """Returns the largest number of rounds that may be played as one block, between two computations of the model.
-
-    Args:
-        update_every: as for `model_updater`.
-        horizon: rounds in all.
-
-    Returns:
-        A number of rounds; 1 if a model is computed after every round, or after rounds that depend on the reports.
-
-    Raises:
-        ValueError: as `model_updater`.
-    """
-    if update_every == "doubling":
-        return 1
-    every = _every(update_every)
-    between = every if isinstance(every, int) else max(horizon // _rounds_of(every), 1)
-    return min(between, LONGEST, horizon)
 
 
 def _every(update_every: int | float | str) -> int | float:
@@ -222,11 +181,6 @@ def _every(update_every: int | float | str) -> int | float:
             f"update_every must be at most {largest} rounds, or a share of at least 1 / {largest}, got {interval}"
         )
     return interval
-
-
-def _rounds_of(share: float) -> int:
-    """Returns the smallest number of rounds n with 1 / n at most the share, up to rounding."""
-    return math.ceil(1 / share - 1e-9)
 
 
 def _is_count(value: object) -> bool:

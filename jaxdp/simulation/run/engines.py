@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxdp.core import Blocks, CountPlan, Environment, Learner, UntilFn
 from jaxdp.numerics.kernels import any_lane, lanes_last_if_small
 from jaxdp.simulation.run import outcomes
-from jaxdp.simulation.run.blocks import play_block, play_total
+from jaxdp.simulation.run.blocks import play_block
 from jaxdp.simulation.run.rounds import Events, Keys, Play, interact, round_keys
 from jaxdp.validation import check_choice
 
@@ -25,13 +25,10 @@ class Stage(NamedTuple):
     Attributes:
         advance: plays on.
         until: whether the next stage may take over; None in the last stage.
-        waits: if True, a lane whose `until` holds waits for the other lanes before the next stage. Otherwise it keeps
-            playing in this stage, which is faster if stages have the same results.
     """
 
     advance: Advance
     until: UntilFn | None
-    waits: bool = False
 
 
 class CountEvents(NamedTuple):
@@ -47,18 +44,15 @@ def choose_engine(learner: Learner, environment: Environment, engine: str) -> st
     Args:
         learner: who plays.
         environment: what it plays against.
-        engine: one of ENGINES; or "auto", which is blocks if both sides have them and they give the same results as
-            rounds, bit for bit, and otherwise rounds.
+        engine: one of ENGINES; or "auto", which is blocks if both sides have them, and otherwise rounds.
 
     Raises:
         ValueError: if the engine is unknown, or the learner or the environment lacks it; if the learner's blocks are
-            not a tuple, or only some of them have totals.
+            not a tuple.
     """
     if isinstance(learner.blocks, Blocks):  # itself a tuple, of functions
         raise ValueError("blocks must be a tuple of Blocks, as (blocks,), got one Blocks")
     check_choice("engine", engine, (*ENGINES, "auto"))
-    if len({blocks.total is None for blocks in learner.blocks}) > 1:
-        raise ValueError("total must be given for all blocks of a learner or for none, got some without")
     missing = {
         "rounds": [],
         "blocks": [
@@ -73,17 +67,12 @@ def choose_engine(learner: Learner, environment: Environment, engine: str) -> st
         ],
     }
     if engine == "auto":
-        return "rounds" if missing["blocks"] or has_totals(learner) else "blocks"
+        return "rounds" if missing["blocks"] else "blocks"
     if missing[engine]:
         raise ValueError(
             f"engine must be one that both sides have, got {engine!r} without {', '.join(missing[engine])}"
         )
     return engine
-
-
-def has_totals(learner: Learner) -> bool:
-    """Returns whether the learner's blocks draw sums of reports: they then equal rounds in distribution only."""
-    return any(blocks.total is not None for blocks in learner.blocks)
 
 
 def play_round(
@@ -119,7 +108,7 @@ def play_until(stages: Sequence[Stage], roots: Keys, params: Any, play: Play, st
             return more(play) if until is None else more(play) & ~until(params["learner"], play.state.public)
 
         def advance_some(play: Play) -> Play:
-            goes_on = goes_on_in_stage(play) if stage.waits else more(play)
+            goes_on = more(play)
 
             def select(after: jax.Array, before: jax.Array) -> jax.Array:
                 selected = jnp.where(goes_on, after, before)
@@ -150,16 +139,13 @@ def by_rounds(learner: Learner, environment: Environment, horizon: int) -> list[
 
 
 def by_blocks(learner: Learner, environment: Environment, horizon: int) -> list[Stage]:
-    """Returns stages that play a block at a time, with the keys of single rounds and, without totals, their results."""
+    """Returns stages that play a block at a time, with the keys and the results of single rounds."""
 
     def stage(blocks: Blocks) -> Stage:
-        playing = play_block if blocks.total is None else play_total
-
         def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
-            return playing(blocks, learner, environment, horizon, roots, params, play, stop)[0]
+            return play_block(blocks, learner, environment, horizon, roots, params, play, stop)[0]
 
-        # Sums are drawn for a block at once: which blocks a lane plays must not depend on the lanes beside it.
-        return Stage(advance, blocks.until, waits=blocks.total is not None)
+        return Stage(advance, blocks.until)
 
     return [stage(blocks) for blocks in learner.blocks]
 

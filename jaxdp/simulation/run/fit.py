@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Environment, Interface, Learner, State
 from jaxdp.core.interface import fits, text
-from jaxdp.simulation.run.blocks import no_rounds, privatize_block, totals_tree
+from jaxdp.simulation.run.blocks import privatize_block
 from jaxdp.simulation.run.rounds import Keys
 
 
@@ -186,7 +186,7 @@ def _check_blocks(
     block = environment.block
     assert block is not None
     learner_params, limit = params["learner"], jax.ShapeDtypeStruct((), jnp.result_type(int))
-    lead = (blocks.length if blocks.total is None else 1,)  # blocks with a total play round by round
+    lead = (blocks.length,)
     all_keys = _add_axes(keys, lead)
     contexts = None
     if environment.context:
@@ -195,8 +195,8 @@ def _check_blocks(
             "the environment's contexts", environment.contexts, all_keys.context, params["environment"], world
         )
         _check_stable("the environment's contexts", "contexts", _add_axes(context, lead), contexts)
-    if blocks.order and (environment.context or blocks.total):
-        raise ValueError("order must be None of blocks with a total, and in a problem with contexts, got a function")
+    if blocks.order and environment.context:
+        raise ValueError("order must be None in a problem with contexts, got a function")
     if blocks.order:
         order = _stage("the learner's blocks.order", blocks.order, learner_params, state.public)
         if not isinstance(order, jax.ShapeDtypeStruct):
@@ -212,17 +212,10 @@ def _check_blocks(
     )
     _check_stable("the environment's block", "worlds", _add_axes(world, lead), worlds)
     _check_outcomes("the environment's block", outcome, sums, lead)
-    if blocks.total is None:
-        made = partial(privatize_block, learner)
-        report = _stage(
-            "the learner's privatize", made, all_keys.user, learner_params, state.public, contexts, plan, feedback
-        )
-    else:
-        who, total = "the learner's blocks.total", blocks.total
-        answer = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), feedback)
-        sums = _stage(f"{who}.exact", total.exact, learner_params, state.public, context, action, answer)
-        sums = jax.eval_shape(lambda exact: totals_tree(no_rounds(exact), exact), sums)
-        report = _stage(f"{who}.release", total.release, keys.user, learner_params, state.public, sums, plan.length)
+    made = partial(privatize_block, learner)
+    report = _stage(
+        "the learner's privatize", made, all_keys.user, learner_params, state.public, contexts, plan, feedback
+    )
     absorbed = _stage(
         "the learner's blocks.absorb", blocks.absorb, all_keys.update, learner_params, state, plan, report
     )

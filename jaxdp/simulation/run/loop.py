@@ -15,7 +15,7 @@ from jaxdp.numerics.platforms import is_cpu
 from jaxdp.simulation.run import outcomes as sums
 from jaxdp.simulation.run.checkpoints import LogSpaced, resolve
 from jaxdp.simulation.run.clipping import CLIPPED, count_clipped, warn_outside
-from jaxdp.simulation.run.engines import MAKERS, choose_engine, has_totals, play_round, play_until
+from jaxdp.simulation.run.engines import MAKERS, choose_engine, play_round, play_until
 from jaxdp.simulation.run.fit import begin, check_many, check_round
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.run.look import AT_STOP, STOPPING, RecordFn, at_stop, is_at_stop, merge_outputs, read_checkpoint
@@ -46,11 +46,10 @@ def simulator(
 
     - "rounds" plays round by round.
     - "blocks" plays many rounds at once where the learner plans them. Its results equal the results of "rounds" bit
-      for bit, unless the learner's blocks draw the sum of their reports (`Blocks.total`): then they are the same in
-      distribution, and depend on the checkpoints.
+      for bit.
     - "counts" draws totals of the rounds that the learner plans. Its results are the same in distribution; its worlds
       differ between values of epsilon, and depend on the checkpoints.
-    - "auto" is "blocks" if both sides have them and no block has a `total`, otherwise "rounds".
+    - "auto" is "blocks" if both sides have them, otherwise "rounds".
 
     Warns:
         UserWarning: if the learner declares no interface but the environment does, as the learner's plays may then not
@@ -228,7 +227,7 @@ def simulator(
         guarantee=with_names(guarantee, takers),
         dims=dims,
         coords={"round": looks},
-        by_round=None if engine == "counts" or (engine == "blocks" and has_totals(learner)) else by_round,
+        by_round=None if engine == "counts" else by_round,
         made_by=MadeBy(
             "simulator",
             {"learner": learner, "environment": environment, "horizon": horizon, "engine": engine},
