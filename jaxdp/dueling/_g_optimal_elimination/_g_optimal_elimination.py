@@ -22,10 +22,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.core import (
-    BlockPlan,
-    Blocks,
-    CountPlan,
-    Counts,
     Guarantee,
     Interface,
     Learner,
@@ -40,6 +36,7 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.dueling._arm_features import check_features
+from jaxdp.dueling._g_optimal_elimination import bulk
 from jaxdp.dueling._g_optimal_elimination.phase_designs import (
     Design,
     duels_paper,
@@ -56,7 +53,6 @@ from jaxdp.random import ties
 from jaxdp.validation import check_choice, check_epsilon, check_horizon, check_positive, check_probability
 
 CONSTANTS = ("tight", "paper")
-BLOCK = 128
 
 
 @jax.tree_util.register_dataclass
@@ -354,53 +350,11 @@ def g_optimal_elimination(
         wins = wins_so_far(state) + jnp.where(is_played_slot, jnp.clip(won, 0, 1), 0).astype(integer)
         return advance(key, params, state.public, wins, jnp.ones((), integer))
 
-    def rounds_ahead(public: Public, limit: jax.Array) -> jax.Array:
-        """Returns the remaining rounds of the phase, at most `limit`."""
-        return jnp.minimum(limit, length(public) - public.played)
-
-    def plan_block(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
-        del params, contexts
-        played = public.played + jnp.arange(len(keys), dtype=integer)
-        return BlockPlan(public.duels[slots(public, played)], rounds_ahead(public, limit))
-
-    def absorb_block(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
-        _, feedback = report
-        every = jnp.arange(len(keys), dtype=integer)
-        won = jnp.where(every < plan.length, jnp.clip(feedback, 0, 1), 0).astype(integer)
-        played_slots = slots(state.public, state.public.played + every)
-        wins = wins_so_far(state).at[played_slots].add(won)
-        return advance(keys[plan.length - 1], params, state.public, wins, plan.length), plan.length
-
-    def count_duels(public: Public, ahead: jax.Array) -> jax.Array:
-        """Returns the duels of each pair in the next rounds of the phase, [num_slots]."""
-        ends = jnp.cumsum(public.plays)
-        begins = jnp.maximum(ends - public.plays, public.played)
-        return jnp.maximum(jnp.minimum(ends, public.played + ahead) - begins, 0)
-
-    def pair_indices(public: Public) -> jax.Array:
-        """Returns each pair's index in a flattened matrix, [num_slots]."""
-        return public.duels[:, 0] * num_arms + public.duels[:, 1]
-
-    def plan_counts(key, params: Params, public: Public, limit) -> CountPlan:
-        del key, params
-        duels = count_duels(public, rounds_ahead(public, limit))
-        return CountPlan(jnp.zeros(num_arms**2, integer).at[pair_indices(public)].add(duels))
-
-    def privatize_counts(key, params: Params, public: Public, plan: CountPlan, totals):
-        del key, params, public
-        return plan.counts, totals
-
-    def absorb_counts(key, params: Params, state: State, plan: CountPlan, report) -> State:
-        counts, won = report
-        ahead = counts.sum(dtype=integer)
-        won = jnp.clip(won, 0, counts).astype(integer)[pair_indices(state.public)]
-        won = jnp.where(count_duels(state.public, ahead) > 0, won, 0)
-        return advance(key, params, state.public, wins_so_far(state) + won, ahead)
-
     def answer(params: Params, public: Public) -> jax.Array:
         utilities = jnp.sum(jnp.asarray(params.features) * public.estimate[None], axis=1)
         return ties.largest(jnp.where(public.active, utilities, -jnp.inf), ties.ranks(public.tie_word, num_arms))
 
+    many = bulk.Algorithm(num_arms, slots, length, wins_so_far, advance)
     return Learner(
         params=params,
         guarantee=claimed(params, claim),
@@ -409,8 +363,8 @@ def g_optimal_elimination(
         privatize=privatize,
         update=update,
         answer=answer,
-        blocks=(Blocks(BLOCK, plan_block, absorb_block),),
-        counts=Counts(plan_counts, privatize_counts, absorb_counts),
+        blocks=(bulk.blocks(many),),
+        counts=bulk.counts(many),
         horizon=rounds,
         interface=Interface(pairs(num_arms), Space("integers", (), 0, 1), answer=arms(num_arms)),
     )

@@ -1,0 +1,89 @@
+"""Elimination by designs many rounds at a time: by blocks (bit for bit the results of single rounds), and by counts.
+
+A bulk step plays rounds of one phase, whose duels are known before the first one.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
+
+BLOCK = 128
+
+
+class Algorithm(NamedTuple):
+    """The parts of the algorithm that bulk forms use.
+
+    Attributes:
+        num_arms: number of arms.
+        slots: (public, rounds of the phase) -> their slots of `duels`, int32.
+        length: (public) -> [] integer, rounds of the phase.
+        wins_so_far: (state) -> [num_slots] integer, of this phase.
+        advance: (key, params, public, wins, rounds) -> state after that many more rounds, with the phase's wins then.
+    """
+
+    num_arms: int
+    slots: Callable[..., jax.Array]
+    length: Callable[..., jax.Array]
+    wins_so_far: Callable[..., jax.Array]
+    advance: Callable[..., State]
+
+    def rounds_ahead(self, public: Any, limit: jax.Array) -> jax.Array:
+        """Returns the remaining rounds of the phase, at most `limit`."""
+        return jnp.minimum(limit, self.length(public) - public.played)
+
+
+def blocks(algorithm: Algorithm) -> Blocks:
+    """Builds blocks of rounds."""
+
+    def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:
+        del params, contexts
+        played = public.played + jnp.arange(len(keys), dtype=public.plays.dtype)
+        return BlockPlan(public.duels[algorithm.slots(public, played)], algorithm.rounds_ahead(public, limit))
+
+    def absorb(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+        _, feedback = report
+        public: Any = state.public
+        every = jnp.arange(len(keys), dtype=public.plays.dtype)
+        won = jnp.where(every < plan.length, jnp.clip(feedback, 0, 1), 0).astype(every.dtype)
+        wins = algorithm.wins_so_far(state).at[algorithm.slots(public, public.played + every)].add(won)
+        return algorithm.advance(keys[plan.length - 1], params, public, wins, plan.length), plan.length
+
+    return Blocks(BLOCK, plan, absorb)
+
+
+def counts(algorithm: Algorithm) -> Counts:
+    """Builds counts of ordered pairs, in the order of a flattened matrix."""
+    num_arms = algorithm.num_arms
+
+    def count_duels(public: Any, ahead: jax.Array) -> jax.Array:
+        """Returns the duels of each pair in the next rounds of the phase, [num_slots]."""
+        ends = jnp.cumsum(public.plays)
+        begins = jnp.maximum(ends - public.plays, public.played)
+        return jnp.maximum(jnp.minimum(ends, public.played + ahead) - begins, 0)
+
+    def pair_indices(public: Any) -> jax.Array:
+        """Returns each pair's index in a flattened matrix, [num_slots]."""
+        return public.duels[:, 0] * num_arms + public.duels[:, 1]
+
+    def plan(key, params: Any, public: Any, limit) -> CountPlan:
+        del key, params
+        duels = count_duels(public, algorithm.rounds_ahead(public, limit))
+        return CountPlan(jnp.zeros(num_arms**2, duels.dtype).at[pair_indices(public)].add(duels))
+
+    def privatize(key, params: Any, public: Any, plan: CountPlan, totals):
+        del key, params, public
+        return plan.counts, totals
+
+    def absorb(key, params: Any, state: State, plan: CountPlan, report) -> State:
+        played, won = report
+        public: Any = state.public
+        ahead = played.sum(dtype=public.plays.dtype)
+        won = jnp.clip(won, 0, played).astype(ahead.dtype)[pair_indices(public)]
+        won = jnp.where(count_duels(public, ahead) > 0, won, 0)
+        return algorithm.advance(key, params, public, algorithm.wins_so_far(state) + won, ahead)
+
+    return Counts(plan, privatize, absorb)
