@@ -1,7 +1,5 @@
 """A bandit with means that move while its gaps stay."""
 
-from dataclasses import dataclass
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from jaxdp.bandits.environments import bandit_of, gap_outcome, instance_leaves, means_vector
 from jaxdp.core import Environment, Scalar, Space, factory, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.gaps import ROUNDING, unit_instance
 from jaxdp.numerics.lookup import entry
 from jaxdp.validation import check_within
@@ -16,8 +15,7 @@ from jaxdp.validation import check_within
 GROWTH = 1.6
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class DriftingParams:
     """An instance.
 

@@ -1,15 +1,15 @@
 """Exp3, exponential weights for exploration and exploitation, on rewards that each user randomizes."""
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits._reports import reward_clip, reward_privatizer, reward_reports
+from jaxdp.bandits._reports import feedback_privatizer, reward_clip, reward_reports
 from jaxdp.bandits._unit_losses import UnitLosses, unit_loss, unit_losses
 from jaxdp.core import Interface, Learner, Scalar, State, arms, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import ScalarParams
 from jaxdp.numerics import compensated
 from jaxdp.random import index_at, key_uniform
@@ -18,8 +18,7 @@ from jaxdp.validation import check_count, check_horizon, check_positive
 REPORTS = ("rr", "laplace", "gaussian")
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 
@@ -149,7 +148,7 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
         guarantee=claimed(values, claim),
         init=init,
         act=act,
-        privatize=reward_privatizer(channel),
+        privatize=feedback_privatizer(channel),
         update=update,
         horizon=horizon,
         interface=Interface(arms(num_arms), space),

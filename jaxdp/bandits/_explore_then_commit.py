@@ -1,6 +1,5 @@
 """Explore-then-commit with a single private release."""
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -22,6 +21,8 @@ from jaxdp.core import (
     only,
     scalar_leaf,
 )
+from jaxdp.core.central import reveal_feedback
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import noisy_leads
 from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.numerics import fixed_point
@@ -30,8 +31,7 @@ from jaxdp.random import ties
 from jaxdp.validation import check_choice, check_count, check_epsilon
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 
@@ -157,10 +157,6 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         del key, params, context
         return arm(public.round, public.best_arm)
 
-    def privatize(key, params: Params, public: Public, context: None, action, feedback):
-        del key, params, public, context
-        return action, feedback  # central model: the curator sees the play and the reward itself
-
     def update(key, params: Params, state: State, report) -> State:
         action, reward = report
         is_played = jnp.arange(num_arms, dtype=action.dtype) == action
@@ -201,7 +197,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         guarantee=claimed(values, claim),
         init=init,
         act=act,
-        privatize=privatize,
+        privatize=reveal_feedback,
         update=update,
         blocks=(bulk.blocks(many),),
         counts=bulk.counts(many) if binary else None,

@@ -1,7 +1,6 @@
 """Best-arm identification by lil'UCB (bounds by the law of the iterated logarithm), on reports that users randomize."""
 
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -9,7 +8,9 @@ import jax.numpy as jnp
 
 from jaxdp.bandits._best_arm import Sums, mean, reports_of
 from jaxdp.bandits._means_kernels import largest_bound  # laid out for CPUs, at every size
+from jaxdp.bandits._reports import feedback_privatizer
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.random import ties
 from jaxdp.random.own_words import own_word
 from jaxdp.validation import check_choice, check_count, check_positive, check_probability
@@ -18,8 +19,7 @@ CONSTANTS = ("theory", "heuristic")
 SLACK = 0.01  # the theory's e
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 
@@ -157,10 +157,6 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         bound = jnp.where(public.plays > 0, mean(public.sums, public.plays) + radius, jnp.inf)
         return largest_bound(bound, public.tie_word)
 
-    def privatize(key, params: Params, public: Public, context: None, action, feedback):
-        del public, context
-        return action, reports.report(key, params.channel, feedback)
-
     def update(key, params: Params, state: State, report) -> State:
         del key, params
         public, (action, reported) = state.public, report
@@ -183,7 +179,7 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         guarantee=claimed(values, reports.claim),
         init=init,
         act=act,
-        privatize=privatize,
+        privatize=feedback_privatizer(reports, "channel"),
         update=update,
         done=done,
         answer=answer,

@@ -1,7 +1,6 @@
 """Stochastic bandits with bounded rewards, and with heavy-tailed rewards."""
 
 import math
-from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -10,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from jaxdp.bandits.environments import bandit_of, gap_outcome, instance_leaves, means_vector
 from jaxdp.core import Environment, Scalar, Space, factory, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.gaps import instance, unit_instance
 from jaxdp.numerics.lookup import entry
 from jaxdp.random import beta
@@ -19,8 +19,7 @@ from jaxdp.validation import check_above, check_finite, check_number, check_posi
 LEAST_CONCENTRATION = 10.0
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class BoundedParams:
     """An instance.
 
@@ -35,8 +34,7 @@ class BoundedParams:
     concentration: Scalar
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class HeavyTailedParams:
     """An instance.
 

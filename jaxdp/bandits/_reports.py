@@ -122,14 +122,14 @@ def reward_clip(rewards: str) -> ClipFn | None:
     return None if rewards == "binary" else lambda params: (params.report.low, params.report.high)
 
 
-def reward_privatizer(channel: Channel) -> PrivatizeFn:
-    """Returns the `privatize` of a learner with the channel's params in `Params.report`.
+def feedback_privatizer(channel: Channel, field: str = "report") -> PrivatizeFn:
+    """Returns the `privatize` of a learner with the channel's params in this field of `Params`.
 
-    Its result is the arm, which everyone knows, and the user's report.
+    Its result is the action, which everyone knows, and the user's report.
     """
 
     def privatize(key, params, public, context: None, action, feedback) -> tuple[jax.Array, jax.Array]:
         del public, context
-        return action, channel.report(key, params.report, feedback)
+        return action, channel.report(key, getattr(params, field), feedback)
 
     return privatize

@@ -1,6 +1,5 @@
 """Rewards that are fixed in advance: one array, shared by all lanes."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.core import Environment, Interface, Space, arms, default_float, factory
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.numerics import compensated
 from jaxdp.numerics.lookup import entry
 from jaxdp.sequences import kept_matrix, shown_row
@@ -17,8 +17,7 @@ from jaxdp.validation import check_flag, check_positive
 ROWS = 1 << 16  # checked at a time
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class RewardParams:
     """The rewards.
 

@@ -1,7 +1,6 @@
 """Best-arm identification by successive elimination, on reports that users randomize."""
 
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -9,6 +8,7 @@ import jax.numpy as jnp
 
 from jaxdp.bandits import _successive_elimination_bulk as bulk
 from jaxdp.bandits._best_arm import Sums, lowest, mean, reports_of, total
+from jaxdp.bandits._reports import feedback_privatizer
 from jaxdp.core import (
     Learner,
     Scalar,
@@ -19,13 +19,13 @@ from jaxdp.core import (
     only,
     scalar_leaf,
 )
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.random import ties
 from jaxdp.random.own_words import own_word
 from jaxdp.validation import check_count, check_positive, check_probability
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 
@@ -156,10 +156,6 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         del key, params, context
         return jnp.argmax(public.active & (rank(public) == public.turn)).astype(jnp.int32)
 
-    def privatize(key, params: Params, public: Public, context: None, action, feedback):
-        del public, context
-        return action, reports.report(key, params.channel, feedback)
-
     def update(key, params: Params, state: State, report) -> State:
         del key
         public, (action, reported) = state.public, report
@@ -203,7 +199,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         guarantee=claimed(values, reports.claim),
         init=init,
         act=act,
-        privatize=privatize,
+        privatize=feedback_privatizer(reports, "channel"),
         update=update,
         done=done,
         answer=answer,

@@ -1,7 +1,6 @@
 """Elimination of arms in epochs, with one private release in each."""
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -22,6 +21,8 @@ from jaxdp.core import (
     factory,
     scalar_leaf,
 )
+from jaxdp.core.central import reveal_feedback
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import noisy_leads
 from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_positive, check_probability
@@ -29,8 +30,7 @@ from jaxdp.validation import check_choice, check_count, check_epsilon, check_pos
 CONSTANTS = ("tight", "paper")
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 
@@ -195,10 +195,6 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         del key, params, context
         return in_turn(public, public.played)
 
-    def privatize(key, params: Params, public: Public, context: None, action, feedback):
-        del key, params, public, context
-        return action, feedback  # central model: the curator sees the play and its reward
-
     def update(key, params: Params, state: State, report) -> State:
         arm, paid = report
         is_played = jnp.arange(num_arms, dtype=arm.dtype) == arm
@@ -229,7 +225,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         guarantee=claimed(params, claim),
         init=init,
         act=act,
-        privatize=privatize,
+        privatize=reveal_feedback,
         update=update,
         blocks=(bulk.blocks(many),),
         counts=bulk.counts(many),

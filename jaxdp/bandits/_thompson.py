@@ -1,15 +1,14 @@
 """Thompson sampling on rewards that each user randomizes."""
 
-from dataclasses import dataclass
-
 import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._means import Means, no_means
 from jaxdp.bandits._means_kernels import first_largest, update_means  # laid out for CPUs, at every size
-from jaxdp.bandits._reports import reward_clip, reward_privatizer, reward_reports
+from jaxdp.bandits._reports import feedback_privatizer, reward_clip, reward_reports
 from jaxdp.bandits._unit_losses import UnitLosses, unit_loss, unit_losses
 from jaxdp.core import Interface, Learner, State, arms, claimed, factory, only
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import ScalarParams
 from jaxdp.random import beta, fast
 from jaxdp.validation import check_choice, check_count
@@ -18,8 +17,7 @@ REPORTS = ("rr",)
 POSTERIORS = ("bits", "debiased")
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 
@@ -122,7 +120,7 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
         guarantee=claimed(values, claim),
         init=init,
         act=act,
-        privatize=reward_privatizer(channel),
+        privatize=feedback_privatizer(channel),
         update=update,
         interface=Interface(arms(num_arms), space),
         clip=reward_clip(rewards),

@@ -1,15 +1,15 @@
 """Tsallis-INF, follow the regularised leader with Tsallis entropy, on rewards that each user randomizes."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._lane_kernels import sum_kernels
-from jaxdp.bandits._reports import reward_clip, reward_privatizer, reward_reports
+from jaxdp.bandits._reports import feedback_privatizer, reward_clip, reward_reports
 from jaxdp.bandits._unit_losses import UnitLosses, unit_loss, unit_losses
 from jaxdp.core import Interface, Learner, State, arms, claimed, default_float, factory, only
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import ScalarParams
 from jaxdp.numerics import compensated
 from jaxdp.numerics.tsallis import tsallis_weights
@@ -19,8 +19,7 @@ from jaxdp.validation import check_choice, check_count, check_horizon
 REPORTS = ("rr", "gaussian")
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 
@@ -187,7 +186,7 @@ def tsallis_inf(
         guarantee=claimed(values, claim),
         init=init,
         act=act,
-        privatize=reward_privatizer(channel),
+        privatize=feedback_privatizer(channel),
         update=update,
         horizon=horizon,
         interface=Interface(arms(num_arms), space),

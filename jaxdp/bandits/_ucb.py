@@ -1,6 +1,5 @@
 """UCB1 on rewards that each user randomizes."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -9,8 +8,9 @@ import jax.numpy as jnp
 from jaxdp.bandits._lane_kernels import array_kernel
 from jaxdp.bandits._means import Means, no_means
 from jaxdp.bandits._means_kernels import largest_bound, update_means  # laid out for CPUs, at every size
-from jaxdp.bandits._reports import channel_values, reward_clip, reward_privatizer, reward_reports
+from jaxdp.bandits._reports import channel_values, feedback_privatizer, reward_clip, reward_reports
 from jaxdp.core import Interface, Learner, Scalar, State, arms, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import ScalarParams
 from jaxdp.numerics import compensated
 from jaxdp.random.own_words import own_word
@@ -19,8 +19,7 @@ from jaxdp.validation import check_count, check_positive
 REPORTS = ("rr", "gaussian")
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 
@@ -151,7 +150,7 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         guarantee=claimed(values, claim),
         init=init,
         act=act,
-        privatize=reward_privatizer(channel),
+        privatize=feedback_privatizer(channel),
         update=update,
         interface=Interface(arms(num_arms), space),
         clip=reward_clip(rewards),

@@ -1,7 +1,6 @@
 """Upper confidence bounds on totals of rewards that a curator releases with noise."""
 
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -22,6 +21,8 @@ from jaxdp.core import (
     factory,
     scalar_leaf,
 )
+from jaxdp.core.central import reveal_feedback
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import laplace, tree_counter
 from jaxdp.mechanisms.continual_counting.arity import best_arity, num_digits
 from jaxdp.mechanisms.numerical import laplace_delta, nodes_delta
@@ -33,8 +34,7 @@ RELEASES = ("blocks", "tree")
 LARGEST_TAIL = 80.0  # exp(-80) is a float32
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 
@@ -179,10 +179,6 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         del key, params, context
         return public.arm
 
-    def privatize(key, params: Params, public: Public, context: None, action, feedback):
-        del key, params, public, context
-        return action, feedback  # central model: the curator sees the play and its reward
-
     def update_blocks(key, params: Params, state: State, report) -> State:
         _, paid = report
         return advance(key, params, state, jnp.clip(paid, 0, 1).astype(integer), jnp.ones((), integer))
@@ -242,7 +238,7 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         guarantee=claimed(params, claim),
         init=init,
         act=act,
-        privatize=privatize,
+        privatize=reveal_feedback,
         update=update_tree if is_tree else update_blocks,
         blocks=() if is_tree else (bulk.blocks(many),),
         counts=None if is_tree else bulk.counts(many),

@@ -1,18 +1,17 @@
 """Losses in [0, 1] from reports of rewards, for learners that need them."""
 
 import math
-from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Scalar, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import ScalarParams
 from jaxdp.validation import check_probability
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class UnitLosses:
     """Traced values: the report `centre + reach` is the loss 0, and `centre - reach` is the loss 1.
 

@@ -1,7 +1,6 @@
 """Stochastic bandits with finitely many arms."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 import jax
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.core import Environment, Interface, Space, arms, default_float, factory, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.gaps import instance, unit_instance
 from jaxdp.numerics.lookup import entry
 from jaxdp.random import binomial, key_uniform
@@ -30,8 +30,7 @@ class HasGaps(Protocol):
         ...
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """An instance.
 

@@ -3,14 +3,22 @@
 import inspect
 import math
 from collections.abc import Callable, Collection
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar, dataclass_transform
 
 import jax
 import numpy as np
 
 from jaxdp.validation import check_number
 
+Class = TypeVar("Class")
 Scalar = float | np.floating | np.integer | jax.Array  # types of a scalar leaf of `Params`
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def pytree_dataclass(cls: type[Class]) -> type[Class]:
+    """Makes a class a frozen dataclass with keyword-only fields, and a pytree of them: for `Params` and their parts."""
+    return jax.tree_util.register_dataclass(dataclass(frozen=True, kw_only=True)(cls))
 
 
 def default_float() -> np.dtype:

@@ -1,6 +1,5 @@
 """Duels that real voters answer from their own ballots, each a limited number of times."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.core import Environment, Interface, Persons, Space, arms, factory, pairs
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.dueling.environments import REGRETS
 from jaxdp.dueling.regrets import cast, regret_matrices
 from jaxdp.memory import free_host_bytes
@@ -23,8 +23,7 @@ MOST_ROUNDS = 2**31 - 1
 VOTER = "voter"
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """The voters.
 

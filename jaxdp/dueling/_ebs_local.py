@@ -1,13 +1,13 @@
 """Elimination by effective Borda scores, on reports that each user randomizes."""
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Interface, Learner, Scalar, Space, State, claimed, default_float, factory, pairs, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.dueling.reports import local_claim, randomized_outcome
 from jaxdp.random import ties, weighted_index
 from jaxdp.validation import (
@@ -22,8 +22,7 @@ from jaxdp.validation import (
 CONSTANTS = ("tight", "paper")
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 

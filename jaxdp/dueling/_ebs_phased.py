@@ -1,13 +1,14 @@
 """Phased elimination by effective Borda scores, with one private release a phase."""
 
 import math
-from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import CountPlan, Guarantee, Learner, Scalar, claimed, factory, scalar_leaf
+from jaxdp.core import Guarantee, Learner, Scalar, claimed, factory, scalar_leaf
+from jaxdp.core.central import reveal_feedback, reveal_totals
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.dueling._phases import (
     Public,
     duels_of_each,
@@ -23,8 +24,7 @@ from jaxdp.validation import check_choice, check_epsilon, check_num_arms, check_
 CONSTANTS = ("tight", "split")
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 
@@ -131,14 +131,6 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
             numerical_delta=laplace_delta(epsilon),
         )
 
-    def privatize(key, params: Params, public: Public, context: None, action, feedback):
-        del key, params, public, context
-        return action, feedback  # central model: the curator sees the duel and its outcome
-
-    def privatize_counts(key, params: Params, public: Public, plan: CountPlan, totals):
-        del key, params, public
-        return plan.counts, totals
-
     def release(key, params: Params, public: Public, wins: jax.Array) -> tuple[jax.Array, tuple[()]]:
         leads = noisy_leads(key, wins, params.epsilon, l1_sensitivity=1.0, among=public.active)
         half_gap = jnp.exp2(-(public.phase + 2).astype(leads.dtype))  # D / 2; e = phase + 1
@@ -148,8 +140,8 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
         num_arms=num_arms,
         params=params,
         guarantee=claimed(params, claim),
-        privatize=privatize,
-        privatize_counts=privatize_counts,
+        privatize=reveal_feedback,
+        privatize_counts=reveal_totals,
         release=release,
         nothing_seen=tuple,
     )

@@ -1,13 +1,13 @@
 """Phased elimination by effective Borda scores, on one shuffled batch per arm and phase."""
 
 import math
-from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import CountPlan, Guarantee, Learner, claimed, default_float, factory, leaf_rounded_down
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.dueling._phases import (
     Public,
     empty_passes,
@@ -29,8 +29,7 @@ from jaxdp.validation import (
 )
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values. Tables are [num_phases, num_arms + 1], for each phase and number of active arms.
 

@@ -1,15 +1,11 @@
 """The values of learners that compare bounds of preferences: a budget, and the width of the bounds."""
 
-from dataclasses import dataclass
-
-import jax
-
 from jaxdp.core import Scalar, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.validation import check_above, check_epsilon, check_number
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 

@@ -1,13 +1,12 @@
 """Duels of arms with utilities linear in their features."""
 
-from dataclasses import dataclass
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.core import Environment, Interface, Scalar, Space, arms, default_float, factory, pairs, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.dueling._arm_features import check_features
 from jaxdp.numerics.kernels import any_lane
 from jaxdp.numerics.lookup import entry, nearest
@@ -19,8 +18,7 @@ from jaxdp.validation import check_finite, check_positive
 FEW = 16  # played pairs for which wins are drawn at a time
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """An instance.
 

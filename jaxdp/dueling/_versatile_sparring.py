@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -22,6 +21,7 @@ from jaxdp.core import (
     pairs,
     scalar_leaf,
 )
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.dueling import _versatile_sparring_kernels
 from jaxdp.dueling.reports import local_claim, noisy_outcome, randomized_outcome
 from jaxdp.mechanisms import analytic_gaussian, round_up
@@ -34,8 +34,7 @@ from jaxdp.validation import check_choice, check_epsilon, check_horizon, check_n
 REPORTS = ("rr", "gaussian")
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 

@@ -1,7 +1,6 @@
 """Stochastic dueling bandits: a user says which of two arms they prefer."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.core import Environment, Interface, Space, arms, default_float, factory, pairs
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.dueling.regrets import cast, regret_matrices
 from jaxdp.gaps import ROUNDING, with_smallest
 from jaxdp.numerics.kernels import own_kernel
@@ -20,8 +20,7 @@ from jaxdp.validation import check_choice, check_positive
 REGRETS = ("strong", "weak", "borda")
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """An instance.
 

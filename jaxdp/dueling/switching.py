@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.core import Environment, Interface, Space, default_float, factory, pairs
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.dueling.environments import answer, with_gap
 from jaxdp.dueling.regrets import cast, regret_matrices
 from jaxdp.numerics import compensated
@@ -19,8 +19,7 @@ from jaxdp.preferences import borda_scores, check_preferences
 from jaxdp.validation import check_count, check_list
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """An instance.
 

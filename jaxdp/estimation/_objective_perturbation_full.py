@@ -7,7 +7,6 @@ minimiser, so `privatize` also adds noise to the returned point.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -16,6 +15,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp.core import Estimator, Guarantee, Scalar, claimed, default_float, reusing_factory, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.constraints import center, project, radius_leaf
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS
 from jaxdp.estimation.noisy_statistic import noise_stddev
@@ -37,8 +37,7 @@ CONSTANTS = ("tight", "paper")
 TOLERANCE = 1e-4  # on margins; float32 can certify about 1e-6 times |2 L theta|
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Values that a sweep may vary.
 

@@ -1,12 +1,12 @@
 """An offline contextual bandit problem: the suboptimality of policies learned from a reference policy's comparisons."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Problem, Sample, Scalar, factory, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.confidence import ConfidentEstimate
 from jaxdp.estimation.constraints import radius_leaf
 from jaxdp.estimation.metrics import l2_error
@@ -26,8 +26,7 @@ POLICIES = ("greedy", "pessimistic", "pessimistic_per_state", "reference")
 GAP_TOLERANCE = 1e-3  # in units of rewards, which lie between -radius and radius
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class BanditParams:
     """Values that a sweep may vary.
 

@@ -13,7 +13,6 @@ The lines of Algorithm 1 of DP-Reward (Chowdhury, Zhou & Natarajan, 2023) and th
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -22,6 +21,7 @@ import numpy as np
 import optax
 
 from jaxdp.core import Estimator, Guarantee, Scalar, claimed, only, reusing_factory, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.constraints import center, radius_leaf
 from jaxdp.estimation.label_reports import report_clear, report_randomized, unbiased_labels
 from jaxdp.estimation.maximum_likelihood import (
@@ -38,8 +38,7 @@ LARGEST_STEP = 1e12
 STEP_SIZES = ("constant", "inverse_time")
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Values that a sweep may vary.
 

@@ -12,7 +12,6 @@ preferences only; without ties and unranked items the two are the same.
 """
 
 import math
-from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +19,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp.core import Estimator, Guarantee, Scalar, default_float, only, reusing_factory
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.label_noise import search_basis
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS, TOLERANCE, Params, full_batch_estimator, make_params
 from jaxdp.estimation.noisy_statistic import noise_stddev
@@ -33,8 +33,7 @@ from jaxdp.validation import check_choice, check_count, refuse_private
 UNIT = "one ballot"
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class CentralParams:
     """Values that a sweep may vary.
 
@@ -52,8 +51,7 @@ class CentralParams:
     tolerance: Scalar
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class LocalParams:
     """Values that a sweep may vary.
 

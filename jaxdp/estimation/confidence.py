@@ -14,6 +14,7 @@ import numpy as np
 
 from jaxdp.checks import check_made
 from jaxdp.core import Estimator, Scalar, reusing_factory, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.label_noise import LabelNoise
 from jaxdp.estimation.solver import Estimate
 from jaxdp.numerics.eigen import eigh
@@ -253,8 +254,7 @@ class ConfidentEstimate(NamedTuple):
     confidence: ConfidenceSet
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Values that a sweep may vary.
 

@@ -1,7 +1,6 @@
 """Maximum-likelihood estimators over a ball, from labels in the clear or from randomized labels."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -10,6 +9,7 @@ import numpy as np
 import optax
 
 from jaxdp.core import Estimator, Guarantee, NoiseFn, Scalar, claimed, only, reusing_factory, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.constraints import center, radius_leaf
 from jaxdp.estimation.label_noise import LabelNoise, randomized_labels, search_basis
 from jaxdp.estimation.label_reports import report_clear, report_coins, report_randomized, unbiased_labels
@@ -32,8 +32,7 @@ TOLERANCE = 1e-5  # float32 resolves a mean gradient to about 1e-7
 APART = 7  # a column is scaled by itself if its size differs from the overall size by 2^7 or more
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Values that a sweep may vary.
 
@@ -49,8 +48,7 @@ class Params:
     tolerance: Scalar
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class WeightedParams(Params):
     """Values that a sweep may vary if samples are weighted.
 

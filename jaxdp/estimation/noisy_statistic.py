@@ -6,7 +6,6 @@ sum is an integer, and the noise covers the change that rounding can add to a la
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -14,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import Guarantee, Scalar, default_float, only, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.constraints import radius_leaf
 from jaxdp.estimation.maximum_likelihood import TOLERANCE
 from jaxdp.estimation.public_weights import (
@@ -34,8 +34,7 @@ from jaxdp.validation import check_above, check_at_least, check_choice, check_de
 CONSTANTS = ("analytic", "classical", "paper")
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Values that a sweep may vary.
 

@@ -4,7 +4,6 @@ The synthetic rewards follow DP-Reward (Chowdhury, Zhou & Natarajan, 2023).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import jax
@@ -12,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import Problem, Sample, Scalar, default_float, factory, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.metrics import l2_error, semi_norm_error
 from jaxdp.estimation.plackett_luce import relative
 from jaxdp.estimation.solver import Estimate
@@ -31,8 +31,7 @@ from jaxdp.validation import check_above, check_at_least, check_choice, check_co
 KNOWLEDGE = ("radius", "feature_norm")
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class GaussianParams:
     """Values that a sweep may vary: ridge, [] float >= 0, the lambda of the semi-norm Sigma_D + lambda I."""
 
@@ -187,8 +186,7 @@ def _reward_problem(
     return Problem(params, sample, metrics, dict.fromkeys(names, ()), {}, of_the_world, read)
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class TableParams:
     """The data: features [num_rows, num_items] float, public; labels int, private, in the shape of the estimators'."""
 

@@ -1,6 +1,5 @@
 """Losses that react to the plays of earlier rounds; a round's losses never depend on its own play."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.core import Environment, Scalar, default_float, factory, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._adversary import cast, means_vector
 from jaxdp.experts._comparators import Comparison, add_round, check_switches, init_comparison, metrics
 from jaxdp.experts._losses import losses_interface
@@ -17,8 +17,7 @@ from jaxdp.random.coins import coins
 from jaxdp.validation import check_count, check_horizon, check_number, check_positive, check_within
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class AdaptiveParams:
     """Losses that react to the last play.
 
@@ -43,8 +42,7 @@ class LastPlay(NamedTuple):
     comparison: Comparison
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class RepeatParams:
     """Losses that punish repeats.
 

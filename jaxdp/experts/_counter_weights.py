@@ -1,7 +1,6 @@
 """Exponential weights over a class of sequences, on losses read from one private counter."""
 
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -9,9 +8,10 @@ import jax.numpy as jnp
 
 from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.core.conversions import zcdp_rho
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._counter_parameters import counter_of, counter_weights_parameters
 from jaxdp.experts._lane_kernels import MOST, keep_lane_layout
-from jaxdp.experts._losses import UNIT, clip_losses, losses_interface
+from jaxdp.experts._losses import UNIT, losses_interface, reveal_losses
 from jaxdp.experts._sequence_class import Sequences, Weights
 from jaxdp.experts.classes import static
 from jaxdp.mechanisms.numerical import TOEPLITZ_STEPS, normal_delta
@@ -19,8 +19,7 @@ from jaxdp.random import weighted_index
 from jaxdp.validation import check_count, check_epsilon, check_horizon, check_positive
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 
@@ -143,10 +142,6 @@ def counter_weights(
         del params, context
         return weighted_index(key, chain.marginal(public.weights, public.round))
 
-    def privatize(key, params: Params, public: Public, context: None, action, feedback) -> jax.Array:
-        del key, params, public, context, action
-        return clip_losses(feedback)
-
     def update(key, params: Params, state: State, report) -> State:
         counted = counter.feed(key, params.counter, state.private, report)
         round, before, weights = state.public
@@ -162,7 +157,7 @@ def counter_weights(
         guarantee=claimed(values, claim),
         init=init,
         act=act,
-        privatize=privatize,
+        privatize=reveal_losses,
         update=update,
         horizon=horizon,
         interface=losses_interface(num_experts),

@@ -1,12 +1,12 @@
 """Exponential weights (Hedge) on loss vectors to which each user adds noise."""
 
 import math
-from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._losses import UNIT, clip_losses, losses_interface
 from jaxdp.experts._shares import odds
 from jaxdp.mechanisms import analytic_gaussian, gaussian, laplace, round_up
@@ -17,8 +17,7 @@ from jaxdp.validation import check_choice, check_count, check_epsilon, check_hor
 NOISES = ("laplace", "gaussian")
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 

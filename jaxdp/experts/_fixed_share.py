@@ -1,21 +1,20 @@
 """Fixed share without privacy: the limit at epsilon = inf of learners that track the best expert."""
 
 import math
-from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
-from jaxdp.experts._losses import UNIT, clip_losses, losses_interface
+from jaxdp.core.params import pytree_dataclass
+from jaxdp.experts._losses import UNIT, losses_interface, reveal_losses
 from jaxdp.experts._mirror_descent.parameters import check_switches, tracking_nats
 from jaxdp.experts._share_kernels import fixed_share_step  # with a layout for CPUs; `_shares` has the plain form
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_above, check_count, check_horizon, check_positive, check_within
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 
@@ -84,10 +83,6 @@ def fixed_share(*, num_experts: int, horizon: int, num_switches: int) -> Learner
         del params, context
         return weighted_index(key, public)
 
-    def privatize(key, params: Params, public: jax.Array, context: None, action, feedback) -> jax.Array:
-        del key, params, public, context, action
-        return clip_losses(feedback)
-
     def update(key, params: Params, state: State, report) -> State:
         del key
         switch_rate = jnp.asarray(params.switch_rate)
@@ -99,7 +94,7 @@ def fixed_share(*, num_experts: int, horizon: int, num_switches: int) -> Learner
         guarantee=claimed(values, claim),
         init=init,
         act=act,
-        privatize=privatize,
+        privatize=reveal_losses,
         update=update,
         horizon=horizon,
         interface=losses_interface(num_experts),

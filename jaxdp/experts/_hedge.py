@@ -1,22 +1,21 @@
 """Exponential weights (Hedge) without privacy: the limit of the private forms at epsilon = inf."""
 
 import math
-from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._lane_kernels import add_losses  # `compensated.add` with a layout for CPUs
-from jaxdp.experts._losses import UNIT, clip_losses, losses_interface
+from jaxdp.experts._losses import UNIT, losses_interface, reveal_losses
 from jaxdp.experts._share_kernels import odds  # with a layout for CPUs; `_shares` has the plain form
 from jaxdp.numerics import compensated
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_count, check_horizon, check_positive
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 
@@ -73,10 +72,6 @@ def hedge(*, num_experts: int, horizon: int) -> Learner:
         del context
         return weighted_index(key, odds(public, jnp.asarray(params.learning_rate)))
 
-    def privatize(key, params: Params, public: compensated.Sum, context: None, action, feedback) -> jax.Array:
-        del key, params, public, context, action
-        return clip_losses(feedback)
-
     def update(key, params: Params, state: State, report) -> State:
         del key, params
         return State((), add_losses(state.public, report))
@@ -87,7 +82,7 @@ def hedge(*, num_experts: int, horizon: int) -> Learner:
         guarantee=claimed(values, claim),
         init=init,
         act=act,
-        privatize=privatize,
+        privatize=reveal_losses,
         update=update,
         horizon=horizon,
         interface=losses_interface(num_experts),

@@ -1,7 +1,6 @@
 """The exponential mechanism on all losses so far, applied once for each batch of rounds."""
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -9,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, factory, leaf_rounded_down, only
-from jaxdp.experts._losses import UNIT, losses_interface, units_of
+from jaxdp.core.params import pytree_dataclass
+from jaxdp.experts._losses import UNIT, losses_interface, reveal_units
 from jaxdp.mechanisms import noisy_min, zcdp_rho
 from jaxdp.mechanisms.numerical import selection_delta
 from jaxdp.numerics import fixed_point
@@ -20,8 +20,7 @@ ACCOUNTING = ("pure", "zcdp")
 CANDIDATES = 4096  # at most about this many batch lengths are tried
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 
@@ -152,10 +151,6 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
         del key, params, context
         return public.expert
 
-    def privatize(key, params: Params, public: Public, context: None, action, feedback) -> jax.Array:
-        del key, params, public, context, action
-        return units_of(feedback)  # central model: the curator sees the losses themselves
-
     def update(key, params: Params, state: State, report) -> State:
         totals, round_ = fixed_point.add(state.private, report), state.public.round + 1
         due = (round_ % jnp.asarray(params.batch) == 0) & (round_ < horizon)
@@ -172,7 +167,7 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
         guarantee=claimed(values, claim),
         init=init,
         act=act,
-        privatize=privatize,
+        privatize=reveal_units,
         update=update,
         horizon=horizon,
         interface=losses_interface(num_experts),

@@ -1,6 +1,5 @@
 """Losses that are fixed in advance: one array, shared by all lanes."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -9,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.core import Environment, factory
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._comparators import Comparison, add_round, add_rounds, check_switches, init_comparison, metrics
 from jaxdp.experts._losses import losses_interface
 from jaxdp.numerics.lookup import entry
@@ -16,8 +16,7 @@ from jaxdp.sequences import kept_matrix, shown_row
 from jaxdp.validation import check_positive
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class SequenceParams:
     """Losses that are fixed in advance.
 

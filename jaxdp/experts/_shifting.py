@@ -1,7 +1,6 @@
 """Independent losses with a best expert that changes from segment to segment."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -10,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import Environment, Scalar, factory, only, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._comparators import Comparison, add_round, add_rounds, check_switches, init_comparison, metrics
 from jaxdp.experts._lane_kernels import entry_at
 from jaxdp.experts._losses import losses_interface
@@ -23,8 +23,7 @@ EXPERTS = ("drawn", "own_parts")
 LAWS = ("bernoulli", "beta")
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class ShiftingParams:
     """Two mean losses, and the times at which the expert with the smaller one changes.
 

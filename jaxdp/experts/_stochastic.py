@@ -1,13 +1,12 @@
 """Independent losses with fixed means."""
 
-from dataclasses import dataclass
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.core import Environment, factory
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._adversary import cast, means_vector
 from jaxdp.experts._comparators import Comparison, add_round, add_rounds, check_switches, init_comparison, metrics
 from jaxdp.experts._losses import losses_interface
@@ -17,8 +16,7 @@ from jaxdp.random import binomial
 from jaxdp.random.coins import coins
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class StochasticParams:
     """Independent losses of 0 or 1.
 

@@ -1,6 +1,5 @@
 """Contexts and rewards that are fixed in advance: two arrays, shared by all lanes."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -10,12 +9,12 @@ from numpy.typing import ArrayLike
 
 from jaxdp.bandits.contextual._contexts import check_contexts
 from jaxdp.core import Environment, Interface, Space, arms, factory
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.numerics.lookup import entry
 from jaxdp.sequences import kept_numbers, shown_numbers
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class SequenceParams:
     """The contexts and rewards.
 

@@ -32,17 +32,16 @@ product with iterates, squares, drift, and rewards. Each fails with probability 
 """
 
 import math
-from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Scalar, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.validation import check_positive
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Descent:
     """Steps of descent, and bounds on the error of predictions. Traced values.
 

@@ -21,17 +21,16 @@ three terms is beta_t.
 """
 
 import math
-from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Scalar, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.validation import check_positive, check_probability
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Radii:
     """Bounds on the noise of the sums, in terms of its size n. Traced values.
 

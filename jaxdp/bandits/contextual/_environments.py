@@ -1,7 +1,6 @@
 """Contextual bandits with rewards from a linear or a generalized linear model."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -18,6 +17,7 @@ from jaxdp.bandits.contextual._contexts import (
     products,
 )
 from jaxdp.core import Environment, Interface, Scalar, Space, arms, default_float, factory, only, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.numerics.lookup import entry
 from jaxdp.preferences import Link, logistic
 from jaxdp.preferences.links import check_link
@@ -27,8 +27,7 @@ REWARDS = ("uniform", "gaussian", "binary")
 TOLERANCE = 1e-6  # of |theta| beyond 1
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 

@@ -13,7 +13,6 @@ chosen, is `Model.theta`; its theta^ is `Public.iterate`, w in the docstring. By
   the line means this where it has V~_t = V~_(t-1) + c_t I. Its second formula, theta^_(t+1), is `step`.
 """
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -38,6 +37,7 @@ from jaxdp.core import (
     only,
     scalar_leaf,
 )
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import MomentParams, Moments, moment_channel
 from jaxdp.mechanisms.channel.vector import into_ball
 from jaxdp.numerics import compensated
@@ -49,8 +49,7 @@ from jaxdp.validation import check_count, check_horizon, check_positive
 MARGINS = 257  # points at which a link's slope is checked
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 

@@ -10,7 +10,6 @@ Algorithm 5 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) in this file:
 * V_t = V~_t + c_t I and theta_t = V_t^-1 u_t are in `solve_model`.
 """
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -33,6 +32,7 @@ from jaxdp.core import (
     only,
     scalar_leaf,
 )
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import MomentParams, Moments, moment_channel
 from jaxdp.numerics import compensated
 from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
@@ -40,8 +40,7 @@ from jaxdp.validation import check_choice, check_count, check_horizon, check_pos
 CONSTANTS = ("tight", "paper")
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 

@@ -5,7 +5,6 @@ the curator x and y (`privatize`), and the counter adds the noise to the sums V~
 """
 
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -29,6 +28,7 @@ from jaxdp.core import (
     only,
     scalar_leaf,
 )
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import Counter, toeplitz_counter, tree_counter
 from jaxdp.mechanisms.channel.vector import into_ball, norm_error
 from jaxdp.mechanisms.continual_counting.arity import best_arity, num_digits
@@ -41,8 +41,7 @@ COUNTERS = ("toeplitz", "tree")
 ONE_SIGMA = math.erfc(math.sqrt(0.5))  # a normal variable's size exceeds its standard deviation with this probability
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 

@@ -2,7 +2,6 @@
 
 import inspect
 import warnings
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike
 from jaxdp.bandits.contextual._context_sequence import stored_contexts
 from jaxdp.bandits.contextual._uniform_log import NonuniformLogWarning, nonuniformity
 from jaxdp.core import Environment, Guarantee, Interface, Learner, Space, State, arms, factory
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.sequences import kept_numbers, shown_numbers
 from jaxdp.validation import check_finite, refuse_private
 
@@ -43,8 +43,7 @@ class LoggedReport(NamedTuple):
     matched: jax.Array
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class LoggedParams:
     """The log.
 

@@ -1,26 +1,25 @@
 """Follow the leader with a self-concordant barrier, from one loss a round, for smooth convex losses."""
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits._reports import local_claim, value_names
+from jaxdp.bandits._reports import feedback_privatizer, local_claim, value_names
 from jaxdp.bandits.convex._ball import convex_interface
 from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs, at every size
 from jaxdp.bandits.convex._domain import checked_domain
 from jaxdp.bandits.convex._reports import UNIT, channel_values
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import ScalarParams, scalar_channel
 from jaxdp.numerics import compensated
 from jaxdp.numerics.rounding import rounded
 from jaxdp.validation import check_horizon, check_positive
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 
@@ -136,10 +135,6 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         leader = body.minimize(public.slope.total)
         return body.radius * (leader.x + params.exploration * leader.apply_inverse_root(unit_vector(key, body.dim)))
 
-    def privatize(key, params: Params, public: Public, context: None, action, feedback):
-        del public, context
-        return action, channel.report(key, params.channel, feedback)
-
     def update(key, params: Params, state: State, report) -> State:
         del key
         slope, (point, reported) = state.public.slope, report
@@ -157,7 +152,7 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         guarantee=claimed(values, local_claim(report, UNIT)),
         init=init,
         act=act,
-        privatize=privatize,
+        privatize=feedback_privatizer(channel, "channel"),
         update=update,
         horizon=rounds,
         interface=interface,

@@ -1,26 +1,25 @@
 """Follow the leader with a self-concordant barrier, from one loss a round, for smooth and strongly convex losses."""
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits._reports import local_claim, value_names
+from jaxdp.bandits._reports import feedback_privatizer, local_claim, value_names
 from jaxdp.bandits.convex._ball import convex_interface
 from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs, at every size
 from jaxdp.bandits.convex._domain import BarrierPoint, checked_domain
 from jaxdp.bandits.convex._reports import UNIT, channel_values
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import ScalarParams, scalar_channel
 from jaxdp.numerics import compensated
 from jaxdp.numerics.rounding import rounded
 from jaxdp.validation import check_at_least, check_horizon, check_number, check_positive
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 
@@ -135,10 +134,6 @@ def barrier_strongly_convex(
         leader = iterate(params, public)
         return body.radius * (leader.x + leader.apply_inverse_root(unit_vector(key, body.dim)))
 
-    def privatize(key, params: Params, public: Public, context: None, action, feedback):
-        del public, context
-        return action, channel.report(key, params.channel, feedback)
-
     def update(key, params: Params, state: State, report) -> State:
         del key
         public, (point, reported) = state.public, report
@@ -157,7 +152,7 @@ def barrier_strongly_convex(
         guarantee=claimed(values, local_claim(report, UNIT)),
         init=init,
         act=act,
-        privatize=privatize,
+        privatize=feedback_privatizer(channel, "channel"),
         update=update,
         horizon=rounds,
         interface=interface,

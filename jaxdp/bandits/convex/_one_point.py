@@ -2,25 +2,24 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits._reports import local_claim, value_names
+from jaxdp.bandits._reports import feedback_privatizer, local_claim, value_names
 from jaxdp.bandits.convex._ball import convex_interface
 from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs, at every size
 from jaxdp.bandits.convex._domain import Domain, checked_domain
 from jaxdp.bandits.convex._reports import UNIT, channel_values
 from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import ScalarParams, scalar_channel
 from jaxdp.numerics import compensated
 from jaxdp.validation import check_horizon, check_positive
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 
@@ -206,10 +205,6 @@ def _learner(
         del context
         return public.x.total + params.exploration * unit_vector(key, body.dim)
 
-    def privatize(key, params: Params, public: Public, context: None, action, feedback):
-        del public, context
-        return action, channel.report(key, params.channel, feedback)
-
     def update(key, params: Params, state: State, report) -> State:
         del key
         public: Public = state.public
@@ -224,7 +219,7 @@ def _learner(
         guarantee=claimed(params, local_claim(report, UNIT)),
         init=init,
         act=act,
-        privatize=privatize,
+        privatize=feedback_privatizer(channel, "channel"),
         update=update,
         horizon=horizon,
         interface=convex_interface(body.points, "point"),

@@ -1,17 +1,17 @@
 """Stochastic convex losses on an interval: cuts off quarters of the interval that are worse."""
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.bandits._reports import check_report, local_claim, value_names
+from jaxdp.bandits._reports import check_report, feedback_privatizer, local_claim, value_names
 from jaxdp.bandits.convex._ball import checked_ball, convex_interface
 from jaxdp.bandits.convex._reports import UNIT, channel_values
 from jaxdp.core import Learner, Scalar, State, ball, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import ScalarParams, scalar_channel
 from jaxdp.numerics import compensated
 from jaxdp.validation import check_horizon
@@ -19,8 +19,7 @@ from jaxdp.validation import check_horizon
 REPORTS = ("rr", "gaussian")
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 
@@ -124,10 +123,6 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
         quarters = (public.plays % 3 + 1).astype(public.width.dtype)
         return (public.low + quarters / 4 * public.width)[None]
 
-    def privatize(key, params: Params, public: Public, context: None, action, feedback):
-        del public, context
-        return action, channel.report(key, params.channel, feedback)
-
     def update(key, params: Params, state: State, report) -> State:
         del key
         public, (_, reported) = state.public, report
@@ -163,7 +158,7 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
         guarantee=claimed(values, local_claim(report, UNIT)),
         init=init,
         act=act,
-        privatize=privatize,
+        privatize=feedback_privatizer(channel, "channel"),
         update=update,
         horizon=rounds,
         interface=interface,

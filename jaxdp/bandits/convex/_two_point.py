@@ -1,7 +1,6 @@
 """Gradient descent with two-point gradient estimates: each round observes the difference of two losses."""
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -13,6 +12,7 @@ from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs,
 from jaxdp.bandits.convex._domain import checked_domain
 from jaxdp.bandits.convex._reports import UNIT, channel_values
 from jaxdp.core import Learner, Probe, Scalar, State, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import ScalarParams, scalar_channel
 from jaxdp.numerics import compensated
 from jaxdp.validation import check_choice, check_horizon, check_positive
@@ -21,8 +21,7 @@ LOSSES = ("convex", "strongly_convex")
 CONSTANTS = ("tuned", "paper")
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 

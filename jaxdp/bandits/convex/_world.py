@@ -8,7 +8,6 @@ Differences of a loss between two points, and a point's regret against the best 
 import inspect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -19,6 +18,7 @@ from jaxdp.bandits.convex._ball import convex_interface
 from jaxdp.bandits.convex._ball_kernels import inner  # laid out for CPUs, at every size
 from jaxdp.bandits.convex._domain import Domain
 from jaxdp.core import Environment, Scalar, default_float, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.numerics import compensated
 from jaxdp.numerics.kernels import any_lane
 from jaxdp.validation import check_at_least, check_choice, check_count, check_flag, check_number
@@ -26,8 +26,7 @@ from jaxdp.validation import check_at_least, check_choice, check_count, check_fl
 BITS = 32  # of a random word
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 

@@ -24,6 +24,7 @@ from jaxdp.core import (
     only,
     pairs,
 )
+from jaxdp.core.central import reveal_feedback
 from jaxdp.dueling._ebs_elimination import arms as arms
 from jaxdp.dueling._ebs_elimination import counters as counters
 from jaxdp.dueling._ebs_elimination import kernels as kernels
@@ -201,10 +202,6 @@ def ebs_elimination(
         del params, context
         return jnp.stack([arms.least_played(public), steps.opponent(key, public.active)])
 
-    def privatize(key, params: Params, public: Public, context: None, action, feedback):
-        del key, params, public, context
-        return action, feedback  # central model: the curator sees the duel and its outcome
-
     def bounds(params: Params, public: Public) -> tuple[jax.Array, jax.Array]:
         """Returns the paper's LCB and UCB of effective Borda scores, [num_arms] float each."""
         intercept, slope = steps.noise_line(trees, params, public.digits)
@@ -252,7 +249,7 @@ def ebs_elimination(
         guarantee=claimed(values, claim),
         init=init,
         act=act,
-        privatize=privatize,
+        privatize=reveal_feedback,
         update=update,
         blocks=elimination_blocks(trees, num_arms),
         horizon=horizon,

@@ -1,6 +1,5 @@
 """The arms of elimination by effective Borda scores: their state, the next duel, and bounds of their scores."""
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -8,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import Scalar
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.random import key_uniform, ties
 from jaxdp.random.own_words import own_word
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 

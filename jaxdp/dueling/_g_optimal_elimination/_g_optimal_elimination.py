@@ -13,7 +13,6 @@ The steps of Algorithm 2 of DP-Dueling (Saha & Asi, 2024):
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -35,6 +34,7 @@ from jaxdp.core import (
     pairs,
     scalar_leaf,
 )
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.dueling._arm_features import check_features
 from jaxdp.dueling._g_optimal_elimination import bulk
 from jaxdp.dueling._g_optimal_elimination.phase_designs import (
@@ -55,8 +55,7 @@ from jaxdp.validation import check_choice, check_epsilon, check_horizon, check_p
 CONSTANTS = ("tight", "paper")
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 

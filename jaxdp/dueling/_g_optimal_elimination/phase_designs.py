@@ -1,21 +1,20 @@
 """Designs of phases, for all arms on the host and for the remaining arms within the program; and numbers of duels."""
 
 import math
-from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import Scalar, default_float
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.design import g_optimal_differences, masked_difference_design
 
 HOST_GAP = 1e-3  # how far a design's value may exceed its minimum, as a fraction
 MOST_STEPS = 4096
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Design:
     """A design for differences of arms.
 

@@ -2,7 +2,6 @@
 
 import functools
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -23,6 +22,7 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.core.conversions import zcdp_rho
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._clear_losses import of_expert
 from jaxdp.experts._lane_kernels import keep_lane_layout, select  # a layout for CPUs
 from jaxdp.experts._lazy_weights.decisions import draw, scale_losses, wants_another
@@ -50,8 +50,7 @@ SLACK = 1e-9  # relative, of the budget: parameters that a user passes may have 
 DRIFT = "; not covered: what rounding of weights adds to a resample's range over so many rounds"
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 

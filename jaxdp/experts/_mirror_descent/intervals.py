@@ -1,7 +1,6 @@
 """Hedge on dyadic intervals, and fixed share over their lengths: form "intervals" of `mirror_descent`."""
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -10,8 +9,9 @@ import numpy as np
 
 from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, default_float, leaf_rounded_down, only, scalar_leaf
 from jaxdp.core.conversions import zcdp_rho
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._clear_losses import behind
-from jaxdp.experts._losses import UNIT, losses_interface, units_of
+from jaxdp.experts._losses import UNIT, losses_interface, reveal_units
 from jaxdp.experts._mirror_descent.parameters import level_switches, mirror_descent_parameters
 from jaxdp.experts._mirror_descent.sampling import play_distribution, step_of
 from jaxdp.mechanisms import gaussian, round_up
@@ -23,8 +23,7 @@ from jaxdp.random import fine_index, weighted_index
 from jaxdp.validation import check_epsilon, check_positive
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 
@@ -98,10 +97,6 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
         del params, context
         return weighted_index(key, jnp.sum(public.shares[:, None] * public.distributions, axis=0))
 
-    def privatize(key, params: Params, public: Public, context: None, action, feedback) -> jax.Array:
-        del key, params, public, context, action
-        return units_of(feedback)
-
     def update(key, params: Params, state: State, report) -> State:
         key_losses, key_draws = jax.random.split(key)
         round, distributions, shares = state.public
@@ -125,7 +120,7 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
         guarantee=claimed(values, claim),
         init=init,
         act=act,
-        privatize=privatize,
+        privatize=reveal_units,
         update=update,
         horizon=horizon,
         interface=losses_interface(num_experts),

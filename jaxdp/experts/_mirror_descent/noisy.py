@@ -1,13 +1,13 @@
 """Mirror descent on separately noised loss vectors: form "noisy_losses" of `mirror_descent`."""
 
 import math
-from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, default_float, only, scalar_leaf
 from jaxdp.core.conversions import zcdp_rho
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._losses import UNIT, clip_losses, losses_interface
 from jaxdp.experts._mirror_descent.parameters import mirror_descent_parameters
 from jaxdp.experts._mirror_descent.sampling import step_of
@@ -16,8 +16,7 @@ from jaxdp.random import weighted_index
 from jaxdp.validation import check_epsilon, check_positive
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +9,9 @@ import numpy as np
 
 from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, default_float, leaf_rounded_down, only, scalar_leaf
 from jaxdp.core.conversions import zcdp_rho
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._lane_kernels import keep_lane_layout, select  # a layout for CPUs
-from jaxdp.experts._losses import UNIT, clip_losses, losses_interface
+from jaxdp.experts._losses import UNIT, losses_interface, reveal_losses
 from jaxdp.experts._mirror_descent.parameters import contraction, draws_reached, mirror_descent_parameters
 from jaxdp.experts._share_kernels import exact_fixed_share_step, read  # with a layout for CPUs
 from jaxdp.experts._shares import clipped_step, fixed_share_step
@@ -26,8 +26,7 @@ LONGEST_CLIPPED = 10**5  # rounds in float32
 GENTLE = 1 / 8  # learning rate; above it steps are no small increments, and far above rounding
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 
@@ -97,10 +96,6 @@ def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) 
         del params, context
         return weighted_index(key, public)
 
-    def privatize(key, params: Params, public: jax.Array, context: None, action, feedback) -> jax.Array:
-        del key, params, public, context, action
-        return clip_losses(feedback)
-
     def update(key, params: Params, state: State, report) -> State:
         exact = step(state.private, report, jnp.asarray(params.learning_rate))
         shares = read(exact)
@@ -114,7 +109,7 @@ def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) 
         guarantee=claimed(values, claim),
         init=init,
         act=act,
-        privatize=privatize,
+        privatize=reveal_losses,
         update=update,
         horizon=horizon,
         interface=losses_interface(num_experts),

@@ -1,13 +1,13 @@
 """The local randomizer for one label out of K."""
 
 import math
-from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp.core import Channel, Scalar, claimed, default_float, factory, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms._arrays import label_array
 from jaxdp.mechanisms._randomized_response import (
     chance_for_counts,
@@ -21,8 +21,7 @@ from jaxdp.random import binomial, multinomial
 from jaxdp.validation import check_count, check_epsilon
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class LabelParams:
     """Traced values.
 

@@ -1,7 +1,6 @@
 """The local randomizer for the moments of a user's context and reward, from which a linear model is fitted."""
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -10,6 +9,7 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from jaxdp.core import Channel, Scalar, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms.calibration import analytic_gaussian, classical_gaussian
 from jaxdp.mechanisms.channel._ball import OnSphere, fixed_proxy, randomize_in_ball, sphere_radius
 from jaxdp.mechanisms.channel._bounds import Additive, bounds_of
@@ -38,8 +38,7 @@ class Moments(NamedTuple):
     cross: jax.Array
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class MomentParams:
     """Traced values. All noise is 0 at epsilon = infinity.
 

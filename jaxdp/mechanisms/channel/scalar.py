@@ -1,13 +1,13 @@
 """The local randomizer for one bounded number."""
 
 import math
-from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp.core import Channel, Scalar, claimed, default_float, factory, interval_leaves, only, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms._grid import exact_values
 from jaxdp.mechanisms._randomized_response import debias_scalar, randomize_scalar
 from jaxdp.mechanisms.additive import gaussian, laplace
@@ -21,8 +21,7 @@ from jaxdp.validation import check_choice, check_epsilon, check_flag
 REPORTS = ("rr", "laplace", "gaussian")
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class ScalarParams:
     """Traced values. The defaults are the domain of binary values.
 

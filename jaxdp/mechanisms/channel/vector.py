@@ -1,13 +1,13 @@
 """The local randomizer for a vector of bounded norm."""
 
 import math
-from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp.core import Channel, Scalar, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms.additive import gaussian, laplace
 from jaxdp.mechanisms.calibration import analytic_gaussian
 from jaxdp.mechanisms.channel._bounds import Additive, bounds_of
@@ -17,8 +17,7 @@ from jaxdp.validation import check_choice, check_count, check_epsilon, check_lis
 NORMS = ("l1", "l2")
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class VectorParams:
     """Traced values.
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -10,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import default_float, leaf_rounded_down
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms.additive import gaussian, laplace
 from jaxdp.mechanisms.calibration import analytic_gaussian, round_up, zcdp_gaussian
 from jaxdp.mechanisms.continual_counting.counter import Exact
@@ -19,8 +19,7 @@ Leaf = np.ndarray | np.floating | jax.Array
 NOISES = ("laplace", "gaussian")
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class LaplaceParams:
     """Traced values of a counter with Laplace noise.
 
@@ -33,8 +32,7 @@ class LaplaceParams:
     l1_sensitivity: Leaf
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class GaussianParams:
     """Traced values of a counter with Gaussian noise.
 

@@ -1,0 +1,19 @@
+"""`privatize` in the central model, where a curator sees what users hold, and noise is added to what is released."""
+
+from typing import Any
+
+import jax
+
+from jaxdp.core.learner import CountPlan
+
+
+def reveal_feedback(key, params, public, context, action, feedback) -> tuple[Any, Any]:
+    """Returns the action and its feedback as they are, as a `PrivatizeFn`."""
+    del key, params, public, context
+    return action, feedback
+
+
+def reveal_totals(key, params, public, plan: CountPlan, totals: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Returns the counts of actions and the totals of their feedback as they are, as a `CountPrivatizeFn`."""
+    del key, params, public
+    return plan.counts, totals
