@@ -1,5 +1,6 @@
 """Worlds, users and neighbours for several bandits."""
 
+from functools import partial
 from typing import Any
 
 import jax
@@ -10,6 +11,7 @@ from jaxdp import bandits
 from jaxdp.audit import Users
 from jaxdp.core import Environment
 from jaxdp.registry.draws import either, spread
+from jaxdp.registry.entries import LearnerEntry
 
 # A user may also hold values that a learner clips.
 LOW, HIGH = -5.0, 5.0
@@ -53,4 +55,5 @@ def draw_any(key: jax.Array, num_arms: int) -> Users:
     return Users(jax.random.choice(key, jnp.asarray([LOW, HIGH, np.nan]), (num_arms,)))
 
 
+bandit_entry = partial(LearnerEntry, family="bandits", proof="proved")
 ON_REPORTS = "on reports as by Zheng, Cai, Huang, Li & Wang (2020), Appendix B.1"

@@ -1,17 +1,14 @@
 """The entry of `exp3`."""
 
 from jaxdp import bandits
-from jaxdp.registry.bandits._rewards import draw_any, every_reward_leaves, gaussian
-from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.bandits._rewards import bandit_entry, draw_any, every_reward_leaves, gaussian
 
 ORDER = 180  # in lists
 
 ENTRIES = {
-    "exp3_laplace": LearnerEntry(
-        family="bandits",
+    "exp3_laplace": bandit_entry(
         summary="draws arms by exponential weights, by clipped rewards with Laplace noise",
         source="Auer et al. (2002), Exp3; Tossou & Dimitrakakis (2017)",
-        proof="proved",
         factory=bandits.exp3,
         variant={"report": "laplace", "rewards": "bounded"},
         sizes={"num_arms": 3, "horizon": 8},

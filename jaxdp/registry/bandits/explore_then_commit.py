@@ -11,8 +11,16 @@ from jaxdp.audit.enumeration import Values, transcript_law
 from jaxdp.audit.exact import Law
 from jaxdp.core import State
 from jaxdp.numerics.fixed_point import UNITS
-from jaxdp.registry.bandits._rewards import HIGH, LOW, bernoulli, draw_any, draw_binary, gaussian, one_reward_moves
-from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.bandits._rewards import (
+    HIGH,
+    LOW,
+    bandit_entry,
+    bernoulli,
+    draw_any,
+    draw_binary,
+    gaussian,
+    one_reward_moves,
+)
 from jaxdp.registry.laws import budget_of, clip_number, largest_with_laplace
 from jaxdp.registry.second import Second
 
@@ -27,17 +35,13 @@ def _bounded_neighbours(num_arms: int, explore_rounds: int) -> tuple[Users, User
     return one_reward_moves(LOW, HIGH, num_arms, explore_rounds, float)
 
 
-def _beyond_exploring(low: float, high: float, num_arms: int, explore_rounds: int, dtype: Any) -> tuple[Users, Users]:
-    """Returns users for as many rounds after exploring as before."""
-    return one_reward_moves(low, high, num_arms, 2 * explore_rounds, dtype)
-
-
 def _binary_beyond(num_arms: int, explore_rounds: int) -> tuple[Users, Users]:
-    return _beyond_exploring(0, 1, num_arms, explore_rounds, np.int32)
+    """Returns users for as many rounds after exploring as before."""
+    return one_reward_moves(0, 1, num_arms, 2 * explore_rounds, np.int32)
 
 
 def _bounded_beyond(num_arms: int, explore_rounds: int) -> tuple[Users, Users]:
-    return _beyond_exploring(LOW, HIGH, num_arms, explore_rounds, float)
+    return one_reward_moves(LOW, HIGH, num_arms, 2 * explore_rounds, float)
 
 
 SOURCE = "standard; noise by Dwork & Roth (2014), Theorem 3.6"
@@ -78,11 +82,9 @@ def explore_then_commit_law(
     return transcript_law(learner, params, data, claim=claim, update_law=commits)
 
 
-EXPLORE_THEN_COMMIT = LearnerEntry(
-    family="bandits",
+EXPLORE_THEN_COMMIT = bandit_entry(
     summary="plays binary arms in turn, then the one with the largest Laplace-noised total",
     source=SOURCE,
-    proof="proved",
     factory=bandits.explore_then_commit,
     draws_in_update=True,
     sizes={"num_arms": 3, "explore_rounds": 12},

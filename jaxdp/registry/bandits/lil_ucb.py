@@ -3,31 +3,21 @@
 from dataclasses import replace
 
 from jaxdp import bandits
-from jaxdp.registry.bandits._best_arm import (
-    REPORTED,
-    bernoulli,
-    binary_neighbours,
-    bounded_neighbours,
-    draw_bounded,
-    gaussian,
-)
-from jaxdp.registry.bandits._rewards import draw_binary
-from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.bandits._best_arm import REPORTED, bernoulli, draw_bounded, gaussian
+from jaxdp.registry.bandits._rewards import bandit_entry, draw_binary, every_reward_leaves, every_reward_moves
 
 ORDER = 210  # in lists
 
 LIL = f"Jamieson, Malloy, Nowak & Bubeck (2014), Theorem 2; {REPORTED}"
-LIL_UCB = LearnerEntry(
-    family="bandits",
+LIL_UCB = bandit_entry(
     summary="finds the best arm by upper bounds of the iterated logarithm, from randomized binary rewards",
     source=LIL,
-    proof="proved",
     factory=bandits.lil_ucb,
     sizes={"num_arms": 3},
     values={"epsilon": 1.0, "failure_prob": 0.1},
     environment=bernoulli,
     horizon=12,
-    neighbours=binary_neighbours,
+    neighbours=every_reward_moves,
     draw_user=draw_binary,
     randomizes=True,
 )
@@ -39,7 +29,7 @@ ENTRIES = {
         variant={"report": "gaussian", "rewards": "bounded", "constants": "heuristic"},
         values={"epsilon": 1.0, "delta": 1e-3, "failure_prob": 0.1, "reward_low": -1.0, "reward_high": 2.0},
         environment=gaussian,
-        neighbours=bounded_neighbours,
+        neighbours=every_reward_leaves,
         draw_user=draw_bounded,
         randomizes=False,
     ),

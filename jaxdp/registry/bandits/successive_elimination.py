@@ -3,32 +3,22 @@
 from dataclasses import replace
 
 from jaxdp import bandits
-from jaxdp.registry.bandits._best_arm import (
-    REPORTED,
-    bernoulli,
-    binary_neighbours,
-    bounded_neighbours,
-    draw_bounded,
-    gaussian,
-)
-from jaxdp.registry.bandits._rewards import draw_binary
-from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.bandits._best_arm import REPORTED, bernoulli, draw_bounded, gaussian
+from jaxdp.registry.bandits._rewards import bandit_entry, draw_binary, every_reward_leaves, every_reward_moves
 
 ORDER = 220  # in lists
 
 ELIMINATION = f"Even-Dar, Mannor & Mansour (2006), Algorithm 3; {REPORTED}"
 # Intervals so narrow that the third sweep may drop an arm.
-SUCCESSIVE_ELIMINATION = LearnerEntry(
-    family="bandits",
+SUCCESSIVE_ELIMINATION = bandit_entry(
     summary="finds the best arm by dropping arms with low means of randomized binary rewards",
     source=ELIMINATION,
-    proof="proved",
     factory=bandits.successive_elimination,
     sizes={"num_arms": 3},
     values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.3},
     environment=bernoulli,
     horizon=16,
-    neighbours=binary_neighbours,
+    neighbours=every_reward_moves,
     draw_user=draw_binary,
     randomizes=True,
 )
@@ -41,7 +31,7 @@ ENTRIES = {
         values={"epsilon": 1.0, "failure_prob": 0.1, "reward_low": -1.0, "reward_high": 2.0},
         environment=gaussian,
         horizon=12,
-        neighbours=bounded_neighbours,
+        neighbours=every_reward_leaves,
         draw_user=draw_bounded,
     ),
 }

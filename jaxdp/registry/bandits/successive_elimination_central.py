@@ -4,8 +4,7 @@ import numpy as np
 
 from jaxdp import bandits
 from jaxdp.audit import Users
-from jaxdp.registry.bandits._rewards import bernoulli, draw_binary, one_reward_moves
-from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.bandits._rewards import bandit_entry, bernoulli, draw_binary, one_reward_moves
 from jaxdp.registry.second import Second
 
 ORDER = 190  # in lists
@@ -22,11 +21,9 @@ def _three_epochs(num_arms: int) -> tuple[Users, Users]:
 
 
 ENTRIES = {
-    "successive_elimination_central": LearnerEntry(
-        family="bandits",
+    "successive_elimination_central": bandit_entry(
         summary="plays arms in epochs, after which arms with a low Laplace-noised mean are dropped",
         source="Sajed & Sheffet (2019), DP successive elimination",
-        proof="proved",
         factory=bandits.successive_elimination_central,
         sizes={"num_arms": 3},  # an arm far behind two others stays only by its own noise; behind one, by either noise
         values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.016},

@@ -1,17 +1,14 @@
 """The entry of `thompson`."""
 
 from jaxdp import bandits
-from jaxdp.registry.bandits._rewards import bernoulli, draw_binary, every_reward_moves
-from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.bandits._rewards import bandit_entry, bernoulli, draw_binary, every_reward_moves
 
 ORDER = 170  # in lists
 
 ENTRIES = {
-    "thompson": LearnerEntry(
-        family="bandits",
+    "thompson": bandit_entry(
         summary="plays the arm that is best in a draw from the posterior of randomized rewards",
         source="Thompson (1933); Agrawal & Goyal (2012), Algorithm 1, by randomized responses of Warner (1965)",
-        proof="proved",
         factory=bandits.thompson,
         sizes={"num_arms": 3},
         values={"epsilon": 1.0},

@@ -5,6 +5,7 @@ from dataclasses import replace
 from jaxdp import bandits
 from jaxdp.registry.bandits._rewards import (
     ON_REPORTS,
+    bandit_entry,
     bernoulli,
     draw_any,
     draw_binary,
@@ -12,15 +13,12 @@ from jaxdp.registry.bandits._rewards import (
     every_reward_moves,
     gaussian,
 )
-from jaxdp.registry.entries import LearnerEntry
 
 ORDER = 150  # in lists
 
-TSALLIS_INF = LearnerEntry(
-    family="bandits",
+TSALLIS_INF = bandit_entry(
     summary="follows the leader regularised by Tsallis entropy, by randomized rewards",
     source=f"Zimmert & Seldin (2021), Algorithms 1 and 2; {ON_REPORTS}",
-    proof="proved",
     factory=bandits.tsallis_inf,
     sizes={"num_arms": 3},
     values={"epsilon": 1.0},

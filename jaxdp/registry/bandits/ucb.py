@@ -1,17 +1,14 @@
 """The entry of `ucb`."""
 
 from jaxdp import bandits
-from jaxdp.registry.bandits._rewards import ON_REPORTS, draw_any, every_reward_leaves, gaussian
-from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.bandits._rewards import ON_REPORTS, bandit_entry, draw_any, every_reward_leaves, gaussian
 
 ORDER = 160  # in lists
 
 ENTRIES = {
-    "ucb": LearnerEntry(
-        family="bandits",
+    "ucb": bandit_entry(
         summary="plays the arm with the largest upper bound, by clipped and randomized rewards",
         source=f"Auer, Cesa-Bianchi & Fischer (2002), UCB1; {ON_REPORTS}",
-        proof="proved",
         factory=bandits.ucb,
         variant={"rewards": "bounded"},
         sizes={"num_arms": 3},

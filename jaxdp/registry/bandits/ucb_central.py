@@ -6,8 +6,7 @@ import numpy as np
 
 from jaxdp import bandits
 from jaxdp.audit import Users
-from jaxdp.registry.bandits._rewards import bernoulli, draw_binary, one_reward_moves
-from jaxdp.registry.entries import LearnerEntry
+from jaxdp.registry.bandits._rewards import bandit_entry, bernoulli, draw_binary, one_reward_moves
 from jaxdp.registry.second import Second
 
 ORDER = 200  # in lists
@@ -27,11 +26,9 @@ def _the_first_arm_stays(num_arms: int) -> tuple[Users, Users]:
     return Users(always), Users(once)
 
 
-UCB_CENTRAL = LearnerEntry(
-    family="bandits",
+UCB_CENTRAL = bandit_entry(
     summary="plays the arm with the largest upper bound, from Laplace-noised totals of doubling blocks",
     source="Auer, Cesa-Bianchi & Fischer (2002), UCB1; Azize & Basu (2022)",
-    proof="proved",
     factory=bandits.ucb_central,
     draws_in_update=True,
     sizes={"num_arms": 3},

@@ -34,7 +34,7 @@ def every_duel_moves(num_arms: int) -> tuple[Users, Users]:
     return lost, won
 
 
-duel_entry = partial(LearnerEntry, family="dueling", draw_user=draw_duels, users_answer=by_pair)
+duel_entry = partial(LearnerEntry, family="dueling", proof="proved", draw_user=draw_duels, users_answer=by_pair)
 SAHA_ASI = "Saha & Asi (2024), Algorithm 1"
 PRIVATIZED = 'on privatized responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025)'
 

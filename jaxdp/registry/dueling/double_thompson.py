@@ -37,7 +37,6 @@ def double_thompson_law(params: Any, data: Users, *, num_arms: int) -> Law:
 DOUBLE_THOMPSON = duel_entry(
     summary="draws both arms of a duel from posteriors of randomized outcomes",
     source="Wu & Liu (2016), Algorithm 1 (D-TS), by randomized responses of Warner (1965)",
-    proof="proved",
     factory=dueling.double_thompson,
     sizes={"num_arms": 3},
     values={"epsilon": 1.0},

@@ -42,7 +42,6 @@ def _later_drops(num_arms: int) -> tuple[Users, Users]:
 EBS_ELIMINATION = duel_entry(
     summary="duels, after each of which arms are dropped by private counters of wins",
     source=SAHA_ASI,
-    proof="proved",
     reached=0.7,  # an outcome counts twice in one run of seven: the opponent is drawn, drops are noisy
     factory=dueling.ebs_elimination,
     sizes={"num_arms": 3, "horizon": 24},

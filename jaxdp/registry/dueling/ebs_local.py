@@ -32,7 +32,6 @@ ENTRIES = {
     "ebs_local": duel_entry(
         summary="duels by randomized outcomes, and drops arms with an interval below another arm's",
         source=f"{SAHA_ASI} and Remark 3",
-        proof="proved",
         factory=dueling.ebs_local,
         sizes={"num_arms": 3, "horizon": 16},
         values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.2},

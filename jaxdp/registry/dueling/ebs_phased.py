@@ -30,7 +30,6 @@ ENTRIES = {
     "ebs_phased": duel_entry(
         summary="duels in phases, after which arms with a low Laplace-noised share of wins are dropped",
         source=f"{SAHA_ASI}, in the phased form that mends its analysis",
-        proof="proved",
         factory=dueling.ebs_phased,
         sizes={"num_arms": 3},
         values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.003},

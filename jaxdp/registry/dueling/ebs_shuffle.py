@@ -44,10 +44,6 @@ def _of_batch(num_arms: int, batch: int, lost: int) -> tuple[Users, Users]:
     return Users(answers), Users(won)
 
 
-def _one_batch(num_arms: int) -> tuple[Users, Users]:
-    return one_batch(num_arms)
-
-
 def _all_others_say_won(num_arms: int) -> tuple[Users, Users]:
     """Returns users of one batch in which all others report that the arm won, which is extreme for any accounting."""
     params = dueling.ebs_shuffle(num_arms=num_arms).params(**{**VALUES, **LARGER})
@@ -58,13 +54,12 @@ ENTRIES = {
     "ebs_shuffle": duel_entry(
         summary="duels in phases, after which arms with few ones in a shuffled batch of reports are dropped",
         source="Saha & Asi (2024), Algorithm 1, by shuffled randomized responses as in Cheu et al. (2019)",
-        proof="proved",
         factory=dueling.ebs_shuffle,
         sizes={"num_arms": 2},
         values=VALUES,
         environment=ranked_arms,
         horizon=70,
-        neighbours=_one_batch,
+        neighbours=one_batch,
         randomizes=True,
         second=Second(values=LARGER, neighbours=_all_others_say_won),
     ),

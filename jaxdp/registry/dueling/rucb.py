@@ -32,7 +32,6 @@ def rucb_law(params: Any, data: Users, *, num_arms: int) -> Law:
 RUCB = duel_entry(
     summary="duels the likely champion with its strongest rival, by upper bounds from randomized outcomes",
     source=f"Zoghi, Whiteson, Munos & de Rijke (2014), Algorithm 1; {PRIVATIZED}",
-    proof="proved",
     factory=dueling.rucb,
     sizes={"num_arms": 3},
     values={"epsilon": 1.0},

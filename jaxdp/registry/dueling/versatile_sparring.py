@@ -47,7 +47,6 @@ def versatile_sparring_law(params: Any, data: Users, *, num_arms: int) -> Law:
 VERSATILE_SPARRING = duel_entry(
     summary="two Tsallis-INF players draw the arms of a duel, by randomized outcomes",
     source=SPARRING,
-    proof="proved",
     factory=dueling.versatile_sparring,
     sizes={"num_arms": 3},
     values={"epsilon": 1.0},

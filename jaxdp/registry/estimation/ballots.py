@@ -4,15 +4,13 @@ from dataclasses import replace
 
 from jaxdp import estimation
 from jaxdp.registry.data import BALLOTS, ONE_BALLOT, tiny_election
-from jaxdp.registry.entries import EstimatorEntry
-from jaxdp.registry.estimation._problems import DP_REWARD, HARDT
+from jaxdp.registry.estimation._problems import DP_REWARD, HARDT, estimator_entry
 from jaxdp.registry.second import Second
 
 ORDER = 560  # in lists
 
 VOTERS = {"num_voters": 40, "num_items": 4}
-BALLOT_MLE = EstimatorEntry(
-    family="estimation",
+BALLOT_MLE = estimator_entry(
     summary="maximum likelihood from exact ballots, without privacy",
     source="Zhu, Jiao & Jordan (2023), pairwise losses of rankings; Bradley & Terry (1952)",
     proof="none",

@@ -3,13 +3,11 @@
 from dataclasses import replace
 
 from jaxdp import estimation
-from jaxdp.registry.entries import EstimatorEntry
-from jaxdp.registry.estimation._problems import DP_REWARD, SAMPLES
+from jaxdp.registry.estimation._problems import DP_REWARD, SAMPLES, estimator_entry
 
 ORDER = 490  # in lists
 
-MLE = EstimatorEntry(
-    family="estimation",
+MLE = estimator_entry(
     summary="maximum likelihood from exact labels, without privacy",
     source=f"Zhu, Jiao & Jordan (2023); {DP_REWARD}, eq. (8)",
     proof="none",

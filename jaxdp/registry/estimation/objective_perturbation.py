@@ -4,17 +4,14 @@ from dataclasses import replace
 
 from jaxdp import estimation
 from jaxdp.registry.data import MOVES_A_CUT
-from jaxdp.registry.entries import EstimatorEntry
-from jaxdp.registry.estimation._problems import DP_REWARD, HARDT, SAMPLES
+from jaxdp.registry.estimation._problems import DP_REWARD, HARDT, SAMPLES, estimator_entry
 from jaxdp.registry.second import Second
 
 ORDER = 510  # in lists
 
-OBJECTIVE_PERTURBATION = EstimatorEntry(
-    family="estimation",
+OBJECTIVE_PERTURBATION = estimator_entry(
     summary="maximum likelihood with a Gaussian-noised sufficient statistic of the labels",
     source=f"{DP_REWARD}, Theorem 5.2, Algorithm 2",
-    proof="proved",
     factory=estimation.objective_perturbation,
     sizes=SAMPLES,
     values={"epsilon": 1.0, "delta": 1e-3, "radius": 3.0},

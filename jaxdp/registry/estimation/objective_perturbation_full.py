@@ -2,17 +2,14 @@
 
 from jaxdp import estimation
 from jaxdp.registry.data import ONE_RECORD
-from jaxdp.registry.entries import EstimatorEntry
-from jaxdp.registry.estimation._problems import DP_REWARD, SAMPLES
+from jaxdp.registry.estimation._problems import DP_REWARD, SAMPLES, estimator_entry
 
 ORDER = 520  # in lists
 
 ENTRIES = {
-    "objective_perturbation_full": EstimatorEntry(
-        family="estimation",
+    "objective_perturbation_full": estimator_entry(
         summary="maximum likelihood with noise in the objective, which hides features and labels",
         source=f"{DP_REWARD}, Theorem E.1; Kifer, Smith & Thakurta (2012); Iyengar et al. (2019)",
-        proof="proved",
         reached=0.08,  # the theorem counts a shift twice as long, and its tails twice
         factory=estimation.objective_perturbation_full,
         sizes=SAMPLES,

@@ -4,14 +4,12 @@ from dataclasses import replace
 
 from jaxdp import estimation
 from jaxdp.registry.data import CHOICES, CHOICES_MOVE_A_CUT, tiny_choices
-from jaxdp.registry.entries import EstimatorEntry
-from jaxdp.registry.estimation._problems import CHOSEN, DP_REWARD, HARDT
+from jaxdp.registry.estimation._problems import CHOSEN, DP_REWARD, HARDT, estimator_entry
 from jaxdp.registry.second import Second
 
 ORDER = 540  # in lists
 
-PLACKETT_LUCE_MLE = EstimatorEntry(
-    family="estimation",
+PLACKETT_LUCE_MLE = estimator_entry(
     summary="maximum likelihood from exact choices among K actions, without privacy",
     source=f"Plackett (1975), Luce (1959); {DP_REWARD}, eq. (11) and appendix C.4",
     proof="none",

@@ -3,13 +3,11 @@
 from dataclasses import replace
 
 from jaxdp import estimation
-from jaxdp.registry.entries import EstimatorEntry
-from jaxdp.registry.estimation._problems import DP_REWARD, SAMPLES
+from jaxdp.registry.estimation._problems import DP_REWARD, SAMPLES, estimator_entry
 
 ORDER = 500  # in lists
 
-SGD = EstimatorEntry(
-    family="estimation",
+SGD = estimator_entry(
     summary="one pass of projected SGD over exact labels, without privacy",
     source=f"{DP_REWARD}, section 6",
     proof="none",

@@ -2,17 +2,14 @@
 
 from jaxdp import estimation
 from jaxdp.registry.data import CHOICES, tiny_choices
-from jaxdp.registry.entries import EstimatorEntry
-from jaxdp.registry.estimation._problems import CHOSEN, DP_REWARD
+from jaxdp.registry.estimation._problems import CHOSEN, DP_REWARD, estimator_entry
 
 ORDER = 550  # in lists
 
 ENTRIES = {
-    "sgd_krr": EstimatorEntry(
-        family="estimation",
+    "sgd_krr": estimator_entry(
         summary="one pass of projected SGD over K-ary randomized choices",
         source=f"{DP_REWARD}, eq. (12), Theorem C.2, Algorithm 1",
-        proof="proved",
         factory=estimation.sgd_krr,
         sizes=CHOSEN,
         values={"epsilon": 1.0, "radius": 3.0},

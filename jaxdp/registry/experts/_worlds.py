@@ -79,5 +79,5 @@ def a_loss_of_a_long_run(num_experts: int, horizon: int) -> tuple[Users, Users]:
     return blame_moves(num_experts, 0, *["none"] * (horizon - 1))
 
 
-expert_entry = partial(LearnerEntry, family="experts", draw_user=draw_any_losses, users_answer=whole)
+expert_entry = partial(LearnerEntry, family="experts", proof="proved", draw_user=draw_any_losses, users_answer=whole)
 TRACKING = 'Asi, Raman & Saha (2025), {}, "Tracking the Best Expert Privately", corrected'

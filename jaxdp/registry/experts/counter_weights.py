@@ -13,7 +13,6 @@ COUNTED = "Hedge on noisy prefix sums after Agarwal & Singh (2017), with the squ
 COUNTER_WEIGHTS = expert_entry(
     summary="exponential weights on noisy losses from one continual counter",
     source=COUNTED,
-    proof="proved",
     reached=0.5,  # a bound on rho finds so much of one release with Gaussian noise; the grey box finds all
     factory=experts.counter_weights,
     sizes={"num_experts": 2, "horizon": 6},

@@ -3,25 +3,20 @@
 from dataclasses import replace
 
 from jaxdp import experts
-from jaxdp.audit import whole
-from jaxdp.registry.entries import LearnerEntry
-from jaxdp.registry.experts._worlds import adaptive, all_losses_move, draw_losses, stochastic
+from jaxdp.registry.experts._worlds import adaptive, all_losses_move, draw_losses, expert_entry, stochastic
 
 ORDER = 310  # in lists
 
 SOURCE = "Freund & Schapire (1997), Hedge; noise by Dwork & Roth (2014), Theorem 3.6, or Balle & Wang (2018), Theorem 8"
-EXPONENTIAL_WEIGHTS = LearnerEntry(
-    family="experts",
+EXPONENTIAL_WEIGHTS = expert_entry(
     summary="plays experts with odds exponential in their reported losses, each report with Laplace noise",
     source=SOURCE,
-    proof="proved",
     factory=experts.exponential_weights,
     sizes={"num_experts": 5, "horizon": 30},
     values={"epsilon": 1.0},
     environment=adaptive,
     neighbours=all_losses_move,
     draw_user=draw_losses,
-    users_answer=whole,
 )
 ENTRIES = {
     "exponential_weights": EXPONENTIAL_WEIGHTS,

@@ -104,7 +104,6 @@ A_BUDGET_OF_ONE = Second({"horizon": 8}, {"fake_switch_prob": 0.3, "budget": 1},
 LAZY_WEIGHTS = expert_entry(
     summary="keeps an expert drawn by exponential weights as long as their distribution permits",
     source=LAZY,
-    proof="proved",
     reached=0.8,  # true: 0.895; of one loss and later ones, at most two move resamples by as much as they may
     factory=experts.lazy_weights,
     sizes={"num_experts": 2, "horizon": 4},

@@ -50,7 +50,6 @@ def four_blocks(num_experts: int) -> tuple[Users, Users]:
 LIMITED_UPDATES = expert_entry(
     summary="plays in each block of rounds the best expert of the previous block, half as long, after noise",
     source=TRACKING.format("Algorithm 1"),
-    proof="proved",
     factory=experts.limited_updates,
     sizes={"num_experts": 3},
     values={"epsilon": 1.0},

@@ -49,7 +49,6 @@ BATCHES = "McSherry & Talwar (2007), the exponential mechanism, in batches of ro
 LIMITED_UPDATES_OBLIVIOUS = expert_entry(
     summary="draws an expert for each batch of rounds by the exponential mechanism on all earlier losses",
     source=BATCHES,
-    proof="proved",
     factory=experts.limited_updates_oblivious,
     sizes={"num_experts": 10, "horizon": 5},
     values={"epsilon": 4.0, "batch": 2},

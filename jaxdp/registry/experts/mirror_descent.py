@@ -16,7 +16,6 @@ from jaxdp.registry.experts._worlds import (
     TRACKING,
     a_loss_of_a_long_run,
     all_losses_move,
-    blame_moves,
     expert_entry,
     punishing,
     shifting,
@@ -55,22 +54,16 @@ def sampled_shares_law(
     )
 
 
-def the_first_loss_decides_all(num_experts: int, horizon: int) -> tuple[Users, Users]:
-    """Returns users who differ in the first round, the only one with losses up to the horizon."""
-    return blame_moves(num_experts, 0, *["none"] * (horizon - 1))
-
-
 MIRROR_DESCENT = expert_entry(
     summary="draws each play by exact weights that follow shifts; sampling alone hides the losses",
     source=TRACKING.format("Algorithm 3"),
-    proof="proved",
     reached=0.6,  # true: 0.751; draws of two experts with very different weights cost less than their range suggests
     factory=experts.mirror_descent,
     variant={"num_switches": 1},
     sizes={"num_experts": 2, "horizon": 6},
     values={"epsilon": 4.0, "delta": 1e-3},
     environment=punishing,
-    neighbours=the_first_loss_decides_all,
+    neighbours=a_loss_of_a_long_run,
     draws_in_update=True,
     law=sampled_shares_law,
 )

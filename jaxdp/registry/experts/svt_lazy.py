@@ -83,7 +83,6 @@ LAZY_SVT = "structure after Asi, Feldman, Koren & Talwar (2023), the realizable 
 SVT_LAZY = expert_entry(
     summary="draws another expert by all losses when the sparse vector technique finds too many of the current one",
     source=LAZY_SVT,
-    proof="proved",
     reached=0.8,  # true: 0.971; the most revealing outcome is one in thousands
     factory=experts.svt_lazy,
     sizes={"num_experts": 2, "horizon": 11},

@@ -88,7 +88,6 @@ ENTRIES = {
     "svt_restarts": expert_entry(
         summary="limited updates that restart when the sparse vector technique finds that losses have shifted",
         source=TRACKING.format("Algorithm 2"),
-        proof="proved",
         reached=0.5,  # true: 0.576, and at most 7/8 at any sizes: see the factory's docstring
         factory=experts.svt_restarts,
         variant={"check_every": 3},

@@ -1,12 +1,14 @@
 """Common parts of the entries of several mechanisms."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from jaxdp.core import Guarantee, default_float
 from jaxdp.mechanisms.numerical import laplace_delta
+from jaxdp.registry.entries import MechanismEntry
 from jaxdp.validation import check_delta, check_epsilon, check_positive
 
 Pair = tuple[np.ndarray, np.ndarray]
@@ -41,6 +43,7 @@ def claim(
     return guarantee
 
 
+mechanism_entry = partial(MechanismEntry, family="mechanisms", proof="proved")
 NUMBERS = 8  # of a release, at most: see the sizes
 
 

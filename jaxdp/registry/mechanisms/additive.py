@@ -9,7 +9,6 @@ from jaxdp import mechanisms
 from jaxdp.audit import Domain, moved_values
 from jaxdp.core import default_float
 from jaxdp.mechanisms.numerical import vector_delta
-from jaxdp.registry.entries import MechanismEntry
 from jaxdp.registry.mechanisms._releases import (
     BUDGETS,
     NUMBERS,
@@ -20,6 +19,7 @@ from jaxdp.registry.mechanisms._releases import (
     for_sensitivity,
     itself,
     laplaces,
+    mechanism_entry,
 )
 
 ORDER = 10  # in lists
@@ -69,11 +69,9 @@ def _l2_change(num_counts: int, sensitivity: float = 1.0) -> Domain:
     return moved_values((num_counts,), norm="l2", by=sensitivity)
 
 
-LAPLACE = MechanismEntry(
-    family="mechanisms",
+LAPLACE = mechanism_entry(
     summary="adds Laplace noise of scale l1_sensitivity / epsilon",
     source="Dwork & Roth (2014), Definition 3.3 and Theorem 3.6",
-    proof="proved",
     factory=mechanisms.laplace,
     sizes={"num_counts": 2},
     values={"epsilon": 1.0},

@@ -5,8 +5,7 @@ import numpy as np
 from jaxdp import mechanisms
 from jaxdp.audit import Domain, moved_values
 from jaxdp.core import default_float
-from jaxdp.registry.entries import MechanismEntry
-from jaxdp.registry.mechanisms._releases import BUDGETS, UNIT, Pair, claim, for_sensitivity, laplaces
+from jaxdp.registry.mechanisms._releases import BUDGETS, UNIT, Pair, claim, for_sensitivity, laplaces, mechanism_entry
 
 ORDER = 40  # in lists
 
@@ -32,11 +31,9 @@ def _whole_change(num_counts: int, sensitivity: float = 1.0) -> Domain:
 
 
 ENTRIES = {
-    "noisy_leads": MechanismEntry(
-        family="mechanisms",
+    "noisy_leads": mechanism_entry(
         summary="adds Laplace noise to totals, and reports by how much each is behind the largest",
         source="Dwork & Roth (2014), Theorem 3.6",
-        proof="proved",
         factory=mechanisms.noisy_leads,
         sizes={"num_counts": 5},  # of two, one difference alone is seen, which tells less
         values={"epsilon": 1.0},

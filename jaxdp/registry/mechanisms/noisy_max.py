@@ -5,9 +5,17 @@ import numpy as np
 from jaxdp import mechanisms
 from jaxdp.audit import Domain, moved_values
 from jaxdp.mechanisms.numerical import selection_delta
-from jaxdp.registry.entries import MechanismEntry
 from jaxdp.registry.laws import noisy_max_law
-from jaxdp.registry.mechanisms._releases import BUDGETS, NUMBERS, SENSITIVITIES, UNIT, Pair, claim, for_sensitivity
+from jaxdp.registry.mechanisms._releases import (
+    BUDGETS,
+    NUMBERS,
+    SENSITIVITIES,
+    UNIT,
+    Pair,
+    claim,
+    for_sensitivity,
+    mechanism_entry,
+)
 
 ORDER = 30  # in lists
 
@@ -34,11 +42,9 @@ def _scores_change(num_scores: int, sensitivity: float = 1.0) -> Domain:
 
 
 ENTRIES = {
-    f"noisy_max_{noise}": MechanismEntry(
-        family="mechanisms",
+    f"noisy_max_{noise}": mechanism_entry(
         summary=f"selects the largest of scores with {text}",
         source=source,
-        proof="proved",
         factory=mechanisms.noisy_max,
         variant={"noise": noise},
         sizes={"num_scores": 3},

@@ -11,9 +11,17 @@ from jaxdp import mechanisms
 from jaxdp.audit import Domain, replaced_rows
 from jaxdp.audit.exact import Law
 from jaxdp.core import default_float
-from jaxdp.registry.entries import MechanismEntry
 from jaxdp.registry.laws import budget_of, label_law, two_ends
-from jaxdp.registry.mechanisms._releases import BUDGETS, SENSITIVITIES, Pair, Params, budget, claim, itself
+from jaxdp.registry.mechanisms._releases import (
+    BUDGETS,
+    SENSITIVITIES,
+    Pair,
+    Params,
+    budget,
+    claim,
+    itself,
+    mechanism_entry,
+)
 from jaxdp.validation import check_positive
 
 ORDER = 20  # in lists
@@ -51,11 +59,9 @@ def _any_scalar(bound: float = 1.0) -> Domain:
 
 
 _LABELS = (np.asarray(0, np.int32), np.asarray(1, np.int32))
-RANDOMIZED_RESPONSE = MechanismEntry(
-    family="mechanisms",
+RANDOMIZED_RESPONSE = mechanism_entry(
     summary="reports a binary label truthfully with probability sigmoid(epsilon)",
     source="Warner (1965)",
-    proof="proved",
     factory=mechanisms.randomized_response,
     variant={"num_labels": 2},
     values={"epsilon": 1.0},
@@ -79,11 +85,9 @@ ENTRIES = {
         other_sizes=({"num_labels": 2}, {"num_labels": 16}),
         variant={},
     ),
-    "randomize_scalar": MechanismEntry(
-        family="mechanisms",
+    "randomize_scalar": mechanism_entry(
         summary="reports a bounded scalar as one random sign, unbiased after scaling",
         source="Duchi, Jordan & Wainwright (2018), in one dimension",
-        proof="proved",
         factory=mechanisms.randomize_scalar,
         values={"epsilon": 1.0},
         params=_for_bound,

@@ -11,7 +11,7 @@ from jaxdp.audit import Domain, replaced_rows
 from jaxdp.audit.exact import Law
 from jaxdp.audit.shuffle_law import law_of_ones
 from jaxdp.core import Guarantee, default_float
-from jaxdp.registry.entries import MechanismEntry
+from jaxdp.registry.mechanisms._releases import mechanism_entry
 from jaxdp.registry.second import Second
 
 ORDER = 130  # in lists
@@ -80,11 +80,9 @@ def _sum(data):
 
 
 ENTRIES = {
-    "shuffled_randomized_response": MechanismEntry(
-        family="mechanisms",
+    "shuffled_randomized_response": mechanism_entry(
         summary="counts the ones of a shuffled batch of binary randomized responses",
         source="Cheu et al. (2019); the hockey-stick divergence of the two laws of the count",
-        proof="proved",
         reached=0.7,  # what delta leaves is in the far tail of a count
         factory=mechanisms.shuffled_ones,
         sizes={"num_users": 100},

@@ -6,9 +6,16 @@ import numpy as np
 from jaxdp import mechanisms
 from jaxdp.audit import Domain, moved_values
 from jaxdp.mechanisms.numerical import sparse_vector_delta
-from jaxdp.registry.entries import MechanismEntry
 from jaxdp.registry.laws import above_threshold_law
-from jaxdp.registry.mechanisms._releases import BUDGETS, SENSITIVITIES, UNIT, Pair, claim, for_sensitivity
+from jaxdp.registry.mechanisms._releases import (
+    BUDGETS,
+    SENSITIVITIES,
+    UNIT,
+    Pair,
+    claim,
+    for_sensitivity,
+    mechanism_entry,
+)
 
 ORDER = 50  # in lists
 
@@ -37,11 +44,9 @@ def _queries_change(num_queries: int, sensitivity: float = 1.0) -> Domain:
 
 
 ENTRIES = {
-    name: MechanismEntry(
-        family="mechanisms",
+    name: mechanism_entry(
         summary=f"finds the first of many queries above a threshold, {text}",
         source="Dwork & Roth (2014), Algorithm 1 and Theorem 3.23; Lyu, Su & Li (2017), section 4.2, for the split",
-        proof="proved",
         factory=mechanisms.above_threshold,
         variant={"split": split},
         sizes={"num_queries": 9},

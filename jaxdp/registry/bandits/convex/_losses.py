@@ -1,5 +1,6 @@
 """Worlds, users and neighbours for several convex bandits."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -7,9 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit import Users, whole
-from jaxdp.core import default_float
+from jaxdp.bandits import convex
+from jaxdp.core import Environment, default_float
 from jaxdp.registry.entries import LearnerEntry
 
+ON_REPORTS = "on reports: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 1"
 # A user may also hold a loss beyond the bound to which a learner clips, or none.
 BEYOND = 7.0
 
@@ -27,24 +30,38 @@ def draw_loss(key: jax.Array) -> Users:
     return Users(jax.random.choice(key, jnp.asarray([-BEYOND, BEYOND, np.nan], default_float())))
 
 
-def entry(summary: str, factory: Any, *, report: str, source: str, **options: Any) -> LearnerEntry:
-    variant = {"report": report, **options.pop("variant", {})}
-    values = {"epsilon": 1.0, **({"delta": 1e-3} if report == "gaussian" else {}), **options.pop("values", {})}
+def quadratic(dim: int = 1) -> Environment:
+    return convex.quadratic_losses(dim=dim)
+
+
+def entry(
+    summary: str,
+    factory: Any,
+    *,
+    report: str,
+    source: str,
+    variant: Mapping[str, Any] | None = None,
+    values: Mapping[str, float] | None = None,
+    dim: int = 3,
+    environment: Any = quadratic,
+) -> LearnerEntry:
+    """Makes an entry of a learner of points; dim = 0 means that it plays on a line and has no such size."""
     return LearnerEntry(
         family="convex bandits",
         summary=summary,
         source=source,
         proof="proved",
         factory=factory,
-        variant=variant,
-        sizes={"dim": 3, "horizon": 24},
-        values=values,
+        variant={"report": report, **(variant or {})},
+        sizes={**({"dim": dim} if dim else {}), "horizon": 24},
+        values={"epsilon": 1.0, **({"delta": 1e-3} if report == "gaussian" else {}), **(values or {})},
+        environment=environment,
         neighbours=one_loss_moves,
         draw_user=draw_loss,
         users_answer=whole,
         randomizes=report == "rr",
-        **options,
     )
 
 
+BENT = {"smoothness": 0.5}
 CURVED = {"strong_convexity": 0.5}

@@ -1,22 +1,24 @@
 """Entries of `stochastic_1d`."""
 
 from jaxdp.bandits import convex
-from jaxdp.registry.bandits.convex._barriers import entry
+from jaxdp.registry.bandits.convex._losses import ON_REPORTS, entry
 
 ORDER = 270  # in lists
 
-INTERVAL = "Agarwal, Foster, Hsu, Kakade & Rakhlin (2011), Algorithm 1"
+INTERVAL = f"Agarwal, Foster, Hsu, Kakade & Rakhlin (2011), Algorithm 1; {ON_REPORTS}"
 ENTRIES = {
     "stochastic_1d": entry(
         "cuts off quarters of an interval by randomized losses at three points",
         convex.stochastic_1d,
         report="rr",
         source=INTERVAL,
+        dim=0,
     ),
     "stochastic_1d_gaussian": entry(
         "cuts off quarters of an interval by losses with Gaussian noise at three points",
         convex.stochastic_1d,
         report="gaussian",
         source=INTERVAL,
+        dim=0,
     ),
 }

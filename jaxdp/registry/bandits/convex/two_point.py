@@ -11,7 +11,6 @@ def _differences(dim: int) -> Environment:
     return convex.quadratic_losses(dim=dim, feedback="difference")
 
 
-TWO = {"environment": _differences}
 PAIRS = "Agarwal, Dekel & Xiao (2010); on reports: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 2"
 ENTRIES = {
     "two_point": entry(
@@ -19,14 +18,14 @@ ENTRIES = {
         convex.two_point,
         report="rr",
         source=PAIRS,
-        **TWO,
+        environment=_differences,
     ),
     "two_point_gaussian": entry(
         "descends by the slope of a loss between two points, with Gaussian noise",
         convex.two_point,
         report="gaussian",
         source=PAIRS,
-        **TWO,
+        environment=_differences,
     ),
     "two_point_strongly_convex": entry(
         "descends by the slope of a strongly convex loss between two points, in shrinking steps",
@@ -35,6 +34,6 @@ ENTRIES = {
         source=PAIRS,
         variant={"losses": "strongly_convex"},
         values=CURVED,
-        **TWO,
+        environment=_differences,
     ),
 }
