@@ -34,39 +34,27 @@ UNIT = "one ballot"
 
 
 @pytree_dataclass
-class CentralParams:
-    """Values that a sweep may vary.
+class CentralParams(Params):
+    """Values that a sweep may vary; `epsilon` is read only for K-norm noise.
 
     Attributes:
-        epsilon: [] float > 0, privacy budget; read only for K-norm noise.
         noise_multiplier: [] float >= 0, Gaussian noise's standard deviation per unit of sensitivity; 0 at epsilon =
             inf, and for K-norm noise.
-        radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
-        tolerance: [] float > 0, as in `maximum_likelihood.Params`.
     """
 
-    epsilon: Scalar
     noise_multiplier: Scalar
-    radius: Scalar
-    tolerance: Scalar
 
 
 @pytree_dataclass
-class LocalParams:
-    """Values that a sweep may vary.
+class LocalParams(Params):
+    """Values that a sweep may vary; `epsilon` is a voter's budget, and infinity reports the ballots themselves.
 
     Attributes:
-        epsilon: [] float > 0, a voter's budget; infinity reports the ballots themselves.
         num_answers: [] int32 >= 1, number of pairs that a voter is asked about, at epsilon / num_answers each; at most
             all pairs are asked.
-        radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
-        tolerance: [] float > 0, as in `maximum_likelihood.Params`.
     """
 
-    epsilon: Scalar
     num_answers: Scalar
-    radius: Scalar
-    tolerance: Scalar
 
 
 def ballot_sensitivity(num_items: int) -> float:
@@ -238,12 +226,7 @@ def ballot_objective_perturbation(
     ) -> CentralParams:
         multiplier = analytic_gaussian(epsilon, delta) if is_gaussian else 0.0
         point = make_params(epsilon=epsilon, radius=radius, tolerance=tolerance)
-        return CentralParams(
-            epsilon=point.epsilon,
-            noise_multiplier=round_up(multiplier, default_float()),
-            radius=point.radius,
-            tolerance=point.tolerance,
-        )
+        return CentralParams(**vars(point), noise_multiplier=round_up(multiplier, default_float()))
 
     def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
         argument = (
@@ -327,12 +310,7 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
     def params(*, epsilon: float, radius: float = np.inf, tolerance: float = TOLERANCE) -> LocalParams:
         point = make_params(epsilon=epsilon, radius=radius, tolerance=tolerance)
         answers = round(min(epsilon / BUDGET_PER_ANSWER, float(np.iinfo(np.int32).max)))
-        return LocalParams(
-            epsilon=point.epsilon,
-            num_answers=np.int32(max(1, answers)),
-            radius=point.radius,
-            tolerance=point.tolerance,
-        )
+        return LocalParams(**vars(point), num_answers=np.int32(max(1, answers)))
 
     def claim(epsilon: float) -> Guarantee:
         argument = (

@@ -59,18 +59,13 @@ class WeightedParams(Params):
     cut: Scalar
 
 
-def make_params(*, epsilon: float, radius: float, tolerance: float) -> Params:
-    """Validates one grid point; see the attributes of `Params`."""
+def make_params(*, epsilon: float, radius: float = np.inf, tolerance: float = TOLERANCE) -> Params:
+    """Validates one grid point; see the attributes of `Params`. The `params` of estimators from randomized labels."""
     return Params(
         epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
         radius=radius_leaf(radius),
         tolerance=scalar_leaf("tolerance", check_above("tolerance", tolerance, 0.0)),
     )
-
-
-def randomized_params(*, epsilon: float, radius: float = np.inf, tolerance: float = TOLERANCE) -> Params:
-    """Builds the `params` of full-batch estimators from randomized labels."""
-    return make_params(epsilon=epsilon, radius=radius, tolerance=tolerance)
 
 
 def clear_labels_claim() -> Guarantee:
@@ -306,7 +301,7 @@ def debiased_rr(
         return _label_objective(features, unbiased_labels(report, params.epsilon).astype(features.dtype), link)
 
     return full_batch_estimator(
-        randomized_params,
+        make_params,
         randomized_labels_claim,
         report_randomized,
         objective,
@@ -362,7 +357,7 @@ def mle_rr(
         return likelihood_objective(features, report.astype(features.dtype), loss)
 
     return full_batch_estimator(
-        randomized_params,
+        make_params,
         randomized_labels_claim,
         report_coins,
         objective,

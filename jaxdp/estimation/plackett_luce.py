@@ -25,7 +25,6 @@ from jaxdp.estimation.maximum_likelihood import (
     full_batch_estimator,
     make_params,
     randomized_labels_claim,
-    randomized_params,
 )
 from jaxdp.estimation.maximum_likelihood import Params as LikelihoodParams
 from jaxdp.estimation.noisy_statistic import (
@@ -145,7 +144,7 @@ def plackett_luce_debiased_krr(
         return choice_objective(features, chosen_sum(features, targets), _no_ridge(features))
 
     return _choice_estimator(
-        randomized_params,
+        make_params,
         randomized_labels_claim,
         report_randomized_choices,
         objective,

@@ -25,7 +25,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp.theory._domains import reach_and_theta
 from jaxdp.theory.arguments import above, at_least, between
 from jaxdp.validation import check_choice
 
@@ -140,7 +139,7 @@ def fkm_upper(
         None on a ball, where s is 4. On a box the constants are derived again.
     """
     moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
-    near, (far, _) = _positive("radius", radius), reach_and_theta(domain, size)
+    near, (far, _) = _positive("radius", radius), _reach_and_theta(domain, size)
     bias = (3 + far) * _positive("lipschitz", lipschitz)
     explored = np.minimum(near, np.sqrt(near * far * size * np.sqrt(moment) / bias) * rounds**-0.25)
     return near * far * size * np.sqrt(moment * rounds) / explored + bias * explored * rounds
@@ -166,7 +165,7 @@ def strongly_convex_one_point_upper(
         As `fkm_upper`.
     """
     moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
-    near, (far, _) = _positive("radius", radius), reach_and_theta(domain, size)
+    near, (far, _) = _positive("radius", radius), _reach_and_theta(domain, size)
     bias = (3 + far) * _positive("lipschitz", lipschitz)
     noise = size**2 * moment * (1 + np.log(rounds)) / _positive("strong_convexity", strong_convexity)
     explored = np.minimum(near, np.cbrt(noise / (bias * rounds)))
@@ -195,7 +194,7 @@ def two_point_upper(
         The step is tuned, on a box to its constants.
     """
     moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
-    near, (far, _) = _positive("radius", radius), reach_and_theta(domain, size)
+    near, (far, _) = _positive("radius", radius), _reach_and_theta(domain, size)
     return near * far * size * np.sqrt(moment * rounds) + (3 + far) * _positive("lipschitz", lipschitz) * near
 
 
@@ -222,7 +221,7 @@ def two_point_strongly_convex_upper(
         As `fkm_upper`.
     """
     moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
-    near, (far, _) = _positive("radius", radius), reach_and_theta(domain, size)
+    near, (far, _) = _positive("radius", radius), _reach_and_theta(domain, size)
     learning = size**2 * moment * (1 + np.log(rounds)) / (2 * _positive("strong_convexity", strong_convexity))
     return learning + (3 + far) * _positive("lipschitz", lipschitz) * near
 
@@ -247,7 +246,7 @@ def barrier_smooth_upper(
     """
     moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 2), _dim(dim)
     curved, near = _positive("smoothness", smoothness), _positive("radius", radius)
-    logarithm = reach_and_theta(domain, size)[1] * np.log(rounds)
+    logarithm = _reach_and_theta(domain, size)[1] * np.log(rounds)
     root = 2 * np.sqrt(2) * size * np.sqrt(moment * logarithm / rounds)
     explored = np.minimum(1.0, np.cbrt(root / (curved * near**2)))
     # theta ln T / eta and 2 eta T d^2 M2 / del^2 are equal.
@@ -279,7 +278,7 @@ def barrier_strongly_convex_upper(
     strong, curved = _positive("strong_convexity", strong_convexity), _positive("smoothness", smoothness)
     if np.any(curved < strong):
         raise ValueError(f"smoothness must be >= strong_convexity, got {np.min(curved):g}")
-    far, theta = reach_and_theta(domain, size)
+    far, theta = _reach_and_theta(domain, size)
     learning = 4 * size * largest * np.sqrt((theta + 2 * curved / strong) * rounds * np.log(rounds))
     return learning + 2 * largest + 2 * curved * (far * _positive("radius", radius)) ** 2
 
@@ -313,3 +312,9 @@ def _positive(name: str, values: ArrayLike) -> np.ndarray:
 
 def _dim(values: ArrayLike) -> np.ndarray:
     return at_least("dim", values, 1)
+
+
+def _reach_and_theta(domain: str, dim: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Returns D / R and theta for points of this dimension."""
+    one = np.ones_like(dim)
+    return (one, one) if check_choice("domain", domain, ("ball", "box")) == "ball" else (np.sqrt(dim), dim)
