@@ -18,6 +18,7 @@ from jaxdp.audit.adversary import Answer, Past, Users, by_action, num_rounds
 from jaxdp.audit.exact import TOLERANCE, Law
 from jaxdp.audit.play import Transcript
 from jaxdp.audit.seen import Parts, rounds_seen, visible_past
+from jaxdp.audit.steps import at
 from jaxdp.checks import check_made
 from jaxdp.core import Guarantee, Learner
 from jaxdp.validation import check_count
@@ -189,7 +190,7 @@ def transcript_law(
     for state, chance in init(params):
         _add(nodes, _Node(state, (), ()), chance)
     for round_ in range(rounds if last is None else last + 1):
-        answers, context = _row(users, round_)
+        answers, context = at(users, round_)
         next_nodes: _Nodes = {}
         for node, probability in _merge(nodes):
             public = node.state.public
@@ -344,10 +345,6 @@ def _distinct(many: Any) -> tuple[list[Any], np.ndarray]:
     else:
         _, first, which = np.unique(bits, axis=0, return_index=True, return_inverse=True)
     return [jax.tree.unflatten(structure, [leaf[k] for leaf in leaves]) for k in first], which.ravel()
-
-
-def _row(tree: Any, index: int) -> Any:
-    return jax.tree.map(lambda x: x[index], tree)
 
 
 def _freeze(value: Any, digits: int) -> Hashable:

@@ -8,9 +8,9 @@ import jax
 import numpy as np
 from scipy.special import ndtr
 
-from jaxdp.audit.replay import QUICKLY, Release, Site, traced_apart
-from jaxdp.audit.steps import at, choose, places_of, react, step_keys
-from jaxdp.audit.unrecorded import Played
+from jaxdp.audit.replay import NOT_CONCRETE, QUICKLY, Release, Site, traced_apart
+from jaxdp.audit.steps import at, choose, react, step_keys
+from jaxdp.audit.unrecorded import Played, played_plan
 from jaxdp.core import State
 from jaxdp.mechanisms import tape
 
@@ -52,7 +52,7 @@ def distribution_faults(key: jax.Array, played: Played) -> tuple[list[str], dict
     for number, releases in releases_by_step.items():
         try:
             entries = _draw_noise(jax.random.fold_in(key, number), played, number)
-        except _UNREADABLE:
+        except NOT_CONCRETE:
             continue
         for release in releases:
             noise, law = entries.get((release.round, release.site)), release.entry.law
@@ -77,23 +77,12 @@ def ks_distance(ordered: np.ndarray, law: str) -> float:
     return float(max((steps[1:] - below).max(), (below - steps[:-1]).max()))
 
 
-_UNREADABLE = (
-    jax.errors.ConcretizationTypeError,
-    jax.errors.TracerArrayConversionError,
-    jax.errors.TracerIntegerConversionError,
-    jax.errors.UnexpectedTracerError,
-)
-
-
 def _draw_noise(key: jax.Array, played: Played, number: int) -> dict[tuple[int, Site], np.ndarray]:
     """Draws one step's noise with many keys, by round and site: [KEYS, ...]. All else is as it was played."""
     scene, step, users = played.scene, played.steps[number], at(played.streams, 0)
     public, private = at(scene.transcript.before, step.start), played.run.private[number]
     _, right_keys = step_keys(scene, played.key)
-    plan, slots = at(scene.transcript.actions, step.start), ()
-    if scene.path != "rounds":
-        plan = choose(scene, step, right_keys, users, public, _no_tape)
-        slots = places_of(scene, step, plan, public)
+    plan, slots = played_plan(scene, step, right_keys, users, public)
     _, keys = jax.vmap(lambda one: step_keys(scene, one))(jax.random.split(key, KEYS))
     sites: list[tuple[int, Site]] = []
 
@@ -119,13 +108,7 @@ def _draw_noise(key: jax.Array, played: Played, number: int) -> dict[tuple[int, 
     try:  # as one program; a release behind a branch or a loop, or in an inner `jit`, is not at its top level
         with traced_apart(object()):
             noises = jax.jit(every, compiler_options=QUICKLY)(keys)
-    except _UNREADABLE:
+    except NOT_CONCRETE:
         with jax.disable_jit():
             noises = every(keys)
     return {site: np.asarray(noise) for site, noise in zip(sites, noises, strict=True)}
-
-
-@contextmanager
-def _no_tape(stage: str, round_: Any) -> Iterator[None]:
-    del stage, round_
-    yield

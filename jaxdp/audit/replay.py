@@ -20,7 +20,7 @@ LANE = "jaxdp_lane"
 Use = Callable[[jax.Array], jax.Array]
 traced_apart = jax.make_user_context(None)  # takes a name: traces under another name are not taken from the cache
 _traces = [object()]  # name of the traces made under tapes; a new name discards them
-_NOT_CONCRETE = (
+NOT_CONCRETE = (
     jax.errors.ConcretizationTypeError,
     jax.errors.TracerArrayConversionError,
     jax.errors.TracerIntegerConversionError,
@@ -214,7 +214,7 @@ def _step(
             # Earlier traces without a tape would be taken from JAX's cache and write nothing.
             with jax.disable_jit(), traced_apart(_traces[0]):
                 arrays, seen, state, _ = jax.vmap(one, in_axes=(0, 0, axes), axis_name=LANE)(streams, private, public)
-        except _NOT_CONCRETE as error:
+        except NOT_CONCRETE as error:
             _traces[0] = object()  # the branch's cached trace would write nothing either
             raise UnreadableError(
                 "releases must be made at the top level of act, privatize and update, or behind branches on public "
@@ -259,7 +259,7 @@ def _run_compiled(
             arrays, seen, state, _ = program.run(
                 scene.transcript, jnp.asarray(step.start), keys, streams, private, public
             )
-    except _NOT_CONCRETE:
+    except NOT_CONCRETE:
         programs[kind] = None
         return None
     return [(stage, step.start, entry) for stage, _, entry in program.made], arrays, seen, state

@@ -112,10 +112,7 @@ def _vary_keys(key: jax.Array, played: Played, count: int, steps: dict[Any, Any]
         if scene.sees_public:
             public = at(scene.transcript.before, step.start)
         public_now = public if scene.sees_public else at(public, 0)
-        plan, slots = at(scene.transcript.actions, step.start), ()
-        if scene.path != "rounds":
-            plan = choose(scene, step, right_keys, users, public_now, _no_tape)
-            slots = places_of(scene, step, plan, public_now)
+        plan, slots = played_plan(scene, step, right_keys, users, public_now)
         kind = step.length, step.block, slots
         if kind not in steps:
             steps[kind] = _many_keys(scene, step, slots)
@@ -123,6 +120,16 @@ def _vary_keys(key: jax.Array, played: Played, count: int, steps: dict[Any, Any]
         seen, private, public = steps[kind](scene.transcript, start, keys, users, private, public, plan)
         views.append({what: [np.asarray(leaf) for leaf in jax.tree.leaves(tree)] for what, tree in seen.items()})
     return views
+
+
+def played_plan(
+    scene: Scene, step: Step, keys: Any, users: Users, public: Any
+) -> tuple[Any, tuple[tuple[int, int], ...]]:
+    """Returns the play or the plan of a step that was played with these keys, and the places of its rounds."""
+    if scene.path == "rounds":
+        return at(scene.transcript.actions, step.start), ()
+    plan = choose(scene, step, keys, users, public, _no_tape)
+    return plan, places_of(scene, step, plan, public)
 
 
 def _many_keys(scene: Scene, step: Step, slots: tuple[tuple[int, int], ...]) -> Any:

@@ -3,8 +3,6 @@
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import CountPlan
-
 
 def rewards_of(feedback: jax.Array, length: jax.Array, integer: jnp.dtype) -> jax.Array:
     """Returns rewards clipped to {0, 1} in a block's first `length` rounds, and 0 in the others: [rounds] integer."""
@@ -21,8 +19,3 @@ def turns(position: jax.Array, size: jax.Array | int, played: jax.Array, ahead: 
     """Returns how many of the next `ahead` rounds, after `played`, go to position `position` of `size` arms in turn."""
     last = played + ahead - 1
     return (last - position) // size - (played - 1 - position) // size
-
-
-def report_counts(key, params, public, plan: CountPlan, totals: jax.Array) -> tuple[jax.Array, jax.Array]:
-    del key, params, public
-    return plan.counts, totals  # central model: the curator sees each arm's plays and its rewards

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits._bulk import report_counts, totals_of, turns
+from jaxdp.bandits._bulk import totals_of, turns
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
+from jaxdp.core.central import reveal_totals
 
 BLOCK_PER_ARM = 16
 
@@ -74,4 +75,4 @@ def counts(algorithm: Algorithm) -> Counts:
         totals = state.private.totals + jnp.clip(won, 0, counts).astype(state.private.totals.dtype)
         return algorithm.advance(key, params, state, totals, counts.sum(dtype=state.public.round.dtype))
 
-    return Counts(plan, report_counts, absorb)
+    return Counts(plan, reveal_totals, absorb)

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits._bulk import report_counts, rewards_of, totals_of, turns
+from jaxdp.bandits._bulk import rewards_of, totals_of, turns
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
+from jaxdp.core.central import reveal_totals
 
 BLOCK_PER_ARM = 16
 
@@ -69,4 +70,4 @@ def counts(algorithm: Algorithm) -> Counts:
         won = jnp.clip(paid, 0, counts).astype(algorithm.integer)
         return algorithm.advance(key, params, state, won, counts.sum(dtype=algorithm.integer))
 
-    return Counts(plan, report_counts, absorb)
+    return Counts(plan, reveal_totals, absorb)
