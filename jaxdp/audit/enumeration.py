@@ -73,19 +73,9 @@ def outcomes(outputs: Any, *, digits: int = DIGITS) -> list[Hashable]:
 
 
 def observed_parts(transcript: Transcript, claim: Guarantee, changed: int | None = None) -> Parts:
-    """Selects the parts of a transcript of single rounds that an adversary sees; see `jaxdp.audit.seen.rounds_seen`.
+    """Selects the parts of a transcript of single rounds that an adversary sees, by `jaxdp.audit.seen.rounds_seen`.
 
-    Args:
-        transcript: of all rounds.
-        claim: of the learner.
-        changed: the round of the user who differs, counted from 0; irrelevant in the central model.
-
-    Returns:
-        For each part of the transcript the observed rounds, in arrays [rounds seen, ...]; None for a part that is not
-        seen.
-
-    Raises:
-        ValueError: as `rounds_seen`.
+    Arrays are [rounds seen, ...]; a part that is not seen is None.
     """
     whole = Parts(transcript.actions, transcript.reports, transcript.before, transcript.after)
     return Parts(

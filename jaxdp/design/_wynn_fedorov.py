@@ -77,15 +77,9 @@ def factor_of(vectors: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def ascend(vectors: np.ndarray, weights: np.ndarray, gap: float) -> np.ndarray:
-    """Moves weights until max |z|^2_{V^-1} <= d (1 + gap) over these points, or 10,000 steps are done.
+    """Moves weights [count] until max |z|^2_{V^-1} <= d (1 + gap) over vectors [count, d], or 10,000 steps are done.
 
-    Args:
-        vectors: [count, d], that span.
-        weights: [count], sum 1, those > 0 on points that span.
-        gap: > 0.
-
-    Returns:
-        [count] weights, some exactly 0.
+    The vectors span, and so do those with weights > 0, whose sum is 1. Of the result, some are exactly 0.
     """
     d = vectors.shape[1]
     weights = weights / weights.sum()

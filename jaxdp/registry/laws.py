@@ -104,16 +104,8 @@ def _laplace_cdf(values: np.ndarray) -> np.ndarray:
 
 
 def _quadrature(kinks: np.ndarray, unit: float, reach: float) -> tuple[np.ndarray, np.ndarray]:
-    """Returns nodes and weights to integrate functions that are smooth between kinks, and zero far from all kinks.
-
-    Args:
-        kinks: [num_kinks] float.
-        unit: > 0, over which the integrand changes by a small factor.
-        reach: how far from a kink it matters.
-
-    Returns:
-        (nodes, weights), each [num_nodes] float: Gauss's formula on intervals no longer than a unit.
-    """
+    """Returns Gauss's (nodes, weights) for functions that are smooth between kinks [n], and zero beyond their reach."""
+    # Over a unit the integrand changes by a small factor: no interval is longer.
     offsets = np.arange(-math.ceil(reach / unit), math.ceil(reach / unit) + 1) * unit
     edges = np.unique(np.add.outer(kinks, offsets))
     nodes, weights = np.polynomial.legendre.leggauss(16)

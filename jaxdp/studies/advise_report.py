@@ -42,15 +42,7 @@ def comparisons(loss: xr.DataArray) -> xr.Dataset:
 
 
 def ranking(loss: xr.DataArray) -> tuple[list[str], list[str]]:
-    """Ranks learners.
-
-    Args:
-        loss: see `comparisons`.
-
-    Returns:
-        The learners by their mean loss, least first, learners with a NaN loss last; and the learners, including the
-        first, that are not called worse than the first. If there are several of these, it is undecided which is best.
-    """
+    """Returns learners by mean loss, those with a NaN loss last, and those that are not called worse than the first."""
     order = loss["learner"].values[np.argsort(loss.mean("seed", skipna=False).values, kind="stable")].tolist()
     against = comparisons(loss).sel(against=order[0])
     return order, [name for name in order if not float(against.p_adjusted.sel(learner=name)) <= LEVEL]

@@ -103,14 +103,7 @@ def _check_names(name: str, arrays: Sequence[str]) -> None:
 
 
 def linear_rewards(contexts: np.ndarray) -> np.ndarray:
-    """Returns rewards for contexts alone: x . theta without noise, with theta on the sphere of radius 1/2.
-
-    Args:
-        contexts: [horizon, num_arms, dim] numbers.
-
-    Returns:
-        [horizon, num_arms] float32; theta is the same in every run.
-    """
+    """Returns rewards [T, K] float32 for contexts [T, K, d] alone: x . theta, for one theta of norm 1/2."""
     theta = np.random.default_rng(0).normal(size=contexts.shape[2])
     return np.asarray(contexts @ (theta / (2 * np.linalg.norm(theta))), np.float32)
 

@@ -199,15 +199,7 @@ def table(results: xr.Dataset) -> str:
 
 
 def notes(results: xr.Dataset) -> list[str]:
-    """Returns notes on the results.
-
-    Args:
-        results: results of `private_policy`.
-
-    Returns:
-        Notes on the reference policy's loss, on the coverage of confidence sets, on sets that are not finite, and on
-        searches and minimisations that stopped early.
-    """
+    """Returns notes on the reference policy, on confidence sets, and on searches that stopped early or failed."""
     texts = [
         f"The policy that collected the data loses {reference_loss(results):.4f}; pessimistic policies fall back on it"
         " if the data are uninformative."

@@ -244,12 +244,7 @@ def _make_estimators(data: ComparisonTable | Ballots, unranked: str) -> tuple[di
 def kendall_tau(rank: xr.DataArray, reference: xr.DataArray) -> xr.DataArray:
     """Returns Kendall's tau of rankings without ties: the share of pairs in the same order minus the opposite share.
 
-    Args:
-        rank: dimension item, and any other dimensions.
-        reference: dimension item, of at least two items.
-
-    Returns:
-        In [-1, 1], without the dimension item; NaN where a rank is NaN.
+    In [-1, 1], without the dimension item, of at least two items; NaN where a rank is NaN.
     """
     other = rank.rename(item="other")
     agree = xr.ufuncs.sign(rank - other) * xr.ufuncs.sign(reference - reference.rename(item="other"))

@@ -173,12 +173,7 @@ def ranking_release(
 
 
 def least_curvature(features: jax.Array, theta: jax.Array) -> jax.Array:
-    """Returns the least curvature of the logistic link at these comparisons and abilities, in [0, 1/4]: [] float.
-
-    Args:
-        features: [num_comparisons, num_items] float.
-        theta: [num_items] float.
-    """
+    """Returns the logistic link's least curvature, [] in [0, 1/4], at comparisons [n, num_items] and abilities."""
     margins = jnp.matmul(features, theta, precision="highest")
     return jnp.min(jax.nn.sigmoid(margins) * jax.nn.sigmoid(-margins))
 

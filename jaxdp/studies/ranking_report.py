@@ -189,17 +189,7 @@ def _onwards(epsilon: float) -> str:
 
 
 def notes(data: ComparisonTable | Ballots, results: xr.Dataset, *, unranked: str = "unknown") -> list[str]:
-    """Returns notes on the results.
-
-    Args:
-        data: the ranked data.
-        results: results of `private_ranking`.
-        unranked: the reading that the results use.
-
-    Returns:
-        Notes on an order that private estimators would not converge to, on abilities that the bound limits, and on
-        minimisations that did not converge; none if all is well.
-    """
+    """Returns notes on ties, on other orders without noise, on the bound, and on minimisations that stopped early."""
     texts = []
     clear, order = _without_privacy(results)
     first, second = clear["item"].values[order[:2]]

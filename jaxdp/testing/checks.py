@@ -72,9 +72,6 @@ def failures(checks: Sequence[Check]) -> list[tuple[list[str], str]]:
 
     Checks that depend on one failed computation, such as a function that does not fit, fail together, for one reason:
     their names come together, the first one first.
-
-    Args:
-        checks: to run.
     """
     failed: dict[int, tuple[list[str], str]] = {}
     causes = []  # keeps them alive, so that ids differ

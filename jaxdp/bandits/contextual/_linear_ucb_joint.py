@@ -256,12 +256,7 @@ def linear_ucb_joint(
 def joint_vector(x: jax.Array, y: jax.Array) -> jax.Array:
     """Returns both moments of a user as one vector; its norm is the joint norm of the matrix and the vector.
 
-    Args:
-        x: [dim] float.
-        y: [] float.
-
-    Returns:
-        [dim (dim + 3) / 2] float: the `triangle` of x x^T, entries off the diagonal times sqrt(2); then y x.
+    [dim (dim + 3) / 2] float: the `triangle` of x x^T, x [dim], entries off the diagonal times sqrt(2); then y x, y [].
     """
     return jnp.concatenate([square_triangle(x) * _roots(len(x), x.dtype), y * x])
 

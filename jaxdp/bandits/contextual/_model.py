@@ -40,15 +40,7 @@ class Model(NamedTuple):
 
 
 def upper_bounds(model: Model, context: jax.Array) -> jax.Array:
-    """Returns the largest x . t over all t in the ellipsoid, for each context x: x . theta + beta |x|_V^-1.
-
-    Args:
-        model: the ellipsoid.
-        context: [num_arms, dim] float.
-
-    Returns:
-        [num_arms] float.
-    """
+    """Returns max x . t over t in the ellipsoid, x . theta + beta |x|_V^-1, [num_arms], for x [num_arms, dim]."""
     context = jnp.asarray(context, model.theta.dtype)
     return products(context, model.theta) + model.width * lengths(model.factor, context)
 

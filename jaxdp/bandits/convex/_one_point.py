@@ -185,15 +185,7 @@ def _learner(
     params: Callable[..., Params],
     step: Callable[[Params, jax.Array], Scalar],
 ) -> Learner:
-    """Returns the learner that descends by one-point estimates.
-
-    Args:
-        body: the domain.
-        horizon: rounds.
-        report: of the loss.
-        params: of the learner.
-        step: (params, rounds played) -> eta d / del of the next round.
-    """
+    """Returns the learner; `step` is (params, rounds played) -> eta d / del of the next round."""
     channel = scalar_channel(report)
 
     def init(key, params: Params) -> State:
