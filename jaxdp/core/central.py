@@ -1,4 +1,4 @@
-"""`privatize` in the central model, where a curator sees what users hold, and noise is added to what is released."""
+"""`privatize` of learners in the central model: the curator sees the users' values, and adds noise to releases."""
 
 from typing import Any
 
