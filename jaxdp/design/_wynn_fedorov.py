@@ -79,7 +79,7 @@ def factor_of(vectors: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def ascend(vectors: np.ndarray, weights: np.ndarray, gap: float) -> np.ndarray:
     """Moves weights [count] until max |z|^2_{V^-1} <= d (1 + gap) over vectors [count, d], or 10,000 steps are done.
 
-    The vectors span, and so do those with weights > 0, whose sum is 1. Of the result, some are exactly 0.
+    The vectors span, and so do those with weights > 0; weights have the sum 1. Some of the results are exactly 0.
     """
     d = vectors.shape[1]
     weights = weights / weights.sum()
