@@ -19,6 +19,7 @@ from jaxdp.simulation.store.processor import cores
 from jaxdp.studies.advise_problems import PROBLEMS, SECONDS_OF_COMPILING, Problem, Sizes, affordable, engine_of, run_of
 from jaxdp.studies.advise_report import figure, report
 from jaxdp.studies.arguments import Delta, Key, NumSeeds, Registered
+from jaxdp.studies.comparison import resize
 from jaxdp.studies.declared import Study
 from jaxdp.studies.tiles import cpu_tile
 from jaxdp.validation import check_choice, check_count, check_delta, check_horizon, check_positive
@@ -104,7 +105,7 @@ def advise(
             left_out.append(f"{name} ({error})")
             continue
         if claim.is_private and claim.trust_model in TRUST[trust] and (claim.kind == "pure" or not pure):
-            claims[name], algorithms[name] = claim, setting.resize(known[name], sizes, rounds).make()
+            claims[name], algorithms[name] = claim, resize(known[name], rounds, **sizes).make()
     if not algorithms:
         raise ValueError(f"trust must leave a candidate for {problem}, got {trust}{' with pure' if pure else ''}")
     seconds = {name: setting.seconds(algorithm, sizes) for name, algorithm in algorithms.items()}

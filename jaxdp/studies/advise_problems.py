@@ -15,7 +15,7 @@ from jaxdp.core import Environment, Estimator, Learner
 from jaxdp.estimation import gaussian_rewards, thurstone_rr
 from jaxdp.registry import ESTIMATORS, LEARNERS, EstimatorEntry, LearnerEntry
 from jaxdp.simulation import Run, estimation_run, simulator
-from jaxdp.studies import comparison, dueling_trust, trust_models
+from jaxdp.studies import comparison, dueling_regret, dueling_trust, trust_models
 from jaxdp.studies.ldp_best_arm import keep_stopping_outputs
 
 Entry = LearnerEntry | EstimatorEntry
@@ -45,7 +45,6 @@ class Problem(NamedTuple):
         sizes: default sizes by name: `num_arms` (arms or experts), `dim`.
         horizon: default number of rounds or labels.
         candidates: () -> entries by name.
-        resize: (entry, sizes, horizon) -> the entry for this problem and so many rounds or labels.
         play: (algorithm, sizes, horizon, instance) -> a run with the outputs "loss" and `shares`, each []. The instance
             is None if a value of the run determines it.
         seconds: (algorithm, sizes) -> approximate seconds of one core per round or label of a lane.
@@ -63,7 +62,6 @@ class Problem(NamedTuple):
     sizes: Sizes
     horizon: int
     candidates: Callable[[], Mapping[str, Any]]
-    resize: Callable[[Any, Sizes, int], Entry]
     play: Callable[[Any, Sizes, int, Any], Run]
     seconds: Callable[[Any, Sizes], float]
     instances: Mapping[str, Any]
@@ -81,30 +79,21 @@ def _select_registered(names: Sequence[str]) -> dict[str, LearnerEntry]:
 
 
 def _duelers() -> dict[str, LearnerEntry]:
-    entries = {name: entry for name, entry in LEARNERS.items() if entry.family == "dueling"}
-    return {**_select_registered(dueling_trust.learners()), **entries}
+    return {**_select_registered(dueling_trust.learners()), **dueling_regret.duel_learners()}
 
 
 def _finders() -> dict[str, LearnerEntry]:
     """Returns learners that stop once they identify the best of binary arms, with the constants of their proofs."""
-    return _without(("rewards", "constants"), lambda entry: entry.family == "bandits" and entry.make().done is not None)
+    return comparison.distinct_learners(
+        ("rewards", "constants"), lambda entry: entry.family == "bandits" and entry.make().done is not None
+    )
 
 
 def _linear() -> dict[str, LearnerEntry]:
     """Returns learners of the linear model, each with its default schedule of model updates."""
-    return _without(("update_every",), lambda entry: entry.factory in (linear_ucb, linear_ucb_joint))
-
-
-def _without(keywords: Sequence[str], is_candidate: Callable[[LearnerEntry], bool]) -> dict[str, LearnerEntry]:
-    """Returns the candidates without these keywords of their variants, and each variant once."""
-    candidates: dict[str, LearnerEntry] = {}
-    for name, entry in LEARNERS.items():
-        if not is_candidate(entry):
-            continue
-        variant = {key: value for key, value in entry.variant.items() if key not in keywords}
-        if all((entry.factory, variant) != (other.factory, other.variant) for other in candidates.values()):
-            candidates[name] = dataclasses.replace(entry, variant=variant)
-    return candidates
+    return comparison.distinct_learners(
+        ("update_every",), lambda entry: entry.factory in (linear_ucb, linear_ucb_joint)
+    )
 
 
 def _estimators() -> dict[str, EstimatorEntry]:
@@ -114,15 +103,6 @@ def _estimators() -> dict[str, EstimatorEntry]:
         for name, entry in ESTIMATORS.items()
         if entry.proof != "none" and set(entry.sizes) == {"num_samples", "dim"} and entry.factory is not thurstone_rr
     }
-
-
-# ---- sizes -----------------------------------------------------------------------------------------------------------
-def _resize(entry: Entry, sizes: Sizes, horizon: int) -> Entry:
-    """Returns the entry at these sizes; its other sizes, which suit a tiny problem, take their defaults."""
-    known = {**sizes, "num_experts": sizes.get("num_arms"), "num_samples": horizon, "horizon": horizon}
-    if isinstance(entry, EstimatorEntry):
-        return entry.sized(**{name: known.get(name) for name in entry.sizes})
-    return entry.sized(**{name: known.get(name) for name in (*entry.sizes, "horizon")})
 
 
 # ---- play ------------------------------------------------------------------------------------------------------------
@@ -190,7 +170,6 @@ PROBLEMS = {
         sizes={"num_arms": 10},
         horizon=10**6,
         candidates=trust_models.arm_learners,
-        resize=lambda entry, sizes, horizon: comparison.resize(entry, sizes["num_arms"], horizon),
         play=partial(_regret, world=lambda num_arms: bernoulli_bandit([0.75, *[0.5] * (num_arms - 1)])),
         seconds=_seconds_of_arms,
         value="gap",
@@ -203,7 +182,6 @@ PROBLEMS = {
         sizes={"num_arms": 10},
         horizon=10**6,
         candidates=_finders,
-        resize=_resize,
         play=_stop,
         seconds=partial(_seconds_of_arms, rounds=40e-9),
         instances={"easy": 0.5, "hard": 0.1},
@@ -217,7 +195,6 @@ PROBLEMS = {
         sizes={"num_arms": 10, "dim": 5},
         horizon=10**5,
         candidates=_linear,
-        resize=_resize,
         play=partial(
             _regret, world=lambda num_arms, dim: linear_contexts(num_arms=num_arms, dim=dim, rewards="binary")
         ),
@@ -233,7 +210,6 @@ PROBLEMS = {
         sizes={"num_arms": 10},
         horizon=10**6,
         candidates=_duelers,
-        resize=lambda entry, sizes, horizon: comparison.resize(entry, sizes["num_arms"], horizon),
         play=partial(_regret, world=lambda num_arms: dueling.utility_duels(np.linspace(1, 0, num_arms))),
         seconds=_seconds_of_arms,
         value="link_scale",
@@ -246,7 +222,6 @@ PROBLEMS = {
         sizes={"num_arms": 10},
         horizon=10**6,
         candidates=lambda: _select_registered(EXPERTS),
-        resize=_resize,
         play=partial(_regret, world=lambda num_arms: experts.stochastic_losses([0.25, *[0.5] * (num_arms - 1)])),
         seconds=_seconds_of_arms,
         instances={"one": None},
@@ -258,7 +233,6 @@ PROBLEMS = {
         sizes={"dim": 5},
         horizon=10**4,
         candidates=_estimators,
-        resize=_resize,
         play=_estimate,
         seconds=_seconds_of_labels,
         instances={"sure": 8.0, "unsure": 1.0},
@@ -306,10 +280,10 @@ def run_of(
     """
     import jax.numpy as jnp
 
-    fixed = {name: value for name, value in {**problem.fixed, "delta": delta}.items() if _takes(entry, name)}
+    fixed = {name: value for name, value in {**problem.fixed, "delta": delta}.items() if name in entry.values}
     names = ("loss", *problem.shares)
     runs = [
-        problem.play(problem.resize(entry, sizes, rounds).make(), sizes, rounds, instance)
+        problem.play(comparison.resize(entry, rounds, **sizes).make(), sizes, rounds, instance)
         for rounds in horizons
         if rounds
     ]
@@ -329,7 +303,3 @@ def run_of(
         dims=dict.fromkeys(names, ("horizon",)),
         coords={"horizon": list(range(len(horizons)))},
     )
-
-
-def _takes(entry: Entry, name: str) -> bool:
-    return name in entry.values

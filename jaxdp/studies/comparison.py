@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import xarray as xr
 from jaxdp import plotting
 from jaxdp.core import Environment
 from jaxdp.plotting import Figure
-from jaxdp.registry import LearnerEntry
+from jaxdp.registry import LEARNERS, LearnerEntry
 from jaxdp.simulation import Run, simulator, sweep
 from jaxdp.stats import power_law, smallest_epsilon
 from jaxdp.studies.arguments import fixed_delta
@@ -90,12 +90,31 @@ def keep_last_round(run: Run, outputs: Sequence[str], values: Mapping[str, Any])
     return dataclasses.replace(bind_values(run, values), simulate=last, dims=dict.fromkeys(outputs, ()), coords={})
 
 
-def resize(entry: LearnerEntry, num_arms: int, horizon: int) -> LearnerEntry:
-    """Returns the entry for so many arms and rounds; other sizes, which suit a tiny problem, take their defaults."""
-    sizes: dict[str, Any] = {**dict.fromkeys(entry.sizes), "num_arms": num_arms, "horizon": horizon}
-    if "explore_rounds" in sizes:  # which has no default
-        sizes["explore_rounds"] = num_arms * math.ceil(horizon ** (2 / 3) / num_arms)
-    return entry.sized(**sizes)
+def distinct_learners(
+    left_out: Collection[str], is_candidate: Callable[[LearnerEntry], bool]
+) -> dict[str, LearnerEntry]:
+    """Returns the registered candidates without some keywords of their variants, each variant once, by first name."""
+    candidates: dict[str, LearnerEntry] = {}
+    for name, entry in LEARNERS.items():
+        variant = {key: value for key, value in entry.variant.items() if key not in left_out}
+        entry = dataclasses.replace(entry, variant=variant)
+        is_new = all((entry.factory, variant) != (other.factory, other.variant) for other in candidates.values())
+        if is_new and is_candidate(entry):
+            candidates[name] = entry
+    return candidates
+
+
+def resize(entry: Any, horizon: int, **sizes: int) -> Any:
+    """Returns the entry for so many rounds or labels; sizes that are not given, and suit a tiny problem, are default.
+
+    `num_arms` is the number of arms or of experts.
+    """
+    known = {**sizes, "num_experts": sizes.get("num_arms"), "num_samples": horizon, "horizon": horizon}
+    names = (*entry.sizes, "horizon") if isinstance(entry, LearnerEntry) else entry.sizes
+    chosen = {name: known.get(name) for name in names}
+    if "explore_rounds" in chosen:  # which has no default
+        chosen["explore_rounds"] = sizes["num_arms"] * math.ceil(horizon ** (2 / 3) / sizes["num_arms"])
+    return entry.sized(**chosen)
 
 
 def entry_run(
@@ -109,7 +128,7 @@ def entry_run(
     engine: Any = "auto",
 ) -> Run:
     """Returns the run of a registered learner of this size, by counts if it has them and else by `engine`."""
-    entry = resize(entry, num_arms, horizon)
+    entry = resize(entry, horizon, num_arms=num_arms)
     learner = entry.make()
     run = simulator(learner, world, horizon, checkpoints=checkpoints, engine="counts" if learner.counts else engine)
     return bind_values(run, fixed_delta(entry.values, delta, horizon))

@@ -28,7 +28,7 @@ from jaxdp.simulation import Look, Run, simulator
 from jaxdp.simulation.run.values import parameters
 from jaxdp.studies.arguments import Key, NumSeeds, fixed_delta, grid
 from jaxdp.studies.ballots_report import NONE, NOT_PRIVATE, ONE_COIN, SURELY, fewest_seeds, report, winner_of
-from jaxdp.studies.comparison import compare
+from jaxdp.studies.comparison import compare, resize
 from jaxdp.studies.declared import Derived, Study
 from jaxdp.studies.private_ranking import UNKNOWN, private_ranking
 from jaxdp.studies.seeds import TooFewSeeds, warn_of_few_seeds
@@ -94,7 +94,7 @@ def make_learner(name: str, entry: LearnerEntry, num_arms: int, horizon: int) ->
     factory = getattr(dueling, name, None)
     if factory is not None and "features" in parameters(factory):
         return factory(features=np.eye(num_arms), **entry.variant)
-    return entry.sized(**{**dict.fromkeys(entry.sizes), "num_arms": num_arms, "horizon": horizon}).make()
+    return resize(entry, horizon, num_arms=num_arms).make()
 
 
 def leads_of(public: Any) -> Any:

@@ -5,7 +5,6 @@ curator is trusted with the rewards, or each reward is randomized before
 it leaves the user.
 """
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -43,17 +42,7 @@ def arm_learners() -> dict[str, LearnerEntry]:
 
     Entries that only differ in the kind of rewards, or whose variants coincide for these rewards, count once.
     """
-    learners, variants = {}, []
-    for name, entry in LEARNERS.items():
-        if entry.family != "bandits":
-            continue
-        variant = {key: value for key, value in entry.variant.items() if key != "rewards"}
-        binary_entry = dataclasses.replace(entry, variant=variant)
-        if (entry.factory, variant) in variants or not _plays_arms(binary_entry):
-            continue
-        variants.append((entry.factory, variant))
-        learners[name] = binary_entry
-    return learners
+    return shared.distinct_learners(("rewards",), lambda entry: entry.family == "bandits" and _plays_arms(entry))
 
 
 def _plays_arms(entry: LearnerEntry) -> bool:

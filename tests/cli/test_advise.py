@@ -19,6 +19,7 @@ from jaxdp.studies import advise_problems
 from jaxdp.studies.advise import STUDY, advise
 from jaxdp.studies.advise_problems import affordable
 from jaxdp.studies.advise_report import LEVEL, changes, comparisons, figure, ranking, report
+from jaxdp.studies.comparison import resize
 
 SMALL: dict = {"num_arms": 3, "horizon": 400, "num_seeds": 10}
 
@@ -208,7 +209,7 @@ def test_every_problem_has_candidates_at_other_sizes(problem):
     """Each is made for the sizes that are asked for, can play, has a claim, and its time is known."""
     setting = advise_problems.PROBLEMS[problem]
     sizes = dict(zip(setting.sizes, (4, 3), strict=False))
-    found = {name: setting.resize(entry, sizes, 1000) for name, entry in setting.candidates().items()}
+    found = {name: resize(entry, 1000, **sizes) for name, entry in setting.candidates().items()}
     assert len(found) >= (3 if problem == "best-arm" else 4)
     instance = next(iter(setting.instances.values()))
     for name, entry in found.items():

@@ -53,12 +53,12 @@ def test_every_registered_dueling_bandit_plays():
     assert {"ebs_phased", "rucb"} <= registered
     assert "explore_then_commit" not in registered
     for name, entry in known.items():
-        made = resize(entry, 5, 70).make()
+        made = resize(entry, 70, num_arms=5).make()
         assert made.interface is not None
         assert made.interface.action == pairs(5)
         assert made.horizon in (None, 70)
         assert (made.horizon is None) == (tiny[name].horizon is None)
-    assert repr(resize(known["ebs_elimination_gaussian"], 5, 70).make()) == (
+    assert repr(resize(known["ebs_elimination_gaussian"], 70, num_arms=5).make()) == (
         "ebs_elimination(num_arms=5, horizon=70, noise='gaussian')"
     )
 

@@ -20,7 +20,7 @@ def test_every_bandit_with_arms_plays():
     assert {"successive_elimination_central", "explore_then_commit"} <= set(known)
     assert "explore_then_commit_bounded" not in known  # the same for binary rewards
     for name, entry in known.items():
-        made = resize(entry, 4, 90).make()
+        made = resize(entry, 90, num_arms=4).make()
         assert made.interface is not None
         assert made.interface.action == arms(4)
         assert made.horizon in (None, 90)
