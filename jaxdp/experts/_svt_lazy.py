@@ -1,6 +1,7 @@
 """The exponential mechanism on all losses so far, applied again when the sparse vector technique rejects the expert."""
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -9,7 +10,6 @@ import numpy as np
 from scipy.stats import binom
 
 from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, factory, leaf_rounded_down, only, scalar_leaf
-from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._clear_losses import of_expert
 from jaxdp.experts._losses import UNIT, losses_interface, units_of
 from jaxdp.mechanisms import noisy_min, zcdp_rho
@@ -32,7 +32,8 @@ ACCOUNTING = ("pure", "zcdp")
 DROP = -math.log(0.5 + 0.5 / math.e)  # drop of the log of the weights' sum, in at least one of two segments
 
 
-@pytree_dataclass
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
 class Params:
     """Traced values.
 

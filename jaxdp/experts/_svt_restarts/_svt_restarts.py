@@ -2,6 +2,7 @@
 
 import functools
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -9,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, default_float, factory, scalar_leaf
-from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts import _limited_updates as selection
 from jaxdp.experts._clear_losses import of_expert
 from jaxdp.experts._lane_kernels import keep_lane_layout
@@ -31,7 +31,8 @@ SHARE = 0.5  # of epsilon, for the selections; the other half is for the questio
 SELECTION, THRESHOLD, QUERY = range(3)
 
 
-@pytree_dataclass
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True, kw_only=True)
 class Params:
     """Traced values.
 
