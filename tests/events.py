@@ -19,4 +19,4 @@ def durations_of(name: str) -> Iterator[list[str]]:
     try:
         yield events
     finally:
-        jax.monitoring.unregister_event_duration_listener(listen)  # others, as conftest.py's, stay
+        jax.monitoring.unregister_event_duration_listener(listen)  # others, as jax_settings.py's, stay

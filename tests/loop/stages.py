@@ -71,7 +71,7 @@ def claim(name: str) -> str:
 
 def contract(name: str, kind: str) -> str:
     """Runs the checks of an entry's contract of one kind, and stops at the first that fails."""
-    importlib.import_module("conftest")  # sets JAX as the tests have it
+    importlib.import_module("tests.loop.jax_settings")  # sets JAX as the tests have it
     from jaxdp.testing import checks_of
 
     checks = [each for each in checks_of(name, num_lanes=LANES) if each.kind == kind]
@@ -90,7 +90,7 @@ def audit(name: str, part: str) -> str:
         name: of the entry.
         part: "noise", what is noised and how; or "outputs", by many of them and by their exact law.
     """
-    importlib.import_module("conftest")  # sets JAX as the tests have it
+    importlib.import_module("tests.loop.jax_settings")  # sets JAX as the tests have it
     import jax
 
     from jaxdp import registry
