@@ -52,7 +52,7 @@ def change(entry: tape.Entry) -> Change:
     """
     value = exact(entry.value)
     count = len(value)
-    same = (value == value[:1]) | (np.isnan(value) & np.isnan(value[:1]))
+    same = _equals_base(value)
     with np.errstate(invalid="ignore"):
         moved = np.where(same, 0.0, value - value[:1])
     moved = np.where(np.isnan(moved), np.inf, moved)
@@ -112,7 +112,7 @@ def loss(entry: tape.Entry) -> np.ndarray:
     """
     value = exact(entry.value)
     count = len(value)
-    same = (value == value[:1]) | (np.isnan(value) & np.isnan(value[:1]))
+    same = _equals_base(value)
     if entry.noise is None or (entry.law, entry.norm) not in (("laplace", "l1"), ("normal", "l2")):
         return np.where(same.reshape(count, -1).all(axis=1), 0.0, np.nan)
     noise = np.asarray(entry.noise)[:1].astype(np.float64)
@@ -178,6 +178,11 @@ def cost(releases: list[tuple[tape.Entry, Change]], neighbours: int, delta: floa
 def _mu(epsilon: np.ndarray) -> np.ndarray:
     """Returns the least mu that pure epsilon implies: mu's convex trade-off curve touches the two lines of epsilon."""
     return -2 * ndtri(expit(-epsilon))
+
+
+def _equals_base(value: np.ndarray) -> np.ndarray:
+    """Returns where a value equals that of the first neighbour, the base; NaN equals NaN."""
+    return (value == value[:1]) | (np.isnan(value) & np.isnan(value[:1]))
 
 
 def ratio(moved: np.ndarray, unit: float) -> np.ndarray:

@@ -151,12 +151,13 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 def _values(params: Callable[..., Any]) -> str:
     """Returns the names and defaults of the values that `params` takes."""
-    names_and_defaults = [
-        p.name if p.default is p.empty else f"{p.name}={text(p.default)}" for p in _parameters(params)
-    ]
-    return ", ".join(names_and_defaults) or "none"
+    return _names_and_defaults(_parameters(params)) or "none"
 
 
 def _values_of_parts(parts: Iterable[Any]) -> str:
     parameters = {p.name: p for part in parts for p in _parameters(part.params)}
-    return ", ".join(p.name if p.default is p.empty else f"{p.name}={text(p.default)}" for p in parameters.values())
+    return _names_and_defaults(parameters.values())
+
+
+def _names_and_defaults(parameters: Iterable[inspect.Parameter]) -> str:
+    return ", ".join(p.name if p.default is p.empty else f"{p.name}={text(p.default)}" for p in parameters)

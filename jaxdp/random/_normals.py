@@ -46,12 +46,16 @@ def normals(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = float, *,
     size = math.prod(sizes)
     half = -(-size // 2)
     if dtype == np.float64:
-        first, second = jax.random.uniform(key, (2, half), dtype)
-        radius, angle = jnp.sqrt(-2 * jnp.log1p(-first)), 2 * math.pi * second
-        drawn = jnp.concatenate([radius * jnp.cos(angle), radius * jnp.sin(angle)])
+        drawn = of_uniforms(*jax.random.uniform(key, (2, half), dtype))
     else:
         drawn = of_word_pairs(_pair, key, half, lanes_fast=lanes_fast)
     return drawn[:size].reshape(sizes)
+
+
+def of_uniforms(first: jax.Array, second: jax.Array) -> jax.Array:
+    """Returns two variates from each pair of variates on [0, 1), [2 * size] of their type."""
+    radius, angle = jnp.sqrt(-2 * jnp.log1p(-first)), 2 * math.pi * second
+    return jnp.concatenate([radius * jnp.cos(angle), radius * jnp.sin(angle)])
 
 
 def _pair(first: jax.Array, second: jax.Array) -> tuple[jax.Array, jax.Array]:

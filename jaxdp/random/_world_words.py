@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxdp.random._normals import _pair
+from jaxdp.random._normals import _pair, of_uniforms
 from jaxdp.random.own_words import GOLDEN, mix
 from jaxdp.random.threefry import has_words
 
@@ -104,9 +104,7 @@ def world_normals(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = flo
     if dtype == np.float32:
         drawn = jnp.concatenate(_pair(*world_words(key, (2, half))))
     else:
-        first, second = world_uniforms(key, (2, half), dtype)
-        radius, angle = jnp.sqrt(-2 * jnp.log1p(-first)), 2 * math.pi * second
-        drawn = jnp.concatenate([radius * jnp.cos(angle), radius * jnp.sin(angle)])
+        drawn = of_uniforms(*world_uniforms(key, (2, half), dtype))
     return drawn[:size].reshape(sizes)
 
 

@@ -24,7 +24,7 @@ from jaxdp.studies import ldp_linear_logged as logged
 from jaxdp.studies.arguments import Epsilons, GaussianDelta, Horizon, Key, NumSeeds, grid
 from jaxdp.studies.comparison import UNIFORM, Line, Panel
 from jaxdp.studies.declared import Derived, Study
-from jaxdp.studies.linear_learners import LEARNERS, PUBLISHED, bind_delta, check_learners, is_refused, labels_of
+from jaxdp.studies.linear_learners import LEARNERS, PUBLISHED, are_refused, bind_delta, check_learners, labels_of
 from jaxdp.studies.seeds import FEWEST_FOR_A_MEAN, warn_of_few_seeds
 from jaxdp.theory.ldp_bandits import TUNED
 from jaxdp.validation import check_count, check_delta, check_horizon
@@ -117,12 +117,9 @@ def ldp_linear(
         tile=TILE_SIZE,
         **scheduling,
     )[["pseudo_regret", "theta_error"]]
-    left_out = xr.DataArray(
-        [[is_refused(name, float(e)) for e in epsilon] for name in names], dims=("learner", "epsilon")
-    )
     uniform = [[uniform_regret(num_arms, value) * rounds for rounds in looks] for value in dims]
     return (
-        results.where(~left_out)
+        results.where(~are_refused(names, epsilon))
         .assign(uniform_regret=(("dim", "round"), uniform))
         .assign_coords(delta=delta)
         .assign_attrs(num_arms=num_arms)

@@ -21,7 +21,7 @@ from jaxdp.preferences.files import file_error, short_repr
 from jaxdp.simulation import Run, simulator
 from jaxdp.studies import comparison as shared
 from jaxdp.studies.command import mean_and_half_width
-from jaxdp.studies.linear_learners import LEARNERS, bind_delta, check_learners, is_refused, labels_of
+from jaxdp.studies.linear_learners import LEARNERS, are_refused, bind_delta, check_learners, labels_of
 
 TILE_SIZE = 32
 NOT_PRIVATE = "a simulation: not private"
@@ -160,9 +160,7 @@ def ldp_linear_logged(
         build, {"learner": names}, epsilon=epsilon, num_seeds=num_seeds, key=key, tile=TILE_SIZE, **scheduling
     ).isel(round=-1, drop=True)
     played = results.matched if is_logged else xr.full_like(results.reward, horizon)
-    is_left_out = xr.DataArray(
-        [[is_refused(name, float(e)) for e in epsilon] for name in names], dims=("learner", "epsilon")
-    )
+    is_left_out = are_refused(names, epsilon)
     rewards = xr.Dataset({"played": played, "reward": results.reward / played.where(played > 0)}).where(~is_left_out)
     if is_logged:
         variance = (results.square / played - rewards.reward**2).clip(0) * played / (played - 1).where(played > 1)

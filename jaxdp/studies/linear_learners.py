@@ -91,6 +91,7 @@ def bind_delta(run: Run, name: str, delta: float, num_records: int) -> Run:
     return replace(run, params=params, guarantee=guarantee)
 
 
-def is_refused(name: str, epsilon: float) -> bool:
-    """Returns whether the learner's privacy is not proved at this epsilon."""
-    return name == "paper" and PUBLISHED <= epsilon < math.inf
+def are_refused(names: Sequence[str], epsilon: Sequence[float]) -> xr.DataArray:
+    """Returns whether learners' privacy is not proved at these epsilons, (learner, epsilon) bool."""
+    refused = [[name == "paper" and PUBLISHED <= float(e) < math.inf for e in epsilon] for name in names]
+    return xr.DataArray(refused, dims=("learner", "epsilon"))

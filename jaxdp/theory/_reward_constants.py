@@ -6,7 +6,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp.theory.arguments import at_least, between
+from jaxdp.theory.arguments import at_least, between, positive
 
 
 def curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
@@ -56,7 +56,3 @@ def largest_coverage(feature_norm: ArrayLike, dim: ArrayLike, *, corrected: bool
 def longest(feature_norm: ArrayLike, corrected: bool) -> np.ndarray:
     """Returns the bound on |x|: L as the paper prints it, or 2 L."""
     return (2 if corrected else 1) * positive("feature_norm", feature_norm)
-
-
-def positive(name: str, values: ArrayLike) -> np.ndarray:
-    return between(name, values, 0, np.inf)

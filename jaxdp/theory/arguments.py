@@ -33,6 +33,11 @@ def between(name: str, values: ArrayLike, low: float, high: float) -> np.ndarray
     return _check_rule(name, values, lambda array: (array > low) & (array < high), f"in ({low:g}, {high:g})")
 
 
+def positive(name: str, values: ArrayLike) -> np.ndarray:
+    """Returns values as float64, if all are finite and > 0; raises as `above`."""
+    return between(name, values, 0, np.inf)
+
+
 def _check_rule(name: str, values: ArrayLike, rule: Callable[[np.ndarray], np.ndarray], text: str) -> np.ndarray:
     try:
         array = np.asarray(values)

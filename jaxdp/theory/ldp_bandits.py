@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp.theory.arguments import above, at_least, between
+from jaxdp.theory.arguments import above, at_least, positive
 from jaxdp.validation import check_choice
 
 
@@ -138,9 +138,9 @@ def fkm_upper(
     Deviations:
         None on a ball, where s is 4. On a box the constants are derived again.
     """
-    moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
-    near, (far, _) = _positive("radius", radius), _reach_and_theta(domain, size)
-    bias = (3 + far) * _positive("lipschitz", lipschitz)
+    moment, rounds, size = positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
+    near, (far, _) = positive("radius", radius), _reach_and_theta(domain, size)
+    bias = (3 + far) * positive("lipschitz", lipschitz)
     explored = np.minimum(near, np.sqrt(near * far * size * np.sqrt(moment) / bias) * rounds**-0.25)
     return near * far * size * np.sqrt(moment * rounds) / explored + bias * explored * rounds
 
@@ -164,10 +164,10 @@ def strongly_convex_one_point_upper(
     Deviations:
         As `fkm_upper`.
     """
-    moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
-    near, (far, _) = _positive("radius", radius), _reach_and_theta(domain, size)
-    bias = (3 + far) * _positive("lipschitz", lipschitz)
-    noise = size**2 * moment * (1 + np.log(rounds)) / _positive("strong_convexity", strong_convexity)
+    moment, rounds, size = positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
+    near, (far, _) = positive("radius", radius), _reach_and_theta(domain, size)
+    bias = (3 + far) * positive("lipschitz", lipschitz)
+    noise = size**2 * moment * (1 + np.log(rounds)) / positive("strong_convexity", strong_convexity)
     explored = np.minimum(near, np.cbrt(noise / (bias * rounds)))
     return noise / (2 * explored**2) + bias * explored * rounds
 
@@ -193,9 +193,9 @@ def two_point_upper(
     Deviations:
         The step is tuned, on a box to its constants.
     """
-    moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
-    near, (far, _) = _positive("radius", radius), _reach_and_theta(domain, size)
-    return near * far * size * np.sqrt(moment * rounds) + (3 + far) * _positive("lipschitz", lipschitz) * near
+    moment, rounds, size = positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
+    near, (far, _) = positive("radius", radius), _reach_and_theta(domain, size)
+    return near * far * size * np.sqrt(moment * rounds) + (3 + far) * positive("lipschitz", lipschitz) * near
 
 
 def two_point_strongly_convex_upper(
@@ -220,10 +220,10 @@ def two_point_strongly_convex_upper(
     Deviations:
         As `fkm_upper`.
     """
-    moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
-    near, (far, _) = _positive("radius", radius), _reach_and_theta(domain, size)
-    learning = size**2 * moment * (1 + np.log(rounds)) / (2 * _positive("strong_convexity", strong_convexity))
-    return learning + (3 + far) * _positive("lipschitz", lipschitz) * near
+    moment, rounds, size = positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
+    near, (far, _) = positive("radius", radius), _reach_and_theta(domain, size)
+    learning = size**2 * moment * (1 + np.log(rounds)) / (2 * positive("strong_convexity", strong_convexity))
+    return learning + (3 + far) * positive("lipschitz", lipschitz) * near
 
 
 def barrier_smooth_upper(
@@ -244,14 +244,14 @@ def barrier_smooth_upper(
     Source:
         Saha & Tewari (2011), for convex and smooth losses and a barrier with the parameter theta.
     """
-    moment, rounds, size = _positive("second_moment", second_moment), at_least("horizon", horizon, 2), _dim(dim)
-    curved, near = _positive("smoothness", smoothness), _positive("radius", radius)
+    moment, rounds, size = positive("second_moment", second_moment), at_least("horizon", horizon, 2), _dim(dim)
+    curved, near = positive("smoothness", smoothness), positive("radius", radius)
     logarithm = _reach_and_theta(domain, size)[1] * np.log(rounds)
     root = 2 * np.sqrt(2) * size * np.sqrt(moment * logarithm / rounds)
     explored = np.minimum(1.0, np.cbrt(root / (curved * near**2)))
     # theta ln T / eta and 2 eta T d^2 M2 / del^2 are equal.
     learning = 2 * np.sqrt(2 * rounds * logarithm * moment) * size / explored
-    return learning + curved * (explored * near) ** 2 * rounds / 2 + 2 * _positive("loss_bound", loss_bound)
+    return learning + curved * (explored * near) ** 2 * rounds / 2 + 2 * positive("loss_bound", loss_bound)
 
 
 def barrier_strongly_convex_upper(
@@ -274,13 +274,13 @@ def barrier_strongly_convex_upper(
     Deviations:
         The last term replaces a constant that the theorem does not state.
     """
-    largest, rounds, size = _positive("range_bound", range_bound), at_least("horizon", horizon, 2), _dim(dim)
-    strong, curved = _positive("strong_convexity", strong_convexity), _positive("smoothness", smoothness)
+    largest, rounds, size = positive("range_bound", range_bound), at_least("horizon", horizon, 2), _dim(dim)
+    strong, curved = positive("strong_convexity", strong_convexity), positive("smoothness", smoothness)
     if np.any(curved < strong):
         raise ValueError(f"smoothness must be >= strong_convexity, got {np.min(curved):g}")
     far, theta = _reach_and_theta(domain, size)
     learning = 4 * size * largest * np.sqrt((theta + 2 * curved / strong) * rounds * np.log(rounds))
-    return learning + 2 * largest + 2 * curved * (far * _positive("radius", radius)) ** 2
+    return learning + 2 * largest + 2 * curved * (far * positive("radius", radius)) ** 2
 
 
 def tsallis_inf_upper(
@@ -303,11 +303,7 @@ def tsallis_inf_upper(
 def _order(order: Order, cost: np.ndarray, horizon: ArrayLike, scale: ArrayLike) -> np.ndarray:
     rounds = at_least("horizon", horizon, 2)
     growth = rounds**order.rounds * (np.log(rounds) if order.is_log else 1.0)
-    return _positive("scale", scale) * growth * cost**order.privacy
-
-
-def _positive(name: str, values: ArrayLike) -> np.ndarray:
-    return between(name, values, 0, np.inf)
+    return positive("scale", scale) * growth * cost**order.privacy
 
 
 def _dim(values: ArrayLike) -> np.ndarray:

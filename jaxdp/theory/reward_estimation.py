@@ -27,9 +27,8 @@ from jaxdp.theory._reward_constants import (
     largest_coverage,
     longest,
     plackett_luce_curvature,
-    positive,
 )
-from jaxdp.theory.arguments import above, at_least, between
+from jaxdp.theory.arguments import above, at_least, between, positive
 
 __all__ = [
     "central_l2_lower",

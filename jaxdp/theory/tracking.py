@@ -19,7 +19,7 @@ Every function raises ValueError for an argument that is out of range or NaN. Ar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp.theory.arguments import above, at_least, between
+from jaxdp.theory.arguments import above, at_least, between, positive
 
 
 def window_upper(
@@ -70,7 +70,7 @@ def shifting_upper(
     """
     budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
     union = np.log(experts * rounds)
-    return _positive("scale", scale) * (np.sqrt(switches * rounds * union) + switches * union / budget)
+    return positive("scale", scale) * (np.sqrt(switches * rounds * union) + switches * union / budget)
 
 
 def shifting_lower(
@@ -94,7 +94,7 @@ def shifting_lower(
     if np.any(switches > experts):
         raise ValueError(f"num_switches must be <= num_experts, got {switches.max():g}")
     learning = np.sqrt(switches * rounds * np.log(experts))
-    return _positive("scale", scale) * (learning + switches * np.log(experts / switches) / budget)
+    return positive("scale", scale) * (learning + switches * np.log(experts / switches) / budget)
 
 
 def oblivious_upper(
@@ -122,7 +122,7 @@ def oblivious_upper(
     union = np.log(experts * rounds)
     spread = np.log(rounds / between("delta", delta, 0, 1))
     privacy = switches * np.cbrt(rounds) * spread * union / budget ** (2 / 3)
-    return _positive("scale", scale) * (np.sqrt(switches * rounds * union) + privacy)
+    return positive("scale", scale) * (np.sqrt(switches * rounds * union) + privacy)
 
 
 def adaptive_lower(
@@ -143,7 +143,7 @@ def adaptive_lower(
     if np.any(rounds <= switches + 1):
         raise ValueError(f"num_switches must be < horizon - 1, got {switches.max():g}")
     privacy = switches / (budget * np.log(rounds / (switches + 1))) ** 2
-    return _positive("scale", scale) * np.minimum(rounds, privacy)
+    return positive("scale", scale) * np.minimum(rounds, privacy)
 
 
 def adaptive_upper(
@@ -167,7 +167,7 @@ def adaptive_upper(
     """
     budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
     union = np.log(experts * rounds)
-    return _positive("scale", scale) * (np.sqrt(switches * rounds) * union**1.5 + switches * union) / budget
+    return positive("scale", scale) * (np.sqrt(switches * rounds) * union**1.5 + switches * union) / budget
 
 
 def _four(
@@ -185,7 +185,3 @@ def _rounds(horizon: ArrayLike) -> np.ndarray:
 
 def _experts(num_experts: ArrayLike) -> np.ndarray:
     return at_least("num_experts", num_experts, 2)
-
-
-def _positive(name: str, values: ArrayLike) -> np.ndarray:
-    return between(name, values, 0, np.inf)

@@ -16,7 +16,7 @@ from jaxdp.bandits.contextual._uniform_log import _by_all_contexts, _by_own_cont
 from jaxdp.studies import ldp_linear as study
 from jaxdp.studies import ldp_linear_logged as logged
 from jaxdp.studies.declared import BoundStudy
-from jaxdp.studies.linear_learners import LEARNERS, is_refused
+from jaxdp.studies.linear_learners import LEARNERS, are_refused
 
 EPSILONS, DIMS, ROUNDS = [0.5, 1.0, 4.0, 64.0, math.inf], [2, 5], [1000, 10_000, 30_000, 100_000]
 
@@ -32,9 +32,8 @@ def made_up(num_seeds=12):
     factor = xr.DataArray([2.0, 1.0, 0.5, 1.0], {"learner": list(LEARNERS)}, ("learner",))
     mean = xr.where(noise.learner == "joint", rounds**0.5 * price, local * factor)
     regret = (noise * mean * xr.DataArray([1.0, 9.0], {"dim": DIMS}, ("dim",))).transpose(*coords)
-    dropped = xr.DataArray([[is_refused(n, e) for e in EPSILONS] for n in LEARNERS], dims=("learner", "epsilon"))
     return (
-        xr.Dataset({"pseudo_regret": regret.where(~dropped)})
+        xr.Dataset({"pseudo_regret": regret.where(~are_refused(list(LEARNERS), EPSILONS))})
         .assign(uniform_regret=(("dim", "round"), [[0.48 * t for t in ROUNDS]] * 2))
         .assign_coords(delta=1e-5)
         .assign_attrs(num_arms=20)

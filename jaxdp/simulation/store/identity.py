@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxdp.numerics.equations import equations, inner_programs
 from jaxdp.simulation.store.processor import processor, settings
-from jaxdp.simulation.store.provenance import as_json
+from jaxdp.simulation.store.provenance import as_json, key_record
 
 LONGEST = 160  # characters of a value in a difference's text
 # Raised when equal programs and parameters come to mean other results (by the numbering of lanes, their seeds, their
@@ -96,7 +96,7 @@ def identity(
         "axes": {name: as_json(list(labels)) for name, labels in axes.items()},
         "static_axes": {name: as_json(list(labels)) for name, labels in static_axes.items()},
         "num_seeds": num_seeds,
-        "key": {"impl": str(jax.random.key_impl(key)), "data": np.asarray(jax.random.key_data(key)).tolist()},
+        "key": key_record(key),
         "tile_size": tile_size,
         "coords": {name: as_json(np.asarray(values).tolist()) for name, values in coords.items()},
         "outputs": {name: [list(out.dims), list(out.shape), str(out.dtype)] for name, out in outputs.items()},
