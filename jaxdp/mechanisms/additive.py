@@ -241,7 +241,8 @@ def _k_norm(
     grid, shape = k_norm_grid(exact, sensitivity, epsilon), shape_of(exact)
     noise = draw_isotropic(key, math.prod(shape) if basis is None else basis.shape[1])
     if basis is not None:
-        noise = jnp.matmul(basis.astype(jnp.float64), noise, precision="highest")
+        # `jnp.matmul` names the type of its result, which JAX replaces by float32 if it batches a traced program.
+        noise = jax.lax.dot(basis.astype(jnp.float64), noise, precision=jax.lax.Precision.HIGHEST)
     noise = noise.reshape(shape)
     entry = Entry("k_norm", exact, "l2", key, sensitivity, epsilon, noise=noise.astype(dtype))
     return noisy_values(record(entry), jnp.floor(grid.drawn * noise), grid, dtype)

@@ -73,6 +73,16 @@ def test_noise_in_a_span():
 
 
 @pytest.mark.precision
+def test_noise_in_a_span_is_the_same_if_traced_programs_are_batched():
+    basis, keys = jnp.eye(3, 2, dtype=jnp.float32), jax.random.split(jax.random.key(2), 5)
+
+    def release(key):
+        return k_norm(key, jnp.ones(3, jnp.float32), 1.0, sensitivity=1.0, basis=basis)
+
+    np.testing.assert_array_equal(jax.vmap(jax.jit(release))(keys), jax.vmap(release)(keys))
+
+
+@pytest.mark.precision
 def test_no_noise_and_every_shape():
     key = jax.random.key(0)
     values = np.array([[-1.5, 0.0, 1e30]], np.float32)
