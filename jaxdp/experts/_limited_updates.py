@@ -142,8 +142,7 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
     many = algorithm(num_experts=num_experts, noise=noise, binary=binary)
 
     def update(key, params: Params, state: State, report) -> State:
-        totals = many.add(many.block_totals(state), report)
-        return many.advance(lambda: key, params, state, totals, jnp.ones_like(state.public.round))
+        return many.advance(lambda: key, params, state, many.add(state, report), jnp.ones_like(state.public.round))
 
     return Learner(
         params=params,
@@ -161,13 +160,9 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
 def algorithm(*, num_experts: int, noise: str, binary: bool) -> bulk.Algorithm:
     """Returns the steps that single rounds and blocks of rounds share."""
 
-    def block_totals(state: State) -> Any:
-        """Returns the totals before this round's losses: zeros if a block begins."""
-        first = begins_block(state.public.round)
-        return jax.tree.map(lambda leaf: jnp.where(first, jnp.zeros_like(leaf), leaf), state.private.totals)
-
-    def add(totals: Any, losses: jax.Array) -> Any:
-        return totals + losses if binary else fixed_point.add(totals, losses)
+    def add(state: State, losses: jax.Array) -> Any:
+        totals, first = state.private.totals, begins_block(state.public.round)
+        return jnp.where(first, 0, totals) + losses if binary else fixed_point.add(totals, losses, restart=first)
 
     def advance(key: Callable[[], jax.Array], params: Params, state: State, totals: Any, played: jax.Array) -> State:
         """Advances by some rounds of one block, and selects if the next round begins a block (lines 3 to 7)."""
@@ -180,7 +175,7 @@ def algorithm(*, num_experts: int, noise: str, binary: bool) -> bulk.Algorithm:
         expert = jax.lax.cond(any_lane(due), release, lambda: expert)
         return State(Private(totals), Public(round_, expert))
 
-    return bulk.Algorithm(num_experts, block_totals, add, advance, rounds_left)
+    return bulk.Algorithm(num_experts, add, advance, rounds_left)
 
 
 def begins_block(round_: jax.Array) -> jax.Array:

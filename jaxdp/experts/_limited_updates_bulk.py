@@ -20,16 +20,14 @@ class Algorithm(NamedTuple):
 
     Attributes:
         num_experts: number of experts.
-        block_totals: (state) -> totals of the block before the next round's losses.
-        add: (totals, sum of the losses of up to 2^10 rounds, as integers) -> totals.
+        add: (state, sum of the losses of up to 2^10 rounds of a block, as integers) -> totals of the block.
         advance: (key, params, state, totals, rounds) -> state after this many rounds. `key()` returns the last round's
             key; it is called only if an expert is selected.
         rounds_left: (rounds played) -> [] integer, rounds left in the block.
     """
 
     num_experts: int
-    block_totals: Callable[[State], Any]
-    add: Callable[[Any, jax.Array], Any]
+    add: Callable[[State, jax.Array], Any]
     advance: Callable[..., State]
     rounds_left: Callable[[jax.Array], jax.Array]
 
@@ -44,7 +42,7 @@ def blocks(algorithm: Algorithm) -> tuple[Blocks, ...]:
 
     def absorb(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
-        totals = algorithm.add(algorithm.block_totals(state), sum_rounds(report, planned))
+        totals = algorithm.add(state, sum_rounds(report, planned))
         played = plan.length.astype(state.public.round.dtype)
         return algorithm.advance(lambda: keys[plan.length - 1], params, state, totals, played), plan.length
 
@@ -74,7 +72,7 @@ def counts(algorithm: Algorithm) -> Counts:
 
     def absorb(key, params: Any, state: State, plan: CountPlan, report) -> State:
         played = plan.counts.sum(dtype=state.public.round.dtype)
-        totals = algorithm.block_totals(state) + report.astype(state.private.totals.dtype)
+        totals = algorithm.add(state, report.astype(state.private.totals.dtype))
         return algorithm.advance(lambda: key, params, state, totals, played)
 
     return Counts(plan, privatize, absorb)

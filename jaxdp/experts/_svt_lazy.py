@@ -14,7 +14,7 @@ from jaxdp.experts._clear_losses import of_expert
 from jaxdp.experts._losses import UNIT, losses_interface, units_of
 from jaxdp.mechanisms import noisy_min, zcdp_rho
 from jaxdp.mechanisms.numerical import all_of, selection_delta, sparse_vector_delta
-from jaxdp.mechanisms.sparse_vector import AboveThreshold, above_threshold_init, above_threshold_step
+from jaxdp.mechanisms.sparse_vector import AboveThreshold, above_threshold_init, ask, grid_of, restart
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.kernels import any_lane
 from jaxdp.validation import (
@@ -239,23 +239,20 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         watches = ~selects & (public.switches < jnp.asarray(params.max_switches))
 
         def restart_monitor() -> AboveThreshold:
-            monitor_run = start(key_threshold, params)
-            return jax.tree.map(
-                lambda fresh_leaf, leaf: jnp.where(fresh, fresh_leaf, leaf), monitor_run, private.monitor
-            )
+            return restart(fresh, start(key_threshold, params), private.monitor)
 
         monitor = jax.lax.cond(any_lane(fresh), restart_monitor, lambda: private.monitor)
-        own_loss = jax.tree.map(lambda leaf: jnp.where(fresh, jnp.zeros_like(leaf), leaf), private.own)
-        own_loss = fixed_point.add(own_loss, of_expert(losses, action))
+        own_loss = fixed_point.add(private.own, of_expert(losses, action), restart=fresh)
         totals = fixed_point.add(private.totals, losses)
 
-        def ask() -> tuple[AboveThreshold, jax.Array]:
-            asked, above = above_threshold_step(key_query, monitor, own_loss)
-            return jax.tree.map(
-                lambda fresh_leaf, leaf: jnp.where(watches, fresh_leaf, leaf), asked, monitor
-            ), above & watches
+        grid = grid_of(monitor)
 
-        monitor, above = jax.lax.cond(any_lane(watches), ask, lambda: (monitor, jnp.asarray(False)))
+        def ask_query() -> tuple[jax.Array, jax.Array]:
+            asked, above = ask(key_query, monitor, own_loss, grid)
+            return jnp.where(watches, asked.halted, monitor.halted), above & watches
+
+        halted, above = jax.lax.cond(any_lane(watches), ask_query, lambda: (monitor.halted, jnp.asarray(False)))
+        monitor = monitor._replace(halted=halted)
 
         def select() -> jax.Array:
             level = 2 * jnp.asarray(params.learning_rate)  # the budget of the exponential mechanism

@@ -91,6 +91,15 @@ def above_threshold_init(
     )
 
 
+def restart(fresh: jax.Array, new: AboveThreshold, old: AboveThreshold) -> AboveThreshold:
+    """Returns the new run where `fresh`, [] bool, otherwise the old one: both of the same sensitivity and budget.
+
+    These and the noise's scale remain the same for all lanes of `jax.vmap`, and are computed once.
+    """
+    threshold = jax.tree.map(lambda new, old: jnp.where(fresh, new, old), new.noisy_threshold, old.noisy_threshold)
+    return old._replace(noisy_threshold=threshold, halted=jnp.where(fresh, new.halted, old.halted))
+
+
 def above_threshold_step(
     key: jax.Array, state: AboveThreshold, query: ArrayLike | fixed_point.Sum
 ) -> tuple[AboveThreshold, jax.Array]:
@@ -117,7 +126,30 @@ def above_threshold_step(
     Deviations:
         As `above_threshold`.
     """
-    return _ask(key, state, exact_values("query", query))
+    return ask(key, state, exact_values("query", query), grid_of(state))
+
+
+class Grid(NamedTuple):
+    """The grid of a run, and its queries' noise: the same in each round, so a loop computes them outside of branches.
+
+    Attributes:
+        per_one: [] float64, steps per 1.
+        units: [] float64, units of a threshold per step.
+        scale: [] float64, in steps, of a query's noise, for a sensitivity enlarged by one rounding step.
+        drawn: [] float64, a valid scale for drawing: `scale`, if it is one.
+    """
+
+    per_one: jax.Array
+    units: jax.Array
+    scale: jax.Array
+    drawn: jax.Array
+
+
+@in_64_bits
+def grid_of(state: AboveThreshold) -> Grid:
+    """Returns the grid of a run, for `ask`."""
+    per_one, units = _grid(state.query_scale, state.sensitivity)
+    return Grid(per_one, units, *_scales(state.query_scale.astype(jnp.float64), per_one, state.sensitivity))
 
 
 @in_64_bits
@@ -149,18 +181,17 @@ def _draw_threshold(
 
 @in_64_bits
 @traced_once()
-def _ask(key: jax.Array, state: AboveThreshold, query: Exact) -> tuple[AboveThreshold, jax.Array]:
-    grid = _grid(state.query_scale, state.sensitivity)
-    scale, used = _scales(state.query_scale.astype(jnp.float64), grid[0], state.sensitivity)
+def ask(key: jax.Array, state: AboveThreshold, query: Exact, grid: Grid) -> tuple[AboveThreshold, jax.Array]:
+    """Asks one query, as `above_threshold_step`."""
     if is_open():
-        noise = laplace_of(lambda noise, used: noise, key, (), used)
-        drawn = (noise / used).astype(state.sensitivity.dtype)
+        noise = laplace_of(lambda noise, used: noise, key, (), grid.drawn)
+        drawn = (noise / grid.drawn).astype(state.sensitivity.dtype)
         entry = Entry(NAME, query, "max", key, state.sensitivity, state.epsilon, noise=drawn, law="laplace")
         asked = record(entry._replace(run=wide(state.noisy_threshold)))
-        above = _reaches(noise, used, asked, scale, grid, state)
+        above = _reaches(noise, grid.drawn, asked, grid, state)
         amend(halted=state.halted, reported=above)
     else:
-        above = laplace_of(_reaches, key, (), used, query, scale, grid, state)  # in one kernel
+        above = laplace_of(_reaches, key, (), grid.drawn, query, grid, state)  # in one kernel
     return state._replace(halted=state.halted | above), above
 
 
@@ -168,17 +199,16 @@ def _reaches(
     noise: jax.Array,
     used: jax.Array,
     query: Exact,
-    scale: jax.Array,
-    grid: tuple[jax.Array, jax.Array],
+    grid: Grid,
     state: AboveThreshold,
 ) -> jax.Array:
     """Whether a query with noise, in steps, reaches the threshold of a run that has not halted."""
     del used
-    per_one, units = grid
-    steps = jnp.round(wide(query) * per_one) + jnp.where(scale == 0, 0, noise)
+    noisy = jnp.round(wide(query) * grid.per_one) + jnp.where(grid.scale == 0, 0, noise)
     whole, part = (word.astype(jnp.float64) for word in state.noisy_threshold)
     # The threshold is held exactly, so that the sum's rounding decides nothing; NaN reaches none.
-    return (steps * units >= whole * fixed_point.UNITS + part) & (scale <= LARGEST_SCALE) & ~state.halted
+    is_above = noisy * grid.units >= whole * fixed_point.UNITS + part
+    return is_above & (grid.scale <= LARGEST_SCALE) & ~state.halted
 
 
 def _grid(query_scale: jax.Array, sensitivity: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -95,13 +95,16 @@ def from_floats(values: jax.Array) -> Sum:
     return _carry(whole.astype(integer), jnp.round((clipped - whole) * UNITS).astype(integer))
 
 
-def add(running: Sum, more: jax.Array) -> Sum:
-    """Adds units: those of one datum each, or the sum of the units of up to 2^10 data."""
+def add(running: Sum, more: jax.Array, *, restart: jax.Array | None = None) -> Sum:
+    """Adds units, those of one datum each or sums of up to 2^10 data; to 0 where `restart`, [] bool, is set."""
 
-    def add_part(running: Sum, more: jax.Array) -> Sum:
+    def add_part(running: Sum, more: jax.Array, restart: jax.Array | None = None) -> Sum:
+        if restart is not None:
+            running = Sum(*(jnp.where(restart, 0, word) for word in running))
         return _carry(running.whole, running.part + more.astype(running.part.dtype))
 
-    return apart(add_part, running, more)  # units are computed once for both words
+    inputs = (running, more) if restart is None else (running, more, restart)
+    return apart(add_part, *inputs)  # units are computed once for both words
 
 
 def plus(left: Sum, right: Sum) -> Sum:

@@ -17,7 +17,8 @@ from jaxdp.experts._losses import UNIT, losses_interface, units_of
 from jaxdp.experts._svt_restarts import bulk
 from jaxdp.experts._svt_restarts import windows as windows_of
 from jaxdp.mechanisms.numerical import all_of, selection_delta, sparse_vector_delta
-from jaxdp.mechanisms.sparse_vector import AboveThreshold, above_threshold_init, above_threshold_step
+from jaxdp.mechanisms.sparse_vector import AboveThreshold, above_threshold_init, ask, grid_of, restart
+from jaxdp.mechanisms.tape import is_open
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.numerics.kernels import any_lane
@@ -249,26 +250,25 @@ def svt_restarts(
         """Returns the number of questions in `round_` rounds, and whether one was asked in the last of them."""
         return round_ // check_every, round_ % check_every == 0
 
-    def begin_round(key, params: Params, state: State) -> tuple[State, bulk.Sums]:
+    def begin_round(key, params: Params, state: State) -> State:
         """Prepares a round: the first round of an epoch starts a run of the sparse vector technique."""
         private, public = state
         fresh = public.selection.round == 0
 
         def restart_monitor() -> AboveThreshold:
-            new_run = start(jax.random.fold_in(key, THRESHOLD), params)
-            return jax.tree.map(lambda new_run, leaf: jnp.where(fresh, new_run, leaf), new_run, private.monitor)
+            return restart(fresh, start(jax.random.fold_in(key, THRESHOLD), params), private.monitor)
 
         monitor = jax.lax.cond(any_lane(fresh), restart_monitor, lambda: private.monitor)
-        regrets = jax.tree.map(lambda leaf: jnp.where(fresh, jnp.zeros_like(leaf), leaf), private.regrets)
-        totals = limited_steps.block_totals(State(private.selection, public.selection))
         # A window's regret is the epoch's regret up to now, less the remembered regret before the window.
         windows_ = memory.remember(private.windows, private.regrets, private.allowed, *question(public.round))
-        return State(private._replace(monitor=monitor, windows=windows_), public), bulk.Sums(regrets, totals)
+        return State(private._replace(monitor=monitor, windows=windows_), public)
 
-    def add_losses(sums: bulk.Sums, expert: jax.Array, losses: jax.Array) -> bulk.Sums:
+    def add_losses(state: State, expert: jax.Array, losses: jax.Array) -> bulk.Sums:
         """Adds the losses of rounds that the expert plays."""
-        regrets = fixed_point.add(sums.regrets, of_expert(losses, expert) - losses)
-        return bulk.Sums(regrets, limited_steps.add(sums.totals, losses))
+        private, public = state
+        fresh = public.selection.round == 0
+        regrets = fixed_point.add(private.regrets, of_expert(losses, expert) - losses, restart=fresh)
+        return bulk.Sums(regrets, limited_steps.add(State(private.selection, public.selection), losses))
 
     def advance(key, params: Params, state: State, sums: bulk.Sums, played: jax.Array) -> State:
         """Advances by rounds of one expert, after `add_losses`; asks a question if the last round has one."""
@@ -286,16 +286,19 @@ def svt_restarts(
         begin = (public.round - epoch_round) // check_every
         time, asks = question(round_)
 
-        def ask() -> tuple[AboveThreshold, jax.Array]:  # lines 8 and 9: one question, the largest of all windows
-            of_window = functools.partial(slack, params)
-            largest = memory.largest(private.windows, regrets, allowed, of_window, time, begin)
-            # Lanes that are not asked do not answer.
-            run = private.monitor._replace(halted=private.monitor.halted | ~asks)
-            run, above = above_threshold_step(jax.random.fold_in(key, QUERY), run, largest)
-            return run._replace(halted=private.monitor.halted | above), above
+        of_window, grid = functools.partial(slack, params), grid_of(private.monitor)
+        ending = memory.ending_at(of_window, time)
+        run = private.monitor._replace(halted=private.monitor.halted | ~asks)  # lanes that are not asked do not answer
+
+        def ask_query() -> tuple[jax.Array, jax.Array]:  # lines 8 and 9: one question, the largest of all windows
+            largest = memory.largest(private.windows, regrets, allowed, of_window, ending, time, begin)
+            query = windows_of.as_sum(largest * fixed_point.UNITS, round_.dtype) if is_open() else largest
+            above = ask(jax.random.fold_in(key, QUERY), run, query, grid)[1]
+            return private.monitor.halted | above, above
 
         # Skipped only if no lane of a batch is asked.
-        monitor, above = jax.lax.cond(any_lane(asks), ask, lambda: (private.monitor, jnp.asarray(False)))
+        halted, above = jax.lax.cond(any_lane(asks), ask_query, lambda: (private.monitor.halted, jnp.asarray(False)))
+        monitor = private.monitor._replace(halted=halted)
 
         # Lines 10 to 12: a new epoch starts with the next round. Its update sees an epoch without rounds.
         selected = chosen.public._replace(
@@ -311,8 +314,8 @@ def svt_restarts(
 
     def update(key, params: Params, state: State, report) -> State:
         action, losses = report
-        state, sums = begin_round(key, params, state)
-        return advance(key, params, state, add_losses(sums, action, losses), jnp.ones_like(state.public.round))
+        state = begin_round(key, params, state)
+        return advance(key, params, state, add_losses(state, action, losses), jnp.ones_like(state.public.round))
 
     return Learner(
         params=params,

@@ -35,13 +35,13 @@ class Algorithm(NamedTuple):
     """The steps of the algorithm that the bulk form uses.
 
     Attributes:
-        begin_round: (key, params, state) -> (state, sums) before the next round's losses.
-        add_losses: (sums, expert, losses of the rounds that it plays, added up as integers) -> sums.
+        begin_round: (key, params, state) -> state before the next round's losses.
+        add_losses: (state, expert, losses of the rounds that it plays, added up as integers) -> sums.
         advance: (key, params, state, sums, rounds) -> state after this many rounds; the key is that the last round has.
     """
 
-    begin_round: Callable[..., tuple[State, Sums]]
-    add_losses: Callable[[Sums, jax.Array, jax.Array], Sums]
+    begin_round: Callable[..., State]
+    add_losses: Callable[[State, jax.Array, jax.Array], Sums]
     advance: Callable[..., State]
 
 
@@ -57,9 +57,9 @@ def blocks(algorithm: Algorithm, *, num_experts: int, check_every: int) -> tuple
 
     def absorb(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         actions, losses = report
-        state, sums = algorithm.begin_round(keys[0], params, state)
+        state = algorithm.begin_round(keys[0], params, state)
         planned = jnp.arange(length, dtype=plan.length.dtype) < plan.length
-        sums = algorithm.add_losses(sums, actions[0], sum_rounds(losses, planned))
+        sums = algorithm.add_losses(state, actions[0], sum_rounds(losses, planned))
         played = plan.length.astype(state.public.round.dtype)
         return algorithm.advance(keys[plan.length - 1], params, state, sums, played), plan.length
 

@@ -35,17 +35,29 @@ class Memory(NamedTuple):
     allowed: Sum
 
 
+class Ending(NamedTuple):
+    """The windows that end at a time, the same in all lanes that are asked then.
+
+    Attributes:
+        starts: [columns] integers, their first times.
+        slack: [columns] float64, units that their regret must exceed beside what is allowed.
+    """
+
+    starts: jax.Array
+    slack: jax.Array
+
+
 def replace_columns(written: jax.Array, now: jax.Array, memory: jax.Array) -> jax.Array:
     """Returns the memory, [num_experts, levels], with the values `now` in the columns `written`, [levels] bool."""
     return jnp.where(written[None], now[:, None], memory)
 
 
-def largest_short(low: jax.Array, memory: jax.Array) -> jax.Array:
+def largest_short(regrets: Sum, memory: jax.Array) -> jax.Array:
     """Returns the largest regret, over experts, since each column was remembered: [levels] units, float64.
 
     The regrets must fit in an integer, so that the difference of lower words is right even if they wrapped around.
     """
-    return jnp.max(low[:, None] - memory, axis=0).astype(jnp.float64)
+    return jnp.max(low_words(regrets)[:, None] - memory, axis=0).astype(jnp.float64)
 
 
 def largest_long(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
@@ -68,14 +80,14 @@ class Steps(NamedTuple):
 
     Attributes:
         replace_columns: (written, now, memory) -> memory.
-        largest_short: (lower words of regrets, lower words of memory) -> [levels] units.
+        largest_short: (regrets, lower words of memory) -> [levels] units.
         largest_long: (regrets, lower words of memory, its whole ranges) -> [levels] units.
         largest: ([n] float64) -> [], the largest.
         alone: (function, *inputs) -> function(*inputs), for trees of arrays.
     """
 
     replace_columns: Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
-    largest_short: Callable[[jax.Array, jax.Array], jax.Array]
+    largest_short: Callable[[Sum, jax.Array], jax.Array]
     largest_long: Callable[[Sum, jax.Array, jax.Array], jax.Array]
     largest: Callable[[jax.Array], jax.Array]
     alone: Callable[..., jax.Array]
@@ -104,11 +116,22 @@ class All(NamedTuple):
         news = Memory(low_words(regrets), regrets.whole, allowed)
         return jax.tree.map(lambda words, value: words.at[..., column].set(value, mode="drop"), memory, news)
 
+    def ending_at(self, slack: Slack, time: jax.Array) -> None:
+        """Returns nothing: `largest` computes the slack of each chunk of windows."""
+
     @in_64_bits
     def largest(
-        self, memory: Memory, regrets: Sum, allowed: Sum, slack: Slack, time: jax.Array, begin: jax.Array
-    ) -> Sum:
+        self,
+        memory: Memory,
+        regrets: Sum,
+        allowed: Sum,
+        slack: Slack,
+        ending: None,
+        time: jax.Array,
+        begin: jax.Array,
+    ) -> jax.Array:
         """Returns the largest excess of all windows and the epoch, chunk by chunk from the first time of all."""
+        del ending
         # From the first time of all, because lanes start their epochs at different times.
         offsets = jnp.arange(CHUNK, dtype=time.dtype)
 
@@ -124,7 +147,7 @@ class All(NamedTuple):
         epoch_excess = (
             self.steps.largest(wide(regrets)) - wide(allowed) - units(slack((time - begin) * self.check_every))
         )
-        return as_sum(jax.lax.fori_loop(jnp.zeros_like(time), time // CHUNK + 1, step, epoch_excess), time.dtype)
+        return _in_ranges(jax.lax.fori_loop(jnp.zeros_like(time), time // CHUNK + 1, step, epoch_excess))
 
 
 class Dyadic(NamedTuple):
@@ -165,17 +188,31 @@ class Dyadic(NamedTuple):
         )
 
     @in_64_bits
+    def ending_at(self, slack: Slack, time: jax.Array) -> Ending:
+        """Returns the windows of each level's last time before this question's, as in an epoch from the first round."""
+        level = jnp.arange(self.levels, dtype=time.dtype)
+        last = jnp.right_shift(time - 1, level)  # multiples before this question's time
+        starts = jnp.left_shift(last - 1 + (last & 1), level)
+        return Ending(starts, units(slack((time - jnp.maximum(starts, 0)) * self.check_every)))
+
+    @in_64_bits
     def largest(
-        self, memory: Memory, regrets: Sum, allowed: Sum, slack: Slack, time: jax.Array, begin: jax.Array
-    ) -> Sum:
+        self,
+        memory: Memory,
+        regrets: Sum,
+        allowed: Sum,
+        slack: Slack,
+        ending: Ending,
+        time: jax.Array,
+        begin: jax.Array,
+    ) -> jax.Array:
         """Returns the largest excess, regret - allowed - slack, of all windows at once and of the whole epoch."""
         # The words in memory decide: with the 64-bit integers of this function, `self.short` would be all levels.
         short, since = memory.low.shape[1] - memory.whole.shape[1], []
         if short > 0:
-            since.append(self.steps.largest_short(low_words(regrets), memory.low[:, :short]))
+            since.append(self.steps.largest_short(regrets, memory.low[:, :short]))
         if short < self.levels:
             since.append(self.steps.largest_long(regrets, memory.low[:, short:], memory.whole))
-        epoch_regret = self.steps.largest(wide(regrets))
         parts = [
             slice(0, len(regrets_since)) if index == 0 else slice(short, None)
             for index, regrets_since in enumerate(since)
@@ -183,25 +220,22 @@ class Dyadic(NamedTuple):
 
         def question(
             since: list[jax.Array],
-            epoch_regret: jax.Array,
+            regrets: Sum,
             before: Sum,
             allowed: Sum,
+            ending: Ending,
             time: jax.Array,
             begin: jax.Array,
         ):
-            def excess(regret: jax.Array, allowed: jax.Array, times: jax.Array) -> jax.Array:
-                return regret - allowed - units(slack((time - times) * self.check_every))
-
-            level = jnp.arange(self.levels, dtype=time.dtype)
-            last = jnp.right_shift(time - 1, level)  # multiples before this question's time
-            times = jnp.left_shift(last - 1 + (last & 1), level)
-            largest = excess(epoch_regret, wide(allowed), begin)
+            of_epoch = units(slack((time - begin) * self.check_every))
+            largest = self.steps.largest(wide(regrets)) - wide(allowed) - of_epoch
             for regret, part in zip(since, parts, strict=True):
-                level_excess = excess(regret, wide(allowed) - wide(before)[part], jnp.maximum(times[part], begin))
-                largest = jnp.maximum(largest, self.steps.largest(jnp.where(times[part] > begin, level_excess, LEAST)))
-            return largest
+                excess = regret - (wide(allowed) - wide(before)[part]) - ending.slack[part]
+                excess = jnp.where(ending.starts[part] > begin, excess, LEAST)
+                largest = jnp.maximum(largest, self.steps.largest(excess))
+            return _in_ranges(largest)
 
-        return as_sum(self.steps.alone(question, since, epoch_regret, memory.allowed, allowed, time, begin), time.dtype)
+        return self.steps.alone(question, since, regrets, memory.allowed, allowed, ending, time, begin)
 
 
 KINDS = {"all": All, "dyadic": Dyadic}
@@ -210,6 +244,11 @@ KINDS = {"all": All, "dyadic": Dyadic}
 def units(slack: jax.Array) -> jax.Array:
     """Returns public values, [...] float64, rounded to whole units."""
     return jnp.round(jnp.clip(slack * UNITS, -LARGEST, LARGEST))
+
+
+def _in_ranges(question: jax.Array) -> jax.Array:
+    """Converts a question from units to ranges, exactly, clipped as in `as_sum`."""
+    return jnp.clip(question, -LARGEST, LARGEST - 1) * (1 / UNITS)
 
 
 def as_sum(question: jax.Array, dtype: jnp.dtype) -> Sum:

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxdp.numerics.fixed_point import UNITS, Sum
+from jaxdp.numerics.fixed_point import BITS, UNITS, Sum
 from jaxdp.numerics.kernels import WRITTEN_OUT, folded, lanes_last, own_kernel
 
 
@@ -19,13 +19,14 @@ def replace_columns(written: jax.Array, now: jax.Array, memory: jax.Array) -> ja
     return lanes_last(jnp.where(written[None], lanes_last(now)[:, None], lanes_last(memory)))
 
 
-def largest_short(low: jax.Array, memory: jax.Array) -> jax.Array:
+def largest_short(regrets: Sum, memory: jax.Array) -> jax.Array:
     """Computes `windows.largest_short`."""
 
-    def since(low: jax.Array, memory: jax.Array) -> jax.Array:
-        return lanes_last(largest(lanes_last(low)[:, None] - lanes_last(memory)).astype(jnp.float64))
+    def since(regrets: Sum, memory: jax.Array) -> jax.Array:
+        low = jnp.left_shift(lanes_last(regrets.whole), BITS) | lanes_last(regrets.part)
+        return lanes_last(largest(low[:, None] - lanes_last(memory)).astype(jnp.float64))
 
-    return lanes_last(own_kernel(since, lanes_last(low), lanes_last(memory)))
+    return lanes_last(own_kernel(since, *jax.tree.map(lanes_last, (regrets, memory))))
 
 
 def largest_long(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:

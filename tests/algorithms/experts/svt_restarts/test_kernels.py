@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.experts._svt_restarts.windows import KERNELS, PLAIN, Dyadic
+from jaxdp.experts._svt_restarts.windows import KERNELS, PLAIN, Dyadic, low_words
 from jaxdp.numerics import fixed_point
 from tests.algorithms.experts.lane_kernels import equal, in_lanes
 
@@ -37,7 +37,8 @@ def played(steps, num_experts, checks=100, check_every=1):
                 return jnp.sqrt(rounds.astype(jnp.float64)) / 2
 
             allowed = fixed_point.add(NEAR, now + 1)
-            largest = windows.largest(memory, regrets, allowed, slack, now + 1, jnp.minimum(begin, now))
+            ending = windows.ending_at(slack, now + 1)
+            largest = windows.largest(memory, regrets, allowed, slack, ending, now + 1, jnp.minimum(begin, now))
             return (memory, regrets, now + 1), largest
 
         start = windows.empty(), fixed_point.zero(num_experts), jnp.zeros((), jnp.result_type(int))
@@ -63,14 +64,16 @@ def test_windows_of_lower_words_are_those_of_sums(check_every, monkeypatch):
 
 @pytest.mark.parametrize("steps", [PLAIN, KERNELS])
 def test_regrets_beyond_a_word_are_seen(steps):
-    """A window of 344 questions in which a regret grew by 2^11 ranges."""
+    """A window of 344 questions in which a regret grew by 2^11 ranges, and one of 216, by 2^10."""
     windows = Dyadic(2, 6250, 16, steps)
     integer = jnp.result_type(int)
-    regrets = fixed_point.Sum(jnp.asarray([-(2**11), 0], integer), jnp.zeros(2, integer))
-    memory = windows.remember(windows.empty(), regrets, EMPTY, jnp.asarray(256, integer), jnp.asarray(True))
+    memory = windows.empty()
+    for now, whole in ((256, -(2**11)), (384, -(2**10))):
+        regrets = fixed_point.Sum(jnp.asarray([whole, 0], integer), jnp.zeros(2, integer))
+        memory = windows.remember(memory, regrets, EMPTY, jnp.asarray(now, integer), jnp.asarray(True))
     now, begin = jnp.asarray(600, integer), jnp.asarray(0, integer)
-    largest = windows.largest(memory, fixed_point.zero(2), EMPTY, no_slack, now, begin)
-    assert float(fixed_point.to_float(largest, jnp.float32)) == 2**11
+    ending = windows.ending_at(no_slack, now)
+    assert float(windows.largest(memory, fixed_point.zero(2), EMPTY, no_slack, ending, now, begin)) == 2**11
 
 
 def no_slack(rounds):
@@ -82,7 +85,7 @@ WRONG = {
         replace_columns=lambda written, *sums: KERNELS.replace_columns(jnp.roll(written, 1), *sums)
     ),
     "the first expert's sums": KERNELS._replace(
-        largest_short=lambda low, memory: (low[0] - memory[0]).astype(jnp.float64)
+        largest_short=lambda regrets, memory: (low_words(regrets)[0] - memory[0]).astype(jnp.float64)
     ),
     "the smallest": KERNELS._replace(largest=lambda values: -KERNELS.largest(-values)),
 }
