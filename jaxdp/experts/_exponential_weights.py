@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
+from jaxdp.experts._lane_kernels import add_losses
 from jaxdp.experts._losses import UNIT, clip_losses, losses_interface
 from jaxdp.experts._shares import odds
 from jaxdp.mechanisms import analytic_gaussian, gaussian, laplace, round_up
@@ -116,7 +117,7 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
 
     def update(key, params: Params, state: State, report) -> State:
         del key, params
-        return State((), compensated.add(state.public, report))
+        return State((), add_losses(state.public, report))
 
     values = only(params, ("epsilon", "delta", "learning_rate") if is_gaussian else ("epsilon", "learning_rate"))
     return Learner(

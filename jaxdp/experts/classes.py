@@ -307,7 +307,7 @@ def _chain(
         return jax.tree.map(lambda leaf: leaf[None], _filter.powers_of(weights.evidence))
 
     def law(weights: Weights, round: jax.Array) -> jax.Array:
-        odds = _filter.odds_of(sums_of(weights), outlook(weights, round))
+        odds = form.odds_of(sums_of(weights), outlook(weights, round))
         return odds / odds.sum()
 
     def marginal(weights: Weights, round: jax.Array) -> jax.Array:

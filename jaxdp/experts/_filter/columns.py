@@ -15,7 +15,7 @@ from jaxdp.experts._scaled import Scaled, exp_minus, normalise, two_to
 from jaxdp.experts._share_kernels import fold, kernel
 from jaxdp.numerics.kernels import lanes_slow
 
-draw, gains = _filter.draw, _filter.gains
+draw, gains, odds_of = _filter.draw, _filter.gains, _filter.odds_of
 
 
 def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, jax.Array]:

@@ -62,14 +62,14 @@ def gains(sums: Scaled, scaled_losses: jax.Array) -> jax.Array:
 
 def columns(sums: Scaled, outlook: Scaled) -> jax.Array:
     """Computes `_filter.columns`."""
-    odds = _columns(_all_odds(sums, outlook))
+    odds = _columns(odds_of(sums, outlook))
     total = _kernel(lambda odds: _fold(operator.add, odds), odds)
     return _kernel(operator.truediv, odds, total)
 
 
 def draw(uniforms: jax.Array, sums: Scaled, outlook: Scaled) -> tuple[jax.Array, jax.Array]:
     """Computes `_filter.draw`."""
-    odds = _all_odds(sums, outlook)
+    odds = odds_of(sums, outlook)
     columns = _columns(odds)
     expert = _kernel(lambda uniforms, columns: inline_index_at(uniforms[0], list(columns)), uniforms, columns)
     column = _kernel(_column, odds, expert)
@@ -80,7 +80,7 @@ def _columns(odds: jax.Array) -> jax.Array:
     return _kernel(lambda odds: functools.reduce(operator.add, list(odds)), odds)
 
 
-def _all_odds(sums: Scaled, outlook: Scaled) -> jax.Array:
+def odds_of(sums: Scaled, outlook: Scaled) -> jax.Array:
     """Computes `_filter.odds_of`."""
     mantissa, power, ahead, ahead_power = (lanes_last(array) for array in (*sums, *outlook))
     power = _kernel(lambda power, ahead_power: power + ahead_power[:, None], power, ahead_power)
