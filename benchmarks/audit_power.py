@@ -8,9 +8,9 @@ each of an entry's neighbours, along its first path, and what jax_privacy's `Can
 outputs. It takes one number for each output, and is given two, of which the better counts:
 
 - natural: what its user would write. That is the exact log likelihood ratio where it is known (Laplace and Gaussian
-  noise, K-norm noise, and mechanisms of few outputs whose law is written down), else the output if it is one number,
-  else the output's product with the difference of means, in units of each number's spread, as seen in the first tenth
-  of the outputs; of these, that tenth is not used again;
+  noise, K-norm noise, and mechanisms of few outputs whose distribution is written down), else the output if it is one
+  number, else the output's product with the difference of means, in units of each number's spread, as seen in the first
+  tenth of the outputs; of these, that tenth is not used again;
 - ours: the score that our audit learnt in that tenth, and by which it then got its bound.
 
 It has all other outputs, as it has no part of its own that shapes scores. Of its strategies the best counts, which
@@ -84,7 +84,7 @@ def _by_l2_distance(weights: tuple[jax.Array, jax.Array], outputs: Outputs) -> j
     return ((2 * outputs.numbers - first[None] - second[None]) @ (first - second)) / far
 
 
-def _by_law(weights: tuple[jax.Array, jax.Array], outputs: Outputs) -> jax.Array:
+def _by_distribution(weights: tuple[jax.Array, jax.Array], outputs: Outputs) -> jax.Array:
     outcomes, ratios = weights
     return ratios[jnp.argmin(jnp.abs(outputs.numbers[:, :1] - outcomes[None]), axis=1)]
 
@@ -92,14 +92,20 @@ def _by_law(weights: tuple[jax.Array, jax.Array], outputs: Outputs) -> jax.Array
 # Of these the output without noise is known, `exact`, and noise is the same whatever the input.
 DISTANCES = {
     "laplace": _by_l1_distance,
-    "vector_channel_l1": _by_l1_distance,
-    "scalar_channel_laplace": _by_l1_distance,
+    "vector_randomizer_l1": _by_l1_distance,
+    "scalar_randomizer_laplace": _by_l1_distance,
     "k_norm": _by_l2_distance,
 }
-SPHERICAL = ("gaussian", "classical_gaussian", "scalar_channel_gaussian", "vector_channel_l2", "moment_channel")
+SPHERICAL = (
+    "gaussian",
+    "classical_gaussian",
+    "scalar_randomizer_gaussian",
+    "vector_randomizer_l2",
+    "moment_randomizer",
+)
 
 
-def natural(name: str, attack: Attack, laws: Any, shaping: tuple[Outputs, Outputs]) -> tuple[Score, bool]:
+def natural(name: str, attack: Attack, distributions: Any, shaping: tuple[Outputs, Outputs]) -> tuple[Score, bool]:
     """What a user of the peer would score outputs by, and whether outputs shaped it."""
     dtype = shaping[0].numbers.dtype
     if name in DISTANCES or name in SPHERICAL:
@@ -108,11 +114,11 @@ def natural(name: str, attack: Attack, laws: Any, shaping: tuple[Outputs, Output
         if name in DISTANCES:
             return Score(DISTANCES[name], tuple(centres), "log ratio"), False
         return Score(_product, centres[0] - centres[1], "log ratio"), False
-    if laws is not None and name in registry.MECHANISMS:  # whose outputs are single numbers
-        first, second = laws()
+    if distributions is not None and name in registry.MECHANISMS:  # whose outputs are single numbers
+        first, second = distributions()
         outcomes = sorted(set(first) & set(second))
         ratios = [np.log(first[outcome]) - np.log(second[outcome]) for outcome in outcomes]
-        return Score(_by_law, (np.asarray(outcomes, dtype), np.asarray(ratios, dtype)), "log ratio"), False
+        return Score(_by_distribution, (np.asarray(outcomes, dtype), np.asarray(ratios, dtype)), "log ratio"), False
     if shaping[0].numbers.shape[1] == 1:
         return Score(_number, None, "output"), False
     finite = [np.where(np.isfinite(x.numbers), x.numbers, 0) for x in shaping]
@@ -137,8 +143,8 @@ class Kept:
     natural: Score
     is_fitted: bool
 
-    def __init__(self, name: str, attack: Attack, laws: Any) -> None:
-        self.name, self.attack, self.laws = name, attack, laws
+    def __init__(self, name: str, attack: Attack, distributions: Any) -> None:
+        self.name, self.attack, self.distributions = name, attack, distributions
         self.counted: list[dict[int, np.ndarray]] = []  # of each call, by the score's identity
         self.guesses: list[Guess] = []
         self.proved: list[float] = []
@@ -154,7 +160,7 @@ class Kept:
             return self.shaping[-1]
 
         def learnt(key: jax.Array, first: Outputs, second: Outputs, **more: Any) -> list[Score]:
-            self.natural, self.is_fitted = natural(self.name, self.attack, self.laws, (first, second))
+            self.natural, self.is_fitted = natural(self.name, self.attack, self.distributions, (first, second))
             return learn(key, first, second, **more)
 
         def chosen(*given: Any, **more: Any) -> list[Guess]:
@@ -218,7 +224,7 @@ def bench_peer(names: Iterable[str], keys: int, splits: int) -> None:
         theirs: dict[str, list[float]] = {}
         seconds = np.zeros(2)
         for key in range(keys):
-            kept = Kept(name, next(iter(target.attacks.values())), target.laws)
+            kept = Kept(name, next(iter(target.attacks.values())), target.distributions)
             start = time.process_time()
             result = kept.audit(jax.random.key(key), TRIALS)
             middle = time.process_time()

@@ -22,7 +22,7 @@ if __name__ == "__main__":
     file = Path(sys.argv[1])
     done = [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
     targets = {
-        name: target for name, target in registry.attacks(sys.argv[2:] or None).items() if target.claim.is_private
+        name: target for name, target in registry.attacks(sys.argv[2:] or None).items() if target.guarantee.is_private
     }
     kept = {(row["name"], row["seed"]) for row in done}
     for number in range(AUDITS):

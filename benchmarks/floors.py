@@ -32,7 +32,7 @@ from jaxdp.experts._share_kernels import kernel
 from jaxdp.experts._svt_restarts.windows_kernels import largest, replace_columns
 from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_fast, lanes_last, own_kernel
 from jaxdp.numerics.lookup import entry
-from jaxdp.random import fast, index_at, key_uniform, normals, weighted_index
+from jaxdp.random import fast_key, index_from_uniform, normal, uniform_from_key, weighted_index
 from jaxdp.random.coins import coins_but_one
 from jaxdp.simulation.sweeps.lanes import COMPILER_OPTIONS
 
@@ -64,7 +64,7 @@ def counted(keys, good, weights, state):
     """`weighted` on losses with the increments of a counter's noise: its leaky sums, fed and read."""
     num = len(weights)
     apply = kernel if num <= WRITTEN_OUT else lambda function, *inputs: function(*inputs)
-    sums = apply(lambda sums, noise: sums + (noise[None] - 1e-3 * sums), state, normals(keys[2], num))
+    sums = apply(lambda sums, noise: sums + (noise[None] - 1e-3 * sums), state, normal(keys[2], num))
     losses, index = losses_of(keys[1], good, num), weighted_index(keys[0], weights)
     noisy = apply(lambda losses, sums: losses + sum(1e-4 * each for each in sums), losses, sums)
     return index, absorbed(weights, noisy), sums
@@ -72,7 +72,7 @@ def counted(keys, good, weights, state):
 
 def heard(keys, arm, sums):
     """A reward, its report by randomized response, and the sums of reports after it."""
-    paid = key_uniform(keys[0]) < entry(jnp.asarray(SMALL), arm)
+    paid = uniform_from_key(keys[0]) < entry(jnp.asarray(SMALL), arm)
     said = jnp.where(jax.random.uniform(keys[1]) < np.float32(KEEP), paid, ~paid).astype(jnp.float32)
     return kernel(
         lambda sums, arm, said: sums + jnp.where(jnp.arange(ARMS, dtype=jnp.int32) == arm, said, 0), sums, arm, said
@@ -87,7 +87,7 @@ def largest_bound(keys, good, sums, state):
 
 def reciprocal_weights(keys, good, sums, state):
     """One reciprocal an arm, a draw, a report."""
-    arm = index_at(key_uniform(keys[2]), kernel(lambda sums: 1 / (sums * sums), sums))
+    arm = index_from_uniform(uniform_from_key(keys[2]), kernel(lambda sums: 1 / (sums * sums), sums))
     return arm, heard(keys, arm, sums), state
 
 
@@ -106,7 +106,7 @@ def asked(keys, good, sums, memory):
         return lanes_fast(sums)
 
     sums = lanes_fast(own_kernel(added, lanes_fast(losses), lanes_fast(sums)))
-    noise = jnp.log(key_uniform(keys[0])) + jnp.log(key_uniform(keys[2]))
+    noise = jnp.log(uniform_from_key(keys[0])) + jnp.log(uniform_from_key(keys[2]))
     memory = replace_columns(jnp.arange(memory.shape[1]) == good, sums, memory)
     sums, memory = lanes_last(sums), lanes_last(memory)
     most = own_kernel(lambda sums, memory: lanes_last(largest(sums[:, None] - memory)), sums, memory)
@@ -128,7 +128,7 @@ def filtered(keys, good, sums, rows):
         return lanes_fast(jnp.stack([kept[0], *(kept[row] + came[row - 1] for row in range(1, len(kept)))]))
 
     rows = lanes_fast(own_kernel(stepped, lanes_fast(losses), lanes_fast(rows)))
-    return (key_uniform(keys[0]) > rows[0, 0]).astype(jnp.int32), sums, rows
+    return (uniform_from_key(keys[0]) > rows[0, 0]).astype(jnp.int32), sums, rows
 
 
 def learner_floor(
@@ -166,7 +166,7 @@ def learner_floor(
             start = jnp.int32(0), jnp.ones(size, jnp.float32), rest
             return jax.lax.fori_loop(0, horizon // together, play, start)[0]
 
-        key = fast(jax.random.key(0))
+        key = fast_key(jax.random.key(0))
         seeds = jax.device_put(np.arange(tile, dtype=np.uint32), CPU)
         compiled, _ = compile_call(jax.vmap(lane, in_axes=(None, 0)), (key, seeds), COMPILER_OPTIONS["cpu"])
         return lambda: jax.block_until_ready(compiled(key, seeds))

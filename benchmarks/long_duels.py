@@ -31,7 +31,7 @@ def main(horizon, lanes, constants="tight"):
     learner = jaxdp.dueling.ebs_elimination(num_arms=ARMS, horizon=horizon, constants=constants, arity=arity)
     duels = jaxdp.dueling.utility_duels(np.linspace(1, 0, ARMS))
     looks = np.unique(np.geomspace(100, horizon, 200).astype(int)).tolist()
-    record = {"active": lambda look: look.public.active}
+    record = {"active": lambda snapshot: snapshot.public.active}
     one = ["pseudo_regret"]
     run = jaxdp.simulator(learner, duels, horizon, checkpoints=looks, record=record, engine="blocks", outcomes=one)
     params = run.params(epsilon=EPSILON)

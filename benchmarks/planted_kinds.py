@@ -32,7 +32,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from jaxdp.audit import Target, scoreboard
-from jaxdp.audit.adversary import Users, example
+from jaxdp.audit.adversary import UserData, example
 from jaxdp.audit.play import play
 from jaxdp.core import Learner, State
 from jaxdp.registry import LEARNERS
@@ -77,7 +77,7 @@ def _has_play(report: Any, action: Any) -> bool:
     return isinstance(report, tuple) and jax.tree.structure(parts[0]) == jax.tree.structure(action)
 
 
-def sums_so_far(entry: LearnerEntry, users: Users) -> np.ndarray:
+def sums_so_far(entry: LearnerEntry, users: UserData) -> np.ndarray:
     """Returns the exact sum of the data after each round, [LANES, rounds], as the right learner is played."""
     learner = entry.make()
     params = learner.params(**entry.values)
@@ -190,7 +190,7 @@ def planted(name: str, kind: str) -> Target:
     def factory(**arguments: Any) -> Learner:
         return wrong(entry.factory(**arguments), kind, threshold)
 
-    made = target(dataclasses.replace(entry, factory=factory, law=None))
+    made = target(dataclasses.replace(entry, factory=factory, distribution=None))
     return made if made.second is None else made.second
 
 

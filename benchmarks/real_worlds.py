@@ -8,14 +8,14 @@ import numpy as np
 
 from jaxdp.core import Environment, Guarantee, Learner, State
 from jaxdp.mechanisms import Counter
-from jaxdp.random import world_words
+from jaxdp.random import simulation_bits
 
 WIDTH = 0.4  # of the uniform distribution around a mean
 
 
 def uniforms(key: jax.Array, size: int) -> jax.Array:
     """Returns [size] float32 in [0, 1), from the words of a round's key."""
-    return (world_words(key, size) >> 8).astype(jnp.int32).astype(jnp.float32) * np.float32(2**-24)
+    return (simulation_bits(key, size) >> 8).astype(jnp.int32).astype(jnp.float32) * np.float32(2**-24)
 
 
 def real_losses(means: np.ndarray) -> Environment:

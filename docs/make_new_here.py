@@ -12,7 +12,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from jaxdp import experts, plotting
-from jaxdp.audit import Users, grey_box, whole
+from jaxdp.audit import UserData, full_information, grey_box
 from jaxdp.estimation import gaussian_rewards
 from jaxdp.plotting import Figure
 from jaxdp.simulation import estimation_run, sweep
@@ -158,8 +158,8 @@ def audits() -> Figure:
     for size in sizes:
         about: dict[str, Any] = {"num_experts": size, "horizon": 40, "num_switches": 1}
 
-        def user(key: jax.Array, size: int = size) -> Users:
-            return Users(jnp.full(size, jax.random.bernoulli(key), float))  # all losses 0, or all 1
+        def user(key: jax.Array, size: int = size) -> UserData:
+            return UserData(jnp.full(size, jax.random.bernoulli(key), float))  # all losses 0, or all 1
 
         forms = {
             "as published": (experts.mirror_descent(**about, constants="paper"), {"epsilon": 1.0}),
@@ -169,7 +169,7 @@ def audits() -> Figure:
             ),
         }
         for name, (learner, values) in forms.items():
-            box = grey_box(KEY, learner, values, user, rounds=4, answer=whole, num_neighbours=64)
+            box = grey_box(KEY, learner, values, user, rounds=4, answer=full_information, num_neighbours=64)
             found[name].append(box.spent)
     values = xr.DataArray(
         np.asarray(list(found.values()))[..., None],

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from jaxdp.core import Environment, Estimator, Guarantee, Learner, Problem, Sample, State
     from jaxdp.registry import register as register
     from jaxdp.simulation import (
-        Look,
         Run,
+        Snapshot,
         cache_compilations,
         claims,
         estimation_run,
@@ -53,10 +53,10 @@ __all__ = [
     "Estimator",
     "Guarantee",
     "Learner",
-    "Look",
     "Problem",
     "Run",
     "Sample",
+    "Snapshot",
     "State",
     "abtest",
     "abtests",
@@ -105,7 +105,7 @@ _WHERE = {
     "jaxdp.core": ("Environment", "Estimator", "Guarantee", "Learner", "Problem", "Sample", "State"),
     "jaxdp.registry": ("register",),
     "jaxdp.simulation": (
-        "Look",
+        "Snapshot",
         "Run",
         "cache_compilations",
         "claims",

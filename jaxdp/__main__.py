@@ -150,7 +150,7 @@ def audit_claims(
     from tqdm import tqdm
 
     from jaxdp import registry
-    from jaxdp.audit import expected_minutes, heading, line, remarks, scoreboard, to_json
+    from jaxdp.audit import expected_minutes, format_header, format_notes, format_row, scoreboard, to_json
     from jaxdp.audit.black_box import FEWEST_TRIALS, MOST_TRIALS
     from jaxdp.studies.command import root_key
     from jaxdp.studies.side_by_side import side_by_side, usual_jobs
@@ -192,9 +192,9 @@ def audit_claims(
         for row in stack.enter_context(contextlib.closing(board)):
             bar.clear()
             for text in [
-                *([] if rows else [heading(attacks, width)]),
-                line(row, attacks, width),
-                *remarks(row),
+                *([] if rows else [format_header(attacks, width)]),
+                format_row(row, attacks, width),
+                *format_notes(row),
             ]:
                 typer.echo(text)
             bar.update()

@@ -79,7 +79,7 @@ print(jaxdp.stats.smallest_epsilon(results.pseudo_regret.isel(round=-1), at_most
 # ## A thousand million rounds
 #
 # Between two changes of mind a learner needs no single rewards, only totals, and `engine="counts"` draws these: the
-# same law, and 10⁹ rounds take no longer than a few thousand.
+# same distribution, and 10⁹ rounds take no longer than a few thousand.
 
 
 # %%

@@ -31,7 +31,8 @@ ballots = jaxdp.preferences.Ballots(lunches, orders, tuple(voters.values()))
 print(ballots)
 
 # %% [markdown]
-# `jaxdp.preferences.read_ballots(path)` reads any `.soc`, `.soi`, `.toc` or `.toi` file of [PrefLib](https://preflib.org).
+# `jaxdp.preferences.read_ballots(path)` reads any `.soc`, `.soi`, `.toc` or `.toi` file of
+# [PrefLib](https://preflib.org).
 
 # %% [markdown]
 # ## Estimators at the unit of one ballot

@@ -199,8 +199,8 @@ for name, (play, lanes) in ways.items():
 pd.DataFrame(table).T
 
 # %% [markdown]
-# All ways have the same law: the difference of two ways' mean regrets has an interval that holds 0. Blocks have the
-# same bits as rounds.
+# All ways have the same distribution: the difference of two ways' mean regrets has an interval that holds 0. Blocks
+# have the same bits as rounds.
 
 # %%
 reference = regrets["vmap, rounds"]

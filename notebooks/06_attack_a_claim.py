@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 import jaxdp
-from jaxdp.audit import Attack, Users, audit, by_action, grey_box, leaks
+from jaxdp.audit import Attack, UserData, audit, feedback_of_action, grey_box, leaks
 from jaxdp.core import Guarantee, State
 
 start = time.perf_counter()
@@ -97,7 +97,7 @@ def twice(key, params, state, report):  # a planted mistake: each reward enters 
 
 
 def draw_user(key):  # what one user would answer to either arm
-    return Users(jax.random.bernoulli(key, shape=(2,)).astype(jnp.int32))
+    return UserData(jax.random.bernoulli(key, shape=(2,)).astype(jnp.int32))
 
 
 for name, each in {
@@ -122,10 +122,10 @@ def careless(key, params, state, report):  # a planted mistake: the first reward
     )
 
 
-zeros = Users(jnp.zeros((9, 2), jnp.int32))
-ones = Users(zeros.answers.at[0].set(1))
+zeros = UserData(jnp.zeros((9, 2), jnp.int32))
+ones = UserData(zeros.answers.at[0].set(1))
 for name, each in {"right": learner, "careless": learner._replace(update=careless, blocks=(), counts=None)}.items():
-    leak = leaks(jax.random.key(0), each, {"epsilon": 1.0}, (zeros, ones), answer=by_action)
+    leak = leaks(jax.random.key(0), each, {"epsilon": 1.0}, (zeros, ones), answer=feedback_of_action)
     print(f"{name:10} {leak.verdict}")
 
 # %% [markdown]
@@ -139,9 +139,9 @@ for name, each in {"right": learner, "careless": learner._replace(update=careles
 # %%
 attacks = jaxdp.registry.attacks(["randomized_response", "laplace"])
 rows = list(jaxdp.audit.scoreboard(jax.random.key(0), attacks, trials=trials, searched=searched))
-print("\n".join([jaxdp.audit.heading(attacks), *(jaxdp.audit.line(row, attacks) for row in rows)]))
+print("\n".join([jaxdp.audit.format_header(attacks), *(jaxdp.audit.format_row(row, attacks) for row in rows)]))
 for target in attacks.values():
-    print(target.claim)
+    print(target.guarantee)
 
 # %%
 print(f"jaxdp {jaxdp.__version__}, jax {jax.__version__}, {time.perf_counter() - start:.0f} s")

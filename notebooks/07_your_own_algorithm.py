@@ -27,8 +27,8 @@ from jaxdp.core import (
     Space,
     State,
     arms,
-    claimed,
     factory,
+    guarantee_for,
     scalar_leaf,
 )
 from jaxdp.mechanisms import noisy_leads
@@ -110,14 +110,14 @@ def successive_halving(*, num_arms: int, phase_rounds: int) -> Learner:
         in_turn = (public.round + ahead - 1 - place) // still_in - (public.round - 1 - place) // still_in
         return CountPlan(jnp.zeros(num_arms, int).at[public.order].set(jnp.where(place < still_in, in_turn, 0)))
 
-    def absorb_counts(key, params, state, plan, report) -> State:
+    def update_counts(key, params, state, plan, report) -> State:
         counts, won = report
         return advance(key, params, state.public, state.private + jnp.clip(won, 0, counts), counts.sum())
 
-    counts = Counts(plan_counts, lambda key, params, public, plan, totals: (plan.counts, totals), absorb_counts)
+    counts = Counts(plan_counts, lambda key, params, public, plan, totals: (plan.counts, totals), update_counts)
     interface = Interface(arms(num_arms), Space("integers", (), 0, 1))
     return Learner(
-        params, claimed(params, claim), init, act, privatize, update,
+        params, guarantee_for(params, claim), init, act, privatize, update,
         counts=counts, interface=interface, min_horizon=phases * phase_rounds + 1,
     )  # fmt: skip
 
@@ -146,11 +146,11 @@ learner
 def neighbours(num_arms):
     never, once = np.zeros((2, 20, num_arms), np.int32)
     once[0] = 1  # the first user likes every arm
-    return jaxdp.audit.Users(never), jaxdp.audit.Users(once)
+    return jaxdp.audit.UserData(never), jaxdp.audit.UserData(once)
 
 
 def user(key, num_arms):
-    return jaxdp.audit.Users(jax.random.bernoulli(key, shape=(num_arms,)).astype(jnp.int32))
+    return jaxdp.audit.UserData(jax.random.bernoulli(key, shape=(num_arms,)).astype(jnp.int32))
 
 
 entry = jaxdp.registry.LearnerEntry(

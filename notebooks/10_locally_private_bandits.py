@@ -116,10 +116,10 @@ exponents.to_dataframe()[["exponent", "low", "high"]].round(2)
 # is G² c² for slopes in [-G, G]: tuned to it, the regret grows with c, where the published step has ε^-2.
 
 # %%
-channel = jaxdp.mechanisms.scalar_channel("rr")
+randomizer = jaxdp.mechanisms.scalar_randomizer("rr")
 for rounds in horizons:
     found = stats.mean_interval(descent.sel(feedback="two points", epsilon=1.0, horizon=rounds))
-    moment = channel.second_moment(epsilon=1.0, low=-slope, high=slope)
+    moment = randomizer.second_moment(epsilon=1.0, low=-slope, high=slope)
     proved = float(theory.two_point_upper(moment, rounds, dim, slope, 1.0))
     low, high = float(found.low), float(found.high)
     print(f"T = {rounds:,}: {float(found['mean']):,.0f} ({low:,.0f} to {high:,.0f}), proved {proved:,.0f}")

@@ -52,10 +52,10 @@ world = contextual.linear_contexts(num_arms=num_arms, dim=dim)
 looks = np.unique(np.geomspace(horizon / 100, horizon, 7).astype(int)).tolist()
 
 
-def distance(look):
+def distance(snapshot):
     """Of the model from θ*, in units of the ellipsoid's radius."""
-    model = look.public.model
-    return jnp.sqrt(jnp.sum((model.lower.T @ (model.theta - look.world.theta)) ** 2)) / model.width
+    model = snapshot.public.model
+    return jnp.sqrt(jnp.sum((model.lower.T @ (model.theta - snapshot.world.theta)) ** 2)) / model.width
 
 
 def played(name):
@@ -93,11 +93,11 @@ assert float(gap.low.sel(epsilon=1.0)) < 0
 # counter of T rounds has √(ln T) times as much as one report, but once.
 
 # %%
-channel = jaxdp.mechanisms.moment_channel(dim)
-sphere = jaxdp.mechanisms.moment_channel(dim, report="l2_ball")
+randomizer = jaxdp.mechanisms.moment_randomizer(dim)
+sphere = jaxdp.mechanisms.moment_randomizer(dim, report="l2_ball")
 counter = toeplitz_counter(horizon=horizon)
 for epsilon in (0.5, 1.0, 4.0):
-    normal = float(channel.params(epsilon=epsilon, delta=delta).noise_stddev)
+    normal = float(randomizer.params(epsilon=epsilon, delta=delta).noise_stddev)
     ball = float(sphere.params(epsilon=epsilon).noise_stddev)
     counted = counter.params(epsilon=epsilon, delta=delta, l2_sensitivity=np.sqrt(4.5))
     at_end = float(np.sqrt(counter.variance(counted, horizon)))

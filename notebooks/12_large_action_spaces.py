@@ -77,8 +77,8 @@ assert float(last.mean("seed").max()) < 2 * uniform * horizon  # better than due
 duels = utility_duels([1.0, 0.0, -0.5, -1.0])
 
 
-def alone(look):  # is one arm left?
-    return look.public.active.sum() == 1
+def alone(snapshot):  # is one arm left?
+    return snapshot.public.active.sum() == 1
 
 
 def build(trust):

@@ -22,10 +22,10 @@ FAMILIES = (
     "experts",
     "estimation",
     "mechanisms",
-    "mechanisms/channel",
+    "mechanisms/local_randomizers",
     "mechanisms/continual_counting",
 )
-KINDS = {"Learner", "Estimator", "Channel", "Counter"}  # what functions that make an algorithm return
+KINDS = {"Learner", "Estimator", "LocalRandomizer", "Counter"}  # what functions that make an algorithm return
 REGISTRY = naming.LIBRARY / "registry"
 TREES = ("jaxdp", "jaxdp/registry", "tests/algorithms")
 

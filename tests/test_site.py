@@ -171,7 +171,7 @@ def test_the_page_about_the_code_links_to_files_that_define_its_names():
 
 
 def test_a_name_that_moved_to_another_file_is_seen():
-    text = TEXTS[CODE].replace("run/look.py", "run/loop.py").replace("[`Plan`]", "[`Plans`]")
+    text = TEXTS[CODE].replace("run/snapshot.py", "run/loop.py").replace("[`Plan`]", "[`Plans`]")
     assert undefined_names(CODE, text) == [
         "Plans in ../../jaxdp/simulation/sweeps/plan.py",
         "read_checkpoint in ../../jaxdp/simulation/run/loop.py",

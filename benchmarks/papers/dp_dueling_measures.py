@@ -23,7 +23,7 @@ from benchmarks.papers.measures import (
 )
 from benchmarks.papers.rows import Interval, Measures, Size
 from jaxdp import dueling, registry
-from jaxdp.audit import Users, audit, by_pair, grey_box, learner_attack
+from jaxdp.audit import UserData, audit, feedback_of_pair, grey_box, learner_attack
 from jaxdp.core import Learner
 from jaxdp.design import ball_net, g_optimal, g_optimal_differences
 from jaxdp.mechanisms import tree_radius
@@ -49,7 +49,7 @@ def elimination(size: Size) -> xr.Dataset:
         dueling.utility_duels(UTILITIES),
         horizon,
         checkpoints=[horizon // 10, horizon],
-        record={"kept": lambda look: look.public.active[0]},
+        record={"kept": lambda snapshot: snapshot.public.active[0]},
     )
     return sweep(
         run,
@@ -77,7 +77,7 @@ def best_arm(size: Size) -> Measures:
 
 
 def tree_error(size: Size) -> Measures:
-    """The bound that the exact law of a binary tree's noise gives, over the printed one."""
+    """The bound that the exact distribution of a binary tree's noise gives, over the printed one."""
     del size
     found = {}
     for horizon in (2**10, 2**20):
@@ -148,7 +148,7 @@ def fed_upon_wins(size: Size) -> Measures:
     later = always.copy()
     later[0] = 0
     attack = learner_attack(
-        right._replace(update=update), {"epsilon": 1.0}, (Users(always), Users(later)), answer=by_pair
+        right._replace(update=update), {"epsilon": 1.0}, (UserData(always), UserData(later)), answer=feedback_of_pair
     )
     found = audit(size.key, attack, trials=size.repeats(2000, small=1000))
     return {
@@ -164,7 +164,7 @@ def _spent(size: Size, learner: Learner) -> float:
         {"epsilon": 1.0},
         registry.LEARNERS["ebs_elimination"].sized(num_arms=2).make_user,
         rounds=4,
-        answer=by_pair,
+        answer=feedback_of_pair,
         num_bases=2,
         num_neighbours=32,
     ).spent

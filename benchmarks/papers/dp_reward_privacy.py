@@ -13,14 +13,14 @@ from jaxdp.theory import reward_estimation as theory
 
 
 def randomized_response_spends(size: Size) -> Measures:
-    """The exact epsilon of the registered law of randomized responses, over the claim."""
+    """The exact epsilon of the registered distribution of randomized responses, over the claim."""
     del size
     entry = registry.MECHANISMS["randomized_response"]
-    law, made = entry.make_law(), entry.make()
-    assert law is not None
+    distribution, made = entry.make_distribution(), entry.make()
+    assert distribution is not None
     shares = []
     for epsilon in (0.1, 1.0, 4.0):
-        first, second = (law(made.params(epsilon=epsilon), data) for data in entry.make_neighbours())
+        first, second = (distribution(made.params(epsilon=epsilon), data) for data in entry.make_neighbours())
         shares.append(exact_epsilon(first, second) / epsilon)
     return {"exact ε / claimed": Interval.exact(round(max(shares), 6))}
 

@@ -1,4 +1,4 @@
-"""Intervals from datasets, exact laws and audits: what rows of a reproduction are made of."""
+"""Intervals from datasets, exact distributions and audits: what rows of a reproduction are made of."""
 
 from collections.abc import Callable, Iterable
 from typing import Any

@@ -33,7 +33,7 @@ class Interval(NamedTuple):
 
     @classmethod
     def exact(cls, value: float) -> "Interval":
-        """A number without error: by a formula, or by an exact law."""
+        """A number without error: by a formula, or by an exact distribution."""
         return cls(float(value), float(value), float(value))
 
     def __str__(self) -> str:

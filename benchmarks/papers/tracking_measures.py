@@ -22,10 +22,10 @@ from benchmarks.papers.measures import (
 )
 from benchmarks.papers.rows import Interval, Measures, Size
 from jaxdp import experts, registry
-from jaxdp.audit import exact_budget, exact_epsilon, grey_box, whole
+from jaxdp.audit import exact_budget, exact_epsilon, full_information, grey_box
 from jaxdp.core import Environment, Learner
 from jaxdp.experts import classes
-from jaxdp.registry.laws import above_threshold_law, noisy_max_law
+from jaxdp.registry.distributions import above_threshold_distribution, noisy_max_distribution
 from jaxdp.simulation import simulator, sweep
 from jaxdp.studies.tiles import cpu_tile
 from jaxdp.studies.tracking import ADVERSARIES, LEARNERS, Setting, proved_bound, tracking_run
@@ -35,7 +35,7 @@ NUM_EXPERTS, SWITCHES, GAP, DELTA = 10, 3, 0.3, 1e-6
 HORIZONS = (2_000, 20_000)
 FAILURE_PROB = 0.05
 TILE_SIZE = 16
-MEANS = [0.5] * (NUM_EXPERTS - 1) + [0.3]  # of losses of one law
+MEANS = [0.5] * (NUM_EXPERTS - 1) + [0.3]  # of losses of one distribution
 
 
 # ---- simulations that rows share -------------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def of_table_1(size: Size) -> Measures:
 # ---- section 3 -------------------------------------------------------------------------------------------------------
 @functools.cache
 def limited(size: Size, maximum: bool = False) -> xr.Dataset:
-    """Regret of Algorithm 1 on losses of one law; `maximum` selects as line 4 is printed."""
+    """Regret of Algorithm 1 on losses of one distribution; `maximum` selects as line 4 is printed."""
     learner = experts.limited_updates(num_experts=NUM_EXPERTS, losses="binary")
     if maximum:  # the least total of 1 - loss is the largest of losses
         honest = learner.privatize
@@ -134,7 +134,7 @@ def windows(size: Size) -> Measures:
 
 
 def selections_spend(size: Size) -> Measures:
-    """Exact budgets of the registered laws of Algorithm 1 and of its mechanisms, over their claims."""
+    """Exact budgets of the registered distributions of Algorithm 1 and of its mechanisms, over their claims."""
     del size
     found = {}
     for name in ("noisy_max_laplace", "above_threshold", "limited_updates"):
@@ -144,9 +144,9 @@ def selections_spend(size: Size) -> Measures:
 
 
 def _spent(entry: registry.Entry) -> float:
-    law, made = entry.make_law(), entry.make()  # pyright: ignore[reportAttributeAccessIssue]
-    assert law is not None
-    first, second = (law(made.params(**entry.values), data) for data in entry.make_neighbours())
+    distribution, made = entry.make_distribution(), entry.make()  # pyright: ignore[reportAttributeAccessIssue]
+    assert distribution is not None
+    first, second = (distribution(made.params(**entry.values), data) for data in entry.make_neighbours())
     claim = made.guarantee(**entry.values)
     claimed = claim.rho if claim.rho is not None else claim.epsilon
     return exact_budget(first, second, claim) / claimed
@@ -166,7 +166,7 @@ def questions(size: Size) -> Measures:
     shares = {}
     for sensitivity in (1.0, 2.0):
         asked = [np.append(np.full(200, shift), 0.0) / sensitivity + 0.5 for shift in (0.0, -2.0)]
-        first, second = (above_threshold_law(np.float64(1.0), each, split="even") for each in asked)
+        first, second = (above_threshold_distribution(np.float64(1.0), each, split="even") for each in asked)
         shares[sensitivity] = exact_epsilon(first, second)
     return {
         "change of a window's regret": Interval.exact(abs(regrets[0] - regrets[1])),
@@ -180,9 +180,14 @@ def restart_reuse(size: Size) -> Measures:
     del size
     epsilon = 1.0
     scores = ([0.0, -1.0, 0.0, 0.0], [-1.0, 0.0, 0.0, 0.0])
-    one, other = (noisy_max_law(np.float64(epsilon / 2), np.asarray(each), noise="exponential") for each in scores)
+    one, other = (
+        noisy_max_distribution(np.float64(epsilon / 2), np.asarray(each), noise="exponential") for each in scores
+    )
     once = exact_epsilon(one, other)
-    first, second = ({(i, j): p * q for i, p in law.items() for j, q in law.items()} for law in (one, other))
+    first, second = (
+        {(i, j): p * q for i, p in distribution.items() for j, q in distribution.items()}
+        for distribution in (one, other)
+    )
     twice = exact_epsilon(first, second)
     return {
         "exact ε of selections / (ε/2), as printed": Interval.exact(round(twice / (epsilon / 2), 6)),
@@ -191,7 +196,7 @@ def restart_reuse(size: Size) -> Measures:
 
 
 def false_restarts(size: Size) -> Measures:
-    """How often Algorithm 2 restarts although the law of losses never changes."""
+    """How often Algorithm 2 restarts although the distribution of losses never changes."""
     horizon = 200 if size.name == "small" else 5_000
     learner = experts.svt_restarts(num_experts=NUM_EXPERTS, horizon=horizon, check_every=16)
     run = simulator(
@@ -199,7 +204,7 @@ def false_restarts(size: Size) -> Measures:
         experts.stochastic_losses(MEANS),
         horizon,
         checkpoints=[horizon],
-        record={"restarts": lambda look: look.public.restarts},
+        record={"restarts": lambda snapshot: snapshot.public.restarts},
     )
     results = sweep(
         run,
@@ -273,7 +278,9 @@ def punished(size: Size) -> Measures:
 
 def _grey(size: Size, learner: Learner, values: dict[str, float]):
     entry = registry.LEARNERS["mirror_descent"].sized(num_experts=learner.interface.feedback.shape[0])  # pyright: ignore
-    return grey_box(size.key, learner, values, entry.make_user, rounds=8, answer=whole, num_bases=2, num_neighbours=64)
+    return grey_box(
+        size.key, learner, values, entry.make_user, rounds=8, answer=full_information, num_bases=2, num_neighbours=64
+    )
 
 
 def published_noise(size: Size) -> Measures:

@@ -123,7 +123,7 @@ def double_thompson(matrix, keep, exploration_rate, horizon, regret):  # pragma:
     for lane in prange(regret.shape[0]):
         np.random.seed(lane)  # noqa: NPY002
         wins = np.zeros((num, num), np.float32)
-        first = np.ones((num, num), np.float32)  # the Beta laws' first parameters
+        first = np.ones((num, num), np.float32)  # the Beta distributions' first parameters
         middle = np.zeros((num, num), np.float32)
         beats = np.zeros(num, np.int32)
         may_beat = np.zeros(num, np.int32)

@@ -24,7 +24,8 @@ def lazy_switching(
 ):  # pragma: no cover  compiled
     """Lazy weights over sequences of few switches: a power of two for every entry, in float32.
 
-    odds [steps, rows] of a switch, futures [steps, rows] of the rows in the law of states: tables for all lanes.
+    odds [steps, rows] of a switch, futures [steps, rows] of the rows in the distribution of states: tables for all
+    lanes.
     """
     rate, fake = np.float32(rate), np.float32(fake)
     rows = odds.shape[1]
@@ -34,7 +35,7 @@ def lazy_switching(
         batched, change = np.zeros(num, np.float32), np.zeros(num, np.float32)
         mantissa, power = np.ones((rows, num), np.float32), np.full((rows, num), np.int32(-(2**30)))
         came, came_power = np.zeros(num, np.float32), np.zeros(num, np.int32)
-        law, columns, kept_row = (
+        distribution, columns, kept_row = (
             np.zeros((rows, num), np.float32),
             np.zeros(num, np.float32),
             np.zeros(rows, np.float32),
@@ -115,13 +116,13 @@ def lazy_switching(
                 mass = ZERO
                 for c in range(rows):
                     for i in range(num):
-                        law[c, i] = mantissa[c, i] * two_to(power[c, i] - top) * futures[step, c]
-                        columns[i] += law[c, i]
-                        mass += law[c, i]
+                        distribution[c, i] = mantissa[c, i] * two_to(power[c, i] - top) * futures[step, c]
+                        columns[i] += distribution[c, i]
+                        mass += distribution[c, i]
                 first, second, word = following(first, second)
                 expert = drawn(uniform(word) * mass, columns)
                 for c in range(rows):
-                    kept_row[c] = law[c, expert]
+                    kept_row[c] = distribution[c, expert]
                 first, second, word = following(first, second)
                 row = drawn(uniform(word) * columns[expert], kept_row)
             else:

@@ -35,7 +35,7 @@ def radii_of(radii: ellipsoid.Radii, noise: np.ndarray, dim: int, of_rewards: bo
 def linear_peer(dim, every, horizon, params):
     learner = params["learner"]
     shape = radii_of(learner.radii, np.sqrt(np.arange(horizon + 1)), dim)
-    stddev = float(learner.channel.noise_stddev)
+    stddev = float(learner.randomizer.noise_stddev)
     return partial(peers.linear_ucb, (ARMS, dim), stddev, *shape, every, 0.5, 0.5, horizon)
 
 
@@ -44,7 +44,7 @@ def generalized_peer(dim, every, horizon, params):
     bound, width = radii_of(learner.radii, np.sqrt(np.arange(horizon + 1)), dim, of_rewards=False)
     rounds = jnp.arange(horizon + 1, dtype=jnp.float32)
     width = width + np.asarray(descent.prediction_width(learner.descent, rounds))
-    sizes = float(learner.channel.noise_stddev), 1.0, float(learner.descent.learning_rate), bound, width
+    sizes = float(learner.randomizer.noise_stddev), 1.0, float(learner.descent.learning_rate), bound, width
     return partial(peers.generalized_linear, (ARMS, dim), *sizes, every, 1.0, horizon)
 
 

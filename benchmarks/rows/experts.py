@@ -90,7 +90,7 @@ def lazy(batch):
     return LearnerRow(
         title="lazy_weights" if batch == 1 else f"lazy_weights, batches of {batch}",
         learner=lambda horizon: experts.lazy_weights(
-            num_experts=10, horizon=horizon, sequences=classes.switching(num_switches=SHIFTS), together=batch
+            num_experts=10, horizon=horizon, sequences=classes.switching(num_switches=SHIFTS), rounds_per_step=batch
         ),
         world=shifting(10),
         values={"epsilon": 4.0, "delta": 1e-6, "batch": batch},

@@ -22,7 +22,7 @@ def case(draw, words, lanes, at_least=CALL_WORDS):
         )
 
     return Case(
-        works={"jaxdp": work(jaxdp.random.fast(keys)), "jax.random": work(keys)},
+        works={"jaxdp": work(jaxdp.random.fast_key(keys)), "jax.random": work(keys)},
         size=f"{calls} x {words:,}",
         unit="word",
     )

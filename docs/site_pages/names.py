@@ -17,7 +17,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "mechanisms": (
         "jaxdp.mechanisms",
         "jaxdp.mechanisms.calibration",
-        "jaxdp.mechanisms.channel",
+        "jaxdp.mechanisms.local_randomizers",
         "jaxdp.mechanisms.continual_counting",
         "jaxdp.mechanisms.shuffle",
     ),
@@ -53,7 +53,7 @@ KINDS = {
     "Estimator": "Estimators",
     "Environment": "Environments",
     "Problem": "Problems",
-    "Channel": "Channels",
+    "LocalRandomizer": "Channels",
     "Counter": "Counters",
 }
 

@@ -24,7 +24,7 @@ API = Path(__file__).parents[1] / "reference" / "api"
 TITLES = {
     "simulation": "Runs and sweeps",
     "core": "The vocabulary",
-    "mechanisms": "Mechanisms and channels",
+    "mechanisms": "Mechanisms and local randomizers",
     "estimation": "Reward estimation",
     "bandits": "Bandits with finitely many arms",
     "convex": "Bandits on a ball or a box",

@@ -13,11 +13,12 @@
 * `leaks`: at a tiny budget, values that still follow the data never met the noise. Data that are added to a noised
   number drown in it too, and are not found; `grey_box` finds them.
 * `exact_delta`, `exact_epsilon`, `exact_mu`, `exact_rho`: exact budgets from written distributions over few outputs.
-  `exact_budget` picks the currency of a claim; `transcript_law` enumerates the distribution of a learner on a tiny
-  world. Such a distribution is that of the definition: `g_test` and the black box check that the program follows it.
+  `exact_budget` picks the currency of a claim; `transcript_distribution` enumerates the distribution of a learner on a
+  tiny world. Such a distribution is that of the definition: `g_test` and the black box check that the program follows
+  it.
 
-An adversary may choose users adaptively: `Users` are drawn, and answer, by a `Past` that holds everything that the
-claim lets the adversary see. A learner is attacked on every path by which a simulator plays it.
+An adversary may choose users adaptively: `UserData` are drawn, and answer, by a `History` that holds everything that
+the claim lets the adversary see. A learner is attacked on every path by which a simulator plays it.
 
 **Passing is no proof.** "consistent" says that this attack, with these inputs and this many trials, found nothing. A
 black-box audit cannot see:
@@ -63,42 +64,41 @@ proof remains the author's task.
 
 from jaxdp.audit._grey_box import grey_box, grey_box_of_paths
 from jaxdp.audit._leaks import Leaks, leaks
-from jaxdp.audit._rows import Row, Tried, heading, line, remarks, to_json
+from jaxdp.audit._rows import Attempt, ScoreboardRow, format_header, format_notes, format_row, to_json
 from jaxdp.audit._scoreboard import expected_minutes, scoreboard
-from jaxdp.audit._search import Effort, Found, search
-from jaxdp.audit.adversary import Past, Users, by_action, by_pair, whole
+from jaxdp.audit._search import ScoredPair, SearchEffort, search
+from jaxdp.audit.adversary import History, UserData, feedback_of_action, feedback_of_pair, full_information
 from jaxdp.audit.black_box import Attack, AuditResult, audit
-from jaxdp.audit.domains import Domain, moved_values, replaced_rows
-from jaxdp.audit.enumeration import outcome, transcript_law
+from jaxdp.audit.domains import Domain, perturb_entries, replace_one_row
+from jaxdp.audit.enumeration import as_outcome, transcript_distribution
 from jaxdp.audit.exact import exact_budget, exact_delta, exact_epsilon, exact_mu, exact_rho, g_test
 from jaxdp.audit.findings import GreyBox, Measured
 from jaxdp.audit.host import python_release
 from jaxdp.audit.intervals import EpsilonBound, clopper_pearson, epsilon_lower_bound
 from jaxdp.audit.play import Transcript
-from jaxdp.audit.targets import Point, Space, Target
+from jaxdp.audit.targets import AttackPoint, Space, Target
 from jaxdp.audit.transcripts import learner_attack
 
 __all__ = [
     "Attack",
+    "AttackPoint",
+    "Attempt",
     "AuditResult",
     "Domain",
-    "Effort",
     "EpsilonBound",
-    "Found",
     "GreyBox",
+    "History",
     "Leaks",
     "Measured",
-    "Past",
-    "Point",
-    "Row",
+    "ScoreboardRow",
+    "ScoredPair",
+    "SearchEffort",
     "Space",
     "Target",
     "Transcript",
-    "Tried",
-    "Users",
+    "UserData",
+    "as_outcome",
     "audit",
-    "by_action",
-    "by_pair",
     "clopper_pearson",
     "epsilon_lower_bound",
     "exact_budget",
@@ -107,21 +107,22 @@ __all__ = [
     "exact_mu",
     "exact_rho",
     "expected_minutes",
+    "feedback_of_action",
+    "feedback_of_pair",
+    "format_header",
+    "format_notes",
+    "format_row",
+    "full_information",
     "g_test",
     "grey_box",
     "grey_box_of_paths",
-    "heading",
     "leaks",
     "learner_attack",
-    "line",
-    "moved_values",
-    "outcome",
+    "perturb_entries",
     "python_release",
-    "remarks",
-    "replaced_rows",
+    "replace_one_row",
     "scoreboard",
     "search",
     "to_json",
-    "transcript_law",
-    "whole",
+    "transcript_distribution",
 ]

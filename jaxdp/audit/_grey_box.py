@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit.accounting import cost, loss
-from jaxdp.audit.adversary import Answer, Users, by_action
+from jaxdp.audit.adversary import Answer, UserData, feedback_of_action
 from jaxdp.audit.checks import budget
 from jaxdp.audit.findings import SLACK, GreyBox, find_reuse, measure_sites, wrong_use
 from jaxdp.audit.forced import Base, replacements, run_starter
-from jaxdp.audit.noise_laws import distribution_faults
+from jaxdp.audit.noise_distributions import distribution_faults
 from jaxdp.audit.replay import Release, Site, UnreadableError, replay
 from jaxdp.audit.same_results import blocks_equal_rounds
 from jaxdp.audit.steps import at, steps_of
@@ -29,10 +29,10 @@ def grey_box(
     key: jax.Array,
     learner: Learner,
     values: Mapping[str, float],
-    draw_user: Callable[..., Users],
+    draw_user: Callable[..., UserData],
     *,
     rounds: int,
-    answer: Answer = by_action,
+    answer: Answer = feedback_of_action,
     num_bases: int = 4,
     num_neighbours: int = 256,
     path: str = "rounds",
@@ -40,20 +40,20 @@ def grey_box(
     """Measures how far one user moves the values that a learner noises, and compares it with declared sensitivities.
 
     Plays the learner against random users. Then plays it again with a tape open, with the same keys and *the same plays
-    and public states put in*, for runs in which one user is replaced, in the leaves that the claim's `unit_leaves`
+    and public states put in*, for runs in which one user is replaced, in the leaves that the claim's `sensitive_fields`
     name. Each mechanism's value is recorded, and the base's value is put in its place. So every release stays as it
     was, and the next value differs by the one user's data alone. The audit finds:
 
     * a declared sensitivity that is exceeded; a sum of costs beyond the claim;
-    * a change of anything that the claim's `sees` lets an adversary see (a path around the noise);
+    * a change of anything that the claim's `adversary_view` lets an adversary see (a path around the noise);
     * noise whose size follows the data; values outside the range of a local randomizer;
     * a key used for two releases, or the same in every run; the same noise twice;
     * noise that does not follow its recorded distribution, drawn with 4096 keys; a release that is not the sum of its
       value and that noise.
 
-    *Seen*, if `sees` names it: plays, public states and reports. In the local model reports are always seen, and public
-    states are not, as they follow from reports; in the joint model plays and reports of all users except the replaced
-    one are seen. The stopping time of a learner with `done` is always seen. In the shuffle model the reports'
+    *Seen*, if `adversary_view` names it: plays, public states and reports. In the local model reports are always seen,
+    and public states are not, as they follow from reports; in the joint model plays and reports of all users except the
+    replaced one are seen. The stopping time of a learner with `done` is always seen. In the shuffle model the reports'
     mechanisms are compared with `local_epsilon`; the amplification by shuffling is not accounted for.
 
     A change may have been noised by a mechanism that writes nothing on the tape. It has not if the changed value is the
@@ -69,13 +69,13 @@ def grey_box(
     Args:
         key: a typed PRNG key.
         learner: to audit. Mechanisms are called at the top level of `act`, `privatize` and `update` (of `plan`,
-            `privatize` and `absorb`), or under branches and loops over public values.
+            `privatize`, and `update_block` or `update_counts`), or under branches and loops over public values.
         values: a grid point of its params.
-        draw_user: key -> Users of one round, without the leading axis; or (key, past) -> Users, who react to a `Past`.
-            It draws both the base's users and their replacements: let it reach the extremes of a user's data, and
-            beyond the learner's clipping.
+        draw_user: key -> UserData of one round, without the leading axis; or (key, history) -> UserData, who react to a
+            `History`. It draws both the base's users and their replacements: let it reach the extremes of a user's
+            data, and beyond the learner's clipping.
         rounds: to play, >= 1; at least until the last kind of release.
-        answer: (answers, past, action) -> feedback.
+        answer: (answers, history, action) -> feedback.
         num_bases: runs against freshly drawn users, >= 2.
         num_neighbours: replacements tried for each run, >= 1.
         path: how rounds are played: "rounds"; "blocks" or "counts" where the learner has them.
@@ -84,9 +84,9 @@ def grey_box(
         The findings. The search is random: a rare worst case may be missed.
 
     Raises:
-        ValueError: if key is not a single typed key, a count is too small, draw_user does not return Users, the learner
-            lacks the path, `unit_leaves` names no data of users, or a release lies behind a branch on private data or
-            inside a `vmap`.
+        ValueError: if key is not a single typed key, a count is too small, draw_user does not return UserData, the
+            learner lacks the path, `sensitive_fields` names no data of users, or a release lies behind a branch on
+            private data or inside a `vmap`.
 
     Source:
         The usual proof of adaptive composition, executed: values are measured along a fixed transcript.
@@ -95,7 +95,7 @@ def grey_box(
         >>> import jaxdp
         >>> learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
         >>> def draw_user(key):
-        ...     return Users(jax.random.bernoulli(key, shape=(2,)).astype(jnp.int32))
+        ...     return UserData(jax.random.bernoulli(key, shape=(2,)).astype(jnp.int32))
         >>> found = grey_box(jax.random.key(0), learner, {"epsilon": 0.5}, draw_user, rounds=6)
         >>> found.verdict, round(found.spent, 3)
         ('consistent', 0.5)
@@ -134,10 +134,10 @@ def grey_box_of_paths(
     key: jax.Array,
     learner: Learner,
     values: Mapping[str, float],
-    draw_user: Callable[..., Users],
+    draw_user: Callable[..., UserData],
     *,
     rounds: int,
-    answer: Answer = by_action,
+    answer: Answer = feedback_of_action,
     num_bases: int = 2,
     num_neighbours: int = 64,
 ) -> GreyBox:
@@ -196,7 +196,7 @@ def grey_box_of_paths(
         faults += [f"{prefix}{fault}" for fault in result.faults]
         notes += [f"{prefix}{note}" for note in result.notes]
     return GreyBox(
-        claim=claim,
+        guarantee=claim,
         sites=tuple(sites),
         spent=spent,
         faults=tuple(faults),
@@ -238,7 +238,7 @@ def _judge(
     if not claim.is_private:  # no claim cannot be violated
         faults = []
     return GreyBox(
-        claim=claim,
+        guarantee=claim,
         sites=sites,
         spent=spent,
         faults=tuple(dict.fromkeys(faults)),
@@ -257,7 +257,7 @@ def _largest_loss(runs: list[list[Release]]) -> float | None:
 
 def _account(
     claim: Guarantee, runs: list[list[Release]], plays: list[Played]
-) -> tuple[float, list[str], list[str], tuple[Users, Users] | None]:
+) -> tuple[float, list[str], list[str], tuple[UserData, UserData] | None]:
     """Returns one neighbour's largest epsilon, the faults and unknowns of all costs, and that pair of users."""
     is_shuffled = claim.trust_model == "shuffle"  # accounting is then of one user's report, made in `privatize`
     spent, implied, faults, notes, (claimed_epsilon, delta) = 0.0, 0.0, [], [], budget(claim)

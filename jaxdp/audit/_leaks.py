@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxdp.audit.adversary import Answer, Users, by_action
+from jaxdp.audit.adversary import Answer, UserData, feedback_of_action
 from jaxdp.audit.checks import check_alike
 from jaxdp.audit.play import play
 from jaxdp.audit.seen import stop_is_seen
@@ -49,9 +49,9 @@ def leaks(
     key: jax.Array,
     learner: Learner,
     values: Mapping[str, float],
-    users: tuple[Users, Users],
+    users: tuple[UserData, UserData],
     *,
-    answer: Answer = by_action,
+    answer: Answer = feedback_of_action,
     num_keys: int = 4,
     path: str = "rounds",
     randomizes: bool = False,
@@ -73,25 +73,25 @@ def leaks(
         values: a grid point of its params; epsilon, mu, rho and delta among them are replaced. If they contain no
             budget, the first of these three that params takes is added.
         users: of two runs, of the same shapes and dtypes; the more they differ the better. From the second only the
-            leaves that the claim's `unit_leaves` name are used.
-        answer: (answers, past, action) -> feedback.
+            leaves that the claim's `sensitive_fields` name are used.
+        answer: (answers, history, action) -> feedback.
         num_keys: runs, >= 1; a difference counts if it occurs with every key, since noise may be small by chance.
         path: how rounds are played: "rounds"; "blocks" or "counts" where the learner has them.
         randomizes: whether reports are randomized responses.
 
     Returns:
-        The differences in everything that the claim's `sees` names: plays, public states and reports; in the local
-        model reports always, and no public states; in the joint model public states alone, since all users differ here,
-        and a user's own play and report may follow the user. The stopping time always counts.
+        The differences in everything that the claim's `adversary_view` names: plays, public states and reports; in the
+        local model reports always, and no public states; in the joint model public states alone, since all users differ
+        here, and a user's own play and report may follow the user. The stopping time always counts.
 
     Raises:
         ValueError: if key is not a single typed key, num_keys < 1, the runs' users differ in shapes or dtypes, the
-            learner lacks the path, or `unit_leaves` names no data of users.
+            learner lacks the path, or `sensitive_fields` names no data of users.
 
     Examples:
         >>> import jaxdp
         >>> learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
-        >>> users = (Users(np.tile(np.int32([0, 1]), (6, 1))), Users(np.tile(np.int32([1, 0]), (6, 1))))
+        >>> users = (UserData(np.tile(np.int32([0, 1]), (6, 1))), UserData(np.tile(np.int32([1, 0]), (6, 1))))
         >>> leaks(jax.random.key(0), learner, {}, users).verdict
         'consistent'
     """
@@ -112,7 +112,7 @@ def leaks(
     pair = users[0], map_units(claim, lambda old, new: new, *users)
 
     @jax.jit
-    def observe(key: jax.Array, users: Users) -> Any:
+    def observe(key: jax.Array, users: UserData) -> Any:
         transcript = play(learner, answer, key, params, users, path=path)
         return {name: getattr(transcript, _ATTRIBUTES[name]) for name in _names_to_compare(claim, learner)}
 
@@ -135,14 +135,14 @@ _ATTRIBUTES = {"play": "actions", "public": "after", "report": "reports", "lengt
 
 
 def _names_to_compare(claim: Guarantee, learner: Learner) -> list[str]:
-    names = [name for name, word in (("play", "action"), ("public", "public")) if word in claim.sees]
+    names = [name for name, word in (("play", "action"), ("public", "public")) if word in claim.adversary_view]
     if claim.trust_model == "local":
         return ["report", *(name for name in names if name == "play")]
     stop = ["length"] if stop_is_seen(claim, learner) else []
     if claim.trust_model == "joint":
         return [*(name for name in names if name == "public"), *stop]
     names += stop
-    return [*names, *(["report"] if "report" in claim.sees else [])]
+    return [*names, *(["report"] if "report" in claim.adversary_view else [])]
 
 
 def _tiny(learner: Learner, values: Mapping[str, float]) -> dict[str, float]:

@@ -20,7 +20,7 @@ LAST = 11  # characters of the longest verdict
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tried:
+class Attempt:
     """One black-box attack of a row.
 
     Attributes:
@@ -43,7 +43,7 @@ class Tried:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
+class ScoreboardRow:
     """The findings about one claim.
 
     Attributes:
@@ -68,7 +68,7 @@ class Row:
         point: values or sizes other than the claim's own that gave the lower bound; empty if none did.
         code: Python code that audits the inputs that gave it, if a search found them; else empty.
         confidence: that all lower bounds of the row hold.
-        tried: the black-box attacks, in order.
+        attempts: the black-box attacks, in order.
     """
 
     name: str
@@ -88,16 +88,16 @@ class Row:
     point: str = ""
     code: str = ""
     confidence: float = 0.95
-    tried: tuple[Tried, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
 
     def __repr__(self) -> str:
         bound = f"{self.currency} >= {self.lower_bound:.4g} where {self.claimed:g} is claimed"
         exact = "" if self.exact is None else f", exactly {self.exact:.6g}"
         counts = f"{len(self.faults)} faults, {len(self.notes)} notes"
-        return shorten(f"Row({self.name}: {self.verdict}, {bound}{exact}, {self.trials} trials, {counts})")
+        return shorten(f"ScoreboardRow({self.name}: {self.verdict}, {bound}{exact}, {self.trials} trials, {counts})")
 
 
-def heading(names: Iterable[str], width: int | None = None) -> str:
+def format_header(names: Iterable[str], width: int | None = None) -> str:
     """Formats the table's first line; the names of the rows set the first column's width.
 
     Args:
@@ -108,8 +108,8 @@ def heading(names: Iterable[str], width: int | None = None) -> str:
     return _wide(COLUMNS, names) if _fits(names, width) else _narrow(NARROW, names, width)
 
 
-def line(row: Row, names: Iterable[str], width: int | None = None) -> str:
-    """Formats a row under a `heading` of the same names and width; in few columns a long name gets its own line."""
+def format_row(row: ScoreboardRow, names: Iterable[str], width: int | None = None) -> str:
+    """Formats a row under a header of the same names and width; in few columns a long name gets its own line."""
     names = list(names)
     if not _fits(names, width):
         claim, bound = f"{row.currency} {row.claimed:.4g}", f"{row.lower_bound:.4f}"
@@ -130,7 +130,7 @@ def line(row: Row, names: Iterable[str], width: int | None = None) -> str:
     return _wide(cells, names)
 
 
-def remarks(row: Row) -> list[str]:
+def format_notes(row: ScoreboardRow) -> list[str]:
     """Returns lines to print below a row: where the bound was found, the faults, and what was not attacked."""
     texts = [*(f"fault: {fault}" for fault in row.faults), *(f"note: {note}" for note in row.notes)]
     if row.point:
@@ -141,7 +141,7 @@ def remarks(row: Row) -> list[str]:
     return [*lines, *row.code.splitlines()] if row.verdict == "violated" else lines
 
 
-def to_json(rows: Iterable[Row]) -> str:
+def to_json(rows: Iterable[ScoreboardRow]) -> str:
     """Returns the rows as a JSON array of objects; infinity is the string "inf", as JSON has none."""
 
     def plain(value: Any) -> Any:

@@ -10,16 +10,27 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.audit._rows import COLUMNS, Row, Tried, heading, line, remarks, to_json
+from jaxdp.audit._rows import COLUMNS, Attempt, ScoreboardRow, format_header, format_notes, format_row, to_json
 from jaxdp.audit._search import FULL, QUICK, SHORT, search
 from jaxdp.audit.black_box import FEWEST_TRIALS, MOST_TRIALS, Attack, AuditResult, audit
 from jaxdp.audit.checks import native
 from jaxdp.audit.exact import exact_budget
 from jaxdp.audit.findings import GreyBox
-from jaxdp.audit.targets import Point, Space, Target, failure_note
+from jaxdp.audit.targets import AttackPoint, Space, Target, failure_note
 from jaxdp.validation import INT64_MAX, check_count, check_key, check_probability
 
-__all__ = ["COLUMNS", "Row", "Step", "Tried", "expected_minutes", "heading", "line", "remarks", "scoreboard", "to_json"]
+__all__ = [
+    "COLUMNS",
+    "Attempt",
+    "ScoreboardRow",
+    "Step",
+    "expected_minutes",
+    "format_header",
+    "format_notes",
+    "format_row",
+    "scoreboard",
+    "to_json",
+]
 
 SLACK = 1e-6  # relative, by which an exact budget may exceed the claim: probabilities are rounded
 FEW = 50_000  # fewest trials of a first look
@@ -36,7 +47,7 @@ class Step(NamedTuple):
     Attributes:
         name: of the target.
         currency: of the claim.
-        what: a path, "exact law", "grey box", "search", or a point with its path.
+        what: a path, "exact distribution", "grey box", "search", or a point with its path.
     """
 
     name: str
@@ -88,7 +99,7 @@ def scoreboard(
     searched: bool = True,
     turn: int = 0,
     before: Callable[[Step], object] = lambda step: None,
-) -> Generator[Row]:
+) -> Generator[ScoreboardRow]:
     """Audits one claim after the other, each by all the ways that its target has.
 
     The ways are: every path between the given inputs; the inputs that a search finds, on the first path, unless a grey
@@ -128,7 +139,9 @@ def scoreboard(
     turn = check_count("turn", turn, 0, maximum=INT64_MAX)
     row_confidence = 1 - (1 - confidence) / max(1, len(targets))
     for name, attack in targets.items():
-        target = attack if isinstance(attack, Target) else Target(claim=attack.claim, attacks={"release": attack})
+        target = (
+            attack if isinstance(attack, Target) else Target(guarantee=attack.guarantee, attacks={"release": attack})
+        )
         if not searched:
             target = dataclasses.replace(target, spaces={}, points=())
         row_key = jax.random.fold_in(key, zlib.crc32(name.encode()))
@@ -168,12 +181,12 @@ class _Audit:
     ) -> None:
         self.key, self.name, self.target, self.trials, self.confidence = key, name, target, trials, confidence
         self.thorough, self.before = thorough, before
-        self.currency, self.claimed, self.delta = native(target.claim)
+        self.currency, self.claimed, self.delta = native(target.guarantee)
         self.points = target.points if thorough else target.points[turn % max(1, len(target.points)) :][:1]
         self.notes: list[str] = []
         self.done: list[Attacked] = []
-        self.seen: list[Tried] = []
-        self.laws: list[tuple[float, float]] = []  # (exact number, claimed number)
+        self.seen: list[Attempt] = []
+        self.distributions: list[tuple[float, float]] = []  # (exact number, claimed number)
         self.boxes: list[GreyBox] = []
         self.second = [] if target.second is None else list(target.second.attacks.items())[: None if thorough else 1]
         # A learner's grey box sees what a search of its users finds, and sooner.
@@ -188,7 +201,7 @@ class _Audit:
         error = (1 - confidence) * (1.0 if self.first == trials else 1 - LAST_LOOK)
         self.each, self.last = 1 - error / max(1, ways), 1 - (1 - confidence) * LAST_LOOK
 
-    def row(self) -> Row:
+    def row(self) -> ScoreboardRow:
         """Runs all steps and returns the row."""
         start, target, second = time.perf_counter(), self.target, self.target.second
         trials = self.trials if self.thorough else self.first
@@ -214,14 +227,14 @@ class _Audit:
         given_bounds = [done.result.lower_bound for done in self.done if not (done.way.point or done.way.code)]
         if exact is not None and max(given_bounds, default=0.0) > exact * (1 + SLACK):
             self.notes.append(
-                "exact law: it is below the lower bound: by chance, or it is not the distribution of the "
+                "exact distribution: it is below the lower bound: by chance, or it is not the distribution of the "
                 "attacked program"
             )
         worst = max(self.done, key=lambda done: done.ratio, default=None)
         result = None if worst is None else worst.result
         claimed = self.claimed if result is None else result.claimed
         lower_bound = 0.0 if result is None else result.lower_bound
-        return Row(
+        return ScoreboardRow(
             name=self.name,
             currency=self.currency,
             claimed=claimed,
@@ -239,7 +252,7 @@ class _Audit:
             point="" if worst is None else worst.way.point,
             code="" if worst is None else worst.way.code,
             confidence=self.confidence,
-            tried=tuple(self.seen),
+            attempts=tuple(self.seen),
         )
 
     def derive_key(self, what: str) -> jax.Array:
@@ -256,14 +269,14 @@ class _Audit:
 
     def exact(self, target: Target) -> float | None:
         """Returns the exact number of the target's distributions, if they are known."""
-        laws = target.laws
-        if laws is None:
+        distributions = target.distributions
+        if distributions is None:
             return None
-        what = f"exact law at {target.point}" if target.point else "exact law"
-        exact = self.run_attempt(what, lambda: exact_budget(*laws(), target.claim))
+        what = f"exact distribution at {target.point}" if target.point else "exact distribution"
+        exact = self.run_attempt(what, lambda: exact_budget(*distributions(), target.guarantee))
         if exact is not None:
-            claimed = native(target.claim)[1]
-            self.laws.append((exact, claimed))
+            claimed = native(target.guarantee)[1]
+            self.distributions.append((exact, claimed))
             if target.point and _exceeds(exact, claimed):
                 self.notes.append(f"{what}: {self.currency} = {exact:.6g}, but {claimed:g} is claimed")
         return exact
@@ -290,7 +303,7 @@ class _Audit:
         self.done.append(Attacked(way, result))
         inputs = "found" if way.code else "given"
         fields = {"path": way.path, "point": way.point, "inputs": inputs, "trials": trials, "confidence": confidence}
-        self.seen.append(Tried(claimed=result.claimed, lower_bound=result.lower_bound, **fields))
+        self.seen.append(Attempt(claimed=result.claimed, lower_bound=result.lower_bound, **fields))
 
     def search_ways(self, path: str, make: Callable[[], Space | None], known_pair: Any, point: str = "") -> list[Way]:
         """Returns the pairs of inputs that a search finds, as ways."""
@@ -309,7 +322,7 @@ class _Audit:
                 self.derive_key(f"{what} {path}"),
                 space.attack.release,
                 space.attack.params,
-                space.attack.claim,
+                space.attack.guarantee,
                 space.domain,
                 known=pairs,
                 effort=effort,
@@ -329,7 +342,7 @@ class _Audit:
 
         return self.run_attempt(what, attempt) or []
 
-    def at(self, point: Point) -> None:
+    def at(self, point: AttackPoint) -> None:
         """Attacks a point on the first path."""
         path = next(iter(self.target.attacks), "")
         self.attack(Way(path, point.name, point.make), self.first)
@@ -348,7 +361,7 @@ class _Audit:
     def verdict(self) -> str:
         """Returns the verdict of all ways together."""
         verdicts = {done.result.verdict for done in self.done} | {grey.verdict for grey in self.boxes}
-        verdicts |= {"violated" if _exceeds(exact, claimed) else "consistent" for exact, claimed in self.laws}
+        verdicts |= {"violated" if _exceeds(exact, claimed) else "consistent" for exact, claimed in self.distributions}
         strongest = next((verdict for verdict in ("violated", "consistent") if verdict in verdicts), "cannot tell")
         return "blunt" if strongest == "consistent" and self.is_blunt() else strongest
 

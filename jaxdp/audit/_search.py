@@ -22,7 +22,7 @@ FEWER = 0.1  # penalty for a pair that was scored once; over n for n scores
 AS_LOW = -100.0  # NaN on the scale of `_squeeze`, below all numbers
 
 
-class Effort(NamedTuple):
+class SearchEffort(NamedTuple):
     """The effort of a search.
 
     Attributes:
@@ -36,12 +36,12 @@ class Effort(NamedTuple):
     draws: int
 
 
-SHORT = Effort(48, 6, 512)  # of learners, each of whose outputs is a run
-QUICK = Effort(96, 8, 1024)  # of mechanisms
-FULL = Effort(96, 12, 2048)
+SHORT = SearchEffort(48, 6, 512)  # of learners, each of whose outputs is a run
+QUICK = SearchEffort(96, 8, 1024)  # of mechanisms
+FULL = SearchEffort(96, 12, 2048)
 
 
-class Found(NamedTuple):
+class ScoredPair(NamedTuple):
     """A pair that a search found.
 
     Attributes:
@@ -61,15 +61,15 @@ def search(
     key: jax.Array,
     release: Release,
     params: Any,
-    claim: Guarantee,
+    guarantee: Guarantee,
     domain: Domain,
     *,
     known: tuple[tuple[Any, Any], ...] = (),
-    effort: Effort = SHORT,
+    effort: SearchEffort = SHORT,
     keep: int = 2,
     with_place: bool = False,
     without: tuple[tuple[Any, Any], ...] = (),
-) -> list[Found]:
+) -> list[ScoredPair]:
     """Looks for neighbouring inputs between which outputs differ most.
 
     The pairs begin with the known ones and with random ones. In each generation every pair is scored by fresh outputs;
@@ -80,7 +80,7 @@ def search(
         key: a typed PRNG key.
         release: (key, params, data) -> output.
         params: of the mechanism.
-        claim: of the mechanism; outputs are compared at its delta.
+        guarantee: of the mechanism; outputs are compared at its delta.
         domain: of pairs of inputs.
         known: pairs to begin with, beside random ones. Those that do not fit the domain are left out.
         effort: size of the search.
@@ -102,14 +102,14 @@ def search(
     genomes = [genome for first, second in known if (genome := _genome(domain, first, second)) is not None]
     genomes = genomes[: effort.pairs // 2]
     start = jax.tree.map(lambda *leaves: jnp.stack(leaves), *genomes) if genomes else None
-    program = _evolve(release, domain, effort, claim.delta, with_place)
+    program = _evolve(release, domain, effort, guarantee.delta, with_place)
     population, scores = program(key, params, start)
     order, scores = np.argsort(-np.asarray(scores), kind="stable"), np.asarray(scores)
-    found: list[Found] = []
+    found: list[ScoredPair] = []
     for index in order:
         first, second, changed = domain.pair(jax.tree.map(lambda x, index=index: x[index], population))
         first, second = (jax.tree.map(np.asarray, data) for data in (first, second))
-        pair = Found(first, second, int(changed), float(scores[index]))
+        pair = ScoredPair(first, second, int(changed), float(scores[index]))
         other_pairs = [*(other[:2] for other in found), *without]
         if not _same(first, second) and not any(_alike(pair[:2], other) for other in other_pairs):
             found.append(pair)
@@ -169,7 +169,7 @@ def _squeeze(numbers: jax.Array) -> jax.Array:
 
 
 @functools.lru_cache(maxsize=64)
-def _evolve(release: Release, domain: Domain, effort: Effort, delta: float, with_place: bool) -> Any:
+def _evolve(release: Release, domain: Domain, effort: SearchEffort, delta: float, with_place: bool) -> Any:
     """Builds the search program: (key, params, genomes to begin with) -> pairs and their mean scores."""
     pairs, generations, draws = effort
     stay = pairs // 2

@@ -10,10 +10,10 @@ import numpy as np
 from jaxdp.core import Environment, Learner, Space, default_float
 from jaxdp.core.interface import is_space
 
-Answer = Callable[[Any, "Past", Any], Any]
+Answer = Callable[[Any, "History", Any], Any]
 
 
-class Users(NamedTuple):
+class UserData(NamedTuple):
     """The private data of a run: one user a round, with an answer to any action.
 
     Attributes:
@@ -25,7 +25,7 @@ class Users(NamedTuple):
     contexts: Any = None
 
 
-class Past(NamedTuple):
+class History(NamedTuple):
     """The transcript that an adversary may react to: everything so far that the claim lets anybody see.
 
     Arrays hold zeros from `round` on. Within a block, and within rounds that are played as one total, only the plays
@@ -46,37 +46,37 @@ class Past(NamedTuple):
     reports: Any = None
 
 
-def by_action(answers: Any, past: Past, action: jax.Array) -> jax.Array:
+def feedback_of_action(answers: Any, history: History, action: jax.Array) -> jax.Array:
     """Returns the user's answer to the arm played, out of one answer for each arm.
 
     Args:
         answers: [num_arms, ...] of the user.
-        past: unused.
+        history: unused.
         action: [] integer, the arm.
     """
-    del past
+    del history
     return answers[action]
 
 
-def by_pair(answers: Any, past: Past, action: jax.Array) -> jax.Array:
+def feedback_of_pair(answers: Any, history: History, action: jax.Array) -> jax.Array:
     """Returns the user's answer to the duel played, out of a matrix of answers to the ordered pairs (left, right).
 
     Args:
         answers: [num_arms, num_arms, ...] of the user.
-        past: unused.
+        history: unused.
         action: [2] integer, the left arm and the right one.
     """
-    del past
+    del history
     return answers[action[0], action[1]]
 
 
-def whole(answers: Any, past: Past, action: Any) -> Any:
+def full_information(answers: Any, history: History, action: Any) -> Any:
     """Returns all of the user's answers (full information), for any action."""
-    del past, action
+    del history, action
     return answers
 
 
-def num_rounds(users: Users) -> int:
+def num_rounds(users: UserData) -> int:
     """Returns the number of users.
 
     Raises:
@@ -91,8 +91,8 @@ def num_rounds(users: Users) -> int:
 def users_environment(
     learner: Learner,
     answer: Answer,
-    person: Callable[[jax.Array, Past], Users],
-    past_of: Callable[[jax.Array, Any], Past],
+    person: Callable[[jax.Array, History], UserData],
+    history_of: Callable[[jax.Array, Any], History],
     actions: Any,
     *,
     rounds: int,
@@ -102,24 +102,24 @@ def users_environment(
 
     Args:
         learner: that plays.
-        answer: (answers, past, action) -> feedback.
-        person: (round, past) -> that round's user.
-        past_of: (round, plays before it) -> the past that an adversary sees.
+        answer: (answers, history, action) -> feedback.
+        person: (round, history) -> that round's user.
+        history_of: (round, plays before it) -> the past that an adversary sees.
         actions: pytree of [rounds, ...] arrays, the plays so far; zeros after them.
         rounds: their number.
         with_contexts: whether users have contexts.
 
     Returns:
-        The environment, with blocks; and with tallies where the learner's actions are numbered.
+        The environment, with blocks; and with feedback totals where the learner's actions are numbered.
     """
 
     def context(key, params, world):
         del key, params
-        return person(world, past_of(world, actions)).contexts
+        return person(world, history_of(world, actions)).contexts
 
     def answer_to(round_: jax.Array, actions: Any, action: Any) -> Any:
-        past = past_of(round_, actions)
-        return answer(person(round_, past).answers, past, action)
+        history = history_of(round_, actions)
+        return answer(person(round_, history).answers, history, action)
 
     def feedback(key, params, world, action):
         del key, params
@@ -149,9 +149,9 @@ def users_environment(
     def contexts(keys, params, world):
         del params
         slots = world + jnp.arange(len(keys), dtype=world.dtype)
-        return jax.vmap(lambda round_: person(round_, past_of(round_, actions)).contexts)(slots)
+        return jax.vmap(lambda round_: person(round_, history_of(round_, actions)).contexts)(slots)
 
-    def tally(key, params, world, counts):
+    def feedback_totals(key, params, world, counts):
         del key, params
         index, is_played = in_order(counts, rounds)
         slots = jnp.where(is_played, world + jnp.arange(rounds, dtype=world.dtype), rounds)
@@ -170,7 +170,7 @@ def users_environment(
         context=context if with_contexts else None,
         feedback=feedback,
         block=block,
-        tally=tally,
+        feedback_totals=feedback_totals,
         contexts=contexts if with_contexts else None,
     )
 
@@ -237,7 +237,7 @@ def total_type(answers: jax.Array, counts: jax.Array, space: Any) -> Any:
 
 def total_shape(answer: Answer, answers: jax.Array, counts: jax.Array) -> tuple[int, ...]:
     """Returns the shape of the total of users' answers: by action; for full information, one sum of all plays."""
-    return answers.shape if answer is whole else (len(counts), *answers.shape)
+    return answers.shape if answer is full_information else (len(counts), *answers.shape)
 
 
 def _totals(
@@ -247,6 +247,6 @@ def _totals(
     if isinstance(space, Space):
         answers = jnp.clip(answers, space.low, space.high)
     answers = zero_other_rows(is_played, answers.astype(total_type(answers, counts, space)))
-    if answer is whole:
+    if answer is full_information:
         return jnp.sum(answers, axis=0, dtype=answers.dtype)
     return jnp.zeros(total_shape(answer, answers[0], counts), answers.dtype).at[index].add(answers)

@@ -39,7 +39,7 @@ class Attack(NamedTuple):
             object for several audits: it is compiled once.
         params: of the mechanism.
         neighbours: two adjacent inputs of the same shapes and dtypes.
-        claim: of the mechanism.
+        guarantee: of the mechanism.
         exact: data -> the output without noise; None where it is not known. Coordinates that equal it are counted. This
             finds noise that is missing in one of many coordinates, each time in another.
     """
@@ -47,11 +47,11 @@ class Attack(NamedTuple):
     release: Release
     params: Any
     neighbours: tuple[Any, Any]
-    claim: Guarantee
+    guarantee: Guarantee
     exact: Callable[[Any], Any] | None = None
 
     def __repr__(self) -> str:
-        return shorten(f"Attack({getattr(self.release, '__name__', type(self.release).__name__)}: {self.claim})")
+        return shorten(f"Attack({getattr(self.release, '__name__', type(self.release).__name__)}: {self.guarantee})")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class AuditResult:
     """The result of an audit.
 
     Attributes:
-        claim: that was attacked.
+        guarantee: that was attacked.
         currency: of the claim: "epsilon", "rho" or "mu".
         claimed: the number in that currency; infinity if nothing is claimed.
         delta: of an approximate claim; 0 for zCDP and Gaussian ones.
@@ -72,7 +72,7 @@ class AuditResult:
         seconds: of the audit, compilation included.
     """
 
-    claim: Guarantee
+    guarantee: Guarantee
     currency: str
     claimed: float
     delta: float
@@ -144,7 +144,7 @@ def audit(
         check_probability("confidence", confidence),
     )
     inputs = _check_inputs(key, attack)
-    release, params, (currency, claimed, delta) = attack.release, attack.params, native(attack.claim)
+    release, params, (currency, claimed, delta) = attack.release, attack.params, native(attack.guarantee)
     size = output_size(release, params, inputs[0])
     if size == 0:
         raise ValueError("release must return at least one number, got an empty output")
@@ -177,7 +177,7 @@ def audit(
         dealt = deal(keys[7], found.evaluating)
         bound, event = _by_guess(keys[3:5], keys[5:7], found, _of_epsilon(delta), claimed, dealt, pooled)
     return AuditResult(
-        claim=attack.claim,
+        guarantee=attack.guarantee,
         currency=currency,
         claimed=claimed,
         delta=delta,

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxdp.random import fast
+from jaxdp.random import fast_key
 
 STEPS = 300
 BATCH = 1024  # per input and step
@@ -102,5 +102,5 @@ def _train(key: jax.Array, start: Weights, first: jax.Array, second: jax.Array) 
         return (optax.apply_updates(trained, updates), state), None
 
     carry = (start.trained, optimizer.init(start.trained))
-    (trained, _), _ = jax.lax.scan(step, carry, jax.random.split(fast(key), STEPS))
+    (trained, _), _ = jax.lax.scan(step, carry, jax.random.split(fast_key(key), STEPS))
     return start._replace(trained=trained)

@@ -62,7 +62,7 @@ class Moved(NamedTuple):
     delta: jax.Array
 
 
-def replaced_rows(
+def replace_one_row(
     draw: Callable[[jax.Array], Any],
     *,
     count: int | None = None,
@@ -86,7 +86,7 @@ def replaced_rows(
         ValueError: if count < 1.
 
     Examples:
-        >>> domain = replaced_rows(lambda key: jax.random.bernoulli(key).astype(jnp.int32), count=4)
+        >>> domain = replace_one_row(lambda key: jax.random.bernoulli(key).astype(jnp.int32), count=4)
         >>> first, second, changed = domain.pair(domain.start(jax.random.key(0)))
         >>> first.shape, int(jnp.sum(first != second)) <= 1
         ((4,), True)
@@ -152,7 +152,7 @@ def replaced_rows(
     return Domain(start, alter, pair, genome)
 
 
-def moved_values(
+def perturb_entries(
     shape: tuple[int, ...],
     *,
     norm: str,
@@ -178,7 +178,7 @@ def moved_values(
         ValueError: if norm has another name, or by is not > 0.
 
     Examples:
-        >>> domain = moved_values((3,), norm="l1", by=1.0)
+        >>> domain = perturb_entries((3,), norm="l1", by=1.0)
         >>> first, second, _ = domain.pair(domain.start(jax.random.key(0)))
         >>> float(jnp.abs(first - second).sum()) <= 1 + 1e-6
         True

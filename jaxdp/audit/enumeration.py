@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit.adversary import Answer, Past, Users, by_action, num_rounds
-from jaxdp.audit.exact import TOLERANCE, Law
+from jaxdp.audit.adversary import Answer, History, UserData, feedback_of_action, num_rounds
+from jaxdp.audit.exact import TOLERANCE, OutputDistribution
 from jaxdp.audit.play import Transcript
-from jaxdp.audit.seen import Parts, rounds_seen, visible_past
+from jaxdp.audit.seen import Parts, rounds_seen, visible_history
 from jaxdp.audit.steps import at
 from jaxdp.checks import check_made
 from jaxdp.core import Guarantee, Learner
@@ -31,7 +31,7 @@ Values = Sequence[tuple[Any, float]]
 Told = Callable[..., Values | None]
 
 
-def outcome(output: Any, *, digits: int = DIGITS) -> Hashable:
+def as_outcome(output: Any, *, digits: int = DIGITS) -> Hashable:
     """Converts an output to a hashable outcome, a key of a distribution.
 
     Args:
@@ -45,7 +45,7 @@ def outcome(output: Any, *, digits: int = DIGITS) -> Hashable:
         NaN is the string "nan", which equals itself.
 
     Examples:
-        >>> outcome(np.int32(3)), outcome((np.float32(0.1), np.asarray([True, False])))
+        >>> as_outcome(np.int32(3)), as_outcome((np.float32(0.1), np.asarray([True, False])))
         (3, (0.1, (True, False)))
     """
     leaves, structure = jax.tree.flatten(output)
@@ -58,7 +58,7 @@ def outcomes(outputs: Any, *, digits: int = DIGITS) -> list[Hashable]:
 
     Args:
         outputs: pytree of [num_outputs, ...] arrays.
-        digits: as for `outcome`.
+        digits: as for `as_outcome`.
 
     Returns:
         num_outputs outcomes.
@@ -68,7 +68,7 @@ def outcomes(outputs: Any, *, digits: int = DIGITS) -> list[Hashable]:
         [(2, 0.5), (1, 0.5), (2, 0.5)]
     """
     distinct, which = _distinct(outputs)
-    converted = [outcome(output, digits=digits) for output in distinct]
+    converted = [as_outcome(output, digits=digits) for output in distinct]
     return [converted[k] for k in which]
 
 
@@ -86,21 +86,21 @@ def observed_parts(transcript: Transcript, claim: Guarantee, changed: int | None
     )
 
 
-def transcript_law(
+def transcript_distribution(
     learner: Learner,
     params: Any,
-    users: Users,
+    users: UserData,
     *,
-    claim: Guarantee,
+    guarantee: Guarantee,
     changed: int | None = None,
-    answer: Answer = by_action,
+    answer: Answer = feedback_of_action,
     adaptive: bool = False,
-    init_law: Told | None = None,
-    act_law: Told | None = None,
-    report_law: Told | None = None,
-    update_law: Told | None = None,
+    init_distribution: Told | None = None,
+    act_distribution: Told | None = None,
+    report_distribution: Told | None = None,
+    update_distribution: Told | None = None,
     digits: int = DIGITS,
-) -> Law:
+) -> OutputDistribution:
     """Enumerates the exact distribution of an adversary's view of a learner's transcript, round after round.
 
     Each of the four distributions takes the arguments of its function except the key, as NumPy arrays, and returns all
@@ -114,15 +114,15 @@ def transcript_law(
         learner: whose transcripts are enumerated. Its stopping time is not used.
         params: the learner's, as `params(**values)` makes them.
         users: one for each round.
-        claim: the learner's: it determines the view, see `observed_parts`.
+        guarantee: the learner's: it determines the view, see `observed_parts`.
         changed: the round of the user who differs between neighbours; only the local and the joint model need it.
         answer: how users answer; see `jaxdp.audit.play.play`.
         adaptive: whether `answer` reads the past. Transcripts with different pasts are then not merged.
-        init_law: of `init`: (params) -> values.
-        act_law: of `act`: (params, public, context) -> values.
-        report_law: of `privatize`: (params, public, context, action, feedback) -> values.
-        update_law: of `update`: (params, state, report) -> values.
-        digits: to which floats of the view are rounded; see `outcome`.
+        init_distribution: of `init`: (params) -> values.
+        act_distribution: of `act`: (params, public, context) -> values.
+        report_distribution: of `privatize`: (params, public, context, action, feedback) -> values.
+        update_distribution: of `update`: (params, state, report) -> values.
+        digits: to which floats of the view are rounded; see `as_outcome`.
 
     Returns:
         Probabilities > 0 by outcome, that of `observed_parts` of the transcript. If all given probabilities are
@@ -150,29 +150,28 @@ def transcript_law(
         ...     ahead = 1 - 1.5 / 2 * math.exp(-1) if totals[0] > totals[1] else 0.5
         ...     return [(state._replace(private=type(state.private)(totals), public=type(state.public)(2, arm)), chance)
         ...             for arm, chance in ((0, ahead), (1, 1 - ahead))]
-        >>> laws = [
-        ...     transcript_law(learner, params, Users(np.asarray([[paid, 0], [0, 0]])), claim=claim, update_law=commit)
-        ...     for paid in (0, 1)
-        ... ]
-        >>> laws[0]  # plays, round, best arm
+        >>> distributions = [
+        ...     transcript_distribution(learner, params, UserData(np.asarray([[paid, 0], [0, 0]])), guarantee=claim,
+        update_distribution=commit) ...     for paid in (0, 1) ... ]
+        >>> distributions[0]  # plays, round, best arm
         {((0, 1), (1, 2), (-1, 0)): 0.5, ((0, 1), (1, 2), (-1, 1)): 0.5}
-        >>> round(exact_epsilon(*laws), 3)
+        >>> round(exact_epsilon(*distributions), 3)
         0.595
     """
     check_made("learner", learner, Learner)
     check_count("digits", digits)
     rounds = num_rounds(users)
-    visible = rounds_seen(claim, changed, rounds)
-    last = visible.reports[0] if claim.trust_model == "local" else None  # later values follow from others' data
+    visible = rounds_seen(guarantee, changed, rounds)
+    last = visible.reports[0] if guarantee.trust_model == "local" else None  # later values follow from others' data
     users = jax.tree.map(lambda x: np.asarray(jnp.asarray(x)), users)
-    init = _values_function("init", learner.init, "init_law", init_law)
-    act = _values_function("act", learner.act, "act_law", act_law)
-    privatize = _values_function("privatize", learner.privatize, "report_law", report_law)
-    update = _values_function("update", learner.update, "update_law", update_law)
+    init = _values_function("init", learner.init, "init_distribution", init_distribution)
+    act = _values_function("act", learner.act, "act_distribution", act_distribution)
+    privatize = _values_function("privatize", learner.privatize, "report_distribution", report_distribution)
+    update = _values_function("update", learner.update, "update_distribution", update_distribution)
 
-    def ask(answers: Any, past: Any, action: Any) -> Any:
-        past = past if adaptive else _Forgotten()
-        return answer(answers, past, action)
+    def ask(answers: Any, history: Any, action: Any) -> Any:
+        history = history if adaptive else _Forgotten()
+        return answer(answers, history, action)
 
     answer_on_host = jax.jit(ask)
 
@@ -185,21 +184,21 @@ def transcript_law(
         for node, probability in _merge(nodes):
             public = node.state.public
             for action, action_chance in act(params, public, context):
-                past = _past(claim, changed, node.history, public, action, rounds) if adaptive else None
-                feedback = jax.tree.map(np.asarray, answer_on_host(answers, past, action))
+                history = _history(guarantee, changed, node.earlier, public, action, rounds) if adaptive else None
+                feedback = jax.tree.map(np.asarray, answer_on_host(answers, history, action))
                 for report, report_chance in privatize(params, public, context, action, feedback):
                     states = [(node.state, 1)] if round_ == last else update(params, node.state, report)
                     for after, state_chance in states:
                         step = Parts(action, report, public, after.public)
-                        history = (*node.history, step) if adaptive else ()
-                        grown_node = _Node(after, history, (*node.seen, _record(step, visible, round_, digits)))
+                        earlier = (*node.earlier, step) if adaptive else ()
+                        grown_node = _Node(after, earlier, (*node.seen, _record(step, visible, round_, digits)))
                         _add(next_nodes, grown_node, probability * action_chance * report_chance * state_chance)
         nodes = next_nodes
 
-    law: dict[Any, list[Any]] = {}
+    distribution: dict[Any, list[Any]] = {}
     for node, probability in _merge(nodes):
-        law.setdefault(_assemble(node.seen), []).append(probability)
-    return {key: float(_sum(chances)) for key, chances in law.items()}
+        distribution.setdefault(_assemble(node.seen), []).append(probability)
+    return {key: float(_sum(chances)) for key, chances in distribution.items()}
 
 
 class _Node(NamedTuple):
@@ -207,12 +206,12 @@ class _Node(NamedTuple):
 
     Attributes:
         state: the learner's.
-        history: the rounds so far; empty if nobody reads the past.
+        earlier: the rounds so far; empty if nobody reads the past.
         seen: for each round and each part of the transcript, the leaves as parts of outcomes; None for an unseen part.
     """
 
     state: Any
-    history: tuple[Parts, ...]
+    earlier: tuple[Parts, ...]
     seen: tuple[Any, ...]
 
 
@@ -250,7 +249,7 @@ def _values_function(
     keys = jax.random.split(jax.random.key(0), NUM_KEYS)
     cache: dict[Any, Values] = {}
 
-    def law(*arguments: Any) -> Values:
+    def values_of(*arguments: Any) -> Values:
         content = _content(arguments)
         if content not in cache:
             distinct, _ = _distinct(drawn(keys, *arguments))
@@ -259,7 +258,7 @@ def _values_function(
             )
         return cache[content]
 
-    return law
+    return values_of
 
 
 def _values(name: str, argument: str, given_values: Values | None, distinct: list[Any]) -> Values:
@@ -275,10 +274,10 @@ def _values(name: str, argument: str, given_values: Values | None, distinct: lis
     chances = [chance for _, chance in values]
     if not all(chance >= 0 for chance in chances) or not abs(_sum(chances) - 1) <= TOLERANCE:
         raise ValueError(f"{argument} must have probabilities >= 0 that sum to 1, got {chances}")
-    possible = {outcome(value) for value, chance in values if chance}
+    possible = {as_outcome(value) for value, chance in values if chance}
     for value in distinct:
-        if outcome(value) not in possible:
-            raise ValueError(f"{argument} must have all that {name} returns, got nothing for {outcome(value)}")
+        if as_outcome(value) not in possible:
+            raise ValueError(f"{argument} must have all that {name} returns, got nothing for {as_outcome(value)}")
     return values
 
 
@@ -310,17 +309,17 @@ def _assemble(records: tuple[Any, ...]) -> Hashable:
     return tuple(leaf for part in parts for leaf in zip(*(x for x in part if x is not None), strict=True))
 
 
-def _past(
-    claim: Guarantee, changed: int | None, history: tuple[Parts, ...], public: Any, action: Any, rounds: int
-) -> Past:
+def _history(
+    claim: Guarantee, changed: int | None, earlier: tuple[Parts, ...], public: Any, action: Any, rounds: int
+) -> History:
     """Returns the past that an adversary may react to, as `play` does, except for reports."""
 
     def pad(like: np.ndarray, *played: np.ndarray) -> np.ndarray:
         return np.stack([*played, *[np.zeros_like(like)] * (rounds - len(played))])
 
-    actions = jax.tree.map(pad, action, *(step.actions for step in history))
-    after = jax.tree.map(pad, public, *(step.after for step in history))
-    return visible_past(claim, changed, Past(np.int32(len(history)), actions, after))  # pyright: ignore[reportArgumentType]
+    actions = jax.tree.map(pad, action, *(step.actions for step in earlier))
+    after = jax.tree.map(pad, public, *(step.after for step in earlier))
+    return visible_history(claim, changed, History(np.int32(len(earlier)), actions, after))  # pyright: ignore[reportArgumentType]
 
 
 def _distinct(many: Any) -> tuple[list[Any], np.ndarray]:

@@ -14,7 +14,7 @@ from jaxdp.audit.checks import native
 from jaxdp.core import Guarantee
 from jaxdp.validation import check_at_least
 
-Law = Mapping[Any, float]
+OutputDistribution = Mapping[Any, float]
 
 TOLERANCE = 1e-6  # on a sum of probabilities: quadrature is not exact
 FEWEST_EXPECTED = 5.0  # rarer outcomes are counted together, as the chi-squared limit needs
@@ -24,7 +24,7 @@ LARGEST_ORDER = 1e300
 TOGETHER = 2**20  # terms of divergences in memory
 
 
-def exact_delta(first: Law, second: Law, epsilon: float) -> float:
+def exact_delta(first: OutputDistribution, second: OutputDistribution, epsilon: float) -> float:
     """Returns the smallest delta at which two distributions are (epsilon, delta)-indistinguishable, in both directions.
 
     Args:
@@ -50,7 +50,7 @@ def exact_delta(first: Law, second: Law, epsilon: float) -> float:
     return min(1.0, max(_hockey_stick(p, q, epsilon), _hockey_stick(q, p, epsilon)))
 
 
-def exact_epsilon(first: Law, second: Law, delta: float = 0.0) -> float:
+def exact_epsilon(first: OutputDistribution, second: OutputDistribution, delta: float = 0.0) -> float:
     """Returns the smallest epsilon for (epsilon, delta)-indistinguishability of two distributions, both directions.
 
     Sums of probabilities are rounded: an event counts only if its probability exceeds delta by more than the relative
@@ -82,7 +82,7 @@ def exact_epsilon(first: Law, second: Law, delta: float = 0.0) -> float:
     return max(0.0, _log_ratio(p, q, delta), _log_ratio(q, p, delta))
 
 
-def exact_mu(first: Law, second: Law) -> float:
+def exact_mu(first: OutputDistribution, second: OutputDistribution) -> float:
     """Returns the smallest mu at which two distributions are mu-GDP: no easier to distinguish than N(0, 1), N(mu, 1).
 
     Args:
@@ -107,11 +107,11 @@ def exact_mu(first: Law, second: Law) -> float:
     p, q = _possible(first, second)
     with np.errstate(divide="ignore"):
         order = np.argsort(np.log(q) - np.log(p), kind="stable")
-    likely, unlikely = (_quantiles(law[order]) for law in (p, q))
+    likely, unlikely = (_quantiles(distribution[order]) for distribution in (p, q))
     return max(0.0, float(np.max(likely - unlikely, initial=0.0)))
 
 
-def exact_rho(first: Law, second: Law) -> float:
+def exact_rho(first: OutputDistribution, second: OutputDistribution) -> float:
     """Returns the smallest rho at which two distributions are rho-zCDP: the largest D_a / a over a > 1, both ways.
 
     Args:
@@ -139,20 +139,21 @@ def exact_rho(first: Law, second: Law) -> float:
     return max(_zcdp_rho(p, q), _zcdp_rho(q, p))
 
 
-def exact_budget(first: Law, second: Law, claim: Guarantee) -> float:
+def exact_budget(first: OutputDistribution, second: OutputDistribution, guarantee: Guarantee) -> float:
     """Returns the true budget of two distributions in a claim's currency: rho, mu, or epsilon at the claimed delta."""
-    currency, _, delta = native(claim)
+    currency, _, delta = native(guarantee)
     if currency == "rho":
         return exact_rho(first, second)
     return exact_mu(first, second) if currency == "mu" else exact_epsilon(first, second, delta)
 
 
-def g_test(samples: Iterable[Hashable], law: Law) -> float:
+def g_test(samples: Iterable[Hashable], distribution: OutputDistribution) -> float:
     """Returns the p-value of a G test of samples against a distribution.
 
     Args:
         samples: independent transcripts.
-        law: the distribution that they should follow. Outcomes expected fewer than 5 times are counted together.
+        distribution: the distribution that they should follow. Outcomes expected fewer than 5 times are counted
+            together.
 
     Returns:
         p-value in [0, 1]; 0 if a sample is impossible under the distribution.
@@ -173,11 +174,11 @@ def g_test(samples: Iterable[Hashable], law: Law) -> float:
     total = sum(counts.values())
     if total == 0:
         raise ValueError("samples must not be empty")
-    _check_law("law", law)
-    if any(law.get(outcome, 0.0) == 0 for outcome in counts):
+    _check_distribution("distribution", distribution)
+    if any(distribution.get(outcome, 0.0) == 0 for outcome in counts):
         return 0.0
-    expected = np.array([total * p for p in law.values()])
-    observed = np.array([counts.get(outcome, 0) for outcome in law], np.float64)
+    expected = np.array([total * p for p in distribution.values()])
+    observed = np.array([counts.get(outcome, 0) for outcome in distribution], np.float64)
     rare = expected < FEWEST_EXPECTED
     if rare.any():
         expected = np.append(expected[~rare], expected[rare].sum())
@@ -190,25 +191,25 @@ def g_test(samples: Iterable[Hashable], law: Law) -> float:
     return float(chdtrc(len(expected) - 1, max(0.0, statistic)))
 
 
-def _check_law(name: str, law: Law) -> None:
-    if not isinstance(law, Mapping):
-        raise ValueError(f"{name} must be a mapping from outcomes to probabilities, got {type(law).__name__}")
-    for outcome, probability in law.items():
+def _check_distribution(name: str, distribution: OutputDistribution) -> None:
+    if not isinstance(distribution, Mapping):
+        raise ValueError(f"{name} must be a mapping from outcomes to probabilities, got {type(distribution).__name__}")
+    for outcome, probability in distribution.items():
         if not 0 <= probability <= 1 + TOLERANCE:
             raise ValueError(f"{name} must have probabilities in [0, 1], got {probability} for {outcome!r}")
-    total = math.fsum(law.values())
+    total = math.fsum(distribution.values())
     if not abs(total - 1) <= TOLERANCE:
         raise ValueError(f"{name} must sum to 1, got {total}")
 
 
-def _align(first: Law, second: Law) -> tuple[np.ndarray, np.ndarray]:
-    _check_law("first", first)
-    _check_law("second", second)
+def _align(first: OutputDistribution, second: OutputDistribution) -> tuple[np.ndarray, np.ndarray]:
+    _check_distribution("first", first)
+    _check_distribution("second", second)
     outcomes = {**dict.fromkeys(first), **dict.fromkeys(second)}
-    return tuple(np.array([law.get(outcome, 0.0) for outcome in outcomes]) for law in (first, second))  # pyright: ignore[reportReturnType]
+    return tuple(np.array([distribution.get(outcome, 0.0) for outcome in outcomes]) for distribution in (first, second))  # pyright: ignore[reportReturnType]
 
 
-def _possible(first: Law, second: Law) -> tuple[np.ndarray, np.ndarray]:
+def _possible(first: OutputDistribution, second: OutputDistribution) -> tuple[np.ndarray, np.ndarray]:
     p, q = _align(first, second)
     return p[(p > 0) | (q > 0)], q[(p > 0) | (q > 0)]
 
@@ -229,9 +230,9 @@ def _log_ratio(p: np.ndarray, q: np.ndarray, delta: float) -> float:
         return float(np.max(np.log(likely[above]) - np.log(unlikely[above]), initial=-math.inf))
 
 
-def _quantiles(law: np.ndarray) -> np.ndarray:
+def _quantiles(distribution: np.ndarray) -> np.ndarray:
     """Returns normal quantiles of the probabilities of the first outcome, the first two, ..., all except the last."""
-    below, above = np.cumsum(law)[:-1], np.cumsum(law[::-1])[-2::-1]
+    below, above = np.cumsum(distribution)[:-1], np.cumsum(distribution[::-1])[-2::-1]
     return np.where(below < above, ndtri(np.minimum(below, 0.5)), -ndtri(np.minimum(above, 0.5)))
 
 

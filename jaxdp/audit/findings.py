@@ -42,7 +42,7 @@ class GreyBox:
     """The result of a grey-box audit.
 
     Attributes:
-        claim: that was attacked.
+        guarantee: that was attacked.
         sites: the sites of releases, and the changes there; empty if nothing was released in the rounds played.
         spent: largest epsilon that the accounting of the recorded releases gives to a pair of neighbours found, at the
             claimed delta (0.01 for zCDP and Gaussian claims); in the shuffle model that of one user's report. Not a
@@ -58,7 +58,7 @@ class GreyBox:
             meet other randomness.
     """
 
-    claim: Guarantee
+    guarantee: Guarantee
     sites: tuple[Measured, ...]
     spent: float
     faults: tuple[str, ...]
@@ -69,7 +69,7 @@ class GreyBox:
     def __repr__(self) -> str:
         counts = f"{len(self.sites)} sites, {len(self.faults)} faults, {len(self.notes)} notes"
         costs = f"epsilon spent {self.spent:.4g}" + ("" if self.loss is None else f", loss {self.loss:.4g}")
-        return shorten(f"GreyBox({self.verdict}: {counts}, {costs}, claim {self.claim})")
+        return shorten(f"GreyBox({self.verdict}: {counts}, {costs}, claim {self.guarantee})")
 
     @property
     def verdict(self) -> str:

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit.adversary import Answer, Past, Users, example
+from jaxdp.audit.adversary import Answer, History, UserData, example
 from jaxdp.audit.play import draw_key, play
-from jaxdp.audit.seen import visible_past
-from jaxdp.audit.steps import Scene, past_of
+from jaxdp.audit.seen import visible_history
+from jaxdp.audit.steps import Scene, history_of
 from jaxdp.core import Guarantee, Learner
 from jaxdp.simulation.run.values import parameters
 
@@ -22,22 +22,22 @@ class Base(NamedTuple):
     learner: Learner
     answer: Answer
     params: Any
-    claim: Guarantee
+    guarantee: Guarantee
     path: str
-    draw_user: Callable[..., Users]
+    draw_user: Callable[..., UserData]
     rounds: int
 
 
-def run_starter(base: Base) -> Callable[[jax.Array, jax.Array], tuple[Scene, Users]]:
+def run_starter(base: Base) -> Callable[[jax.Array, jax.Array], tuple[Scene, UserData]]:
     """Returns a function (key of users, key of the learner) -> (scene of a played run, users [rounds, ...]).
 
     Raises:
-        ValueError: if draw_user does not return Users.
+        ValueError: if draw_user does not return UserData.
     """
-    example, needs_no_past = _example(base), draws_without_past(base)
+    example, needs_no_history = _example(base), draws_without_history(base)
 
     @jax.jit
-    def run(key: jax.Array, users: Users) -> Any:
+    def run(key: jax.Array, users: UserData) -> Any:
         return play(
             base.learner,
             base.answer,
@@ -45,17 +45,17 @@ def run_starter(base: Base) -> Callable[[jax.Array, jax.Array], tuple[Scene, Use
             base.params,
             users,
             path=base.path,
-            draw_user=None if needs_no_past else base.draw_user,
-            shown=partial(visible_past, base.claim, None),
+            draw_user=None if needs_no_history else base.draw_user,
+            shown=partial(visible_history, base.guarantee, None),
         )
 
-    def start(key_users: jax.Array, key: jax.Array) -> tuple[Scene, Users]:
-        if needs_no_past:
+    def start(key_users: jax.Array, key: jax.Array) -> tuple[Scene, UserData]:
+        if needs_no_history:
             users = jax.vmap(base.draw_user)(jax.random.split(key_users, base.rounds))
         else:
             users = jax.tree.map(lambda x: jnp.zeros((base.rounds, *x.shape), x.dtype), example)
-        scene = Scene(base.learner, base.answer, base.params, base.claim, base.path, run(key, users))
-        if not needs_no_past:
+        scene = Scene(base.learner, base.answer, base.params, base.guarantee, base.path, run(key, users))
+        if not needs_no_history:
             rounds = jnp.arange(base.rounds)
             users = _draw_reacting(base, scene, jax.vmap(lambda round_: draw_key(key, round_))(rounds), rounds)
         return scene, users
@@ -63,28 +63,28 @@ def run_starter(base: Base) -> Callable[[jax.Array, jax.Array], tuple[Scene, Use
     return start
 
 
-def replacements(base: Base, scene: Scene, key: jax.Array, rounds: jax.Array) -> Users:
+def replacements(base: Base, scene: Scene, key: jax.Array, rounds: jax.Array) -> UserData:
     """Draws other users [n, ...] for these rounds [n]."""
     keys = jax.random.split(key, len(rounds))
-    return jax.vmap(base.draw_user)(keys) if draws_without_past(base) else _draw_reacting(base, scene, keys, rounds)
+    return jax.vmap(base.draw_user)(keys) if draws_without_history(base) else _draw_reacting(base, scene, keys, rounds)
 
 
-def _draw_reacting(base: Base, scene: Scene, keys: jax.Array, rounds: jax.Array) -> Users:
+def _draw_reacting(base: Base, scene: Scene, keys: jax.Array, rounds: jax.Array) -> UserData:
     """Draws users [n, ...] given the past before these rounds [n]."""
     starts = np.flatnonzero(np.asarray(scene.transcript.length))
     start = jnp.asarray(starts[np.searchsorted(starts, np.asarray(rounds), side="right") - 1])
 
     @jax.jit
     @jax.vmap
-    def draw(key: jax.Array, start: jax.Array, round_: jax.Array) -> Users:
-        return jax.tree.map(jnp.asarray, base.draw_user(key, past=past_of(scene, start, round_)))
+    def draw(key: jax.Array, start: jax.Array, round_: jax.Array) -> UserData:
+        return jax.tree.map(jnp.asarray, base.draw_user(key, history=history_of(scene, start, round_)))
 
     return draw(keys, start, rounds)
 
 
-def draws_without_past(base: Base) -> bool:
+def draws_without_history(base: Base) -> bool:
     """Returns whether draw_user needs no past."""
-    if "past" not in parameters(base.draw_user):
+    if "history" not in parameters(base.draw_user):
         return True
     try:  # it may accept a past without needing it
         jax.eval_shape(base.draw_user, jax.random.key(0))
@@ -93,19 +93,19 @@ def draws_without_past(base: Base) -> bool:
     return True
 
 
-def _example(base: Base) -> Users:
+def _example(base: Base) -> UserData:
     """Returns the shapes of a user."""
     key = jax.random.key(0)
-    if draws_without_past(base):
+    if draws_without_history(base):
         drawn = jax.eval_shape(base.draw_user, key)
     else:
-        drawn = jax.eval_shape(lambda: base.draw_user(key, past=_no_past(base, key)))
-    if not isinstance(drawn, Users):
-        raise ValueError(f"draw_user must return Users, got {type(drawn).__name__}")
+        drawn = jax.eval_shape(lambda: base.draw_user(key, history=_no_history(base, key)))
+    if not isinstance(drawn, UserData):
+        raise ValueError(f"draw_user must return UserData, got {type(drawn).__name__}")
     return drawn
 
 
-def _no_past(base: Base, key: jax.Array) -> Past:
+def _no_history(base: Base, key: jax.Array) -> History:
     """Returns the past before the first round: zeros, shaped by the learner's interface or its functions."""
     learner, params = base.learner, base.params
     public = learner.init(key, params).public
@@ -123,9 +123,9 @@ def _no_past(base: Base, key: jax.Array) -> Past:
             f"fails, got {type(error).__name__}: {error}"
         ) from error
     reports = None
-    if "report" in base.claim.sees and base.path != "counts":
+    if "report" in base.guarantee.adversary_view and base.path != "counts":
         if "feedback" not in spaces:
             raise ValueError("interface must be declared by a learner whose users react to reports, got None")
         reports = learner.privatize(key, params, public, context, action, value("feedback"))
     log = jax.tree.map(lambda x: jnp.zeros((base.rounds, *jnp.shape(x)), jnp.result_type(x)), (action, public, reports))
-    return visible_past(base.claim, None, Past(jnp.zeros((), jnp.result_type(int)), *log))
+    return visible_history(base.guarantee, None, History(jnp.zeros((), jnp.result_type(int)), *log))

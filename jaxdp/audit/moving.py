@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from jaxdp.audit.adversary import Answer, Users, by_action, num_rounds, zero_other_rows
+from jaxdp.audit.adversary import Answer, UserData, feedback_of_action, num_rounds, zero_other_rows
 from jaxdp.audit.black_box import Attack
 from jaxdp.audit.play import Transcript, play
 from jaxdp.audit.seen import rounds_seen, stop_is_seen
@@ -17,9 +17,9 @@ from jaxdp.core import Guarantee, Learner
 def moving_attack(
     learner: Learner,
     values: Mapping[str, float],
-    neighbours: tuple[Users, Users],
+    neighbours: tuple[UserData, UserData],
     *,
-    answer: Answer = by_action,
+    answer: Answer = feedback_of_action,
     path: str = "rounds",
 ) -> Attack:
     """Builds the attack of `learner_attack` as a release of the data (users, changed), with `changed` a traced number.
@@ -31,7 +31,7 @@ def moving_attack(
         learner: to attack.
         values: a grid point of its params.
         neighbours: two runs' users, which differ in one round.
-        answer: (answers, past, action) -> feedback.
+        answer: (answers, history, action) -> feedback.
         path: how rounds are played.
 
     Returns:
@@ -45,7 +45,7 @@ def moving_attack(
     stops = stop_is_seen(claim, learner)
     at_random = starts_at_random(learner, params)
 
-    def release(key: jax.Array, params: Any, data: tuple[Users, jax.Array]) -> dict[str, Any]:
+    def release(key: jax.Array, params: Any, data: tuple[UserData, jax.Array]) -> dict[str, Any]:
         users, changed = data
         transcript = play(learner, answer, key, params, users, path=path)
         return _adversary_view(claim, transcript, changed, num_rounds(users), path, stops, at_random)
@@ -74,7 +74,7 @@ def _adversary_view(
     before, actions = rows(transcript.before, which.before), rows(transcript.actions, which.actions)
     if in_steps and model == "local" and which.before:
         before = transcript.before
-    if model != "local" and at_random and "public" in claim.sees:
+    if model != "local" and at_random and "public" in claim.adversary_view:
         before = jax.tree.map(lambda x: x[0], transcript.before)
     if model == "joint":
         actions = jax.tree.map(lambda x: zero_other_rows(others, x), actions)

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 
 from jaxdp.audit.adversary import (
     Answer,
-    Past,
-    Users,
+    History,
+    UserData,
     actions_at,
     example,
     in_order,
@@ -24,7 +24,7 @@ from jaxdp.simulation.run.blocks import BlockEvents, play_block
 from jaxdp.simulation.run.engines import CountEvents, choose_engine, play_counts, play_round
 from jaxdp.simulation.run.rounds import Events, Keys, Play, root_keys, round_keys
 
-DrawUser = Callable[[jax.Array, Past], Users]
+DrawUser = Callable[[jax.Array, History], UserData]
 
 
 class Transcript(NamedTuple):
@@ -63,25 +63,25 @@ def play(
     answer: Answer,
     key: jax.Array,
     params: Any,
-    users: Users,
+    users: UserData,
     *,
     path: str = "rounds",
     draw_user: DrawUser | None = None,
     fixed: int | None = None,
-    shown: Callable[[Past], Past] = lambda past: past,
+    shown: Callable[[History], History] = lambda history: history,
 ) -> Transcript:
     """Plays a learner against users, with the program of the simulator.
 
     Args:
         learner: that plays.
-        answer: (answers, past, action) -> feedback, where answers are one user's. Its use of past and action is the
-            adversary's strategy: a user's would-be answers may depend on what has been seen.
+        answer: (answers, history, action) -> feedback, where answers are one user's. Its use of history and action is
+            the adversary's strategy: a user's would-be answers may depend on what has been seen.
         key: of everything.
         params: the learner's.
         users: one for each round.
         path: the engine: "rounds"; "blocks" or "counts" where the learner has them. As long as nobody reacts, blocks
             give the plays and states of single rounds; counts have their distribution.
-        draw_user: (key, past) -> the next user, in place of the one in `users`; None plays `users`.
+        draw_user: (key, history) -> the next user, in place of the one in `users`; None plays `users`.
         fixed: the round whose user is taken from `users` in any case.
         shown: past -> the part of it that `answer` and `draw_user` see.
 
@@ -97,11 +97,11 @@ def play(
     # Without the barrier XLA's slow evaluator would fold constants, for every trial of a chunk.
     state = jax.lax.optimization_barrier(jax.tree.map(jnp.asarray, learner.init(key_init, params)))
 
-    def person(round_: jax.Array, past: Past) -> Users:
+    def person(round_: jax.Array, history: History) -> UserData:
         fixed_user = jax.tree.map(lambda x: x[round_], users)
         if draw_user is None:
             return fixed_user
-        drawn_user = jax.tree.map(jnp.asarray, draw_user(draw_key(key, round_), past))
+        drawn_user = jax.tree.map(jnp.asarray, draw_user(draw_key(key, round_), history))
         kinds = [jax.tree.map(lambda x: f"{x.dtype}{list(x.shape)}", user) for user in (fixed_user, drawn_user)]
         if kinds[0] != kinds[1]:
             raise ValueError(f"draw_user must draw users like those given, {kinds[0]}, got {kinds[1]}")
@@ -109,11 +109,11 @@ def play(
         return jax.tree.map(lambda old, new: jnp.where(is_fixed, old, new), fixed_user, drawn_user)
 
     def world(log: Transcript) -> Environment:
-        def past_of(round_: jax.Array, actions: Any) -> Past:
-            return shown(Past(round_, actions, log.after, None if path == "counts" else log.reports))
+        def history_of(round_: jax.Array, actions: Any) -> History:
+            return shown(History(round_, actions, log.after, None if path == "counts" else log.reports))
 
         return users_environment(
-            learner, answer, person, past_of, log.actions, rounds=rounds, with_contexts=users.contexts is not None
+            learner, answer, person, history_of, log.actions, rounds=rounds, with_contexts=users.contexts is not None
         )
 
     log = _blank(learner, answer, params, state, users, shown, path)
@@ -154,8 +154,8 @@ def play(
     for blocks in learner.blocks:
 
         def must_continue(carry: tuple[Play, Transcript], blocks=blocks) -> jax.Array:
-            until = blocks.until
-            return more(carry) if until is None else more(carry) & ~until(params, carry[0].state.public)
+            switch_when = blocks.switch_when
+            return more(carry) if switch_when is None else more(carry) & ~switch_when(params, carry[0].state.public)
 
         def one_block(world: Environment, now: Play, blocks=blocks) -> tuple[Play, BlockEvents]:
             return play_block(blocks, learner, world, rounds, roots, all_params, now, stop)
@@ -174,8 +174,8 @@ def _blank(
     answer: Answer,
     params: Any,
     state: State,
-    users: Users,
-    shown: Callable[[Past], Past],
+    users: UserData,
+    shown: Callable[[History], History],
     path: str,
 ) -> Transcript:
     """Returns an empty transcript, with the shapes of what will be written."""
@@ -185,18 +185,18 @@ def _blank(
     def log_of(like: Any) -> Any:
         return jax.tree.map(lambda leaf: jnp.zeros((rounds, *jnp.shape(leaf)), jnp.result_type(leaf)), like)
 
-    def report(keys: jax.Array, state: State, user: Users) -> tuple[Any, Any]:
+    def report(keys: jax.Array, state: State, user: UserData) -> tuple[Any, Any]:
         action = learner.act(keys[0], params, state.public, user.contexts)
 
         def report_on(key: jax.Array, feedback: Any) -> Any:
             return learner.privatize(key, params, state.public, user.contexts, action, feedback)
 
-        past = Past(jnp.zeros((), jnp.result_type(int)), log_of(action), log_of(state.public))
-        are_seen = path != "counts" and shown(past._replace(reports=())).reports is not None
+        history = History(jnp.zeros((), jnp.result_type(int)), log_of(action), log_of(state.public))
+        are_seen = path != "counts" and shown(history._replace(reports=())).reports is not None
         if are_seen and learner.interface is not None:
-            past = past._replace(reports=log_of(report_on(keys[2], example(learner.interface.feedback))))
+            history = history._replace(reports=log_of(report_on(keys[2], example(learner.interface.feedback))))
         try:
-            feedback = answer(user.answers, shown(past), action)
+            feedback = answer(user.answers, shown(history), action)
         except (AttributeError, TypeError) as error:
             if are_seen and learner.interface is None:
                 raise ValueError(
@@ -232,7 +232,7 @@ def _write_round(log: Transcript, round_: jax.Array, events: Events) -> Transcri
 
 
 def _write_block(log: Transcript, round_: jax.Array, events: BlockEvents) -> Transcript:
-    index = jnp.where(events.order < events.used, round_ + events.order, len(log.length))
+    index = jnp.where(events.slot_rounds < events.used, round_ + events.slot_rounds, len(log.length))
     return log._replace(
         actions=_write(log.actions, index, events.actions),
         reports=_write(log.reports, index, events.report),

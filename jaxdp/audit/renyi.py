@@ -44,8 +44,8 @@ class Cells(NamedTuple):
 
     def __str__(self) -> str:
         number = len(np.unique(self.values))
-        laws = "first over second" if self.first else "second over first"
-        return f"{self.score.name} in {number} cells, Rényi order {self.order:g}, {laws}"
+        distributions = "first over second" if self.first else "second over first"
+        return f"{self.score.name} in {number} cells, Rényi order {self.order:g}, {distributions}"
 
 
 def choose_cells(

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit.accounting import Change, change
-from jaxdp.audit.adversary import Users
+from jaxdp.audit.adversary import UserData
 from jaxdp.audit.seen import is_seen, stop_is_seen
 from jaxdp.audit.steps import Scene, Step, at, choose, places_of, react, step_keys
 from jaxdp.core import State
@@ -111,7 +111,7 @@ def replay(
     scene: Scene,
     steps: list[Step],
     key: jax.Array,
-    streams: Users,
+    streams: UserData,
     where: np.ndarray,
     *,
     use: Use = bases,
@@ -161,7 +161,7 @@ def replay(
         changes = []
         for what, leaves in view.items():
             # In the joint model everyone but the replaced user must see the same.
-            others = ~is_own if scene.claim.trust_model == "joint" and what == "the play" else slice(None)
+            others = ~is_own if scene.guarantee.trust_model == "joint" and what == "the play" else slice(None)
             masks = [np.asarray(_differ(leaf[others], leaf[:1]).any(axis=0)) for leaf in leaves]
             if any(mask.any() for mask in masks):
                 changes.append(Changed(number, what, masks, run.seen[-1][what]))
@@ -178,12 +178,12 @@ def alike(batch: np.ndarray) -> bool:
 
 def visible(scene: Scene, play: Any, report: Any, state: State, used: Any) -> dict[str, Any]:
     """Returns the parts of a step that an adversary sees, by the claim."""
-    claim, view = scene.claim, {}
+    claim, view = scene.guarantee, {}
     if scene.sees_public and claim.trust_model != "local":
         view["the public state"] = (state.public, used)
     if is_seen(claim, "action"):
         view["the play"] = play
-    if claim.trust_model == "local" or "report" in claim.sees:
+    if claim.trust_model == "local" or "report" in claim.adversary_view:
         view["the report"] = report
     if stop_is_seen(claim, scene.learner):
         assert scene.learner.done is not None
@@ -195,7 +195,7 @@ def _step(
     scene: Scene,
     step: Step,
     keys: Any,
-    streams: Users,
+    streams: UserData,
     private: Any,
     public: Any,
     axes: Any,
@@ -234,7 +234,7 @@ def _run_compiled(
     scene: Scene,
     step: Step,
     keys: Any,
-    streams: Users,
+    streams: UserData,
     private: Any,
     public: Any,
     axes: Any,
@@ -246,7 +246,7 @@ def _run_compiled(
     if kind not in programs:
         records: list[tuple[str, Any, tape.Entry]] = []
 
-        def run(transcript: Any, start: Any, keys: Any, streams: Users, private: Any, public: Any) -> Any:
+        def run(transcript: Any, start: Any, keys: Any, streams: UserData, private: Any, public: Any) -> Any:
             one = _one(scene._replace(transcript=transcript), step._replace(start=start), keys, use, records)
             return jax.vmap(one, in_axes=(0, 0, axes), axis_name=LANE)(streams, private, public)
 
@@ -272,7 +272,7 @@ def _one(
 
     # The noised values are the last output. Callers need not read them: they are returned so that JAX refuses a release
     # inside a branch or a loop, where they are tracers of the branch's own.
-    def one(users: Users, private: Any, public: Any) -> Any:
+    def one(users: UserData, private: Any, public: Any) -> Any:
         records.clear()
         noised: list[jax.Array] = []
 
@@ -297,7 +297,7 @@ def _one(
 
 def _arrays(entry: tape.Entry) -> dict[str, jax.Array]:
     """Returns the entry's numbers, which a vmap may return."""
-    words = ("name", "norm", "law", "each")
+    words = ("name", "norm", "distribution", "each")
     numbers = {name: x for name, x in entry._asdict().items() if name not in words and x is not None}
     return jax.tree.map(jnp.asarray, numbers)
 

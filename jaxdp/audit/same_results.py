@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit.forced import Base, draws_without_past
+from jaxdp.audit.forced import Base, draws_without_history
 from jaxdp.audit.play import play
 
 RUNS = 4096  # in one of so many, noise larger or smaller by one percent changes a choice
@@ -24,7 +24,7 @@ def blocks_equal_rounds(key: jax.Array, base: Base) -> bool:
         key: a typed PRNG key.
         base: a learner with blocks, and its users.
     """
-    if not draws_without_past(base):
+    if not draws_without_history(base):
         return False
 
     def play_run(path: str, key: jax.Array, users: Any) -> Any:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import default_float
-from jaxdp.random import fast
+from jaxdp.random import fast_key
 
 Release = Callable[[jax.Array, Any, Any], Any]
 
@@ -142,7 +142,7 @@ def _parts(
 
 def outputs_of(release: Release, chunk: int, key: jax.Array, index: Any, params: Any, data: Any) -> Outputs:
     """Returns the outputs of the chunk with number `index`, within a program."""
-    keys = jax.random.split(jax.random.fold_in(fast(key), index), chunk)
+    keys = jax.random.split(jax.random.fold_in(fast_key(key), index), chunk)
     released = jax.vmap(jax.jit(release), (0, None, None))(keys, params, data)  # JAX traces one jitted function once
     leaves = [x.reshape(chunk, -1) for x in jax.tree.leaves(released)]
     leaves = [part for x in leaves for part in ((x.real, x.imag) if jnp.iscomplexobj(x) else (x,))]

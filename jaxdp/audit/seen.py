@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.audit.adversary import Past, zero_other_rows
+from jaxdp.audit.adversary import History, zero_other_rows
 from jaxdp.core import Guarantee, Learner
 
 
@@ -34,16 +34,17 @@ def is_seen(claim: Guarantee, what: str) -> bool:
         claim: of the learner.
         what: "action", "report" or "public".
     """
-    return what in claim.sees or (claim.trust_model == "joint" and what == "action")
+    return what in claim.adversary_view or (claim.trust_model == "joint" and what == "action")
 
 
 def rounds_seen(claim: Guarantee, changed: int | None, rounds: int) -> Parts:
     """Returns, for each part of a transcript, the rounds that an adversary sees.
 
-    *Central*, *shuffle*: all rounds of the parts in `sees`; the server's view of a batch is in `public`. *Local*: the
-    report of the user who differs, and the other parts in `sees`: the play, and `public` before the report; all later
-    values follow from these and from others' data. *Joint*: the actions of all other users, and `public` after every
-    round if `sees` has it. Others' reports follow from what they see and from noise of their own.
+    *Central*, *shuffle*: all rounds of the parts in `adversary_view`; the server's view of a batch is in `public`.
+    *Local*: the report of the user who differs, and the other parts in `adversary_view`: the play, and `public` before
+    the report; all later values follow from these and from others' data. *Joint*: the actions of all other users, and
+    `public` after every round if `adversary_view` has it. Others' reports follow from what they see and from noise of
+    their own.
 
     Args:
         claim: of the learner.
@@ -75,10 +76,10 @@ def stop_is_seen(claim: Guarantee, learner: Learner) -> bool:
 
     In the local model it follows from reports.
     """
-    return learner.done is not None and claim.trust_model != "local" and "public" not in claim.sees
+    return learner.done is not None and claim.trust_model != "local" and "public" not in claim.adversary_view
 
 
-def visible_past(claim: Guarantee, changed: int | None, past: Past) -> Past:
+def visible_history(claim: Guarantee, changed: int | None, history: History) -> History:
     """Returns an adversary's view of the past: everything that the claim lets be logged, and other users' knowledge.
 
     In the local and the joint model all other users may be the adversary's, who then knows their plays, and in the
@@ -87,12 +88,12 @@ def visible_past(claim: Guarantee, changed: int | None, past: Past) -> Past:
     Args:
         claim: of the learner.
         changed: the round of the user who differs; None if there is none.
-        past: all of it.
+        history: all of it.
 
     Returns:
         The past, with zeros for what is not seen.
     """
-    leaves = jax.tree.leaves((past.actions, past.public))
+    leaves = jax.tree.leaves((history.actions, history.public))
     rounds = len(leaves[0]) if leaves else 0
     nobody, everybody = jnp.zeros(rounds, bool), jnp.ones(rounds, bool)
     others = everybody if changed is None else jnp.arange(rounds) != changed
@@ -101,14 +102,14 @@ def visible_past(claim: Guarantee, changed: int | None, past: Past) -> Past:
     def mask(tree: Any, name: str) -> Any:
         if model == "joint" and name == "action":  # one's own action may follow one's own data
             rows = others
-        elif name in claim.sees:
+        elif name in claim.adversary_view:
             rows = everybody
         else:  # public states of the local model follow from reports; in the others they are the curator's
             rows = others if model == "local" else nobody
         return jax.tree.map(lambda x: zero_other_rows(rows, x), tree)
 
-    return past._replace(
-        actions=mask(past.actions, "action"),
-        public=mask(past.public, "public"),
-        reports=mask(past.reports, "report") if "report" in claim.sees else None,
+    return history._replace(
+        actions=mask(history.actions, "action"),
+        public=mask(history.public, "public"),
+        reports=mask(history.reports, "report") if "report" in claim.adversary_view else None,
     )

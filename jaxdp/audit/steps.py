@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit.adversary import Answer, Past, Users, users_environment, zero_other_rows
+from jaxdp.audit.adversary import Answer, History, UserData, users_environment, zero_other_rows
 from jaxdp.audit.play import Transcript, keys_of
-from jaxdp.audit.seen import visible_past
+from jaxdp.audit.seen import visible_history
 from jaxdp.core import Blocks, Environment, Guarantee, Learner, State
 from jaxdp.simulation.run.rounds import Keys
 
@@ -22,9 +22,9 @@ class Scene(NamedTuple):
 
     Attributes:
         learner: that plays.
-        answer: (answers, past, action) -> feedback.
+        answer: (answers, history, action) -> feedback.
         params: the learner's, as arrays.
-        claim: the learner's.
+        guarantee: the learner's.
         path: "rounds", "blocks" or "counts".
         transcript: the original run, whose plays and public states are put in.
     """
@@ -32,7 +32,7 @@ class Scene(NamedTuple):
     learner: Learner
     answer: Answer
     params: Any
-    claim: Guarantee
+    guarantee: Guarantee
     path: str
     transcript: Transcript
 
@@ -44,12 +44,12 @@ class Scene(NamedTuple):
     @property
     def sees_public(self) -> bool:
         """Whether the adversary sees public states; in the local model they follow from the reports, which it sees."""
-        return "public" in self.claim.sees or self.claim.trust_model == "local"
+        return "public" in self.guarantee.adversary_view or self.guarantee.trust_model == "local"
 
     @property
     def sees_plays(self) -> bool:
         """Whether the adversary sees every play."""
-        return "action" in self.claim.sees and self.claim.trust_model in ("central", "shuffle")
+        return "action" in self.guarantee.adversary_view and self.guarantee.trust_model in ("central", "shuffle")
 
 
 class Step(NamedTuple):
@@ -87,7 +87,7 @@ def steps_of(scene: Scene) -> list[Step]:
     for start in np.flatnonzero(lengths).tolist():
         if scene.path == "blocks":
             public = at(scene.transcript.before, start)
-            while (until := learner.blocks[block].until) and bool(until(scene.params, public)):
+            while (until := learner.blocks[block].switch_when) and bool(until(scene.params, public)):
                 block += 1
         steps.append(Step(start, int(lengths[start]), block))
     return steps
@@ -104,7 +104,7 @@ def at(tree: Any, index: Any) -> Any:
     return jax.tree.map(lambda x: x[index], tree)
 
 
-def choose(scene: Scene, step: Step, keys: Keys, users: Users, public: Any, open_tape: OpenTape) -> Any:
+def choose(scene: Scene, step: Step, keys: Keys, users: UserData, public: Any, open_tape: OpenTape) -> Any:
     """Returns the next play: an action, or a plan of actions or of counts.
 
     Args:
@@ -142,7 +142,7 @@ def react(
     scene: Scene,
     step: Step,
     keys: Keys,
-    users: Users,
+    users: UserData,
     state: State,
     plan: Any,
     slots: tuple[tuple[int, int], ...],
@@ -174,12 +174,12 @@ def react(
     if scene.path == "counts":
         counts = learner.counts
         assert counts is not None
-        assert world.tally is not None
-        totals = world.tally(keys.feedback[start], None, jnp.asarray(start), plan.counts)[1]
+        assert world.feedback_totals is not None
+        totals = world.feedback_totals(keys.feedback[start], None, jnp.asarray(start), plan.counts)[1]
         with open_tape("privatize", start):
             report = counts.privatize(keys.user[start], params, public, plan, totals)
-        with open_tape("absorb", start):
-            return StepResult(report, counts.absorb(keys.update[start], params, state, plan, report), None)
+        with open_tape("update_counts", start):
+            return StepResult(report, counts.update_counts(keys.update[start], params, state, plan, report), None)
     blocks = learner.blocks[step.block]
     every = start + _order(blocks, params, public)
     played = [(slot, start + round_, at(plan.actions, slot)) for slot, round_ in slots]
@@ -190,8 +190,8 @@ def react(
         with open_tape("privatize", round_):
             reports[slot] = learner.privatize(keys.user[round_], params, public, context, action, feedbacks[slot])
     report = _rows_of(reports, blocks.length)
-    with open_tape("absorb", start):
-        state, used = blocks.absorb(keys.update[every], params, state, plan, report)
+    with open_tape("update_block", start):
+        state, used = blocks.update_block(keys.update[every], params, state, plan, report)
     return StepResult(report, state, used)
 
 
@@ -201,38 +201,38 @@ def _rows_of(values: dict[int, Any], length: int) -> Any:
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *[values.get(slot, empty) for slot in range(length)])
 
 
-def _contexts(users: Users, rounds: Any) -> Any:
+def _contexts(users: UserData, rounds: Any) -> Any:
     """Returns the contexts of these rounds; the last one is repeated past the end."""
     return jax.tree.map(lambda x: x[jnp.minimum(rounds, len(x) - 1)], users.contexts)
 
 
-def past_of(scene: Scene, start: Any, round_: Any) -> Past:
+def history_of(scene: Scene, start: Any, round_: Any) -> History:
     """Returns the past that users of a round may react to, in the step that began at `start`.
 
     Later users may know the actions of the replaced one, also in the joint model: the replay puts the same users into
     all runs, and the claim must hold for any users in these rounds.
     """
-    return _seen_past(scene, start, round_, scene.transcript.actions)
+    return _seen_history(scene, start, round_, scene.transcript.actions)
 
 
-def _seen_past(scene: Scene, start: Any, round_: Any, actions: Any) -> Past:
+def _seen_history(scene: Scene, start: Any, round_: Any, actions: Any) -> History:
     every, log = jnp.arange(scene.rounds), scene.transcript
 
     def until(end: Any, tree: Any) -> Any:
         return jax.tree.map(lambda x: zero_other_rows(every < end, x), tree)
 
     reports = None if scene.path == "counts" else until(start, log.reports)
-    past = Past(jnp.asarray(round_), until(round_, actions), until(start, log.after), reports)
-    return visible_past(scene.claim, None, past)
+    history = History(jnp.asarray(round_), until(round_, actions), until(start, log.after), reports)
+    return visible_history(scene.guarantee, None, history)
 
 
-def _world(scene: Scene, users: Users, start: Any) -> Environment:
+def _world(scene: Scene, users: UserData, start: Any) -> Environment:
     """Returns the environment that answers in a step."""
     return users_environment(
         scene.learner,
         scene.answer,
-        lambda round_, past: at(users, round_),
-        lambda round_, actions: _seen_past(scene, start, round_, actions),
+        lambda round_, history: at(users, round_),
+        lambda round_, actions: _seen_history(scene, start, round_, actions),
         scene.transcript.actions,
         rounds=scene.rounds,
         with_contexts=users.contexts is not None,
@@ -244,4 +244,4 @@ def _feedback_to(world: Environment, round_: Any, action: Any) -> Any:
 
 
 def _order(blocks: Blocks, params: Any, public: Any) -> jax.Array:
-    return jnp.arange(blocks.length) if blocks.order is None else blocks.order(params, public)
+    return jnp.arange(blocks.length) if blocks.slot_rounds is None else blocks.slot_rounds(params, public)

@@ -8,7 +8,7 @@ import jax
 
 from jaxdp.audit.black_box import Attack
 from jaxdp.audit.domains import Domain
-from jaxdp.audit.exact import Law
+from jaxdp.audit.exact import OutputDistribution
 from jaxdp.audit.findings import GreyBox
 from jaxdp.core import Guarantee
 from jaxdp.core.made_by import shorten
@@ -30,7 +30,7 @@ class Space(NamedTuple):
     code: Callable[[Any, Any], str]
 
 
-class Point(NamedTuple):
+class AttackPoint(NamedTuple):
     """Other values or sizes at which a claim is attacked.
 
     Attributes:
@@ -49,10 +49,10 @@ class Target:
     """A claim, and all the ways to attack it.
 
     Attributes:
-        claim: to attack.
+        guarantee: to attack.
         attacks: by path, a way to compute the releases: "release" for most, "rounds", "blocks" and "counts" for
             learners. All have the same claim.
-        laws: () -> the exact distributions of the output under two neighbours; None where they are not known.
+        distributions: () -> the exact distributions of the output under two neighbours; None where they are not known.
         grey_box: key -> the result of a grey-box audit of all paths; None if there is nothing for it to read.
         notes: what is not attacked, and why.
         spaces: by path, inputs to search besides those of `attacks`.
@@ -62,20 +62,24 @@ class Target:
         point: of a second one, the difference, such as "max_switches=2".
     """
 
-    claim: Guarantee
+    guarantee: Guarantee
     attacks: Mapping[str, Attack]
-    laws: Callable[[], tuple[Law, Law]] | None = None
+    distributions: Callable[[], tuple[OutputDistribution, OutputDistribution]] | None = None
     grey_box: Callable[[jax.Array], GreyBox] | None = None
     notes: tuple[str, ...] = field(default=())
     spaces: Mapping[str, Callable[[], Space]] = field(default_factory=dict)
-    points: tuple[Point, ...] = ()
+    points: tuple[AttackPoint, ...] = ()
     reached: float | None = None
     second: "Target | None" = None
     point: str = ""
 
     def __repr__(self) -> str:
-        other_ways = [name for name, way in (("exact law", self.laws), ("grey box", self.grey_box)) if way is not None]
-        return shorten(f"Target({self.claim}: {', '.join([*self.attacks, *other_ways]) or 'nothing to attack'})")
+        other_ways = [
+            name
+            for name, way in (("exact distribution", self.distributions), ("grey box", self.grey_box))
+            if way is not None
+        ]
+        return shorten(f"Target({self.guarantee}: {', '.join([*self.attacks, *other_ways]) or 'nothing to attack'})")
 
 
 def failure_note(what: str, error: Exception) -> str:

@@ -7,11 +7,11 @@ import jax
 import numpy as np
 from jax.extend.core import Literal
 
-from jaxdp.audit.adversary import Answer, Users, by_action, num_rounds
+from jaxdp.audit.adversary import Answer, UserData, feedback_of_action, num_rounds
 from jaxdp.audit.black_box import Attack
 from jaxdp.audit.checks import check_alike
 from jaxdp.audit.play import DrawUser, Transcript, play
-from jaxdp.audit.seen import Parts, rounds_seen, stop_is_seen, visible_past
+from jaxdp.audit.seen import Parts, rounds_seen, stop_is_seen, visible_history
 from jaxdp.checks import check_made
 from jaxdp.core import Guarantee, Learner
 
@@ -19,33 +19,34 @@ from jaxdp.core import Guarantee, Learner
 def learner_attack(
     learner: Learner,
     values: Mapping[str, float],
-    neighbours: tuple[Users, Users],
+    neighbours: tuple[UserData, UserData],
     *,
-    answer: Answer = by_action,
-    look: Callable[[Any], Any] | None = None,
+    answer: Answer = feedback_of_action,
+    observe: Callable[[Any], Any] | None = None,
     path: str = "rounds",
     draw_user: DrawUser | None = None,
 ) -> Attack:
     """Builds the attack on a learner's claim: neighbouring users, and all that the claim lets an adversary see.
 
-    The view follows from the claim's trust model and from its `sees`. *Central*: the parts of every round that `sees`
-    names, by default every play and every `public` state. *Local*: of the one user that differs the report, `public`
-    before it, and the play if `sees` names it; `act` and `privatize` together are the randomizer, and (context,
-    would-be answers) its input. *Joint*: as central, but without the differing user's play and report, and without
-    reports of totals. *Shuffle*: as central; the server's view of a batch is in `public`. If `public` is seen and
-    `init` draws it, it is seen before the first round, too. The stopping time of a learner with `done` is always seen.
+    The view follows from the claim's trust model and from its `adversary_view`. *Central*: the parts of every round
+    that `adversary_view` names, by default every play and every `public` state. *Local*: of the one user that differs
+    the report, `public` before it, and the play if `adversary_view` names it; `act` and `privatize` together are the
+    randomizer, and (context, would-be answers) its input. *Joint*: as central, but without the differing user's play
+    and report, and without reports of totals. *Shuffle*: as central; the server's view of a batch is in `public`. If
+    `public` is seen and `init` draws it, it is seen before the first round, too. The stopping time of a learner with
+    `done` is always seen.
 
     Args:
         learner: to attack.
         values: a grid point of its params.
         neighbours: two runs' users, which differ in one round.
-        answer: (answers, past, action) -> feedback; see `play`.
-        look: post-processing of the view, to make the attack sharper. Its argument is a dict of "action", "report",
+        answer: (answers, history, action) -> feedback; see `play`.
+        observe: post-processing of the view, to make the attack sharper. Its argument is a dict of "action", "report",
             "public" and "before", as far as they are seen, each as in a `Transcript`, with the observed rounds alone;
             "length" for blocks and totals, and if the learner may stop without anybody seeing `public`. None is the
             whole view.
         path: how rounds are played: "rounds"; "blocks" or "counts" where the learner has them.
-        draw_user: (key, past) -> the user of a round, in place of those of `neighbours` in all rounds except the one
+        draw_user: (key, history) -> the user of a round, in place of those of `neighbours` in all rounds except the one
             that differs: an adversary who chooses all other data while the learner plays. None plays `neighbours`.
 
     Returns:
@@ -58,7 +59,7 @@ def learner_attack(
     Examples:
         >>> import jaxdp
         >>> learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=2)
-        >>> users = (Users(np.asarray([[1, 0], [0, 0]], np.int32)), Users(np.asarray([[0, 0], [0, 0]], np.int32)))
+        >>> users = (UserData(np.asarray([[1, 0], [0, 0]], np.int32)), UserData(np.asarray([[0, 0], [0, 0]], np.int32)))
         >>> attack = learner_attack(learner, {"epsilon": 1.0}, users)
         >>> jaxdp.audit.audit(jax.random.key(0), attack, trials=20_000).verdict
         'consistent'
@@ -69,7 +70,7 @@ def learner_attack(
     is_local = claim.trust_model == "local"
     which = _which(claim, changed, num_rounds(neighbours[0]), starts_at_random=starts_at_random(learner, params))
 
-    def release(key: jax.Array, params: Any, users: Users) -> Any:
+    def release(key: jax.Array, params: Any, users: UserData) -> Any:
         if is_local:  # later values follow from the report and from others' data
             users = jax.tree.map(lambda x: x[: changed + 1], users)
         transcript = play(
@@ -81,15 +82,15 @@ def learner_attack(
             path=path,
             draw_user=draw_user,
             fixed=changed,
-            shown=lambda past: visible_past(claim, changed, past),
+            shown=lambda history: visible_history(claim, changed, history),
         )
         output = _adversary_view(claim, which, path, transcript, stops=stop_is_seen(claim, learner))
-        return output if look is None else look(output)
+        return output if observe is None else observe(output)
 
     return Attack(release, params, neighbours, claim)
 
 
-def changed_round(claim: Guarantee, first: Users, second: Users) -> int:
+def changed_round(claim: Guarantee, first: UserData, second: UserData) -> int:
     """Returns the round in which two neighbouring runs' users differ.
 
     Raises:
@@ -103,7 +104,7 @@ def changed_round(claim: Guarantee, first: Users, second: Users) -> int:
         a, b = np.asarray(a), np.asarray(b)
         leaf_differs = ((a != b) & ((a == a) | (b == b))).reshape(rounds, -1).any(axis=1)  # NaN is NaN
         if leaf_differs.any() and not in_unit(claim, path):
-            unit = ", ".join(claim.unit_leaves or ())
+            unit = ", ".join(claim.sensitive_fields or ())
             raise ValueError(f"neighbours must differ in the privacy unit alone ({unit}), got {leaf_name(path)}")
         differs |= leaf_differs
     if differs.sum() != 1:
@@ -117,15 +118,17 @@ def leaf_name(path: Any) -> str:
 
 
 def in_unit(claim: Guarantee, path: Any) -> bool:
-    """Returns whether a leaf of users may differ between neighbours: `unit_leaves` names it or a tree around it."""
+    """Returns whether a leaf may differ between neighbours: `sensitive_fields` names it or a tree around it."""
     name = leaf_name(path)
-    return claim.unit_leaves is None or any(name == unit or name.startswith(f"{unit}.") for unit in claim.unit_leaves)
+    return claim.sensitive_fields is None or any(
+        name == unit or name.startswith(f"{unit}.") for unit in claim.sensitive_fields
+    )
 
 
 def _which(claim: Guarantee, changed: int, rounds: int, *, starts_at_random: bool) -> Parts:
     """Selects the observed rounds of each part; drops constants over trials, and adds a random start."""
     which = rounds_seen(claim, changed, rounds)
-    if "public" not in claim.sees or (claim.trust_model == "local" and changed > 0):
+    if "public" not in claim.adversary_view or (claim.trust_model == "local" and changed > 0):
         return which
     return which._replace(before=(0,) if starts_at_random else ())
 

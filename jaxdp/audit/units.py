@@ -13,7 +13,7 @@ def map_units(claim: Guarantee, change: Callable[[Any, Any], Any], base: Any, ot
     """Changes the leaves of the privacy unit; all others are the base's.
 
     Args:
-        claim: whose `unit_leaves` name the leaves, or trees of leaves; None for all.
+        claim: whose `sensitive_fields` name the leaves, or trees of leaves; None for all.
         change: (leaf of base, leaf of other) -> leaf.
         base: pytree of a user's data.
         other: pytree of the same structure.
@@ -25,15 +25,15 @@ def map_units(claim: Guarantee, change: Callable[[Any, Any], Any], base: Any, ot
         ValueError: if a name belongs to no leaf and no tree of leaves.
 
     Examples:
-        >>> claim = Guarantee.pure(1.0, trust_model="local", privacy_unit="a", argument="b", unit_leaves=("x",))
+        >>> claim = Guarantee.pure(1.0, trust_model="local", privacy_unit="a", argument="b", sensitive_fields=("x",))
         >>> map_units(claim, lambda mine, theirs: theirs, {"x": (0, 1), "y": 2}, {"x": (3, 4), "y": 5})
         {'x': (3, 4), 'y': 2}
     """
     paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(base)]
-    for unit in claim.unit_leaves or ():
+    for unit in claim.sensitive_fields or ():
         names = [leaf_name(path) for path in paths]
         if not any(name == unit or name.startswith(f"{unit}.") for name in names):
-            raise ValueError(f"unit_leaves must name leaves of a user's data, {', '.join(names)}, got {unit!r}")
+            raise ValueError(f"sensitive_fields must name leaves of a user's data, {', '.join(names)}, got {unit!r}")
     return jax.tree_util.tree_map_with_path(
         lambda path, base_leaf, other_leaf: change(base_leaf, other_leaf) if in_unit(claim, path) else base_leaf,
         base,

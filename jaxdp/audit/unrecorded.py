@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit.adversary import Users
+from jaxdp.audit.adversary import UserData
 from jaxdp.audit.replay import Changed, Run, bases, replay, visible
 from jaxdp.audit.steps import Scene, Step, at, choose, places_of, react, step_keys
 from jaxdp.core import State
@@ -36,7 +36,7 @@ class Played(NamedTuple):
     scene: Scene
     steps: list[Step]
     key: jax.Array
-    streams: Users
+    streams: UserData
     run: Run
 
 
@@ -123,7 +123,7 @@ def _vary_keys(key: jax.Array, played: Played, count: int, steps: dict[Any, Any]
 
 
 def played_plan(
-    scene: Scene, step: Step, keys: Any, users: Users, public: Any
+    scene: Scene, step: Step, keys: Any, users: UserData, public: Any
 ) -> tuple[Any, tuple[tuple[int, int], ...]]:
     """Returns the play or the plan of a step that was played with these keys, and the places of its rounds."""
     if scene.path == "rounds":

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.bandits._reports import ENDS, REWARD, REWARDS, channel_values, check_report, local_claim, value_names
+from jaxdp.bandits._reports import ENDS, REWARD, REWARDS, check_report, local_claim, randomizer_values, value_names
 from jaxdp.core import ClipFn, Guarantee, Interface, Space, arms, default_float
-from jaxdp.core.channel import TotalFn
-from jaxdp.mechanisms import label_channel, scalar_channel
+from jaxdp.core.local_randomizer import TotalFn
+from jaxdp.mechanisms import label_randomizer, scalar_randomizer
 from jaxdp.numerics import compensated
 from jaxdp.validation import check_choice
 
@@ -19,18 +19,18 @@ Sums = jax.Array | compensated.Sum  # [num_arms] sums of reports: exact if integ
 
 
 class Reports(NamedTuple):
-    """The channel from rewards to the server, with its names, claim and interface.
+    """The randomizer from rewards to the server, with its names, claim and interface.
 
     Attributes:
-        names: of the channel's values.
-        params: (those values) -> Params of the channel.
+        names: of the randomizer's values.
+        params: (those values) -> Params of the randomizer.
         variance_proxy: (those values) -> float; reports are sub-Gaussian with this proxy.
-        report: (key, params of the channel, reward) -> number.
-        total: as `Channel.total` if reports are bits; else None.
+        report: (key, params of the randomizer, reward) -> number.
+        total: as `LocalRandomizer.total` if reports are bits; else None.
         is_exact: whether reports are integers.
         claim: (epsilon, delta=0.0) -> Guarantee.
         interface: of the learner.
-        clip: of the learner, with the channel's params in `Params.channel`; None for binary rewards.
+        clip: of the learner, with the randomizer's params in `Params.randomizer`; None for binary rewards.
     """
 
     names: tuple[str, ...]
@@ -95,22 +95,22 @@ def reports_of(report: str, rewards: str, num_arms: int) -> Reports:
     """
     is_rr = check_report(report, REPORTS) == "rr"
     binary = check_choice("rewards", rewards, REWARDS) == "binary"
-    channel = label_channel(2) if binary and is_rr else scalar_channel(report, binary=binary)
+    randomizer = label_randomizer(2) if binary and is_rr else scalar_randomizer(report, binary=binary)
     names = value_names(report, *(() if binary else ENDS))
 
     def proxy(**values: float) -> float:
-        return 0.25 if binary and is_rr else channel.variance_proxy(**channel_values(values))
+        return 0.25 if binary and is_rr else randomizer.variance_proxy(**randomizer_values(values))
 
     return Reports(
         names=names,
-        params=lambda **values: channel.params(**channel_values(values)),
+        params=lambda **values: randomizer.params(**randomizer_values(values)),
         variance_proxy=proxy,
-        report=channel.report,
-        total=channel.total if binary and is_rr else None,
+        report=randomizer.report,
+        total=randomizer.total if binary and is_rr else None,
         is_exact=binary and is_rr,
         claim=local_claim(report, REWARD),
         interface=Interface(
-            arms(num_arms), Space("integers", (), 0, 1) if binary else Space("numbers"), answer=arms(num_arms)
+            arms(num_arms), Space("integers", (), 0, 1) if binary else Space("numbers"), recommendation=arms(num_arms)
         ),
-        clip=None if binary else lambda params: (params.channel.low, params.channel.high),
+        clip=None if binary else lambda params: (params.randomizer.low, params.randomizer.high),
     )

@@ -44,8 +44,8 @@ def drifting_bandit(means: ArrayLike, *, drift: float | None = None) -> Environm
         drift: the default of the value; None is the smallest mean.
 
     Returns:
-        An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}), with blocks. Outcomes and answers
-        are as for `bernoulli_bandit`. Its world is the number of rounds played.
+        An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}), with blocks. Outcomes and
+        recommendations are as for `bernoulli_bandit`. Its world is the number of rounds played.
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1]; from `params`, if a value is out of

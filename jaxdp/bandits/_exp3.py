@@ -8,11 +8,11 @@ import jax.numpy as jnp
 
 from jaxdp.bandits._reports import feedback_privatizer, reward_clip, reward_reports
 from jaxdp.bandits._unit_losses import UnitLosses, unit_loss, unit_losses
-from jaxdp.core import Interface, Learner, Scalar, State, arms, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.core import Interface, Learner, Scalar, State, arms, default_float, factory, guarantee_for, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import ScalarParams
 from jaxdp.numerics import compensated
-from jaxdp.random import index_at, key_uniform
+from jaxdp.random import index_from_uniform, uniform_from_key
 from jaxdp.validation import check_count, check_horizon, check_positive
 
 REPORTS = ("rr", "laplace", "gaussian")
@@ -23,7 +23,7 @@ class Params:
     """Traced values.
 
     Attributes:
-        report: of the channel.
+        report: of the randomizer.
         losses: maps reports to losses in [0, 1].
         learning_rate: [] float > 0.
     """
@@ -101,7 +101,7 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
         True
     """
     num_arms, horizon = check_count("num_arms", num_arms, 2), check_horizon(horizon)
-    channel, space, names, channel_params, claim = reward_reports(report, rewards, REPORTS)
+    randomizer, space, names, randomizer_params, claim = reward_reports(report, rewards, REPORTS)
 
     def params(
         *,
@@ -115,7 +115,7 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
         if learning_rate is None:
             learning_rate = math.sqrt(2 * math.log(num_arms) / horizon / num_arms)
         check_positive("learning_rate", learning_rate)
-        leaves = channel_params(epsilon=epsilon, delta=delta, reward_low=reward_low, reward_high=reward_high)
+        leaves = randomizer_params(epsilon=epsilon, delta=delta, reward_low=reward_low, reward_high=reward_high)
         return Params(
             report=leaves,
             losses=unit_losses(leaves, report, horizon, failure_prob),
@@ -129,7 +129,7 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del params, context
-        return index_at(key_uniform(key), public.weights)
+        return index_from_uniform(uniform_from_key(key), public.weights)
 
     def update(key, params: Params, state: State, report) -> State:
         del key
@@ -145,10 +145,10 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
     values = only(params, (*names, *(() if report == "rr" else ("failure_prob",)), "learning_rate"))
     return Learner(
         params=values,
-        guarantee=claimed(values, claim),
+        guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
-        privatize=feedback_privatizer(channel),
+        privatize=feedback_privatizer(randomizer),
         update=update,
         horizon=horizon,
         interface=Interface(arms(num_arms), space),

@@ -15,8 +15,8 @@ from jaxdp.core import (
     Space,
     State,
     arms,
-    claimed,
     factory,
+    guarantee_for,
     interval_leaves,
     only,
     scalar_leaf,
@@ -194,7 +194,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
     values = only(params, ("epsilon",) if binary else ("epsilon", *ENDS))
     return Learner(
         params=values,
-        guarantee=claimed(values, claim),
+        guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
         privatize=reveal_feedback,

@@ -49,14 +49,14 @@ def blocks(algorithm: Algorithm) -> Blocks:
         rounds = public.round + jnp.arange(len(keys), dtype=public.round.dtype)
         return BlockPlan(algorithm.arm(rounds, public.best_arm), algorithm.rounds_ahead(public, limit))
 
-    def absorb(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+    def update_block(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         actions, feedback = report
         planned = jnp.arange(len(actions), dtype=plan.length.dtype) < plan.length
         rewards = jnp.where(planned, algorithm.to_integers(params, feedback), 0)
         totals = algorithm.add(state.private.totals, totals_of(actions, rewards, algorithm.num_arms))
         return algorithm.advance(keys[plan.length - 1], params, state, totals, plan.length), plan.length
 
-    return Blocks(BLOCK_PER_ARM * algorithm.num_arms, plan, absorb)
+    return Blocks(BLOCK_PER_ARM * algorithm.num_arms, plan, update_block)
 
 
 def counts(algorithm: Algorithm) -> Counts:
@@ -70,9 +70,9 @@ def counts(algorithm: Algorithm) -> Counts:
         committed = jnp.where(indices == public.best_arm.astype(indices.dtype), ahead, 0)
         return CountPlan(jnp.where(public.round < algorithm.explore_rounds, explored, committed))
 
-    def absorb(key, params: Any, state: State, plan: CountPlan, report) -> State:
+    def update_counts(key, params: Any, state: State, plan: CountPlan, report) -> State:
         counts, won = report
         totals = state.private.totals + jnp.clip(won, 0, counts).astype(state.private.totals.dtype)
         return algorithm.advance(key, params, state, totals, counts.sum(dtype=state.public.round.dtype))
 
-    return Counts(plan, reveal_totals, absorb)
+    return Counts(plan, reveal_totals, update_counts)

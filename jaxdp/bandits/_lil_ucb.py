@@ -9,10 +9,10 @@ import jax.numpy as jnp
 from jaxdp.bandits._best_arm import Sums, mean, reports_of
 from jaxdp.bandits._means_kernels import largest_bound  # laid out for CPUs, at every size
 from jaxdp.bandits._reports import feedback_privatizer
-from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.core import Learner, Scalar, State, default_float, factory, guarantee_for, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.random import ties
-from jaxdp.random.own_words import own_word
+from jaxdp.random.key_bits import own_word
 from jaxdp.validation import check_choice, check_count, check_positive, check_probability
 
 CONSTANTS = ("theory", "heuristic")
@@ -24,13 +24,13 @@ class Params:
     """Traced values.
 
     Attributes:
-        channel: of the reports.
+        randomizer: of the reports.
         squared_width: [] float > 0, ((1 + b) (1 + sqrt(e)))^2 2 (1 + e) times the variance proxy of a report.
         log_risk: [] float > 0, ln(1 / w).
         patience: [] float > 0, L: an arm wins when it has at least 1 + L times as many plays as all others together.
     """
 
-    channel: Any
+    randomizer: Any
     squared_width: Scalar
     log_risk: Scalar
     patience: Scalar
@@ -68,12 +68,12 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped to [reward_low, reward_high];
             NaN is `reward_low`).
         constants: "theory": e = 0.01, b = 1, w = ((sqrt(1 + nu) - 1) / 2)^2 / c with c = (2 + e) / e (1 / ln(1 + e))^(1
-            + e), and L = 9 (1 + ln(2 ln(9 / w)) / ln(1 / w)). If there is one best arm, the answer is wrong with
-            probability <= nu. Or "heuristic": e = 0, b = 1/2, w = nu / 5, L = 1 + 10 / K, and ln(n_i + 2) in place of
-            ln((1 + e) n_i): several times faster, but without that guarantee.
+            + e), and L = 9 (1 + ln(2 ln(9 / w)) / ln(1 / w)). If there is one best arm, the recommendation is wrong
+            with probability <= nu. Or "heuristic": e = 0, b = 1/2, w = nu / 5, L = 1 + 10 / K, and ln(n_i + 2) in place
+            of ln((1 + e) n_i): several times faster, but without that guarantee.
 
     Returns:
-        A learner that stops; its actions and answers are arms ([] int32).
+        A learner that stops; its actions and recommendations are arms ([] int32).
 
     Raises:
         ValueError: if num_arms < 2, or report, rewards or constants is not one of these names.
@@ -139,7 +139,7 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         squared = width * reports.variance_proxy(**report_values)
         check_positive("the squared width of confidence bounds", squared)
         return Params(
-            channel=reports.params(**report_values),
+            randomizer=reports.params(**report_values),
             squared_width=scalar_leaf("the squared width of confidence bounds", squared),
             log_risk=scalar_leaf("ln(1 / w)", log_risk),
             patience=scalar_leaf("the patience", patience),
@@ -169,20 +169,20 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         own_plays, other_plays = (plays.astype(default_float()) for plays in (public.plays, rounds - public.plays))
         return jnp.all(public.plays > 0) & jnp.any(own_plays >= 1 + params.patience * other_plays)
 
-    def answer(params: Params, public: Public) -> jax.Array:
+    def recommend(params: Params, public: Public) -> jax.Array:
         del params
         return ties.largest(public.plays, ties.ranks(public.tie_word, num_arms))
 
     values = only(params, (*reports.names, "failure_prob"))
     return Learner(
         params=values,
-        guarantee=claimed(values, reports.claim),
+        guarantee=guarantee_for(values, reports.claim),
         init=init,
         act=act,
-        privatize=feedback_privatizer(reports, "channel"),
+        privatize=feedback_privatizer(reports, "randomizer"),
         update=update,
         done=done,
-        answer=answer,
+        recommend=recommend,
         interface=reports.interface,
         clip=reports.clip,
         min_horizon=soonest,

@@ -59,8 +59,8 @@ def bounded_bandit(means: ArrayLike) -> Environment:
         means: [num_arms] in (0, 1).
 
     Returns:
-        An environment for actions in [0, num_arms) and rewards ([] float in [0, 1]), with blocks. Outcomes and answers
-        are as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN, and its regret is NaN.
+        An environment for actions in [0, num_arms) and rewards ([] float in [0, 1]), with blocks. Outcomes and
+        recommendations are as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN, and its regret is NaN.
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in (0, 1); from `params`, if a value is out of
@@ -112,7 +112,7 @@ def bounded_bandit(means: ArrayLike) -> Environment:
 
 @factory
 def heavy_tailed_bandit(means: ArrayLike, *, degrees_of_freedom: float = 3.0, scale: float = 1.0) -> Environment:
-    """Rewards means[k] + scale * t with Student's t: few moments exist, and a user's channel clips large rewards.
+    """Rewards means[k] + scale * t with Student's t: few moments exist, and a user's randomizer clips large rewards.
 
     One variate t per round is the noise of every arm. A learner that clips rewards to [reward_low, reward_high] sees
     the means of clipped rewards, which have the same order as `means`; regret is measured by `means`.
@@ -123,8 +123,8 @@ def heavy_tailed_bandit(means: ArrayLike, *, degrees_of_freedom: float = 3.0, sc
         scale: the default of the value.
 
     Returns:
-        An environment for actions in [0, num_arms) and rewards ([] float, unbounded), with blocks. Outcomes and answers
-        are as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN, and its regret is NaN.
+        An environment for actions in [0, num_arms) and rewards ([] float, unbounded), with blocks. Outcomes and
+        recommendations are as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN, and its regret is NaN.
 
     Raises:
         ValueError: if means are not a vector of at least two finite numbers; from `params`, if a value is out of range,

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 import jax
 
-from jaxdp.core import Channel, ClipFn, Guarantee, PrivatizeFn, Space, interval_leaves
-from jaxdp.mechanisms import ScalarParams, scalar_channel
+from jaxdp.core import ClipFn, Guarantee, LocalRandomizer, PrivatizeFn, Space, interval_leaves
+from jaxdp.mechanisms import ScalarParams, scalar_randomizer
 from jaxdp.validation import check_choice
 
 REWARD = "one round's reward"  # the unit of privacy
@@ -34,12 +34,12 @@ def check_report(report: str, known: tuple[str, ...]) -> str:
 
 
 def value_names(report: str, *others: str) -> tuple[str, ...]:
-    """Returns the names of a learner's values: the user-chosen values of its channel, then `others`."""
+    """Returns the names of a learner's values: the user-chosen values of its randomizer, then `others`."""
     return ("epsilon", *(("delta",) if report == "gaussian" else ()), *others)
 
 
-def channel_values(values: Mapping[str, float]) -> dict[str, float]:
-    """Returns a learner's values under the names that `scalar_channel` uses.
+def randomizer_values(values: Mapping[str, float]) -> dict[str, float]:
+    """Returns a learner's values under the names that `scalar_randomizer` uses.
 
     Args:
         values: by the learner's names.
@@ -56,7 +56,7 @@ def local_claim(report: str, unit: str) -> Callable[..., Guarantee]:
     """Returns the claim of a learner that receives one local report in each round.
 
     Args:
-        report: as for `scalar_channel`.
+        report: as for `scalar_randomizer`.
         unit: of privacy.
 
     Returns:
@@ -76,17 +76,17 @@ def local_claim(report: str, unit: str) -> Callable[..., Guarantee]:
 
 
 class Reports(NamedTuple):
-    """A channel for rewards, with its names, params and claim.
+    """A randomizer for rewards, with its names, params and claim.
 
     Attributes:
-        channel: for one reward.
+        randomizer: for one reward.
         rewards: the space of rewards.
-        names: of the channel's values, as the learner calls them.
-        params: (**values) -> ScalarParams; ignores values that the channel does not have.
+        names: of the randomizer's values, as the learner calls them.
+        params: (**values) -> ScalarParams; ignores values that the randomizer does not have.
         claim: (epsilon, delta=0.0) -> Guarantee.
     """
 
-    channel: Channel
+    randomizer: LocalRandomizer
     rewards: Space
     names: tuple[str, ...]
     params: Callable[..., ScalarParams]
@@ -94,7 +94,7 @@ class Reports(NamedTuple):
 
 
 def reward_reports(report: str, rewards: str, known: tuple[str, ...]) -> Reports:
-    """Returns the channel through which a learner receives rewards.
+    """Returns the randomizer through which a learner receives rewards.
 
     Args:
         report: one of `known`.
@@ -106,30 +106,34 @@ def reward_reports(report: str, rewards: str, known: tuple[str, ...]) -> Reports
         ValueError: if report or rewards is not one of these names.
     """
     binary = check_choice("rewards", rewards, REWARDS) == "binary"
-    channel = scalar_channel(check_report(report, known), binary=binary)
+    randomizer = scalar_randomizer(check_report(report, known), binary=binary)
     names = value_names(report, *(() if binary else ENDS))
 
     def params(**values: float) -> ScalarParams:
-        return channel.params(**channel_values({name: values[name] for name in names}))
+        return randomizer.params(**randomizer_values({name: values[name] for name in names}))
 
     return Reports(
-        channel, Space("integers", (), 0, 1) if binary else Space("numbers"), names, params, local_claim(report, REWARD)
+        randomizer,
+        Space("integers", (), 0, 1) if binary else Space("numbers"),
+        names,
+        params,
+        local_claim(report, REWARD),
     )
 
 
 def reward_clip(rewards: str) -> ClipFn | None:
-    """Returns the `clip` of a learner with the channel's params in `Params.report`; None for binary rewards."""
+    """Returns the `clip` of a learner with the randomizer's params in `Params.report`; None for binary rewards."""
     return None if rewards == "binary" else lambda params: (params.report.low, params.report.high)
 
 
-def feedback_privatizer(channel: Channel, field: str = "report") -> PrivatizeFn:
-    """Returns the `privatize` of a learner with the channel's params in this field of `Params`.
+def feedback_privatizer(randomizer: LocalRandomizer, field: str = "report") -> PrivatizeFn:
+    """Returns the `privatize` of a learner with the randomizer's params in this field of `Params`.
 
     Its result is the action, which everyone knows, and the user's report.
     """
 
     def privatize(key, params, public, context: None, action, feedback) -> tuple[jax.Array, jax.Array]:
         del public, context
-        return action, channel.report(key, getattr(params, field), feedback)
+        return action, randomizer.report(key, getattr(params, field), feedback)
 
     return privatize

@@ -127,7 +127,7 @@ def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0, binary: bool = Fa
         _, worlds = jax.lax.scan(step, world, (rows, reward), unroll=16)
         return worlds, to_feedback(reward), {"reward": reward}
 
-    def summary(params: RewardParams, world: Replay) -> dict[str, jax.Array]:
+    def hindsight(params: RewardParams, world: Replay) -> dict[str, jax.Array]:
         del params
         best = jnp.argmax(world.rewards.total - world.rewards.excess)
         best_total = jax.tree.map(lambda leaf: leaf[best], world.rewards)
@@ -139,7 +139,7 @@ def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0, binary: bool = Fa
         init=init,
         context=None,
         feedback=feedback,
-        summary=summary,
+        hindsight=hindsight,
         block=block,
         interface=Interface(arms(num_arms), Space("integers" if binary else "numbers", (), 0, 1)),
         horizon=horizon,

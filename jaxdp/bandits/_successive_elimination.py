@@ -13,15 +13,15 @@ from jaxdp.core import (
     Learner,
     Scalar,
     State,
-    claimed,
     default_float,
     factory,
+    guarantee_for,
     only,
     scalar_leaf,
 )
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.random import ties
-from jaxdp.random.own_words import own_word
+from jaxdp.random.key_bits import own_word
 from jaxdp.validation import check_count, check_positive, check_probability
 
 
@@ -30,12 +30,12 @@ class Params:
     """Traced values.
 
     Attributes:
-        channel: of the reports.
+        randomizer: of the reports.
         squared_width: [] float > 0, 8 times the variance proxy of a report, times confidence_multiplier^2.
         log_risk: [] float, ln(pi^2 K / (3 failure_prob)).
     """
 
-    channel: Any
+    randomizer: Any
     squared_width: Scalar
     log_risk: Scalar
 
@@ -48,7 +48,7 @@ class Public(NamedTuple):
         sweeps: [] integer, how often every active arm has been played.
         turn: [] int32, how many of the active arms have been played once more.
         sums: [num_arms] sums of each arm's reports.
-        tie_word: [] uint32, a random word; it fixes the order in which the answer takes equal arms.
+        tie_word: [] uint32, a random word; it fixes the order in which the recommendation takes equal arms.
     """
 
     active: jax.Array
@@ -64,7 +64,8 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
 
     After the r-th sweep over the active arms, every arm is dropped if its mean report lies more than 2 b_r below the
     largest, where b_r = sqrt(2 s^2 ln(pi^2 K r^2 / (3 failure_prob)) / r) and s^2 is the variance proxy of a report.
-    Before the learner stops, its answer is the active arm with the largest mean; among several, each is equally likely.
+    Before the learner stops, its recommendation is the active arm with the largest mean; among several, each is equally
+    likely.
 
     Args:
         num_arms: number of arms K, >= 2.
@@ -74,7 +75,8 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
 
     Returns:
         A learner that plays and recommends arms ([] int32), with blocks, and with counts for the randomized responses
-        of binary rewards. It stops; if there is one best arm, its answer is wrong with probability <= failure_prob.
+        of binary rewards. It stops; if there is one best arm, its recommendation is wrong with probability <=
+        failure_prob.
 
     Raises:
         ValueError: if num_arms < 2, or report or rewards is not one of these names.
@@ -84,7 +86,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         delta: with Gaussian reports, in (0, 1).
         failure_prob: in (0, 1), by default 0.05.
         confidence_multiplier: > 0, by default 1; multiplies b_r. A smaller value drops arms sooner: still equally
-            private, but without the guarantee on the answer.
+            private, but without the guarantee on the recommendation.
         reward_low, reward_high: the interval to which bounded rewards are clipped: finite, reward_low < reward_high; by
             default 0 and 1.
 
@@ -134,7 +136,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         squared = 8 * reports.variance_proxy(**report_values) * confidence_multiplier * confidence_multiplier
         check_positive("the squared width of confidence bounds", squared)
         return Params(
-            channel=reports.params(**report_values),
+            randomizer=reports.params(**report_values),
             squared_width=scalar_leaf("the squared width of confidence bounds", squared),
             log_risk=scalar_leaf(
                 "ln(pi^2 K / (3 failure_prob))", math.log(math.pi**2 * num_arms / 3) - math.log(failure_prob)
@@ -185,7 +187,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         del params
         return size(public) == 1
 
-    def answer(params: Params, public: Public) -> jax.Array:
+    def recommend(params: Params, public: Public) -> jax.Array:
         del params
         ahead = rank(public) < public.turn  # these arms have one report more
         means = mean(public.sums, public.sweeps + ahead.astype(public.sweeps.dtype))
@@ -196,13 +198,13 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
     values = only(params, (*reports.names, "failure_prob", "confidence_multiplier"))
     return Learner(
         params=values,
-        guarantee=claimed(values, reports.claim),
+        guarantee=guarantee_for(values, reports.claim),
         init=init,
         act=act,
-        privatize=feedback_privatizer(reports, "channel"),
+        privatize=feedback_privatizer(reports, "randomizer"),
         update=update,
         done=done,
-        answer=answer,
+        recommend=recommend,
         blocks=(bulk.blocks(many),),
         counts=None if reports.total is None else bulk.counts(many),
         interface=reports.interface,

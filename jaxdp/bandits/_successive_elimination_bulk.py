@@ -49,7 +49,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
         rounds = starts[:, None] + algorithm.rank(public)[None, :]
         return jnp.where(public.active[None, :] & (rounds >= 0), rounds, block)
 
-    def order(params: Any, public: Any) -> jax.Array:
+    def slot_rounds(params: Any, public: Any) -> jax.Array:
         del params
         return rounds_of(public).ravel()
 
@@ -78,7 +78,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
     many_swept = across_lanes(run_sweeps)
 
-    def absorb(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+    def update_block(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         del keys
         public = state.public
         num_active, length = size(public), plan.length.astype(jnp.int32)
@@ -88,7 +88,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
         after = public._replace(active=active, sweeps=sweeps, turn=(public.turn + used) % num_active, sums=sums)
         return State((), after), used.astype(plan.length.dtype)
 
-    return Blocks(block, plan, absorb, order=order)
+    return Blocks(block, plan, update_block, slot_rounds=slot_rounds)
 
 
 def counts(algorithm: Algorithm) -> Counts:
@@ -115,9 +115,9 @@ def counts(algorithm: Algorithm) -> Counts:
     def privatize(key, params: Any, public: Any, plan: CountPlan, totals):
         del public
         assert reports.total is not None
-        return plan.counts, reports.total(key, params.channel, jnp.clip(totals, 0, plan.counts), plan.counts)
+        return plan.counts, reports.total(key, params.randomizer, jnp.clip(totals, 0, plan.counts), plan.counts)
 
-    def absorb(key, params: Any, state: State, plan: CountPlan, report) -> State:
+    def update_counts(key, params: Any, state: State, plan: CountPlan, report) -> State:
         del key, plan
         public, (counts, reported) = state.public, report
         num_active = size(public)
@@ -128,4 +128,4 @@ def counts(algorithm: Algorithm) -> Counts:
         active = public.active & ~((over > 0) & algorithm.far_below(params, public.active, sweeps, sums))
         return State((), public._replace(active=active, sweeps=sweeps, turn=turn.astype(jnp.int32), sums=sums))
 
-    return Counts(plan, privatize, absorb)
+    return Counts(plan, privatize, update_counts)

@@ -16,9 +16,9 @@ from jaxdp.core import (
     Space,
     State,
     arms,
-    claimed,
     default_float,
     factory,
+    guarantee_for,
     scalar_leaf,
 )
 from jaxdp.core.central import reveal_feedback
@@ -222,7 +222,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
     many = bulk.Algorithm(num_arms, integer, size_of, length, in_turn, advance)
     return Learner(
         params=params,
-        guarantee=claimed(params, claim),
+        guarantee=guarantee_for(params, claim),
         init=init,
         act=act,
         privatize=reveal_feedback,

@@ -48,12 +48,12 @@ def blocks(algorithm: Algorithm) -> Blocks:
         played = public.played + jnp.arange(len(keys), dtype=integer)
         return BlockPlan(algorithm.in_turn(public, played), algorithm.rounds_ahead(params, public, limit))
 
-    def absorb(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+    def update_block(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         actions, feedback = report
         paid = totals_of(actions, rewards_of(feedback, plan.length, integer), algorithm.num_arms)
         return algorithm.advance(keys[plan.length - 1], params, state, paid, plan.length), plan.length
 
-    return Blocks(BLOCK_PER_ARM * algorithm.num_arms, plan, absorb)
+    return Blocks(BLOCK_PER_ARM * algorithm.num_arms, plan, update_block)
 
 
 def counts(algorithm: Algorithm) -> Counts:
@@ -65,9 +65,9 @@ def counts(algorithm: Algorithm) -> Counts:
         positions = jnp.cumsum(public.active, dtype=algorithm.integer) - 1
         return CountPlan(jnp.where(public.active, turns(positions, size, public.played, ahead), 0))
 
-    def absorb(key, params: Any, state: State, plan: CountPlan, report) -> State:
+    def update_counts(key, params: Any, state: State, plan: CountPlan, report) -> State:
         counts, paid = report
         won = jnp.clip(paid, 0, counts).astype(algorithm.integer)
         return algorithm.advance(key, params, state, won, counts.sum(dtype=algorithm.integer))
 
-    return Counts(plan, reveal_totals, absorb)
+    return Counts(plan, reveal_totals, update_counts)

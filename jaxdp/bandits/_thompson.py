@@ -7,10 +7,10 @@ from jaxdp.bandits._means import Means, no_means
 from jaxdp.bandits._means_kernels import first_largest, update_means  # laid out for CPUs, at every size
 from jaxdp.bandits._reports import feedback_privatizer, reward_clip, reward_reports
 from jaxdp.bandits._unit_losses import UnitLosses, unit_loss, unit_losses
-from jaxdp.core import Interface, Learner, State, arms, claimed, factory, only
+from jaxdp.core import Interface, Learner, State, arms, factory, guarantee_for, only
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import ScalarParams
-from jaxdp.random import beta, fast
+from jaxdp.random import beta, fast_key
 from jaxdp.validation import check_choice, check_count
 
 REPORTS = ("rr",)
@@ -22,7 +22,7 @@ class Params:
     """Traced values.
 
     Attributes:
-        report: of the channel.
+        report: of the randomizer.
         bits: maps reports to losses in [0, 1]; a bit is 1 - loss.
     """
 
@@ -84,10 +84,10 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
     """
     num_arms = check_count("num_arms", num_arms, 2)
     is_debiased = check_choice("posterior", posterior, POSTERIORS) == "debiased"
-    channel, space, names, channel_params, claim = reward_reports("rr", rewards, REPORTS)
+    randomizer, space, names, randomizer_params, claim = reward_reports("rr", rewards, REPORTS)
 
     def params(*, epsilon: float, reward_low: float = 0.0, reward_high: float = 1.0) -> Params:
-        leaves = channel_params(epsilon=epsilon, reward_low=reward_low, reward_high=reward_high)
+        leaves = randomizer_params(epsilon=epsilon, reward_low=reward_low, reward_high=reward_high)
         return Params(report=leaves, bits=unit_losses(leaves, "rr"))
 
     def init(key, params: Params) -> State:
@@ -107,7 +107,7 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
     def act(key, params: Params, public: Means, context: None) -> jax.Array:
         del context
         ones, zeros = evidence(params, public)
-        return first_largest(beta(fast(key), 1 + ones, 1 + zeros))
+        return first_largest(beta(fast_key(key), 1 + ones, 1 + zeros))
 
     def update(key, params: Params, state: State, report) -> State:
         del key
@@ -117,10 +117,10 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
     values = only(params, names)
     return Learner(
         params=values,
-        guarantee=claimed(values, claim),
+        guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
-        privatize=feedback_privatizer(channel),
+        privatize=feedback_privatizer(randomizer),
         update=update,
         interface=Interface(arms(num_arms), space),
         clip=reward_clip(rewards),

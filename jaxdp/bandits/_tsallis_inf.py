@@ -8,12 +8,12 @@ import jax.numpy as jnp
 from jaxdp.bandits._lane_kernels import sum_kernels
 from jaxdp.bandits._reports import feedback_privatizer, reward_clip, reward_reports
 from jaxdp.bandits._unit_losses import UnitLosses, unit_loss, unit_losses
-from jaxdp.core import Interface, Learner, State, arms, claimed, default_float, factory, only
+from jaxdp.core import Interface, Learner, State, arms, default_float, factory, guarantee_for, only
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import ScalarParams
 from jaxdp.numerics import compensated
 from jaxdp.numerics.tsallis import tsallis_weights
-from jaxdp.random import index_at, key_uniform
+from jaxdp.random import index_from_uniform, uniform_from_key
 from jaxdp.validation import check_choice, check_count, check_horizon
 
 REPORTS = ("rr", "gaussian")
@@ -24,7 +24,7 @@ class Params:
     """Traced values.
 
     Attributes:
-        report: of the channel.
+        report: of the randomizer.
         losses: maps reports to losses in [0, 1].
     """
 
@@ -141,7 +141,7 @@ def tsallis_inf(
     """
     num_arms = check_count("num_arms", num_arms, 2)
     added = sum_kernels(ADDED[check_choice("estimator", estimator, tuple(ADDED))])  # laid out for CPUs, at every size
-    channel, space, names, channel_params, claim = reward_reports(report, rewards, REPORTS)
+    randomizer, space, names, randomizer_params, claim = reward_reports(report, rewards, REPORTS)
     is_gaussian = report == "gaussian"
     if is_gaussian != (horizon is not None):
         raise ValueError(f"horizon must be given for Gaussian reports, and only for them, got {horizon} for {report!r}")
@@ -156,7 +156,7 @@ def tsallis_inf(
         reward_low: float = 0.0,
         reward_high: float = 1.0,
     ) -> Params:
-        leaves = channel_params(epsilon=epsilon, delta=delta, reward_low=reward_low, reward_high=reward_high)
+        leaves = randomizer_params(epsilon=epsilon, delta=delta, reward_low=reward_low, reward_high=reward_high)
         return Params(report=leaves, losses=unit_losses(leaves, report, rounds, failure_prob))
 
     def init(key, params: Params) -> State:
@@ -169,7 +169,7 @@ def tsallis_inf(
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del params, context
-        return index_at(key_uniform(key), public.weights)
+        return index_from_uniform(uniform_from_key(key), public.weights)
 
     def update(key, params: Params, state: State, report) -> State:
         del key
@@ -183,10 +183,10 @@ def tsallis_inf(
     values = only(params, (*names, "failure_prob") if is_gaussian else names)
     return Learner(
         params=values,
-        guarantee=claimed(values, claim),
+        guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
-        privatize=feedback_privatizer(channel),
+        privatize=feedback_privatizer(randomizer),
         update=update,
         horizon=horizon,
         interface=Interface(arms(num_arms), space),

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 from jaxdp.bandits._lane_kernels import array_kernel
 from jaxdp.bandits._means import Means, no_means
 from jaxdp.bandits._means_kernels import largest_bound, update_means  # laid out for CPUs, at every size
-from jaxdp.bandits._reports import channel_values, feedback_privatizer, reward_clip, reward_reports
-from jaxdp.core import Interface, Learner, Scalar, State, arms, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.bandits._reports import feedback_privatizer, randomizer_values, reward_clip, reward_reports
+from jaxdp.core import Interface, Learner, Scalar, State, arms, default_float, factory, guarantee_for, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import ScalarParams
 from jaxdp.numerics import compensated
-from jaxdp.random.own_words import own_word
+from jaxdp.random.key_bits import own_word
 from jaxdp.validation import check_count, check_positive
 
 REPORTS = ("rr", "gaussian")
@@ -24,7 +24,7 @@ class Params:
     """Traced values.
 
     Attributes:
-        report: of the channel.
+        report: of the randomizer.
         squared_radius: [] float > 0, the squared confidence radius after one play of an arm, over ln t.
     """
 
@@ -112,7 +112,7 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         True
     """
     num_arms = check_count("num_arms", num_arms, 2)
-    channel, space, names, channel_params, claim = reward_reports(report, rewards, REPORTS)
+    randomizer, space, names, randomizer_params, claim = reward_reports(report, rewards, REPORTS)
 
     def params(
         *,
@@ -124,8 +124,8 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
     ) -> Params:
         values = {"epsilon": epsilon, "delta": delta, "reward_low": reward_low, "reward_high": reward_high}
         check_positive("exploration_rate", exploration_rate)
-        leaves = channel_params(**values)
-        proxy = channel.variance_proxy(**channel_values({name: values[name] for name in names}))
+        leaves = randomizer_params(**values)
+        proxy = randomizer.variance_proxy(**randomizer_values({name: values[name] for name in names}))
         return Params(report=leaves, squared_radius=scalar_leaf("the squared radius", 2 * exploration_rate * proxy))
 
     bounds = array_kernel(upper_bounds)  # laid out for CPUs, at every size
@@ -147,10 +147,10 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
     values = only(params, (*names, "exploration_rate"))
     return Learner(
         params=values,
-        guarantee=claimed(values, claim),
+        guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
-        privatize=feedback_privatizer(channel),
+        privatize=feedback_privatizer(randomizer),
         update=update,
         interface=Interface(arms(num_arms), space),
         clip=reward_clip(rewards),

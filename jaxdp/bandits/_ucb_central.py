@@ -16,9 +16,9 @@ from jaxdp.core import (
     Space,
     State,
     arms,
-    claimed,
     default_float,
     factory,
+    guarantee_for,
     scalar_leaf,
 )
 from jaxdp.core.central import reveal_feedback
@@ -235,7 +235,7 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
     many = bulk.Algorithm(num_arms, integer, length, advance)
     return Learner(
         params=params,
-        guarantee=claimed(params, claim),
+        guarantee=guarantee_for(params, claim),
         init=init,
         act=act,
         privatize=reveal_feedback,

@@ -42,12 +42,12 @@ def blocks(algorithm: Algorithm) -> Blocks:
         del params, contexts
         return BlockPlan(jnp.full(len(keys), public.arm), algorithm.rounds_ahead(public, limit))
 
-    def absorb(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+    def update_block(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         _, feedback = report
         paid = jnp.sum(rewards_of(feedback, plan.length, algorithm.integer))
         return algorithm.advance(keys[plan.length - 1], params, state, paid, plan.length), plan.length
 
-    return Blocks(BLOCK, plan, absorb)
+    return Blocks(BLOCK, plan, update_block)
 
 
 def counts(algorithm: Algorithm) -> Counts:
@@ -58,9 +58,9 @@ def counts(algorithm: Algorithm) -> Counts:
         is_played = jnp.arange(algorithm.num_arms, dtype=jnp.int32) == public.arm
         return CountPlan(jnp.where(is_played, algorithm.rounds_ahead(public, limit), 0))
 
-    def absorb(key, params: Any, state: State, plan: CountPlan, report) -> State:
+    def update_counts(key, params: Any, state: State, plan: CountPlan, report) -> State:
         counts, paid = report
         won = jnp.clip(paid, 0, counts).sum(dtype=algorithm.integer)
         return algorithm.advance(key, params, state, won, counts.sum(dtype=algorithm.integer))
 
-    return Counts(plan, reveal_totals, absorb)
+    return Counts(plan, reveal_totals, update_counts)

@@ -33,7 +33,7 @@ def unit_losses(params: ScalarParams, report: str, horizon: int = 1, failure_pro
     Gaussian noise of standard deviation s, m = b ln(T / failure_prob) for Laplace noise of scale b.
 
     Args:
-        params: of the channel.
+        params: of the randomizer.
         report: its name.
         horizon: T, rounds; randomized response ignores it.
         failure_prob: in (0, 1).

@@ -12,7 +12,7 @@ from jaxdp.core import Environment, Interface, Space, arms, default_float, facto
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.gaps import instance, unit_instance
 from jaxdp.numerics.lookup import entry
-from jaxdp.random import binomial, key_uniform
+from jaxdp.random import binomial, uniform_from_key
 from jaxdp.validation import check_finite, check_positive, check_within
 
 
@@ -53,10 +53,10 @@ def bernoulli_bandit(means: ArrayLike) -> Environment:
         means: [num_arms] in [0, 1].
 
     Returns:
-        An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}), with blocks and tallies. Outcomes:
-        `pseudo_regret`, the largest mean less the mean of the arm played; `best_arm_plays`, plays of arms with gap
-        zero. An arm outside [0, num_arms) pays 0, and its regret is NaN. Answers are arms: `correct` is whether the
-        arm's gap is zero, `simple_regret` the gap.
+        An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}), with blocks and feedback totals.
+        Outcomes: `pseudo_regret`, the largest mean less the mean of the arm played; `best_arm_plays`, plays of arms
+        with gap zero. An arm outside [0, num_arms) pays 0, and its regret is NaN. Recommendations are arms: `correct`
+        is whether the arm's gap is zero, `simple_regret` the gap.
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1]; from `params`, if a value is out of
@@ -71,7 +71,7 @@ def bernoulli_bandit(means: ArrayLike) -> Environment:
         Standard.
 
     Deviations:
-        In float32 the uniform number is a multiple of 2^-23, and so are probabilities, except in tallies.
+        In float32 the uniform number is a multiple of 2^-23, and so are probabilities, except in feedback totals.
     """
     base_means = means_vector(check_within("means", means, 0.0, 1.0))
 
@@ -80,13 +80,13 @@ def bernoulli_bandit(means: ArrayLike) -> Environment:
 
     def feedback(key, params: Params, world, action):
         mean = entry(jnp.asarray(params.means), action)
-        uniform = key_uniform(key, mean.dtype)
+        uniform = uniform_from_key(key, mean.dtype)
         return world, (uniform < mean).astype(jnp.int32), gap_outcome(params, action)
 
-    def tally(key, params: Params, world, counts):
+    def feedback_totals(key, params: Params, world, counts):
         return world, binomial(key, counts, params.means), _totals(params, counts)
 
-    return bandit_of(len(base_means), params, feedback, tally, Space("integers", (), 0, 1))
+    return bandit_of(len(base_means), params, feedback, feedback_totals, Space("integers", (), 0, 1))
 
 
 @factory
@@ -98,9 +98,9 @@ def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
         stddev: of a reward, > 0; the default of the value.
 
     Returns:
-        An environment for actions in [0, num_arms) and rewards ([] float, unbounded), with blocks. Outcomes and answers
-        are as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN. It has no tallies, because a private
-        learner clips each reward, and totals do not show which rewards were clipped.
+        An environment for actions in [0, num_arms) and rewards ([] float, unbounded), with blocks. Outcomes and
+        recommendations are as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN. It has no feedback totals,
+        because a private learner clips each reward, and totals do not show which rewards were clipped.
 
     Raises:
         ValueError: if means are not a vector of at least two finite numbers, or stddev is not finite and > 0; from
@@ -169,9 +169,9 @@ def gap_outcome(params: HasGaps, action: jax.Array) -> dict[str, jax.Array]:
     return {"pseudo_regret": gap, "best_arm_plays": gap == 0}
 
 
-def _judge(params: HasGaps, world, answer: jax.Array) -> dict[str, jax.Array]:
+def _evaluate(params: HasGaps, world, recommendation: jax.Array) -> dict[str, jax.Array]:
     del world
-    gap = entry(jnp.asarray(params.gaps), answer)
+    gap = entry(jnp.asarray(params.gaps), recommendation)
     return {"correct": gap == 0, "simple_regret": gap}
 
 
@@ -180,14 +180,14 @@ def _totals(params: Params, counts: jax.Array) -> dict[str, jax.Array]:
     return {"pseudo_regret": regret, "best_arm_plays": jnp.sum(jnp.where(params.gaps == 0, counts, 0))}
 
 
-def bandit_of(num_arms: int, params: Callable[..., HasGaps], feedback, tally, rewards: Space) -> Environment:
+def bandit_of(num_arms: int, params: Callable[..., HasGaps], feedback, feedback_totals, rewards: Space) -> Environment:
     """Returns an environment without state: its world is empty, and the rounds of a block are computed in parallel.
 
     Args:
         num_arms: number of arms.
         params: of the environment; regrets and judgements use its gaps.
         feedback: of the environment.
-        tally: of the environment, or None.
+        feedback_totals: of the environment, or None.
         rewards: the space of rewards.
     """
     params()  # raises now if no values could be valid
@@ -201,9 +201,9 @@ def bandit_of(num_arms: int, params: Callable[..., HasGaps], feedback, tally, re
         init=lambda key, params: (),
         context=None,
         feedback=feedback,
-        judge=_judge,
+        evaluate=_evaluate,
         block=block,
-        tally=tally,
-        interface=Interface(arms(num_arms), rewards, answer=arms(num_arms)),
+        feedback_totals=feedback_totals,
+        interface=Interface(arms(num_arms), rewards, recommendation=arms(num_arms)),
         means=lambda params: params.means,
     )

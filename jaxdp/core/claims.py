@@ -7,7 +7,7 @@ from typing import Any
 from jaxdp.core.guarantee import Guarantee
 
 
-def claimed(params: Callable[..., Any], claim: Callable[..., "Guarantee"]) -> Callable[..., "Guarantee"]:
+def guarantee_for(params: Callable[..., Any], claim: Callable[..., "Guarantee"]) -> Callable[..., "Guarantee"]:
     """Builds the `guarantee` of an algorithm, which claims only for values that `params` accepts.
 
     Args:
@@ -26,7 +26,7 @@ def claimed(params: Callable[..., Any], claim: Callable[..., "Guarantee"]) -> Ca
         >>> def params(*, epsilon: float, learning_rate: float = 0.1): ...
         >>> def claim(epsilon: float) -> Guarantee:
         ...     return Guarantee.pure(epsilon, trust_model="local", privacy_unit="one label", argument="noise")
-        >>> print(claimed(params, claim)(epsilon=0.5, learning_rate=0.2))
+        >>> print(guarantee_for(params, claim)(epsilon=0.5, learning_rate=0.2))
         0.5-DP, local, one label
     """
     signature, claim_parameters = inspect.signature(params), inspect.signature(claim).parameters
@@ -36,11 +36,11 @@ def claimed(params: Callable[..., Any], claim: Callable[..., "Guarantee"]) -> Ca
                 f"claim must ask for values that params takes, {', '.join(signature.parameters)}, got {name}"
             )
 
-    def guarantee(**values: Any) -> Guarantee:
+    def checked(**values: Any) -> Guarantee:
         params(**values)
         bound = signature.bind(**values)
         bound.apply_defaults()
         return claim(**{name: value for name, value in bound.arguments.items() if name in claim_parameters})
 
-    guarantee.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
-    return guarantee
+    checked.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
+    return checked

@@ -10,20 +10,23 @@ from jaxdp.validation import INT64_MAX, check_count, check_delta
 def compose_claims(claim: Any, other: Any, delta: float | None = None) -> Any:
     """Returns the claim of releasing both results; see `Guarantee.compose`."""
     cls = type(claim)
-    for name in ("trust_model", "privacy_unit", "adjacency", "unit_leaves", "batch"):
+    for name in ("trust_model", "privacy_unit", "adjacency", "sensitive_fields", "batch"):
         first, second = getattr(claim, name), getattr(other, name)
         if first != second:
             raise ValueError(f"{name} must be the same to compose two guarantees, got {first!r} and {second!r}")
-    common_view = claim.sees & other.sees
+    common_view = claim.adversary_view & other.adversary_view
     if not common_view and claim.trust_model != "joint":
-        raise ValueError(f"sees must have something in common to compose, got {claim.sees} and {other.sees}")
+        raise ValueError(
+            "adversary_view must have something in common to compose, got "
+            f"{claim.adversary_view} and {other.adversary_view}"
+        )
     fields: dict[str, Any] = {
         "trust_model": claim.trust_model,
         "privacy_unit": claim.privacy_unit,
         "adjacency": claim.adjacency,
         "argument": f"composition of: {claim.argument}; {other.argument}",
-        "sees": common_view,
-        "unit_leaves": claim.unit_leaves,
+        "adversary_view": common_view,
+        "sensitive_fields": claim.sensitive_fields,
         "batch": claim.batch,
         "numerical_delta": _below_one(_both(claim.numerical_delta, other.numerical_delta)),
     }
@@ -47,8 +50,8 @@ def compose_claims(claim: Any, other: Any, delta: float | None = None) -> Any:
     return compose_claims(_as_approximate(claim, delta), _as_approximate(other, delta))
 
 
-def of_person(claim: Any, units: int, privacy_unit: str) -> Any:
-    """Returns the claim for a person who holds several units; see `Guarantee.of_person`."""
+def at_user_level(claim: Any, units: int, privacy_unit: str) -> Any:
+    """Returns the claim for a person who holds several units; see `Guarantee.at_user_level`."""
     cls = type(claim)
     units = check_count("units", units, maximum=INT64_MAX)
     is_local = claim.trust_model == "local"
@@ -58,8 +61,8 @@ def of_person(claim: Any, units: int, privacy_unit: str) -> Any:
         "privacy_unit": privacy_unit,
         "adjacency": claim.adjacency,
         "argument": claim.argument if units == 1 else f"{argument_form.format(units)}: {claim.argument}",
-        "sees": claim.sees,
-        "unit_leaves": claim.unit_leaves,
+        "adversary_view": claim.adversary_view,
+        "sensitive_fields": claim.sensitive_fields,
         "batch": claim.batch,
         "numerical_delta": _of_units(claim, units, is_local),
     }

@@ -45,7 +45,7 @@ class FeedbackFn(Protocol):
     def __call__(self, key: jax.Array, params: Any, world: Any, action: Any) -> tuple[Any, Any, Outcome]: ...
 
 
-class SummaryFn(Protocol):
+class HindsightFn(Protocol):
     """Returns metrics in hindsight, read at checkpoints: dict of arrays."""
 
     def __call__(self, params: Any, world: Any) -> Outcome: ...
@@ -57,13 +57,13 @@ class MeansFn(Protocol):
     def __call__(self, params: Any) -> Any: ...
 
 
-class JudgeFn(Protocol):
-    """Evaluates a learner's answer: dict of arrays, such as `correct` and `simple_regret`.
+class EvaluateFn(Protocol):
+    """Evaluates a learner's recommendation: dict of arrays, such as `correct` and `simple_regret`.
 
     Called at checkpoints, and where the learner stops.
     """
 
-    def __call__(self, params: Any, world: Any, answer: Any) -> Outcome: ...
+    def __call__(self, params: Any, world: Any, recommendation: Any) -> Outcome: ...
 
 
 class BlockFn(Protocol):
@@ -78,7 +78,7 @@ class BlockFn(Protocol):
     ) -> tuple[Any, Any, Outcome]: ...
 
 
-class TallyFn(Protocol):
+class FeedbackTotalsFn(Protocol):
     """Answers counts of actions: (world, totals of feedback, totals of outcomes), distributed as for single rounds.
 
     Totals of feedback have a leading axis of actions. Full-information feedback is the same for every action: its total
@@ -88,16 +88,17 @@ class TallyFn(Protocol):
     def __call__(self, key: jax.Array, params: Any, world: Any, counts: jax.Array) -> tuple[Any, Any, Outcome]: ...
 
 
-class Persons(NamedTuple):
+class UserLevel(NamedTuple):
     """The persons behind the rounds, where one person may answer in several of them.
 
     Attributes:
         name: the word for a person, for example "voter".
-        rounds: the largest number of rounds whose feedback depends on one person's data, >= 1, for any actions.
+        rounds_per_user: the largest number of rounds whose feedback depends on one person's data, >= 1, for any
+            actions.
     """
 
     name: str
-    rounds: int
+    rounds_per_user: int
 
 
 class Environment(NamedTuple):
@@ -109,16 +110,17 @@ class Environment(NamedTuple):
         init: draws the world before the first round.
         context: returns the context shown before an action, or None if the problem has no contexts.
         feedback: answers an action.
-        summary: returns metrics in hindsight; or None.
-        judge: evaluates an answer; or None.
+        hindsight: returns metrics in hindsight; or None.
+        evaluate: evaluates a recommendation; or None.
         block: answers many rounds at once; or None.
-        tally: answers counts of actions; or None.
+        feedback_totals: answers counts of actions; or None.
         contexts: returns the contexts of many rounds at once, for blocks in problems with contexts; or None.
-        interface: the actions that it answers, its feedback, its contexts and the answers that it evaluates; or None.
+        interface: the actions that it answers, its feedback, its contexts and the recommendations that it evaluates; or
+            None.
         horizon: the largest number of rounds, or None for any number.
-        dims: names of the dimensions of each metric of `summary` and `judge`, where they have names.
-        persons: whose data the rounds are: a run's guarantee then has a second claim, for a person. None if persons are
-            not known beyond single rounds.
+        dims: names of the dimensions of each metric of `hindsight` and `evaluate`, where they have names.
+        user_level: whose data the rounds are: a run's guarantee then has a second claim, for a person. None if persons
+            are not known beyond single rounds.
         means: returns the mean feedback of every action or, with contexts, its least and largest value; None if it is
             not known in advance.
         made_by: the factory and its arguments, for people.
@@ -128,15 +130,15 @@ class Environment(NamedTuple):
     init: WorldFn
     context: ContextFn | None
     feedback: FeedbackFn
-    summary: SummaryFn | None = None
-    judge: JudgeFn | None = None
+    hindsight: HindsightFn | None = None
+    evaluate: EvaluateFn | None = None
     block: BlockFn | None = None
-    tally: TallyFn | None = None
+    feedback_totals: FeedbackTotalsFn | None = None
     contexts: ContextsFn | None = None
     interface: Interface | None = None
     horizon: int | None = None
     dims: Mapping[str, tuple[str, ...]] = MappingProxyType({})
-    persons: Persons | None = None
+    user_level: UserLevel | None = None
     means: MeansFn | None = None
     made_by: MadeBy | None = None
 

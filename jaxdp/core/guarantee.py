@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from jaxdp.core.accounting import dp_event
-from jaxdp.core.composition import compose_claims, of_person
+from jaxdp.core.composition import at_user_level, compose_claims
 from jaxdp.core.conversions import gaussian_epsilon, zcdp_epsilon
 from jaxdp.core.made_by import shorten
 from jaxdp.core.shown import guarantee_rows, page
@@ -22,7 +22,7 @@ from jaxdp.validation import (
 TRUST_MODELS = ("central", "local", "shuffle", "joint")
 KINDS = ("pure", "approximate", "zcdp", "gaussian", "none")
 SEEN = ("report", "action", "public")
-_SEES = {  # default by trust model: a curator's reports are private, a user's are not
+_ADVERSARY_VIEW = {  # default by trust model: a curator's reports are private, a user's are not
     "central": ("action", "public"),
     "local": SEEN,
     "shuffle": ("action", "public"),
@@ -47,12 +47,12 @@ class Guarantee:
         privacy_unit: whose data one unit of budget protects, for example "one label".
         adjacency: how neighbouring inputs differ.
         argument: one sentence, why the claim holds.
-        sees: the parts of each round of a learner that the world may log under this claim, out of "report", "action"
-            and "public". By default all of them in the local model, and all except reports in the central and the
-            shuffle model. A contextual learner whose action depends on a private context leaves out "action". In the
-            joint model it is "public" or nothing, as a user's action may depend on that user's data without noise; all
-            other users also see their own actions.
-        unit_leaves: names of the leaves of a user's data that may differ between neighbours; None for all of them.
+        adversary_view: the parts of each round of a learner that the world may log under this claim, out of "report",
+            "action" and "public". By default all of them in the local model, and all except reports in the central and
+            the shuffle model. A contextual learner whose action depends on a private context leaves out "action". In
+            the joint model it is "public" or nothing, as a user's action may depend on that user's data without noise;
+            all other users also see their own actions.
+        sensitive_fields: names of the leaves of a user's data that may differ between neighbours; None for all of them.
         batch: in the shuffle model the number of users who are shuffled together, >= 1; else None.
         local_epsilon: in the shuffle model the budget of one user's report before it is shuffled, > 0; else None.
         numerical_delta: a proved bound, in [0, 1), on the delta that the program's arithmetic adds; 0 if it is exact.
@@ -78,8 +78,8 @@ class Guarantee:
     privacy_unit: str
     adjacency: str = "replace-one"
     argument: str
-    sees: frozenset[str] = _AS_TRUSTED
-    unit_leaves: tuple[str, ...] | None = None
+    adversary_view: frozenset[str] = _AS_TRUSTED
+    sensitive_fields: tuple[str, ...] | None = None
     batch: int | None = None
     local_epsilon: float | None = None
     numerical_delta: float | None = None
@@ -111,17 +111,21 @@ class Guarantee:
                 check(name, value)
         if self.numerical_delta is not None and not 0 <= self.numerical_delta < 1:
             raise ValueError(f"numerical_delta must be in [0, 1) or None, got {self.numerical_delta}")
-        view = _SEES[self.trust_model] if self.sees == _AS_TRUSTED else self.sees
+        view = _ADVERSARY_VIEW[self.trust_model] if self.adversary_view == _AS_TRUSTED else self.adversary_view
         is_joint = self.trust_model == "joint"
         if isinstance(view, str) or not (view or is_joint):
-            raise ValueError(f"sees must be a list of some of {', '.join(SEEN)}, got {view!r}")
+            raise ValueError(f"adversary_view must be a list of some of {', '.join(SEEN)}, got {view!r}")
         for part in view:
-            check_choice("sees in the joint model" if is_joint else "sees", part, SEEN[-1:] if is_joint else SEEN)
-        object.__setattr__(self, "sees", frozenset(view))
-        if self.unit_leaves is not None:
-            if isinstance(self.unit_leaves, str):
-                raise ValueError(f"unit_leaves must be a list of names, got {self.unit_leaves!r}")
-            object.__setattr__(self, "unit_leaves", tuple(self.unit_leaves))
+            check_choice(
+                "adversary_view in the joint model" if is_joint else "adversary_view",
+                part,
+                SEEN[-1:] if is_joint else SEEN,
+            )
+        object.__setattr__(self, "adversary_view", frozenset(view))
+        if self.sensitive_fields is not None:
+            if isinstance(self.sensitive_fields, str):
+                raise ValueError(f"sensitive_fields must be a list of names, got {self.sensitive_fields!r}")
+            object.__setattr__(self, "sensitive_fields", tuple(self.sensitive_fields))
         # Plain numbers, so that equal claims have equal texts for any type of their budget.
         for name in ("epsilon", "delta", "rho", "mu", "batch", "local_epsilon", "numerical_delta"):
             if (value := getattr(self, name)) is not None:
@@ -260,7 +264,7 @@ class Guarantee:
         """
         return compose_claims(self, other, delta)
 
-    def of_person(self, units: int, *, privacy_unit: str) -> "Guarantee":
+    def at_user_level(self, units: int, *, privacy_unit: str) -> "Guarantee":
         """Returns the claim for a person who holds several privacy units, all of which may change at once.
 
         In the local model each unit leaves its person's device in a report of its own, whose distribution depends on
@@ -288,10 +292,10 @@ class Guarantee:
 
         Examples:
             >>> about = {"privacy_unit": "one duel's outcome", "argument": "noise"}
-            >>> print(Guarantee.zcdp(0.1, trust_model="central", **about).of_person(3, privacy_unit="one voter"))
+            >>> print(Guarantee.zcdp(0.1, trust_model="central", **about).at_user_level(3, privacy_unit="one voter"))
             0.9-zCDP, central, one voter
         """
-        return of_person(self, units, privacy_unit)
+        return at_user_level(self, units, privacy_unit)
 
     def to_dp_event(self, *, accountant: str = "pld", delta_apart: bool = False) -> Any:
         """Returns the claim as an event of dp-accounting, for its accountants (`pip install 'jaxdp[accounting]'`).
@@ -333,8 +337,8 @@ class Guarantee:
         """Returns the claim as plain values, for provenance; infinity is the string "inf", as JSON has none."""
         values = {
             **dataclasses.asdict(self),
-            "sees": _sort_names(self.sees),
-            "unit_leaves": _sort_names(self.unit_leaves),
+            "adversary_view": _sort_names(self.adversary_view),
+            "sensitive_fields": _sort_names(self.sensitive_fields),
         }
         return {
             name: "inf" if isinstance(value, float) and math.isinf(value) else value for name, value in values.items()

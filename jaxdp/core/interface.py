@@ -1,4 +1,4 @@
-"""Spaces of the actions, feedback, contexts and answers that learners and environments exchange."""
+"""Spaces of the actions, feedback, contexts and recommendations that learners and environments exchange."""
 
 import math
 from collections.abc import Callable
@@ -127,19 +127,19 @@ class Probe(NamedTuple):
 
 
 class Interface(NamedTuple):
-    """The spaces of a round's action, feedback, context and answer, each a pytree with the structure of the arrays.
+    """Spaces of a round's action, feedback, context and recommendation, each a pytree with the structure of the arrays.
 
     Attributes:
         action: of the learner.
         feedback: of the environment.
         context: shown before the action, or None.
-        answer: of the learner at any time, evaluated by the environment; or None.
+        recommendation: of the learner at any time, evaluated by the environment; or None.
     """
 
     action: Any
     feedback: Any
     context: Any = None
-    answer: Any = None
+    recommendation: Any = None
 
 
 def arms(num_arms: int) -> Space:
@@ -218,13 +218,13 @@ def check_interfaces(learner: Interface | None, environment: Interface | None) -
 
     Raises:
         ValueError: if their actions differ; if feedback or contexts of the environment are not contained in the
-            learner's; or if the learner's answers are not contained in those that the environment evaluates.
+            learner's; or if the learner's recommendations are not contained in those that the environment evaluates.
     """
     if learner is None or environment is None:
         return
     for name in Interface._fields:
         learner_spaces, environment_spaces = getattr(learner, name), getattr(environment, name)
-        if name == "answer":
+        if name == "recommendation":
             fit = (
                 learner_spaces is None
                 or environment_spaces is None

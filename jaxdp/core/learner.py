@@ -92,11 +92,12 @@ class DoneFn(Protocol):
     def __call__(self, params: Any, public: Any) -> jax.Array: ...
 
 
-class AnswerFn(Protocol):
-    """Returns the learner's current answer: the best arm, a winner, a model.
+class RecommendFn(Protocol):
+    """Returns the learner's current recommendation: the best arm, a winner, a model.
 
-    Called at checkpoints and where the learner stops; the environment evaluates the answer. May read: params and the
-    released state, so that an answer costs no privacy. Returns a pytree of `Interface.answer`'s structure.
+    Called at checkpoints and where the learner stops; the environment evaluates the recommendation. May read: params
+    and the released state, so that a recommendation costs no privacy. Returns a pytree of `Interface.recommendation`'s
+    structure.
     """
 
     def __call__(self, params: Any, public: Any) -> Any: ...
@@ -134,7 +135,7 @@ class BlockPlanFn(Protocol):
     def __call__(self, keys: jax.Array, params: Any, public: Any, contexts: Any, limit: jax.Array) -> BlockPlan: ...
 
 
-class BlockAbsorbFn(Protocol):
+class BlockUpdateFn(Protocol):
     """Applies `update` round after round, up to and including the first round after which the learner changes its plan.
 
     `keys` are those that `update` would get; `report` has the output of `privatize` for every planned round. Returns
@@ -146,7 +147,7 @@ class BlockAbsorbFn(Protocol):
     ) -> tuple[State, jax.Array]: ...
 
 
-class BlockOrderFn(Protocol):
+class SlotRoundsFn(Protocol):
     """Returns the index of each slot's round (keys, actions, feedback): [block length] integers, increasing.
 
     An empty slot has index `block length`. For learners that do not store the rounds in playing order.
@@ -155,7 +156,7 @@ class BlockOrderFn(Protocol):
     def __call__(self, params: Any, public: Any) -> jax.Array: ...
 
 
-class UntilFn(Protocol):
+class SwitchWhenFn(Protocol):
     """Returns whether the learner is done with these blocks and may switch: [] bool; once true, always true."""
 
     def __call__(self, params: Any, public: Any) -> jax.Array: ...
@@ -170,19 +171,19 @@ class Blocks(NamedTuple):
     Attributes:
         length: rounds in a block, >= 1.
         plan: returns the actions, if the learner does not change its mind.
-        absorb: updates the state with the reports.
-        until: when to switch to the learner's next blocks; None for the last. Lanes of a batch switch together, once
-            `until` holds for all that still run. Until then these blocks also play lanes that could have switched, and
-            must be correct for them. Lanes that have ended run along with a `limit` of 0, and their results are
-            discarded.
-        order: index of the round in each slot; None is 0, 1, 2, ...
+        update_block: updates the state with the reports.
+        switch_when: when to switch to the learner's next blocks; None for the last. Lanes of a batch switch together,
+            once `switch_when` holds for all that still run. Until then these blocks also play lanes that could have
+            switched, and must be correct for them. Lanes that have ended run along with a `limit` of 0, and their
+            results are discarded.
+        slot_rounds: index of the round in each slot; None is 0, 1, 2, ...
     """
 
     length: int
     plan: BlockPlanFn
-    absorb: BlockAbsorbFn
-    until: UntilFn | None = None
-    order: BlockOrderFn | None = None
+    update_block: BlockUpdateFn
+    switch_when: SwitchWhenFn | None = None
+    slot_rounds: SlotRoundsFn | None = None
 
 
 class CountPlanFn(Protocol):
@@ -197,7 +198,7 @@ class CountPrivatizeFn(Protocol):
     def __call__(self, key: jax.Array, params: Any, public: Any, plan: CountPlan, totals: Any) -> Any: ...
 
 
-class CountAbsorbFn(Protocol):
+class CountUpdateFn(Protocol):
     """Applies `update` for all of the plan's rounds."""
 
     def __call__(self, key: jax.Array, params: Any, state: State, plan: CountPlan, report: Any) -> State: ...
@@ -208,13 +209,13 @@ class Counts(NamedTuple):
 
     Attributes:
         plan: returns how often each action is played.
-        privatize: the trust boundary, for totals of feedback; in a local learner `Channel.total`.
-        absorb: updates the state with the report.
+        privatize: the trust boundary, for totals of feedback; in a local learner `LocalRandomizer.total`.
+        update_counts: updates the state with the report.
     """
 
     plan: CountPlanFn
     privatize: CountPrivatizeFn
-    absorb: CountAbsorbFn
+    update_counts: CountUpdateFn
 
 
 class Learner(NamedTuple):
@@ -228,11 +229,11 @@ class Learner(NamedTuple):
         privatize: the trust boundary.
         update: updates the state with a report, as the curator.
         done: for problems with a stopping time; else None.
-        answer: returns the current answer, for problems that ask for one; else None.
-        blocks: many rounds at once, in order: one after the other, each until its `until` holds. Empty for none.
+        recommend: returns the current recommendation, for problems that ask for one; else None.
+        blocks: many rounds at once, in order: one after the other, each until its `switch_when` holds. Empty for none.
         counts: many rounds at once, as totals; or None.
         horizon: the horizon on which shapes or constants depend, or None; a simulator refuses another one.
-        interface: the actions, feedback, contexts and answers that the learner supports. A simulator refuses an
+        interface: the actions, feedback, contexts and recommendations that the learner supports. A simulator refuses an
             environment with others. For None it warns, and checks nothing except that the functions fit.
         min_horizon: the fewest rounds in which the learner completes all its phases; a simulator warns of fewer.
         clip: the interval to which feedback is clipped: a simulator warns if mean feedback lies outside, and can count
@@ -247,7 +248,7 @@ class Learner(NamedTuple):
     privatize: PrivatizeFn
     update: UpdateFn
     done: DoneFn | None = None
-    answer: AnswerFn | None = None
+    recommend: RecommendFn | None = None
     blocks: tuple[Blocks, ...] = ()
     counts: Counts | None = None
     horizon: int | None = None

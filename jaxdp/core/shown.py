@@ -1,4 +1,4 @@
-"""HTML of learners, environments, estimators, problems and channels for notebooks."""
+"""HTML of learners, environments, estimators, problems and randomizers for notebooks."""
 
 import html
 import inspect
@@ -30,7 +30,7 @@ Rows = list[tuple[str, str]]
 
 
 def html_of(value: Any, kind: str) -> str:
-    """Returns an algorithm, environment, estimator, problem or channel as HTML.
+    """Returns an algorithm, environment, estimator, problem or randomizer as HTML.
 
     Args:
         value: object with `params`, `made_by`, and perhaps `guarantee`, `interface`.
@@ -67,8 +67,8 @@ def rows_of(value: Any) -> Rows:
         )
     if (horizon := getattr(value, "horizon", None)) is not None:
         rows.append(("horizon", text(horizon)))
-    if (persons := getattr(value, "persons", None)) is not None:
-        rows.append(("persons", f"one {persons.name} answers in up to {persons.rounds} rounds"))
+    if (user_level := getattr(value, "user_level", None)) is not None:
+        rows.append(("user_level", f"one {user_level.name} answers in up to {user_level.rounds_per_user} rounds"))
     if hasattr(value, "features_public"):
         rows.append(("features", "public" if value.features_public else "private"))
     return [*rows, ("values", _values(value.params))]
@@ -81,7 +81,7 @@ def guarantee_rows(claim: Any) -> Rows:
         ("because", claim.argument),
         ("neighbours", claim.adjacency),
         ("arithmetic", claim.arithmetic),
-        ("may be logged", ", ".join(sorted(claim.sees)) or "nothing"),
+        ("may be logged", ", ".join(sorted(claim.adversary_view)) or "nothing"),
     ]
 
 

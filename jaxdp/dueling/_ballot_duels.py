@@ -7,15 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp.core import Environment, Interface, Persons, Space, arms, factory, pairs
+from jaxdp.core import Environment, Interface, Space, UserLevel, arms, factory, pairs
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.dueling.environments import REGRETS
 from jaxdp.dueling.regrets import cast, regret_matrices
 from jaxdp.memory import free_host_bytes
 from jaxdp.numerics.lookup import entry, nearest
 from jaxdp.preferences import Ballots, check_preferences, condorcet_winner
-from jaxdp.random import key_uniform, permuted
-from jaxdp.random.own_words import GOLDEN, mix
+from jaxdp.random import permutation_entry, uniform_from_key
+from jaxdp.random.key_bits import GOLDEN, mix
 from jaxdp.validation import check_choice, check_count, check_finite, refuse_private
 
 ROWS = 1 << 16  # processed at a time
@@ -63,7 +63,7 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
     `Ballots.answers` calls that "unknown".
 
     No lane stores an order: voter number t of a pass is entry t of a permutation that is computed when it is read
-    (`jaxdp.random.permuted`), from two words. All lanes share one array of ballots.
+    (`jaxdp.random.permutation_entry`), from two words. All lanes share one array of ballots.
 
     Args:
         ballots: `Ballots`, as `read_ballots` reads them; or [num_voters, num_arms] whole numbers >= 0, the ranks of the
@@ -77,15 +77,15 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
         left, right) and feedback [] int32, 1 if the left one wins, else 0; with blocks. Outcomes as for `matrix_duels`
         with the ballots' matrix, P[i, j] = (voters who rank i above j + half of those who toss a coin) / all voters:
         `pseudo_regret`, `borda_regret`, and `strong_regret` and `weak_regret` if there is a Condorcet winner;
-        `best_duels`, `left_wins`; and `coins`, how many answers were coins. Answers are arms: `simple_regret` is the
-        pseudo-regret of a duel of the arm with itself, `correct` whether it is zero. An arm outside [0, num_arms) is
-        treated as the nearest one; its regrets are NaN. `persons` states that a voter holds answers_per_voter rounds,
-        so that a run's guarantee has a line for one voter.
+        `best_duels`, `left_wins`; and `coins`, how many answers were coins. Recommendations are arms: `simple_regret`
+        is the pseudo-regret of a duel of the arm with itself, `correct` whether it is zero. An arm outside [0,
+        num_arms) is treated as the nearest one; its regrets are NaN. `user_level` states that a voter holds
+        answers_per_voter rounds, so that a run's guarantee has a line for one voter.
 
-        There is no tally, and so no engine "counts": voters are asked without replacement, so totals of answers are
-        sums of hypergeometric variates that depend on all earlier questions, not binomial variates. `matrix_duels` on
-        `ballot_matrix(ballots)` has tallies. It draws voters from the ballots with replacement: an electorate of any
-        size that votes like this one.
+        There is no `feedback_totals`, and so no engine "counts": voters are asked without replacement, so totals of
+        answers are sums of hypergeometric variates that depend on all earlier questions, not binomial variates.
+        `matrix_duels` on `ballot_matrix(ballots)` has feedback totals. It draws voters from the ballots with
+        replacement: an electorate of any size that votes like this one.
 
     Raises:
         ValueError: if there is no voter, there are fewer than two arms, ranks are not whole numbers >= 0 in a matrix
@@ -96,7 +96,7 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
         - Voters' own randomness, their coins, is part of their answers.
         - Replacing one ballot changes the answers of at most answers_per_voter rounds, and not who is asked when.
         - So a learner's claim for the outcome of one duel holds for a whole ballot at
-          `Guarantee.of_person(answers_per_voter)`: epsilon times answers_per_voter.
+          `Guarantee.at_user_level(answers_per_voter)`: epsilon times answers_per_voter.
         - The number of voters is public.
         - Regrets, `correct` and `coins` are computed from the exact ballots: use the simulation only if you may see
           them.
@@ -105,7 +105,7 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
         Standard; regrets as for `matrix_duels`.
 
     Deviations:
-        The order is that of `permuted`.
+        The order is that of `permutation_entry`.
 
     Examples:
         >>> import jax, jaxdp
@@ -140,14 +140,16 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
 
     def voter(world: World) -> jax.Array:
         """Returns the voter who answers this round, [] int32."""
-        return permuted(_order_of_pass(world.order, world.round // num_voters), world.round % num_voters, num_voters)
+        return permutation_entry(
+            _order_of_pass(world.order, world.round // num_voters), world.round % num_voters, num_voters
+        )
 
     def reply(key, params: Params, world: World, action) -> tuple[jax.Array, dict[str, jax.Array]]:
         left, right = action[0], action[1]
         ballot = params.ranks[voter(world)]
         first, second = (nearest(ballot, arm).astype(jnp.int32) for arm in (left, right))
         is_coin = (first == 0) | (second == 0) | (first == second)
-        heads = (key_uniform(key) < 0.5) == (left <= right)  # the same for either arm on the left
+        heads = (uniform_from_key(key) < 0.5) == (left <= right)  # the same for either arm on the left
         won = jnp.where(is_coin, heads, first < second).astype(jnp.int32)
         regrets = {name: entry(jnp.asarray(regret), left, right) for name, regret in params.regrets.items()}
         return won, {**regrets, "best_duels": regrets["pseudo_regret"] == 0, "left_wins": won, "coins": is_coin}
@@ -166,9 +168,9 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
         won, outcome = jax.vmap(one)(keys, rounds, actions)
         return World(rounds + 1, jnp.broadcast_to(world.order, (len(keys), 2))), won, outcome
 
-    def judge(params: Params, world: World, answer) -> dict[str, jax.Array]:
+    def evaluate(params: Params, world: World, recommendation) -> dict[str, jax.Array]:
         del world
-        lost = entry(jnp.asarray(params.regrets["pseudo_regret"]), answer, answer)
+        lost = entry(jnp.asarray(params.regrets["pseudo_regret"]), recommendation, recommendation)
         return {"correct": lost == 0, "simple_regret": lost}
 
     return Environment(
@@ -176,11 +178,11 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
         init=init,
         context=None,
         feedback=feedback,
-        judge=judge,
+        evaluate=evaluate,
         block=block,
-        interface=Interface(pairs(num_arms), Space("integers", (), 0, 1), answer=arms(num_arms)),
+        interface=Interface(pairs(num_arms), Space("integers", (), 0, 1), recommendation=arms(num_arms)),
         horizon=horizon,
-        persons=Persons(VOTER, answers_per_voter),
+        user_level=UserLevel(VOTER, answers_per_voter),
     )
 
 
@@ -209,7 +211,7 @@ def ballot_matrix(ballots: Ballots | ArrayLike) -> np.ndarray:
 
 def _order_of_pass(order: jax.Array, number: jax.Array) -> jax.Array:
     """Returns the words of the voters' order in pass `number`, counted from 0."""
-    # Both words are mixed: if the first word grows by one, `permuted` moves most entries one position further.
+    # Both words are mixed: if the first word grows by one, `permutation_entry` moves most entries one position further.
     step = number.astype(jnp.uint32) * GOLDEN
     return jnp.stack([mix(order[0] + step), mix(order[1] - step)])
 

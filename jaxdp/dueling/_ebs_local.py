@@ -6,7 +6,18 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Interface, Learner, Scalar, Space, State, claimed, default_float, factory, pairs, scalar_leaf
+from jaxdp.core import (
+    Interface,
+    Learner,
+    Scalar,
+    Space,
+    State,
+    default_float,
+    factory,
+    guarantee_for,
+    pairs,
+    scalar_leaf,
+)
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.dueling.reports import local_claim, randomized_outcome
 from jaxdp.random import ties, weighted_index
@@ -147,7 +158,7 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
 
     return Learner(
         params=params,
-        guarantee=claimed(params, local_claim),
+        guarantee=guarantee_for(params, local_claim),
         init=init,
         act=act,
         privatize=privatize,

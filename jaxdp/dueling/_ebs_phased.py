@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import Guarantee, Learner, Scalar, claimed, factory, scalar_leaf
+from jaxdp.core import Guarantee, Learner, Scalar, factory, guarantee_for, scalar_leaf
 from jaxdp.core.central import reveal_feedback, reveal_totals
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.dueling._phases import (
@@ -139,7 +139,7 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
     return phased_learner(
         num_arms=num_arms,
         params=params,
-        guarantee=claimed(params, claim),
+        guarantee=guarantee_for(params, claim),
         privatize=reveal_feedback,
         privatize_counts=reveal_totals,
         release=release,

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import CountPlan, Guarantee, Learner, claimed, default_float, factory, leaf_rounded_down
+from jaxdp.core import CountPlan, Guarantee, Learner, default_float, factory, guarantee_for, leaf_rounded_down
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.dueling._phases import (
     Public,
@@ -180,7 +180,7 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
     return phased_learner(
         num_arms=num_arms,
         params=params,
-        guarantee=claimed(params, claim),
+        guarantee=guarantee_for(params, claim),
         privatize=privatize,
         privatize_counts=privatize_counts,
         release=release,

@@ -12,7 +12,7 @@ from jaxdp.numerics.kernels import any_lane
 from jaxdp.numerics.lookup import entry, nearest
 from jaxdp.preferences import Link, logistic
 from jaxdp.preferences.links import check_link
-from jaxdp.random import binomial, key_uniform
+from jaxdp.random import binomial, uniform_from_key
 from jaxdp.validation import check_finite, check_positive
 
 FEW = 16  # played pairs for which wins are drawn at a time
@@ -42,13 +42,14 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
 
     Returns:
         An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
-        one wins, else 0; with blocks and tallies (of ordered pairs, in the order of a flattened matrix). Outcomes:
-        `pseudo_regret`, 2 max r - r[left] - r[right] (DP-Dueling, Saha & Asi, 2024, equation 2), NaN for an arm outside
-        [0, num_arms); `best_duels`, rounds with a pseudo-regret of zero; `left_wins`. Answers are arms: `simple_regret`
-        is the pseudo-regret of a duel of the arm with itself, `correct` whether it is zero.
+        one wins, else 0; with blocks and feedback totals (of ordered pairs, in the order of a flattened matrix).
+        Outcomes: `pseudo_regret`, 2 max r - r[left] - r[right] (DP-Dueling, Saha & Asi, 2024, equation 2), NaN for an
+        arm outside [0, num_arms); `best_duels`, rounds with a pseudo-regret of zero; `left_wins`. Recommendations are
+        arms: `simple_regret` is the pseudo-regret of a duel of the arm with itself, `correct` whether it is zero.
 
-        A tally draws one binomial variate for each pair that is played, out of any number of pairs. It reads and writes
-        counts of all num_arms^2 pairs, for each lane and phase: 40,000 for 200 arms, but 4 million for 2,000.
+        `feedback_totals` draws one binomial variate for each pair that is played, out of any number of pairs. It reads
+        and writes counts of all num_arms^2 pairs, for each lane and phase: 40,000 for 200 arms, but 4 million for
+        2,000.
 
     Raises:
         ValueError: if features are not as above, weights have another shape or are not finite, or there is no such
@@ -63,7 +64,8 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
         DP-Dueling (Saha & Asi, 2024), section 1.2.
 
     Deviations:
-        In float32 the uniform that decides a duel is a multiple of 2^-23, and so are probabilities, except for tallies.
+        In float32 the uniform that decides a duel is a multiple of 2^-23, and so are probabilities, except for feedback
+        totals.
 
     Examples:
         >>> import jax, jaxdp
@@ -103,7 +105,7 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
     def left_wins(key, params: Params, action) -> jax.Array:
         """Returns 1 if the left arm wins; the same key decides both orders of a pair."""
         left, right = action[0], action[1]
-        lower_wins = key_uniform(key, jnp.asarray(params.gaps).dtype) < chance(
+        lower_wins = uniform_from_key(key, jnp.asarray(params.gaps).dtype) < chance(
             params, jnp.minimum(left, right), jnp.maximum(left, right)
         )  # the arm of the lower number, which is the left one if left <= right
         return (lower_wins == (left <= right)).astype(jnp.int32)
@@ -118,7 +120,7 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
         _, won, outcome = jax.vmap(lambda key, action: feedback(key, params, world, action))(keys, actions)
         return world, won, outcome
 
-    def tally(key, params: Params, world, counts):
+    def feedback_totals(key, params: Params, world, counts):
         # num_played[p]: how many of the pairs 0, ..., p of the flattened matrix are played.
         gaps, num_played = jnp.asarray(params.gaps), jnp.cumsum(counts != 0, dtype=jnp.int32)
 
@@ -142,9 +144,9 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
         )
         return world, won, {"pseudo_regret": regret, "best_duels": best, "left_wins": won.sum(dtype=won.dtype)}
 
-    def judge(params: Params, world, answer) -> dict[str, jax.Array]:
+    def evaluate(params: Params, world, recommendation) -> dict[str, jax.Array]:
         del world
-        regret = regret_of(params, answer, answer)
+        regret = regret_of(params, recommendation, recommendation)
         return {"correct": regret == 0, "simple_regret": regret}
 
     return Environment(
@@ -152,8 +154,8 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
         init=lambda key, params: (),
         context=None,
         feedback=feedback,
-        judge=judge,
+        evaluate=evaluate,
         block=block,
-        tally=tally,
-        interface=Interface(pairs(num_arms), Space("integers", (), 0, 1), answer=arms(num_arms)),
+        feedback_totals=feedback_totals,
+        interface=Interface(pairs(num_arms), Space("integers", (), 0, 1), recommendation=arms(num_arms)),
     )

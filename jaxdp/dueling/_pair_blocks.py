@@ -1,8 +1,8 @@
 """Wins of pairs of arms that a curator releases with noise, in doubling blocks.
 
 A pair is two arms in either order. Its first block is its first duel, and each later block doubles its duels: blocks
-have 1, 1, 2, 4, 8, ... duels. A matrix over pairs holds (i, j), i < j, above its diagonal. `tally` counts a duel, and
-releases a block's wins when the duel ends it; bounds are computed from `evidence`.
+have 1, 1, 2, 4, 8, ... duels. A matrix over pairs holds (i, j), i < j, above its diagonal. `count_duel` counts a duel,
+and releases a block's wins when the duel ends it; bounds are computed from `evidence`.
 """
 
 from typing import NamedTuple
@@ -68,7 +68,7 @@ def no_duels(num_arms: int) -> tuple[Private, Released]:
     return Private(none), Released(none, zeros, zeros, zeros)
 
 
-def tally(
+def count_duel(
     key: jax.Array, epsilon: Scalar, private: Private, released: Released, report: tuple[jax.Array, ...]
 ) -> tuple[Private, Released]:
     """Counts a duel. The first duel of its pair, the second, the fourth, the eighth, ... each end a block.
@@ -134,7 +134,7 @@ def evidence(released: Released, spread: jax.Array) -> Evidence:
     """Returns the quantities that bounds are computed from, for both orders of two arms.
 
     Args:
-        released: by `tally`.
+        released: by `count_duel`.
         spread: [] float, exploration_rate ln t.
     """
     lead, weight, noise = released.lead, released.weight, released.noise
@@ -142,7 +142,7 @@ def evidence(released: Released, spread: jax.Array) -> Evidence:
 
 
 def claim(epsilon: float) -> Guarantee:
-    """Returns the claim of a learner that sees duels only through `tally`."""
+    """Returns the claim of a learner that sees duels only through `count_duel`."""
     return Guarantee.pure(
         epsilon,
         trust_model="central",

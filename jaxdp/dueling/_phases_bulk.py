@@ -49,14 +49,14 @@ def blocks(algorithm: Algorithm) -> Blocks:
         rounds = public.played + jnp.arange(len(keys), dtype=integer)
         return BlockPlan(algorithm.duels(public, rounds), algorithm.rounds_ahead(params, public, limit))
 
-    def absorb(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+    def update_block(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         actions, feedback = report
         planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
         won = jnp.where(planned, jnp.clip(feedback, 0, 1), 0).astype(integer)
         wins = algorithm.wins_so_far(state) + won @ jax.nn.one_hot(actions[:, 0], num_arms, dtype=integer)
         return algorithm.advance(keys[plan.length - 1], params, state.public, wins, plan.length), plan.length
 
-    return Blocks(BLOCK_PER_ARM * num_arms, plan, absorb)
+    return Blocks(BLOCK_PER_ARM * num_arms, plan, update_block)
 
 
 def counts(algorithm: Algorithm, privatize_counts: CountPrivatizeFn) -> Counts:
@@ -73,10 +73,10 @@ def counts(algorithm: Algorithm, privatize_counts: CountPrivatizeFn) -> Counts:
         times = (last - pair_round) // a_pass - (public.played - 1 - pair_round) // a_pass
         return CountPlan(jnp.where(public.active[:, None] & public.active[None, :], times, 0).ravel())
 
-    def absorb(key, params: Any, state: State, plan: CountPlan, report) -> State:
+    def update_counts(key, params: Any, state: State, plan: CountPlan, report) -> State:
         counts, won = report
         won = jnp.clip(won, 0, counts).astype(integer).reshape(num_arms, num_arms).sum(1)
         wins = algorithm.wins_so_far(state) + won
         return algorithm.advance(key, params, state.public, wins, counts.sum(dtype=integer))
 
-    return Counts(plan, privatize_counts, absorb)
+    return Counts(plan, privatize_counts, update_counts)

@@ -14,9 +14,9 @@ from jaxdp.core import (
     Scalar,
     Space,
     State,
-    claimed,
     default_float,
     factory,
+    guarantee_for,
     only,
     pairs,
     scalar_leaf,
@@ -27,7 +27,7 @@ from jaxdp.dueling.reports import local_claim, noisy_outcome, randomized_outcome
 from jaxdp.mechanisms import analytic_gaussian, round_up
 from jaxdp.numerics import compensated
 from jaxdp.numerics.tsallis import tsallis_weights
-from jaxdp.random import index_at
+from jaxdp.random import index_from_uniform
 from jaxdp.random.threefry import two_uniforms
 from jaxdp.validation import check_choice, check_epsilon, check_horizon, check_num_arms, check_probability
 
@@ -71,7 +71,7 @@ def draw(uniforms: jax.Array, weights: jax.Array) -> jax.Array:
         uniforms: [2] float in [0, 1), for the left arm and the right one.
         weights: [num_arms, 2] float, `Public.weights`.
     """
-    return jax.vmap(index_at, (0, 1))(uniforms, weights)
+    return jax.vmap(index_from_uniform, (0, 1))(uniforms, weights)
 
 
 def importance(weights: jax.Array, arms: jax.Array, won: jax.Array, squared_rate: jax.Array) -> jax.Array:
@@ -257,7 +257,7 @@ def versatile_sparring(
     values = only(params, ("epsilon", "delta", "failure_prob") if is_gaussian else ("epsilon",))
     return Learner(
         params=values,
-        guarantee=claimed(values, claim),
+        guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
         privatize=privatize,

@@ -14,7 +14,7 @@ from jaxdp.gaps import ROUNDING, with_smallest
 from jaxdp.numerics.kernels import own_kernel
 from jaxdp.numerics.lookup import entry, nearest
 from jaxdp.preferences import Link, check_preferences, logistic, utility_matrix
-from jaxdp.random import binomial, key_uniform
+from jaxdp.random import binomial, uniform_from_key
 from jaxdp.validation import check_choice, check_positive
 
 REGRETS = ("strong", "weak", "borda")
@@ -44,10 +44,10 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic) -> Envir
 
     Returns:
         An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
-        arm wins, else 0; with blocks and tallies (of ordered pairs, in the order of a flattened matrix). Outcomes:
-        `pseudo_regret`, 2 max r - r[left] - r[right] (DP-Dueling, Saha & Asi, 2024, equation 2); `borda_regret`,
-        `strong_regret` and `weak_regret` as for `matrix_duels`, the last two only if a single arm has the largest
-        utility; `best_duels`, rounds with a pseudo-regret of zero; `left_wins`.
+        arm wins, else 0; with blocks and feedback totals (of ordered pairs, in the order of a flattened matrix).
+        Outcomes: `pseudo_regret`, 2 max r - r[left] - r[right] (DP-Dueling, Saha & Asi, 2024, equation 2);
+        `borda_regret`, `strong_regret` and `weak_regret` as for `matrix_duels`, the last two only if a single arm has
+        the largest utility; `best_duels`, rounds with a pseudo-regret of zero; `left_wins`.
 
     Raises:
         ValueError: if utilities are not a vector of at least two finite numbers, or their differences exceed the range
@@ -99,7 +99,8 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Env
 
     Returns:
         An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
-        arm wins, else 0; with blocks and tallies (of ordered pairs, in the order of a flattened matrix). Outcomes:
+        arm wins, else 0; with blocks and feedback totals (of ordered pairs, in the order of a flattened matrix).
+        Outcomes:
 
         * `pseudo_regret`;
         * `borda_regret`, the largest Borda score minus the mean score of both arms. An arm's score is its probability
@@ -109,8 +110,8 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Env
           smaller of the two (a lead is P[winner, arm] - 1/2);
         * `best_duels`, rounds with a pseudo-regret of zero; `left_wins`.
 
-        The regrets of an arm outside [0, num_arms) are NaN. Answers are arms: `simple_regret` is the pseudo-regret of a
-        duel of the arm with itself, `correct` whether it is zero.
+        The regrets of an arm outside [0, num_arms) are NaN. Recommendations are arms: `simple_regret` is the
+        pseudo-regret of a duel of the arm with itself, `correct` whether it is zero.
 
     Raises:
         ValueError: if preference_matrix is not a preference matrix, regret has another name, or it needs a Condorcet
@@ -126,8 +127,8 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Env
         constant); weak regret, Yue, Broder, Kleinberg & Joachims (2012); Borda regret, Saha, Koren & Mansour (2021).
 
     Deviations:
-        In float32 the uniform is a multiple of 2^-23, and so is the probability of a win, except in tallies, which
-        draw binomial numbers.
+        In float32 the uniform is a multiple of 2^-23, and so is the probability of a win, except in feedback totals,
+        which draw binomial numbers.
     """
     plain = check_preferences("preference_matrix", preference_matrix)
     name = f"{check_choice('regret', regret, REGRETS)}_regret"
@@ -189,7 +190,7 @@ def answer(key: jax.Array, preferences: jax.Array, left: jax.Array, right: jax.A
     is on the left. An arm outside [0, num_arms) is treated as the nearest arm, since integers have no NaN.
     """
     lower, higher = jnp.minimum(left, right), jnp.maximum(left, right)
-    lower_wins = key_uniform(key, preferences.dtype) < nearest(preferences, lower, higher)
+    lower_wins = uniform_from_key(key, preferences.dtype) < nearest(preferences, lower, higher)
     return (lower_wins == (left <= right)).astype(jnp.int32)
 
 
@@ -207,9 +208,9 @@ def _duels(num_arms: int, params: Callable[..., Params]) -> Environment:
         regrets = {name: entry(jnp.asarray(regret), action[0], action[1]) for name, regret in params.regrets.items()}
         return {**regrets, "best_duels": regrets["pseudo_regret"] == 0, "left_wins": won}
 
-    def judge(params: Params, world, answer) -> dict[str, jax.Array]:
+    def evaluate(params: Params, world, recommendation) -> dict[str, jax.Array]:
         del world
-        regret = entry(jnp.asarray(params.regrets["pseudo_regret"]), answer, answer)
+        regret = entry(jnp.asarray(params.regrets["pseudo_regret"]), recommendation, recommendation)
         return {"correct": regret == 0, "simple_regret": regret}
 
     def block(keys, params: Params, world, contexts: None, actions):
@@ -219,7 +220,7 @@ def _duels(num_arms: int, params: Callable[..., Params]) -> Environment:
         won = own_kernel(answers, keys, jnp.asarray(params.preferences), actions[:, 0], actions[:, 1])
         return world, won, jax.vmap(lambda action, won: outcome(params, action, won))(actions, won)
 
-    def tally(key, params: Params, world, counts):
+    def feedback_totals(key, params: Params, world, counts):
         won = binomial(key, counts, params.preferences.ravel())
         totals = {
             name: jnp.sum(counts.astype(regret.dtype) * regret.ravel(), dtype=regret.dtype)
@@ -233,8 +234,8 @@ def _duels(num_arms: int, params: Callable[..., Params]) -> Environment:
         init=lambda key, params: (),
         context=None,
         feedback=feedback,
-        judge=judge,
+        evaluate=evaluate,
         block=block,
-        tally=tally,
-        interface=Interface(pairs(num_arms), Space("integers", (), 0, 1), answer=arms(num_arms)),
+        feedback_totals=feedback_totals,
+        interface=Interface(pairs(num_arms), Space("integers", (), 0, 1), recommendation=arms(num_arms)),
     )

@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Guarantee, Scalar
-from jaxdp.mechanisms import LabelParams, ScalarParams, label_channel, scalar_channel
+from jaxdp.mechanisms import LabelParams, ScalarParams, label_randomizer, scalar_randomizer
 from jaxdp.numerics.kernels import own_kernel
 
-RESPONSE = label_channel(2)  # randomized response
-NOISY = scalar_channel("gaussian", binary=True)
+RESPONSE = label_randomizer(2)  # randomized response
+NOISY = scalar_randomizer("gaussian", binary=True)
 
 
 def randomized_outcome(key: jax.Array, epsilon: Scalar, action: jax.Array, won: jax.Array) -> tuple[jax.Array, ...]:
@@ -85,7 +85,7 @@ def local_claim(epsilon: float, delta: float = 0.0, mechanism: str = "randomized
     )
 
 
-def tally_report(wins: jax.Array, report: tuple[jax.Array, ...]) -> jax.Array:
+def count_report(wins: jax.Array, report: tuple[jax.Array, ...]) -> jax.Array:
     """Adds one report to the wins.
 
     Args:

@@ -144,7 +144,7 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
 
         return jax.lax.scan(step, world, (keys, actions))[1]
 
-    def summary(params: Params, world: World) -> dict[str, jax.Array]:
+    def hindsight(params: Params, world: World) -> dict[str, jax.Array]:
         del params
         return {"static_regret": world.leads.total.max(), "static_borda_regret": world.borda.total.max()}
 
@@ -153,7 +153,7 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
         init=init,
         context=None,
         feedback=feedback,
-        summary=summary,
+        hindsight=hindsight,
         block=block,
         interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
     )

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from jaxdp.core import Estimator, Guarantee, claimed, reusing_factory
+from jaxdp.core import Estimator, Guarantee, guarantee_for, reusing_factory
 from jaxdp.estimation._sgd import estimate_without_certificate
 from jaxdp.estimation.constraints import center
 from jaxdp.estimation.label_noise import LabelNoise, search_basis
@@ -207,7 +207,7 @@ def sgd_objective_perturbation(
 
     params = statistic_params("sgd_objective_perturbation", release, "learning_rate")
     report = _report_statistic(release, zero_sum)
-    return Estimator(params, claimed(params, statistic_claim(release)), report, fit, features_public=True)
+    return Estimator(params, guarantee_for(params, statistic_claim(release)), report, fit, features_public=True)
 
 
 @reusing_factory
@@ -259,7 +259,7 @@ def literal_objective_perturbation(
         return _one_pass(params, features, labels.astype(features.dtype), w, False, optimizer, average)
 
     params = statistic_params("literal_objective_perturbation", PAPER, "learning_rate")
-    return Estimator(params, claimed(params, claim), privatize, fit, features_public=True)
+    return Estimator(params, guarantee_for(params, claim), privatize, fit, features_public=True)
 
 
 def _one_pass(

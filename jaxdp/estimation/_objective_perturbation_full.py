@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxdp.core import Estimator, Guarantee, Scalar, claimed, default_float, reusing_factory, scalar_leaf
+from jaxdp.core import Estimator, Guarantee, Scalar, default_float, guarantee_for, reusing_factory, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.constraints import center, project, radius_leaf
 from jaxdp.estimation.maximum_likelihood import MAX_STEPS
@@ -225,7 +225,7 @@ def objective_perturbation_full(
         certificate = jnp.where(report.converged, tolerance, jnp.inf)
         return Estimate(report.theta, certificate, jnp.int32(max_steps), report.converged)
 
-    return Estimator(params, claimed(params, _claim), privatize, fit, check_records, check_released)
+    return Estimator(params, guarantee_for(params, _claim), privatize, fit, check_records, check_released)
 
 
 def perturbed_minimizer(

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxdp.core import Estimator, Guarantee, Scalar, claimed, only, reusing_factory, scalar_leaf
+from jaxdp.core import Estimator, Guarantee, Scalar, guarantee_for, only, reusing_factory, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.constraints import center, radius_leaf
 from jaxdp.estimation.label_reports import report_clear, report_randomized, unbiased_labels
@@ -159,7 +159,7 @@ def one_pass_estimator(
         )
         return estimate_without_certificate(one_pass(data, recipe, optimizer), features.shape[0])
 
-    return Estimator(read_params, claimed(read_params, claim), privatize, fit, features_public=True)
+    return Estimator(read_params, guarantee_for(read_params, claim), privatize, fit, features_public=True)
 
 
 def randomized_params(

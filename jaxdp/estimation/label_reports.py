@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Scalar
-from jaxdp.mechanisms import LabelParams, debias_labels, label_channel
+from jaxdp.mechanisms import LabelParams, debias_labels, label_randomizer
 
-LABELS = label_channel(2)
+LABELS = label_randomizer(2)
 _COINS = 2**32 - 1
 
 

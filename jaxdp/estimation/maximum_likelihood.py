@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxdp.core import Estimator, Guarantee, NoiseFn, Scalar, claimed, only, reusing_factory, scalar_leaf
+from jaxdp.core import Estimator, Guarantee, NoiseFn, Scalar, guarantee_for, only, reusing_factory, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.constraints import center, radius_leaf
 from jaxdp.estimation.label_noise import LabelNoise, randomized_labels, search_basis
@@ -173,7 +173,7 @@ def full_batch_estimator(
         )
         return estimate._replace(theta=estimate.theta / scale)
 
-    return Estimator(params, claimed(params, claim), privatize, fit, features_public=True, noise=noise)
+    return Estimator(params, guarantee_for(params, claim), privatize, fit, features_public=True, noise=noise)
 
 
 @reusing_factory

@@ -37,7 +37,7 @@ from jaxdp.estimation.noisy_statistic import (
 )
 from jaxdp.estimation.objectives import Objective, choice_objective
 from jaxdp.estimation.public_weights import cast_up, feature_norms
-from jaxdp.mechanisms import LabelParams, debias_one_hot, label_channel
+from jaxdp.mechanisms import LabelParams, debias_one_hot, label_randomizer
 from jaxdp.numerics.fixed_point import in_64_bits
 
 CONSTANTS = ("analytic", "classical")
@@ -234,7 +234,7 @@ def plackett_luce_objective_perturbation(
 
 def report_randomized_choices(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
     """Returns every user's randomized choice among K actions; the `privatize` of the local K-wise estimators."""
-    return label_channel(features.shape[1]).report(key, LabelParams(epsilon=params.epsilon), labels)
+    return label_randomizer(features.shape[1]).report(key, LabelParams(epsilon=params.epsilon), labels)
 
 
 def relative(features: jax.Array) -> jax.Array:

@@ -81,7 +81,7 @@ def adaptive_losses(means: ArrayLike, *, penalty: float, num_switches: int | Non
 
     Returns:
         An environment for actions in [0, num_experts) and losses ([num_experts] float in [0, 1]), which depend on plays
-        of earlier rounds only. Outcome and summaries as for `loss_sequence`.
+        of earlier rounds only. Outcome and hindsight as for `loss_sequence`.
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1], penalty is not in [0, 1], or
@@ -117,7 +117,7 @@ def adaptive_losses(means: ArrayLike, *, penalty: float, num_switches: int | Non
         init=lambda key, params: LastPlay(jnp.int32(-1), init_comparison(len(means), switches)),
         context=None,
         feedback=feedback,
-        summary=lambda params, world: metrics(world.comparison, is_switching=switches is not None),
+        hindsight=lambda params, world: metrics(world.comparison, is_switching=switches is not None),
         interface=losses_interface(len(means)),
     )
 
@@ -196,6 +196,6 @@ def punish_repeats(
         init=init,
         context=None,
         feedback=feedback,
-        summary=lambda params, world: metrics(world.comparison, is_switching=switches is not None),
+        hindsight=lambda params, world: metrics(world.comparison, is_switching=switches is not None),
         interface=losses_interface(size),
     )

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.core import Guarantee, Learner, Scalar, State, default_float, factory, guarantee_for, only, scalar_leaf
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._counter_parameters import counter_of, counter_weights_parameters
@@ -154,7 +154,7 @@ def counter_weights(
     values = only(params, ("epsilon", "delta", "learning_rate"))
     return Learner(
         params=values,
-        guarantee=claimed(values, claim),
+        guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
         privatize=reveal_losses,

@@ -5,7 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.core import Guarantee, Learner, Scalar, State, default_float, factory, guarantee_for, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._losses import UNIT, losses_interface, reveal_losses
 from jaxdp.experts._mirror_descent.parameters import check_switches, tracking_nats
@@ -91,7 +91,7 @@ def fixed_share(*, num_experts: int, horizon: int, num_switches: int) -> Learner
     values = only(params, ("learning_rate", "switch_rate"))
     return Learner(
         params=values,
-        guarantee=claimed(values, claim),
+        guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
         privatize=reveal_losses,

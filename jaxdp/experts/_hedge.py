@@ -5,7 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.core import Guarantee, Learner, Scalar, State, default_float, factory, guarantee_for, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._lane_kernels import add_losses  # `compensated.add` with a layout for CPUs
 from jaxdp.experts._losses import UNIT, losses_interface, reveal_losses
@@ -79,7 +79,7 @@ def hedge(*, num_experts: int, horizon: int) -> Learner:
     values = only(params, ("learning_rate",))
     return Learner(
         params=values,
-        guarantee=claimed(values, claim),
+        guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
         privatize=reveal_losses,

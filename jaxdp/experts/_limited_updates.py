@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, factory, scalar_leaf
+from jaxdp.core import Guarantee, Learner, Scalar, State, factory, guarantee_for, scalar_leaf
 from jaxdp.experts import _limited_updates_bulk as bulk
 from jaxdp.experts._losses import UNIT, clip_losses, losses_interface, units_of
 from jaxdp.mechanisms import noisy_min
@@ -146,7 +146,7 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
 
     return Learner(
         params=params,
-        guarantee=claimed(params, claim),
+        guarantee=guarantee_for(params, claim),
         init=init,
         act=act,
         privatize=privatize,

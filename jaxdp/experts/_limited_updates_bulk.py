@@ -40,7 +40,7 @@ def blocks(algorithm: Algorithm) -> tuple[Blocks, ...]:
         length = jnp.minimum(limit, algorithm.rounds_left(public.round))
         return BlockPlan(jnp.broadcast_to(public.expert, keys.shape), length)
 
-    def absorb(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+    def update_block(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
         totals = algorithm.add(state, sum_rounds(report, planned))
         played = plan.length.astype(state.public.round.dtype)
@@ -50,7 +50,7 @@ def blocks(algorithm: Algorithm) -> tuple[Blocks, ...]:
         del params
         return public.round + 1 >= LONG
 
-    return Blocks(SHORT, plan, absorb, until=is_late), Blocks(LONG, plan, absorb)
+    return Blocks(SHORT, plan, update_block, switch_when=is_late), Blocks(LONG, plan, update_block)
 
 
 def counts(algorithm: Algorithm) -> Counts:
@@ -70,9 +70,9 @@ def counts(algorithm: Algorithm) -> Counts:
             clipped = jnp.round(clipped)
         return jnp.minimum(clipped.astype(rounds.dtype), rounds)
 
-    def absorb(key, params: Any, state: State, plan: CountPlan, report) -> State:
+    def update_counts(key, params: Any, state: State, plan: CountPlan, report) -> State:
         played = plan.counts.sum(dtype=state.public.round.dtype)
         totals = algorithm.add(state, report.astype(state.private.totals.dtype))
         return algorithm.advance(lambda: key, params, state, totals, played)
 
-    return Counts(plan, privatize, absorb)
+    return Counts(plan, privatize, update_counts)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, factory, leaf_rounded_down, only
+from jaxdp.core import Guarantee, Learner, Scalar, State, factory, guarantee_for, leaf_rounded_down, only
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._losses import UNIT, losses_interface, reveal_units
 from jaxdp.mechanisms import noisy_min, zcdp_rho
@@ -164,7 +164,7 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
     values = only(params, ("epsilon", "batch") if is_pure else ("epsilon", "delta", "batch"))
     return Learner(
         params=values,
-        guarantee=claimed(values, claim),
+        guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
         privatize=reveal_units,

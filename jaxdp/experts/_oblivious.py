@@ -107,7 +107,7 @@ def loss_sequence(losses: ArrayLike, *, scale: float = 1.0, num_switches: int | 
         init=init,
         context=None,
         feedback=feedback,
-        summary=lambda params, world: metrics(world.comparison, is_switching=switches is not None),
+        hindsight=lambda params, world: metrics(world.comparison, is_switching=switches is not None),
         block=block,
         interface=losses_interface(num_experts),
         horizon=horizon,

@@ -50,8 +50,8 @@ class SequenceClass(NamedTuple):
         init: () -> weights before any loss.
         forward: (weights, round, scaled_losses) -> weights. Absorbs `scaled_losses`, [num_experts] float =
             learning_rate * losses of `round` (0-based), of any sign, and takes the step to the next round.
-        law: (weights, round) -> [num_rows, num_experts] float, of sum 1: by weight, the distribution of a sequence's
-            state at `round`.
+        distribution: (weights, round) -> [num_rows, num_experts] float, of sum 1: by weight, the distribution of a
+            sequence's state at `round`.
         marginal: (weights, round) -> [num_experts] float, of sum 1: the distribution of the expert played at `round`.
         draw: (key, weights, round) -> Label. A sequence drawn by weight, in its state at `round`.
         roll: (key, label, round) -> Label. The step from `round` to `round + 1`, drawn from the prior.
@@ -64,7 +64,7 @@ class SequenceClass(NamedTuple):
     log_inverse_prior: Callable[..., float]
     init: Callable[[], Weights]
     forward: Callable[[Weights, jax.Array, jax.Array], Weights]
-    law: Callable[[Weights, jax.Array], jax.Array]
+    distribution: Callable[[Weights, jax.Array], jax.Array]
     marginal: Callable[[Weights, jax.Array], jax.Array]
     draw: Callable[[jax.Array, Weights, jax.Array], Label]
     roll: Callable[[jax.Array, Label, jax.Array], Label]

@@ -20,7 +20,7 @@ from jaxdp.validation import check_choice, check_count, check_horizon, check_pos
 
 TIMES = ("equal", "drawn")
 EXPERTS = ("drawn", "own_parts")
-LAWS = ("bernoulli", "beta")
+DISTRIBUTIONS = ("bernoulli", "beta")
 
 
 @pytree_dataclass
@@ -70,7 +70,7 @@ def shifting_losses(
     num_shifts: int | None = None,
     shift_times: str | Sequence[int] = "equal",
     good_experts: str | Sequence[int] = "drawn",
-    law: str = "bernoulli",
+    distribution: str = "bernoulli",
     gap: float = 0.2,
     num_switches: int | None = None,
 ) -> Environment:
@@ -88,18 +88,18 @@ def shifting_losses(
         good_experts: "drawn": the first is uniform, each later one is uniform on all but the one before; "own_parts":
             uniform among the experts floor(s N / k) to floor((s + 1) N / k) - 1 in segment s of at most k; or the
             [num_shifts + 1] experts, with different neighbours.
-        law: distribution of a loss, "bernoulli" (0 or 1) or "beta".
+        distribution: distribution of a loss, "bernoulli" (0 or 1) or "beta".
         gap: the default of the value.
         num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, in [0,
-            horizon). If None, the environment has no summaries.
+            horizon). If None, the environment has no metrics in hindsight.
 
     Returns:
         An environment for at most `horizon` rounds, actions in [0, num_experts) and losses ([num_experts] float in [0,
         1]), with blocks. Outcomes, all NaN for an expert outside [0, num_experts): `loss`, of the expert played;
         `pseudo_regret`, its mean loss less the good expert's; `planted_regret`, its loss less the good expert's, which
         is the regret against the planted sequence. Summaries, with num_switches: as for `loss_sequence`.
-        Bernoulli losses without num_switches have tallies: totals of feedback are [num_experts] integers, because
-        counts of losses of 1 must be exact. A tally of several experts that spans a shift does not determine which
+        Bernoulli losses without num_switches have feedback totals: [num_experts] integers, because
+        counts of losses of 1 must be exact. A total of several experts that spans a shift does not determine which
         expert was played when: its feedback is right, and its outcomes are NaN.
 
     Raises:
@@ -119,8 +119,8 @@ def shifting_losses(
         Tracking the best expert under privacy, section 3 (segments of equal distributions).
 
     Deviations:
-        In float32 a probability is a multiple of 2^-24, except in tallies. Drawn times come from integers that are
-        uniform up to 2^-32 horizon.
+        In float32 a probability is a multiple of 2^-24, except in feedback totals. Drawn times come from integers that
+        are uniform up to 2^-32 horizon.
 
     Examples:
         >>> shifts = shifting_losses(num_experts=3, horizon=90, num_shifts=2, good_experts=[2, 0, 1])
@@ -128,8 +128,8 @@ def shifting_losses(
         [30, 60]
     """
     size, rounds = check_count("num_experts", num_experts, 2), check_horizon(horizon)
-    check_choice("law", law, LAWS)
-    is_beta, switches = law == "beta", check_switches(num_switches, rounds)
+    check_choice("distribution", distribution, DISTRIBUTIONS)
+    is_beta, switches = distribution == "beta", check_switches(num_switches, rounds)
     given_times = None if isinstance(shift_times, str) else _given_times(shift_times, num_shifts, rounds)
     if given_times is None:
         check_choice("shift_times", shift_times, TIMES)  # pyright: ignore[reportArgumentType]
@@ -215,7 +215,7 @@ def shifting_losses(
         times, good = (jnp.broadcast_to(leaf[None], (len(keys), *leaf.shape)) for leaf in world[1:3])
         return Segments(rounds_ + 1, times, good, comparison), losses, outcome
 
-    def tally(key, params: ShiftingParams, world: Segments, counts):
+    def feedback_totals(key, params: ShiftingParams, world: Segments, counts):
         played, inside = _split(world, counts, rounds)
         is_good, means = jax.vmap(lambda good: means_of(params, good))(world.good_experts)
         played_ones, other_ones = binomial(key, jnp.stack([played, inside - played]), jnp.stack([means, means]))
@@ -236,9 +236,9 @@ def shifting_losses(
         init=init,
         context=None,
         feedback=feedback,
-        summary=None if switches is None else lambda params, world: metrics(_comparison_of(world), is_switching=True),
+        hindsight=None if switches is None else lambda params, world: metrics(_comparison_of(world), is_switching=True),
         block=block,
-        tally=None if is_beta or switches is not None else tally,
+        feedback_totals=None if is_beta or switches is not None else feedback_totals,
         interface=losses_interface(size),
         horizon=rounds,
     )

@@ -36,13 +36,13 @@ def stochastic_losses(means: ArrayLike, *, num_switches: int | None = None) -> E
     Args:
         means: [num_experts] in [0, 1], mean losses.
         num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, >= 0.
-            If None, the environment has tallies and no summaries.
+            If None, the environment has feedback totals and no metrics in hindsight.
 
     Returns:
         An environment for actions in [0, num_experts) and losses ([num_experts] float in [0, 1]), with blocks.
         Outcomes: `loss`, of the expert played; `pseudo_regret`, its mean loss less the smallest mean. Both are NaN for
-        an expert outside [0, num_experts). With num_switches, summaries are as for `loss_sequence`. Without it, tallies
-        have totals of feedback of [num_experts] integers, because counts of losses of 1 must be exact.
+        an expert outside [0, num_experts). With num_switches, metrics in hindsight are as for `loss_sequence`. Without
+        it, feedback totals are [num_experts] integers, because counts of losses of 1 must be exact.
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1], or num_switches is not a whole number
@@ -57,7 +57,7 @@ def stochastic_losses(means: ArrayLike, *, num_switches: int | None = None) -> E
         Standard.
 
     Deviations:
-        In float32 a probability is a multiple of 2^-24, except in tallies.
+        In float32 a probability is a multiple of 2^-24, except in feedback totals.
     """
     base_means, switches = means_vector("means", means), check_switches(num_switches)
 
@@ -83,7 +83,7 @@ def stochastic_losses(means: ArrayLike, *, num_switches: int | None = None) -> E
         losses, outcome = jax.vmap(lambda key, action: draw_losses(key, params, action))(keys, actions)
         return () if switches is None else add_rounds(world, losses, outcome["loss"]), losses, outcome
 
-    def tally(key, params: StochasticParams, world, counts):
+    def feedback_totals(key, params: StochasticParams, world, counts):
         played_ones, other_ones = _totals(key, jnp.asarray(params.means), counts)
         loss = played_ones.sum(dtype=played_ones.dtype).astype(params.gaps.dtype)
         regret = jnp.sum(counts.astype(params.gaps.dtype) * params.gaps)
@@ -94,9 +94,9 @@ def stochastic_losses(means: ArrayLike, *, num_switches: int | None = None) -> E
         init=init,
         context=None,
         feedback=feedback,
-        summary=None if switches is None else lambda params, world: metrics(world, is_switching=True),
+        hindsight=None if switches is None else lambda params, world: metrics(world, is_switching=True),
         block=block,
-        tally=tally if switches is None else None,
+        feedback_totals=feedback_totals if switches is None else None,
         interface=losses_interface(len(base_means)),
     )
 

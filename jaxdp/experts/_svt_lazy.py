@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.stats import binom
 
-from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, factory, leaf_rounded_down, only, scalar_leaf
+from jaxdp.core import Guarantee, Learner, Scalar, State, factory, guarantee_for, leaf_rounded_down, only, scalar_leaf
 from jaxdp.experts._clear_losses import of_expert
 from jaxdp.experts._losses import UNIT, losses_interface, units_of
 from jaxdp.mechanisms import noisy_min, zcdp_rho
@@ -271,7 +271,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
     )
     return Learner(
         params=values,
-        guarantee=claimed(values, claim),
+        guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
         privatize=privatize,

@@ -306,7 +306,7 @@ def _chain(
         assert isinstance(weights.evidence, compensated.Sum)
         return jax.tree.map(lambda leaf: leaf[None], _filter.powers_of(weights.evidence))
 
-    def law(weights: Weights, round: jax.Array) -> jax.Array:
+    def distribution(weights: Weights, round: jax.Array) -> jax.Array:
         odds = form.odds_of(sums_of(weights), outlook(weights, round))
         return odds / odds.sum()
 
@@ -327,7 +327,7 @@ def _chain(
         )
 
     return SequenceClass(
-        log_inverse_prior, init, forward, law, marginal, draw, roll, name, num_experts, horizon, num_switches
+        log_inverse_prior, init, forward, distribution, marginal, draw, roll, name, num_experts, horizon, num_switches
     )
 
 

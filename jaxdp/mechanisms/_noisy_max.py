@@ -97,7 +97,7 @@ def _noisy_max(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: ja
     draws = _SAMPLERS[noise](key, shape_of(exact))
     rho = jnp.square(epsilon) / 8 if noise == "gumbel" else None
     recorded = draws.astype(float_type(exact))
-    entry = Entry("noisy_max", exact, "spread", key, sensitivity, epsilon, rho, noise=recorded, law=noise)
+    entry = Entry("noisy_max", exact, "spread", key, sensitivity, epsilon, rho, noise=recorded, distribution=noise)
     scores = wide(record(entry))
     # differences first: they are exact, and small for scores that matter
     behind = scores - scores.max(-1, keepdims=True)

@@ -78,7 +78,7 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
 def _laplace(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: jax.Array, dtype: jnp.dtype) -> jax.Array:
     grid = laplace_grid(exact, sensitivity, epsilon)
     return _add_and_record(
-        laplace_of, grid, dtype, Entry("laplace", exact, "l1", key, sensitivity, epsilon, law="laplace")
+        laplace_of, grid, dtype, Entry("laplace", exact, "l1", key, sensitivity, epsilon, distribution="laplace")
     )
 
 
@@ -157,7 +157,7 @@ def _gaussian(
     key: jax.Array, exact: Exact, stddev: jax.Array, sensitivity: jax.Array | None, dtype: jnp.dtype
 ) -> jax.Array:
     grid = normal_grid(exact, stddev, sensitivity)
-    entry = Entry("gaussian", exact, "l2", key, sensitivity, noise_stddev=stddev, law="normal")
+    entry = Entry("gaussian", exact, "l2", key, sensitivity, noise_stddev=stddev, distribution="normal")
     return _add_and_record(normal_of, grid, dtype, entry)
 
 

@@ -21,7 +21,7 @@ from jaxdp.mechanisms._shuffle_accounting import (
     shuffle_local_epsilon_bound,
     shuffle_worst_ones,
 )
-from jaxdp.mechanisms.channel.label import noisy_ones
+from jaxdp.mechanisms.local_randomizers.label import noisy_ones
 from jaxdp.validation import check_count
 
 __all__ = [

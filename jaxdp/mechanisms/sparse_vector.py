@@ -174,7 +174,7 @@ def _draw_threshold(
     run = fixed_point.Sum(whole.astype(integer), part.astype(integer))
     # A threshold that follows the data is a query, too.
     drawn = (noise / used).astype(sensitivity.dtype)
-    entry = Entry(f"{NAME}_init", threshold, "max", key, sensitivity, epsilon, noise=drawn, law="laplace")
+    entry = Entry(f"{NAME}_init", threshold, "max", key, sensitivity, epsilon, noise=drawn, distribution="laplace")
     record(entry._replace(run=wide(run)))
     return run
 
@@ -186,7 +186,7 @@ def ask(key: jax.Array, state: AboveThreshold, query: Exact, grid: Grid) -> tupl
     if is_open():
         noise = laplace_of(lambda noise, used: noise, key, (), grid.drawn)
         drawn = (noise / grid.drawn).astype(state.sensitivity.dtype)
-        entry = Entry(NAME, query, "max", key, state.sensitivity, state.epsilon, noise=drawn, law="laplace")
+        entry = Entry(NAME, query, "max", key, state.sensitivity, state.epsilon, noise=drawn, distribution="laplace")
         asked = record(entry._replace(run=wide(state.noisy_threshold)))
         above = _reaches(noise, grid.drawn, asked, grid, state)
         amend(halted=state.halted, reported=above)

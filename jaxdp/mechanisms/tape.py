@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 NORMS = ("l1", "l2", "max", "spread", "changed", "any")
-LAWS = ("laplace", "normal", "gumbel", "exponential")
+NOISE_DISTRIBUTIONS = ("laplace", "normal", "gumbel", "exponential")
 
 
 class Entry(NamedTuple):
@@ -29,9 +29,9 @@ class Entry(NamedTuple):
         rho: [] float, the same cost as zero-concentrated DP, in proportion to the square; None is epsilon^2 / 2.
         noise_stddev: [] float, of Gaussian noise; None for other mechanisms.
         noise: [...] the draws for this release, before scaling; None if noise is not additive.
-        law: distribution of each noise entry, independent of the others: "laplace", of scale 1; "normal", standard;
-            "gumbel", standard; "exponential", of mean 1. An auditor draws it again and compares. None for other
-            distributions.
+        distribution: distribution of each noise entry, independent of the others: "laplace", of scale 1; "normal",
+            standard; "gumbel", standard; "exponential", of mean 1. An auditor draws it again and compares. None for
+            other distributions.
         each: whether entries are randomized one by one: then every changed entry costs epsilon, and sensitivity is per
             entry.
         low: [] float, lower bound on the value's entries under which the cost holds; None if unbounded.
@@ -53,7 +53,7 @@ class Entry(NamedTuple):
     rho: Any = None
     noise_stddev: Any = None
     noise: Any = None
-    law: str | None = None
+    distribution: str | None = None
     each: bool = False
     low: Any = None
     high: Any = None
@@ -122,12 +122,14 @@ def record(entry: Entry) -> jax.Array:
         replaces it.
 
     Raises:
-        ValueError: if the entry has an unknown norm or law, an empty value or no cost.
+        ValueError: if the entry has an unknown norm or distribution, an empty value or no cost.
     """
     if entry.norm not in NORMS:
         raise ValueError(f"norm must be one of {', '.join(NORMS)}, got {entry.norm!r}")
-    if entry.law not in (None, *LAWS):
-        raise ValueError(f"law must be one of {', '.join(LAWS)}, or None, got {entry.law!r}")
+    if entry.distribution not in (None, *NOISE_DISTRIBUTIONS):
+        raise ValueError(
+            f"distribution must be one of {', '.join(NOISE_DISTRIBUTIONS)}, or None, got {entry.distribution!r}"
+        )
     if entry.epsilon is None and entry.noise_stddev is None:
         raise ValueError("epsilon or noise_stddev must be given for an entry, got None for both")
     tape = _open.get()

@@ -9,16 +9,16 @@ metric against epsilon. Without `ax=` they make a figure, which a notebook shows
 <axes: l2 error against ε>
 """
 
-from jaxdp.plotting._dots import dots, slopes
+from jaxdp.plotting._dot_plot import dot_plot, slopes
 from jaxdp.plotting.bounds import bound
 from jaxdp.plotting.differences import paired
-from jaxdp.plotting.figure import Axes, Figure, level, panels
+from jaxdp.plotting.figure import Axes, Figure, panels, share_limits
 from jaxdp.plotting.grids import facets
+from jaxdp.plotting.labels import epsilon_label, prefix_labels
 from jaxdp.plotting.lines import cost_of_privacy, curves
-from jaxdp.plotting.maps import heat
+from jaxdp.plotting.maps import heatmap
 from jaxdp.plotting.records import caption
 from jaxdp.plotting.summaries import seed_count
-from jaxdp.plotting.words import epsilon_label, prefixed
 
 __all__ = [
     "Axes",
@@ -27,14 +27,14 @@ __all__ = [
     "caption",
     "cost_of_privacy",
     "curves",
-    "dots",
+    "dot_plot",
     "epsilon_label",
     "facets",
-    "heat",
-    "level",
+    "heatmap",
     "paired",
     "panels",
-    "prefixed",
+    "prefix_labels",
     "seed_count",
+    "share_limits",
     "slopes",
 ]

@@ -5,11 +5,11 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 
 from jaxdp.plotting.figure import axes_to_draw_on, finish, name_axes
+from jaxdp.plotting.labels import Labels, label_of, natural_x, settle, title_of, values_of
 from jaxdp.plotting.lines import draw_curve
 from jaxdp.plotting.places import places, prepare_x, prepare_y
 from jaxdp.plotting.records import NEUTRAL, Drawn, curves_on, note, record
 from jaxdp.plotting.style import style
-from jaxdp.plotting.words import Labels, label_of, natural_x, settle, title_of, values_of
 
 NEEDED = ("difference", "low", "high")
 LEVEL = 0.05

@@ -111,7 +111,7 @@ def panels(rows: int = 1, columns: int = 1, *, width: float = 3.2, height: float
     return new_figure
 
 
-def level(figure: figure.Figure) -> None:
+def share_limits(figure: figure.Figure) -> None:
     """Gives all panels of a figure the same vertical limits, which contain those of each panel.
 
     Panels then compare as with `sharey=True`, and each keeps the numbers beside its axis.
@@ -121,7 +121,7 @@ def level(figure: figure.Figure) -> None:
         >>> left, right = figure.axes
         >>> left.set_ylim(1, 3), right.set_ylim(2, 9)
         ((1.0, 3.0), (2.0, 9.0))
-        >>> level(figure)
+        >>> share_limits(figure)
         >>> left.get_ylim() == right.get_ylim() == (1, 9)
         True
     """

@@ -7,9 +7,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from jaxdp.plotting.figure import Figure, panels
+from jaxdp.plotting.labels import Labels, check_values, label_of, natural_x, settle, values_of
 from jaxdp.plotting.layout import room_for_names
 from jaxdp.plotting.lines import curves
-from jaxdp.plotting.words import Labels, check_values, label_of, natural_x, settle, values_of
 from jaxdp.validation import check_count
 
 

@@ -7,11 +7,11 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from jaxdp.plotting.figure import axes_to_draw_on, finish, name_axes
+from jaxdp.plotting.labels import Labels, check_values, label_of, natural_x, settle, title_of, values_of
 from jaxdp.plotting.places import FAINT, Places, draw_band, fit_y, places, prepare_x, prepare_y
 from jaxdp.plotting.records import Drawn, curves_on, record
 from jaxdp.plotting.style import style
 from jaxdp.plotting.summaries import summary
-from jaxdp.plotting.words import Labels, check_values, label_of, natural_x, settle, title_of, values_of
 
 BAND_WIDTH = 7.0  # in points, of a band at a single x
 APART_WIDTH = 4.0  # at infinity

@@ -8,10 +8,10 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 
 from jaxdp.plotting.figure import axes_to_draw_on, finish, name_axes
+from jaxdp.plotting.labels import Labels, check_values, label_of, number, settle, title_of, values_of
 from jaxdp.plotting.places import SCALES, suggested_scale
 from jaxdp.plotting.records import note
 from jaxdp.plotting.summaries import seed_count
-from jaxdp.plotting.words import Labels, check_values, label_of, number, settle, title_of, values_of
 from jaxdp.validation import check_choice
 
 MOST_TICKS = 9  # along an axis
@@ -20,7 +20,7 @@ MOST_NUMBERS = 80  # largest number of cells with a number each
 BRIGHT = 0.55  # text is black from here on the colour scale
 
 
-def heat(
+def heatmap(
     values: xr.DataArray,
     *,
     x: str,
@@ -60,7 +60,7 @@ def heat(
     Examples:
         >>> values = xr.DataArray(np.ones((2, 3, 4)), {"epsilon": [1.0, 2.0], "gap": [0.1, 0.2, 0.3]},
         ...     ("epsilon", "gap", "seed"), "regret")
-        >>> heat(values, x="epsilon", y="gap")
+        >>> heatmap(values, x="epsilon", y="gap")
         <axes: gap against ε>
     """
     values = check_values(values, over)

@@ -9,10 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullLocator
 
 from jaxdp.plotting.figure import siblings
+from jaxdp.plotting.labels import number
 from jaxdp.plotting.layout import LEAST_WIDTH, text_width
 from jaxdp.plotting.records import curves_on, records
 from jaxdp.plotting.style import text_colour
-from jaxdp.plotting.words import number
 from jaxdp.validation import check_choice
 
 SCALES = ("linear", "log")

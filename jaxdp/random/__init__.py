@@ -4,27 +4,27 @@ Keys are those of `jax.random`, or of `key`, which all its functions accept exce
 """
 
 from jaxdp.random._binomial import binomial, multinomial
-from jaxdp.random._normals import normals
-from jaxdp.random._permuted import permuted
-from jaxdp.random._world_words import world_words
-from jaxdp.random.choice import fine_index, index_at, weighted_index
+from jaxdp.random._normal import normal
+from jaxdp.random._permutation import permutation_entry
+from jaxdp.random._simulation_bits import simulation_bits
+from jaxdp.random.choice import fine_index, index_from_uniform, weighted_index
 from jaxdp.random.gammas import beta, gamma
-from jaxdp.random.own_words import key_uniform
-from jaxdp.random.threefry import fast, key, key_from_data
+from jaxdp.random.key_bits import uniform_from_key
+from jaxdp.random.threefry import fast_key, key, key_from_data
 
 __all__ = [
     "beta",
     "binomial",
-    "fast",
+    "fast_key",
     "fine_index",
     "gamma",
-    "index_at",
+    "index_from_uniform",
     "key",
     "key_from_data",
-    "key_uniform",
     "multinomial",
-    "normals",
-    "permuted",
+    "normal",
+    "permutation_entry",
+    "simulation_bits",
+    "uniform_from_key",
     "weighted_index",
-    "world_words",
 ]

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jax import lax
 from jax.typing import ArrayLike
 
-from jaxdp.random.threefry import fast
+from jaxdp.random.threefry import fast_key
 
 SMALL_MEAN = 10  # waiting times below this mean; the constants of the transformed rejection hold from here on
 CELL_BITS = 9  # the hat is constant on each of 2^9 cells of the uniform variate that is transformed
@@ -64,7 +64,7 @@ def binomial(key: jax.Array, n: ArrayLike, p: ArrayLike) -> jax.Array:
     n, p = _integers("n", n), _floats("p", p)
     if n.shape != p.shape:
         raise ValueError(f"n and p must have one shape, got {n.shape} and {p.shape}")
-    return _binomial(fast(key), n, p)
+    return _binomial(fast_key(key), n, p)
 
 
 def multinomial(key: jax.Array, n: ArrayLike, probabilities: ArrayLike) -> jax.Array:
@@ -104,7 +104,7 @@ def multinomial(key: jax.Array, n: ArrayLike, probabilities: ArrayLike) -> jax.A
             "probabilities must have the shape of n and a last axis of at least one category, "
             f"got {probabilities.shape} for n of shape {n.shape}"
         )
-    return _multinomial(fast(key), n, probabilities)
+    return _multinomial(fast_key(key), n, probabilities)
 
 
 # Compiled once for eager calls, and inline in a larger program.

@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 
 from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.numerics.kernels import lanes_last, own_kernel
-from jaxdp.random.threefry import fast, word_pairs, words_of_pairs
+from jaxdp.random.threefry import fast_key, word_pairs, words_of_pairs
 
 LARGEST_UNROLLED = 1024  # programs for more weights do not grow with their number
 COLUMNS = 16  # about the square root of the usual number of weights, and as many as a vector unit adds at once
@@ -48,7 +48,7 @@ def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
         >>> int(weighted_index(jax.random.key(0), jnp.array([0.0, 0.0, 3.0, 0.0], jnp.float32)))
         2
     """
-    return _draw(fast(key), _check_weights(weights))
+    return _draw(fast_key(key), _check_weights(weights))
 
 
 def fine_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
@@ -77,10 +77,10 @@ def fine_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
         >>> int(fine_index(jax.random.key(0), jnp.array([0.0, 0.0, 3.0, 0.0], jnp.float32)))
         2
     """
-    return _draw_finely(fast(key), _check_weights(weights))
+    return _draw_finely(fast_key(key), _check_weights(weights))
 
 
-def index_at(uniform: jax.Array, weights: jax.Array) -> jax.Array:
+def index_from_uniform(uniform: jax.Array, weights: jax.Array) -> jax.Array:
     """Returns the index with odds `weights` for a given uniform variate, as `weighted_index` does for its own.
 
     Args:
@@ -91,7 +91,7 @@ def index_at(uniform: jax.Array, weights: jax.Array) -> jax.Array:
         [] int32 in [0, n), as for `weighted_index`.
 
     Examples:
-        >>> [int(index_at(jnp.float32(u), jnp.array([1.0, 3.0], jnp.float32))) for u in (0.2, 0.3)]
+        >>> [int(index_from_uniform(jnp.float32(u), jnp.array([1.0, 3.0], jnp.float32))) for u in (0.2, 0.3)]
         [0, 1]
     """
     if len(weights) > LARGEST_UNROLLED:
@@ -171,7 +171,7 @@ def _index_of_many(uniform: jax.Array, weights: jax.Array) -> jax.Array:
 
 
 def inline_index_at(uniform: jax.Array, weights: jax.Array | Sequence[jax.Array]) -> jax.Array:
-    """Returns `index_at` for use within a kernel of its own, without stored weights; up to 16 also one by one."""
+    """Returns `index_from_uniform` for use in its own kernel, without stored weights; up to 16 also one by one."""
     size = len(weights)
     if isinstance(weights, jax.Array) and size > LARGEST_UNROLLED:
         return _index_of_very_many(uniform, weights)
@@ -221,7 +221,7 @@ def _place_of_largest(values: jax.Array) -> jax.Array:
 
 @partial(jax.jit, inline=True)  # compiled once for eager calls
 def _draw(key: jax.Array, weights: jax.Array) -> jax.Array:
-    return index_at(jax.random.uniform(key, dtype=weights.dtype), weights)
+    return index_from_uniform(jax.random.uniform(key, dtype=weights.dtype), weights)
 
 
 @partial(jax.jit, inline=True)
@@ -229,4 +229,4 @@ def _draw(key: jax.Array, weights: jax.Array) -> jax.Array:
 def _draw_finely(key: jax.Array, weights: jax.Array) -> jax.Array:
     high, low = (word[0] for word in words_of_pairs(word_pairs(key, 1)))
     word = (high ^ low).astype(jnp.float64) * 2**21 + (low >> np.uint32(11)).astype(jnp.float64)
-    return index_at(word * 2.0**-53, weights.astype(jnp.float64))
+    return index_from_uniform(word * 2.0**-53, weights.astype(jnp.float64))

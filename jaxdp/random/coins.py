@@ -6,8 +6,8 @@ import numpy as np
 from jax import lax
 
 from jaxdp.numerics.kernels import lanes_last, own_kernel
-from jaxdp.random._world_words import words_of
-from jaxdp.random.threefry import fast, has_words
+from jaxdp.random._simulation_bits import words_of
+from jaxdp.random.threefry import fast_key, has_words
 
 DIGITS = 24  # of a uniform variate in 32 bits
 ONE = np.uint32(0x3F800000)  # the bits of 1 in float32
@@ -16,7 +16,7 @@ ONE = np.uint32(0x3F800000)  # the bits of 1 in float32
 def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
     """Draws ones with these probabilities, else zeros; with one key, a smaller probability never gives a larger number.
 
-    In 32 bits they come from `world_words`, for simulated worlds; not for noise that privacy depends on.
+    In 32 bits they come from `simulation_bits`, for simulated worlds; not for noise that privacy depends on.
 
     Args:
         key: [] typed PRNG key, which nothing else uses.
@@ -32,7 +32,7 @@ def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
         >>> print(coins(jax.random.key(0), jnp.array([0.0, 1.0, 0.0, 1.0, 1.0], jnp.float32)))
         [0. 1. 0. 1. 1.]
     """
-    key, dtype = fast(key), probabilities.dtype
+    key, dtype = fast_key(key), probabilities.dtype
     if dtype != jnp.float32 or not has_words(key):
         return (jax.random.uniform(key, probabilities.shape, dtype) < probabilities).astype(dtype)
     return lanes_last(own_kernel(_events, jax.random.key_data(key), lanes_last(probabilities)))
@@ -59,7 +59,7 @@ def coins_but_one(key: jax.Array, size: int, index: jax.Array, own: jax.Array, o
     def probabilities(index: jax.Array, own: jax.Array, others: jax.Array) -> jax.Array:
         return jnp.where(jnp.arange(size, dtype=jnp.int32) == index, own, others)
 
-    key = fast(key)
+    key = fast_key(key)
     if others.dtype != jnp.float32 or not has_words(key):
         return coins(key, probabilities(index, own, others))
     inputs = (lanes_last(each) for each in (jax.random.key_data(key), index, own, others))

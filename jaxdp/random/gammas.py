@@ -12,8 +12,8 @@ from jax import lax
 from jax.typing import ArrayLike
 
 from jaxdp.numerics.kernels import folded, lanes_last, own_kernel
-from jaxdp.random._normals import normals
-from jaxdp.random.threefry import fast, pair_uniforms, two_uniforms
+from jaxdp.random._normal import normal
+from jaxdp.random.threefry import fast_key, pair_uniforms, two_uniforms
 
 LARGE = {4: 1e3, 8: 1e6}  # above, a series is more precise than the logarithm; by the bytes of the float type
 WORD = 32  # bits
@@ -51,7 +51,7 @@ def gamma(key: jax.Array, shape: ArrayLike) -> jax.Array:
     shape = jnp.asarray(shape)
     if shape.ndim != 1 or len(shape) == 0 or shape.dtype not in (np.float32, np.float64):
         raise ValueError(f"shape must be a vector of floats, got {shape.dtype} of shape {shape.shape}")
-    key = fast(key)
+    key = fast_key(key)
     size = len(shape)
     if size > MOST:
         padded = jnp.pad(shape, (0, -size % MOST), constant_values=1).reshape(-1, MOST)
@@ -59,8 +59,8 @@ def gamma(key: jax.Array, shape: ArrayLike) -> jax.Array:
     index = jnp.arange(size, dtype=jnp.int32)
     key_first, key_more = jax.random.split(key)
     half_step = 0.5 * float(jnp.finfo(shape.dtype).eps)  # midpoints of the values of words, rounded
-    key_normal, key_uniform = jax.random.split(key_first)
-    drawn = normals(key_normal, size, shape.dtype), pair_uniforms(key_uniform, size, shape.dtype) + half_step
+    key_normal, uniform_from_key = jax.random.split(key_first)
+    drawn = normal(key_normal, size, shape.dtype), pair_uniforms(uniform_from_key, size, shape.dtype) + half_step
     first = own_kernel(_proposals, *drawn, shape)  # zero if rejected
 
     def is_any_rejected(carry: tuple[Any, ...]) -> jax.Array:

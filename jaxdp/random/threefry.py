@@ -186,7 +186,7 @@ def key_from_data(data: ArrayLike, implementation: str) -> jax.Array:
     return jax.random.wrap_key_data(jnp.asarray(data, jnp.uint32), impl=known_implementation)
 
 
-def fast(key: jax.Array) -> jax.Array:
+def fast_key(key: jax.Array) -> jax.Array:
     """Returns the same key with the same values, in an implementation that is faster where possible.
 
     Args:
@@ -214,7 +214,7 @@ def two_uniforms(key: jax.Array, index: ArrayLike = 0, dtype: Any = float) -> ja
         index: [] integer >= 0; each gives other variates.
         dtype: float32 or float64, by default JAX's default.
     """
-    key, dtype = fast(key), jax.dtypes.canonicalize_dtype(dtype)
+    key, dtype = fast_key(key), jax.dtypes.canonicalize_dtype(dtype)
     child = jax.random.fold_in(key, index)
     if dtype != jnp.float32 or not has_words(key):
         return jax.random.uniform(child, (2,), dtype)
@@ -246,7 +246,7 @@ def of_word_pairs(
         size: number of pairs.
         lanes_fast: whether lanes become the fast axis for more than 16 pairs, too.
     """
-    key = fast(key)
+    key = fast_key(key)
     if str(jax.random.key_impl(key)) != NAME:
         words = _pairs_of_words(key, size)
         return jnp.concatenate(function(words[:, 0], words[:, 1]))
@@ -277,7 +277,7 @@ def word_pairs(key: jax.Array, size: int, longest: int = WRITTEN_OUT, *, blocks:
     Returns:
         [len(blocks) size] complex64, a kernel of its own on CPU.
     """
-    key = fast(key)
+    key = fast_key(key)
     if str(jax.random.key_impl(key)) != NAME:
         words = jnp.concatenate([_block_of_words(key, block, size) for block in blocks])
         return _as_pairs(*jnp.moveaxis(words, -1, 0))

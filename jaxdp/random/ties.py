@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxdp.random.own_words import GOLDEN, mix, own_word
-from jaxdp.random.threefry import fast
+from jaxdp.random.key_bits import GOLDEN, mix, own_word
+from jaxdp.random.threefry import fast_key
 
 CHILD = np.uint32(0xFFFFFFFF)  # index of the child used for ties: no array of noise is so long
 
@@ -45,7 +45,7 @@ def word_beside(key: jax.Array) -> jax.Array:
 
     Noise takes the key's first hashes, one an entry, or children of small numbers; the word comes from its last child.
     """
-    return own_word(jax.random.fold_in(fast(key), CHILD))
+    return own_word(jax.random.fold_in(fast_key(key), CHILD))
 
 
 def largest(scores: jax.Array, order: jax.Array) -> jax.Array:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxdp.audit import Attack, GreyBox, Target, grey_box_of_paths, learner_attack
 from jaxdp.audit._grey_box import paths_of
 from jaxdp.audit.adversary import num_rounds
-from jaxdp.audit.exact import Law
+from jaxdp.audit.exact import OutputDistribution
 from jaxdp.audit.sampling import output_size
 from jaxdp.audit.targets import failure_note
 from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, Mechanism, MechanismEntry
@@ -75,7 +75,7 @@ def attack(
     Examples:
         >>> import numpy as np
         >>> made = attack("laplace", (np.zeros(2, np.float32), np.float32([0, 1])), values={"epsilon": 0.5})
-        >>> made.claim.epsilon
+        >>> made.guarantee.epsilon
         0.5
     """
     load_plugins()
@@ -103,9 +103,9 @@ def target(entry: Entry, name: str = "") -> Target:
     if isinstance(entry, LearnerEntry) and box is None:
         notes.append("grey box: the entry has no draw_user")
     return Target(
-        claim=claim_of(entry),
+        guarantee=claim_of(entry),
         attacks=attacks,
-        laws=_laws(entry),
+        distributions=_distributions(entry),
         grey_box=box,
         notes=tuple(notes),
         spaces=spaces(entry, name, attacks),
@@ -141,16 +141,16 @@ def _box(entry: LearnerEntry) -> Callable[[jax.Array], GreyBox] | None:
     return box
 
 
-def _laws(entry: Any) -> Callable[[], tuple[Law, Law]] | None:
-    law = entry.make_law()
-    if law is None:
+def _distributions(entry: Any) -> Callable[[], tuple[OutputDistribution, OutputDistribution]] | None:
+    distribution = entry.make_distribution()
+    if distribution is None:
         return None
 
-    def laws() -> tuple[Law, Law]:
+    def distributions() -> tuple[OutputDistribution, OutputDistribution]:
         params, (first, second) = entry.make().params(**entry.values), entry.make_neighbours()
-        return law(params, first), law(params, second)
+        return distribution(params, first), distribution(params, second)
 
-    return laws
+    return distributions
 
 
 def _attack(entry: MechanismEntry, release: Any) -> Attack:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 
 import jax
 
-from jaxdp.audit import Domain, Past, Users, by_action
+from jaxdp.audit import Domain, History, UserData, feedback_of_action
 from jaxdp.checks import check_made
 from jaxdp.core import Environment, Estimator, Guarantee, Learner, MadeBy
 from jaxdp.core.made_by import describe, shorten
@@ -61,8 +61,8 @@ class Entry:
         source: paper and algorithm.
         proof: of the privacy claim: "proved", "claimed" (nobody has checked a proof), or "none" if nothing is claimed.
         paths: for auditors: runs that reach code that randomly drawn users seldom reach.
-        law: for auditors: (params, data, **sizes) -> the exact distribution of the output for one of `neighbours`, a
-            mapping from outcomes to probabilities, on the host; or None.
+        distribution: for auditors: (params, data, **sizes) -> the exact distribution of the output for one of
+            `neighbours`, a mapping from outcomes to probabilities, on the host; or None.
         grid: for auditors: by name, values to attack besides the one in `values`, one at a time.
         other_sizes: for auditors: sizes to attack besides `sizes`.
         domain: for auditors: a function of the sizes, and of the values, that makes a `jaxdp.audit.Domain`, the pairs
@@ -85,7 +85,7 @@ class Entry:
     source: str = ""
     proof: str = "claimed"
     paths: tuple[Any, ...] = ()
-    law: Callable[..., Any] | None = None
+    distribution: Callable[..., Any] | None = None
     grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     other_sizes: tuple[Mapping[str, Any], ...] = ()
     domain: Callable[..., Domain] | None = None
@@ -162,14 +162,14 @@ class Entry:
         """Returns the pairs of inputs to search, at the entry's sizes and values; None if `domain` is None."""
         return None if self.domain is None else self._at_values(self.domain)()
 
-    def make_law(self) -> Callable[[Any, Any], Any] | None:
+    def make_distribution(self) -> Callable[[Any, Any], Any] | None:
         """Returns the output's exact distribution, (params, data) -> distribution, at the entry's sizes; or None."""
-        return None if self.law is None else self._bound(self.law)
+        return None if self.distribution is None else self._bound(self.distribution)
 
     @property
     def _functions(self) -> tuple[str, ...]:
         """The names of the fields that are functions of the sizes, except `neighbours`."""
-        return ("factory", "law", "domain")
+        return ("factory", "distribution", "domain")
 
     @property
     def _maker(self) -> Callable[..., Any]:
@@ -220,8 +220,8 @@ class LearnerEntry(Entry):
             the factory gets it if it is among the sizes.
         neighbours: users of two runs that differ in one round, in which the user's answer reaches all its uses.
         draw_user: (key, **sizes) -> Users of one round, including the extremes of a user's data; None if only
-            `neighbours` are known. If it also takes `past`, by that name, it is an adversary who chooses users as they
-            come, given a `jaxdp.audit.Past`: it then draws all users except the one who differs.
+            `neighbours` are known. If it also takes `history`, by that name, it is an adversary who chooses users as
+            they come, given a `jaxdp.audit.History`: it then draws all users except the one who differs.
         users_answer: how users answer an action.
         randomizes: whether reports are randomized responses: at any epsilon a report is the outcome or its opposite.
         draws_in_update: whether `update` draws the next play, also without privacy: from weights, or among equal
@@ -234,8 +234,8 @@ class LearnerEntry(Entry):
     factory: Callable[..., Learner]
     environment: Callable[..., Environment]
     horizon: int = 0
-    draw_user: Callable[..., Users] | None = None
-    users_answer: Callable[..., Any] = by_action
+    draw_user: Callable[..., UserData] | None = None
+    users_answer: Callable[..., Any] = feedback_of_action
     randomizes: bool = False
     draws_in_update: bool = False
     may_claim_less: bool = False
@@ -271,9 +271,9 @@ class LearnerEntry(Entry):
     @property
     def is_adaptive(self) -> bool:
         """Whether users are drawn given the past."""
-        return self.draw_user is not None and "past" in parameters(self.draw_user)
+        return self.draw_user is not None and "history" in parameters(self.draw_user)
 
-    def make_user(self, key: jax.Array, past: Past | None = None) -> Users:
+    def make_user(self, key: jax.Array, history: History | None = None) -> UserData:
         """Draws one user, at the entry's sizes; an adaptive one given the past.
 
         Raises:
@@ -283,13 +283,13 @@ class LearnerEntry(Entry):
             raise ValueError("draw_user must be given in the entry, got None")
         if not self.is_adaptive:
             return self._bound(self.draw_user)(key)
-        if past is None:
-            raise ValueError("past must be given to a draw_user that takes it, got None")
-        return self._bound(self.draw_user)(key, past=past)
+        if history is None:
+            raise ValueError("history must be given to a draw_user that takes it, got None")
+        return self._bound(self.draw_user)(key, history=history)
 
     @property
     def _functions(self) -> tuple[str, ...]:
-        return ("factory", "law", "domain", "environment", "draw_user")
+        return ("factory", "distribution", "domain", "environment", "draw_user")
 
     def _arguments_of_all(self) -> dict[str, Any]:
         return {**super()._arguments_of_all(), "horizon": self.horizon}
@@ -319,7 +319,7 @@ class EstimatorEntry(Entry):
 
     @property
     def _functions(self) -> tuple[str, ...]:
-        return ("factory", "law", "domain", "data")
+        return ("factory", "distribution", "domain", "data")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -367,7 +367,7 @@ class MechanismEntry(Entry):
 
     @property
     def _functions(self) -> tuple[str, ...]:
-        return ("factory", "law", "domain", "params", "guarantee", "release", "exact")
+        return ("factory", "distribution", "domain", "params", "guarantee", "release", "exact")
 
     def _names(self) -> set[str]:
         return super()._names() | {name for other in self.others.values() for name in parameters(other)}

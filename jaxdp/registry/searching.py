@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxdp.audit import Attack, Domain, Point, Space, replaced_rows
+from jaxdp.audit import Attack, AttackPoint, Domain, Space, replace_one_row
 from jaxdp.audit.adversary import num_rounds
 from jaxdp.audit.as_code import program
 from jaxdp.audit.domains import ANYTHING, NO_NUMBERS
@@ -43,7 +43,7 @@ def spaces(entry: Any, name: str, attacks: Mapping[str, Attack]) -> dict[str, Ca
 
 def points(
     entry: Any, name: str, attacks: Mapping[str, Attack], paths: Callable[[Any], Mapping[str, Callable[[], Attack]]]
-) -> tuple[Point, ...]:
+) -> tuple[AttackPoint, ...]:
     """Returns further values and sizes at which an entry is attacked: `grid`, one value at a time, and `other_sizes`.
 
     Args:
@@ -58,14 +58,14 @@ def points(
     more_points = []
     for value, numbers in entry.grid.items():
         for number in numbers:
-            at = dataclasses.replace(entry, values={**entry.values, value: number}, law=None)
+            at = dataclasses.replace(entry, values={**entry.values, value: number}, distribution=None)
             make = partial(_at_values, at, attack)
-            more_points.append(Point(f"{value}={number:g}", make, partial(_first_space, at, name, path, make)))
+            more_points.append(AttackPoint(f"{value}={number:g}", make, partial(_first_space, at, name, path, make)))
     for sizes in entry.other_sizes:
-        at = dataclasses.replace(entry.sized(**sizes), law=None)
+        at = dataclasses.replace(entry.sized(**sizes), distribution=None)
         make = paths(at)[path]
         what = ", ".join(f"{size}={number}" for size, number in sizes.items())
-        more_points.append(Point(what, make, partial(_first_space, at, name, path, make)))
+        more_points.append(AttackPoint(what, make, partial(_first_space, at, name, path, make)))
     return tuple(more_points)
 
 
@@ -75,7 +75,7 @@ def _at_values(entry: Any, attack: Attack) -> Attack:
     return attack._replace(
         params=made.params(**entry.values),
         neighbours=entry.make_neighbours(),
-        claim=made.guarantee(**entry.values),
+        guarantee=made.guarantee(**entry.values),
     )
 
 
@@ -99,7 +99,7 @@ def domain_of_users(entry: LearnerEntry, claim: Guarantee, rounds: int) -> Domai
         _between(np.asarray(leaf)) if in_unit(claim, path) else ()
         for path, leaf in jax.tree_util.tree_leaves_with_path(drawn)
     ]
-    return replaced_rows(
+    return replace_one_row(
         entry.make_user,
         count=rounds,
         specials=specials,

@@ -2,9 +2,9 @@
 
 from jaxdp.simulation.run.checkpoints import log_spaced
 from jaxdp.simulation.run.lane_run import Run
-from jaxdp.simulation.run.look import Look
 from jaxdp.simulation.run.loop import simulator
 from jaxdp.simulation.run.offline import estimation_run
+from jaxdp.simulation.run.snapshot import Snapshot
 from jaxdp.simulation.store.opening import open
 from jaxdp.simulation.sweeps._claims import claims
 from jaxdp.simulation.sweeps._replay import replay
@@ -13,8 +13,8 @@ from jaxdp.simulation.sweeps.compilation import cache_compilations
 from jaxdp.simulation.sweeps.keys import lane_keys
 
 __all__ = [
-    "Look",
     "Run",
+    "Snapshot",
     "cache_compilations",
     "claims",
     "estimation_run",

@@ -184,7 +184,7 @@ def figure(results: xr.Dataset) -> Figure:
         x="epsilon",
         hue="learner",
         col="instance",
-        labels=plotting.prefixed(results.trust_model),
+        labels=plotting.prefix_labels(results.trust_model),
         title=f"Candidates for {problem.title} ({size_text})",
         note=f"{_horizon_text(results, horizon)}.",
         xscale="log",

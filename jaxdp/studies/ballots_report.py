@@ -47,7 +47,7 @@ def report(results: xr.Dataset, ballots: Ballots, *, unranked: str = "unknown") 
         + (
             "one duel."
             if answers == 1
-            else f"up to {answers} duels (for pure ε; for (ε, δ) see `Guarantee.of_person`)."
+            else f"up to {answers} duels (for pure ε; for (ε, δ) see `Guarantee.at_user_level`)."
         ),
         these_voters(results, seeds),
         verdicts(results),

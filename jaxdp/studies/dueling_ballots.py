@@ -24,7 +24,7 @@ from jaxdp.dueling import ballot_matrix
 from jaxdp.preferences import Ballots, read_ballots, sample_rankings
 from jaxdp.preferences.ballots import UNRANKED
 from jaxdp.registry import LEARNERS, LearnerEntry
-from jaxdp.simulation import Look, Run, simulator
+from jaxdp.simulation import Run, Snapshot, simulator
 from jaxdp.simulation.run.values import parameters
 from jaxdp.studies.arguments import Key, NumSeeds, fixed_delta, grid
 from jaxdp.studies.ballots_report import NONE, NOT_PRIVATE, ONE_COIN, SURELY, fewest_seeds, report, winner_of
@@ -73,7 +73,7 @@ def naming_learners() -> dict[str, LearnerEntry]:
         num_arms, learner = entry.sizes.get("num_arms", 0), entry.make()
         if num_arms < 2 or learner.interface is None:
             continue
-        if learner.interface._replace(answer=None) != Interface(pairs(num_arms), Space("integers", (), 0, 1)):
+        if learner.interface._replace(recommendation=None) != Interface(pairs(num_arms), Space("integers", (), 0, 1)):
             continue
         state = jax.eval_shape(learner.init, jax.random.key(0), learner.params(**entry.values))
         if hasattr(state.public, "active") or leads_of(state.public) is not None:
@@ -102,13 +102,13 @@ def leads_of(public: Any) -> Any:
     return getattr(public, "wins", getattr(getattr(public, "released", None), "lead", None))
 
 
-def named_arm(look: Look) -> jax.Array:
+def named_arm(snapshot: Snapshot) -> jax.Array:
     """Returns the arm that a learner's releases name as the winner: [] int32, or -1 for none.
 
     If the learner drops arms for good, it is the last one left. Otherwise it is the arm that leads against the most
     others by wins as reported or released; ties go to the largest sum of leads. None before any arm leads.
     """
-    public = look.public
+    public = snapshot.public
     if hasattr(public, "active"):
         is_decided = jnp.sum(public.active, dtype=jnp.int32) == 1
         return jnp.where(is_decided, jnp.argmax(public.active), NONE).astype(jnp.int32)
@@ -296,7 +296,7 @@ def figure(results: xr.Dataset) -> Figure:
         x="voters",
         hue="learner",
         col="epsilon",
-        labels=plotting.prefixed(results.trust_model),
+        labels=plotting.prefix_labels(results.trust_model),
         abreast=3,
         band="share",
         xscale="log",

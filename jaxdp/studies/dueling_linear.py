@@ -90,7 +90,7 @@ def dueling_linear(
             horizon,
             checkpoints=looks,
             engine="counts",
-            record={"num_left": lambda look: look.public.active.sum()},
+            record={"num_left": lambda snapshot: snapshot.public.active.sum()},
         )
 
     results = shared.compare(

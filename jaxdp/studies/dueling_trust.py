@@ -123,8 +123,8 @@ def figure(results: xr.Dataset) -> Figure:
         )
         for index, size in enumerate(sizes)
     ]
-    shared.draw(figure, panels, hue="learner", yscale="log", labels=plotting.prefixed(results.trust_model))
-    plotting.level(figure)
+    shared.draw(figure, panels, hue="learner", yscale="log", labels=plotting.prefix_labels(results.trust_model))
+    plotting.share_limits(figure)
     figure.explain(
         title=f"Dueling bandits in three trust models ({int(results['round'].values[-1]):,} rounds)",
         note=f"{ADVICE} DP-EBS near the dotted line has dropped no arm yet.",
@@ -139,7 +139,7 @@ def uniform_regret(results: xr.Dataset) -> float:
 
 def table(results: xr.Dataset, num_arms: int) -> str:
     """Formats the mean regret after all rounds, by trust model."""
-    labels = plotting.prefixed(results.trust_model)
+    labels = plotting.prefix_labels(results.trust_model)
     order = sorted(labels, key=lambda name: MODELS.index(labels[name].split(":")[0]))
     return shared.mean_table(
         f"regret after {int(results['round'].values[-1]):,} rounds, {num_arms} arms",

@@ -10,7 +10,7 @@ import numpy as np
 from jaxdp import bandits
 from jaxdp.bandits import convex
 from jaxdp.core import Environment, Learner
-from jaxdp.mechanisms import scalar_channel
+from jaxdp.mechanisms import scalar_randomizer
 from jaxdp.theory import ldp_bandits as theory
 
 NUM_ARMS = 5
@@ -46,7 +46,7 @@ class Problem(NamedTuple):
 
 def moment(bound: float, epsilon: float) -> float:
     """Returns the second moment of a randomized response about a number in [-bound, bound]."""
-    return scalar_channel("rr").second_moment(epsilon=epsilon, low=-bound, high=bound)
+    return scalar_randomizer("rr").second_moment(epsilon=epsilon, low=-bound, high=bound)
 
 
 def _linear(factory: Callable[..., Learner], feedback: str) -> Callable[[int, int], tuple[Learner, Environment]]:

@@ -28,7 +28,7 @@ from jaxdp.estimation import (
     mle,
     objective_perturbation,
 )
-from jaxdp.plotting._dots import ROW_HEIGHT
+from jaxdp.plotting._dot_plot import ROW_HEIGHT
 from jaxdp.preferences import Ballots, ComparisonTable, baseball1987, read_ballots, read_comparisons
 from jaxdp.preferences.ballots import UNRANKED
 from jaxdp.simulation import Run, estimation_run, sweep
@@ -262,7 +262,7 @@ def ability_figure(results: xr.Dataset) -> Figure:
         y="item",
         hue="estimator",
         col="epsilon",
-        draw=plotting.dots,
+        draw=plotting.dot_plot,
         labels=LABELS,
         title=f"Cost of label privacy to a ranking ({NOT_PRIVATE})",
         note=f"{ONLY_NOISE} The mean ability of all items is 0. {describe_noise(results)}",

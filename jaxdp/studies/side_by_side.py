@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 
 from jaxdp import registry
-from jaxdp.audit import Row, scoreboard
+from jaxdp.audit import ScoreboardRow, scoreboard
 from jaxdp.studies.command import root_key
 
 FEWEST = 8  # claims that justify a second process, which takes seconds to start
@@ -58,7 +58,7 @@ def side_by_side(
     modules: Sequence[str] = (),
     confidence: float = 0.95,
     **options: Any,
-) -> Generator[Row]:
+) -> Generator[ScoreboardRow]:
     """Runs `scoreboard` of registered claims in several processes: the same rows, in the same order.
 
     Args:
@@ -109,7 +109,7 @@ def _start_worker(settings: Mapping[str, Any], modules: Sequence[str]) -> None:
     registry.import_modules(modules)
 
 
-def _compute_row(task: Task) -> Row:
+def _compute_row(task: Task) -> ScoreboardRow:
     (row,) = scoreboard(root_key(task.seed), registry.attacks([task.name]), confidence=task.confidence, **task.options)
     if next(_audit_counter) % FORGETS == 0:
         jax.clear_caches()

@@ -170,7 +170,7 @@ def figure(results: xr.Dataset) -> Figure:
         style = {"ylabel": ylabel, "title": None if row else _sizes(base)}
         panels.append(Panel(at_setting(results, base).dynamic_regret, lines=lines, style=style))
     figure = plotting.panels(len(rows), len(axes) + 1, height=3.2)
-    shared.draw(figure, panels, hue="learner", labels=plotting.prefixed(results.claim), yscale="log")
+    shared.draw(figure, panels, hue="learner", labels=plotting.prefix_labels(results.claim), yscale="log")
     figure.explain(
         title="Cost of privacy in tracking the best expert",
         note=f"Unless on an axis: {_sizes(rows[0])}. {orders_note(rows)}",
@@ -190,7 +190,7 @@ def table(results: xr.Dataset, base: Setting) -> str:
         bounds = [proved_bound(name, base, float(e), float(results.delta)) for e in results.epsilon.values]
         if bounds[0] is not None:
             below[f"proved bound of {name}"] = bounds
-    regret, labels = at_setting(results, base).dynamic_regret, plotting.prefixed(results.claim)
+    regret, labels = at_setting(results, base).dynamic_regret, plotting.prefix_labels(results.claim)
     return shared.mean_table(f"dynamic regret, {base}", regret, labels, below=below)
 
 
@@ -219,7 +219,7 @@ def growth(results: xr.Dataset, base: Setting) -> str:
         return ""
     rows = [
         [label, *(shared.exponent(values.sel(learner=name), x) for values, x in curves)]
-        for name, label in plotting.prefixed(results.claim).items()
+        for name, label in plotting.prefix_labels(results.claim).items()
     ]
     for order in ORDERS[ADVERSARIES[base.adversary].kind]:
         slopes = [slope(x, heights(order, settings, delta)) for x, settings in points]

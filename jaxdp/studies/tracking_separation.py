@@ -130,7 +130,7 @@ def threshold(ratio: np.ndarray, horizon: int, num_switches: int) -> np.ndarray:
 def labels_of(results: xr.Dataset) -> dict[Any, str]:
     """Returns the labels of learners, adversaries and horizons in legends and tables."""
     rounds = {int(horizon): f"T = {int(horizon):,}" for horizon in results.horizon.values}
-    return {**LABELS, **rounds, **plotting.prefixed(results.claim)}
+    return {**LABELS, **rounds, **plotting.prefix_labels(results.claim)}
 
 
 def figure(results: xr.Dataset) -> Figure:

@@ -133,7 +133,7 @@ def figure(results: xr.Dataset) -> Figure:
         results.gained,
         hue="learner",
         ax=ax,
-        labels=plotting.prefixed(results.claim),
+        labels=plotting.prefix_labels(results.claim),
         yscale="linear",
         ylabel="gain over uniform play, as a share of\nthe best sequence's gain",
     )
@@ -159,7 +159,7 @@ def fixed_share(results: xr.Dataset) -> float:
 def table(results: xr.Dataset) -> str:
     """Formats the mean share of the possible gain."""
     title = "share of the best sequence's gain over uniform play"
-    return mean_table(title, results.gained, plotting.prefixed(results.claim), digits=3)
+    return mean_table(title, results.gained, plotting.prefix_labels(results.claim), digits=3)
 
 
 def best_learners(results: xr.Dataset) -> str:
@@ -184,7 +184,7 @@ def smallest_epsilons(results: xr.Dataset, share: float) -> str:
         return f"{head}: {no_verdict(seeds, FEWEST_FOR_A_MEAN)}"
     smallest = smallest_epsilon(results.gained, at_least=share, method="t")
     rows = []
-    for name, label in plotting.prefixed(results.claim).items():
+    for name, label in plotting.prefix_labels(results.claim).items():
         value = float(smallest.sel(learner=name))
         text = "none of these" if np.isnan(value) else plotting.epsilon_label(value)
         rows.append([label, text])

@@ -50,7 +50,7 @@ def _plays_arms(entry: LearnerEntry) -> bool:
     if learner.interface is None or learner.done is not None:
         return False
     binary = Interface(learner.interface.action, Space("integers", (), 0, 1))
-    return learner.interface._replace(answer=None) == binary and learner.interface.action == arms(
+    return learner.interface._replace(recommendation=None) == binary and learner.interface.action == arms(
         entry.sizes.get("num_arms", 0)
     )
 
@@ -121,9 +121,9 @@ def figure(results: xr.Dataset) -> Figure:
         panels.append(Panel(regret, "round", style={"xscale": "log", "title": "no privacy"}))
     first, *later_panels = panels
     panels = [first, *(panel._replace(style={"ylabel": "", **panel.style}) for panel in later_panels)]
-    labels = plotting.prefixed(results.trust_model)
+    labels = plotting.prefix_labels(results.trust_model)
     shared.draw(figure, panels, hue="learner", yscale="log", ylabel="regret", labels=labels)
-    plotting.level(figure)
+    plotting.share_limits(figure)
     rounds = f"{int(results['round'].values[-1]):,} rounds."
     figure.explain(
         title=f"Bandits with and without a trusted curator ({len(results['mean'])} arms)",
@@ -135,7 +135,7 @@ def figure(results: xr.Dataset) -> Figure:
 def report(results: xr.Dataset) -> str:
     """Formats the mean regret after all rounds."""
     means = ", ".join(f"{value:g}" for value in results["mean"].values)
-    labels = sorted(plotting.prefixed(results.trust_model).items(), key=lambda pair: pair[1])
+    labels = sorted(plotting.prefix_labels(results.trust_model).items(), key=lambda pair: pair[1])
     table = shared.mean_table(
         f"regret after {int(results['round'].values[-1]):,} rounds, arms with means {means}",
         results.pseudo_regret.isel(round=-1),

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import Environment, Learner, default_float
-from jaxdp.simulation import Look, simulator
-from jaxdp.simulation.run.look import RecordFn, is_at_stop
+from jaxdp.simulation import Snapshot, simulator
+from jaxdp.simulation.run.snapshot import RecordFn, is_at_stop
 from jaxdp.simulation.run.values import select_values
 
 FALSE_ALARM = 1e-9  # probability that a correct learner is refused, over all comparisons
@@ -25,7 +25,7 @@ class Sampling(NamedTuple):
 
     Attributes:
         learner: with counts.
-        environment: with tallies.
+        environment: with feedback totals.
         values: a grid point.
         epsilons: those at which lanes are drawn; a None for values without one.
         horizon: rounds to play.
@@ -63,7 +63,7 @@ def sampling(
 
     Args:
         learner: with counts.
-        environment: with tallies.
+        environment: with feedback totals.
         values: a grid point; if `epsilon` is among them, infinity, epsilon and smaller ones are tried.
         horizon: rounds to play.
         num_lanes: by rounds and by counts, at each epsilon.
@@ -138,7 +138,7 @@ def check_distribution(learner: Learner, environment: Environment, values: Mappi
 
     Args:
         learner: with counts.
-        environment: with tallies.
+        environment: with feedback totals.
         values: a grid point.
         **options: of `sampling`.
 
@@ -167,8 +167,8 @@ def record_public(learner: Learner, params: Any) -> dict[str, RecordFn]:
     shapes = jax.eval_shape(lambda: learner.init(jax.random.key(0), jax.tree.map(jnp.asarray, params)).public)
 
     def entries(index: int) -> RecordFn:
-        def record(look: Look) -> jax.Array:
-            leaf = jnp.asarray(jax.tree.leaves(look.public)[index]).ravel()
+        def record(snapshot: Snapshot) -> jax.Array:
+            leaf = jnp.asarray(jax.tree.leaves(snapshot.public)[index]).ravel()
             if leaf.size <= ENTRIES:
                 return leaf
             some = leaf[np.linspace(0, leaf.size - 1, ENTRIES).astype(np.int32)].astype(default_float())

@@ -14,8 +14,8 @@ from jaxdp.core.interface import text as describe
 from jaxdp.simulation import simulator
 from jaxdp.simulation.run import outcomes as sums
 from jaxdp.simulation.run.engines import play_round
-from jaxdp.simulation.run.look import AT_STOP, STOPPING, RecordFn, is_at_stop, read_checkpoint
 from jaxdp.simulation.run.rounds import Keys, Play, interact, round_keys, split_lane_key
+from jaxdp.simulation.run.snapshot import AT_STOP, STOPPING, RecordFn, is_at_stop, read_checkpoint
 from jaxdp.simulation.run.values import select_values
 from jaxdp.testing.checks import DISTRIBUTION, STRUCTURE, Check, Shared
 from jaxdp.testing.distributions import Samples, Sampling, check_same_distribution, draw, record_public, sampling
@@ -242,7 +242,7 @@ class LearnerPrograms(Programs):
                 "privatize": (learner.privatize, ("key", "params", "public", "context", "action", "feedback")),
                 "update": (learner.update, ("key", "params", "state", "report")),
                 **({"done": (learner.done, ("params", "public"))} if learner.done else {}),
-                **({"answer": (learner.answer, ("params", "public"))} if learner.answer else {}),
+                **({"recommend": (learner.recommend, ("params", "public"))} if learner.recommend else {}),
             }
         )
 
@@ -343,7 +343,7 @@ class LearnerPrograms(Programs):
                 Check("checkpoints do not matter", DISTRIBUTION, self.check_looks),
                 Check("blocks equal rounds", DISTRIBUTION, self.check_blocks),
             ]
-        if learner.counts and environment.tally:
+        if learner.counts and environment.feedback_totals:
             checks += [
                 Check("counts play declared actions", DISTRIBUTION, lambda: self.check_plays("counts", self.counts)),
                 Check("counts play every round", DISTRIBUTION, self.check_rounds_of_counts),

@@ -10,13 +10,13 @@ import numpy as np
 
 from jaxdp.core import Environment, Learner, Space
 from jaxdp.core.interface import holds, is_space
-from jaxdp.simulation import Look, simulator
+from jaxdp.simulation import Snapshot, simulator
 
 OUTSIDE, PLAYED = "jaxdp_outside_plays", "jaxdp_rounds_played"
 
 
 def count_plays(environment: Environment, space: Any) -> Environment:
-    """Adds two outcomes to an environment: rounds played, and plays outside the space (negative counts of a tally).
+    """Adds two outcomes to an environment: rounds played, and plays outside the space (for totals, negative counts).
 
     Args:
         environment: any.
@@ -37,19 +37,19 @@ def count_plays(environment: Environment, space: Any) -> Environment:
         played = jnp.ones(len(keys), integer)
         return worlds, answers, {**outcomes, PLAYED: played, OUTSIDE: jax.vmap(is_outside)(actions)}
 
-    def tally(key: jax.Array, params: Any, world: Any, counts: jax.Array) -> Any:
-        assert environment.tally is not None
+    def feedback_totals(key: jax.Array, params: Any, world: Any, counts: jax.Array) -> Any:
+        assert environment.feedback_totals is not None
         if isinstance(space, Space) and space.kind == "integers" and math.isfinite(space.high - space.low):
             actions = int(space.high - space.low + 1) ** math.prod(space.shape)
             assert counts.size <= actions, f"counts.plan must count the actions of {space}, got {counts.size} counts"
-        world, totals, outcomes = environment.tally(key, params, world, counts)
+        world, totals, outcomes = environment.feedback_totals(key, params, world, counts)
         played, negative = counts.sum(dtype=integer), jnp.sum(counts < 0, dtype=integer)
         return world, totals, {**outcomes, PLAYED: played, OUTSIDE: negative}
 
     return environment._replace(
         feedback=feedback,
         block=block if environment.block else None,
-        tally=tally if environment.tally else None,
+        feedback_totals=feedback_totals if environment.feedback_totals else None,
     )
 
 
@@ -86,7 +86,7 @@ def first_outside(
     spaces = jax.tree.leaves(space, is_leaf=is_space)
     run = simulator(
         learner,
-        environment._replace(summary=None),
+        environment._replace(hindsight=None),
         horizon,
         engine=engine,
         checkpoints=horizon,
@@ -99,20 +99,20 @@ def first_outside(
     return f"{jax.tree.map(lambda leaf: np.asarray(leaf[round_]).tolist(), actions)} in round {round_ + 1}"
 
 
-def _leaf(index: int, look: Look) -> jax.Array:
-    return jax.tree.leaves(look.action)[index]
+def _leaf(index: int, snapshot: Snapshot) -> jax.Array:
+    return jax.tree.leaves(snapshot.action)[index]
 
 
 def _negative(learner: Learner, environment: Environment, horizon: int, key: jax.Array, params: Any) -> str:
-    tally = environment.tally
-    assert tally is not None
+    feedback_totals = environment.feedback_totals
+    assert feedback_totals is not None
     integer = jnp.result_type(int)
 
     def init(key: jax.Array, params: Any) -> Planned:
         return Planned(environment.init(key, params), jnp.zeros((), integer), jnp.zeros((), integer))
 
-    def tally_least(key: jax.Array, params: Any, world: Planned, counts: jax.Array) -> Any:
-        after, totals, outcomes = tally(key, params, world.world, counts)
+    def least_feedback_totals(key: jax.Array, params: Any, world: Planned, counts: jax.Array) -> Any:
+        after, totals, outcomes = feedback_totals(key, params, world.world, counts)
         action, least = jnp.argmin(counts).astype(integer), counts.min().astype(integer)
         lower = least < world.least
         planned = Planned(after, jnp.where(lower, action, world.place), jnp.where(lower, least, world.least))
@@ -125,8 +125,8 @@ def _negative(learner: Learner, environment: Environment, horizon: int, key: jax
     watching = environment._replace(
         init=init,
         feedback=feedback,
-        tally=tally_least,
-        summary=lambda params, world: {"jaxdp_place": world.place, "jaxdp_count": world.least},
+        feedback_totals=least_feedback_totals,
+        hindsight=lambda params, world: {"jaxdp_place": world.place, "jaxdp_count": world.least},
     )
     outputs = jax.jit(simulator(learner, watching, horizon, engine="counts"))(key, params)
     return f"action {int(outputs['jaxdp_place'][-1])} played {int(outputs['jaxdp_count'][-1])} times"

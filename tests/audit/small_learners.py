@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit import Users
+from jaxdp.audit import UserData
 from jaxdp.core import Guarantee, Learner, State
 from jaxdp.mechanisms import above_threshold_init, above_threshold_step, gaussian, laplace
 
@@ -137,9 +137,9 @@ def stops_after(large: Callable[..., jax.Array]) -> Learner:
     return learner._replace(done=lambda params, public: public)
 
 
-def draw_corners(size: int) -> Callable[[jax.Array], Users]:
+def draw_corners(size: int) -> Callable[[jax.Array], UserData]:
     """Users with zeros and ones."""
-    return lambda key: Users(jax.random.bernoulli(key, shape=(size,)).astype(float))
+    return lambda key: UserData(jax.random.bernoulli(key, shape=(size,)).astype(float))
 
 
 def releases_of(release: Callable[..., Any], like: Any = 0.0, claim: Callable[..., Guarantee] | None = None) -> Learner:
@@ -161,16 +161,16 @@ def quieter(learner: Learner, factor: float, where: str) -> Learner:
         counts = learner.counts
         assert counts is not None
 
-        def absorb_counts(key, params, state, plan, report):
-            return counts.absorb(key, less(params), state, plan, report)
+        def update_counts(key, params, state, plan, report):
+            return counts.update_counts(key, less(params), state, plan, report)
 
-        return learner._replace(counts=counts._replace(absorb=absorb_counts))
+        return learner._replace(counts=counts._replace(update_counts=update_counts))
     (blocks,) = learner.blocks
 
-    def absorb(keys, params, state, plan, report):
-        return blocks.absorb(keys, less(params), state, plan, report)
+    def update_block(keys, params, state, plan, report):
+        return blocks.update_block(keys, less(params), state, plan, report)
 
-    return learner._replace(blocks=(blocks._replace(absorb=absorb),))
+    return learner._replace(blocks=(blocks._replace(update_block=update_block),))
 
 
 def noisy_then_sign(*, reuse_key: bool) -> Learner:
@@ -193,10 +193,10 @@ def noisy_then_sign(*, reuse_key: bool) -> Learner:
     return curator(update, lambda: State((), ()))._replace(init=init)
 
 
-def follows(key, past):
+def follows(key, history):
     """First says -1 or 1; then what leaves of the sum only what the first user said, if the noise is the same."""
     first = jnp.where(jax.random.bernoulli(key), 1.0, -1.0)
-    return Users(jnp.where(past.round == 0, first, -past.public[1][0])[None])
+    return UserData(jnp.where(history.round == 0, first, -history.public[1][0])[None])
 
 
 def claimed(trust_model: str, **about: Any) -> Guarantee:

@@ -78,13 +78,13 @@ def test_nothing_is_found_where_nothing_is():
 def test_the_result_tells_what_was_done():
     attack = Attack(keep, np.float32(2), LABELS, claim(1.0))
     result = audit(jax.random.key(0), attack, trials=20_000, confidence=0.99)
-    assert (result.claim, result.confidence, result.trials) == (attack.claim, 0.99, 20_000)
+    assert (result.guarantee, result.confidence, result.trials) == (attack.guarantee, 0.99, 20_000)
     assert result.verdict == "violated"
     assert result.event.startswith("output in {")
     assert result.seconds > 0
     again = audit(jax.random.key(0), attack, trials=20_000, confidence=0.99)
     assert again.lower_bound == result.lower_bound
-    assert audit(jax.random.key(0), attack._replace(claim=claim(math.inf)), trials=20_000).verdict == "consistent"
+    assert audit(jax.random.key(0), attack._replace(guarantee=claim(math.inf)), trials=20_000).verdict == "consistent"
 
 
 def test_unlike_inputs_are_told_apart_without_limit():

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxdp.audit import Users, grey_box, whole
+from jaxdp.audit import UserData, full_information, grey_box
 from jaxdp.core import Guarantee, Learner, State
 from jaxdp.mechanisms import doubling_counter, toeplitz_counter, tree_counter
 
@@ -54,7 +54,7 @@ def counting(name, counter=None, change=lambda params: params, key_of=lambda key
 
 def draw_user(key):
     """One of the two entries is fixed: a user changes one counter."""
-    return Users(jnp.stack([jax.random.bernoulli(key).astype(int), jnp.ones((), int)]))
+    return UserData(jnp.stack([jax.random.bernoulli(key).astype(int), jnp.ones((), int)]))
 
 
 def look(learner):
@@ -64,7 +64,7 @@ def look(learner):
         {"epsilon": 1.0},
         draw_user,
         rounds=HORIZON,
-        answer=whole,
+        answer=full_information,
         num_bases=2,
         num_neighbours=32,
     )

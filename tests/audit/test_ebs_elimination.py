@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 from jaxdp import registry
-from jaxdp.audit import by_pair, grey_box
+from jaxdp.audit import feedback_of_pair, grey_box
 from jaxdp.dueling import ebs_elimination
 from jaxdp.dueling._ebs_elimination import counters as ebs_counters
 
@@ -24,7 +24,7 @@ def look(learner, values, name, rounds, change=lambda params: params, bases=3):
         values,
         registry.LEARNERS[name].make_user,
         rounds=rounds,
-        answer=by_pair,
+        answer=feedback_of_pair,
         num_bases=bases,
         num_neighbours=64,
     )
@@ -121,7 +121,7 @@ def test_a_transcript_shows_most_of_the_claim():
             entry.values,
             entry.make_user,
             rounds=24,
-            answer=by_pair,
+            answer=feedback_of_pair,
             num_bases=2,
             num_neighbours=64,
         )

@@ -1,4 +1,4 @@
-"""Enumerated transcripts have the law of sampled ones; half the noise shows in the exact epsilon."""
+"""Enumerated transcripts have the distribution of sampled ones; half the noise shows in the exact epsilon."""
 
 import math
 from fractions import Fraction
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from jaxdp import dueling
-from jaxdp.audit import Users, by_pair, exact_epsilon, g_test, whole
-from jaxdp.audit.enumeration import observed_parts, outcome, outcomes, transcript_law
+from jaxdp.audit import UserData, exact_epsilon, feedback_of_pair, full_information, g_test
+from jaxdp.audit.enumeration import as_outcome, observed_parts, outcomes, transcript_distribution
 from jaxdp.audit.transcripts import Transcript, play
 from jaxdp.core import Guarantee, State
 from jaxdp.mechanisms import randomized_response
@@ -21,7 +21,7 @@ CLAIM = small.guarantee()(epsilon=1.0)
 ONE = np.float32(1)
 
 
-def sampled(learner, params, users, claim, changed=None, answer=whole):
+def sampled(learner, params, users, claim, changed=None, answer=full_information):
     """What is seen of 10^5 transcripts, by the simulator's own program."""
 
     def release(key):
@@ -31,7 +31,7 @@ def sampled(learner, params, users, claim, changed=None, answer=whole):
 
 
 def bits(*values):
-    return Users(np.asarray(values, np.int32)[:, None])
+    return UserData(np.asarray(values, np.int32)[:, None])
 
 
 def counter(factor=1.0):
@@ -47,57 +47,63 @@ def counter(factor=1.0):
 
 
 def counted(factor=1.0, truth=None):
-    """The law of its `update`."""
+    """The distribution of its `update`."""
 
-    def law(params, state, report):
+    def distribution(params, state, report):
         true = 1 / (1 + math.exp(-factor * float(params))) if truth is None else truth
         steps = ((1, true), (-1, 1 - true)) if report[0] else ((-1, true), (1, 1 - true))
         return [(State((), state.public + step), chance) for step, chance in steps]
 
-    return law
+    return distribution
 
 
-def law_of(users, learner=None, **told):
-    return transcript_law(learner or counter(), ONE, users, **{"claim": CLAIM, "answer": whole, **told})
+def distribution_of(users, learner=None, **told):
+    return transcript_distribution(
+        learner or counter(), ONE, users, **{"guarantee": CLAIM, "answer": full_information, **told}
+    )
 
 
 def test_outcomes():
-    assert outcome(np.float32(0.1)) == outcome(np.float64(0.1)) == 0.1
-    assert outcome(np.float32(0.1), digits=17) != 0.1
-    assert outcome({"b": np.asarray([[1, 2]]), "a": np.asarray([-0.0, np.nan, np.inf])}) == (
+    assert as_outcome(np.float32(0.1)) == as_outcome(np.float64(0.1)) == 0.1
+    assert as_outcome(np.float32(0.1), digits=17) != 0.1
+    assert as_outcome({"b": np.asarray([[1, 2]]), "a": np.asarray([-0.0, np.nan, np.inf])}) == (
         (0.0, "nan", math.inf),
         ((1, 2),),
     )
-    assert outcome([np.asarray([True])]) == ((True,),) != outcome(np.asarray([True]))
+    assert as_outcome([np.asarray([True])]) == ((True,),) != as_outcome(np.asarray([True]))
     many = (np.asarray([3, 3, 4]), np.asarray([[0.5, np.nan]] * 2 + [[0.5, 1.0]], np.float32))
     assert outcomes(many) == [(3, (0.5, "nan")), (3, (0.5, "nan")), (4, (0.5, 1.0))]
 
 
 def test_a_curator_of_five_rounds():
-    """Against the product of five flips, sampled transcripts, and laws and learners of half the noise."""
+    """Against the product of five flips, sampled transcripts, and distributions and learners of half the noise."""
     users, other = bits(1, 0, 1, 1, 0), bits(1, 0, 0, 1, 0)
-    law = law_of(users, update_law=counted())
-    assert len(law) == 32
+    distribution = distribution_of(users, update_distribution=counted())
+    assert len(distribution) == 32
     truth = 1 / (1 + math.exp(-1))
-    for (_, sums), chance in law.items():
+    for (_, sums), chance in distribution.items():
         steps = np.diff([0, *sums])
         assert chance == pytest.approx(
             math.prod(truth if (s > 0) == b else 1 - truth for s, b in zip(steps, users.answers[:, 0], strict=True)),
             rel=1e-12,
         )
-    assert exact_epsilon(law, law_of(other, update_law=counted())) == pytest.approx(1, rel=1e-12)
-    assert g_test(sampled(counter(), ONE, users, CLAIM), law) > SUSPICIOUS
+    assert exact_epsilon(distribution, distribution_of(other, update_distribution=counted())) == pytest.approx(
+        1, rel=1e-12
+    )
+    assert g_test(sampled(counter(), ONE, users, CLAIM), distribution) > SUSPICIOUS
 
-    less, other_less = (law_of(each, counter(2.0), update_law=counted(2.0)) for each in (users, other))
+    less, other_less = (
+        distribution_of(each, counter(2.0), update_distribution=counted(2.0)) for each in (users, other)
+    )
     assert exact_epsilon(less, other_less) == pytest.approx(2, rel=1e-12)  # twice what is claimed
     noisy = sampled(counter(2.0), ONE, users, CLAIM)
-    assert g_test(noisy, less) > SUSPICIOUS > g_test(noisy, law)
+    assert g_test(noisy, less) > SUSPICIOUS > g_test(noisy, distribution)
 
 
 def test_fractions_are_exact():
-    law = law_of(bits(1, 1, 0), update_law=counted(truth=Fraction(2, 3)))
-    assert law[((0, 1, 1), (1, 2, 1))] == 8 / 27
-    assert sorted(law.values()) == sorted(float(Fraction(2**k, 27)) for k in (0, 1, 1, 1, 2, 2, 2, 3))
+    distribution = distribution_of(bits(1, 1, 0), update_distribution=counted(truth=Fraction(2, 3)))
+    assert distribution[((0, 1, 1), (1, 2, 1))] == 8 / 27
+    assert sorted(distribution.values()) == sorted(float(Fraction(2**k, 27)) for k in (0, 1, 1, 1, 2, 2, 2, 3))
 
 
 @pytest.mark.parametrize("changed", [0, 2])
@@ -107,7 +113,7 @@ def test_a_local_learner(changed):
     values = {"epsilon": 1.0, "confidence_multiplier": 0.2}
     params, claim = learner.params(**values), learner.guarantee(**values)
     rng = np.random.default_rng(0)
-    users = Users(rng.integers(0, 2, (5, 3, 3)).astype(np.int32))
+    users = UserData(rng.integers(0, 2, (5, 3, 3)).astype(np.int32))
     answers = users.answers.copy()
     answers[changed] = 1 - answers[changed]
 
@@ -121,18 +127,26 @@ def test_a_local_learner(changed):
         true = 1 / (1 + math.exp(-float(params.epsilon)))
         return [((action, won), true), ((action, 1 - won), 1 - true)]
 
-    told = {"claim": claim, "changed": changed, "answer": by_pair, "act_law": duels, "report_law": reports}
-    law, other = (transcript_law(learner, params, each, **told) for each in (users, Users(answers)))
-    assert g_test(sampled(learner, params, users, claim, changed, by_pair), law) > SUSPICIOUS
-    assert exact_epsilon(law, other) == pytest.approx(1.0, rel=1e-12)
+    told = {
+        "guarantee": claim,
+        "changed": changed,
+        "answer": feedback_of_pair,
+        "act_distribution": duels,
+        "report_distribution": reports,
+    }
+    distribution, other = (
+        transcript_distribution(learner, params, each, **told) for each in (users, UserData(answers))
+    )
+    assert g_test(sampled(learner, params, users, claim, changed, feedback_of_pair), distribution) > SUSPICIOUS
+    assert exact_epsilon(distribution, other) == pytest.approx(1.0, rel=1e-12)
     with pytest.raises(
-        ValueError, match="report_law must give the distribution of privatize where it is random, got None"
+        ValueError, match="report_distribution must give the distribution of privatize where it is random, got None"
     ):
-        transcript_law(learner, params, users, **{**told, "report_law": None})
+        transcript_distribution(learner, params, users, **{**told, "report_distribution": None})
 
 
 def test_who_sees_what():
-    every = {"sees": ("report", "action", "public"), "privacy_unit": "one round", "argument": "for tests"}
+    every = {"adversary_view": ("report", "action", "public"), "privacy_unit": "one round", "argument": "for tests"}
     transcript = Transcript(np.arange(3), np.arange(3) + 10, np.arange(3) + 20, np.arange(3) + 30, jnp.ones(3, int))
 
     def shown(trust_model, changed=None, **about):
@@ -140,38 +154,40 @@ def test_who_sees_what():
         return tuple(None if part is None else part.tolist() for part in observed_parts(transcript, claim, changed))
 
     assert shown("central") == ([0, 1, 2], [10, 11, 12], None, [30, 31, 32])
-    assert shown("joint", 1, sees=("public",)) == ([0, 2], None, None, [30, 31, 32])
-    assert shown("joint", 1, sees=()) == ([0, 2], None, None, None)
+    assert shown("joint", 1, adversary_view=("public",)) == ([0, 2], None, None, [30, 31, 32])
+    assert shown("joint", 1, adversary_view=()) == ([0, 2], None, None, None)
     assert shown("local", 1) == ([1], [11], [21], None)
-    assert shown("local", 2, sees=("report",)) == (None, [12], None, None)
+    assert shown("local", 2, adversary_view=("report",)) == (None, [12], None, None)
     for trust_model, changed in (("local", None), ("joint", 3)):
         with pytest.raises(ValueError, match=rf"changed must be a round in \[0, 3\) in the {trust_model} model, got"):
-            shown(trust_model, changed, sees=("public",))
-    assert shown("shuffle", sees=("public",)) == (None, None, None, [30, 31, 32])
+            shown(trust_model, changed, adversary_view=("public",))
+    assert shown("shuffle", adversary_view=("public",)) == (None, None, None, [30, 31, 32])
 
 
 def test_the_joint_model_leaves_out_the_users_own_play():
-    users = [Users(np.zeros((3, 1), np.int32), np.asarray([3, context, 2], np.int32)) for context in (0, 1)]
+    users = [UserData(np.zeros((3, 1), np.int32), np.asarray([3, context, 2], np.int32)) for context in (0, 1)]
     joint, central = small.shows_its_context("joint"), small.shows_its_context("central")
     claims = [learner.guarantee(epsilon=1.0) for learner in (joint, central)]
-    assert [law_of(each, joint, claim=claims[0], changed=1) for each in users] == [{((3, 2),): 1.0}] * 2
-    first, second = (law_of(each, central, claim=claims[1]) for each in users)
+    assert [distribution_of(each, joint, guarantee=claims[0], changed=1) for each in users] == [{((3, 2),): 1.0}] * 2
+    first, second = (distribution_of(each, central, guarantee=claims[1]) for each in users)
     assert exact_epsilon(first, second) == math.inf
 
 
-def contrarian(answers, past, action):
+def contrarian(answers, history, action):
     """A bit that is turned around after each play of 1."""
-    last = past.actions[jnp.maximum(past.round - 1, 0)]
+    last = history.actions[jnp.maximum(history.round - 1, 0)]
     return jnp.where(last == 1, 1 - answers, answers)
 
 
 def test_users_who_react():
     users = bits(1, 1, 0, 1)
-    law = law_of(users, answer=contrarian, adaptive=True, update_law=counted())
+    distribution = distribution_of(users, answer=contrarian, adaptive=True, update_distribution=counted())
     found = sampled(counter(), ONE, users, CLAIM, answer=contrarian)
-    assert g_test(found, law) > SUSPICIOUS > g_test(found, law_of(users, update_law=counted()))
+    assert (
+        g_test(found, distribution) > SUSPICIOUS > g_test(found, distribution_of(users, update_distribution=counted()))
+    )
     with pytest.raises(ValueError, match="adaptive must be True for an answer that reads the past, got False"):
-        law_of(users, answer=contrarian, update_law=counted())
+        distribution_of(users, answer=contrarian, update_distribution=counted())
 
 
 def test_a_random_start():
@@ -179,12 +195,14 @@ def test_a_random_start():
         return State((), jax.random.bernoulli(key).astype(jnp.int32))
 
     learner = counter()._replace(init=init, update=lambda key, params, state, report: state)
-    law = law_of(bits(0, 0), learner, init_law=lambda params: [(State((), start), 0.5) for start in (0, 1)])
-    assert law == {((0, 0), (0, 0)): 0.5, ((1, 1), (1, 1)): 0.5}
+    distribution = distribution_of(
+        bits(0, 0), learner, init_distribution=lambda params: [(State((), start), 0.5) for start in (0, 1)]
+    )
+    assert distribution == {((0, 0), (0, 0)): 0.5, ((1, 1), (1, 1)): 0.5}
     with pytest.raises(
-        ValueError, match="init_law must give the distribution of init where it is random, got None where 64"
+        ValueError, match="init_distribution must give the distribution of init where it is random, got None where 64"
     ):
-        law_of(bits(0, 0), learner)
+        distribution_of(bits(0, 0), learner)
 
 
 @pytest.mark.parametrize(
@@ -192,21 +210,30 @@ def test_a_random_start():
     [
         (
             None,
-            "update_law must give the distribution of update where it is random, got None where 64 keys give 2",
+            "update_distribution must give the distribution of update where it is random, got None where 64 keys",
         ),
-        (lambda *_: [(State((), 1), 0.5)], r"update_law must have probabilities >= 0 that sum to 1, got \[0.5\]"),
+        (
+            lambda *_: [(State((), 1), 0.5)],
+            r"update_distribution must have probabilities >= 0 that sum to 1, got \[0.5\]",
+        ),
         (lambda *_: [(State((), 1), 1.5), (State((), -1), -0.5)], r"probabilities >= 0 that sum to 1, got \[1.5, -0.5"),
-        (lambda *_: [(State((), 1), 1.0)], r"update_law must have all that update returns, got nothing for \(-1,\)"),
-        (lambda *_: [(State((), np.ones(2)), 1.0)], "update_law must have values of the structure and shapes of"),
+        (
+            lambda *_: [(State((), 1), 1.0)],
+            r"update_distribution must have all that update returns, got nothing for \(-1,\)",
+        ),
+        (
+            lambda *_: [(State((), np.ones(2)), 1.0)],
+            "update_distribution must have values of the structure and shapes of",
+        ),
     ],
 )
-def test_bad_laws_are_refused(told, message):
+def test_bad_distributions_are_refused(told, message):
     with pytest.raises(ValueError, match=message):
-        law_of(bits(0, 0), update_law=told)
+        distribution_of(bits(0, 0), update_distribution=told)
 
 
 def test_too_many_transcripts_are_refused(monkeypatch):
     monkeypatch.setattr("jaxdp.audit.enumeration.MOST", 7)
-    assert len(law_of(bits(0, 0), update_law=counted())) == 4
+    assert len(distribution_of(bits(0, 0), update_distribution=counted())) == 4
     with pytest.raises(ValueError, match="transcripts of one round must be at most 7, got more"):
-        law_of(bits(0, 0, 0), update_law=counted())
+        distribution_of(bits(0, 0, 0), update_distribution=counted())

@@ -1,4 +1,4 @@
-"""Laws of small mechanisms, written here from their definitions; the samplers are tested against them."""
+"""Distributions of small mechanisms, written here from their definitions; the samplers are tested against them."""
 
 import functools
 import math
@@ -20,12 +20,12 @@ NEIGHBOUR = np.array([1.0, 0.0, -0.6])
 NOISES = {"laplace": scipy.stats.laplace, "gumbel": scipy.stats.gumbel_r, "exponential": scipy.stats.expon}
 
 
-def randomized_response_law(label, epsilon, num_labels):
+def randomized_response_distribution(label, epsilon, num_labels):
     other = 1 / (math.exp(epsilon) + num_labels - 1)
     return {report: 1 - (num_labels - 1) * other if report == label else other for report in range(num_labels)}
 
 
-def noisy_max_law(scores, epsilon, noise):
+def noisy_max_distribution(scores, epsilon, noise):
     """P(j) integrates j's noise density times the others' distribution functions, between the kinks of either."""
     scores = np.asarray(scores) * epsilon / 2
     edges = np.union1d(np.linspace(-45, 45, 91), np.subtract.outer(scores, scores))
@@ -43,25 +43,25 @@ def draw(release, data):
 
 @pytest.mark.parametrize("num_labels", [2, 5])
 def test_randomized_response(num_labels):
-    laws = [randomized_response_law(label, 0.7, num_labels) for label in (0, 1)]
-    assert exact_epsilon(*laws, delta=0.0) == pytest.approx(0.7, rel=1e-12)
+    distributions = [randomized_response_distribution(label, 0.7, num_labels) for label in (0, 1)]
+    assert exact_epsilon(*distributions, delta=0.0) == pytest.approx(0.7, rel=1e-12)
     samples = draw(lambda key, x: randomized_response(key, x, 0.7, num_labels=num_labels), jnp.int32(1))
-    assert g_test(samples, laws[1]) > SUSPICIOUS
-    for wrong in [laws[0], randomized_response_law(1, 0.6, num_labels)]:
+    assert g_test(samples, distributions[1]) > SUSPICIOUS
+    for wrong in [distributions[0], randomized_response_distribution(1, 0.6, num_labels)]:
         assert g_test(samples, wrong) < SUSPICIOUS
 
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_noisy_max(noise):
-    laws = [noisy_max_law(scores, 1.0, noise) for scores in (SCORES, NEIGHBOUR)]
-    assert 0.3 < exact_epsilon(*laws, delta=0.0) <= 1.0
+    distributions = [noisy_max_distribution(scores, 1.0, noise) for scores in (SCORES, NEIGHBOUR)]
+    assert 0.3 < exact_epsilon(*distributions, delta=0.0) <= 1.0
 
     def release(key, scores, scale=1.0):
         return noisy_max(key, scores, 1.0 / scale, noise=noise)
 
-    assert g_test(draw(release, jnp.asarray(SCORES, jnp.float32)), laws[0]) > SUSPICIOUS
+    assert g_test(draw(release, jnp.asarray(SCORES, jnp.float32)), distributions[0]) > SUSPICIOUS
     too_little = draw(functools.partial(release, scale=0.8), jnp.asarray(SCORES, jnp.float32))
-    assert g_test(too_little, laws[0]) < SUSPICIOUS
+    assert g_test(too_little, distributions[0]) < SUSPICIOUS
 
 
 def test_delta_and_epsilon_invert_each_other():
@@ -78,9 +78,9 @@ def test_delta_and_epsilon_invert_each_other():
 def test_a_discretised_gaussian():
     """Cells of a Gaussian are post-processing of it, and fine ones lose little."""
     edges = np.concatenate([[-np.inf], np.linspace(-12, 13, 4001), [np.inf]])
-    laws = [dict(enumerate(np.diff(scipy.stats.norm.cdf(edges, mean, 2.0)))) for mean in (0.0, 1.0)]
+    distributions = [dict(enumerate(np.diff(scipy.stats.norm.cdf(edges, mean, 2.0)))) for mean in (0.0, 1.0)]
     for epsilon in [0.0, 0.5, 1.0]:
-        assert exact_delta(*laws, epsilon=epsilon) == pytest.approx(gaussian_delta(epsilon, 2.0), rel=1e-4)
+        assert exact_delta(*distributions, epsilon=epsilon) == pytest.approx(gaussian_delta(epsilon, 2.0), rel=1e-4)
 
 
 def test_what_one_input_alone_makes_possible():
@@ -94,28 +94,28 @@ def test_what_one_input_alone_makes_possible():
 
 
 def test_rare_outcomes_are_counted_together():
-    law = {0: 0.9, **dict.fromkeys(range(1, 1001), 0.1 / 1000)}
+    distribution = {0: 0.9, **dict.fromkeys(range(1, 1001), 0.1 / 1000)}
     rng = np.random.default_rng(1)
-    samples = rng.choice(1001, 2000, p=list(law.values())).tolist()
-    assert g_test(samples, law) > 0.001
-    assert g_test([0] * 2000, law) < SUSPICIOUS
-    assert g_test([0] * 3, law) == 1
+    samples = rng.choice(1001, 2000, p=list(distribution.values())).tolist()
+    assert g_test(samples, distribution) > 0.001
+    assert g_test([0] * 2000, distribution) < SUSPICIOUS
+    assert g_test([0] * 3, distribution) == 1
 
 
 def response_pair(epsilon, num_labels=2):
-    return [randomized_response_law(label, epsilon, num_labels) for label in (0, 1)]
+    return [randomized_response_distribution(label, epsilon, num_labels) for label in (0, 1)]
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 3.0, 10.0])
 def test_rho_and_mu_of_two_outcomes(epsilon):
     """D_a / a of randomized response is largest at a = 1: the Kullback-Leibler divergence."""
-    laws = response_pair(epsilon)
-    assert exact_rho(*laws) == pytest.approx(epsilon * math.tanh(epsilon / 2), rel=1e-9)
-    assert exact_mu(*laws) == pytest.approx(2 * scipy.stats.norm.ppf(1 / (1 + math.exp(-epsilon))), rel=1e-9)
+    distributions = response_pair(epsilon)
+    assert exact_rho(*distributions) == pytest.approx(epsilon * math.tanh(epsilon / 2), rel=1e-9)
+    assert exact_mu(*distributions) == pytest.approx(2 * scipy.stats.norm.ppf(1 / (1 + math.exp(-epsilon))), rel=1e-9)
     certain = {"a": 1.0, "b": 0.0}
     assert exact_rho(certain, certain) == exact_mu(certain, certain) == 0
-    assert exact_rho(certain, laws[0]) == math.inf
-    assert exact_mu(certain, laws[0]) == math.inf
+    assert exact_rho(certain, distributions[0]) == math.inf
+    assert exact_mu(certain, distributions[0]) == math.inf
 
 
 def test_rho_at_an_order_above_one():
@@ -142,24 +142,24 @@ def test_rho_and_mu_of_a_discretised_gaussian():
     for shift in (0.2, 1.0):
         edges = np.concatenate([[-np.inf], np.linspace(-8, 8, 801), [np.inf]])
         tails = [(scipy.stats.norm.cdf(edges - s), scipy.stats.norm.sf(edges - s)) for s in (-shift / 2, shift / 2)]
-        laws = [dict(enumerate(np.where(edges[1:] < 0, np.diff(low), -np.diff(high)))) for low, high in tails]
-        assert exact_rho(*laws) == pytest.approx(shift**2 / 2, rel=1e-3)
-        assert exact_rho(*laws) <= shift**2 / 2 * (1 + 1e-9)
-        assert exact_mu(*laws) == pytest.approx(shift, rel=1e-9)
+        distributions = [dict(enumerate(np.where(edges[1:] < 0, np.diff(low), -np.diff(high)))) for low, high in tails]
+        assert exact_rho(*distributions) == pytest.approx(shift**2 / 2, rel=1e-3)
+        assert exact_rho(*distributions) <= shift**2 / 2 * (1 + 1e-9)
+        assert exact_mu(*distributions) == pytest.approx(shift, rel=1e-9)
 
 
-def test_rho_and_mu_of_close_laws():
+def test_rho_and_mu_of_close_distributions():
     """Nothing cancels: the divergence is a square of the distance."""
     for epsilon in (1e-4, 1e-6):
-        laws = [{0: 0.5 + sign * epsilon / 4, 1: 0.5 - sign * epsilon / 4} for sign in (1, -1)]
-        assert exact_rho(*laws) == pytest.approx(epsilon**2 / 2, rel=1e-6)
-        assert exact_mu(*laws) == pytest.approx(epsilon * math.sqrt(math.pi / 2), rel=1e-6)
+        distributions = [{0: 0.5 + sign * epsilon / 4, 1: 0.5 - sign * epsilon / 4} for sign in (1, -1)]
+        assert exact_rho(*distributions) == pytest.approx(epsilon**2 / 2, rel=1e-6)
+        assert exact_mu(*distributions) == pytest.approx(epsilon * math.sqrt(math.pi / 2), rel=1e-6)
     assert exact_rho({0: 0.3, 1: 0.7}, {0: 0.3, 1: 0.7}) == 0
     assert exact_mu({0: 0.3, 1: 0.7}, {0: 0.3, 1: 0.7}) == 0
 
 
 @pytest.mark.filterwarnings("error")
-def test_laws_whose_sums_are_rounded_warn_of_nothing():
+def test_distributions_whose_sums_are_rounded_warn_of_nothing():
     first, second = {0: 0.5, 1: 0.5 - 1e-7}, {0: 0.5 + 1e-7, 1: 0.5}
     for each in (exact_rho(first, second), exact_rho(second, first)):
         assert 0 < each < 1e-12
@@ -188,21 +188,21 @@ def test_the_budget_in_the_currency_of_a_claim():
 
 
 def test_errors():
-    law = {0: 0.5, 1: 0.5}
+    distribution = {0: 0.5, 1: 0.5}
     with pytest.raises(ValueError, match=r"second must sum to 1, got 0\.5"):
-        exact_epsilon(law, {0: 0.5})
+        exact_epsilon(distribution, {0: 0.5})
     with pytest.raises(ValueError, match=r"first must have probabilities in \[0, 1\], got -0.5 for 1"):
-        exact_delta({1: -0.5, 0: 1.5}, law, 0.0)
+        exact_delta({1: -0.5, 0: 1.5}, distribution, 0.0)
     for exact in (exact_rho, exact_mu):
         with pytest.raises(ValueError, match=r"second must sum to 1, got 0\.5"):
-            exact(law, {0: 0.5})
+            exact(distribution, {0: 0.5})
     for bad in [-0.1, 1.0, math.nan]:
         with pytest.raises(ValueError, match=rf"delta must be in \[0, 1\), got {bad}"):
-            exact_epsilon(law, law, bad)
+            exact_epsilon(distribution, distribution, bad)
     with pytest.raises(ValueError, match="epsilon must be >= 0, got nan"):
-        exact_delta(law, law, math.nan)
+        exact_delta(distribution, distribution, math.nan)
     with pytest.raises(ValueError, match="samples must not be empty"):
-        g_test([], law)
+        g_test([], distribution)
 
 
 @pytest.mark.parametrize("epsilon", [20.0, 709.0, 710.0, 800.0, 1e308, math.inf])
@@ -227,7 +227,7 @@ def test_a_mass_of_exactly_delta_proves_nothing():
 
 
 def test_samples_that_are_not_hashable():
-    law = {(0, 1): 0.5, (1, 0): 0.5}
+    distribution = {(0, 1): 0.5, (1, 0): 0.5}
     with pytest.raises(ValueError, match="samples must be hashable, as tuples are, got a ndarray"):
-        g_test(np.array([[0, 1], [1, 0]]), law)  # pyright: ignore[reportArgumentType]
-    assert g_test([(0, 1), (1, 0)] * 50, law) == 1
+        g_test(np.array([[0, 1], [1, 0]]), distribution)  # pyright: ignore[reportArgumentType]
+    assert g_test([(0, 1), (1, 0)] * 50, distribution) == 1

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from jaxdp import registry
-from jaxdp.audit import Users, by_pair, grey_box, whole
+from jaxdp.audit import UserData, feedback_of_pair, full_information, grey_box
 from jaxdp.core import Interface, arms
 from jaxdp.experts import exponential_weights
 from jaxdp.mechanisms import gaussian_epsilon, laplace, noisy_max, randomize_scalar, randomized_response, tape
@@ -51,7 +51,7 @@ BASES = {"ebs_elimination": 8, "lazy_weights_switching": 10}
 
 
 def look(learner, draw_user, rounds=3, **options):
-    options = {"answer": whole, "num_bases": 2, "num_neighbours": 64, **options}
+    options = {"answer": full_information, "num_bases": 2, "num_neighbours": 64, **options}
     return grey_box(jax.random.key(0), learner, {"epsilon": 1.0}, draw_user, rounds=rounds, **options)
 
 
@@ -71,7 +71,7 @@ def test_registered_learners_spend_what_they_claim(name):
         num_bases=BASES.get(name, 4),
         num_neighbours=128,
     )
-    if found.claim.trust_model == "shuffle":
+    if found.guarantee.trust_model == "shuffle":
         assert not found.faults, found
         assert found.notes == ("the amplification by shuffling is not accounted here",)
     else:
@@ -83,7 +83,7 @@ def test_registered_learners_spend_what_they_claim(name):
         assert site.declared is not None
         if name not in BELOW:
             assert site.measured == pytest.approx(site.declared, rel=1e-4)
-    assert found.spent == pytest.approx(SPENT.get(name, found.claim.epsilon), rel=1e-4)
+    assert found.spent == pytest.approx(SPENT.get(name, found.guarantee.epsilon), rel=1e-4)
 
 
 @pytest.mark.parametrize("name", ["ebs_elimination", "ebs_elimination_gaussian"])
@@ -105,7 +105,7 @@ def test_registered_elimination_at_half_its_noise(name):
         entry.values,
         entry.make_user,
         rounds=ROUNDS[name],
-        answer=by_pair,
+        answer=feedback_of_pair,
         num_bases=BASES.get(name, 4),
         num_neighbours=128,
     )
@@ -198,7 +198,7 @@ def test_a_report_that_forgets_to_clip():
         entry.values,
         entry.make_user,
         rounds=2,
-        answer=whole,
+        answer=full_information,
         num_bases=2,
         num_neighbours=64,
     )
@@ -254,7 +254,7 @@ def test_local_randomizers_cost_epsilon_for_each_entry():
         assert look(learner(randomizer), small.draw_corners(2)).spent == pytest.approx(2.0)
 
     def unclipped(key):
-        return Users(3 * jax.random.bernoulli(key, shape=(1,)).astype(float))
+        return UserData(3 * jax.random.bernoulli(key, shape=(1,)).astype(float))
 
     assert look(learner(scalars), unclipped).faults == (
         "randomize_scalar in privatize changes by 3 in max norm, but 1 is declared",

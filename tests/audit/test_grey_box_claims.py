@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.audit import Users, audit, grey_box, leaks, learner_attack, whole
+from jaxdp.audit import UserData, audit, full_information, grey_box, leaks, learner_attack
 from jaxdp.core import Guarantee, Interface, Learner, Space, State, arms
 from jaxdp.mechanisms import laplace, noisy_max, randomized_response
 from tests.audit import small_learners as small
@@ -19,7 +19,7 @@ draw_bit = small.draw_corners(1)
 
 
 def look(learner, draw_user=draw_bit, rounds=3, **options):
-    options = {"answer": whole, "num_bases": 2, "num_neighbours": 32, **options}
+    options = {"answer": full_information, "num_bases": 2, "num_neighbours": 32, **options}
     return grey_box(jax.random.key(0), learner, {"epsilon": 1.0}, draw_user, rounds=rounds, **options)
 
 
@@ -35,7 +35,7 @@ def claiming(learner: Learner, **about) -> Learner:
 
 def draw_both(key):
     """An answer and a context."""
-    return Users(jax.random.bernoulli(key, shape=(1,)).astype(float), jax.random.randint(key, (), 0, 3))
+    return UserData(jax.random.bernoulli(key, shape=(1,)).astype(float), jax.random.randint(key, (), 0, 3))
 
 
 # ---- noise that writes nothing ---------------------------------------------------------------------------------------
@@ -116,8 +116,10 @@ def test_a_raw_number_in_a_noisy_choice():
 def test_a_central_claim_names_what_is_seen():
     learner = small.shows_its_context("central")
     assert look(learner, draw_both).faults == (f"the play {AROUND}",)
-    assert look(claiming(learner, sees=frozenset({"public"})), draw_both).verdict == "consistent"
-    assert look(claiming(learner, sees=frozenset({"public", "report"})), draw_both).faults == (f"the report {AROUND}",)
+    assert look(claiming(learner, adversary_view=frozenset({"public"})), draw_both).verdict == "consistent"
+    assert look(claiming(learner, adversary_view=frozenset({"public", "report"})), draw_both).faults == (
+        f"the report {AROUND}",
+    )
 
 
 def test_scores_that_nobody_sees_may_be_raw():
@@ -132,36 +134,36 @@ def test_scores_that_nobody_sees_may_be_raw():
 
     learner = small.curator(update, lambda: State((), (jnp.int32(0), jnp.zeros(2))), act=act)
     assert look(learner).faults == (f"the public state {AROUND}",)
-    found = look(claiming(learner, sees=frozenset({"action"})), rounds=5)
+    found = look(claiming(learner, adversary_view=frozenset({"action"})), rounds=5)
     assert found.verdict == "consistent"
     assert found.spent == pytest.approx(0.5)  # four later plays at an eighth
-    assert look(claiming(learner, sees=frozenset({"action"})), rounds=12).verdict == "violated"
+    assert look(claiming(learner, adversary_view=frozenset({"action"})), rounds=12).verdict == "violated"
 
 
 @pytest.mark.parametrize("trust_model", ["central", "joint"])
 def test_where_a_learner_stops_is_seen_though_nothing_else_is(trust_model):
     """By the grey box, by the black box, and by the leak test."""
-    users = Users(np.zeros((3, 1))), Users(np.asarray([[1.0], [0.0], [0.0]]))
+    users = UserData(np.zeros((3, 1))), UserData(np.asarray([[1.0], [0.0], [0.0]]))
 
     def noised(key, params, number):
         return laplace(key, number, params, l1_sensitivity=1.0) > 0.5
 
     raw = small.stops_after(lambda key, params, number: number > 0.5)
-    sees = frozenset() if trust_model == "joint" else frozenset({"action"})
+    adversary_view = frozenset() if trust_model == "joint" else frozenset({"action"})
     for learner, verdict in ((raw, "violated"), (small.stops_after(noised), "consistent")):
-        learner = claiming(learner, trust_model=trust_model, sees=sees)
+        learner = claiming(learner, trust_model=trust_model, adversary_view=adversary_view)
         assert look(learner).verdict == verdict
-        attack = learner_attack(learner, {"epsilon": 1.0}, users, answer=whole)
+        attack = learner_attack(learner, {"epsilon": 1.0}, users, answer=full_information)
         assert audit(jax.random.key(0), attack, trials=10_000).verdict == verdict
-        assert leaks(jax.random.key(0), learner, {"epsilon": 1.0}, users, answer=whole).verdict == verdict
-    learner = claiming(raw, trust_model=trust_model, sees=sees)
+        assert leaks(jax.random.key(0), learner, {"epsilon": 1.0}, users, answer=full_information).verdict == verdict
+    learner = claiming(raw, trust_model=trust_model, adversary_view=adversary_view)
     assert look(learner).faults == (f"the stop {AROUND}",)
 
 
 def test_the_play_of_a_local_learner():
     learner = small.randomizes_the_report_alone()
     assert look(learner, draw_both).faults == (f"the play {AROUND}",)
-    assert look(claiming(learner, sees=frozenset({"report", "public"})), draw_both).verdict == "consistent"
+    assert look(claiming(learner, adversary_view=frozenset({"report", "public"})), draw_both).verdict == "consistent"
 
 
 def test_joint_learners_show_others_nothing():
@@ -177,18 +179,18 @@ def test_joint_learners_show_others_nothing():
 
     # What one user said reaches the next one's play, if the state that carries it is not logged.
     follows = tells._replace(act=lambda key, params, public, context: (public[0] > 0.5).astype(jnp.int32))
-    hidden = claiming(follows, sees=frozenset())
+    hidden = claiming(follows, adversary_view=frozenset())
     assert look(hidden, draw_both).faults == (f"the play {AROUND}",)
 
 
 def test_only_the_privacy_unit_varies():
     learner = small.shows_its_context("central")
-    assert look(claiming(learner, unit_leaves=("answers",)), draw_both).verdict == "consistent"
-    assert look(claiming(learner, unit_leaves=("contexts",)), draw_both).verdict == "violated"
+    assert look(claiming(learner, sensitive_fields=("answers",)), draw_both).verdict == "consistent"
+    assert look(claiming(learner, sensitive_fields=("contexts",)), draw_both).verdict == "violated"
     with pytest.raises(
-        ValueError, match="unit_leaves must name leaves of a user's data, answers, contexts, got 'gende"
+        ValueError, match="sensitive_fields must name leaves of a user's data, answers, contexts, got 'gende"
     ):
-        look(claiming(learner, unit_leaves=("gender",)), draw_both)
+        look(claiming(learner, sensitive_fields=("gender",)), draw_both)
 
 
 def test_no_claim_cannot_be_violated():
@@ -247,24 +249,24 @@ def test_a_key_that_is_used_again_after_a_release(reuse_key):
 def test_users_react_to_what_the_claim_shows():
     """A learner forgets to clip what only users who saw a release would say."""
 
-    def draw_user(key, past):
+    def draw_user(key, history):
         bit = jax.random.bernoulli(key, shape=(1,)).astype(float)
-        return Users(jnp.where(jnp.any(past.public != 0), 3.0, 1.0) * bit)
+        return UserData(jnp.where(jnp.any(history.public != 0), 3.0, 1.0) * bit)
 
     learner = small.follows_itself(0.0)
-    for sees, faults in (
+    for adversary_view, faults in (
         ({"action", "public"}, True),
         ({"action"}, False),
         ({"public"}, True),
     ):
-        found = look(claiming(learner, sees=frozenset(sees)), draw_user)
+        found = look(claiming(learner, adversary_view=frozenset(adversary_view)), draw_user)
         assert any("changes by 3 in l1 norm, but 1 is declared" in fault for fault in found.faults) == faults
 
 
 def test_users_react_to_reports_where_these_are_seen():
-    def draw_user(key, past):
+    def draw_user(key, history):
         bit = jax.random.bernoulli(key, shape=(1,)).astype(float)
-        return Users(jnp.where(jnp.any(past.reports != 0), 3.0, 1.0) * bit)
+        return UserData(jnp.where(jnp.any(history.reports != 0), 3.0, 1.0) * bit)
 
     def privatize(key, params, public, context, action, feedback):
         return laplace(key, feedback, params, l1_sensitivity=1.0)
@@ -278,8 +280,8 @@ def test_users_react_to_reports_where_these_are_seen():
 
 
 def test_users_react_to_a_learner_that_reads_contexts():
-    def draw_user(key, past):
-        return draw_both(key)._replace(contexts={"x": jnp.where(past.round > 0, 1, 0)})
+    def draw_user(key, history):
+        return draw_both(key)._replace(contexts={"x": jnp.where(history.round > 0, 1, 0)})
 
     learner = small.shows_its_context("joint")._replace(act=lambda key, params, public, context: context["x"])
     with pytest.raises(ValueError, match="interface must be declared by a learner that reads contexts where users rea"):
@@ -289,7 +291,7 @@ def test_users_react_to_a_learner_that_reads_contexts():
 
 
 def test_users_who_may_react_and_need_not():
-    def draw_user(key, past=None):
+    def draw_user(key, history=None):
         return draw_bit(key)
 
     assert look(small.follows_itself(0.0), draw_user).verdict == "consistent"

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.audit import Users, grey_box, whole
+from jaxdp.audit import UserData, full_information, grey_box
 from jaxdp.core import Guarantee, State
 from jaxdp.mechanisms import (
     above_threshold_init,
@@ -25,7 +25,13 @@ from tests.audit import small_learners as small
 
 
 def look(learner, size=1, rounds=3, **options):
-    options = {"answer": whole, "num_bases": 2, "num_neighbours": 64, "draw_user": small.draw_corners(size), **options}
+    options = {
+        "answer": full_information,
+        "num_bases": 2,
+        "num_neighbours": 64,
+        "draw_user": small.draw_corners(size),
+        **options,
+    }
     return grey_box(jax.random.key(0), learner, {"epsilon": 1.0}, rounds=rounds, **options)
 
 
@@ -82,7 +88,7 @@ def test_a_report_with_the_value_itself():
 
 
 def draw_context(key):
-    return Users(jnp.zeros(1), jax.random.randint(key, (), 0, 3))
+    return UserData(jnp.zeros(1), jax.random.randint(key, (), 0, 3))
 
 
 def test_plays_of_private_contexts():
@@ -148,7 +154,7 @@ def test_a_key_of_its_own():
     def release(key, params, report):
         return noisy(jax.random.key(7), report[0], params)
 
-    faults = look(small.releases_of(release), rounds=1).faults  # its noise does not follow its law, either
+    faults = look(small.releases_of(release), rounds=1).faults  # its noise does not follow its distribution, either
     assert "laplace in update has the same key in every run" in faults
 
 
@@ -355,5 +361,5 @@ def test_bad_arguments():
     learner = small.follows_itself(0.0)
     with pytest.raises(ValueError, match="key must be one typed PRNG key"):
         grey_box(0, learner, {"epsilon": 1.0}, small.draw_corners(1), rounds=1)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ValueError, match="draw_user must return Users, got"):
+    with pytest.raises(ValueError, match="draw_user must return UserData, got"):
         look(learner, draw_user=lambda key: jax.random.bernoulli(key, shape=(1,)))

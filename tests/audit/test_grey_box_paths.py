@@ -40,7 +40,7 @@ def test_registered_blocks_and_counts_spend_what_they_claim(name, path):
     assert result.verdict == "consistent", result
     assert result.spent == pytest.approx(entry.values["epsilon"], rel=1e-4)
     (site,) = result.sites
-    assert site.site == "laplace in absorb"
+    assert site.site == f"laplace in update_{'block' if path == 'blocks' else path}"
     assert site.measured == pytest.approx(site.declared, rel=1e-4)
 
 
@@ -64,20 +64,20 @@ def test_totals_that_no_mechanism_sees():
     right = COMMIT.make()
     assert right.counts is not None
 
-    def absorb(key, params, state, plan, report):
+    def update_counts(key, params, state, plan, report):
         counts, won = report
         round_ = state.public.round + counts.sum(dtype=state.public.round.dtype)
         return State(state.private, state.public._replace(round=round_, best_arm=jnp.argmax(won).astype(jnp.int32)))
 
-    wrong = right._replace(counts=right.counts._replace(absorb=absorb))
+    wrong = right._replace(counts=right.counts._replace(update_counts=update_counts))
     result = found(wrong, "counts", num_bases=8)  # one user in some runs decides which total is the largest
     assert result.faults == ("the public state changes although every noised value stays: a path around the noise",)
 
     def own_noise(key, params, state, plan, report):
         noisy = report[1].astype(float) + jax.random.laplace(key, report[1].shape) / params.epsilon
-        return absorb(key, params, state, plan, (report[0], noisy))
+        return update_counts(key, params, state, plan, (report[0], noisy))
 
-    result = found(right._replace(counts=right.counts._replace(absorb=own_noise)), "counts", num_bases=8)
+    result = found(right._replace(counts=right.counts._replace(update_counts=own_noise)), "counts", num_bases=8)
     assert (result.verdict, result.faults) == ("cannot tell", ())
     assert "nothing was recorded" in result.notes[0]
 
@@ -98,13 +98,13 @@ def test_blocks_that_cannot_be_read_are_what_rounds_are():
     assert (right.verdict, right.notes) == ("consistent", ())
 
     def less(of):
-        def absorb(keys, params, state, plan, report):
+        def update_block(keys, params, state, plan, report):
             noise = dataclasses.replace(params.noise, epsilon=params.noise.epsilon * 2)
             return of(keys, dataclasses.replace(params, noise=noise), state, plan, report)
 
-        return absorb
+        return update_block
 
-    blocks = tuple(each._replace(absorb=less(each.absorb)) for each in learner.blocks)
+    blocks = tuple(each._replace(update_block=less(each.update_block)) for each in learner.blocks)
     half = grey_box_of_paths(
         jax.random.key(0), learner._replace(blocks=blocks), entry.values, entry.make_user, **options
     )
@@ -117,7 +117,7 @@ def test_blocks_that_cannot_be_read_are_what_rounds_are():
     [("rounds", "consistent"), ("blocks", "consistent"), ("counts", "cannot tell")],
 )
 def test_reports_of_local_learners(path, verdict):
-    """In blocks each is a mechanism's; a total of them has their law, and is no release that a tape knows."""
+    """In blocks each is a mechanism's; a total of them has their distribution, and is no release that a tape knows."""
     result = found(local_commit(num_arms=3, explore_rounds=12), path)
     assert result.verdict == verdict
     if path == "blocks":
@@ -130,7 +130,7 @@ def test_all_paths_as_one():
     right = grey_box_of_paths(jax.random.key(0), COMMIT.make(), COMMIT.values, COMMIT.make_user, **options)
     assert (right.verdict, right.spent) == ("consistent", pytest.approx(1.0))
     # blocks that are single rounds are not read again
-    assert [site.site for site in right.sites] == ["laplace in update", "in counts: laplace in absorb"]
+    assert [site.site for site in right.sites] == ["laplace in update", "in counts: laplace in update_counts"]
     half = small.quieter(small.quieter(COMMIT.make(), 2.0, "blocks"), 2.0, "counts")
     wrong = grey_box_of_paths(jax.random.key(0), half, COMMIT.values, COMMIT.make_user, **options)
     assert wrong.faults == tuple(
@@ -140,7 +140,7 @@ def test_all_paths_as_one():
 
 def test_what_cannot_be_read_is_a_note():
     learner = small.branches_on_data()
-    options: dict[str, Any] = {"answer": lambda answers, past, action: answers, "rounds": 2}
+    options: dict[str, Any] = {"answer": lambda answers, history, action: answers, "rounds": 2}
     result = grey_box_of_paths(jax.random.key(0), learner, {"epsilon": 1.0}, small.draw_corners(1), **options)
     assert (result.verdict, result.faults) == ("cannot tell", ())
     assert "not behind a branch on private data" in result.notes[0]

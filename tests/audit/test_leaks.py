@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxdp import registry
-from jaxdp.audit import Users, leaks, whole
+from jaxdp.audit import UserData, full_information, leaks
 from jaxdp.audit._leaks import _find_differences
 from jaxdp.bandits import explore_then_commit
 from jaxdp.core import Guarantee
@@ -21,7 +21,7 @@ ABOUT = {"trust_model": "central", "privacy_unit": "one round", "argument": "for
 
 
 def bits(*rows):
-    return Users(np.asarray(rows, np.int32))
+    return UserData(np.asarray(rows, np.int32))
 
 
 @pytest.mark.parametrize(
@@ -82,17 +82,17 @@ def test_one_number_beside_the_noise_leaks():
         report = laplace(key, feedback, params.epsilon, l1_sensitivity=3.0)
         return report.at[1].set(feedback[1])
 
-    users = Users(np.zeros((2, 3))), Users(np.ones((2, 3)))
-    assert leaks(jax.random.key(0), learner._replace(privatize=privatize), {}, users, answer=whole).found == (
-        "report of round 1",
-    )
+    users = UserData(np.zeros((2, 3))), UserData(np.ones((2, 3)))
+    assert leaks(
+        jax.random.key(0), learner._replace(privatize=privatize), {}, users, answer=full_information
+    ).found == ("report of round 1",)
 
 
 def test_what_leaks_may_be_large_integers_or_no_numbers():
-    users = Users(np.zeros((2, 1))), Users(np.ones((2, 1)))
+    users = UserData(np.zeros((2, 1))), UserData(np.ones((2, 1)))
 
     def released(release):
-        return leaks(jax.random.key(3), small.releases_of(release), VALUES, users, answer=whole)
+        return leaks(jax.random.key(3), small.releases_of(release), VALUES, users, answer=full_information)
 
     def rounded(key, params, report):
         return jnp.round(laplace(key, report[0], params, l1_sensitivity=1.0)).astype(jnp.int32)
@@ -102,18 +102,19 @@ def test_what_leaks_may_be_large_integers_or_no_numbers():
         lambda key, params, state, report: small.State((), rounded(key, params, report)),
         lambda: small.State((), jnp.int32(0)),
     )
-    assert leaks(jax.random.key(3), learner, VALUES, users, answer=whole).verdict == "consistent"
+    assert leaks(jax.random.key(3), learner, VALUES, users, answer=full_information).verdict == "consistent"
     assert released(lambda key, params, report: jnp.log(report[0])).found == ("public of round 1",)
     assert released(lambda key, params, report: jnp.sqrt(report[0] - 0.5)).found == ("public of round 1",)
 
 
 def test_plays_of_joint_learners_may_follow_contexts():
     answers = np.zeros((3, 1), np.int32)
-    users = Users(answers, np.asarray([0, 1, 2], np.int32)), Users(answers, np.asarray([2, 0, 1], np.int32))
+    users = UserData(answers, np.asarray([0, 1, 2], np.int32)), UserData(answers, np.asarray([2, 0, 1], np.int32))
     assert (
-        leaks(jax.random.key(3), small.shows_its_context("joint"), VALUES, users, answer=whole).verdict == "consistent"
+        leaks(jax.random.key(3), small.shows_its_context("joint"), VALUES, users, answer=full_information).verdict
+        == "consistent"
     )
-    found = leaks(jax.random.key(3), small.shows_its_context("central"), VALUES, users, answer=whole)
+    found = leaks(jax.random.key(3), small.shows_its_context("central"), VALUES, users, answer=full_information)
     assert (found.found, found.verdict) == (("play of round 1",), "violated")
 
 
@@ -151,10 +152,10 @@ def by_sigma(*, noise_stddev):
 
 
 def test_noise_calibrated_by_rho_mu_or_sigma():
-    users = Users(np.zeros((3, 1))), Users(np.ones((3, 1)))
+    users = UserData(np.zeros((3, 1))), UserData(np.ones((3, 1)))
 
     def told(learner, values):
-        return leaks(jax.random.key(0), learner, values, users, answer=whole)
+        return leaks(jax.random.key(0), learner, values, users, answer=full_information)
 
     kinds = [
         (by_rho, {"rho": 0.1}, lambda *, rho: Guarantee.zcdp(rho, **ABOUT)),
@@ -174,10 +175,10 @@ def test_noise_calibrated_by_rho_mu_or_sigma():
 
 
 def test_a_budget_that_does_not_reach_the_claim():
-    users = Users(np.zeros((3, 1))), Users(np.ones((3, 1)))
+    users = UserData(np.zeros((3, 1))), UserData(np.ones((3, 1)))
     claim = Guarantee.zcdp(0.5, **ABOUT)
     learner = noised_by(lambda *, epsilon: 1.0, lambda *, epsilon: claim)
-    found = leaks(jax.random.key(0), learner, VALUES, users, answer=whole)
+    found = leaks(jax.random.key(0), learner, VALUES, users, answer=full_information)
     assert found.verdict == "cannot tell"
     assert "with epsilon as small as can be the claim is 0.5-zCDP" in found.notes[0]
 
@@ -187,14 +188,20 @@ def test_values_that_are_refused():
         raise ValueError(f"epsilon must be >= 0.01, got {epsilon}")
 
     learner = small.follows_itself(0.0)._replace(params=params)
-    found = leaks(jax.random.key(0), learner, VALUES, (Users(np.zeros((3, 1))), Users(np.ones((3, 1)))), answer=whole)
+    found = leaks(
+        jax.random.key(0),
+        learner,
+        VALUES,
+        (UserData(np.zeros((3, 1))), UserData(np.ones((3, 1)))),
+        answer=full_information,
+    )
     assert found.notes == ("values of a tiny budget are refused: epsilon must be >= 0.01, got 1e-06",)
     assert found.verdict == "cannot tell"
 
 
 def test_randomized_responses_cannot_be_told():
     entry = registry.LEARNERS["rucb"]
-    users = Users(np.zeros((6, 3, 3), np.int32)), Users(np.ones((6, 3, 3), np.int32))
+    users = UserData(np.zeros((6, 3, 3), np.int32)), UserData(np.ones((6, 3, 3), np.int32))
 
     def told(randomizes):
         return leaks(
@@ -211,20 +218,22 @@ def test_only_the_privacy_unit_varies():
             return dataclasses.replace(small.guarantee()(epsilon=epsilon), **about)
 
         learner = small.shows_its_context("central")._replace(guarantee=claim)
-        users = Users(np.zeros((2, 1)), np.zeros(2, np.int32)), Users(np.ones((2, 1)), np.ones(2, np.int32))
-        return leaks(jax.random.key(0), learner, VALUES, users, answer=whole)
+        users = UserData(np.zeros((2, 1)), np.zeros(2, np.int32)), UserData(np.ones((2, 1)), np.ones(2, np.int32))
+        return leaks(jax.random.key(0), learner, VALUES, users, answer=full_information)
 
-    assert claimed(unit_leaves=("answers",)).verdict == "consistent"
-    assert claimed(unit_leaves=("contexts",)).found == ("play of round 1",)
-    assert claimed(sees=("public",)).verdict == "consistent"
-    assert claimed(sees=("report",)).found == ("report of round 1",)
-    with pytest.raises(ValueError, match="unit_leaves must name leaves of a user's data, answers, contexts, got 'rew"):
-        claimed(unit_leaves=("rewards",))
+    assert claimed(sensitive_fields=("answers",)).verdict == "consistent"
+    assert claimed(sensitive_fields=("contexts",)).found == ("play of round 1",)
+    assert claimed(adversary_view=("public",)).verdict == "consistent"
+    assert claimed(adversary_view=("report",)).found == ("report of round 1",)
+    with pytest.raises(
+        ValueError, match="sensitive_fields must name leaves of a user's data, answers, contexts, got 'rew"
+    ):
+        claimed(sensitive_fields=("rewards",))
 
 
 def test_local_learners_whose_play_is_logged():
-    users = Users(np.zeros((2, 1)), np.zeros(2, np.int32)), Users(np.zeros((2, 1)), np.ones(2, np.int32))
-    assert leaks(jax.random.key(0), small.shows_its_context("local"), VALUES, users, answer=whole).found == (
+    users = UserData(np.zeros((2, 1)), np.zeros(2, np.int32)), UserData(np.zeros((2, 1)), np.ones(2, np.int32))
+    assert leaks(jax.random.key(0), small.shows_its_context("local"), VALUES, users, answer=full_information).found == (
         "play of round 1",
     )
 

@@ -148,7 +148,7 @@ def test_no_wide_number_is_narrowed(release):
     assert found(release, trials=10_000).lower_bound > 6
 
 
-def test_outputs_of_equal_laws_are_not_told_apart():
+def test_outputs_of_equal_distributions_are_not_told_apart():
     """Every score at once: special numbers, rounded integers, outcomes that repeat."""
 
     def release(key, params, x):

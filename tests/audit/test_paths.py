@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from jaxdp import registry
-from jaxdp.audit import Past, Users, audit, by_action, learner_attack, whole
+from jaxdp.audit import History, UserData, audit, feedback_of_action, full_information, learner_attack
 from jaxdp.audit.play import play
-from jaxdp.audit.seen import visible_past
+from jaxdp.audit.seen import visible_history
 from jaxdp.bandits import explore_then_commit
 from jaxdp.core import CountPlan, Counts, Interface, Space, State, arms
 from jaxdp.mechanisms import laplace, noisy_max
@@ -71,8 +71,8 @@ def test_counts_show_the_totals_of_what_users_say(name):
     said = np.ones((rounds, 3) if name == "explore_then_commit" else (rounds, 3, 3), np.int32)
     said[:, 0] = 0
     params = learner.params(**{**entry.values, "epsilon": np.inf})
-    found = play(learner, entry.users_answer, jax.random.key(0), params, Users(said), path="counts")
-    plain = play(learner, entry.users_answer, jax.random.key(0), params, Users(said))
+    found = play(learner, entry.users_answer, jax.random.key(0), params, UserData(said), path="counts")
+    plain = play(learner, entry.users_answer, jax.random.key(0), params, UserData(said))
     assert int(found.length.sum()) == rounds
     counts, wins = (np.asarray(jax.tree.leaves(found.reports)[i])[0] for i in range(2))
     assert counts.sum() == int(found.length[0])
@@ -88,7 +88,7 @@ def test_a_learner_that_has_stopped_releases_nothing():
 
     learner = small.curator(update, lambda: State((), (jnp.int32(0), jnp.zeros(()))))
     learner = learner._replace(done=lambda params, public: public[0] == 2)
-    found = play(learner, whole, jax.random.key(0), learner.params(epsilon=1.0), Users(np.ones((5, 1))))
+    found = play(learner, full_information, jax.random.key(0), learner.params(epsilon=1.0), UserData(np.ones((5, 1))))
     assert found.length.tolist() == [1, 1, 0, 0, 0]
     assert (np.asarray(found.after[1]) != 0).tolist() == [True, True, False, False, False]
 
@@ -97,7 +97,14 @@ def test_a_path_that_the_learner_lacks():
     learner = small.releases_of(lambda key, params, report: report[0])
     for path in ("blocks", "counts"):
         with pytest.raises(ValueError, match=f"got '{path}' without the learner's {path}"):
-            play(learner, whole, jax.random.key(0), learner.params(epsilon=1.0), Users(np.ones((5, 1))), path=path)
+            play(
+                learner,
+                full_information,
+                jax.random.key(0),
+                learner.params(epsilon=1.0),
+                UserData(np.ones((5, 1))),
+                path=path,
+            )
 
 
 PATHS = [("blocks", 2.0), ("counts", 2.0), ("counts", 1.0), ("blocks", 1.0)]
@@ -120,32 +127,32 @@ def test_noise_that_is_missing_on_one_path(where, factor):
 def test_noise_that_an_adversary_can_predict(reuse_key):
     """Who speaks before hearing learns little from the second release; who reacts to the first learns the secret."""
     learner = small.noisy_then_sign(reuse_key=reuse_key)
-    neighbours = Users(np.asarray([[-1.0], [1.0]])), Users(np.asarray([[1.0], [1.0]]))
-    attack = learner_attack(learner, VALUES, neighbours, answer=whole, draw_user=small.follows)
+    neighbours = UserData(np.asarray([[-1.0], [1.0]])), UserData(np.asarray([[1.0], [1.0]]))
+    attack = learner_attack(learner, VALUES, neighbours, answer=full_information, draw_user=small.follows)
     assert audit(jax.random.key(0), attack, trials=20_000).verdict == ("violated" if reuse_key else "consistent")
 
 
 def test_the_one_who_differs_is_not_drawn():
     learner = small.releases_of(lambda key, params, report: report[0])
-    neighbours = Users(np.asarray([[5.0], [6.0], [7.0]])), Users(np.asarray([[5.0], [9.0], [7.0]]))
+    neighbours = UserData(np.asarray([[5.0], [6.0], [7.0]])), UserData(np.asarray([[5.0], [9.0], [7.0]]))
 
-    def drawn(key, past):
-        return Users(jnp.asarray(past.round, float)[None])
+    def drawn(key, history):
+        return UserData(jnp.asarray(history.round, float)[None])
 
-    attack = learner_attack(learner, VALUES, neighbours, answer=whole, draw_user=drawn)
+    attack = learner_attack(learner, VALUES, neighbours, answer=full_information, draw_user=drawn)
     for users, own in zip(neighbours, (6.0, 9.0), strict=True):
         assert attack.release(jax.random.key(0), attack.params, users)["public"].tolist() == [0.0, own, 2.0]
 
-    def other(key, past):
-        return Users(jnp.zeros(2))
+    def other(key, history):
+        return UserData(jnp.zeros(2))
 
-    attack = learner_attack(learner, VALUES, neighbours, answer=whole, draw_user=other)
+    attack = learner_attack(learner, VALUES, neighbours, answer=full_information, draw_user=other)
     with pytest.raises(ValueError, match="draw_user must draw users like those given"):
         attack.release(jax.random.key(0), attack.params, neighbours[0])
 
 
 @pytest.mark.parametrize(
-    ("trust_model", "sees", "actions", "public", "reports"),
+    ("trust_model", "adversary_view", "actions", "public", "reports"),
     [
         ("central", None, [1, 1, 1], [1, 1, 1], None),
         ("central", ["public"], [0, 0, 0], [1, 1, 1], None),
@@ -157,24 +164,26 @@ def test_the_one_who_differs_is_not_drawn():
         ("shuffle", None, [1, 1, 1], [1, 1, 1], None),
     ],
 )
-def test_what_an_adversary_sees_of_the_past(trust_model, sees, actions, public, reports):
-    claim = small.claimed(trust_model, **({} if sees is None else {"sees": sees}))
-    past: Any = visible_past(claim, 1, Past(jnp.int32(3), jnp.ones(3, int), {"a": jnp.ones(3)}, jnp.ones((3, 2))))
-    assert past.actions.tolist() == actions
-    assert past.public["a"].tolist() == public
-    assert (past.reports is None) == (reports is None)
+def test_the_history_that_an_adversary_sees(trust_model, adversary_view, actions, public, reports):
+    claim = small.claimed(trust_model, **({} if adversary_view is None else {"adversary_view": adversary_view}))
+    history: Any = visible_history(
+        claim, 1, History(jnp.int32(3), jnp.ones(3, int), {"a": jnp.ones(3)}, jnp.ones((3, 2)))
+    )
+    assert history.actions.tolist() == actions
+    assert history.public["a"].tolist() == public
+    assert (history.reports is None) == (reports is None)
     if reports is not None:
-        assert past.reports[:, 1].tolist() == reports
+        assert history.reports[:, 1].tolist() == reports
 
 
 def test_answers_may_follow_reports():
-    def echo(answers, past, action):
-        return jnp.where(past.round == 0, answers, past.reports[0])
+    def echo(answers, history, action):
+        return jnp.where(history.round == 0, answers, history.reports[0])
 
     learner = small.with_claim(small.releases_of(lambda key, params, report: report[0]), small.claimed("local"))
-    users, params = Users(np.asarray([[5.0], [6.0]])), learner.params(epsilon=1.0)
+    users, params = UserData(np.asarray([[5.0], [6.0]])), learner.params(epsilon=1.0)
     with pytest.raises(ValueError, match="interface must be declared by a learner for whom answer may read reports"):
-        play(learner, lambda answers, past, action: past.reports.sum(), jax.random.key(0), params, users)
+        play(learner, lambda answers, history, action: history.reports.sum(), jax.random.key(0), params, users)
     declared = learner._replace(interface=Interface(arms(2), Space("numbers", (1,))))
     assert play(declared, echo, jax.random.key(0), params, users).reports.tolist() == [[5.0], [5.0]]
 
@@ -183,8 +192,11 @@ def test_a_learner_that_plays_nothing():
     learner = small.curator(
         lambda key, params, state, report: State((), report[0]), lambda: State((), jnp.zeros(())), act=lambda *_: None
     )
-    users = Users(np.asarray([[5.0], [6.0]]))
-    assert play(learner, whole, jax.random.key(0), learner.params(epsilon=1.0), users).after.tolist() == [5.0, 6.0]
+    users = UserData(np.asarray([[5.0], [6.0]]))
+    assert play(learner, full_information, jax.random.key(0), learner.params(epsilon=1.0), users).after.tolist() == [
+        5.0,
+        6.0,
+    ]
 
 
 def test_a_total_in_the_joint_model():
@@ -197,29 +209,30 @@ def test_a_total_in_the_joint_model():
     counts = Counts(
         plan=lambda key, params, public, limit: CountPlan(jnp.stack([limit, 0 * limit])),
         privatize=lambda key, params, public, plan, totals: totals,
-        absorb=lambda key, params, state, plan, report: add(state, report),
+        update_counts=lambda key, params, state, plan, report: add(state, report),
     )
-    claim = small.claimed("joint", sees=())
+    claim = small.claimed("joint", adversary_view=())
     learner = small.with_claim(learner, claim)._replace(
         counts=counts, interface=Interface(arms(2), Space("integers", (), 0, 1))
     )
-    first, second = (Users(np.asarray([x, 1, 0], np.int32)) for x in (0, 1))
+    first, second = (UserData(np.asarray([x, 1, 0], np.int32)) for x in (0, 1))
     for path in ("rounds", "counts"):
-        attack = learner_attack(learner, VALUES, (first, second), answer=whole, path=path)
+        attack = learner_attack(learner, VALUES, (first, second), answer=full_information, path=path)
         for users in attack.neighbours:
             output = attack.release(jax.random.key(0), attack.params, users)
             assert "report" not in output
             assert "action" in output
 
 
-@pytest.mark.parametrize(("sees", "is_told"), [(("action",), True), (("action", "public"), False)])
-def test_a_stopping_time_is_public(sees, is_told):
+@pytest.mark.parametrize(("adversary_view", "is_told"), [(("action",), True), (("action", "public"), False)])
+def test_a_stopping_time_is_public(adversary_view, is_told):
     learner = small.with_claim(
-        small.releases_of(lambda key, params, report: report[0]), small.claimed("central", sees=sees)
+        small.releases_of(lambda key, params, report: report[0]),
+        small.claimed("central", adversary_view=adversary_view),
     )
     learner = learner._replace(done=lambda params, public: public > 0)
-    first, second = (Users(np.asarray([[x], [0.0], [0.0]])) for x in (0.0, 1.0))
-    attack = learner_attack(learner, VALUES, (first, second), answer=whole)
+    first, second = (UserData(np.asarray([[x], [0.0], [0.0]])) for x in (0.0, 1.0))
+    attack = learner_attack(learner, VALUES, (first, second), answer=full_information)
     output = attack.release(jax.random.key(0), attack.params, second)
     assert ("length" in output) == is_told
     assert not is_told or output["length"].tolist() == [1, 0, 0]
@@ -227,22 +240,28 @@ def test_a_stopping_time_is_public(sees, is_told):
 
 
 @pytest.mark.parametrize(
-    ("sees", "verdict"), [(("report", "public"), "consistent"), (("report", "action"), "violated")]
+    ("adversary_view", "verdict"), [(("report", "public"), "consistent"), (("report", "action"), "violated")]
 )
-def test_a_play_that_is_logged_while_the_report_alone_has_noise(sees, verdict):
-    learner = small.with_claim(small.randomizes_the_report_alone(), small.claimed("local", sees=sees))
-    first, second = (Users(np.asarray([[float(x)]]), np.asarray([x], np.int32)) for x in (0, 1))
-    attack = learner_attack(learner, VALUES, (first, second), answer=whole)
+def test_a_play_that_is_logged_while_the_report_alone_has_noise(adversary_view, verdict):
+    learner = small.with_claim(
+        small.randomizes_the_report_alone(), small.claimed("local", adversary_view=adversary_view)
+    )
+    first, second = (UserData(np.asarray([[float(x)]]), np.asarray([x], np.int32)) for x in (0, 1))
+    attack = learner_attack(learner, VALUES, (first, second), answer=full_information)
     assert audit(jax.random.key(0), attack, trials=20_000).verdict == verdict
 
 
-@pytest.mark.parametrize(("sees", "verdict"), [(("public",), "consistent"), (("public", "report"), "violated")])
-def test_reports_that_are_logged_in_the_central_model(sees, verdict):
+@pytest.mark.parametrize(
+    ("adversary_view", "verdict"), [(("public",), "consistent"), (("public", "report"), "violated")]
+)
+def test_reports_that_are_logged_in_the_central_model(adversary_view, verdict):
     learner = small.with_claim(
         small.releases_of(lambda key, params, report: laplace(key, report[0], params, l1_sensitivity=1.0)),
-        small.claimed("central", sees=sees),
+        small.claimed("central", adversary_view=adversary_view),
     )
-    attack = learner_attack(learner, VALUES, (Users(np.zeros((1, 1))), Users(np.ones((1, 1)))), answer=whole)
+    attack = learner_attack(
+        learner, VALUES, (UserData(np.zeros((1, 1))), UserData(np.ones((1, 1)))), answer=full_information
+    )
     assert audit(jax.random.key(0), attack, trials=20_000).verdict == verdict
 
 
@@ -264,15 +283,15 @@ def test_a_coalition_in_the_joint_model():
         return learner._replace(privatize=privatize)
 
     answers = np.zeros((2, 1), np.int32)
-    neighbours = Users(answers, np.asarray([0, 1], np.int32)), Users(answers, np.asarray([1, 1], np.int32))
+    neighbours = UserData(answers, np.asarray([0, 1], np.int32)), UserData(answers, np.asarray([1, 1], np.int32))
 
-    def relays(key, past):
+    def relays(key, history):
         """Would tell the first one's own play, if it were seen."""
-        return Users(jnp.zeros(1, jnp.int32), jnp.where(past.round == 0, 0, past.actions[0]).astype(jnp.int32))
+        return UserData(jnp.zeros(1, jnp.int32), jnp.where(history.round == 0, 0, history.actions[0]).astype(jnp.int32))
 
     for noise in (True, False):
         for draw_user in (None, relays):
-            attack = learner_attack(remembers(noise), VALUES, neighbours, answer=whole, draw_user=draw_user)
+            attack = learner_attack(remembers(noise), VALUES, neighbours, answer=full_information, draw_user=draw_user)
             assert audit(jax.random.key(0), attack, trials=20_000).verdict == ("consistent" if noise else "violated")
 
 
@@ -286,25 +305,29 @@ def test_a_coalition_does_not_see_a_state_that_is_not_logged():
     def update(key, params, state, report):
         return State((), state.public + jnp.clip(report[0], -1, 1) / 2)
 
-    def copies(key, past):
-        before = past.public[jnp.maximum(past.round - 1, 0)]
-        return Users(jnp.where(past.round < 2, 0.0, jnp.sign(before))[None])
+    def copies(key, history):
+        before = history.public[jnp.maximum(history.round - 1, 0)]
+        return UserData(jnp.where(history.round < 2, 0.0, jnp.sign(before))[None])
 
     learner = small.with_claim(
-        small.curator(update, lambda: State((), jnp.zeros(())), act=act), small.claimed("joint", sees=())
+        small.curator(update, lambda: State((), jnp.zeros(())), act=act), small.claimed("joint", adversary_view=())
     )
-    first, second = (Users(np.asarray([[x], *[[0.0]] * (rounds - 1)])) for x in (-1.0, 1.0))
-    attack = learner_attack(learner, VALUES, (first, second), answer=whole, draw_user=copies)
+    first, second = (UserData(np.asarray([[x], *[[0.0]] * (rounds - 1)])) for x in (-1.0, 1.0))
+    attack = learner_attack(learner, VALUES, (first, second), answer=full_information, draw_user=copies)
     assert audit(jax.random.key(0), attack, trials=20_000).verdict == "consistent"
 
 
 def test_only_leaves_of_the_unit_may_differ():
-    learner = small.with_claim(small.shows_its_context("central"), small.claimed("central", unit_leaves=["answers"]))
+    learner = small.with_claim(
+        small.shows_its_context("central"), small.claimed("central", sensitive_fields=["answers"])
+    )
     answers, contexts = np.zeros((2, 1), np.int32), np.asarray([0, 1], np.int32)
-    same = Users(answers, contexts)
-    learner_attack(learner, VALUES, (same, Users(answers + np.asarray([[0], [1]], np.int32), contexts)), answer=whole)
+    same = UserData(answers, contexts)
+    learner_attack(
+        learner, VALUES, (same, UserData(answers + np.asarray([[0], [1]], np.int32), contexts)), answer=full_information
+    )
     with pytest.raises(ValueError, match=r"neighbours must differ in the privacy unit alone \(answers\), got contexts"):
-        learner_attack(learner, VALUES, (same, Users(answers, contexts[::-1].copy())), answer=whole)
+        learner_attack(learner, VALUES, (same, UserData(answers, contexts[::-1].copy())), answer=full_information)
 
 
 def test_a_batch_in_the_shuffle_model():
@@ -322,12 +345,12 @@ def test_a_batch_in_the_shuffle_model():
         small.curator(update, lambda: State((jnp.zeros(()), jnp.int32(0)), jnp.zeros(()))), claim
     )
     learner = learner._replace(privatize=privatize)
-    first, second = (Users(np.asarray([[x], [0.0], [1.0]])) for x in (0.0, 1.0))
-    attack = learner_attack(learner, VALUES, (first, second), answer=whole)
+    first, second = (UserData(np.asarray([[x], [0.0], [1.0]])) for x in (0.0, 1.0))
+    attack = learner_attack(learner, VALUES, (first, second), answer=full_information)
     assert attack.release(jax.random.key(0), attack.params, first)["public"].shape == (3,)
     assert audit(jax.random.key(0), attack, trials=20_000).verdict == "consistent"
-    shows = learner._replace(guarantee=lambda *, epsilon: small.claimed("shuffle", sees=["report"]))
-    attack = learner_attack(shows, {"epsilon": 4.0}, (first, second), answer=whole)
+    shows = learner._replace(guarantee=lambda *, epsilon: small.claimed("shuffle", adversary_view=["report"]))
+    attack = learner_attack(shows, {"epsilon": 4.0}, (first, second), answer=full_information)
     assert audit(jax.random.key(0), attack, trials=20_000).verdict == "violated"
 
 
@@ -337,32 +360,32 @@ def test_paths_of_what_is_registered():
     assert found["ebs_elimination"] == ["rounds", "blocks"]
     assert found["rucb"] == ["rounds"]
     assert found["tree_counter"] == ["release", "feed"]
-    assert found["label_channel_2"] == ["release", "total"]
+    assert found["label_randomizer_2"] == ["release", "total"]
     assert found["mle"] == ["fit"]
     assert not any(target.notes for target in registry.attacks().values())
 
 
 def test_an_adaptive_entry():
-    entry = dataclasses.replace(LEARNERS["explore_then_commit"], draw_user=by_the_past)
+    entry = dataclasses.replace(LEARNERS["explore_then_commit"], draw_user=by_the_history)
     assert entry.is_adaptive
-    with pytest.raises(ValueError, match="past must be given to a draw_user that takes it"):
+    with pytest.raises(ValueError, match="history must be given to a draw_user that takes it"):
         entry.make_user(jax.random.key(0))
-    made = entry.make_user(jax.random.key(0), Past(jnp.int32(2), jnp.zeros(12, jnp.int32)))
+    made = entry.make_user(jax.random.key(0), History(jnp.int32(2), jnp.zeros(12, jnp.int32)))
     assert np.asarray(made.answers).tolist() == [2, 2, 2]
     assert not LEARNERS["explore_then_commit"].is_adaptive
 
 
-def by_the_past(key, num_arms, past):
-    return Users(jnp.full(num_arms, past.round, jnp.int32))
+def by_the_history(key, num_arms, history):
+    return UserData(jnp.full(num_arms, history.round, jnp.int32))
 
 
 def test_answers_may_follow_what_was_released():
-    def contrary(answers, past, action):
-        return jnp.where(past.public.best_arm.max() > 0, 7, answers[action])
+    def contrary(answers, history, action):
+        return jnp.where(history.public.best_arm.max() > 0, 7, answers[action])
 
     learner = explore_then_commit(num_arms=2, explore_rounds=2)
-    users = Users(np.tile(np.asarray([0, 1], np.int32), (4, 1)))
+    users = UserData(np.tile(np.asarray([0, 1], np.int32), (4, 1)))
     found = play(learner, contrary, jax.random.key(0), learner.params(epsilon=np.inf), users)
     assert found.reports[1].tolist() == [0, 1, 7, 7]
-    plain = play(learner, by_action, jax.random.key(0), learner.params(epsilon=np.inf), users)
+    plain = play(learner, feedback_of_action, jax.random.key(0), learner.params(epsilon=np.inf), users)
     assert plain.reports[1].tolist() == [0, 1, 1, 1]

@@ -37,7 +37,7 @@ def catastrophe(p=1e-2):
     return np.array([1 - p, p - 1e-9, 1e-9]), np.array([1 - p, 1e-9, p - 1e-9])
 
 
-LAWS = {
+DISTRIBUTIONS = {
     "responses": responses(1.0),
     "responses at a small epsilon": responses(0.1),
     "normal": normals(0.5),
@@ -46,40 +46,40 @@ LAWS = {
 }
 
 
-def truth(laws):
-    return exact_rho(*(dict(enumerate(law)) for law in laws))
+def truth(distributions):
+    return exact_rho(*(dict(enumerate(distribution)) for distribution in distributions))
 
 
-def bound(rng, laws, trials, error=ERROR):
+def bound(rng, distributions, trials, error=ERROR):
     """A bound from multinomial counts: a tenth of the trials chooses, as many as all evaluate."""
 
     def counts(number):
-        return tuple(rng.multinomial(number, law)[None] for law in laws)
+        return tuple(rng.multinomial(number, distribution)[None] for distribution in distributions)
 
-    thresholds = np.arange(len(laws[0]) - 1.0)[None]
+    thresholds = np.arange(len(distributions[0]) - 1.0)[None]
     cells = choose_cells([SCORE], thresholds, counts(trials // 20), counts(trials // 20), trials, error=ERROR)
     (first,), (second,) = counts(trials)
     return rho_bound(cells, first, second, error=error)
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_the_bound_on_rho_holds(name):
     """At most 5% of bounds exceed the truth, however few the trials; with many they are near it."""
-    rng, laws = np.random.default_rng(0), LAWS[name]
+    rng, distributions = np.random.default_rng(0), DISTRIBUTIONS[name]
     for trials in (100, 2000, 50_000):
-        bounds = np.array([bound(rng, laws, trials) for _ in range(200)])
-        assert np.mean(bounds > truth(laws)) <= 0.05
+        bounds = np.array([bound(rng, distributions, trials) for _ in range(200)])
+        assert np.mean(bounds > truth(distributions)) <= 0.05
     if name in ("responses", "normal"):
-        assert np.median(bounds) > 0.85 * truth(laws)
+        assert np.median(bounds) > 0.85 * truth(distributions)
 
 
 @pytest.mark.parametrize("name", ["responses", "normal at a small rho"])
 def test_frequencies_prove_nothing(name):
     """The planted mistake: the divergence of what was counted."""
-    rng, laws, trials = np.random.default_rng(0), LAWS[name], 2000
-    drawn = [tuple((rng.multinomial(trials, law) + 0.5) for law in laws) for _ in range(50)]
+    rng, distributions, trials = np.random.default_rng(0), DISTRIBUTIONS[name], 2000
+    drawn = [tuple((rng.multinomial(trials, distribution) + 0.5) for distribution in distributions) for _ in range(50)]
     wrong = [truth((first / first.sum(), second / second.sum())) for first, second in drawn]
-    assert np.mean(np.array(wrong) > truth(laws)) > 0.3
+    assert np.mean(np.array(wrong) > truth(distributions)) > 0.3
 
 
 def test_any_function_and_order_bound_rho():
@@ -110,14 +110,14 @@ def test_a_bound_is_that_of_its_means():
 
 
 @pytest.mark.parametrize(
-    ("values", "law"), [([0, 1], [0.5, 0.5]), ([0, 1], [0.99, 0.01]), ([-1, 0, 9], [0.1, 0.8, 0.1])]
+    ("values", "distribution"), [([0, 1], [0.5, 0.5]), ([0, 1], [0.99, 0.01]), ([-1, 0, 9], [0.1, 0.8, 0.1])]
 )
-def test_the_bound_on_a_mean_holds(values, law):
-    rng, values, law = np.random.default_rng(0), np.array(values, float), np.array(law)
-    mean, trials, error = law @ values, 500, 0.2
-    stake = math.sqrt(2 * math.log(1 / error) / (trials * (law @ np.square(values - mean))))
+def test_the_bound_on_a_mean_holds(values, distribution):
+    rng, values, distribution = np.random.default_rng(0), np.array(values, float), np.array(distribution)
+    mean, trials, error = distribution @ values, 500, 0.2
+    stake = math.sqrt(2 * math.log(1 / error) / (trials * (distribution @ np.square(values - mean))))
     stake = min(stake, 0.9 / np.ptp(values))
-    counts = rng.multinomial(trials, law, 4000)
+    counts = rng.multinomial(trials, distribution, 4000)
     lower = np.array([mean_bound(values, count, stake, error) for count in counts])
     assert np.mean(lower > mean) <= error
     frequencies = counts @ values / trials
@@ -211,5 +211,5 @@ def test_outputs_that_repeat():
     def tells_seldom(key, params, label):
         return jnp.where(jax.random.bernoulli(key, params), 1 + label, 0)
 
-    attack = attack._replace(release=tells_seldom, params=np.float32(0.01), claim=Guarantee.zcdp(0.3, **ABOUT))
+    attack = attack._replace(release=tells_seldom, params=np.float32(0.01), guarantee=Guarantee.zcdp(0.3, **ABOUT))
     assert audit(jax.random.key(0), attack, trials=200_000).verdict == "violated"

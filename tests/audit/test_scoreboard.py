@@ -8,14 +8,25 @@ import numpy as np
 import pytest
 
 from jaxdp import Guarantee
-from jaxdp.audit import Attack, GreyBox, Row, Target, audit, heading, line, remarks, scoreboard, to_json
+from jaxdp.audit import (
+    Attack,
+    GreyBox,
+    ScoreboardRow,
+    Target,
+    audit,
+    format_header,
+    format_notes,
+    format_row,
+    scoreboard,
+    to_json,
+)
 from jaxdp.audit._scoreboard import COLUMNS, Step
 from jaxdp.mechanisms import randomized_response
 
 ABOUT = {"trust_model": "central", "privacy_unit": "one label", "argument": "noise"}
 LABELS = (np.int32(0), np.int32(1))
 NUMBERS = (np.float32(0), np.float32(1))
-ROW = Row(
+ROW = ScoreboardRow(
     name="a_long_name",
     currency="rho",
     claimed=1.0,
@@ -49,10 +60,10 @@ def target(spent, claimed=1.0, **more):
     """Randomized response by several paths, each of which spends its own epsilon."""
     claim = Guarantee.pure(claimed, **ABOUT)
     paths = {path: Attack(keep, np.float32(epsilon), LABELS, claim) for path, epsilon in spent.items()}
-    return Target(claim=claim, attacks=paths, **more)
+    return Target(guarantee=claim, attacks=paths, **more)
 
 
-def response_laws(epsilon):
+def response_distributions(epsilon):
     p = 1 / (1 + math.exp(-epsilon))
     return lambda: ({0: p, 1: 1 - p}, {0: 1 - p, 1: p})
 
@@ -64,11 +75,11 @@ def row_of(given, **options):
 
 
 def test_the_first_column_is_as_wide_as_the_names():
-    assert heading([]).split() == " ".join(COLUMNS).split()
-    assert line(ROW, []).startswith("a_long_name  ")
-    assert heading([ROW.name]).index("CURRENCY") == len(ROW.name) + 2
-    assert len(heading([ROW.name])) - len(COLUMNS[-1]) == len(line(ROW, [ROW.name])) - len(ROW.verdict)
-    assert line(ROW, []).split()[1:3] == ["rho", "1"]
+    assert format_header([]).split() == " ".join(COLUMNS).split()
+    assert format_row(ROW, []).startswith("a_long_name  ")
+    assert format_header([ROW.name]).index("CURRENCY") == len(ROW.name) + 2
+    assert len(format_header([ROW.name])) - len(COLUMNS[-1]) == len(format_row(ROW, [ROW.name])) - len(ROW.verdict)
+    assert format_row(ROW, []).split()[1:3] == ["rho", "1"]
 
 
 def test_no_rows():
@@ -107,27 +118,27 @@ def test_the_confidence_is_of_the_row():
     assert row.lower_bound < row_of(alone, confidence=0.9).lower_bound
 
 
-def test_exact_laws():
-    row = row_of(target({"release": 1.0}, laws=response_laws(1.0)))
+def test_exact_distributions():
+    row = row_of(target({"release": 1.0}, distributions=response_distributions(1.0)))
     assert row.exact == pytest.approx(1.0, rel=1e-12)
     assert row.verdict == "consistent"
-    assert line(row, []).split()[6] == "1"
-    assert row_of(target({"release": 0.1}, laws=response_laws(1 + 1e-5))).verdict == "violated"
-    assert row_of(target({}, laws=response_laws(1.0))).verdict == "consistent"
-    row = row_of(target({"release": 0.1}, laws=lambda: ({0: 1.0}, {1: 1.0})))
+    assert format_row(row, []).split()[6] == "1"
+    assert row_of(target({"release": 0.1}, distributions=response_distributions(1 + 1e-5))).verdict == "violated"
+    assert row_of(target({}, distributions=response_distributions(1.0))).verdict == "consistent"
+    row = row_of(target({"release": 0.1}, distributions=lambda: ({0: 1.0}, {1: 1.0})))
     assert (row.exact, row.verdict) == (math.inf, "violated")
     assert json.loads(to_json([row]))[0]["exact"] == "inf"
     assert row.notes == ()
 
 
-def test_exact_laws_of_something_else():
-    row = row_of(target({"release": 1.0}, laws=response_laws(0.5)))
+def test_exact_distributions_of_something_else():
+    row = row_of(target({"release": 1.0}, distributions=response_distributions(0.5)))
     assert row.lower_bound > 0.5
     assert row.verdict == "consistent"
     assert len(row.notes) == 1
-    assert row.notes[0].startswith("exact law: it is below the lower bound: by chance, or")
-    row = row_of(target({"release": 0.1}, laws=lambda: ([0.5, 0.5], [0.5, 0.5])))  # pyright: ignore[reportArgumentType]
-    assert row.notes == ("exact law: first must be a mapping from outcomes to probabilities, got list",)
+    assert row.notes[0].startswith("exact distribution: it is below the lower bound: by chance, or")
+    row = row_of(target({"release": 0.1}, distributions=lambda: ([0.5, 0.5], [0.5, 0.5])))  # pyright: ignore[reportArgumentType]
+    assert row.notes == ("exact distribution: first must be a mapping from outcomes to probabilities, got list",)
 
 
 @pytest.mark.parametrize(("faults", "verdict"), [((), "consistent"), (("noise used twice",), "violated")])
@@ -135,11 +146,11 @@ def test_the_grey_box(faults, verdict):
     claim = Guarantee.pure(1.0, **ABOUT)
 
     def box(key):
-        return GreyBox(claim=claim, sites=(), spent=0.0, faults=faults, notes=("no release\nwas recorded",))
+        return GreyBox(guarantee=claim, sites=(), spent=0.0, faults=faults, notes=("no release\nwas recorded",))
 
     row = row_of(target({"rounds": 1.0}, grey_box=box, notes=("no blocks",)))
     assert (row.verdict, row.faults, row.notes) == (verdict, faults, ("no blocks", "no release\nwas recorded"))
-    assert remarks(row) == [
+    assert format_notes(row) == [
         *[f"  fault: {fault}" for fault in faults],
         "  note: no blocks",
         "  note: no release was recorded",
@@ -154,23 +165,23 @@ def test_what_fails_is_a_note_and_the_rest_goes_on():
     def raises(*arguments):
         raise KeyError("absent")
 
-    row = row_of(Target(claim=claim, attacks={"blocks": fails, **right}, laws=raises, grey_box=raises))
+    row = row_of(Target(guarantee=claim, attacks={"blocks": fails, **right}, distributions=raises, grey_box=raises))
     assert (row.verdict, row.path) == ("violated", "rounds")
     assert row.notes == (
         "blocks: RuntimeError: two lines",
-        "exact law: KeyError: 'absent'",
+        "exact distribution: KeyError: 'absent'",
         "grey box: KeyError: 'absent'",
     )
-    row = row_of(Target(claim=claim, attacks={"blocks": fails}, notes=("why",)))
+    row = row_of(Target(guarantee=claim, attacks={"blocks": fails}, notes=("why",)))
     assert (row.verdict, row.path, row.lower_bound, row.ratio) == ("cannot tell", "", 0.0, 0.0)
     assert row.notes == ("why", "blocks: RuntimeError: two lines")
-    assert "  -  " in line(row, [])
+    assert "  -  " in format_row(row, [])
 
     def stopped(key):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        row_of(Target(claim=claim, attacks={}, grey_box=stopped))
+        row_of(Target(guarantee=claim, attacks={}, grey_box=stopped))
 
 
 @pytest.mark.parametrize(("given", "named"), [({"trials": 3}, "trials"), ({"confidence": 1.0}, "confidence")])
@@ -185,7 +196,7 @@ def test_no_claim():
     """The path that tells most, though none violates anything."""
     claim = Guarantee.none(**ABOUT)
     paths = {path: Attack(shifted, np.float32(by), NUMBERS, claim) for path, by in [("rounds", 1), ("blocks", 5)]}
-    row = row_of(Target(claim=claim, attacks=paths))
+    row = row_of(Target(guarantee=claim, attacks=paths))
     assert (row.currency, row.claimed, row.ratio, row.path, row.verdict) == (
         "epsilon",
         math.inf,
@@ -214,19 +225,19 @@ def second_of(spent, **more):
 
 def test_a_second_point():
     row = row_of(second_of(0.5))
-    assert [(each.point, each.path) for each in row.tried] == [("", "rounds"), ("size=2", "rounds")]
+    assert [(each.point, each.path) for each in row.attempts] == [("", "rounds"), ("size=2", "rounds")]
     assert (row.verdict, row.notes) == ("consistent", ())
     row = row_of(second_of(2.0), searched=False)
     assert (row.verdict, row.point, row.path) == ("violated", "size=2", "rounds")
     assert row.exact is None
-    assert remarks(row) == ["  worst at size=2"]
+    assert format_notes(row) == ["  worst at size=2"]
 
 
-def test_the_law_of_a_second_point():
-    row = row_of(second_of(0.1, laws=response_laws(1.5)))
+def test_the_distribution_of_a_second_point():
+    row = row_of(second_of(0.1, distributions=response_distributions(1.5)))
     assert (row.verdict, row.exact) == ("violated", None)
-    assert row.notes == ("exact law at size=2: epsilon = 1.5, but 1 is claimed",)
-    assert row_of(second_of(0.1, laws=response_laws(1.0))).verdict == "consistent"
+    assert row.notes == ("exact distribution at size=2: epsilon = 1.5, but 1 is claimed",)
+    assert row_of(second_of(0.1, distributions=response_distributions(1.0))).verdict == "consistent"
 
 
 @pytest.mark.parametrize("thorough", [False, True])
@@ -235,7 +246,7 @@ def test_a_second_point_is_where_a_grey_box_looks(thorough):
     claim, steps = Guarantee.pure(1.0, **ABOUT), []
 
     def box(faults=(), notes=()):
-        return lambda key: GreyBox(claim=claim, sites=(), spent=0.0, faults=faults, notes=notes)
+        return lambda key: GreyBox(guarantee=claim, sites=(), spent=0.0, faults=faults, notes=notes)
 
     for faults, notes, verdict in (((), (), "consistent"), (("a",), (), "violated"), ((), ("b",), "consistent")):
         second = target({"rounds": 0.5, "blocks": 0.5}, point="size=2", grey_box=box(faults, notes))
@@ -252,8 +263,8 @@ def test_a_second_point_is_where_a_grey_box_looks(thorough):
 
 def test_what_is_done_next_is_told():
     steps: list[Step] = []
-    row_of(target({"rounds": 1.0, "blocks": 1.0}, laws=response_laws(1.0)), before=steps.append)
-    assert steps == [Step("name", "epsilon", what) for what in ("rounds", "blocks", "exact law")]
+    row_of(target({"rounds": 1.0, "blocks": 1.0}, distributions=response_distributions(1.0)), before=steps.append)
+    assert steps == [Step("name", "epsilon", what) for what in ("rounds", "blocks", "exact distribution")]
 
 
 def test_currencies():

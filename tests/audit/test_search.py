@@ -6,14 +6,24 @@ import numpy as np
 import pytest
 
 from jaxdp import Guarantee
-from jaxdp.audit import Attack, Effort, Space, Target, Users, moved_values, replaced_rows, scoreboard, search
+from jaxdp.audit import (
+    Attack,
+    SearchEffort,
+    Space,
+    Target,
+    UserData,
+    perturb_entries,
+    replace_one_row,
+    scoreboard,
+    search,
+)
 from jaxdp.audit import _scoreboard as board
 from jaxdp.audit.as_code import expression
 from jaxdp.mechanisms import laplace, randomized_response
 
 CLAIM = Guarantee.pure(1.0, trust_model="central", privacy_unit="one number", argument="for tests")
 ONE = np.float32(1)
-SMALL = Effort(16, 3, 256)
+SMALL = SearchEffort(16, 3, 256)
 
 
 def pairs(domain, count=300):
@@ -33,7 +43,7 @@ def pairs(domain, count=300):
     ("norm", "by", "dtype"), [("l1", 3.0, np.float32), ("max", 1, np.int32), ("l2", 0.3, np.float32)]
 )
 def test_numbers_move_by_no_more_than_they_may(norm, by, dtype):
-    domain = moved_values((4,), norm=norm, by=by, dtype=dtype)
+    domain = perturb_entries((4,), norm=norm, by=by, dtype=dtype)
     first, second, _ = pairs(domain)
     moved = np.abs(second.astype(np.float64) - first.astype(np.float64))
     size = {"l1": moved.sum(axis=1), "l2": np.sqrt(np.square(moved).sum(axis=1)), "max": moved.max(axis=1)}[norm]
@@ -48,7 +58,7 @@ def test_numbers_move_by_no_more_than_they_may(norm, by, dtype):
 def test_whole_numbers_do_not_wrap_around(kind):
     """127 and -128 are no neighbours, though 127 + 1 is -128 in eight bits."""
     ends = np.iinfo(kind)
-    domain = moved_values((2,), norm="l1", by=1, dtype=kind, low=ends.min, high=ends.max)
+    domain = perturb_entries((2,), norm="l1", by=1, dtype=kind, low=ends.min, high=ends.max)
     first, second, _ = pairs(domain)
     moved = np.abs(second.astype(np.int64) - first.astype(np.int64)).sum(axis=1)
     assert moved.max() == 1
@@ -59,12 +69,12 @@ def test_whole_numbers_do_not_wrap_around(kind):
 def test_rows_differ_in_one_place_and_in_the_unit_alone():
     def draw(key):
         one, other = jax.random.split(key)
-        return Users(jax.random.uniform(one, (2,)), jax.random.uniform(other, (3,)))
+        return UserData(jax.random.uniform(one, (2,)), jax.random.uniform(other, (3,)))
 
     def unit(mine, theirs):
         return mine._replace(answers=theirs.answers)
 
-    first, second, changed = pairs(replaced_rows(draw, count=5, specials=[(np.nan, 7.0), ()], unit=unit))
+    first, second, changed = pairs(replace_one_row(draw, count=5, specials=[(np.nan, 7.0), ()], unit=unit))
     differs = (first.answers != second.answers) & ~(np.isnan(first.answers) & np.isnan(second.answers))
     rows = differs.any(axis=2)
     assert (rows.sum(axis=1) <= 1).all()
@@ -81,8 +91,8 @@ def switched_off(key, epsilon, count):
 
 
 def test_a_search_finds_what_the_given_inputs_do_not_show():
-    domain, given = moved_values((1,), norm="l1", by=1.0), (np.zeros(1, np.float32), np.ones(1, np.float32))
-    found = search(jax.random.key(0), switched_off, ONE, CLAIM, domain, known=(given,), effort=Effort(64, 6, 256))
+    domain, given = perturb_entries((1,), norm="l1", by=1.0), (np.zeros(1, np.float32), np.ones(1, np.float32))
+    found = search(jax.random.key(0), switched_off, ONE, CLAIM, domain, known=(given,), effort=SearchEffort(64, 6, 256))
     assert 255 in (found[0].first[0], found[0].second[0])
     assert found[0].score > 1.5
     right = search(jax.random.key(0), randomized_response_of_one, ONE, CLAIM, bits(), effort=SMALL, keep=3)
@@ -94,7 +104,7 @@ def randomized_response_of_one(key, epsilon, label):
 
 
 def bits():
-    return replaced_rows(lambda key: jax.random.bernoulli(key).astype(jnp.int32))
+    return replace_one_row(lambda key: jax.random.bernoulli(key).astype(jnp.int32))
 
 
 def test_bounds_are_counted_on_outputs_of_their_own(monkeypatch):
@@ -115,12 +125,12 @@ def test_bounds_are_counted_on_outputs_of_their_own(monkeypatch):
     monkeypatch.setattr(board, "audit", spy_audit)
     monkeypatch.setattr(board, "FEW", 500)
     attack = Attack(randomized_response_of_one, ONE, (np.int32(0), np.int32(1)), CLAIM)
-    domain = replaced_rows(lambda key: jax.random.randint(key, (), 0, 2))
+    domain = replace_one_row(lambda key: jax.random.randint(key, (), 0, 2))
     space = Space(attack._replace(neighbours=(np.int32(1), np.int32(1))), domain, False, lambda *pair: "code")
-    target = Target(claim=CLAIM, attacks={"release": attack}, spaces={"release": lambda: space})
+    target = Target(guarantee=CLAIM, attacks={"release": attack}, spaces={"release": lambda: space})
     (row,) = scoreboard(jax.random.key(0), {"name": target}, trials=5000, confidence=0.9)
     assert len(keys) == len(set(keys)) == 4  # given, search, found, and the best again
-    assert [one.trials for one in row.tried] == [500, 500, 5000]
+    assert [one.trials for one in row.attempts] == [500, 500, 5000]
     assert sum(errors) <= 0.1 + 1e-12
     assert row.verdict == "consistent"
 
@@ -128,21 +138,21 @@ def test_bounds_are_counted_on_outputs_of_their_own(monkeypatch):
 def test_a_blunt_attack_is_told():
     attack = Attack(randomized_response_of_one, np.float32(0.2), (np.int32(0), np.int32(1)), CLAIM)
     for reached, verdict in [(0.85, "blunt"), (0.3, "consistent"), (None, "consistent")]:
-        target = Target(claim=CLAIM, attacks={"release": attack}, reached=reached)
+        target = Target(guarantee=CLAIM, attacks={"release": attack}, reached=reached)
         (row,) = scoreboard(jax.random.key(0), {"name": target}, trials=100_000)
         assert row.verdict == verdict
 
 
 def test_inputs_as_code():
     names: dict[str, str] = {}
-    users = Users(
+    users = UserData(
         np.asarray([[1, np.nan], [np.inf, 1e-45]], np.float32), {"x": np.full((3, 2), -1, np.int32), "y": (True, None)}
     )
     text = expression(users, names)
-    assert names == {"Users": "jaxdp.audit.adversary"}
+    assert names == {"UserData": "jaxdp.audit.adversary"}
     zeros = np.array([0.0, -0.0, 0.0, 0.0, 0.0], np.float32)
     assert np.signbit(eval(expression(zeros, {}), {"array": np.array, "full": np.full})).tolist() == [0, 1, 0, 0, 0]
-    made = eval(text, {"Users": Users, "array": np.array, "full": np.full, "nan": np.nan, "inf": np.inf})
+    made = eval(text, {"UserData": UserData, "array": np.array, "full": np.full, "nan": np.nan, "inf": np.inf})
     assert jax.tree.structure(made) == jax.tree.structure(users)
     for mine, theirs in zip(jax.tree.leaves(users), jax.tree.leaves(made), strict=True):
         np.testing.assert_array_equal(np.asarray(mine), theirs)

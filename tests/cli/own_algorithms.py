@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxdp
-from jaxdp.audit import Users
-from jaxdp.core import Estimator, Guarantee, Interface, Learner, Space, State, arms, claimed, factory, scalar_leaf
+from jaxdp.audit import UserData
+from jaxdp.core import Estimator, Guarantee, Interface, Learner, Space, State, arms, factory, guarantee_for, scalar_leaf
 from jaxdp.mechanisms import debias_labels, laplace, randomized_response
 from jaxdp.registry import EstimatorEntry, LearnerEntry, MechanismEntry
 from jaxdp.validation import check_epsilon
@@ -55,7 +55,7 @@ def follow_the_leader(*, num_arms: int) -> Learner:
 
     return Learner(
         params=params,
-        guarantee=claimed(params, claim),
+        guarantee=guarantee_for(params, claim),
         init=init,
         act=act,
         privatize=privatize,
@@ -74,7 +74,7 @@ def share_of_ones() -> Estimator:
     def fit(key, params, features, report):
         return debias_labels(report, params.epsilon).mean()
 
-    return Estimator(params=params, guarantee=claimed(params, claim), privatize=privatize, fit=fit)
+    return Estimator(params=params, guarantee=guarantee_for(params, claim), privatize=privatize, fit=fit)
 
 
 def noisy_count(key, params, data, *, times: float = 1.0):
@@ -89,12 +89,12 @@ def bandit(num_arms: int) -> jaxdp.Environment:
     return jaxdp.bandits.bernoulli_bandit([0.8] + [0.2] * (num_arms - 1))
 
 
-def neighbours(num_arms: int) -> tuple[Users, Users]:
-    return Users(np.zeros((1, num_arms), np.int32)), Users(np.ones((1, num_arms), np.int32))
+def neighbours(num_arms: int) -> tuple[UserData, UserData]:
+    return UserData(np.zeros((1, num_arms), np.int32)), UserData(np.ones((1, num_arms), np.int32))
 
 
-def draw_user(key: jax.Array, num_arms: int) -> Users:
-    return Users(jax.random.bernoulli(key, shape=(num_arms,)).astype(jnp.int32))
+def draw_user(key: jax.Array, num_arms: int) -> UserData:
+    return UserData(jax.random.bernoulli(key, shape=(num_arms,)).astype(jnp.int32))
 
 
 def register() -> None:

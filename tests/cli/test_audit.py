@@ -91,13 +91,13 @@ def test_currencies_faults_and_notes_are_told(monkeypatch):
     claim = Guarantee.zcdp(math.tanh(0.5) / 2, **about)
 
     def box(key):
-        return GreyBox(claim=claim, sites=(), spent=0.0, faults=("noise\nused twice",))
+        return GreyBox(guarantee=claim, sites=(), spent=0.0, faults=("noise\nused twice",))
 
     (given,) = registry.attacks(["randomized_response"]).values()
     attack = given if isinstance(given, Attack) else given.attacks["release"]
     targets = {
-        "half": Target(claim=claim, attacks={"release": attack._replace(claim=claim)}, grey_box=box),
-        "absent": Target(claim=claim, attacks={}, notes=("no neighbours",)),
+        "half": Target(guarantee=claim, attacks={"release": attack._replace(guarantee=claim)}, grey_box=box),
+        "absent": Target(guarantee=claim, attacks={}, notes=("no neighbours",)),
     }
     monkeypatch.setattr(registry, "attacks", lambda names: targets)
     result = audit()

@@ -15,7 +15,7 @@ import jaxdp
 from jaxdp.__main__ import main
 from jaxdp.preferences import Ballots, read_ballots, write_ballots
 from jaxdp.registry import LEARNERS
-from jaxdp.simulation import Look
+from jaxdp.simulation import Snapshot
 from jaxdp.studies import ballots_report
 from jaxdp.studies import dueling_ballots as study
 
@@ -61,7 +61,7 @@ def test_who_is_named():
         active = np.array([False, True, False])
 
     def asked(public):
-        return int(study.named_arm(Look({}, public, None, None, jax.numpy.zeros((), int))))
+        return int(study.named_arm(Snapshot({}, public, None, None, jax.numpy.zeros((), int))))
 
     assert asked(Wins()) == 0
     Wins.wins = np.array([[0, 3, 1], [2, 0, 9], [4, 1, 0]])  # each leads against one: b by the most

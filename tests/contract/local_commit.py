@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, Interface, Learner, Space, State, TotalFn, arms
-from jaxdp.mechanisms import label_channel
+from jaxdp.mechanisms import label_randomizer
 
 BLOCK = 12
 
@@ -26,10 +26,10 @@ def local_commit(*, num_arms: int, explore_rounds: int, total: TotalFn | None = 
     Args:
         num_arms: >= 2.
         explore_rounds: a multiple of num_arms.
-        total: the law of a sum of reports, for counts; None is the channel's.
+        total: the distribution of a sum of reports, for counts; None is the randomizer's.
     """
-    channel = label_channel()
-    total = total or channel.total
+    randomizer = label_randomizer()
+    total = total or randomizer.total
     assert total is not None
     every = np.arange(num_arms, dtype=np.int32)
 
@@ -47,7 +47,7 @@ def local_commit(*, num_arms: int, explore_rounds: int, total: TotalFn | None = 
 
     def privatize(key, params, public: Public, context, action, feedback):
         del public, context
-        return action, channel.report(key, params, feedback)
+        return action, randomizer.report(key, params, feedback)
 
     def advance(public: Public, wins: jax.Array, played: jax.Array) -> State:
         wins = jnp.where(public.round < explore_rounds, public.wins + wins.astype(public.wins.dtype), public.wins)
@@ -69,7 +69,7 @@ def local_commit(*, num_arms: int, explore_rounds: int, total: TotalFn | None = 
         rounds = public.round + jnp.arange(len(keys), dtype=public.round.dtype)
         return BlockPlan(arm(public, rounds), ahead(public, limit))
 
-    def absorb_block(keys, params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+    def update_block(keys, params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         del params
         actions, won = report
         planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
@@ -87,19 +87,19 @@ def local_commit(*, num_arms: int, explore_rounds: int, total: TotalFn | None = 
         del public
         return plan.counts, total(key, params, totals, plan.counts)
 
-    def absorb_counts(key, params, state: State, plan: CountPlan, report) -> State:
+    def update_counts(key, params, state: State, plan: CountPlan, report) -> State:
         del key, params
         counts, won = report
         return advance(state.public, won, counts.sum(dtype=state.public.round.dtype))
 
     return Learner(
-        params=channel.params,
-        guarantee=channel.guarantee,
+        params=randomizer.params,
+        guarantee=randomizer.guarantee,
         init=init,
         act=act,
         privatize=privatize,
         update=update,
-        blocks=(Blocks(BLOCK, plan_block, absorb_block),),
-        counts=Counts(plan_counts, privatize_counts, absorb_counts),
+        blocks=(Blocks(BLOCK, plan_block, update_block),),
+        counts=Counts(plan_counts, privatize_counts, update_counts),
         interface=Interface(arms(num_arms), Space("integers", (), 0, 1)),
     )

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.core import BlockPlan, Blocks, Environment, Interface, Learner, Space, State, arms
-from jaxdp.mechanisms import Moments, moment_channel
+from jaxdp.mechanisms import Moments, moment_randomizer
 
 
 class Public(NamedTuple):
@@ -25,7 +25,7 @@ def local_moments(*, num_arms: int, dim: int, update_every: int) -> Learner:
         dim: of contexts.
         update_every: rounds between two looks.
     """
-    channel = moment_channel(dim)
+    randomizer = moment_randomizer(dim)
 
     def init(key, params) -> State:
         del key, params
@@ -41,7 +41,7 @@ def local_moments(*, num_arms: int, dim: int, update_every: int) -> Learner:
 
     def privatize(key, params, public, context, action, feedback) -> Moments:
         del public
-        return channel.report(key, params, (context[action], feedback))
+        return randomizer.report(key, params, (context[action], feedback))
 
     def after(public: Public, sums: Moments, rounds: jax.Array) -> State:
         round_ = public.round + rounds
@@ -60,7 +60,7 @@ def local_moments(*, num_arms: int, dim: int, update_every: int) -> Learner:
             jnp.minimum(limit, update_every - public.round % update_every),
         )
 
-    def absorb(keys, params, state: State, plan: BlockPlan, report: Moments) -> tuple[State, jax.Array]:
+    def update_block(keys, params, state: State, plan: BlockPlan, report: Moments) -> tuple[State, jax.Array]:
         del keys, params
         public: Public = state.public
 
@@ -70,13 +70,13 @@ def local_moments(*, num_arms: int, dim: int, update_every: int) -> Learner:
         return after(public, jax.lax.fori_loop(0, len(report.cross), add, public.sums), plan.length), plan.length
 
     return Learner(
-        params=channel.params,
-        guarantee=channel.guarantee,
+        params=randomizer.params,
+        guarantee=randomizer.guarantee,
         init=init,
         act=act,
         privatize=privatize,
         update=update,
-        blocks=(Blocks(update_every, plan, absorb),),
+        blocks=(Blocks(update_every, plan, update_block),),
         interface=Interface(arms(num_arms), Space("numbers"), Space("numbers", (num_arms, dim))),
     )
 

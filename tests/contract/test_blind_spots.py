@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxdp.audit import Users, grey_box, leaks, whole
+from jaxdp.audit import UserData, full_information, grey_box, leaks
 from jaxdp.mechanisms import laplace
 from jaxdp.registry import LEARNERS
 from jaxdp.testing import check_learner
@@ -14,7 +14,7 @@ ENTRY = LEARNERS["explore_then_commit"]
 COMMIT = ENTRY.make()._replace(blocks=(), counts=None)
 
 
-def looked(learner, answer=whole, **options):
+def looked(learner, answer=full_information, **options):
     return grey_box(
         jax.random.key(0), learner, {"epsilon": 1.0}, answer=answer, num_bases=2, num_neighbours=64, **options
     )
@@ -51,8 +51,8 @@ def test_raw_data_added_to_a_noised_number_pass_leaks_and_grey_box_finds_them(ra
         return laplace(key, report[0], params, l1_sensitivity=1.0) + raw * report[0]
 
     learner = small.releases_of(release)
-    users = Users(np.zeros((3, 1))), Users(np.ones((3, 1)))
-    assert leaks(jax.random.key(3), learner, {}, users, answer=whole).verdict == "consistent"
+    users = UserData(np.zeros((3, 1))), UserData(np.ones((3, 1)))
+    assert leaks(jax.random.key(3), learner, {}, users, answer=full_information).verdict == "consistent"
     found = looked(learner, draw_user=small.draw_corners(1), rounds=3)
     assert found.verdict == ("violated" if raw else "consistent")
 

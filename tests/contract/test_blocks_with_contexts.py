@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.audit import Users, grey_box, leaks
+from jaxdp.audit import UserData, grey_box, leaks
 from jaxdp.core import default_float
 from jaxdp.simulation import simulator
 from jaxdp.simulation.run.engines import choose_engine
@@ -27,7 +27,9 @@ def test_contexts_reach_blocks():
     late = WORLD._replace(contexts=lambda keys, params, world: WORLD.contexts(keys, params, world)[::-1])  # pyright: ignore[reportOptionalCall]
 
     def released(environment, engine):
-        run = simulator(LEARNER, environment, ROUNDS, engine=engine, record={"seen": lambda look: look.public.theta})
+        run = simulator(
+            LEARNER, environment, ROUNDS, engine=engine, record={"seen": lambda snapshot: snapshot.public.theta}
+        )
         return jax.jit(run)(KEY, run.params(**VALUES))
 
     rounds, blocks = (released(WORLD, engine) for engine in ("rounds", "blocks"))
@@ -45,7 +47,7 @@ def test_blocks_need_the_contexts_of_many_rounds():
 
 
 def test_an_order_is_refused():
-    ordered = LEARNER.blocks[0]._replace(order=lambda params, public: jnp.arange(4))
+    ordered = LEARNER.blocks[0]._replace(slot_rounds=lambda params, public: jnp.arange(4))
     run = simulator(LEARNER._replace(blocks=(ordered,)), WORLD, 8, engine="blocks")
     with pytest.raises(ValueError, match="order must be None in a problem with contexts"):
         jax.eval_shape(run, KEY, run.params(**VALUES))
@@ -57,17 +59,17 @@ def draw_user(key):
     key_x, key_y = jax.random.split(key)
     points = jax.random.normal(key_x, (3, 2))
     points = 3 * points / jnp.sqrt(jnp.sum(points * points, axis=-1, keepdims=True))
-    return Users(jax.random.choice(key_y, jnp.asarray([-7.0, 7.0, jnp.nan]), (3,)), points)
+    return UserData(jax.random.choice(key_y, jnp.asarray([-7.0, 7.0, jnp.nan]), (3,)), points)
 
 
 def neighbours(rounds, changed):
     """Every arm has the same context, so that the play does not matter."""
     x, z = np.asarray([1.0, 0.0]), np.asarray([0.5, math.sqrt(0.75)])
     contexts = np.broadcast_to(z, (rounds, 3, 2)).astype(default_float())
-    first = Users(np.ones((rounds, 3), default_float()), contexts)
+    first = UserData(np.ones((rounds, 3), default_float()), contexts)
     answers, others = first.answers.copy(), contexts.copy()
     answers[changed], others[changed] = -1.0, x
-    return first, Users(answers, others)
+    return first, UserData(answers, others)
 
 
 def test_a_tape_sees_each_report_of_a_block():

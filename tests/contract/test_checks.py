@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.audit import Users
+from jaxdp.audit import UserData
 from jaxdp.registry import LearnerEntry
 from jaxdp.testing import check_learner, checks_of
 from jaxdp.testing.checks import run_checks
@@ -78,7 +78,7 @@ def test_wrong_neighbours_fail_one_check():
     first, second = entry.neighbours
     others = (
         {"neighbours": (first, second._replace(answers=second.answers.astype(np.int32)))},
-        {"draw_user": lambda key: Users(jnp.zeros(3))},
+        {"draw_user": lambda key: UserData(jnp.zeros(3))},
     )
     run_checks(checks_of(entry), only=["neighbours"])
     for changes in others:

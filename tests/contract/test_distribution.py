@@ -33,9 +33,9 @@ def implementations() -> dict[str, tuple[Any, ...]]:
     for name, entry in LEARNERS.items():
         learner, environment = entry.make(), entry.make_environment()
         if learner.blocks and environment.block and (environment.contexts or not environment.context):
-            functions = [each for blocks in learner.blocks for each in (blocks.plan, blocks.absorb)]
+            functions = [each for blocks in learner.blocks for each in (blocks.plan, blocks.update_block)]
             found[f"{name}-blocks"] = tuple(map(codes, functions))
-        if learner.counts and environment.tally:
+        if learner.counts and environment.feedback_totals:
             found[f"{name}-counts"] = tuple(map(codes, learner.counts))
     return found
 

@@ -24,7 +24,7 @@ SECTIONS = (
     "Examples",
 )
 HEADING = re.compile(rf"({'|'.join(SECTIONS)}):(.*)")
-INNER = ("bandits.contextual", "bandits.convex", "mechanisms.channel", "mechanisms.continual_counting")
+INNER = ("bandits.contextual", "bandits.convex", "mechanisms.local_randomizers", "mechanisms.continual_counting")
 ARRAY = re.compile(r"^(?!.*Callable).*\b(ArrayLike|Array|ndarray)\b")
 
 

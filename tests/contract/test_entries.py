@@ -11,7 +11,7 @@ import pytest
 
 import jaxdp
 from jaxdp import registry
-from jaxdp.audit import Users
+from jaxdp.audit import UserData
 from jaxdp.core.interface import is_space
 from jaxdp.registry import (
     ESTIMATORS,
@@ -156,7 +156,7 @@ FIELDS = {
         "values": {"epsilon": 1.0},
         "environment": lambda num_arms: jaxdp.dueling.utility_duels(range(num_arms)),
         "horizon": 5,
-        "neighbours": (Users(np.zeros((1, 3, 3), np.int32)), Users(np.ones((1, 3, 3), np.int32))),
+        "neighbours": (UserData(np.zeros((1, 3, 3), np.int32)), UserData(np.ones((1, 3, 3), np.int32))),
     },
     EstimatorEntry: {"summary": "mine", "factory": jaxdp.estimation.mle},
     MechanismEntry: {
@@ -250,12 +250,15 @@ def test_register_refuses(name, entry, message):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"draw_user": lambda key, num_arms: Users(jnp.zeros(num_arms, jnp.int32))}, "draw_user must draw a user as"),
         (
-            {"neighbours": (Users(np.zeros((1, 3, 3))), Users(np.ones((1, 3, 3), np.int32)))},
+            {"draw_user": lambda key, num_arms: UserData(jnp.zeros(num_arms, jnp.int32))},
+            "draw_user must draw a user as",
+        ),
+        (
+            {"neighbours": (UserData(np.zeros((1, 3, 3))), UserData(np.ones((1, 3, 3), np.int32)))},
             "neighbours must have equal",
         ),
-        ({"neighbours": lambda num_arms: (Users(np.zeros((2, num_arms))),) * 2}, "must differ in exactly one round"),
+        ({"neighbours": lambda num_arms: (UserData(np.zeros((2, num_arms))),) * 2}, "must differ in exactly one round"),
     ],
 )
 def test_users_that_do_not_fit_are_told(changes, message, monkeypatch):

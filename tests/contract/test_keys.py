@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from jaxdp.random.own_words import key_uniform, own_word
-from jaxdp.random.threefry import fast, two_uniforms
+from jaxdp.random.key_bits import own_word, uniform_from_key
+from jaxdp.random.threefry import fast_key, two_uniforms
 from jaxdp.registry import LEARNERS
 from jaxdp.testing import checks_of
 from jaxdp.testing.keys import check_keys_of
@@ -83,7 +83,7 @@ RIGHT = {
     "children": lambda key: [normal(jax.random.fold_in(key, i)) for i in range(2)],
     "children of elements": lambda key: children_of(jax.random.split(key, 3)),
     "a child beside its parent": lambda key: normal(key) + normal(jax.random.fold_in(key, 1)),
-    "another implementation": lambda key: normal(key) + key_uniform(jax.random.fold_in(fast(key), 1)),
+    "another implementation": lambda key: normal(key) + uniform_from_key(jax.random.fold_in(fast_key(key), 1)),
     "words in a loop": words_in_a_loop,
     "one draw from either": lambda key: normal(either(key)),
     "a seed that was drawn": lambda key: normal(jax.random.key(jax.random.bits(key))),
@@ -93,28 +93,32 @@ WRONG = {
     "a draw and a split": lambda key: [normal(key), *pair(key)],
     "a half twice": lambda key: [normal(pair(key)[0]), jax.random.bits(pair(key)[0])],
     "one child twice": lambda key: [draw(jax.random.fold_in(key, 3)) for draw in (normal, jax.random.bits)],
-    "words twice": lambda key: [own_word(key), key_uniform(key)],
-    "words and a draw": lambda key: [key_uniform(key), normal(key)],
+    "words twice": lambda key: [own_word(key), uniform_from_key(key)],
+    "words and a draw": lambda key: [uniform_from_key(key), normal(key)],
     "a pair of words and its child": lambda key: [two_uniforms(key), normal(jax.random.fold_in(key, 0))],
     "after a branch": lambda key: [branch(normal, lambda key: 0.0)(key), normal(key)],
     "in a branch twice": branch(lambda key: normal(key) + jax.random.uniform(key), normal),
     "in every turn": repeat(lambda key, i: normal(key)),
     "one child in every turn": repeat(lambda key, i: normal(jax.random.fold_in(key, 1))),
-    "words in every turn": repeat(lambda key, i: key_uniform(key)),
+    "words in every turn": repeat(lambda key, i: uniform_from_key(key)),
     "a key that is kept": carried,
     "until it is lucky": while_unlucky,
     "over the same keys": lambda key: [over_keys(key), over_keys(key)],
     "an element and all": lambda key: [(keys := jax.random.split(key, 3)), normal(keys[1]), over_keys(key)],
     "copies": lambda key: jax.vmap(normal)(jnp.stack([key, key])),
     "elements of copies": lambda key: [(keys := jnp.broadcast_to(key, (3,))), normal(keys[0]), normal(keys[1])],
-    "copies of copies": lambda key: [(keys := jnp.broadcast_to(key, (2, 3))[0]), normal(keys[0]), key_uniform(keys[2])],
+    "copies of copies": lambda key: [
+        (keys := jnp.broadcast_to(key, (2, 3))[0]),
+        normal(keys[0]),
+        uniform_from_key(keys[2]),
+    ],
     "an element of copies and the key": lambda key: [normal(jnp.broadcast_to(key, (3,))[2]), normal(key)],
     "over copies": lambda key: jax.lax.map(normal, jnp.broadcast_to(key, (3,))),
     "a choice and one of it": lambda key: [normal(either(key)), normal(pair(jax.random.fold_in(key, 8))[1])],
     "one of a choice and it": lambda key: [normal(pair(jax.random.fold_in(key, 8))[0]), normal(either(key))],
     "a choice in a branch": lambda key: [
         normal(branch(child(0), child(1))(key)),
-        key_uniform(jax.random.fold_in(key, 0)),
+        uniform_from_key(jax.random.fold_in(key, 0)),
     ],
     "a key handed on and kept": lambda key: [handed_on(key), normal(key)],
     "inside jit": lambda key: [jax.jit(normal)(key), jax.jit(jax.random.uniform)(key)],
@@ -159,7 +163,7 @@ def test_a_state_that_keeps_a_key_is_found_where_it_is_repeated():
 
 
 def test_a_key_of_somebody_else_may_be_used_at_will():
-    closed = jax.make_jaxpr(lambda mine, other: (normal(mine), normal(other), key_uniform(pair(other)[0])))(
+    closed = jax.make_jaxpr(lambda mine, other: (normal(mine), normal(other), uniform_from_key(pair(other)[0])))(
         *pair(jax.random.key(0))
     )
     check_keys_of(closed, free=[1])

@@ -10,13 +10,13 @@ import pytest
 
 from jaxdp.bandits import bernoulli_bandit
 from jaxdp.core import State
-from jaxdp.mechanisms import label_channel
+from jaxdp.mechanisms import label_randomizer
 from jaxdp.testing import check_learner
 from jaxdp.testing.distributions import check_distribution
 from tests.contract.local_commit import local_commit
 
 KEY = jax.random.key(23)
-TOTAL: Any = label_channel().total
+TOTAL: Any = label_randomizer().total
 BANDIT = bernoulli_bandit([0.3, 0.5, 0.6])
 VALUES, ROUNDS = {"epsilon": 1.0}, 50
 
@@ -44,7 +44,7 @@ def test_a_local_learner_with_blocks_and_counts_keeps_the_contract():
     ],
     ids=["no noise", "half the noise", "one more"],
 )
-def test_a_wrong_law_of_counts_is_refused(total):
+def test_a_wrong_distribution_of_counts_is_refused(total):
     how = {"horizon": ROUNDS, "num_lanes": 8192, "key": KEY, "tolerance": 1e-4}
     with pytest.raises(AssertionError, match="counts must have the distribution of rounds"):
         check_distribution(make(total), BANDIT, VALUES, **how)
@@ -96,13 +96,13 @@ def test_a_report_that_reads_it_and_is_forgotten_at_the_horizon_is_refused():
         action, won = learner.privatize(key, params, public, context, action, feedback)
         return action, jnp.where(public.round % 2 == 1, 1 - won, won)
 
-    def absorb(*arguments):
-        state, used = blocks.absorb(*arguments)
+    def update_block(*arguments):
+        state, used = blocks.update_block(*arguments)
         return forgets(state), used
 
     forgetful = learner._replace(
         update=lambda key, params, state, report: forgets(learner.update(key, params, state, report)),
-        blocks=(blocks._replace(absorb=absorb),),
+        blocks=(blocks._replace(update_block=update_block),),
     )
     values = {"epsilon": 1.0}
     check_learner(forgetful, BANDIT, values, horizon=24, key=KEY)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.random import fast
+from jaxdp.random import fast_key
 from jaxdp.registry import ESTIMATORS, LEARNERS
 from jaxdp.simulation import simulator
 from jaxdp.testing.devices import check_for_gpu, foreign_calls
@@ -35,7 +35,7 @@ def traced(function: Callable[..., Any], *arguments: Any) -> Any:
 def test_a_run_by_its_usual_engine(name):
     entry = LEARNERS[name]
     run = simulator(entry.make(), entry.make_environment(), entry.horizon, checkpoints=[1, entry.horizon])
-    keys = jax.random.split(fast(jax.random.key(0)), LANES)
+    keys = jax.random.split(fast_key(jax.random.key(0)), LANES)
     check_for_gpu(jax.jit(jax.vmap(run, (0, None))).trace(keys, run.params(**entry.values)))
 
 
@@ -50,13 +50,19 @@ def test_an_estimator_over_lanes(name):
 
     check_for_gpu(
         traced(
-            jax.vmap(one, (0, None)), jax.random.split(fast(jax.random.key(0)), LANES), estimator.params(**entry.values)
+            jax.vmap(one, (0, None)),
+            jax.random.split(fast_key(jax.random.key(0)), LANES),
+            estimator.params(**entry.values),
         )
     )
 
 
 def test_forms_of_other_devices_are_what_is_lowered():
-    text = jax.jit(lambda key: jax.random.split(key)).trace(fast(jax.random.key(0))).lower(lowering_platforms=("cuda",))
+    text = (
+        jax.jit(lambda key: jax.random.split(key))
+        .trace(fast_key(jax.random.key(0)))
+        .lower(lowering_platforms=("cuda",))
+    )
     assert "inlineable" not in text.as_text()  # as kernels of a CPU are
 
 

@@ -49,7 +49,7 @@ def every_part(learner, environment, values, horizon):
         def step(carry, round_):
             keys = round_keys(roots, round_, horizon)
             state, world, events = interact(learner, environment, keys, params, *carry)
-            seen = environment.summary(params["environment"], world) if environment.summary else {}
+            seen = environment.hindsight(params["environment"], world) if environment.hindsight else {}
             return (state, world), (events, seen)
 
         by_rounds = jax.lax.scan(step, jax.tree.map(jnp.asarray, (state, world)), jnp.arange(horizon, dtype=jnp.int32))[
@@ -57,12 +57,18 @@ def every_part(learner, environment, values, horizon):
         ]
         played = []
         for engine in ("blocks", "counts"):
-            halves = (learner.blocks, environment.block) if engine == "blocks" else (learner.counts, environment.tally)
+            halves = (
+                (learner.blocks, environment.block)
+                if engine == "blocks"
+                else (learner.counts, environment.feedback_totals)
+            )
             there = all(halves)
             for stage in MAKERS[engine](learner, environment, horizon) if there else ():
                 play = Play(jnp.zeros((), jnp.result_type(int)), state, world, {}, None, None)
                 after = stage.advance(roots, params, play, jnp.asarray(horizon))
-                played.append((after, stage.until(params["learner"], after.state.public) if stage.until else ()))
+                played.append(
+                    (after, stage.switch_when(params["learner"], after.state.public) if stage.switch_when else ())
+                )
         return by_rounds, played
 
     return program

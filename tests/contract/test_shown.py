@@ -12,7 +12,7 @@ import pytest
 
 import jaxdp
 from jaxdp import Guarantee, registry
-from jaxdp.audit import AuditResult, GreyBox, Leaks, Row
+from jaxdp.audit import AuditResult, GreyBox, Leaks, ScoreboardRow
 from jaxdp.core import MadeBy, Sample, State
 from jaxdp.estimation import gaussian_rewards
 from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
@@ -90,11 +90,11 @@ def test_a_mechanism(name):
     entry = MECHANISMS[name]
     check_line(entry)
     check_line(entry.make())
-    if entry.family == "channels":
+    if entry.family == "randomizers":
         assert entry.factory is not None
-        channel = entry.factory(**{**entry.variant, **entry.sizes})
-        assert isinstance(channel, jaxdp.core.Channel)
-        check_shown(channel, channel.guarantee(**entry.values))
+        randomizer = entry.factory(**{**entry.variant, **entry.sizes})
+        assert isinstance(randomizer, jaxdp.core.LocalRandomizer)
+        check_shown(randomizer, randomizer.guarantee(**entry.values))
 
 
 def test_many_or_long_arguments_still_fit():
@@ -156,14 +156,14 @@ def test_states_samples_and_claims():
 
 
 def test_what_audits_find_is_told_in_a_line():
-    claim = registry.attacks(["laplace"])["laplace"].claim
+    claim = registry.attacks(["laplace"])["laplace"].guarantee
     number = {"currency": "epsilon", "claimed": 1.0, "delta": 0.0, "lower_bound": 1.25, "trials": 100}
-    result = AuditResult(claim=claim, confidence=0.95, verdict="violated", event="e" * 500, seconds=1.0, **number)
-    row = Row(
+    result = AuditResult(guarantee=claim, confidence=0.95, verdict="violated", event="e" * 500, seconds=1.0, **number)
+    row = ScoreboardRow(
         name="laplace", ratio=1.25, exact=1.5, path="release", seconds=1.0, verdict="violated", event="", **number,
         faults=("f" * 300,), notes=("n\n" * 300,),
     )  # fmt: skip
-    box = GreyBox(claim=claim, sites=(), spent=2.0, faults=("f" * 300,), notes=())
+    box = GreyBox(guarantee=claim, sites=(), spent=2.0, faults=("f" * 300,), notes=())
     for found in (result, row, box, Leaks(found=("x" * 400,)), registry.attacks(["laplace"])["laplace"]):
         check_line(found)
     for found in (result, row):

@@ -59,7 +59,7 @@ def bandit(means, learner):
 
     assert world.interface is not None
     interface = world.interface._replace(feedback=Space("numbers"))
-    return world._replace(feedback=feedback, block=None, tally=None, interface=interface)
+    return world._replace(feedback=feedback, block=None, feedback_totals=None, interface=interface)
 
 
 def problems(name):

@@ -78,7 +78,7 @@ def takes_turns() -> Learner:
         rounds = public.round + jnp.arange(len(keys), dtype=public.round.dtype)
         return BlockPlan((rounds % 2).astype(jnp.int32), limit)
 
-    def absorb(keys, params, state, plan, report):
+    def update_block(keys, params, state, plan, report):
         def one(public, each):
             place, report = each
             new = after(public, *report)
@@ -94,7 +94,7 @@ def takes_turns() -> Learner:
     def privatize_counts(key, params, public, plan, totals):
         return totals + jnp.sqrt(plan.counts.astype(totals.dtype)) * noise(key, params, (2,))
 
-    def absorb_counts(key, params, state, plan, report):
+    def update_counts(key, params, state, plan, report):
         public = state.public
         rounds = public.round + plan.counts.sum(dtype=public.round.dtype)
         return State((), Public(rounds, public.sums + report))
@@ -106,8 +106,8 @@ def takes_turns() -> Learner:
         act=act,
         privatize=privatize,
         update=update,
-        blocks=(Blocks(BLOCK, plan, absorb),),
-        counts=Counts(count, privatize_counts, absorb_counts),
+        blocks=(Blocks(BLOCK, plan, update_block),),
+        counts=Counts(count, privatize_counts, update_counts),
         interface=INTERFACE,
     )
 
@@ -125,7 +125,7 @@ def two_arms() -> Environment:
         rewards, outcomes = jax.vmap(answered)(actions)
         return world, jnp.broadcast_to(rewards, (len(keys),)), outcomes
 
-    def tally(key, params, world, counts):
+    def feedback_totals(key, params, world, counts):
         return world, counts.astype(jnp.float32), {"played": jnp.clip(counts[1], 0)}
 
     return Environment(
@@ -134,7 +134,7 @@ def two_arms() -> Environment:
         context=None,
         feedback=feedback,
         block=block,
-        tally=tally,
+        feedback_totals=feedback_totals,
         interface=INTERFACE,
     )
 

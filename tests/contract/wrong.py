@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from jaxdp.audit import Users
+from jaxdp.audit import UserData
 from jaxdp.core import State
 from jaxdp.testing import checks_of
 from jaxdp.testing.checks import Check, failures
@@ -124,13 +124,13 @@ def plans(change):
 
 def adds_after_whole_blocks(keys, params, state, plan, report):
     """One more after two whole blocks, which inner checkpoints cut."""
-    after, used = BLOCKS.absorb(keys, params, state, plan, report)
+    after, used = BLOCKS.update_block(keys, params, state, plan, report)
     more = jnp.where((plan.length == tiny.BLOCK) & (state.public.round == 3), 1.0, 0.0).astype(jnp.float32)
     return after._replace(public=after.public._replace(sums=after.public.sums + more)), used
 
 
 def adds_at_the_start(keys, params, state, plan, report):
-    after, used = BLOCKS.absorb(keys, params, state, plan, report)
+    after, used = BLOCKS.update_block(keys, params, state, plan, report)
     more = jnp.where(state.public.round == 0, 1.0, 0.0).astype(jnp.float32)
     return after._replace(public=after.public._replace(sums=after.public.sums + more)), used
 
@@ -151,7 +151,7 @@ def forgets_the_extra_round(key, params, state, plan, report):
     extra = jnp.where(state.public.round + plan.counts.sum() > tiny.HORIZON, 1, 0)
     counts = plan.counts.at[0].add(-extra)
     report = report.at[0].add(-extra.astype(report.dtype))
-    return COUNTS.absorb(key, params, state, plan._replace(counts=counts), report)
+    return COUNTS.update_counts(key, params, state, plan._replace(counts=counts), report)
 
 
 def quiet_totals(key, params, public, plan, totals):
@@ -178,10 +178,10 @@ WRONG_LEARNERS: dict[str, Any] = {
     "blocks play declared actions": lambda: blocks(
         plan=plans(lambda plan, limit: plan._replace(actions=jnp.where(plan.actions == 1, 2, plan.actions)))
     ),
-    "checkpoints do not matter": lambda: blocks(absorb=adds_after_whole_blocks),
-    "blocks equal rounds": lambda: blocks(absorb=adds_at_the_start),
+    "checkpoints do not matter": lambda: blocks(update_block=adds_after_whole_blocks),
+    "blocks equal rounds": lambda: blocks(update_block=adds_at_the_start),
     "counts play declared actions": lambda: counts(plan=owes_plays),
-    "counts play every round": lambda: counts(plan=plays_once_more, absorb=forgets_the_extra_round),
+    "counts play every round": lambda: counts(plan=plays_once_more, update_counts=forgets_the_extra_round),
     "counts distribution": lambda: counts(privatize=quiet_totals),
 }
 
@@ -228,7 +228,7 @@ def branches(key, params, state, report):
 
 
 def cuts_late(keys, params, state, plan, report):
-    after, used = BLOCKS.absorb(keys, params, state, plan, report)
+    after, used = BLOCKS.update_block(keys, params, state, plan, report)
     return after, jnp.minimum(used + 1, len(keys))
 
 
@@ -240,7 +240,7 @@ MORE: dict[str, Any] = {
     "noise in the last round": (lambda: rounds(update=noisy_at_the_end), {}, "no noise at epsilon inf"),
     "a branch on params": (lambda: rounds(update=branches), {}, "shapes fit under jit"),
     "one claim": (lambda: rounds(guarantee=lambda *, epsilon: tiny.claim(epsilon=1.0)), {}, "claim depends on epsilon"),
-    "one round too many": (lambda: blocks(absorb=cuts_late), {}, "blocks equal rounds"),
+    "one round too many": (lambda: blocks(update_block=cuts_late), {}, "blocks equal rounds"),
     "counts without noise": (lambda: counts(privatize=no_noise), {}, "counts distribution"),
     "draws": (draws_arms, {}, "no noise at epsilon inf"),
     "draws that are declared": (draws_arms, {"draws_in_update": True}, None),
@@ -353,5 +353,5 @@ ENTRY = {
     "values": tiny.VALUES,
     "environment": tiny.two_arms,
     "horizon": tiny.HORIZON,
-    "neighbours": (Users(np.zeros((1, 2), np.float32)), Users(np.ones((1, 2), np.float32))),
+    "neighbours": (UserData(np.zeros((1, 2), np.float32)), UserData(np.ones((1, 2), np.float32))),
 }

@@ -18,10 +18,10 @@ from jaxdp.core import (
     State,
     arms,
     ball,
-    claimed,
     default_float,
+    guarantee_for,
 )
-from jaxdp.mechanisms import label_channel, moment_channel, scalar_channel, vector_channel
+from jaxdp.mechanisms import label_randomizer, moment_randomizer, scalar_randomizer, vector_randomizer
 from jaxdp.numerics import compensated
 from jaxdp.numerics.small_linear_algebra import symmetric
 
@@ -41,7 +41,7 @@ class Point(NamedTuple):
 
 def two_point(dim: int) -> Pair:
     """Gradient descent on a convex loss from noised differences of its values at two points."""
-    channel = scalar_channel("laplace")
+    randomizer = scalar_randomizer("laplace")
     interface = Interface(Probe(ball(dim, 2.0), ball(dim, 2 * OFFSET)), Space("numbers"))
     target = np.full(dim, 0.4 / math.sqrt(dim), default_float())
 
@@ -59,7 +59,7 @@ def two_point(dim: int) -> Pair:
 
     def privatize(key, params, public, context, action: Probe, feedback):
         del public, context
-        return action, channel.report(key, params, feedback / (2 * OFFSET))
+        return action, randomizer.report(key, params, feedback / (2 * OFFSET))
 
     def update(key, params, state: State, report) -> State:
         del key, params
@@ -68,8 +68,8 @@ def two_point(dim: int) -> Pair:
         return State((), Point(step / jnp.maximum(jnp.linalg.norm(step), 1), state.public.round + 1))
 
     learner = Learner(
-        params=partial(channel.params, low=-4.0, high=4.0),
-        guarantee=partial(channel.guarantee, low=-4.0, high=4.0),
+        params=partial(randomizer.params, low=-4.0, high=4.0),
+        guarantee=partial(randomizer.guarantee, low=-4.0, high=4.0),
         init=init,
         act=act,
         privatize=privatize,
@@ -91,7 +91,7 @@ def two_point(dim: int) -> Pair:
 # ---- full information, as a vector -----------------------------------------------------------------------------------
 def full_information(dim: int) -> Pair:
     """Follows the noised sum of loss vectors to the other side of the ball; the world answers with the whole vector."""
-    channel = vector_channel((dim,), "l1")
+    randomizer = vector_randomizer((dim,), "l1")
     interface = Interface(ball(dim), ball(dim, norm="l1"))
 
     def init(key, params) -> State:
@@ -104,15 +104,15 @@ def full_information(dim: int) -> Pair:
 
     def privatize(key, params, public, context, action, feedback) -> jax.Array:
         del public, context, action
-        return channel.report(key, params, feedback)
+        return randomizer.report(key, params, feedback)
 
     def update(key, params, state: State, report) -> State:
         del key, params
         return State((), compensated.add(state.public, report))
 
     learner = Learner(
-        params=channel.params,
-        guarantee=channel.guarantee,
+        params=randomizer.params,
+        guarantee=randomizer.guarantee,
         init=init,
         act=act,
         privatize=privatize,
@@ -145,7 +145,7 @@ class Moments(NamedTuple):
 
 def contextual(num_arms: int, dim: int) -> Pair:
     """Plays the arm with the largest reward by ridge regression of noised moments; not even the action is reported."""
-    channel = moment_channel(dim)
+    randomizer = moment_randomizer(dim)
     interface = Interface(arms(num_arms), Space("numbers", (), -1, 1), Space("numbers", (num_arms, dim)))
 
     def init(key, params) -> State:
@@ -160,17 +160,17 @@ def contextual(num_arms: int, dim: int) -> Pair:
 
     def privatize(key, params, public, context, action, feedback):
         del public
-        return channel.report(key, params, (context[action], feedback))
+        return randomizer.report(key, params, (context[action], feedback))
 
     def update(key, params, state: State, report) -> State:
         del key
         old: Moments = state.public
-        outer, cross = channel.estimate(params, report)
+        outer, cross = randomizer.estimate(params, report)
         return State((), Moments(old.square + symmetric(outer, dim), old.response + cross, old.reports + 1))
 
     learner = Learner(
-        params=channel.params,
-        guarantee=channel.guarantee,
+        params=randomizer.params,
+        guarantee=randomizer.guarantee,
         init=init,
         act=act,
         privatize=privatize,
@@ -217,7 +217,7 @@ class Shuffler(NamedTuple):
 
 def shuffled(num_arms: int, batch: int) -> Pair:
     """One arm a batch; the server gets a batch's randomized bits in random order, which is to say their number."""
-    channel = label_channel()
+    randomizer = label_randomizer()
 
     def claim(epsilon: float) -> Guarantee:  # what amplification adds is left out: a valid claim, not a tight one
         return Guarantee.pure(
@@ -241,7 +241,7 @@ def shuffled(num_arms: int, batch: int) -> Pair:
 
     def privatize(key, params, public, context, action, feedback) -> jax.Array:
         del public, context, action
-        return channel.report(key, params, feedback)
+        return randomizer.report(key, params, feedback)
 
     def update(key, params, state: State, report) -> State:
         del key, params
@@ -259,8 +259,8 @@ def shuffled(num_arms: int, batch: int) -> Pair:
 
     space = Space("integers", (), 0, 1)
     learner = Learner(
-        params=channel.params,
-        guarantee=claimed(channel.params, claim),
+        params=randomizer.params,
+        guarantee=guarantee_for(randomizer.params, claim),
         init=init,
         act=act,
         privatize=privatize,
@@ -274,7 +274,7 @@ def shuffled(num_arms: int, batch: int) -> Pair:
 # ---- a stopping time, and an answer ----------------------------------------------------------------------------------
 def best_arm(num_arms: int, per_arm: int) -> Pair:
     """Plays arms in turn and stops once one is ahead by more than chance and noise explain; answers with it."""
-    channel = label_channel()
+    randomizer = label_randomizer()
 
     def claim(epsilon: float) -> Guarantee:
         return Guarantee.pure(epsilon, trust_model="local", privacy_unit="one reward", argument="randomized response")
@@ -289,7 +289,7 @@ def best_arm(num_arms: int, per_arm: int) -> Pair:
 
     def privatize(key, params, public, context, action, feedback):
         del public, context
-        return action, channel.report(key, params, feedback)
+        return action, randomizer.report(key, params, feedback)
 
     def update(key, params, state: State, report) -> State:
         del key, params
@@ -303,20 +303,20 @@ def best_arm(num_arms: int, per_arm: int) -> Pair:
         lead = (best - second).astype(default_float()) / jnp.tanh(params.epsilon / 2)
         return (played % num_arms == 0) & (each >= per_arm) & (lead > jnp.sqrt(2 * each) / jnp.tanh(params.epsilon / 2))
 
-    def answer(params, public) -> jax.Array:
+    def recommend(params, public) -> jax.Array:
         del params
         return jnp.argmax(public[0]).astype(jnp.int32)
 
     learner = Learner(
-        params=channel.params,
-        guarantee=claimed(channel.params, claim),
+        params=randomizer.params,
+        guarantee=guarantee_for(randomizer.params, claim),
         init=init,
         act=act,
         privatize=privatize,
         update=update,
         done=done,
-        answer=answer,
-        interface=Interface(arms(num_arms), Space("integers", (), 0, 1), answer=arms(num_arms)),
+        recommend=recommend,
+        interface=Interface(arms(num_arms), Space("integers", (), 0, 1), recommendation=arms(num_arms)),
     )
     return learner, judging_bandit(num_arms)
 
@@ -328,15 +328,15 @@ def judging_bandit(num_arms: int) -> Environment:
         reward = (jax.random.uniform(key, dtype=params.dtype) < params[action]).astype(jnp.int32)
         return world, reward, {"pseudo_regret": params.max() - params[action]}
 
-    def judge(params, world, answer):
+    def evaluate(params, world, recommendation):
         del world
-        return {"correct": answer == jnp.argmax(params), "simple_regret": params.max() - params[answer]}
+        return {"correct": recommendation == jnp.argmax(params), "simple_regret": params.max() - params[recommendation]}
 
     return Environment(
         params=lambda: np.linspace(0.2, 0.8, num_arms).astype(default_float()),
         init=lambda key, params: (),
         context=None,
         feedback=feedback,
-        judge=judge,
-        interface=Interface(arms(num_arms), Space("integers", (), 0, 1), answer=arms(num_arms)),
+        evaluate=evaluate,
+        interface=Interface(arms(num_arms), Space("integers", (), 0, 1), recommendation=arms(num_arms)),
     )

@@ -11,7 +11,7 @@ from scipy.stats import norm
 
 from jaxdp import Guarantee
 from jaxdp.audit import Attack, audit
-from jaxdp.core import claimed
+from jaxdp.core import guarantee_for
 from jaxdp.mechanisms import gaussian, gaussian_delta, zcdp_epsilon
 from jaxdp.registry import ESTIMATORS, LEARNERS
 
@@ -135,7 +135,7 @@ def test_deltas_that_reach_one_claim_nothing():
         {"trust_model": "local"},
         {"privacy_unit": "one user"},
         {"adjacency": "add-or-remove-one"},
-        {"unit_leaves": ("reward",)},
+        {"sensitive_fields": ("reward",)},
     ],
 )
 def test_claims_about_different_things_do_not_compose(other):
@@ -157,31 +157,45 @@ def test_a_shuffled_claim():
 
 
 def test_what_may_be_logged():
-    assert MAKERS["pure"].sees == {"action", "public"}
-    assert Guarantee.pure(0.5, **{**ABOUT, "trust_model": "local"}).sees == {"report", "action", "public"}
-    contextual = Guarantee.pure(0.5, **{**ABOUT, "trust_model": "local"}, sees=("report", "public"), unit_leaves=["x"])
-    assert (contextual.sees, contextual.unit_leaves) == ({"report", "public"}, ("x",))
-    with pytest.raises(ValueError, match="sees must be one of report, action, public, got 'context'"):
-        Guarantee.pure(0.5, **ABOUT, sees=("context",))
-    for sees in ((), "report"):  # nothing at all is not the default
-        with pytest.raises(ValueError, match="sees must be a list of some of report, action, public, got"):
-            Guarantee.pure(0.5, **ABOUT, sees=sees)  # pyright: ignore[reportArgumentType]
+    assert MAKERS["pure"].adversary_view == {"action", "public"}
+    assert Guarantee.pure(0.5, **{**ABOUT, "trust_model": "local"}).adversary_view == {"report", "action", "public"}
+    contextual = Guarantee.pure(
+        0.5, **{**ABOUT, "trust_model": "local"}, adversary_view=("report", "public"), sensitive_fields=["x"]
+    )
+    assert (contextual.adversary_view, contextual.sensitive_fields) == ({"report", "public"}, ("x",))
+    with pytest.raises(ValueError, match="adversary_view must be one of report, action, public, got 'context'"):
+        Guarantee.pure(0.5, **ABOUT, adversary_view=("context",))
+    for adversary_view in ((), "report"):  # nothing at all is not the default
+        with pytest.raises(ValueError, match="adversary_view must be a list of some of report, action, public, got"):
+            Guarantee.pure(0.5, **ABOUT, adversary_view=adversary_view)  # pyright: ignore[reportArgumentType]
     joint = {**ABOUT, "trust_model": "joint"}
-    assert Guarantee.pure(0.5, **joint).sees == {"public"}
-    assert Guarantee.pure(0.5, **joint, sees=()).compose(Guarantee.pure(0.5, **joint)).sees == frozenset()
-    for sees in ("action", "report"):  # a user's own ones follow that user's data
-        with pytest.raises(ValueError, match=f"sees in the joint model must be one of public, got '{sees}'"):
-            Guarantee.pure(0.5, **joint, sees=("public", sees))
-    with pytest.raises(ValueError, match="unit_leaves must be a list of names, got 'context'"):
-        Guarantee.pure(0.5, **ABOUT, unit_leaves="context")
+    assert Guarantee.pure(0.5, **joint).adversary_view == {"public"}
+    assert (
+        Guarantee.pure(0.5, **joint, adversary_view=()).compose(Guarantee.pure(0.5, **joint)).adversary_view
+        == frozenset()
+    )
+    for adversary_view in ("action", "report"):  # a user's own ones follow that user's data
+        with pytest.raises(
+            ValueError, match=f"adversary_view in the joint model must be one of public, got '{adversary_view}'"
+        ):
+            Guarantee.pure(0.5, **joint, adversary_view=("public", adversary_view))
+    with pytest.raises(ValueError, match="sensitive_fields must be a list of names, got 'context'"):
+        Guarantee.pure(0.5, **ABOUT, sensitive_fields="context")
 
 
 def test_a_pair_may_be_logged_where_both_may():
     about = {**ABOUT, "trust_model": "local"}
-    everything, contextual = Guarantee.pure(0.5, **about), Guarantee.pure(0.5, **about, sees=("report", "public"))
-    assert everything.compose(contextual).sees == contextual.compose(everything).sees == {"report", "public"}
-    with pytest.raises(ValueError, match="sees must have something in common"):
-        contextual.compose(Guarantee.pure(0.5, **about, sees=("action",)))
+    everything, contextual = (
+        Guarantee.pure(0.5, **about),
+        Guarantee.pure(0.5, **about, adversary_view=("report", "public")),
+    )
+    assert (
+        everything.compose(contextual).adversary_view
+        == contextual.compose(everything).adversary_view
+        == {"report", "public"}
+    )
+    with pytest.raises(ValueError, match="adversary_view must have something in common"):
+        contextual.compose(Guarantee.pure(0.5, **about, adversary_view=("action",)))
 
 
 @pytest.mark.parametrize("budget", ["pure", "zcdp", "gaussian"])
@@ -227,8 +241,8 @@ def test_a_claim_as_plain_values():
         "rho": 0.1,
         "mu": None,
         "adjacency": "replace-one",
-        "sees": ["action", "public"],
-        "unit_leaves": None,
+        "adversary_view": ["action", "public"],
+        "sensitive_fields": None,
         "batch": None,
         "local_epsilon": None,
         "numerical_delta": None,
@@ -256,14 +270,14 @@ def test_a_guarantee_takes_what_params_takes():
         if not 0 < rate < 1:
             raise ValueError(f"rate must be in (0, 1), got {rate}")
 
-    guarantee = claimed(params, lambda epsilon: Guarantee.pure(epsilon, **ABOUT))
+    guarantee = guarantee_for(params, lambda epsilon: Guarantee.pure(epsilon, **ABOUT))
     assert guarantee(epsilon=0.5, rate=0.1) == MAKERS["pure"]
     with pytest.raises(ValueError, match="rate must be"):
         guarantee(epsilon=0.5, rate=2.0)
     with pytest.raises(TypeError):
         guarantee(epsilon=0.5, pace=2.0)
     with pytest.raises(ValueError, match="claim must ask for values that params takes, epsilon, rate, got delta"):
-        claimed(params, lambda epsilon, delta: MAKERS["pure"])
+        guarantee_for(params, lambda epsilon, delta: MAKERS["pure"])
 
 
 @pytest.mark.parametrize("name", [*LEARNERS, *ESTIMATORS])
@@ -319,7 +333,7 @@ def test_what_arithmetic_adds_is_composed():
     gaussian = Guarantee.gaussian(1.0, **ABOUT, numerical_delta=1e-10)
     assert gaussian.compose(drifts, delta=1e-3).numerical_delta == 2e-10
     local = Guarantee.pure(0.5, **{**ABOUT, "trust_model": "local"}, numerical_delta=1e-10)
-    assert local.of_person(3, privacy_unit="one voter").numerical_delta == pytest.approx(3e-10)
-    group = drifts.of_person(3, privacy_unit="one voter").numerical_delta
+    assert local.at_user_level(3, privacy_unit="one voter").numerical_delta == pytest.approx(3e-10)
+    group = drifts.at_user_level(3, privacy_unit="one voter").numerical_delta
     assert group == pytest.approx(1e-10 * (1 + math.exp(0.5) + math.exp(1)))
-    assert [gaussian.of_person(k, privacy_unit="one voter").numerical_delta for k in (1, 2)] == [1e-10, None]
+    assert [gaussian.at_user_level(k, privacy_unit="one voter").numerical_delta for k in (1, 2)] == [1e-10, None]

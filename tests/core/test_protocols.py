@@ -12,7 +12,7 @@ from jaxdp import core
 
 ROOT = Path(__file__).parents[2]
 PROTOCOLS = {name: kind for name in core.__all__ if getattr(kind := getattr(core, name), "_is_protocol", False)}
-HOLDERS = ("Learner", "Blocks", "Counts", "Environment", "Estimator", "Problem", "Channel")
+HOLDERS = ("Learner", "Blocks", "Counts", "Environment", "Estimator", "Problem", "LocalRandomizer")
 ON_THE_HOST = {"params", "guarantee", "check_estimate", "range_bound", "second_moment", "variance_proxy"}
 
 

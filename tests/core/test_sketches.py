@@ -63,7 +63,7 @@ def test_two_points_find_the_target():
 
 
 # ---- answers ---------------------------------------------------------------------------------------------------------
-def test_answers_are_judged_at_checkpoints_and_at_the_stop():
+def test_recommendations_are_evaluated_at_checkpoints_and_at_the_stop():
     """The stop comes after the last checkpoint: what is judged there is told all the same."""
     learner, environment = sketches.best_arm(3, 4)
     run = jaxdp.simulator(learner, environment, 300, checkpoints=[3, 6])
@@ -78,33 +78,43 @@ def test_answers_are_judged_at_checkpoints_and_at_the_stop():
 
 def test_an_answer_that_nobody_judges():
     learner, environment = sketches.best_arm(3, 4)
-    run = jaxdp.simulator(learner, environment._replace(judge=None), 30)
+    run = jaxdp.simulator(learner, environment._replace(evaluate=None), 30)
     assert set(run(KEY(), run.params(epsilon=1.0))) == {"pseudo_regret", "rounds", "censored"}
 
 
-def test_answers_that_do_not_fit():
+def test_recommendations_that_do_not_fit():
     learner, environment = sketches.best_arm(3, 4)
     assert learner.interface is not None
-    other = learner.interface._replace(answer=Space("numbers", (3,)))
-    with pytest.raises(ValueError, match="answer must be the same for learner and environment, got numbers"):
+    other = learner.interface._replace(recommendation=Space("numbers", (3,)))
+    with pytest.raises(ValueError, match="recommendation must be the same for learner and environment, got numbers"):
         jaxdp.simulator(learner._replace(interface=other), environment, 30)
-    wrong = learner._replace(answer=lambda params, public: public[0])
+    wrong = learner._replace(recommend=lambda params, public: public[0])
     run = jaxdp.simulator(wrong, environment, 30)
-    with pytest.raises(ValueError, match=r"answer must be integers in \[0, 2\], as the learner declares, got int"):
+    with pytest.raises(
+        ValueError, match=r"recommendation must be integers in \[0, 2\], as the learner declares, got int"
+    ):
         run(KEY(), run.params(epsilon=1.0))
-    clash = environment._replace(judge=lambda params, world, answer: {"pseudo_regret": answer})
+    clash = environment._replace(evaluate=lambda params, world, recommendation: {"pseudo_regret": recommendation})
     run = jaxdp.simulator(learner, clash, 30)
-    with pytest.raises(ValueError, match="judged answers and records must differ, got pseudo_regret twice"):
+    with pytest.raises(ValueError, match="evaluated recommendations and records must differ, got pseudo_regret twice"):
         run(KEY(), run.params(epsilon=1.0))
 
 
 @pytest.mark.parametrize(
     ("changes", "record", "message"),
     [
-        ({"judge": lambda params, world, answer: answer}, None, "judge must return a dict of arrays, got"),
-        ({"judge": lambda params, world, answer: {"a": None}}, None, "judge must give an array for a, got NoneType"),
-        ({"summary": lambda params, world: params}, None, "summary must return a dict of arrays, got"),
-        ({}, {"all": lambda look: [look.round]}, "record must give an array for all, got list"),
+        (
+            {"evaluate": lambda params, world, recommendation: recommendation},
+            None,
+            "evaluate must return a dict of arrays, got",
+        ),
+        (
+            {"evaluate": lambda params, world, recommendation: {"a": None}},
+            None,
+            "evaluate must give an array for a, got NoneType",
+        ),
+        ({"hindsight": lambda params, world: params}, None, "hindsight must return a dict of arrays, got"),
+        ({}, {"all": lambda snapshot: [snapshot.round]}, "record must give an array for all, got list"),
     ],
 )
 def test_what_is_read_must_be_arrays(changes, record, message):
@@ -118,10 +128,10 @@ def test_what_is_read_must_be_arrays(changes, record, message):
 def test_a_look_has_all_that_a_record_may_read():
     (learner, environment), horizon = PAIRS["two_point"]
     record = {
-        "centre": lambda look: look.action.centre,
-        "epsilon": lambda look: look.params["learner"].epsilon,
-        "distance": lambda look: ((look.public.x - look.params["environment"]) ** 2).sum(),
-        "played": lambda look: look.round,
+        "centre": lambda snapshot: snapshot.action.centre,
+        "epsilon": lambda snapshot: snapshot.params["learner"].epsilon,
+        "distance": lambda snapshot: ((snapshot.public.x - snapshot.params["environment"]) ** 2).sum(),
+        "played": lambda snapshot: snapshot.round,
     }
     run = jaxdp.simulator(learner, environment, horizon, checkpoints=[5, horizon], record=record)
     found = jax.jit(run)(KEY(), run.params(epsilon=2.0))

@@ -120,7 +120,9 @@ def played(simulator, learner, horizon: int, engine: str, values: Mapping[str, A
     public = jax.eval_shape(learner.init, jax.random.key(0), params).public
 
     def leaf(index: int, *seen: Any) -> Any:
-        return jax.tree.leaves(seen[0].public if len(seen) == 1 else seen[0])[index]  # of one Look, or (public, action)
+        return jax.tree.leaves(seen[0].public if len(seen) == 1 else seen[0])[
+            index
+        ]  # a Snapshot's, or (public, action)
 
     paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(public)]
     record = {f"public{path}": partial(leaf, index) for index, path in enumerate(paths)}
@@ -241,7 +243,7 @@ def lanes(function, params: Sequence[Any]) -> Outputs:
     )
     seeds = np.tile(np.arange(SEEDS, dtype=np.uint32), len(params))
     lane = jax.vmap(lambda key, seed, mine: function(jax.random.fold_in(key, seed), mine), in_axes=(None, 0, axes))
-    return flat(jax.jit(lane)(jaxdp.random.fast(jax.random.key(0)), seeds, stacked))
+    return flat(jax.jit(lane)(jaxdp.random.fast_key(jax.random.key(0)), seeds, stacked))
 
 
 def flat(tree: Any) -> Outputs:

@@ -88,15 +88,15 @@ def audit(name: str, part: str) -> str:
 
     Args:
         name: of the entry.
-        part: "noise", what is noised and how; or "outputs", by many of them and by their exact law.
+        part: "noise", what is noised and how; or "outputs", by many of them and by their exact distribution.
     """
     importlib.import_module("tests.loop.jax_settings")  # sets JAX as the tests have it
     import jax
 
     from jaxdp import registry
-    from jaxdp.audit import remarks, scoreboard
+    from jaxdp.audit import format_notes, scoreboard
 
-    left_out = {"attacks": {}, "laws": None} if part == "noise" else {"grey_box": None}
+    left_out = {"attacks": {}, "distributions": None} if part == "noise" else {"grey_box": None}
     target = dataclasses.replace(registry.attacks([name])[name], **left_out)
     second = target.second
     if second is not None:
@@ -105,8 +105,8 @@ def audit(name: str, part: str) -> str:
     if part == "noise" and target.grey_box is None:
         return "there is no grey box"
     row = next(scoreboard(jax.random.key(0), {name: target}, trials=TRIALS, confidence=CONFIDENCE, searched=False))
-    print(*remarks(row), sep="\n")
-    tried = {(each.point, each.path) for each in row.tried}
+    print(*format_notes(row), sep="\n")
+    tried = {(each.point, each.path) for each in row.attempts}
     planned = {("", path) for path in target.attacks}
     planned |= {(second.point, path) for path in list(second.attacks)[:1]} if second else set()
     if planned - tried or any(re.match("grey box( at .*)?: ", each) for each in row.notes):
@@ -115,10 +115,14 @@ def audit(name: str, part: str) -> str:
         raise FailedError(f"audit, noise: {row.faults[0]}")
     bound = f"{row.lower_bound:.3g} of {row.claimed:.3g} claimed"
     if row.verdict == "violated":
-        laws = [each for each in row.notes if each.startswith("exact law at ")]
+        distributions = [each for each in row.notes if each.startswith("exact distribution at ")]
         how = f"at least {bound}"
         if row.lower_bound <= row.claimed:
-            how = laws[0] if laws else f"their law has {row.exact:.3g}, claimed is {row.claimed:.3g}"
+            how = (
+                distributions[0]
+                if distributions
+                else f"their distribution has {row.exact:.3g}, claimed is {row.claimed:.3g}"
+            )
         raise FailedError(f"audit, outputs: {row.currency}: {how}")
     if row.verdict == "blunt":  # with so few trials and so much confidence it may be that on right code
         return f"blunt, {bound}: see `python -m jaxdp audit {name}`"

@@ -198,14 +198,14 @@ def test_an_audit_that_finds_a_fault_or_raises_fails_its_stage(monkeypatch):
     right = registry.attacks(["randomized_response"])["randomized_response"].attacks["release"]
 
     def attacked(attack):
-        target = Target(claim=attack.claim, attacks={"release": attack})
+        target = Target(guarantee=attack.guarantee, attacks={"release": attack})
         monkeypatch.setattr(registry, "attacks", lambda names: {names[0]: target})
         return stages.audit("randomized_response", "outputs")
 
     monkeypatch.setattr(stages, "TRIALS", 1000)
     assert "consistent" in attacked(right)
-    claimed = dataclasses.replace(right.claim, epsilon=right.claim.epsilon / 2)
+    claimed = dataclasses.replace(right.guarantee, epsilon=right.guarantee.epsilon / 2)
     with pytest.raises(FailedError, match=r"audit, outputs: epsilon: at least .* of 0.5 claimed"):
-        attacked(right._replace(claim=claimed))
+        attacked(right._replace(guarantee=claimed))
     with pytest.raises(FailedError, match=r"audit, outputs: release: .*TypeError"):
         attacked(right._replace(release=lambda key: key))

@@ -28,7 +28,7 @@ def abilities(num_epsilons=1, items=("Milwaukee", "Baltimore", "a team with a ve
 
 def items(values, **changes):
     options = {"y": "item", "hue": "estimator", "col": "epsilon", "width": 2.6, "labels": private_ranking.LABELS}
-    return plotting.facets(values, draw=plotting.dots, **{**options, "title": "A ranking", **changes})
+    return plotting.facets(values, draw=plotting.dot_plot, **{**options, "title": "A ranking", **changes})
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_grids_fit_their_figure(num_epsilons, num_sizes):
 
 
 @pytest.mark.parametrize("num_epsilons", [1, 2, 5])
-def test_dots_fit_their_figure(num_epsilons):
+def test_dot_plots_fit_their_figure(num_epsilons):
     check_inside(items(abilities(num_epsilons)))
 
 
@@ -53,7 +53,7 @@ def test_long_words_widen_or_wrap():
 def test_single_panels_fit_their_figure():
     check_inside(plotting.curves(regret(), hue="epsilon", title="Regret").figure)
     check_inside(plotting.cost_of_privacy(regret(), title="many words " * 20).figure)
-    check_inside(plotting.dots(single(errors()).isel(num_samples=0), y="estimator").figure)
+    check_inside(plotting.dot_plot(single(errors()).isel(num_samples=0), y="estimator").figure)
 
 
 def test_panels_go_on_in_the_next_line():
@@ -120,5 +120,5 @@ def test_level_panels():
         plotting.curves(part, hue="epsilon", ax=ax, yscale="log")
     before = [ax.get_ylim() for ax in figure.axes]
     assert before[0] != before[1]
-    plotting.level(figure)
+    plotting.share_limits(figure)
     assert {ax.get_ylim() for ax in figure.axes} == {(before[0][0], before[1][1])}

@@ -15,9 +15,9 @@ def learners():
     return (regret() * regret()["round"] ** power).rename("pseudo_regret")
 
 
-def test_dots_are_medians_with_quantiles():
+def test_dot_plots_are_medians_with_quantiles():
     values = errors(num_seeds=40).isel(epsilon=0, num_features=0)
-    ax = plotting.dots(values, y="num_samples", hue="estimator", reference=0.0)
+    ax = plotting.dot_plot(values, y="num_samples", hue="estimator", reference=0.0)
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["n = 1,000", "n = 3,000", "n = 10,000"]
     for container, estimator in zip(ax.containers, values.estimator.values, strict=True):
         own = values.sel(estimator=estimator)
@@ -31,7 +31,7 @@ def test_dots_are_medians_with_quantiles():
 def test_a_failed_fit_has_no_dot():
     values = errors().isel(epsilon=0, num_features=0)
     values[1, 2, 0] = np.nan
-    ax = plotting.dots(values, y="num_samples", hue="estimator")
+    ax = plotting.dot_plot(values, y="num_samples", hue="estimator")
     np.testing.assert_array_equal(np.isfinite(ax.containers[1][0].get_xdata()), [True, True, False])
     assert "No mark" in below(ax.figure)
 
@@ -91,7 +91,7 @@ def test_paired_differences_need_their_variables():
 
 def test_heat_maps_hold_their_numbers():
     values = regret((np.inf, 1.0, 0.5), num_rounds=4)
-    ax = plotting.heat(values, x="epsilon", y="round")
+    ax = plotting.heatmap(values, x="epsilon", y="round")
     (mesh,) = ax.collections
     expected = values.mean("seed").sortby("epsilon").transpose("round", "epsilon")
     np.testing.assert_allclose(np.asarray(mesh.get_array()).reshape(4, 3), expected)
@@ -107,14 +107,14 @@ def test_large_heat_maps_have_a_colour_bar():
     coords = {"epsilon": np.geomspace(0.1, 10, 10), "gap": np.linspace(0.1, 1, 10)}
     values = xr.DataArray(np.random.default_rng(0).uniform(1, 2, (10, 10, 3)), coords, (*coords, "seed"), "regret")
     values[3, 4, 0] = np.nan
-    ax = plotting.heat(values, x="epsilon", y="gap", title="A map")
+    ax = plotting.heatmap(values, x="epsilon", y="gap", title="A map")
     assert not ax.texts
     assert len(ax.figure.axes) == 2
     assert "Colours: mean of 3 seeds, of regret. Empty: a value was not finite" in below(ax.figure)
-    assert plotting.heat(values, x="epsilon", y="gap", numbers=True).texts
+    assert plotting.heatmap(values, x="epsilon", y="gap", numbers=True).texts
     check_inside(ax.figure)
     with pytest.raises(ValueError, match="scale must be linear where a mean is <= 0, got 'log'"):
-        plotting.heat(values - 5, x="epsilon", y="gap", scale="log")
+        plotting.heatmap(values - 5, x="epsilon", y="gap", scale="log")
 
 
 def test_everything_public_is_described():

@@ -15,13 +15,13 @@ UTILITIES = np.array([0.3, -1.0, 1.2, 0.0])
 NUM_DRAWS = 40_000
 
 
-def ranking_law(utilities):
+def ranking_distribution(utilities):
     """Every permutation's probability, place by place."""
-    law = {}
+    distribution = {}
     for ranking in itertools.permutations(range(len(utilities))):
         weights = np.exp(np.asarray(utilities))[list(ranking)]
-        law[ranking] = math.prod(weights[place] / weights[place:].sum() for place in range(len(weights)))
-    return law
+        distribution[ranking] = math.prod(weights[place] / weights[place:].sum() for place in range(len(weights)))
+    return distribution
 
 
 def draws(sampler, utilities):
@@ -29,26 +29,26 @@ def draws(sampler, utilities):
     return np.asarray(jax.jit(sampler)(jax.random.key(3), batch))
 
 
-def check_frequencies(outcomes, law):
+def check_frequencies(outcomes, distribution):
     """Every frequency within 5 standard errors."""
-    for outcome, probability in law.items():
+    for outcome, probability in distribution.items():
         frequency = np.mean(np.all(outcomes == np.asarray(outcome), axis=-1))
         assert abs(frequency - probability) <= 5 * math.sqrt(probability * (1 - probability) / NUM_DRAWS), outcome
 
 
 def test_choices():
-    law = {(k,): p for k, p in enumerate(np.exp(UTILITIES) / np.exp(UTILITIES).sum())}
-    check_frequencies(draws(sample_choices, UTILITIES)[:, None], law)
+    distribution = {(k,): p for k, p in enumerate(np.exp(UTILITIES) / np.exp(UTILITIES).sum())}
+    check_frequencies(draws(sample_choices, UTILITIES)[:, None], distribution)
     with pytest.raises(AssertionError):  # planted: utilities 5% too large
-        check_frequencies(draws(sample_choices, 1.05 * UTILITIES)[:, None], law)
+        check_frequencies(draws(sample_choices, 1.05 * UTILITIES)[:, None], distribution)
 
 
 def test_rankings():
-    law = ranking_law(UTILITIES)
-    assert sum(law.values()) == pytest.approx(1)
-    check_frequencies(draws(sample_rankings, UTILITIES), law)
+    distribution = ranking_distribution(UTILITIES)
+    assert sum(distribution.values()) == pytest.approx(1)
+    check_frequencies(draws(sample_rankings, UTILITIES), distribution)
     with pytest.raises(AssertionError):  # planted: worst first
-        check_frequencies(draws(sample_rankings, UTILITIES)[:, ::-1], law)
+        check_frequencies(draws(sample_rankings, UTILITIES)[:, ::-1], distribution)
 
 
 def test_a_choice_is_the_first_of_a_ranking():

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit import Users, whole
+from jaxdp.audit import UserData, full_information
 from jaxdp.bandits import explore_then_commit
 from jaxdp.core import Environment, Guarantee, Learner
 from jaxdp.mechanisms import gaussian
@@ -34,7 +34,7 @@ def learner_entry(factory: Callable[..., Learner], **about: Any) -> LearnerEntry
         environment=no_environment,
         values={"epsilon": 1.0},
         horizon=2,
-        users_answer=whole,
+        users_answer=full_information,
         **about,
     )
 
@@ -70,25 +70,27 @@ def half_the_noise_in_feed(key, params, data, *, horizon, arity):
     return TREE.others["feed"](key, less, data, horizon=horizon, arity=arity)
 
 
-def logs(*sees: str) -> Callable[[], Learner]:
+def logs(*adversary_view: str) -> Callable[[], Learner]:
     """Plays the user's own context, and noises the report; so much is logged."""
-    return lambda: small.with_claim(small.randomizes_the_report_alone(), small.claimed("local", sees=sees))
+    return lambda: small.with_claim(
+        small.randomizes_the_report_alone(), small.claimed("local", adversary_view=adversary_view)
+    )
 
 
-def both_move() -> tuple[Users, Users]:
-    first, second = (Users(np.asarray([[float(x)]]), np.asarray([x], np.int32)) for x in (0, 1))
+def both_move() -> tuple[UserData, UserData]:
+    first, second = (UserData(np.asarray([[float(x)]]), np.asarray([x], np.int32)) for x in (0, 1))
     return first, second
 
 
-def draw_both(key) -> Users:
+def draw_both(key) -> UserData:
     bit = jax.random.bernoulli(key).astype(jnp.int32)
-    return Users(bit.astype(float)[None], bit)
+    return UserData(bit.astype(float)[None], bit)
 
 
 def reacting(*, reuse_key: bool) -> LearnerEntry:
     return learner_entry(
         lambda: small.noisy_then_sign(reuse_key=reuse_key),
-        neighbours=lambda: (Users(np.asarray([[-1.0], [1.0]])), Users(np.asarray([[1.0], [1.0]]))),
+        neighbours=lambda: (UserData(np.asarray([[-1.0], [1.0]])), UserData(np.asarray([[1.0], [1.0]]))),
         draw_user=small.follows,
     )
 

@@ -78,7 +78,7 @@ def ones_counted_wrongly() -> Entry:
         neighbours=half_of_others,
         factory=None,
         others={},
-        law=None,
+        distribution=None,
     )
 
 

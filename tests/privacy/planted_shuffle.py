@@ -38,7 +38,9 @@ def reports_in_parts(key, local_epsilon, data, *, parts):
 def planted(release, **more):
     sizes = {**RIGHT.sizes, **more}
     others = {"reports": reports_in_parts} if more else {}
-    return dataclasses.replace(RIGHT, factory=None, exact=None, law=None, release=release, others=others, sizes=sizes)
+    return dataclasses.replace(
+        RIGHT, factory=None, exact=None, distribution=None, release=release, others=others, sizes=sizes
+    )
 
 
 jaxdp.register("keeps_the_order", planted(reports_in_order))

@@ -71,7 +71,7 @@ def learner(mistake: str, found: str = "inputs") -> Planted:
     def factory(*, num_arms: int, explore_rounds: int) -> Learner:
         return committing(num_arms=num_arms, explore_rounds=explore_rounds, mistake=mistake)
 
-    entry = dataclasses.replace(right, factory=factory, variant={}, law=None)
+    entry = dataclasses.replace(right, factory=factory, variant={}, distribution=None)
     return Planted("explore_then_commit_bounded", entry, found)
 
 
@@ -85,7 +85,7 @@ def mechanism(of: str, release: Any, found: str = "inputs", verdict: str = "viol
     def wrong(key, params, data, **sizes):
         return release(functools.partial(inner, **sizes), key, params, data)
 
-    entry = dataclasses.replace(right, release=wrong, factory=None, others={}, law=None)
+    entry = dataclasses.replace(right, release=wrong, factory=None, others={}, distribution=None)
     return Planted(of, entry, found, verdict)
 
 
@@ -195,7 +195,9 @@ def overflow(right, key, params, data):
 
 
 def direct(of: str, release: Any, found: str = "given") -> Planted:
-    return Planted(of, dataclasses.replace(MECHANISMS[of], release=release, factory=None, others={}, law=None), found)
+    return Planted(
+        of, dataclasses.replace(MECHANISMS[of], release=release, factory=None, others={}, distribution=None), found
+    )
 
 
 TABLE = {
@@ -206,7 +208,7 @@ TABLE = {
     "scores rounded to a grid": mechanism("noisy_max_laplace", rounded_scores),
     "every bound taken for 1": mechanism("randomize_scalar", unit_bound, "bound=3"),
     "a record that switches the noise off": mechanism("laplace", noise_off),
-    "a radius rounded to a power of two": mechanism("vector_channel_l2", radius_rounded),
+    "a radius rounded to a power of two": mechanism("vector_randomizer_l2", radius_rounded),
     "a stop at a private count of 20": mechanism("laplace", stops_at_twenty),
     "noise five times too large": mechanism("laplace", too_much_noise, "given", "blunt"),
     "an epsilon below 1 taken for 1": mechanism("laplace", epsilon_of_one, "epsilon=0.1"),
@@ -218,8 +220,8 @@ MORE = {
     "Laplace noise for a change in L2 norm": mechanism("k_norm", two_level_laplace),
     "a sensitivity cut to a whole number": mechanism("k_norm", whole_sensitivity, "sensitivity=0.3"),
     "the truth among the lies": direct("k_ary_randomized_response", truth_among_the_lies),
-    "infinity scaled to NaN": mechanism("vector_channel_l2", nan_from_infinity),
-    "a clip from above alone": mechanism("scalar_channel_laplace", clips_above),
+    "infinity scaled to NaN": mechanism("vector_randomizer_l2", nan_from_infinity),
+    "a clip from above alone": mechanism("scalar_randomizer_laplace", clips_above),
     "equal counts that share their noise": mechanism("laplace", shared_noise, "given"),
     "an empty table answered exactly": mechanism("laplace", empty_is_exact, "given"),
     "a standard deviation taken for a variance": direct("classical_gaussian", deviation_for_variance),

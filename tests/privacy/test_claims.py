@@ -41,7 +41,7 @@ def test_a_claim_is_nearly_reached(name):
     found = row(name, 10**6)
     assert found.verdict == "consistent", found
     target = registry.attacks([name])[name]
-    if target.claim.is_private:
+    if target.guarantee.is_private:
         assert target.reached is not None
         assert found.ratio >= target.reached, found
 

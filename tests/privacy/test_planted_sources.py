@@ -29,9 +29,9 @@ def flagged(name):
 def test_a_planted_mistake_is_flagged(name):
     planted, found = PLANTED[name], flagged(name)
     assert found.verdict == planted.verdict, found
-    refuted = [one for one in found.tried if one.lower_bound > one.claimed]
+    refuted = [one for one in found.attempts if one.lower_bound > one.claimed]
     how = {one.point or {"given": "given", "found": "inputs"}[one.inputs] for one in refuted}
-    assert planted.found in how or planted.verdict == "blunt", (how, found.tried)
+    assert planted.found in how or planted.verdict == "blunt", (how, found.attempts)
 
 
 @pytest.mark.parametrize("of", sorted({planted.of for planted in PLANTED.values()}))

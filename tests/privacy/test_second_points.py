@@ -26,7 +26,7 @@ def right_of(name):
 
 
 def outputs_alone(made):
-    """The second point's first path, without what is noised and without a written law."""
+    """The second point's first path, without what is noised and without a written distribution."""
     return next(iter(made.second.attacks.values()))
 
 
@@ -44,14 +44,14 @@ def test_a_mistake_is_flagged(name):
     assert found.verdict == "violated", found
 
 
-def test_a_law_tells_that_a_budget_is_passed():
+def test_a_distribution_tells_that_a_budget_is_passed():
     """A right one is below the claim; at the first point either is."""
     right, wrong = right_of("a budget of all decisions"), target(a_budget_of_all_decisions())
     for made, is_wrong in ((right, False), (right.second, False), (wrong, False), (wrong.second, True)):
         assert made is not None
-        assert made.laws is not None
-        assert made.claim.rho is not None
-        assert (exact_budget(*made.laws(), made.claim) > made.claim.rho) == is_wrong
+        assert made.distributions is not None
+        assert made.guarantee.rho is not None
+        assert (exact_budget(*made.distributions(), made.guarantee) > made.guarantee.rho) == is_wrong
 
 
 @pytest.mark.parametrize("name", [*BY_OUTPUTS, "a budget of all decisions"])

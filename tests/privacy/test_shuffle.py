@@ -22,9 +22,9 @@ def attack(entry, release=None):
     )
 
 
-def law(entry, data):
-    assert entry.law is not None
-    return entry.law(entry.make().params(**entry.values), data)
+def distribution(entry, data):
+    assert entry.distribution is not None
+    return entry.distribution(entry.make().params(**entry.values), data)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -48,17 +48,17 @@ def test_at_the_sizes_of_the_command(planted, name):
         assert audit(jax.random.key(0), attack(wrong, release)).verdict == "violated"
 
 
-def test_the_law_spends_the_claim_exactly():
+def test_the_distribution_spends_the_claim_exactly():
     entry = MECHANISMS[NAME]
     made = entry.make()
     claim = made.guarantee(**entry.values)
-    first, second = (law(entry, data) for data in entry.make_neighbours())
+    first, second = (distribution(entry, data) for data in entry.make_neighbours())
     assert 0.999 < exact_epsilon(first, second, claim.delta) <= claim.epsilon
     assert 0.999 * claim.delta < exact_delta(first, second, claim.epsilon) <= claim.delta
 
 
 @pytest.mark.parametrize("way", ["release", "reports"])
-def test_all_ways_to_release_follow_the_law(way):
+def test_all_ways_to_release_follow_the_distribution(way):
     entry = MECHANISMS[NAME]
     made = entry.make()
     params = made.params(**entry.values)
@@ -67,5 +67,5 @@ def test_all_ways_to_release_follow_the_law(way):
     keys = jax.random.split(jax.random.key(1), 20_000)
     seen = np.asarray(jax.vmap(release, (0, None, None))(keys, params, jax.numpy.asarray(one)))
     counts = seen.reshape(len(keys), -1).sum(axis=1).tolist()
-    assert g_test(counts, law(entry, one)) > 1e-6
-    assert g_test(counts, law(entry, zero)) < 1e-6
+    assert g_test(counts, distribution(entry, one)) > 1e-6
+    assert g_test(counts, distribution(entry, zero)) < 1e-6

@@ -9,8 +9,8 @@ import scipy.stats
 
 from jaxdp import registry
 from tests.algorithms.experts import golden_tracking as exact
-from tests.algorithms.experts.limited_updates_oblivious.golden import limited_updates_oblivious_law
-from tests.algorithms.experts.svt_restarts.golden import Thresholds, svt_restarts_law
+from tests.algorithms.experts.limited_updates_oblivious.golden import limited_updates_oblivious_distribution
+from tests.algorithms.experts.svt_restarts.golden import Thresholds, svt_restarts_distribution
 
 PANELS = 600
 
@@ -24,9 +24,11 @@ def check_selections(rate, drawn_at):
         losses = rng.integers(0, 2, (rounds, num_experts)).astype(float)
         other = losses.copy()
         losses[0, 0], losses[0, 1:], other[0, 0], other[0, 1:] = 1, 0, 0, 1
-        laws = [limited_updates_oblivious_law(each, drawn_at, 1) for each in (losses, other)]
-        for seen, chance in laws[0].items():
-            low, high = sorted((num_experts * chance, num_experts * laws[1][seen]))  # the first one is drawn by a coin
+        distributions = [limited_updates_oblivious_distribution(each, drawn_at, 1) for each in (losses, other)]
+        for seen, chance in distributions[0].items():
+            low, high = sorted(
+                (num_experts * chance, num_experts * distributions[1][seen])
+            )  # the first one is drawn by a coin
             share = high ** (1 / (rounds - 1))
             allowed = (rounds - 1) * math.log(share + (1 - share) * math.exp(2 * rate))
             assert math.log(high / low) <= allowed + 1e-9
@@ -124,16 +126,18 @@ def test_a_question_of_restarts_moves_with_its_play():
 
 
 def restarts_share(sensitivity):
-    """The largest share of epsilon that restarts spend, by the exact law of three rounds."""
+    """The largest share of epsilon that restarts spend, by the exact distribution of three rounds."""
     epsilon, worst = 4.0, 0.0
     for rest in ([[1, 0], [1, 0]], [[0, 1], [1, 0]], [[1, 0], [0, 0]]):
         for margin in (-9.0, -5.0):
             told = Thresholds(num_experts=2, horizon=3, epsilon=epsilon, failure_prob=0.5, margin=margin)
-            laws = [
-                svt_restarts_law(np.asarray([first, *rest], float), epsilon, told, sensitivity=sensitivity)
+            distributions = [
+                svt_restarts_distribution(np.asarray([first, *rest], float), epsilon, told, sensitivity=sensitivity)
                 for first in ([1, 0], [0, 1])
             ]
-            worst = max(worst, max(abs(math.log(laws[0][seen] / laws[1][seen])) for seen in laws[0]))
+            worst = max(
+                worst, max(abs(math.log(distributions[0][seen] / distributions[1][seen])) for seen in distributions[0])
+            )
     return worst / epsilon
 
 
@@ -162,10 +166,10 @@ def test_a_run_of_lazy_selections_spends_half_its_level_in_the_limit():
 def test_lazy_weights_and_selections_are_told_by_their_examples():
     for name, share in (("lazy_weights_switching", 0.949), ("svt_lazy", 0.971), ("svt_restarts", 0.576)):
         target = registry.attacks([name])[name]
-        assert target.laws is not None
-        first, second = target.laws()
+        assert target.distributions is not None
+        first, second = target.distributions()
         ratios = [abs(math.log(first[seen] / second[seen])) for seen in first if first[seen] > 0 and second[seen] > 0]
-        assert max(ratios) / target.claim.epsilon == pytest.approx(share, abs=6e-4)
+        assert max(ratios) / target.guarantee.epsilon == pytest.approx(share, abs=6e-4)
 
 
 # ---- elimination -----------------------------------------------------------------------------------------------------

@@ -7,12 +7,12 @@ import pytest
 from scipy import stats
 
 from jaxdp.numerics.fixed_point import in_64_bits
-from jaxdp.random import fine_index, index_at, weighted_index
+from jaxdp.random import fine_index, index_from_uniform, weighted_index
 
 DRAWS = 100_000
 # Compiled once for each number of weights.
 INDICES = jax.jit(jax.vmap(weighted_index, (0, None)))
-INDICES_AT = jax.jit(jax.vmap(index_at, (0, None)))
+INDICES_AT = jax.jit(jax.vmap(index_from_uniform, (0, None)))
 
 
 def draws(weights, seed=0):
@@ -53,7 +53,7 @@ def test_an_unlikely_index_is_drawn_by_the_words_that_it_has(size):
     """Of probability 2^-40: by words of 53 bits, and never by those of 23."""
     weights = np.zeros(size, np.float32)
     weights[:3] = [0.5, 2.0**-40, 0.5]
-    finely = in_64_bits(lambda word: int(index_at(jnp.float64(word), jnp.asarray(weights, jnp.float64))))
+    finely = in_64_bits(lambda word: int(index_from_uniform(jnp.float64(word), jnp.asarray(weights, jnp.float64))))
     start = 0.5 / (1 + 2.0**-40)
     assert [finely(start + step) for step in (-(2.0**-45), 2.0**-42, 2.0**-40 + 2.0**-45)] == [0, 1, 2]
     words = (2**22 + np.arange(-3, 4)).astype(np.float32) * np.float32(2.0**-23)
@@ -109,7 +109,7 @@ def test_programs_do_not_grow_with_the_weights():
     def lines(size):
         weights = jax.ShapeDtypeStruct((4, size), jnp.float32)
         uniforms = jax.ShapeDtypeStruct((4,), jnp.float32)
-        return jax.jit(jax.vmap(index_at)).lower(uniforms, weights).as_text().count("\n")
+        return jax.jit(jax.vmap(index_from_uniform)).lower(uniforms, weights).as_text().count("\n")
 
     # One more level of groups takes about 150 lines, where a line for every 16 weights would take 60,000.
     assert lines(10**6) < lines(10**4) + 400 < 3000

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.random.choice import index_at, inline_index_at
+from jaxdp.random.choice import index_from_uniform, inline_index_at
 from jaxdp.random.coins import coins
 
 FLOAT = jnp.result_type(float)
@@ -43,7 +43,7 @@ def test_an_index_of_many_is_that_of_the_plain_form(size):
     weights[:, size // 2] += 0.01
     weights, uniforms = jnp.asarray(weights, FLOAT), jnp.asarray(generator.random(400), FLOAT)
     plain = jax.jit(jax.vmap(lambda u, w: inline_index_at(u, w)))(uniforms, weights)
-    found = jax.jit(jax.vmap(index_at))(uniforms, weights)
+    found = jax.jit(jax.vmap(index_from_uniform))(uniforms, weights)
     assert (np.asarray(plain) == np.asarray(found)).all()
-    planted = jax.jit(jax.vmap(index_at))(0.9 * uniforms, weights)
+    planted = jax.jit(jax.vmap(index_from_uniform))(0.9 * uniforms, weights)
     assert (np.asarray(plain) != np.asarray(planted)).any()

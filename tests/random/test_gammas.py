@@ -1,4 +1,4 @@
-"""Gamma and Beta variates against SciPy's laws."""
+"""Gamma and Beta variates against SciPy's distributions."""
 
 import functools
 
@@ -15,17 +15,17 @@ SHAPES = np.array([1.0, 1.05, 2.0, 7.5, 300.0, 1e5])
 FIRST = np.array([1.0, 1.0, 1.3, 20.0, 1.0, 5000.0])
 SECOND = np.array([1.0, 8.0, 1.1, 3.0, 900.0, 4000.0])
 KEYS = functools.cache(lambda: jax.random.split(jax.random.key(5), LANES))
-WORST = 5.7e-7 / len(SHAPES)  # the level of 5 standard errors, for all laws together
+WORST = 5.7e-7 / len(SHAPES)  # the level of 5 standard errors, for all distributions together
 
 
 def float_array(values):
     return jnp.asarray(values, float)
 
 
-def agree(drawn, laws):
+def agree(drawn, distributions):
     return [
-        stats.kstest(column, law.cdf, method="asymp").pvalue > WORST
-        for column, law in zip(np.asarray(drawn).T, laws, strict=True)
+        stats.kstest(column, distribution.cdf, method="asymp").pvalue > WORST
+        for column, distribution in zip(np.asarray(drawn).T, distributions, strict=True)
     ]
 
 
@@ -63,7 +63,7 @@ def test_rejection_matters(monkeypatch):
 
 
 def check_proposals(draws, shape):
-    """Nearly all are accepted, and their mean and variance are those of the law."""
+    """Nearly all are accepted, and their mean and variance are those of the distribution."""
     accepted = draws > 0
     assert accepted.mean() > 0.999
     standard = (draws[accepted].astype(np.float64) - shape) / np.sqrt(shape)
@@ -98,7 +98,7 @@ def test_variates_of_one_key_are_independent(variates):
     assert np.abs(correlation).max() < 5 / np.sqrt(LANES)
 
 
-def test_parameters_without_a_law():
+def test_parameters_without_a_distribution():
     """They end, and they show."""
     found = np.asarray(jax.jit(gamma)(KEYS()[0], float_array([np.nan, np.inf, -2.0, 0.9, 3.0])))
     assert np.isnan(found[[0, 2, 3]]).all()

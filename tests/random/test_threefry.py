@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.random import binomial, fast, key, key_from_data, multinomial, weighted_index
+from jaxdp.random import binomial, fast_key, key, key_from_data, multinomial, weighted_index
 from jaxdp.random.threefry import hash_words, pair_uniforms, two_uniforms, word_pairs, words_of_pairs
 from tests.any_device import any_device
 from tests.events import durations_of
@@ -93,7 +93,7 @@ def test_samplers_agree_eagerly_under_jit_and_under_vmap(name):
     for seed in (0, 2**31 - 1):
         same(compiled(key(seed)), compiled(builtin(seed)))
         keys = jax.random.split(builtin(seed), 3)
-        same(mapped(fast(keys)), mapped(keys))
+        same(mapped(fast_key(keys)), mapped(keys))
     same(sampler(key(1)), sampler(builtin(1)))
 
 
@@ -105,7 +105,7 @@ def test_a_million_words_agree():
 def test_a_million_words_of_many_keys_agree():
     keys = jax.random.split(builtin(42), 250)
     draw = jax.jit(jax.vmap(lambda k: jax.random.bits(k, (MILLION // 250,))))
-    np.testing.assert_array_equal(draw(fast(keys)), draw(keys))
+    np.testing.assert_array_equal(draw(fast_key(keys)), draw(keys))
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 8, 25, 26, 33, 96, 1001])
@@ -116,7 +116,7 @@ def test_every_way_to_shape_the_hashes_agrees(size):
         return jax.random.bits(k, (size,)), jax.random.key_data(jax.random.split(k, size))
 
     keys = jax.random.split(builtin(5), 3)
-    for ours, theirs in ((key(5), builtin(5)), (fast(keys), keys)):
+    for ours, theirs in ((key(5), builtin(5)), (fast_key(keys), keys)):
         mapped = jax.jit(jax.vmap(draw) if ours.ndim else draw)
         for words, expected in zip(mapped(ours), mapped(theirs), strict=True):
             np.testing.assert_array_equal(words, expected)
@@ -132,7 +132,7 @@ def test_a_loop_that_folds_in_and_splits_agrees():
 
     keys = jax.random.split(builtin(9), 17)
     run = jax.jit(jax.vmap(lane))
-    np.testing.assert_array_equal(run(fast(keys)), run(keys))
+    np.testing.assert_array_equal(run(fast_key(keys)), run(keys))
 
 
 def operations(function):
@@ -187,10 +187,10 @@ def test_known_answers():
         assert tuple(int(word) for word in hashed) == expected
 
 
-def test_fast_leaves_other_implementations_alone():
+def test_fast_key_leaves_other_implementations_alone():
     other = jax.random.key(0, impl="rbg")
-    assert fast(other) is other
-    assert jax.random.key_impl(fast(builtin(0))) == jax.random.key_impl(key(0))
+    assert fast_key(other) is other
+    assert jax.random.key_impl(fast_key(builtin(0))) == jax.random.key_impl(key(0))
 
 
 def test_poisson_counts_of_a_key_of_this_package():
@@ -233,13 +233,13 @@ def test_blocks_of_words_are_the_same_where_keys_are_checked():
         np.testing.assert_array_equal(np.stack(words_of_pairs(checked)), words)
 
 
-def test_the_checker_of_key_reuse_follows_a_key_through_fast():
+def test_the_checker_of_key_reuse_follows_a_key_through_fast_key():
     with jax.debug_key_reuse(True):
         root = builtin(0)
-        assert fast(root) is root
-        jax.random.uniform(fast(root))
+        assert fast_key(root) is root
+        jax.random.uniform(fast_key(root))
         with pytest.raises(jax.errors.KeyReuseError):
-            jax.random.uniform(fast(root))
+            jax.random.uniform(fast_key(root))
 
 
 @pytest.mark.parametrize("make_key", [key, builtin])
@@ -271,11 +271,11 @@ def test_a_key_has_one_name_and_survives_storage():
 
 @pytest.mark.precision
 def test_two_uniforms():
-    """Of both words of one hash; the same for JAX's own key, and of law, too, for keys that have no such words."""
+    """Of both words of one hash; the same for JAX's own key, and in distribution for keys without such words."""
     keys = jax.random.split(jax.random.key(5), 20_000)
     draw = jax.jit(jax.vmap(two_uniforms))
     found = np.asarray(draw(keys), np.float64)
-    np.testing.assert_array_equal(found, draw(fast(keys)))
+    np.testing.assert_array_equal(found, draw(fast_key(keys)))
     assert found.shape == (20_000, 2)
     assert 0 <= found.min() < 1e-3 < 1 - 1e-3 < found.max() < 1
     half_width = 5 / np.sqrt(len(found))

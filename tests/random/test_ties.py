@@ -10,7 +10,7 @@ import pytest
 import scipy.stats
 
 from jaxdp.random import ties
-from jaxdp.random.own_words import own_word
+from jaxdp.random.key_bits import own_word
 
 SIZE = 100_000
 KEYS = functools.cache(lambda: jax.vmap(lambda t: jax.random.fold_in(jax.random.key(8), t))(jnp.arange(SIZE)))

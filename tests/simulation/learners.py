@@ -20,7 +20,7 @@ from jaxdp.core import (
     Space,
     State,
     arms,
-    claimed,
+    guarantee_for,
     scalar_leaf,
 )
 from jaxdp.mechanisms import laplace
@@ -95,7 +95,7 @@ def linear_bandit(*, num_arms: int, dim: int) -> Learner:
     context = Space("numbers", (num_arms, dim))
     return Learner(
         params=params,
-        guarantee=claimed(params, claim),
+        guarantee=guarantee_for(params, claim),
         init=init,
         act=act,
         privatize=privatize,
@@ -203,7 +203,7 @@ def successive_elimination(*, num_arms: int, first_plays: int = 8, block: int = 
         actions = jax.vmap(lambda position: arm_at(public, position))(positions)
         return BlockPlan(actions, jnp.minimum(limit, length(public) - public.position))
 
-    def absorb_block(keys, params: EliminationParams, state: State, plan: BlockPlan, report):
+    def update_block(keys, params: EliminationParams, state: State, plan: BlockPlan, report):
         actions, rewards = report
         planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
         paid = (actions[:, None] == every[None, :]) & (planned & (rewards > 0))[:, None]
@@ -225,7 +225,7 @@ def successive_elimination(*, num_arms: int, first_plays: int = 8, block: int = 
         del key, params, public
         return plan.counts, totals
 
-    def absorb_counts(key, params: EliminationParams, state: State, plan: CountPlan, report) -> State:
+    def update_counts(key, params: EliminationParams, state: State, plan: CountPlan, report) -> State:
         counts, won = report
         wins = state.private + won.astype(state.private.dtype)
         played = counts.sum(dtype=state.public.position.dtype)
@@ -233,14 +233,14 @@ def successive_elimination(*, num_arms: int, first_plays: int = 8, block: int = 
 
     return Learner(
         params=params,
-        guarantee=claimed(params, claim),
+        guarantee=guarantee_for(params, claim),
         init=init,
         act=act,
         privatize=privatize,
         update=update,
         done=done,
-        blocks=(Blocks(block, plan_block, absorb_block),),
-        counts=Counts(plan_counts, privatize_counts, absorb_counts),
+        blocks=(Blocks(block, plan_block, update_block),),
+        counts=Counts(plan_counts, privatize_counts, update_counts),
         interface=Interface(arms(num_arms), Space("integers", (), 0, 1)),
     )
 
@@ -290,18 +290,18 @@ def stay_or_switch(*, num_arms: int, block: int = 16) -> Learner:
         del params, contexts
         return BlockPlan(jnp.broadcast_to(public, (len(keys),)), limit)
 
-    def absorb(keys, params: StayParams, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+    def update_block(keys, params: StayParams, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         failed = (report == 0) & (jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length)
         used = jnp.where(failed.any(), jnp.argmax(failed).astype(plan.length.dtype) + 1, plan.length)
         return update(keys[used - 1], params, state, report[used - 1]), used
 
     return Learner(
         params=params,
-        guarantee=claimed(params, claim),
+        guarantee=guarantee_for(params, claim),
         init=init,
         act=act,
         privatize=privatize,
         update=update,
-        blocks=(Blocks(block, plan, absorb),),
+        blocks=(Blocks(block, plan, update_block),),
         interface=Interface(arms(num_arms), Space("integers", (), 0, 1)),
     )

@@ -27,10 +27,11 @@ LANES = 3000
 
 
 # ---- blocks ----------------------------------------------------------------------------------------------------------
-def record(look):
+def record(snapshot):
     """All that has been released, and the latest action."""
     leaves = [
-        jnp.atleast_1d(leaf).astype(jnp.result_type(float)) for leaf in jax.tree.leaves((look.public, look.action))
+        jnp.atleast_1d(leaf).astype(jnp.result_type(float))
+        for leaf in jax.tree.leaves((snapshot.public, snapshot.action))
     ]
     return jnp.concatenate(leaves)
 
@@ -38,7 +39,7 @@ def record(look):
 def in_stages(num_arms: int) -> Learner:
     """Other blocks from the third phase on, which lanes come to at other rounds, and stop at others."""
     learner, shorter = (successive_elimination(num_arms=num_arms, block=block) for block in (20, 7))
-    first = learner.blocks[0]._replace(until=lambda params, public: public.phase >= 2)
+    first = learner.blocks[0]._replace(switch_when=lambda params, public: public.phase >= 2)
     return learner._replace(blocks=(first, *shorter.blocks))
 
 
@@ -96,16 +97,18 @@ def test_blocks_are_rounds_in_one_lane(name):
 def cut_late(blocks: Blocks) -> Blocks:
     """Uses a round more than it should."""
 
-    def absorb(keys, params, state, plan, report):
-        state, used = blocks.absorb(keys, params, state, plan, report)
+    def update_block(keys, params, state, plan, report):
+        state, used = blocks.update_block(keys, params, state, plan, report)
         return state, jnp.minimum(used + 1, plan.length)
 
-    return blocks._replace(absorb=absorb)
+    return blocks._replace(update_block=update_block)
 
 
 def other_key(blocks: Blocks) -> Blocks:
     """Updates with the key of the block's first round instead of the last one used."""
-    return blocks._replace(absorb=lambda keys, *rest: blocks.absorb(jnp.broadcast_to(keys[0], keys.shape), *rest))
+    return blocks._replace(
+        update_block=lambda keys, *rest: blocks.update_block(jnp.broadcast_to(keys[0], keys.shape), *rest)
+    )
 
 
 @pytest.mark.parametrize("mutate", [cut_late, other_key])
@@ -181,7 +184,7 @@ def with_faults(learner: Learner) -> Learner:
         privatize=second(learner.privatize),
         update=second(learner.update),
         blocks=(),
-        counts=counts._replace(plan=plan, privatize=privatize, absorb=second(counts.absorb)),
+        counts=counts._replace(plan=plan, privatize=privatize, update_counts=second(counts.update_counts)),
     )
 
 
@@ -273,7 +276,7 @@ def test_auto_is_blocks_where_both_sides_have_them():
     for learner, environment, _ in PAIRS.values():
         assert choose_engine(learner, environment, "auto") == "blocks"
         assert choose_engine(learner._replace(blocks=(), counts=None), environment, "auto") == "rounds"
-        assert choose_engine(learner, environment._replace(block=None, tally=None), "auto") == "rounds"
+        assert choose_engine(learner, environment._replace(block=None, feedback_totals=None), "auto") == "rounds"
     contextual = linear_bandit(num_arms=3, dim=2), linear_rewards([0.5, 0.1], num_arms=3)
     assert choose_engine(*contextual, "auto") == "rounds"
 
@@ -281,8 +284,8 @@ def test_auto_is_blocks_where_both_sides_have_them():
 @pytest.mark.parametrize(
     ("name", "engine", "missing"),
     [
-        ("bounded", "counts", "'counts' without the learner's counts, the environment's tally"),
-        ("memory", "counts", "'counts' without the learner's counts, the environment's tally"),
+        ("bounded", "counts", "'counts' without the learner's counts, the environment's feedback_totals"),
+        ("memory", "counts", "'counts' without the learner's counts, the environment's feedback_totals"),
         ("contextual", "blocks", "the learner's blocks, the environment's block, the environment's contexts"),
     ],
 )

@@ -169,7 +169,7 @@ def test_the_world_changes():
         init=lambda key, params: jnp.int32(0),
         feedback=lambda key, params, world, action: (world.astype(jnp.int8), jnp.int32(0), {"loss": 1.0}),
         block=None,
-        tally=None,
+        feedback_totals=None,
     )
     refused(
         "the environment's feedback must keep shapes and dtypes of the world, got int32[] and then int8[]",
@@ -238,16 +238,18 @@ def test_values_of_one_name():
 
 @pytest.mark.parametrize("name", ["pseudo_regret", "best_arm_plays"])
 def test_a_summary_or_a_record_with_the_name_of_an_outcome(name):
-    message = f"names of outcomes, summaries, judged answers and records must differ, got {name} twice"
-    refused(message, record={name: lambda look: look.public.round})
-    refused(message, environment=BANDIT()._replace(summary=lambda params, world: {name: jnp.int32(0)}))
+    message = (
+        f"names of outcomes, metrics in hindsight, evaluated recommendations and records must differ, got {name} twice"
+    )
+    refused(message, record={name: lambda snapshot: snapshot.public.round})
+    refused(message, environment=BANDIT()._replace(hindsight=lambda params, world: {name: jnp.int32(0)}))
 
 
 def test_a_record_with_the_name_of_a_summary():
     refused(
-        "names of outcomes, summaries, judged answers and records must differ, got best twice",
-        environment=BANDIT()._replace(summary=lambda params, world: {"best": jnp.int32(0)}),
-        record={"best": lambda look: look.public.round},
+        "names of outcomes, metrics in hindsight, evaluated recommendations and records must differ, got best twice",
+        environment=BANDIT()._replace(hindsight=lambda params, world: {"best": jnp.int32(0)}),
+        record={"best": lambda snapshot: snapshot.public.round},
     )
 
 
@@ -255,16 +257,16 @@ def test_a_record_with_the_name_of_a_summary():
 def test_a_record_with_the_name_of_what_is_read_at_the_stop(name):
     refused(
         f"names must not be those of other outputs with _at_stop appended, got {name}_at_stop",
-        record={each: lambda look: look.public.round for each in {"mine", f"{name}_at_stop"}},
+        record={each: lambda snapshot: snapshot.public.round for each in {"mine", f"{name}_at_stop"}},
     )
 
 
 @pytest.mark.parametrize("name", ["rounds", "censored"])
 def test_a_record_with_the_name_of_the_stopping_time(name):
     refused(
-        f"names of outcomes, summaries, judged answers and records must differ, got {name} twice",
+        f"names of outcomes, metrics in hindsight, evaluated recommendations and records must differ, got {name} twice",
         successive_elimination(num_arms=2),
-        record={name: lambda look: look.public.position},
+        record={name: lambda snapshot: snapshot.public.position},
     )
 
 

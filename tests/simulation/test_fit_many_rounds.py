@@ -46,21 +46,21 @@ def test_blocks_are_a_tuple_of_them():
     ("change", "message"),
     [
         (
-            lambda blocks: lambda *a: blocks.absorb(*a)[0],
-            "blocks.absorb must return (State, rounds_used), got State",
+            lambda blocks: lambda *a: blocks.update_block(*a)[0],
+            "blocks.update_block must return (State, rounds_used), got State",
         ),
         (
-            lambda blocks: lambda *a: (blocks.absorb(*a)[0], jnp.ones(2)),
-            "blocks.absorb must return one integer of rounds used, got float",
+            lambda blocks: lambda *a: (blocks.update_block(*a)[0], jnp.ones(2)),
+            "blocks.update_block must return one integer of rounds used, got float",
         ),
         (
-            lambda blocks: lambda *a: (State({}, a[2].public), blocks.absorb(*a)[1]),
-            "the learner's blocks.absorb must keep the structure of the state",
+            lambda blocks: lambda *a: (State({}, a[2].public), blocks.update_block(*a)[1]),
+            "the learner's blocks.update_block must keep the structure of the state",
         ),
     ],
 )
 def test_blocks_that_do_not_fit(change, message):
-    refused(message, with_blocks(absorb=change), engine="blocks")
+    refused(message, with_blocks(update_block=change), engine="blocks")
 
 
 @pytest.mark.parametrize(
@@ -77,29 +77,37 @@ def test_blocks_that_do_not_fit(change, message):
 )
 def test_orders_that_are_none(make_order, found):
     length = BLOCKS().length
-    learner = with_blocks(order=lambda blocks: lambda params, public: make_order(length))
-    message = f"blocks.order must return integers of shape ({length},), {found.format(length=length)}"
+    learner = with_blocks(slot_rounds=lambda blocks: lambda params, public: make_order(length))
+    message = f"blocks.slot_rounds must return integers of shape ({length},), {found.format(length=length)}"
     refused(message, learner, engine="blocks")
 
 
 def test_an_order_that_does_not_take_what_it_gets():
-    learner = with_blocks(order=lambda blocks: lambda params: jnp.arange(BLOCKS().length))
-    refused("the learner's blocks.order does not accept its arguments", learner, engine="blocks")
+    learner = with_blocks(slot_rounds=lambda blocks: lambda params: jnp.arange(BLOCKS().length))
+    refused("the learner's blocks.slot_rounds does not accept its arguments", learner, engine="blocks")
 
 
 def test_blocks_that_follow():
-    few = BLOCKS()._replace(absorb=lambda *a: BLOCKS().absorb(*a)[0])
+    few = BLOCKS()._replace(update_block=lambda *a: BLOCKS().update_block(*a)[0])
 
-    def refuse(message, until, then=None):
+    def refuse(message, switch_when, then=None):
         followers = (BLOCKS(),) if then is None else then
-        refused(message, LEARNER()._replace(blocks=(BLOCKS()._replace(until=until), *followers)), engine="blocks")
+        refused(
+            message,
+            LEARNER()._replace(blocks=(BLOCKS()._replace(switch_when=switch_when), *followers)),
+            engine="blocks",
+        )
 
-    refuse("blocks.absorb must return (State, rounds_used), got State", lambda params, public: public.round > 3, (few,))
-    refuse("blocks.until must return one truth value, got", lambda params, public: jnp.int32(1))
-    refuse("blocks.until must return one truth value, got", lambda params, public: jnp.ones(2, bool))
-    refuse("the learner's blocks.until does not accept its arguments", lambda public: jnp.asarray(True))
-    refuse("until must be given for all blocks but the last, got None for blocks 1 of 2", None)
-    refuse("until must be None for the last blocks, got", lambda params, public: public.round > 3, ())
+    refuse(
+        "blocks.update_block must return (State, rounds_used), got State",
+        lambda params, public: public.round > 3,
+        (few,),
+    )
+    refuse("blocks.switch_when must return one truth value, got", lambda params, public: jnp.int32(1))
+    refuse("blocks.switch_when must return one truth value, got", lambda params, public: jnp.ones(2, bool))
+    refuse("the learner's blocks.switch_when does not accept its arguments", lambda public: jnp.asarray(True))
+    refuse("switch_when must be given for all blocks but the last, got None for blocks 1 of 2", None)
+    refuse("switch_when must be None for the last blocks, got", lambda params, public: public.round > 3, ())
 
 
 def test_plans_that_are_none():
@@ -121,7 +129,7 @@ def test_plans_that_are_none():
     )
 
 
-@pytest.mark.parametrize(("engine", "name"), [("blocks", "block"), ("counts", "tally")])
+@pytest.mark.parametrize(("engine", "name"), [("blocks", "block"), ("counts", "feedback_totals")])
 def test_outcomes_of_many_rounds_that_are_not_those_of_single_ones(engine, name):
     def answers(change):
         return BANDIT()._replace(**{name: change(getattr(BANDIT(), name))})

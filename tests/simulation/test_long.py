@@ -9,12 +9,12 @@ import pytest
 
 from jaxdp.bandits import bernoulli_bandit, explore_then_commit
 from jaxdp.numerics import compensated
-from jaxdp.random import fast
+from jaxdp.random import fast_key
 from jaxdp.simulation import simulator
 
 pytestmark = pytest.mark.optimised  # millions of rounds
 X64 = jax.config.read("jax_enable_x64")
-KEY = functools.cache(lambda: fast(jax.random.key(5)))
+KEY = functools.cache(lambda: fast_key(jax.random.key(5)))
 NUM_ARMS = 32  # blocks of 512 rounds
 MEANS = np.append(np.linspace(0.0, 0.9, NUM_ARMS - 1), 0.99)
 GAPS = MEANS.max() - MEANS

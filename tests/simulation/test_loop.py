@@ -56,7 +56,7 @@ def reference(learner, environment, values, key, horizon):
     """Every round by hand: what is seen after each, as NumPy values; outcomes are added up in float64 and int."""
     mine, theirs = jax.tree.map(jnp.asarray, (learner.params(**values), environment.params()))
     act, privatize, update = jax.jit(learner.act), jax.jit(learner.privatize), jax.jit(learner.update)
-    feedback, summary = jax.jit(environment.feedback), jax.jit(environment.summary or (lambda params, world: {}))
+    feedback, hindsight = jax.jit(environment.feedback), jax.jit(environment.hindsight or (lambda params, world: {}))
     key_init, key_env, key_learner = jax.random.split(key, 3)
     roots_env, roots_learner = jax.random.split(key_env), jax.random.split(key_learner, 3)
     key_state, key_world = jax.random.split(key_init)
@@ -74,7 +74,7 @@ def reference(learner, environment, values, key, horizon):
             sums = {name: sums.get(name, 0) + value.item() for name, value in outcome.items()}
             stopped = bool(learner.done(mine, state.public)) if learner.done else False
             last = t + 1
-        seen = {**sums, **summary(theirs, world), "action": action, "sum": total(state.public)}
+        seen = {**sums, **hindsight(theirs, world), "action": action, "sum": total(state.public)}
         rounds.append({name: np.asarray(value) for name, value in seen.items()})
     return rounds, last, not stopped
 
@@ -84,7 +84,7 @@ def total(public):
     return sum(jnp.sum(leaf.astype(jnp.float32)) for leaf in jax.tree.leaves(public))
 
 
-RECORD = {"action": lambda look: look.action, "sum": lambda look: total(look.public)}
+RECORD = {"action": lambda snapshot: snapshot.action, "sum": lambda snapshot: total(snapshot.public)}
 
 
 @pytest.mark.parametrize(
@@ -210,9 +210,9 @@ def test_by_counts_records_get_no_action():
     learner, environment, _ = PAIRS["binary"]
     seen = []
 
-    def best(look):
-        seen.append(look.action)
-        return look.public.best_arm
+    def best(snapshot):
+        seen.append(snapshot.action)
+        return snapshot.public.best_arm
 
     run = simulator(learner, environment, HORIZON, checkpoints=[29, 30], record={"best": best}, engine="counts")
     outputs = run(KEY(), run.params(epsilon=1.0))
@@ -305,7 +305,7 @@ def test_the_program_does_not_grow_with_the_horizon(name, engine):
 # ---- sweeps ----------------------------------------------------------------------------------------------------------
 def test_a_sweep_labels_what_a_run_gives():
     learner, environment, _ = PAIRS["memory"]
-    record = {"latest": lambda look: look.action}
+    record = {"latest": lambda snapshot: snapshot.action}
     run = simulator(learner, environment, 30, checkpoints=[10, 30], record=record)
     results = jaxdp.sweep(lambda: run, axes={"epsilon": [1.0, math.inf]}, num_seeds=3, tile_size=3, key=KEY())
     assert results.plays.dims == ("epsilon", "seed", "round", "arm")
@@ -335,7 +335,7 @@ def test_a_plan_by_counts_has_the_limit():
         return counts.plan(key, params, public, limit)
 
     watched = learner._replace(counts=counts._replace(plan=plan))
-    record = {"rounds_played": lambda look: look.public.round}
+    record = {"rounds_played": lambda snapshot: snapshot.public.round}
     run = simulator(watched, environment, 100, checkpoints=[1, 13, 30, 31, 77], record=record, engine="counts")
     assert run(KEY(), run.params(epsilon=1.0))["rounds_played"].tolist() == [1, 13, 30, 31, 77]
     assert limits

@@ -27,7 +27,7 @@ CHECKPOINTS = [
 def simulated(checkpoints: Any, num_lanes: int = 5) -> dict[str, np.ndarray]:
     learner = jaxdp.bandits.explore_then_commit(num_arms=3, explore_rounds=30)
     environment = jaxdp.bandits.bernoulli_bandit([0.1, 0.5, 0.9])
-    record = {"last": lambda look: look.action, "round_played": lambda look: look.round}
+    record = {"last": lambda snapshot: snapshot.action, "round_played": lambda snapshot: snapshot.round}
     run = jaxdp.simulator(learner, environment, HORIZON, checkpoints=checkpoints, engine="rounds", record=record)
     params, axes = run.points(epsilon=[0.1, float("inf")])
     keys = jaxdp.lane_keys(jax.random.key(0), num_lanes)

@@ -17,7 +17,11 @@ def build(num_arms):
     learner = jaxdp.bandits.explore_then_commit(num_arms=num_arms, explore_rounds=2 * num_arms)
     environment = jaxdp.bandits.bernoulli_bandit(np.linspace(0.2, 0.8, num_arms))
     return jaxdp.simulator(
-        learner, environment, HORIZON, checkpoints=[3, HORIZON], record={"arm": lambda look: look.public.best_arm}
+        learner,
+        environment,
+        HORIZON,
+        checkpoints=[3, HORIZON],
+        record={"arm": lambda snapshot: snapshot.public.best_arm},
     )
 
 
@@ -120,7 +124,7 @@ def test_records_with_the_names_of_events():
     def build():
         learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
         bandit = jaxdp.bandits.bernoulli_bandit([0.2, 0.8])
-        record = {"action": lambda look: 10 * look.action, "public": lambda look: look.public.round}
+        record = {"action": lambda snapshot: 10 * snapshot.action, "public": lambda snapshot: snapshot.public.round}
         return jaxdp.simulator(learner, bandit, HORIZON, record=record)
 
     lane = jaxdp.replay(swept(build, static_axes={}), seed=0, epsilon=math.inf)
@@ -137,7 +141,7 @@ def test_another_build_is_told(results):
             learner,
             jaxdp.bandits.bernoulli_bandit([0.9, 0.1]),
             HORIZON,
-            record={"arm": lambda look: look.public.best_arm},
+            record={"arm": lambda snapshot: snapshot.public.best_arm},
         )
 
     with pytest.warns(RuntimeWarning, match="the replay differs from the results in"):

@@ -349,7 +349,7 @@ def test_outputs_that_one_array_cannot_hold_are_refused_before_compiling():
 def test_an_output_with_the_name_of_an_axis(name):
     def build():
         learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
-        record = {name: lambda look: look.public.round}
+        record = {name: lambda snapshot: snapshot.public.round}
         return jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.2, 0.8]), 6, record=record)
 
     with pytest.raises(ValueError, match=f"outputs must not have the name of an axis or a coordinate, got {name}"):

@@ -67,7 +67,7 @@ def rotting_rewards(means, *, plays_per_stage: int = 4, num_stages: int = 6) -> 
         init=lambda key, params: jnp.zeros(len(table), jnp.result_type(int)),
         context=None,
         feedback=feedback,
-        summary=lambda params, world: {"plays": world, "most_played": jnp.argmax(world)},
+        hindsight=lambda params, world: {"plays": world, "most_played": jnp.argmax(world)},
         block=block,
         interface=Interface(arms(len(table)), Space("integers", (), 0, 1)),
         dims={"plays": ("arm",)},
@@ -89,15 +89,15 @@ def with_plays(environment: Environment, num_arms: int) -> Environment:
         worlds, rewards, outcomes = environment.block(keys, params, world, contexts, actions)
         return worlds, rewards, {**outcomes, **names(actions)}
 
-    def tally(key, params, world, counts):
-        assert environment.tally is not None
-        world, totals, outcomes = environment.tally(key, params, world, counts)
+    def feedback_totals(key, params, world, counts):
+        assert environment.feedback_totals is not None
+        world, totals, outcomes = environment.feedback_totals(key, params, world, counts)
         return world, totals, {**outcomes, **{f"plays_{arm}": counts[arm] for arm in range(num_arms)}}
 
     return environment._replace(
         feedback=feedback,
         block=block if environment.block else None,
-        tally=tally if environment.tally else None,
+        feedback_totals=feedback_totals if environment.feedback_totals else None,
     )
 
 

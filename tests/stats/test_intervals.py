@@ -11,7 +11,7 @@ import xarray as xr
 from jaxdp.stats import mean_interval, share_interval
 from tests.stats.coverage import SEEDS, check_coverage, datasets
 
-LAWS = {  # how values are drawn, and their mean
+DISTRIBUTIONS = {  # how values are drawn, and their mean
     "gaussian": (lambda rng, shape: rng.normal(3.0, 2.0, shape), 3.0),
     "gamma": (lambda rng, shape: rng.gamma(4.0, 0.25, shape), 1.0),
     "exponential": (lambda rng, shape: rng.exponential(1.0, shape), 1.0),
@@ -23,7 +23,7 @@ BOOTSTRAPPED += [("exponential", 20), ("exponential", 100), ("lognormal", 100)]
 
 @pytest.mark.parametrize("confidence", [0.9, 0.95])
 def test_against_scipy(confidence):
-    values = datasets(LAWS["gamma"][0], 7).isel(dataset=slice(5))
+    values = datasets(DISTRIBUTIONS["gamma"][0], 7).isel(dataset=slice(5))
     found = mean_interval(values.astype(np.float32), confidence=confidence)
     wide = values.values.astype(np.float32).astype(np.float64)
     low, high = scipy.stats.t.interval(confidence, 6, wide.mean(1), scipy.stats.sem(wide, axis=1))
@@ -34,7 +34,7 @@ def test_against_scipy(confidence):
 
 @pytest.mark.parametrize("num_seeds", SEEDS)
 def test_students_interval_covers_exactly(num_seeds):
-    draw, truth = LAWS["gaussian"]
+    draw, truth = DISTRIBUTIONS["gaussian"]
     values = datasets(draw, num_seeds)
     found = mean_interval(values)
     check_coverage(found.low, found.high, truth, exact=True)
@@ -47,13 +47,13 @@ def test_students_interval_covers_exactly(num_seeds):
             check_coverage(found["mean"] - twice, found["mean"] + twice, truth, exact=True)
 
 
-@pytest.mark.parametrize(("law", "num_seeds"), BOOTSTRAPPED)
-def test_the_bootstrap_covers(law, num_seeds):
-    draw, truth = LAWS[law]
+@pytest.mark.parametrize(("distribution", "num_seeds"), BOOTSTRAPPED)
+def test_the_bootstrap_covers(distribution, num_seeds):
+    draw, truth = DISTRIBUTIONS[distribution]
     values = datasets(draw, num_seeds)
     found = mean_interval(values, method="bootstrap", num_resamples=999)
     check_coverage(found.low, found.high, truth)
-    if law != "gaussian" and num_seeds < 100:
+    if distribution != "gaussian" and num_seeds < 100:
         student = mean_interval(values)
         with pytest.raises(AssertionError):  # why there is a bootstrap
             check_coverage(student.low, student.high, truth)
@@ -66,7 +66,7 @@ def test_the_bootstrap_covers(law, num_seeds):
 
 def test_the_bootstrap_is_wide_enough_but_no_wider():
     """It contains Student's interval; on average over 100 Gaussian seeds it is no more than 2% wider."""
-    values = datasets(LAWS["gaussian"][0], 100).isel(dataset=slice(1000))
+    values = datasets(DISTRIBUTIONS["gaussian"][0], 100).isel(dataset=slice(1000))
     found, student = mean_interval(values, method="bootstrap"), mean_interval(values)
     assert bool((found.low <= student.low).all())
     assert bool((found.high >= student.high).all())
@@ -91,7 +91,7 @@ def test_the_bootstrap_is_the_studentized_one():
 
 
 def test_the_bootstrap_follows_from_its_number(monkeypatch):
-    values = datasets(LAWS["gamma"][0], 9).isel(dataset=slice(40))
+    values = datasets(DISTRIBUTIONS["gamma"][0], 9).isel(dataset=slice(40))
     found = mean_interval(values, method="bootstrap", random_state=4)
     xr.testing.assert_identical(found, mean_interval(values, method="bootstrap", random_state=4))
     alone = mean_interval(values.isel(dataset=7), method="bootstrap", random_state=4)

@@ -129,7 +129,7 @@ def test_a_sweep_refuses_the_names_of_results(name):
     for more in (axes, static_axes):
         with pytest.raises(ValueError, match=f"axes and static_axes must not have the name of a result .*, got {name}"):
             jaxdp.sweep(build, **more, num_seeds=2, key=jax.random.key(0))
-    record = {"kept": lambda look: jax.numpy.zeros(2)}
+    record = {"kept": lambda snapshot: jax.numpy.zeros(2)}
     run = jaxdp.simulator(learner, plain._replace(dims={**plain.dims, "kept": (name,)}), 8, record=record)
     with pytest.raises(ValueError, match=f"dims and coords must not have the name of a result .*, got {name}"):
         jaxdp.sweep(run, axes={"epsilon": [1.0]}, num_seeds=2, key=jax.random.key(0))

@@ -15,7 +15,7 @@ DATASETS = coverage.DATASETS
 
 
 def planted(exponent, *, paired, datasets=DATASETS):
-    """Values of a skew law about 3 x^exponent; of one seed either independent along x, or nearly the same."""
+    """Values of a skew distribution about 3 x^exponent; of one seed either independent along x, or nearly the same."""
     rng = np.random.default_rng(5)
     own = rng.gamma(4, 1 / 4, (datasets, SEEDS, 1)) if paired else 1.0
     noise = own * rng.gamma(4, 1 / 4, (datasets, SEEDS, len(ROUNDS)))
@@ -23,7 +23,7 @@ def planted(exponent, *, paired, datasets=DATASETS):
 
 
 def check_coverage(low, high, exponent, datasets=DATASETS):
-    """95% of the intervals, up to 5 standard errors and 1% for so few seeds of a skew law."""
+    """95% of the intervals, up to 5 standard errors and 1% for so few seeds of a skew distribution."""
     share = coverage.covered(low, high, exponent)
     assert abs(share - 0.95) <= 5 * math.sqrt(0.95 * 0.05 / datasets) + 0.01
 
@@ -42,11 +42,11 @@ def test_planted_exponents(exponent, paired):
         check_coverage(fit.low + quarter, fit.high - quarter, exponent)
 
 
-def alike(num_seeds, spread, law):
+def alike(num_seeds, spread, distribution):
     """Values about 3 sqrt(x) of 20,000 datasets; those of one seed share a factor as wide as what is their own."""
     rng = np.random.default_rng(8)
     sizes = ((DATASETS, num_seeds, 1), (DATASETS, num_seeds, len(ROUNDS)))
-    if law == "gaussian":
+    if distribution == "gaussian":
         common, own = (1 + spread * rng.normal(size=size) for size in sizes)
     else:
         common, own = (rng.gamma(1 / spread**2, spread**2, size) for size in sizes)
@@ -54,13 +54,13 @@ def alike(num_seeds, spread, law):
 
 
 @pytest.mark.parametrize(
-    ("num_seeds", "spread", "law"),
+    ("num_seeds", "spread", "distribution"),
     [(8, 0.2, "gaussian"), (20, 0.2, "gaussian"), (100, 0.2, "gaussian"), (100, 0.5, "gamma")],
 )
-def test_curves_that_are_alike_by_seed(num_seeds, spread, law):
-    values = alike(num_seeds, spread, law)
+def test_curves_that_are_alike_by_seed(num_seeds, spread, distribution):
+    values = alike(num_seeds, spread, distribution)
     fit = power_law(values, "round")
-    coverage.check_coverage(fit.low, fit.high, 0.5, exact=law == "gaussian")
+    coverage.check_coverage(fit.low, fit.high, 0.5, exact=distribution == "gaussian")
     if num_seeds == 8:
         quarter = (1 - 1.96 / 2.3646) / 2 * (fit.high - fit.low)
         with pytest.raises(AssertionError):  # planted: the normal quantile

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from jaxdp.core import default_float
 from jaxdp.numerics.kernels import across_lanes, folded, halved, made_across_lanes, own_kernel
 from jaxdp.numerics.small_linear_algebra import WRITTEN_OUT
-from jaxdp.random._world_words import world_normals, world_uniforms
+from jaxdp.random._simulation_bits import world_normals, world_uniforms
 from jaxdp.validation import check_choice, check_count, check_finite
 
 DISTRIBUTIONS = ("sphere", "ball", "cube")

@@ -86,8 +86,8 @@ def linear_contexts(
         An environment for actions in [0, num_arms), contexts ([num_arms, dim] float, of norm at most 1) and rewards ([]
         float), with blocks, which equal rounds up to rounding. Outcomes: `pseudo_regret`, the largest mean among this
         round's arms less the mean of the arm played, against the policy that knows theta; `best_arm_plays`. An arm
-        outside [0, num_arms) pays NaN, and its regret is NaN. An answer is a model ([dim] float): `theta_error` is its
-        distance from theta.
+        outside [0, num_arms) pays NaN, and its regret is NaN. A recommendation is a model ([dim] float): `theta_error`
+        is its distance from theta.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
@@ -247,9 +247,9 @@ def _environment(
 
         return jax.vmap(one)(keys, rounds, contexts, actions)
 
-    def judge(params: Params, world: World, answer: Any) -> dict[str, jax.Array]:
+    def evaluate(params: Params, world: World, recommendation: Any) -> dict[str, jax.Array]:
         del params
-        difference = answer - world.theta
+        difference = recommendation - world.theta
         return {"theta_error": jnp.sqrt(jnp.sum(difference * difference))}
 
     def means(params: Params) -> np.ndarray:
@@ -265,7 +265,7 @@ def _environment(
         init=init,
         context=context,
         feedback=feedback,
-        judge=judge,
+        evaluate=evaluate,
         block=block,
         contexts=many_contexts,
         means=means,

@@ -4,7 +4,7 @@ Algorithm 3 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) in this file. Th
 chosen, is `Model.theta`; its theta^ is `Public.iterate`, w in the docstring. By line of the algorithm:
 
 * 1, 2: alpha is failure_prob; V~_0, u~_0, theta~_0 and theta^_1 are `init`; zeta is `Descent.learning_rate`, and sigma
-  is computed by `moment_channel`.
+  is computed by `moment_randomizer`.
 * 3: Upsilon_t is `ellipsoid.eigenvalue_bound`, L in the docstring; c_t and beta_t are `shift_and_width`.
 * 6, 7: the user reads `Public`, and chooses x_t by `act`. The norm uses the inverse of V_(t-1), see line 11.
 * 8, 9: `privatize` sends the noisy x x^T and the noisy gradient (g(x . theta^) - y) x. It does not release z x, z = x .
@@ -31,15 +31,15 @@ from jaxdp.core import (
     Space,
     State,
     arms,
-    claimed,
     default_float,
     factory,
+    guarantee_for,
     only,
     scalar_leaf,
 )
 from jaxdp.core.params import pytree_dataclass
-from jaxdp.mechanisms import MomentParams, Moments, moment_channel
-from jaxdp.mechanisms.channel.vector import into_ball
+from jaxdp.mechanisms import MomentParams, Moments, moment_randomizer
+from jaxdp.mechanisms.local_randomizers.vector import into_ball
 from jaxdp.numerics import compensated
 from jaxdp.numerics.small_linear_algebra import triangle_product
 from jaxdp.preferences import Link, logistic
@@ -54,13 +54,13 @@ class Params:
     """Traced values.
 
     Attributes:
-        channel: of the report; its "reward" is the residual g(x . w) - y, and its reward_bound is residual_bound.
+        randomizer: of the report; its "reward" is the residual g(x . w) - y, and its reward_bound is residual_bound.
         radii: of the noise, in the confidence ellipsoid.
         descent: steps, and their part of the ellipsoid's radius.
         confidence_multiplier: [] float > 0, multiplies the ellipsoid's radius.
     """
 
-    channel: MomentParams
+    randomizer: MomentParams
     radii: ellipsoid.Radii
     descent: Descent
     confidence_multiplier: Scalar
@@ -110,11 +110,11 @@ def generalized_linear(
         horizon: rounds T, >= 1.
         link: g, the cumulative distribution function of `jaxdp.preferences.logistic`, `probit` or another `Link`, or
             the name of one.
-        report: as for `moment_channel`: "gaussian", or "l2_ball".
+        report: as for `moment_randomizer`: "gaussian", or "l2_ball".
         update_every: as for `linear_ucb`; descent takes a step in every round.
 
     Returns:
-        A learner as `linear_ucb`; its answer is theta.
+        A learner as `linear_ucb`; its recommendation is theta.
 
     Raises:
         ValueError: if an argument is out of range, there is no such link, or its slope is not > 0 on [-1, 1]; from
@@ -134,8 +134,8 @@ def generalized_linear(
     Privacy:
         - Claim: (epsilon, delta)-DP ("gaussian") or epsilon-DP ("l2_ball") in the local model.
         - Unit: one user's context and reward; adjacency: replace one, by any pair.
-        - Sensitivity: Both moments leave the device in one release of `moment_channel`. Its reward is the residual r =
-          g(x . w) - y, clipped to [-Y, Y] on the device, NaN to 0. The iterate w is public; no property of r is
+        - Sensitivity: Both moments leave the device in one release of `moment_randomizer`. Its reward is the residual r
+          = g(x . w) - y, clipped to [-Y, Y] on the device, NaN to 0. The iterate w is public; no property of r is
           assumed. The joint L2 sensitivity of (x x^T, r x / Y) is sqrt(4.5). Proof: let users have x, z with |x| = p,
           |z| = q <= 1, c = |x . z| / (p q), and shares a, b in [-1, 1] of Y. The squared distance, p^4 + q^4 - 2 p^2
           q^2 c^2 + |a x - b z|^2, is convex in a and in b, so it is largest at |a| = |b| = 1. There the last term is at
@@ -166,10 +166,10 @@ def generalized_linear(
     num_arms, dim = check_count("num_arms", num_arms, 2), check_count("dim", dim)
     rounds, model_link = check_horizon(horizon), check_link(link)
     curvature = smallest_slope(model_link)
-    channel = moment_channel(dim, report)
+    randomizer = moment_randomizer(dim, report)
     is_ball = report == "l2_ball"
     update_model = model_updater(update_every)
-    channel_names = ("epsilon",) if is_ball else ("epsilon", "delta")
+    randomizer_names = ("epsilon",) if is_ball else ("epsilon", "delta")
 
     def params(
         *,
@@ -182,9 +182,9 @@ def generalized_linear(
         confidence_multiplier: float = 1.0,
     ) -> Params:
         check_positive("residual_bound", residual_bound)
-        channel_inputs = {"epsilon": epsilon, "delta": delta}
-        reports: MomentParams = channel.params(
-            **{name: channel_inputs[name] for name in channel_names}, reward_bound=residual_bound
+        randomizer_inputs = {"epsilon": epsilon, "delta": delta}
+        reports: MomentParams = randomizer.params(
+            **{name: randomizer_inputs[name] for name in randomizer_names}, reward_bound=residual_bound
         )
         bound, outer_stddev = float(reports.reward_bound), float(reports.noise_stddev)
         cross_stddev = float(reports.cross_stddev)  # of r x / Y
@@ -216,7 +216,7 @@ def generalized_linear(
         )
         multiplier = check_positive("confidence_multiplier", confidence_multiplier)
         return Params(
-            channel=reports,
+            randomizer=reports,
             radii=radii,
             descent=descent,
             confidence_multiplier=scalar_leaf("confidence_multiplier", multiplier),
@@ -243,7 +243,7 @@ def generalized_linear(
     def privatize(key, params: Params, public: Public, context: jax.Array, action, feedback) -> Moments:
         x = into_ball(jnp.asarray(select_context(context, action), default_float()), 1.0, "l2")
         residual = model_link.cdf(jnp.sum(x * public.iterate)) - jnp.asarray(feedback, x.dtype)
-        return channel.report(key, params.channel, (x, residual))  # clips the residual
+        return randomizer.report(key, params.randomizer, (x, residual))  # clips the residual
 
     def update(key, params: Params, state: State, report: Moments) -> State:
         del key
@@ -262,21 +262,21 @@ def generalized_linear(
 
     values = only(
         params,
-        (*channel_names, "residual_bound", "noise_proxy", "learning_rate", "failure_prob", "confidence_multiplier"),
+        (*randomizer_names, "residual_bound", "noise_proxy", "learning_rate", "failure_prob", "confidence_multiplier"),
     )
 
     def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
-        channel_inputs = {"epsilon": epsilon, "delta": delta}
-        return channel.guarantee(**{name: channel_inputs[name] for name in channel_names})
+        randomizer_inputs = {"epsilon": epsilon, "delta": delta}
+        return randomizer.guarantee(**{name: randomizer_inputs[name] for name in randomizer_names})
 
     return Learner(
         params=values,
-        guarantee=claimed(values, claim),
+        guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
         privatize=privatize,
         update=update,
-        answer=lambda params, public: public.model.theta,
+        recommend=lambda params, public: public.model.theta,
         horizon=rounds,
         interface=Interface(arms(num_arms), Space("numbers"), Space("numbers", (num_arms, dim))),
     )

@@ -2,7 +2,7 @@
 
 Algorithm 5 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) in this file:
 
-* sigma is computed by `moment_channel`, and alpha is failure_prob;
+* sigma is computed by `moment_randomizer`, and alpha is failure_prob;
 * Upsilon_t is `ellipsoid.eigenvalue_bound`, L in the docstring; c_t and beta_t are `shift_and_width`;
 * V_0, u_0 and theta_0 are `init`;
 * the user's choice of x_t is `act`, by `best_arm`; the noisy x x^T and y x that the user sends are `privatize`;
@@ -26,14 +26,14 @@ from jaxdp.core import (
     Space,
     State,
     arms,
-    claimed,
     default_float,
     factory,
+    guarantee_for,
     only,
     scalar_leaf,
 )
 from jaxdp.core.params import pytree_dataclass
-from jaxdp.mechanisms import MomentParams, Moments, moment_channel
+from jaxdp.mechanisms import MomentParams, Moments, moment_randomizer
 from jaxdp.numerics import compensated
 from jaxdp.validation import check_choice, check_count, check_horizon, check_positive
 
@@ -45,12 +45,12 @@ class Params:
     """Traced values.
 
     Attributes:
-        channel: of the report.
+        randomizer: of the report.
         radii: of the confidence ellipsoid.
         confidence_multiplier: [] float > 0, multiplies the ellipsoid's radius.
     """
 
-    channel: MomentParams
+    randomizer: MomentParams
     radii: ellipsoid.Radii
     confidence_multiplier: Scalar
 
@@ -95,7 +95,7 @@ def linear_ucb(
         num_arms: K, contexts in a round, >= 2.
         dim: d of a context, >= 1.
         horizon: rounds T, >= 1.
-        report: how moments are reported, as for `moment_channel`: "gaussian", with normal noise; or "l2_ball".
+        report: how moments are reported, as for `moment_randomizer`: "gaussian", with normal noise; or "l2_ball".
         constants: "tight"; or "paper", for Gaussian reports: the published noise and radii. As V_0 = 0 has no inverse,
             "paper" plays uniform arms until V is computed for the first time: in the first round, or in more rounds if
             update_every > 1.
@@ -121,8 +121,8 @@ def linear_ucb(
     Privacy:
         - Claim: epsilon-DP ("l2_ball") or (epsilon, delta)-DP ("gaussian") in the local model.
         - Unit: one user's context and reward; adjacency: replace one, by any pair.
-        - Why: The two moments leave the device in one release, see `moment_channel`; with the paper's constants in two
-          releases, which share the budget. The action does not leave the device, because it depends on the user's
+        - Why: The two moments leave the device in one release, see `moment_randomizer`; with the paper's constants in
+          two releases, which share the budget. The action does not leave the device, because it depends on the user's
           context.
         - Released: all reports, and the models computed from them.
         - Private: none.
@@ -147,10 +147,10 @@ def linear_ucb(
     num_arms, dim = check_count("num_arms", num_arms, 2), check_count("dim", dim)
     rounds = check_horizon(horizon)
     is_paper = check_choice("constants", constants, CONSTANTS) == "paper"
-    channel = moment_channel(dim, report, constants=constants)
+    randomizer = moment_randomizer(dim, report, constants=constants)
     is_ball = report == "l2_ball"
     update_model = model_updater(update_every)
-    channel_names = ("epsilon", "reward_bound") if is_ball else ("epsilon", "delta", "reward_bound")
+    randomizer_names = ("epsilon", "reward_bound") if is_ball else ("epsilon", "delta", "reward_bound")
 
     def params(
         *,
@@ -161,8 +161,8 @@ def linear_ucb(
         noise_proxy: float | None = None,
         confidence_multiplier: float = 1.0,
     ) -> Params:
-        channel_inputs = {"epsilon": epsilon, "delta": delta, "reward_bound": reward_bound}
-        reports: MomentParams = channel.params(**{name: channel_inputs[name] for name in channel_names})
+        randomizer_inputs = {"epsilon": epsilon, "delta": delta, "reward_bound": reward_bound}
+        reports: MomentParams = randomizer.params(**{name: randomizer_inputs[name] for name in randomizer_names})
         outer_stddev = float(reports.noise_stddev)
         cross_stddev = float(reports.cross_stddev) * float(reports.reward_bound)  # of y x; reports have y x / Y
         proxy = float(reports.reward_bound) ** 2 if noise_proxy is None else check_positive("noise_proxy", noise_proxy)
@@ -177,7 +177,7 @@ def linear_ucb(
                 radii = ellipsoid.gaussian_radii(**sizes, **noise)
         multiplier = check_positive("confidence_multiplier", confidence_multiplier)
         return Params(
-            channel=reports,
+            randomizer=reports,
             radii=radii,
             confidence_multiplier=scalar_leaf("confidence_multiplier", multiplier),
         )
@@ -209,7 +209,7 @@ def linear_ucb(
 
     def privatize(key, params: Params, public: Public, context: jax.Array, action, feedback) -> Moments:
         del public
-        return channel.report(key, params.channel, (select_context(context, action), feedback))
+        return randomizer.report(key, params.randomizer, (select_context(context, action), feedback))
 
     def update(key, params: Params, state: State, report: Moments) -> State:
         del key
@@ -224,22 +224,22 @@ def linear_ucb(
         return State((), Public(round_, outer, cross, update_model(public.model, round_, solve)))
 
     values = only(
-        params, (*channel_names, "failure_prob", *(() if is_paper else ("noise_proxy",)), "confidence_multiplier")
+        params, (*randomizer_names, "failure_prob", *(() if is_paper else ("noise_proxy",)), "confidence_multiplier")
     )
 
     def claim(epsilon: float, delta: float = 0.0, reward_bound: float = 1.0) -> Guarantee:
-        channel_inputs = {"epsilon": epsilon, "delta": delta, "reward_bound": reward_bound}
-        return channel.guarantee(**{name: channel_inputs[name] for name in channel_names})
+        randomizer_inputs = {"epsilon": epsilon, "delta": delta, "reward_bound": reward_bound}
+        return randomizer.guarantee(**{name: randomizer_inputs[name] for name in randomizer_names})
 
     return Learner(
         params=values,
-        guarantee=claimed(values, claim),
+        guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
         privatize=privatize,
         update=update,
-        answer=lambda params, public: public.model.theta,
+        recommend=lambda params, public: public.model.theta,
         horizon=rounds,
         interface=Interface(arms(num_arms), Space("numbers"), Space("numbers", (num_arms, dim))),
-        clip=lambda params: (-params.channel.reward_bound, params.channel.reward_bound),
+        clip=lambda params: (-params.randomizer.reward_bound, params.randomizer.reward_bound),
     )

@@ -22,16 +22,16 @@ from jaxdp.core import (
     Space,
     State,
     arms,
-    claimed,
     default_float,
     factory,
+    guarantee_for,
     only,
     scalar_leaf,
 )
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import Counter, toeplitz_counter, tree_counter
-from jaxdp.mechanisms.channel.vector import into_ball, norm_error
 from jaxdp.mechanisms.continual_counting.arity import best_arity, num_digits
+from jaxdp.mechanisms.local_randomizers.vector import into_ball, norm_error
 from jaxdp.mechanisms.numerical import TOEPLITZ_STEPS, gaussian_rho, normal_delta, tree_steps
 from jaxdp.numerics.fixed_point import UNITS
 from jaxdp.numerics.small_linear_algebra import square_triangle, triangle
@@ -130,7 +130,7 @@ def linear_ucb_joint(
         - Claim: (epsilon, delta)-DP in the joint model, for the joint view of all users except the replaced one.
         - Unit: one user's context and reward; adjacency: replace one, by any pair.
         - Why: A user is one entry of the counter's stream. Replacing the user moves the entry by at most sqrt(4.5) in
-          L2 norm, see `moment_channel`; the counter is calibrated to that, and to the rounding of its entries.
+          L2 norm, see `moment_randomizer`; the counter is calibrated to that, and to the rounding of its entries.
           Everybody sees the models, which are functions of the counter's output. A user's own action, and the data
           shown to the curator, also depend on the user's context.
         - Released: models.
@@ -241,12 +241,12 @@ def linear_ucb_joint(
     values = only(params, ("epsilon", "delta", "reward_bound", "failure_prob", "noise_proxy", "confidence_multiplier"))
     return Learner(
         params=values,
-        guarantee=claimed(values, claim),
+        guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
         privatize=privatize,
         update=update,
-        answer=lambda params, public: public.model.theta,
+        recommend=lambda params, public: public.model.theta,
         horizon=rounds,
         interface=Interface(arms(num_arms), Space("numbers"), Space("numbers", (num_arms, dim))),
         clip=lambda params: (-params.reward_bound, params.reward_bound),

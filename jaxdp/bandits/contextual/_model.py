@@ -13,7 +13,7 @@ from jaxdp.numerics.kernels import across_lanes, any_lane, lanes_fast, own_kerne
 from jaxdp.numerics.packed_factor import factored, lengths, log_det, lower_factor
 from jaxdp.numerics.small_linear_algebra import triangle
 from jaxdp.random import ties
-from jaxdp.random.own_words import own_word
+from jaxdp.random.key_bits import own_word
 from jaxdp.validation import check_count
 
 

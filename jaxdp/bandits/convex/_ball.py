@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxdp.core import Interface, Probe, Space, default_float, scalar_leaf
 from jaxdp.numerics import compensated
 from jaxdp.numerics.kernels import folded
-from jaxdp.random import normals
+from jaxdp.random import normal
 from jaxdp.validation import check_choice, check_count, check_positive
 
 FEEDBACKS = ("point", "difference")
@@ -74,7 +74,7 @@ def unit_vector(key: jax.Array, dim: int) -> jax.Array:
     """
     if dim == 1:  # exact, and no division
         return sign(key)
-    variates = normals(key, dim)
+    variates = normal(key, dim)
     return normalize(variates, length(variates))
 
 

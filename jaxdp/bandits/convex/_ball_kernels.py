@@ -7,7 +7,7 @@ from jaxdp.bandits._lane_kernels import array_kernel, sum_kernels
 from jaxdp.bandits.convex import _ball
 from jaxdp.numerics import compensated
 from jaxdp.numerics.kernels import lanes_last, own_kernel
-from jaxdp.random import normals
+from jaxdp.random import normal
 
 inner = array_kernel(_ball.inner)
 
@@ -31,7 +31,7 @@ def unit_vector(key: jax.Array, dim: int) -> jax.Array:
     """Does the same as `_ball.unit_vector`."""
     if dim == 1:
         return _ball.sign(key)
-    variates = normals(key, dim)
+    variates = normal(key, dim)
     return array_kernel(_ball.normalize)(variates, length(variates))
 
 

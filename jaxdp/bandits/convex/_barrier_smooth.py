@@ -10,10 +10,10 @@ from jaxdp.bandits._reports import feedback_privatizer, local_claim, value_names
 from jaxdp.bandits.convex._ball import convex_interface
 from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs, at every size
 from jaxdp.bandits.convex._domain import checked_domain
-from jaxdp.bandits.convex._reports import UNIT, channel_values
-from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.bandits.convex._reports import UNIT, randomizer_values
+from jaxdp.core import Learner, Scalar, State, default_float, factory, guarantee_for, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
-from jaxdp.mechanisms import ScalarParams, scalar_channel
+from jaxdp.mechanisms import ScalarParams, scalar_randomizer
 from jaxdp.numerics import compensated
 from jaxdp.numerics.rounding import rounded
 from jaxdp.validation import check_horizon, check_positive
@@ -24,12 +24,12 @@ class Params:
     """Traced values.
 
     Attributes:
-        channel: of the report, for losses in [-loss_bound, loss_bound].
+        randomizer: of the report, for losses in [-loss_bound, loss_bound].
         exploration: [] float in (0, 1], del, the played point's share of the Dikin ellipsoid's radius.
         step: [] float > 0, eta d / del^2.
     """
 
-    channel: ScalarParams
+    randomizer: ScalarParams
     exploration: Scalar
     step: Scalar
 
@@ -64,7 +64,7 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         dim: d of points, >= 1.
         horizon: rounds T, >= 2.
         radius: R of the domain, finite and > 0.
-        report: how a loss is reported, as for `scalar_channel`: "rr", "laplace" or "gaussian".
+        report: how a loss is reported, as for `scalar_randomizer`: "rr", "laplace" or "gaussian".
         domain: "ball", the points of length at most R; or "box", the points with entries in [-R, R].
 
     Returns:
@@ -99,7 +99,7 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         larger step, as for T < 2 theta ln T M^2 / M2, is cut to that, and the bound above is for the cut step. The sum
         of gradients is compensated.
     """
-    channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
+    randomizer, rounds = scalar_randomizer(report), check_horizon(horizon, minimum=2)
     body = checked_domain(domain, dim, radius)
     interface = convex_interface(body.points, "point")
 
@@ -111,17 +111,17 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         loss_bound: float = 1.0,
         failure_prob: float = 0.05,
     ) -> Params:
-        channel_inputs = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
-        reports, moment = channel.params(**channel_inputs), channel.second_moment(**channel_inputs)
+        randomizer_inputs = randomizer_values(report, epsilon, delta, "loss_bound", loss_bound)
+        reports, moment = randomizer.params(**randomizer_inputs), randomizer.second_moment(**randomizer_inputs)
         bend = check_positive("smoothness", smoothness) * body.radius * body.radius  # beta R^2
         logarithm = body.barrier_parameter * math.log(rounds)  # theta ln T
         exploration = min(1.0, math.cbrt(2 * math.sqrt(2) * body.dim * math.sqrt(moment * logarithm / rounds) / bend))
         rate = exploration * math.sqrt(logarithm / (2 * rounds * body.dim**2 * moment))
         largest = exploration / (
-            2 * body.dim * channel.range_bound(rounds, failure_prob, **channel_inputs)
+            2 * body.dim * randomizer.range_bound(rounds, failure_prob, **randomizer_inputs)
         )  # del / (2 d M)
         return Params(
-            channel=reports,
+            randomizer=reports,
             exploration=scalar_leaf("del", exploration),
             step=scalar_leaf("eta d / del^2", min(rate, largest) * body.dim / exploration**2),
         )
@@ -142,17 +142,17 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         # In units in which R = 1, A^(-1) u is the Hessian A^(-2) times the offset del A u, over del. So eta R times
         # the gradient is y eta d / del^2 times this.
         gradient = leader.apply_hessian(point / body.radius - leader.x)
-        scale = params.step * channel.estimate(params.channel, reported)
+        scale = params.step * randomizer.estimate(params.randomizer, reported)
         return State((), Public(compensated.add(slope, rounded(scale * gradient))))
 
     failing = () if report == "rr" else ("failure_prob",)
     values = only(params, value_names(report, "smoothness", "loss_bound", *failing))
     return Learner(
         params=values,
-        guarantee=claimed(values, local_claim(report, UNIT)),
+        guarantee=guarantee_for(values, local_claim(report, UNIT)),
         init=init,
         act=act,
-        privatize=feedback_privatizer(channel, "channel"),
+        privatize=feedback_privatizer(randomizer, "randomizer"),
         update=update,
         horizon=rounds,
         interface=interface,

@@ -10,10 +10,10 @@ from jaxdp.bandits._reports import feedback_privatizer, local_claim, value_names
 from jaxdp.bandits.convex._ball import convex_interface
 from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs, at every size
 from jaxdp.bandits.convex._domain import BarrierPoint, checked_domain
-from jaxdp.bandits.convex._reports import UNIT, channel_values
-from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.bandits.convex._reports import UNIT, randomizer_values
+from jaxdp.core import Learner, Scalar, State, default_float, factory, guarantee_for, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
-from jaxdp.mechanisms import ScalarParams, scalar_channel
+from jaxdp.mechanisms import ScalarParams, scalar_randomizer
 from jaxdp.numerics import compensated
 from jaxdp.numerics.rounding import rounded
 from jaxdp.validation import check_at_least, check_horizon, check_number, check_positive
@@ -24,12 +24,12 @@ class Params:
     """Traced values.
 
     Attributes:
-        channel: of the report, for losses in [-loss_bound, loss_bound].
+        randomizer: of the report, for losses in [-loss_bound, loss_bound].
         step: [] float > 0, eta d.
         curvature: [] float > 0, eta mu R^2.
     """
 
-    channel: ScalarParams
+    randomizer: ScalarParams
     step: Scalar
     curvature: Scalar
 
@@ -91,7 +91,7 @@ def barrier_strongly_convex(
         so eta is cut to that, which matters if T / ln T < 2 (theta + 2 beta / mu). The root is computed by Newton's
         method with a fixed number of steps. The sum of gradients is compensated.
     """
-    channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
+    randomizer, rounds = scalar_randomizer(report), check_horizon(horizon, minimum=2)
     body = checked_domain(domain, dim, radius)
     interface = convex_interface(body.points, "point")
 
@@ -104,15 +104,18 @@ def barrier_strongly_convex(
         loss_bound: float = 1.0,
         failure_prob: float = 0.05,
     ) -> Params:
-        channel_inputs = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
-        reports, largest = channel.params(**channel_inputs), channel.range_bound(rounds, failure_prob, **channel_inputs)
+        randomizer_inputs = randomizer_values(report, epsilon, delta, "loss_bound", loss_bound)
+        reports, largest = (
+            randomizer.params(**randomizer_inputs),
+            randomizer.range_bound(rounds, failure_prob, **randomizer_inputs),
+        )
         curved = check_positive("strong_convexity", strong_convexity)  # mu
         bent = check_number("smoothness", check_at_least("smoothness", smoothness, curved))  # beta
         bends = body.barrier_parameter + 2 * bent / curved  # theta + 2 beta / mu
         tuned = math.sqrt(bends * math.log(rounds) / (2 * rounds)) / (body.dim * largest)
         rate = min(tuned, 1 / (2 * body.dim * largest))
         return Params(
-            channel=reports,
+            randomizer=reports,
             step=scalar_leaf("eta d", rate * body.dim),
             curvature=scalar_leaf("eta mu R^2", rate * curved * body.radius * body.radius),
         )
@@ -141,7 +144,7 @@ def barrier_strongly_convex(
         # In units in which R = 1, B^(-1) u is B^(-2) times the offset B u. So eta R times the gradient is y eta d
         # times this.
         gradient = leader.apply_hessian(point / body.radius - leader.x)
-        loss = channel.estimate(params.channel, reported)
+        loss = randomizer.estimate(params.randomizer, reported)
         moved = rounded(params.step * loss * gradient) - rounded(params.curvature * leader.x)
         return State((), Public(public.round + 1, compensated.add(public.slope, moved)))
 
@@ -149,10 +152,10 @@ def barrier_strongly_convex(
     values = only(params, value_names(report, "strong_convexity", "smoothness", "loss_bound", *failing))
     return Learner(
         params=values,
-        guarantee=claimed(values, local_claim(report, UNIT)),
+        guarantee=guarantee_for(values, local_claim(report, UNIT)),
         init=init,
         act=act,
-        privatize=feedback_privatizer(channel, "channel"),
+        privatize=feedback_privatizer(randomizer, "randomizer"),
         update=update,
         horizon=rounds,
         interface=interface,

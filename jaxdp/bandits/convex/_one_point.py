@@ -11,10 +11,10 @@ from jaxdp.bandits._reports import feedback_privatizer, local_claim, value_names
 from jaxdp.bandits.convex._ball import convex_interface
 from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs, at every size
 from jaxdp.bandits.convex._domain import Domain, checked_domain
-from jaxdp.bandits.convex._reports import UNIT, channel_values
-from jaxdp.core import Learner, Scalar, State, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.bandits.convex._reports import UNIT, randomizer_values
+from jaxdp.core import Learner, Scalar, State, default_float, factory, guarantee_for, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
-from jaxdp.mechanisms import ScalarParams, scalar_channel
+from jaxdp.mechanisms import ScalarParams, scalar_randomizer
 from jaxdp.numerics import compensated
 from jaxdp.validation import check_horizon, check_positive
 
@@ -24,12 +24,12 @@ class Params:
     """Traced values.
 
     Attributes:
-        channel: of the report, for losses in [-loss_bound, loss_bound].
+        randomizer: of the report, for losses in [-loss_bound, loss_bound].
         exploration: [] float, del, the distance from the iterate to the point that is played.
         step: [] float, eta d / del, how far a report of 1 moves the iterate; times t if steps shrink.
     """
 
-    channel: ScalarParams
+    randomizer: ScalarParams
     exploration: Scalar
     step: Scalar
 
@@ -60,7 +60,7 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
         dim: d of points, >= 1.
         horizon: rounds T, >= 1.
         radius: R of the domain, finite and > 0.
-        report: how a loss is reported, as for `scalar_channel`: "rr", "laplace" or "gaussian".
+        report: how a loss is reported, as for `scalar_randomizer`: "rr", "laplace" or "gaussian".
         domain: "ball", the points of length at most R; or "box", the points with entries in [-R, R].
 
     Returns:
@@ -95,15 +95,15 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
         R. x is a compensated sum.
     """
     body = checked_domain(domain, dim, radius)
-    channel, rounds = scalar_channel(report), check_horizon(horizon)
+    randomizer, rounds = scalar_randomizer(report), check_horizon(horizon)
 
     def params(*, epsilon: float, delta: float = 0.0, loss_bound: float = 1.0, lipschitz: float = 1.0) -> Params:
-        channel_inputs = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
-        reports, size = channel.params(**channel_inputs), math.sqrt(channel.second_moment(**channel_inputs))
+        randomizer_inputs = randomizer_values(report, epsilon, delta, "loss_bound", loss_bound)
+        reports, size = randomizer.params(**randomizer_inputs), math.sqrt(randomizer.second_moment(**randomizer_inputs))
         bias = body.bias * check_positive("lipschitz", lipschitz)  # s G
         wide = math.sqrt(body.reach * body.dim * size / bias) * rounds**-0.25
         return Params(
-            channel=reports,
+            randomizer=reports,
             exploration=scalar_leaf("del", min(body.radius, wide)),
             step=scalar_leaf("eta d / del", body.reach / (size * math.sqrt(rounds))),
         )
@@ -149,7 +149,7 @@ def strongly_convex_one_point(
         As `fkm`.
     """
     body = checked_domain(domain, dim, radius)
-    channel, rounds = scalar_channel(report), check_horizon(horizon)
+    randomizer, rounds = scalar_randomizer(report), check_horizon(horizon)
 
     def params(
         *,
@@ -159,14 +159,14 @@ def strongly_convex_one_point(
         lipschitz: float = 1.0,
         strong_convexity: float = 1.0,
     ) -> Params:
-        channel_inputs = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
-        reports, moment = channel.params(**channel_inputs), channel.second_moment(**channel_inputs)
+        randomizer_inputs = randomizer_values(report, epsilon, delta, "loss_bound", loss_bound)
+        reports, moment = randomizer.params(**randomizer_inputs), randomizer.second_moment(**randomizer_inputs)
         curved = check_positive("strong_convexity", strong_convexity)  # mu
         drop = body.bias * curved * check_positive("lipschitz", lipschitz) * rounds  # s mu G T
         wide = math.cbrt(body.dim**2 * moment * (1 + math.log(rounds)) / drop)
         explored = min(body.radius, wide)
         return Params(
-            channel=reports,
+            randomizer=reports,
             exploration=scalar_leaf("del", explored),
             step=scalar_leaf("d / (mu del)", body.dim / (curved * explored)),
         )
@@ -186,7 +186,7 @@ def _learner(
     step: Callable[[Params, jax.Array], Scalar],
 ) -> Learner:
     """Returns the learner; `step` is (params, rounds played) -> eta d / del of the next round."""
-    channel = scalar_channel(report)
+    randomizer = scalar_randomizer(report)
 
     def init(key, params: Params) -> State:
         del key, params
@@ -201,17 +201,20 @@ def _learner(
         del key
         public: Public = state.public
         point, reported = report
-        loss, direction = channel.estimate(params.channel, reported), (point - public.x.total) / params.exploration
+        loss, direction = (
+            randomizer.estimate(params.randomizer, reported),
+            (point - public.x.total) / params.exploration,
+        )
         move = -(step(params, public.round) * loss) * direction  # - eta (d / del) y u
         x = body.descend(public.x, move, body.radius - jnp.asarray(params.exploration))
         return State((), Public(public.round + 1, x))
 
     return Learner(
         params=params,
-        guarantee=claimed(params, local_claim(report, UNIT)),
+        guarantee=guarantee_for(params, local_claim(report, UNIT)),
         init=init,
         act=act,
-        privatize=feedback_privatizer(channel, "channel"),
+        privatize=feedback_privatizer(randomizer, "randomizer"),
         update=update,
         horizon=horizon,
         interface=convex_interface(body.points, "point"),

@@ -1,15 +1,15 @@
-"""Local reports of a loss, or of a slope, through a channel for the interval [-bound, bound]."""
+"""Local reports of a loss, or of a slope, through a randomizer for the interval [-bound, bound]."""
 
 from jaxdp.validation import check_positive
 
 UNIT = "one round's loss function"  # the unit of privacy
 
 
-def channel_values(report: str, epsilon: float, delta: float, name: str, bound: float) -> dict[str, float]:
-    """Returns the values of `scalar_channel(report)` for numbers in [-bound, bound].
+def randomizer_values(report: str, epsilon: float, delta: float, name: str, bound: float) -> dict[str, float]:
+    """Returns the values of `scalar_randomizer(report)` for numbers in [-bound, bound].
 
     Args:
-        report: as for `scalar_channel`.
+        report: as for `scalar_randomizer`.
         epsilon: the privacy budget.
         delta: of Gaussian reports; others ignore it.
         name: of the bound, for the error.
@@ -19,7 +19,7 @@ def channel_values(report: str, epsilon: float, delta: float, name: str, bound: 
         ValueError: if the bound is out of range.
 
     Examples:
-        >>> channel_values("rr", 1.0, 0.0, "loss_bound", 2.0)
+        >>> randomizer_values("rr", 1.0, 0.0, "loss_bound", 2.0)
         {'epsilon': 1.0, 'low': -2.0, 'high': 2.0}
     """
     check_positive(name, bound)

@@ -9,10 +9,10 @@ import numpy as np
 
 from jaxdp.bandits._reports import check_report, feedback_privatizer, local_claim, value_names
 from jaxdp.bandits.convex._ball import checked_ball, convex_interface
-from jaxdp.bandits.convex._reports import UNIT, channel_values
-from jaxdp.core import Learner, Scalar, State, ball, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.bandits.convex._reports import UNIT, randomizer_values
+from jaxdp.core import Learner, Scalar, State, ball, default_float, factory, guarantee_for, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
-from jaxdp.mechanisms import ScalarParams, scalar_channel
+from jaxdp.mechanisms import ScalarParams, scalar_randomizer
 from jaxdp.numerics import compensated
 from jaxdp.validation import check_horizon
 
@@ -24,13 +24,13 @@ class Params:
     """Traced values.
 
     Attributes:
-        channel: of the report, for losses in [-loss_bound, loss_bound].
+        randomizer: of the report, for losses in [-loss_bound, loss_bound].
         loss_bound: [] float > 0.
         samples: [levels] integer, n_1, n_2, ...: plays of each of three points by the end of a level, at most the
             horizon.
     """
 
-    channel: ScalarParams
+    randomizer: ScalarParams
     loss_bound: Scalar
     samples: np.ndarray
 
@@ -97,17 +97,17 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
         Gaussian noise. They do not clip, but without clipping unbounded losses are not private. Sums are compensated.
     """
     check_report(report, REPORTS)
-    channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
+    randomizer, rounds = scalar_randomizer(report), check_horizon(horizon, minimum=2)
     _, radius = checked_ball(1, radius)
     interface = convex_interface(ball(1, radius), "point")
     levels = math.ceil(math.log(rounds) / math.log(4)) + 1  # s^2 >= B^2, so that n_i >= 2 ln(2) 4^i
 
     def params(*, epsilon: float, delta: float = 0.0, loss_bound: float = 1.0) -> Params:
-        channel_inputs = channel_values(report, epsilon, delta, "loss_bound", loss_bound)
-        unit = channel.variance_proxy(**channel_inputs) / loss_bound**2
+        randomizer_inputs = randomizer_values(report, epsilon, delta, "loss_bound", loss_bound)
+        unit = randomizer.variance_proxy(**randomizer_inputs) / loss_bound**2
         samples = [math.ceil(min(2 * unit * math.log(rounds) * 4.0**i, float(rounds))) for i in range(1, levels + 1)]
         return Params(
-            channel=channel.params(**channel_inputs),
+            randomizer=randomizer.params(**randomizer_inputs),
             loss_bound=scalar_leaf("loss_bound", loss_bound),
             samples=np.asarray(samples, jax.dtypes.canonicalize_dtype(int)),
         )
@@ -127,7 +127,7 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
         del key
         public, (_, reported) = state.public, report
         is_played = jnp.arange(3, dtype=public.plays.dtype) == public.plays % 3
-        added = compensated.add(public.sums, channel.estimate(params.channel, reported))
+        added = compensated.add(public.sums, randomizer.estimate(params.randomizer, reported))
         sums = jax.tree.map(lambda new, old: jnp.where(is_played, new, old), added, public.sums)
         plays = public.plays + 1
         plays_of_level = jnp.asarray(params.samples)[public.level]  # n_i
@@ -155,10 +155,10 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
     values = only(params, value_names(report, "loss_bound"))
     return Learner(
         params=values,
-        guarantee=claimed(values, local_claim(report, UNIT)),
+        guarantee=guarantee_for(values, local_claim(report, UNIT)),
         init=init,
         act=act,
-        privatize=feedback_privatizer(channel, "channel"),
+        privatize=feedback_privatizer(randomizer, "randomizer"),
         update=update,
         horizon=rounds,
         interface=interface,

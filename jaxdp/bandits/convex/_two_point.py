@@ -10,10 +10,10 @@ from jaxdp.bandits._reports import local_claim, value_names
 from jaxdp.bandits.convex._ball import convex_interface
 from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs, at every size
 from jaxdp.bandits.convex._domain import checked_domain
-from jaxdp.bandits.convex._reports import UNIT, channel_values
-from jaxdp.core import Learner, Probe, Scalar, State, claimed, default_float, factory, only, scalar_leaf
+from jaxdp.bandits.convex._reports import UNIT, randomizer_values
+from jaxdp.core import Learner, Probe, Scalar, State, default_float, factory, guarantee_for, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
-from jaxdp.mechanisms import ScalarParams, scalar_channel
+from jaxdp.mechanisms import ScalarParams, scalar_randomizer
 from jaxdp.numerics import compensated
 from jaxdp.validation import check_choice, check_horizon, check_positive
 
@@ -26,12 +26,12 @@ class Params:
     """Traced values.
 
     Attributes:
-        channel: of the report, for slopes in [-lipschitz, lipschitz].
+        randomizer: of the report, for slopes in [-lipschitz, lipschitz].
         exploration: [] float, rho: half the distance of the two points.
         step: [] float, eta d, how far a report of 1 moves the iterate; times t if losses are strongly convex.
     """
 
-    channel: ScalarParams
+    randomizer: ScalarParams
     exploration: Scalar
     step: Scalar
 
@@ -73,7 +73,7 @@ def two_point(
         horizon: rounds T, >= 2.
         radius: R of the domain, finite and > 0.
         losses: "convex" or "strongly_convex".
-        report: how a slope is reported, as for `scalar_channel`: "rr", "laplace" or "gaussian".
+        report: how a slope is reported, as for `scalar_randomizer`: "rr", "laplace" or "gaussian".
         constants: "tuned", as above; or "paper": eta = 1 / sqrt(T) (strongly convex: 1 / (mu t)) and rho = ln T / T,
             for every report; a rho above R is R.
         domain: "ball", the points of length at most R; or "box", the points with entries in [-R, R].
@@ -111,21 +111,21 @@ def two_point(
         which only changes a factor; differences near 1 / T would be small numbers for floats. The constants belong to
         the chosen domain. x is a compensated sum.
     """
-    channel, rounds = scalar_channel(report), check_horizon(horizon, minimum=2)
+    randomizer, rounds = scalar_randomizer(report), check_horizon(horizon, minimum=2)
     is_strong = check_choice("losses", losses, LOSSES) == "strongly_convex"
     is_tuned = check_choice("constants", constants, CONSTANTS) == "tuned"
     body = checked_domain(domain, dim, radius)
     interface = convex_interface(body.points, "difference")
 
     def params(*, epsilon: float, delta: float = 0.0, lipschitz: float = 1.0, strong_convexity: float = 1.0) -> Params:
-        channel_inputs = channel_values(report, epsilon, delta, "lipschitz", lipschitz)
-        reports, moment = channel.params(**channel_inputs), channel.second_moment(**channel_inputs)
+        randomizer_inputs = randomizer_values(report, epsilon, delta, "lipschitz", lipschitz)
+        reports, moment = randomizer.params(**randomizer_inputs), randomizer.second_moment(**randomizer_inputs)
         offset = body.radius / rounds if is_tuned else min(body.radius, math.log(rounds) / rounds)  # rho
         if is_strong:
             step = body.dim / check_positive("strong_convexity", strong_convexity)
         else:
             step = body.reach / math.sqrt(moment * rounds) if is_tuned else body.dim / math.sqrt(rounds)
-        return Params(channel=reports, exploration=scalar_leaf("rho", offset), step=scalar_leaf("eta d", step))
+        return Params(randomizer=reports, exploration=scalar_leaf("rho", offset), step=scalar_leaf("eta d", step))
 
     def init(key, params: Params) -> State:
         del key, params
@@ -138,13 +138,13 @@ def two_point(
 
     def privatize(key, params: Params, public: Public, context: None, action, feedback):
         del public, context
-        return action, channel.report(key, params.channel, feedback / (2 * params.exploration))
+        return action, randomizer.report(key, params.randomizer, feedback / (2 * params.exploration))
 
     def update(key, params: Params, state: State, report) -> State:
         del key
         public: Public = state.public
         probe, reported = report
-        slope, direction = channel.estimate(params.channel, reported), probe.offset / params.exploration
+        slope, direction = randomizer.estimate(params.randomizer, reported), probe.offset / params.exploration
         step = params.step / (public.round + 1).astype(slope.dtype) if is_strong else params.step
         x = body.descend(public.x, -(step * slope) * direction, body.radius - jnp.asarray(params.exploration))
         return State((), Public(public.round + 1, x))
@@ -152,7 +152,7 @@ def two_point(
     values = only(params, value_names(report, "lipschitz", *(("strong_convexity",) if is_strong else ())))
     return Learner(
         params=values,
-        guarantee=claimed(values, local_claim(report, UNIT)),
+        guarantee=guarantee_for(values, local_claim(report, UNIT)),
         init=init,
         act=act,
         privatize=privatize,

@@ -238,7 +238,7 @@ def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: b
             )
         return after, observation, outcome
 
-    def summary(params: Params, world: World):
+    def metrics_in_hindsight(params: Params, world: World):
         assert losses.hindsight is not None
         rounds = world.round.astype(default_float())
         return {"regret": world.excess.total + losses.hindsight(params, rounds, world.tilts.total)}
@@ -248,6 +248,6 @@ def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: b
         init=init,
         context=None,
         feedback=feedback_of,
-        summary=summary if hindsight else None,
+        hindsight=metrics_in_hindsight if hindsight else None,
         interface=interface,
     )

@@ -2,7 +2,7 @@
 
 The steps of Algorithm 1 of Wu & Liu (2016) for release="local":
 
-* The wins B_ij are `Public.wins`; `tally_report` adds a report. alpha is exploration_rate.
+* The wins B_ij are `Public.wins`; `count_report` adds a report. alpha is exploration_rate.
 * Phase 1: `may_beat` compares the upper bounds u_ij with 1/2, and `num_beaten` counts, for each arm, the bounds above
   it. `draw_left` draws theta^(1) from Beta distributions with the parameters of `posterior`, and finds a^(1).
 * Phase 2: `is_uncertain` compares the lower bounds l_i against a^(1) with 1/2; `draw_right` draws theta^(2), and finds
@@ -15,13 +15,13 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Interface, Learner, Scalar, Space, State, claimed, default_float, factory, pairs
+from jaxdp.core import Interface, Learner, Scalar, Space, State, default_float, factory, guarantee_for, pairs
 from jaxdp.dueling._double_thompson import blocks, kernels
 from jaxdp.dueling._double_thompson.draws import draw_left, draw_right, may_beat
 from jaxdp.dueling._exploration import Params, params
-from jaxdp.dueling.reports import local_claim, randomized_outcome, tally_report
+from jaxdp.dueling.reports import count_report, local_claim, randomized_outcome
 from jaxdp.numerics.kernels import own_kernel
-from jaxdp.random import fast
+from jaxdp.random import fast_key
 from jaxdp.validation import check_choice, check_num_arms
 
 RELEASES = ("local", "blocks")
@@ -169,7 +169,7 @@ def _learner(num_arms: int, steps: Steps) -> Learner:
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del context
-        key_first, key_ties, key_second = jax.random.split(fast(key), 3)
+        key_first, key_ties, key_second = jax.random.split(fast_key(key), 3)
         float_ = default_float()
         spread = params.exploration_rate * jnp.log((public.round + 1).astype(float_))
         wins = public.wins.astype(float_)
@@ -189,11 +189,11 @@ def _learner(num_arms: int, steps: Steps) -> Learner:
     def update(key, params: Params, state: State, report) -> State:
         del key, params
         public = state.public
-        return State((), Public(public.round + 1, tally_report(public.wins, report)))
+        return State((), Public(public.round + 1, count_report(public.wins, report)))
 
     return Learner(
         params=params,
-        guarantee=claimed(params, local_claim),
+        guarantee=guarantee_for(params, local_claim),
         init=init,
         act=act,
         privatize=privatize,

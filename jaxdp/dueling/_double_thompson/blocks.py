@@ -6,13 +6,13 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Interface, Learner, Space, State, claimed, default_float, pairs
+from jaxdp.core import Interface, Learner, Space, State, default_float, guarantee_for, pairs
 from jaxdp.dueling import _pair_blocks
 from jaxdp.dueling._double_thompson import kernels
 from jaxdp.dueling._double_thompson.draws import draw_left, draw_right
 from jaxdp.dueling._exploration import Params, params
 from jaxdp.dueling._pair_blocks import Evidence, Released
-from jaxdp.random import fast
+from jaxdp.random import fast_key
 
 
 class Public(NamedTuple):
@@ -79,7 +79,7 @@ def learner_of(num_arms: int, steps: Steps) -> Learner:
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del context
-        key_first, key_ties, key_second = jax.random.split(fast(key), 3)
+        key_first, key_ties, key_second = jax.random.split(fast_key(key), 3)
         spread = params.exploration_rate * jnp.log((public.round + 1).astype(default_float()))
         evidence = _pair_blocks.evidence(public.released, spread)
         first, second = posterior(evidence)
@@ -89,12 +89,12 @@ def learner_of(num_arms: int, steps: Steps) -> Learner:
 
     def update(key, params: Params, state: State, report) -> State:
         public = state.public
-        private, released = _pair_blocks.tally(key, params.epsilon, state.private, public.released, report)
+        private, released = _pair_blocks.count_duel(key, params.epsilon, state.private, public.released, report)
         return State(private, Public(public.round + 1, released))
 
     return Learner(
         params=params,
-        guarantee=claimed(params, _pair_blocks.claim),
+        guarantee=guarantee_for(params, _pair_blocks.claim),
         init=init,
         act=act,
         privatize=_pair_blocks.privatize,

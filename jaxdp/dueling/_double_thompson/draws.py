@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import default_float
-from jaxdp.random import beta, gamma, index_at
+from jaxdp.random import beta, gamma, index_from_uniform
 
 
 def may_beat(won: jax.Array, lost: jax.Array, spread: jax.Array) -> jax.Array:
@@ -39,7 +39,7 @@ def draw_left(key_first: jax.Array, key_ties: jax.Array, shapes: jax.Array, beat
     num_beaten = jnp.sum(beats, axis=1, dtype=jnp.int32)
     num_beaten = jnp.where(beatable == jnp.max(beatable), num_beaten, -1)  # -1: no candidate
     uniform = jax.random.uniform(key_ties, dtype=default_float())
-    return index_at(uniform, (num_beaten == jnp.max(num_beaten)).astype(uniform.dtype))
+    return index_from_uniform(uniform, (num_beaten == jnp.max(num_beaten)).astype(uniform.dtype))
 
 
 def draw_right(key: jax.Array, left: jax.Array, first: jax.Array, second: jax.Array, uncertain: jax.Array) -> jax.Array:

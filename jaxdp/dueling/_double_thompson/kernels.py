@@ -11,7 +11,7 @@ import numpy as np
 from jaxdp.core import default_float
 from jaxdp.dueling._double_thompson.draws import may_beat
 from jaxdp.numerics.kernels import folded, own_kernel
-from jaxdp.random import beta, gamma, index_at
+from jaxdp.random import beta, gamma, index_from_uniform
 
 
 def num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:
@@ -31,7 +31,9 @@ def draw_left(key_first: jax.Array, key_ties: jax.Array, shapes: jax.Array, beat
     beats = beats + jnp.asarray((sign < 0).sum(1), jnp.int32)
     beats = jnp.where(beatable == folded(jnp.maximum, beatable), beats, -1)
     float_ = default_float()
-    return index_at(jax.random.uniform(key_ties, dtype=float_), (beats == folded(jnp.maximum, beats)).astype(float_))
+    return index_from_uniform(
+        jax.random.uniform(key_ties, dtype=float_), (beats == folded(jnp.maximum, beats)).astype(float_)
+    )
 
 
 def draw_right(key: jax.Array, left: jax.Array, first: jax.Array, second: jax.Array, uncertain: jax.Array) -> jax.Array:

@@ -18,9 +18,9 @@ from jaxdp.core import (
     Learner,
     Space,
     State,
-    claimed,
     default_float,
     factory,
+    guarantee_for,
     only,
     pairs,
 )
@@ -246,7 +246,7 @@ def ebs_elimination(
     values = only(params, names if is_gaussian else [name for name in names if name != "delta"])
     return Learner(
         params=values,
-        guarantee=claimed(values, claim),
+        guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
         privatize=reveal_feedback,

@@ -8,8 +8,8 @@ import numpy as np
 
 from jaxdp.core import Scalar
 from jaxdp.core.params import pytree_dataclass
-from jaxdp.random import key_uniform, ties
-from jaxdp.random.own_words import own_word
+from jaxdp.random import ties, uniform_from_key
+from jaxdp.random.key_bits import own_word
 
 
 @pytree_dataclass
@@ -89,7 +89,7 @@ def least_played(public: Public) -> jax.Array:
 
 def opponent(key: jax.Array, active: jax.Array) -> jax.Array:
     """Draws one of the active arms at random, [] int32."""
-    size, draw = jnp.sum(active, dtype=jnp.int32), key_uniform(key)
+    size, draw = jnp.sum(active, dtype=jnp.int32), uniform_from_key(key)
     rank = (draw * size.astype(draw.dtype)).astype(jnp.int32)  # less than size, also in float32
     return jnp.argmax(jnp.cumsum(active, dtype=jnp.int32) > rank).astype(jnp.int32)
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import BlockPlan, Blocks, State, UntilFn
+from jaxdp.core import BlockPlan, Blocks, State, SwitchWhenFn
 from jaxdp.dueling._ebs_elimination import arms as arms
 from jaxdp.dueling._ebs_elimination import counters as counters
 from jaxdp.dueling._ebs_elimination import kernels as kernels
@@ -54,13 +54,13 @@ def elimination_blocks(trees: Trees, num_arms: int) -> tuple[Blocks, ...]:
     narrow = -(-num_arms // 2)
     widths = [num_arms, narrow] if narrow >= FEW else [num_arms]
     swept = [
-        _swept_blocks(trees, num_arms, width, until=_at_most(below))
+        _swept_blocks(trees, num_arms, width, switch_when=_at_most(below))
         for width, below in zip(widths, [*widths[1:], 1], strict=True)
     ]
     return (*swept, _lone_blocks())
 
 
-def _swept_blocks(trees: Trees, num_arms: int, width: int, *, until: UntilFn) -> Blocks:
+def _swept_blocks(trees: Trees, num_arms: int, width: int, *, switch_when: SwitchWhenFn) -> Blocks:
     """Builds blocks of sweeps over the arms, at most as many as a counter's smallest inner node has entries.
 
     Until an arm is dropped, arms take turns on the left. A block has a slot for each sweep and column, in this order;
@@ -79,7 +79,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, until: UntilFn) ->
         columns = _columns(public, width)
         return columns, schedule(columns.active, columns.of(arms.duels(public)), num_sweeps)
 
-    def order(params: Params, public: Public) -> jax.Array:
+    def slot_rounds(params: Params, public: Public) -> jax.Array:
         def slots(next_turns, alone):
             slot = sweeps * next_turns.size[None] + next_turns.rank[None, :]
             return jnp.where(alone, natural, jnp.where(next_turns.turns[None, :], slot, block).ravel())
@@ -96,7 +96,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, until: UntilFn) ->
             jnp.where(alone, limit, jnp.minimum(limit, next_turns.length.astype(limit.dtype))),
         )
 
-    def absorb(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+    def update_block(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         public, private = state.public, state.private
         actions, feedback = report
         alone = last(params, public)
@@ -149,7 +149,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, until: UntilFn) ->
 
         return jax.vmap(draw, out_axes=1)(keys[row * width + every])
 
-    return Blocks(block, plan, absorb, until, order)
+    return Blocks(block, plan, update_block, switch_when, slot_rounds)
 
 
 def _lone_blocks() -> Blocks:
@@ -160,11 +160,11 @@ def _lone_blocks() -> Blocks:
         arm = jnp.argmax(public.active).astype(jnp.int32)
         return BlockPlan(jnp.full((LONE, 2), arm), limit)
 
-    def absorb(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+    def update_block(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         del keys, params, report
         return state, plan.length
 
-    return Blocks(LONE, plan, absorb)
+    return Blocks(LONE, plan, update_block)
 
 
 def _columns(public: Public, width: int) -> Columns:
@@ -177,14 +177,14 @@ def _columns(public: Public, width: int) -> Columns:
     )
 
 
-def _at_most(size: int) -> UntilFn:
+def _at_most(size: int) -> SwitchWhenFn:
     """Returns a function that returns whether at most `size` arms are left."""
 
-    def until(params: Params, public: Public) -> jax.Array:
+    def switch_when(params: Params, public: Public) -> jax.Array:
         del params
         return jnp.sum(public.active, dtype=jnp.int32) <= size
 
-    return until
+    return switch_when
 
 
 def _while_any(needed: jax.Array, compute, inputs: tuple[Any, ...], otherwise) -> Any:

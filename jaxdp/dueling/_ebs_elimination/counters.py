@@ -162,8 +162,8 @@ def _record_and_draw(
     units = noise.astype(scale.dtype) * jnp.minimum(params.quantum, 1)
     unit = jnp.where(scale > 0, units / scale, 0)  # the scale is zero if nothing is private
     if trees.name == "laplace":
-        entry = tape.Entry("laplace", sums, "l1", key, float(nodes), nodes / scale, noise=unit, law="laplace")
+        entry = tape.Entry("laplace", sums, "l1", key, float(nodes), nodes / scale, noise=unit, distribution="laplace")
     else:
         moved = float(nodes) ** 0.5
-        entry = tape.Entry("gaussian", sums, "l2", key, moved, noise_stddev=scale, noise=unit, law="normal")
+        entry = tape.Entry("gaussian", sums, "l2", key, moved, noise_stddev=scale, noise=unit, distribution="normal")
     return tape.record(entry), noise

@@ -8,13 +8,13 @@ import jax.numpy as jnp
 
 from jaxdp.dueling._ebs_elimination.arms import Params
 from jaxdp.dueling._ebs_elimination.counters import Trees
-from jaxdp.random import key_uniform
+from jaxdp.random import uniform_from_key
 
 
 def opponents(keys: jax.Array, active: jax.Array) -> jax.Array:
     """Computes `arms.opponent` for each key: [...] int32."""
     size = jnp.sum(active, dtype=jnp.int32)
-    draws = jnp.vectorize(key_uniform, signature="()->()")(keys)
+    draws = jnp.vectorize(uniform_from_key, signature="()->()")(keys)
     ranks = (draws * size.astype(draws.dtype)).astype(jnp.int32)  # less than size, also in float32
     arm, up_to = jnp.zeros_like(ranks), jnp.zeros((), jnp.int32)
     for is_active in active:  # written out: no gather, and no cumulative sum, which cost more

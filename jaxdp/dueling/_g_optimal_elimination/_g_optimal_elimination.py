@@ -28,9 +28,9 @@ from jaxdp.core import (
     Space,
     State,
     arms,
-    claimed,
     default_float,
     factory,
+    guarantee_for,
     pairs,
     scalar_leaf,
 )
@@ -101,7 +101,7 @@ class Public(NamedTuple):
         plays: [num_slots] integer >= 0, duels of each pair, one pair after the other. They sum to the largest integer
             in a phase that is too long to end, and when one arm is left.
         rank: [] int32, dimension of the span of the pairs' differences.
-        tie_word: [] uint32, a random word for the order in which the answer takes equal arms.
+        tie_word: [] uint32, a random word for the order in which the recommendation takes equal arms.
     """
 
     active: jax.Array
@@ -147,8 +147,8 @@ def g_optimal_elimination(
 
     Returns:
         A learner whose actions are pairs of arms ([2] int32: left, right), with blocks and counts (of ordered pairs, in
-        the order of a flattened matrix). Feedback is [] int32, 1 if the left arm wins, clipped to {0, 1}. Its answer is
-        the active arm with the largest estimated utility; ties are broken at random.
+        the order of a flattened matrix). Feedback is [] int32, 1 if the left arm wins, clipped to {0, 1}. Its
+        recommendation is the active arm with the largest estimated utility; ties are broken at random.
 
     Raises:
         ValueError: if features are not as above, constants has another name, or horizon is out of range, missing for
@@ -349,21 +349,21 @@ def g_optimal_elimination(
         wins = wins_so_far(state) + jnp.where(is_played_slot, jnp.clip(won, 0, 1), 0).astype(integer)
         return advance(key, params, state.public, wins, jnp.ones((), integer))
 
-    def answer(params: Params, public: Public) -> jax.Array:
+    def recommend(params: Params, public: Public) -> jax.Array:
         utilities = jnp.sum(jnp.asarray(params.features) * public.estimate[None], axis=1)
         return ties.largest(jnp.where(public.active, utilities, -jnp.inf), ties.ranks(public.tie_word, num_arms))
 
     many = bulk.Algorithm(num_arms, slots, length, wins_so_far, advance)
     return Learner(
         params=params,
-        guarantee=claimed(params, claim),
+        guarantee=guarantee_for(params, claim),
         init=init,
         act=act,
         privatize=privatize,
         update=update,
-        answer=answer,
+        recommend=recommend,
         blocks=(bulk.blocks(many),),
         counts=bulk.counts(many),
         horizon=rounds,
-        interface=Interface(pairs(num_arms), Space("integers", (), 0, 1), answer=arms(num_arms)),
+        interface=Interface(pairs(num_arms), Space("integers", (), 0, 1), recommendation=arms(num_arms)),
     )

@@ -44,7 +44,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
         played = public.played + jnp.arange(len(keys), dtype=public.plays.dtype)
         return BlockPlan(public.duels[algorithm.slots(public, played)], algorithm.rounds_ahead(public, limit))
 
-    def absorb(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+    def update_block(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         _, feedback = report
         public: Any = state.public
         every = jnp.arange(len(keys), dtype=public.plays.dtype)
@@ -52,7 +52,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
         wins = algorithm.wins_so_far(state).at[algorithm.slots(public, public.played + every)].add(won)
         return algorithm.advance(keys[plan.length - 1], params, public, wins, plan.length), plan.length
 
-    return Blocks(BLOCK, plan, absorb)
+    return Blocks(BLOCK, plan, update_block)
 
 
 def counts(algorithm: Algorithm) -> Counts:
@@ -78,7 +78,7 @@ def counts(algorithm: Algorithm) -> Counts:
         del key, params, public
         return plan.counts, totals
 
-    def absorb(key, params: Any, state: State, plan: CountPlan, report) -> State:
+    def update_counts(key, params: Any, state: State, plan: CountPlan, report) -> State:
         played, won = report
         public: Any = state.public
         ahead = played.sum(dtype=public.plays.dtype)
@@ -86,4 +86,4 @@ def counts(algorithm: Algorithm) -> Counts:
         won = jnp.where(count_duels(public, ahead) > 0, won, 0)
         return algorithm.advance(key, params, public, algorithm.wins_so_far(state) + won, ahead)
 
-    return Counts(plan, privatize, absorb)
+    return Counts(plan, privatize, update_counts)

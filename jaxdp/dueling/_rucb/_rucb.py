@@ -2,7 +2,7 @@
 
 The steps of Algorithm 1 of Zoghi, Whiteson, Munos & de Rijke (2014) for release="local":
 
-* The wins w_ij are `Public.wins`; `tally_report` adds a report. alpha is exploration_rate.
+* The wins w_ij are `Public.wins`; `count_report` adds a report. alpha is exploration_rate.
 * `view` compares the upper bounds u_ij with 1/2; `duel` computes the bounds of all arms against the left one.
 * C, the arms that may beat all others, is `champions`. B, which holds at most one arm of C, is `hypothesis`;
   `next_hypothesis` derives it from C.
@@ -15,11 +15,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Interface, Learner, Space, State, claimed, default_float, factory, pairs
+from jaxdp.core import Interface, Learner, Space, State, default_float, factory, guarantee_for, pairs
 from jaxdp.dueling._exploration import Params, params
 from jaxdp.dueling._rucb import blocks, kernels
 from jaxdp.dueling._rucb.draws import UNMET, draw_left, draw_right, next_hypothesis
-from jaxdp.dueling.reports import local_claim, randomized_outcome, tally_report
+from jaxdp.dueling.reports import count_report, local_claim, randomized_outcome
 from jaxdp.random.threefry import two_uniforms
 from jaxdp.validation import check_choice, check_num_arms
 
@@ -82,16 +82,16 @@ class Steps(NamedTuple):
     Attributes:
         view: (wins, hypothesis, spread) -> (champions in the implementation's own format, hypothesis).
         duel: (uniforms, wins, hypothesis, spread, unmet) -> pair of arms.
-        tally: (wins, report) -> wins.
+        count_duel: (wins, report) -> wins.
     """
 
     view: Callable[..., tuple[jax.Array, jax.Array]]
     duel: Callable[..., jax.Array]
-    tally: Callable[..., jax.Array]
+    count_duel: Callable[..., jax.Array]
 
 
-PLAIN = Steps(view, duel, tally_report)
-KERNELS = Steps(kernels.view, kernels.duel, kernels.tally)
+PLAIN = Steps(view, duel, count_report)
+KERNELS = Steps(kernels.view, kernels.duel, kernels.count_duel)
 
 
 @factory
@@ -183,11 +183,11 @@ def _learner(num_arms: int, steps: Steps) -> Learner:
         public = state.public
         # The hypothesis that `act` used: from the wins before this report.
         _, hypothesis = steps.view(public.wins, public.hypothesis, spread(params, public))
-        return State((), Public(public.round + 1, steps.tally(public.wins, report), hypothesis))
+        return State((), Public(public.round + 1, steps.count_duel(public.wins, report), hypothesis))
 
     return Learner(
         params=params,
-        guarantee=claimed(params, local_claim),
+        guarantee=guarantee_for(params, local_claim),
         init=init,
         act=act,
         privatize=privatize,

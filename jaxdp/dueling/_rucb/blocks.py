@@ -6,7 +6,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Interface, Learner, Space, State, claimed, default_float, pairs
+from jaxdp.core import Interface, Learner, Space, State, default_float, guarantee_for, pairs
 from jaxdp.dueling import _pair_blocks
 from jaxdp.dueling._exploration import Params, params
 from jaxdp.dueling._pair_blocks import Released
@@ -102,12 +102,12 @@ def learner_of(num_arms: int, steps: Steps) -> Learner:
     def update(key, params: Params, state: State, report) -> State:
         public = state.public
         _, hypothesis = steps.view(public.released, public.hypothesis, spread(params, public))
-        private, released = _pair_blocks.tally(key, params.epsilon, state.private, public.released, report)
+        private, released = _pair_blocks.count_duel(key, params.epsilon, state.private, public.released, report)
         return State(private, Public(public.round + 1, released, hypothesis))
 
     return Learner(
         params=params,
-        guarantee=claimed(params, _pair_blocks.claim),
+        guarantee=guarantee_for(params, _pair_blocks.claim),
         init=init,
         act=act,
         privatize=_pair_blocks.privatize,

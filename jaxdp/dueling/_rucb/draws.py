@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.numerics.kernels import own_kernel
-from jaxdp.random.choice import index_at
+from jaxdp.random.choice import index_from_uniform
 
 UNMET = 1.5  # the bound of two arms that have not met, minus 1/2
 
@@ -36,7 +36,7 @@ def draw_left(uniform: jax.Array, champions: jax.Array, hypothesis: jax.Array) -
     num_others = jnp.sum(candidates, dtype=jnp.int32) - 1
     is_hypothesis = jnp.arange(len(champions), dtype=jnp.int32) == hypothesis
     odds = jnp.where(is_hypothesis, jnp.maximum(num_others, 1), 1)
-    return index_at(uniform, jnp.where(candidates, odds, 0).astype(uniform.dtype))
+    return index_from_uniform(uniform, jnp.where(candidates, odds, 0).astype(uniform.dtype))
 
 
 def draw_right(uniform: jax.Array, bounds: jax.Array, left: jax.Array) -> jax.Array:
@@ -52,4 +52,4 @@ def draw_right(uniform: jax.Array, bounds: jax.Array, left: jax.Array) -> jax.Ar
     bounds = own_kernel(lambda bounds, is_left: jnp.where(is_left, 0, bounds), bounds, is_left)
     tied = bounds == jnp.max(bounds)
     other_arms = tied & ~is_left
-    return index_at(uniform, jnp.where(jnp.any(other_arms), other_arms, tied).astype(uniform.dtype))
+    return index_from_uniform(uniform, jnp.where(jnp.any(other_arms), other_arms, tied).astype(uniform.dtype))

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.dueling.reports import tally_report
+from jaxdp.dueling.reports import count_report
 from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, own_kernel
 from jaxdp.random.choice import inline_index_at
 
@@ -32,9 +32,9 @@ def duel(uniforms: jax.Array, wins: jax.Array, hypothesis: jax.Array, spread: ja
     return jnp.stack([left, right])
 
 
-def tally(wins: jax.Array, report: tuple[jax.Array, ...]) -> jax.Array:
-    """Computes `tally_report` in the memory layout that a simulation's loop carries."""
-    return lanes_last(tally_report(wins, report))
+def count_duel(wins: jax.Array, report: tuple[jax.Array, ...]) -> jax.Array:
+    """Computes `count_report` in the memory layout that a simulation's loop carries."""
+    return lanes_last(count_report(wins, report))
 
 
 def _champions(wins: jax.Array, spread: jax.Array) -> jax.Array:

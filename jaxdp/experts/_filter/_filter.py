@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxdp.experts._scaled import NOTHING, Scaled, exp_minus, normalise, nothing, plus, shares, two_to
 from jaxdp.numerics.compensated import Sum
-from jaxdp.random.choice import index_at
+from jaxdp.random.choice import index_from_uniform
 
 
 class Flow(NamedTuple):
@@ -61,8 +61,8 @@ def draw(uniforms: jax.Array, sums: Scaled, outlook: Scaled) -> tuple[jax.Array,
         outlook: [num_rows].
     """
     odds = odds_of(sums, outlook)
-    expert = index_at(uniforms[0], odds.sum(0))
-    return expert, index_at(uniforms[1], odds[:, expert])
+    expert = index_from_uniform(uniforms[0], odds.sum(0))
+    return expert, index_from_uniform(uniforms[1], odds[:, expert])
 
 
 def odds_of(sums: Scaled, outlook: Scaled) -> jax.Array:

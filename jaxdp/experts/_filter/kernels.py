@@ -110,7 +110,7 @@ def _fold(operation: Callable[..., jax.Array], values: jax.Array) -> jax.Array:
     return functools.reduce(operation, [values[..., j] for j in range(values.shape[-1])])
 
 
-def _absorb(mantissa: jax.Array, power: jax.Array, change: jax.Array, shift: jax.Array) -> Scaled:
+def _update_block(mantissa: jax.Array, power: jax.Array, change: jax.Array, shift: jax.Array) -> Scaled:
     return Scaled(mantissa + mantissa * change[None], power + shift[None])
 
 
@@ -133,11 +133,11 @@ def _row_sums(mantissa, power, top) -> jax.Array:
 
 
 def _total(mantissa, power, change, shift, top) -> jax.Array:
-    return _row_sums(*_absorb(mantissa, power, change, shift), top)
+    return _row_sums(*_update_block(mantissa, power, change, shift), top)
 
 
 def _second_sum(mantissa, power, change, shift, top, alone, second) -> jax.Array:
-    mantissa, power = _absorb(mantissa, power, change, shift)
+    mantissa, power = _update_block(mantissa, power, change, shift)
     is_out = (power == top[:, None]) & alone[:, None]
     parts = mantissa * two_to(jnp.minimum(power - second[:, None], 0), mantissa.dtype)
     return _fold(operator.add, jnp.where(is_out, 0, parts))
@@ -157,7 +157,7 @@ def _came_power(flow: Flow, power, top, alone, second) -> jax.Array:
 
 def _after(flow: Flow, mantissa, power, change, shift, top, alone, second, total, second_sum) -> jax.Array:
     """Returns mantissas at the larger power of the weight that stays and the inflow."""
-    mantissa, power = _absorb(mantissa, power, change, shift)
+    mantissa, power = _update_block(mantissa, power, change, shift)
     is_out = (power == top[:, None]) & alone[:, None]
     at_top = mantissa * two_to(power - top[:, None], mantissa.dtype)
     inflow = jnp.where(is_out, second_sum[:, None], total[:, None] - at_top)

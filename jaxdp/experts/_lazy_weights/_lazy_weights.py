@@ -14,9 +14,9 @@ from jaxdp.core import (
     Learner,
     Scalar,
     State,
-    claimed,
     default_float,
     factory,
+    guarantee_for,
     leaf_rounded_down,
     only,
     scalar_leaf,
@@ -101,7 +101,7 @@ def lazy_weights(
     sequences: Sequences | None = None,
     num_switches: int | None = None,
     accounting: str = "zcdp",
-    together: int = 1,
+    rounds_per_step: int = 1,
 ) -> Learner:
     """Plays a sequence of experts distributed as in exponential weights, and keeps it as long as that is possible.
 
@@ -119,8 +119,8 @@ def lazy_weights(
             `switching(num_switches=S)`, for `markov(switch_rate=...)` the number expected if batches were one round
             long (pass it if batches are long). `markov()` requires it.
         accounting: "zcdp" or "pure".
-        together: largest number of rounds of a batch that are played at once, in blocks; it changes no result. The
-            number of rounds in a batch is best, if it is at least 4.
+        rounds_per_step: largest number of rounds of a batch that are played at once, in blocks; it changes no result.
+            The number of rounds in a batch is best, if it is at least 4.
 
     Returns:
         A learner for losses ([num_experts] float in [0, 1]; clipped, NaN to 0); its actions are experts ([] int32).
@@ -168,7 +168,7 @@ def lazy_weights(
         have a resolution of 2^-23.
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
-    together = check_count("together", together)
+    rounds_per_step = check_count("rounds_per_step", rounds_per_step)
     is_pure = check_choice("accounting", accounting, ACCOUNTINGS) == "pure"
     sequences = static() if sequences is None else sequences
     chain = sequences(num_experts=num_experts, horizon=horizon)
@@ -280,7 +280,7 @@ def lazy_weights(
         left = params.batch - public.round % params.batch
         return BlockPlan(jnp.broadcast_to(public.label.expert, keys.shape), jnp.minimum(limit, left))
 
-    def absorb(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+    def update_block(keys, params: Params, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         planned = jnp.arange(len(keys), dtype=plan.length.dtype) < plan.length
         losses = fixed_point.add(state.private.losses, sum_rounds(report, planned))
         rounds = plan.length.astype(state.public.round.dtype)
@@ -289,12 +289,14 @@ def lazy_weights(
     values = only(params, [name for name in _VALUES if name != "delta" or not is_pure])
     return Learner(
         params=values,
-        guarantee=claimed(values, claim),
+        guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
         privatize=privatize,
         update=update,
-        blocks=(Blocks(min(together, fixed_point.MOST_TERMS), plan, absorb),) if together > 1 else (),
+        blocks=(Blocks(min(rounds_per_step, fixed_point.MOST_TERMS), plan, update_block),)
+        if rounds_per_step > 1
+        else (),
         horizon=horizon,
         interface=losses_interface(num_experts),
     )

@@ -57,7 +57,7 @@ def draw(
     key: jax.Array, chain: SequenceClass, params: Any, weights: Weights, step: jax.Array, resampled: jax.Array
 ) -> Label:
     """Draws a sequence by weight."""
-    distribution = chain.law(weights, step).ravel()
+    distribution = chain.distribution(weights, step).ravel()
     scores = jnp.log(distribution)
     epsilon = jnp.where(resampled, 2 * params.learning_rate, 0)
     recorded = record(Entry("resample", scores, "spread", key, params.learning_rate, epsilon, jnp.square(epsilon) / 8))

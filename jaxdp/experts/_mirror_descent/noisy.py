@@ -5,7 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, default_float, only, scalar_leaf
+from jaxdp.core import Guarantee, Learner, Scalar, State, default_float, guarantee_for, only, scalar_leaf
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._losses import UNIT, clip_losses, losses_interface
@@ -90,7 +90,7 @@ def noisy_losses(num_experts: int, horizon: int, num_switches: int, *, mixing: s
     values = only(params, ("epsilon", "delta", "learning_rate") if is_gaussian else ("epsilon", "learning_rate"))
     return Learner(
         params=values,
-        guarantee=claimed(values, claim),
+        guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
         privatize=privatize,

@@ -7,7 +7,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, default_float, leaf_rounded_down, only, scalar_leaf
+from jaxdp.core import (
+    Guarantee,
+    Learner,
+    Scalar,
+    State,
+    default_float,
+    guarantee_for,
+    leaf_rounded_down,
+    only,
+    scalar_leaf,
+)
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._lane_kernels import keep_lane_layout, select  # a layout for CPUs
@@ -106,7 +116,7 @@ def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) 
     values = only(params, ("epsilon", "delta", "learning_rate"))
     return Learner(
         params=values,
-        guarantee=claimed(values, claim),
+        guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
         privatize=reveal_losses,

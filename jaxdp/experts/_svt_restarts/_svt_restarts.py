@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import Guarantee, Learner, Scalar, State, claimed, default_float, factory, scalar_leaf
+from jaxdp.core import Guarantee, Learner, Scalar, State, default_float, factory, guarantee_for, scalar_leaf
 from jaxdp.experts import _limited_updates as selection
 from jaxdp.experts._clear_losses import of_expert
 from jaxdp.experts._lane_kernels import keep_lane_layout
@@ -171,7 +171,7 @@ def svt_restarts(
         >>> learner = svt_restarts(num_experts=3, horizon=3000, check_every=8)
         >>> shift = np.repeat([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0]], 1500, axis=0)
         >>> run = jaxdp.simulator(learner, jaxdp.experts.loss_sequence(shift), horizon=3000, record={
-        ...     "restarts": lambda look: look.public.restarts})
+        ...     "restarts": lambda snapshot: snapshot.public.restarts})
         >>> outputs = run(jax.random.key(0), run.params(epsilon=8.0, failure_prob=0.05))
         >>> outputs["restarts"].tolist()[-1], outputs["loss"].tolist()[-1] < 500
         (1, True)
@@ -319,7 +319,7 @@ def svt_restarts(
 
     return Learner(
         params=params,
-        guarantee=claimed(params, claim),
+        guarantee=guarantee_for(params, claim),
         init=init,
         act=act,
         privatize=privatize,

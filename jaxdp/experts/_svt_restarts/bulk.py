@@ -55,7 +55,7 @@ def blocks(algorithm: Algorithm, *, num_experts: int, check_every: int) -> tuple
         rounds = jnp.minimum(limit, jnp.minimum(unasked, rounds_left(public.selection.round)))
         return BlockPlan(jnp.broadcast_to(public.selection.expert, keys.shape), rounds)
 
-    def absorb(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+    def update_block(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         actions, losses = report
         state = algorithm.begin_round(keys[0], params, state)
         planned = jnp.arange(length, dtype=plan.length.dtype) < plan.length
@@ -63,4 +63,4 @@ def blocks(algorithm: Algorithm, *, num_experts: int, check_every: int) -> tuple
         played = plan.length.astype(state.public.round.dtype)
         return algorithm.advance(keys[plan.length - 1], params, state, sums, played), plan.length
 
-    return (Blocks(length, plan, absorb),) if length >= FEWEST else ()
+    return (Blocks(length, plan, update_block),) if length >= FEWEST else ()

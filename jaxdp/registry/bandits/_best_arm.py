@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp import bandits
-from jaxdp.audit import Users
+from jaxdp.audit import UserData
 from jaxdp.core import Environment
 from jaxdp.registry.bandits._rewards import HIGH, LOW
 from jaxdp.registry.draws import spread
@@ -18,10 +18,10 @@ def gaussian(num_arms: int) -> Environment:
     return bandits.gaussian_bandit(spread(0.9, 0.1, num_arms), stddev=0.5)
 
 
-def draw_bounded(key: jax.Array, num_arms: int) -> Users:
+def draw_bounded(key: jax.Array, num_arms: int) -> UserData:
     """Draws a user for whom each arm pays too little, too much, or NaN."""
     choice = jax.random.randint(key, (num_arms,), 0, 3)
-    return Users(jnp.asarray([LOW, HIGH, jnp.nan], float)[choice])
+    return UserData(jnp.asarray([LOW, HIGH, jnp.nan], float)[choice])
 
 
 REPORTED = "on reports as in Zheng, Cai, Huang, Li & Wang (2020), Appendix B.2"

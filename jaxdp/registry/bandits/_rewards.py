@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import bandits
-from jaxdp.audit import Users
+from jaxdp.audit import UserData
 from jaxdp.core import Environment
 from jaxdp.registry.draws import either, spread
 from jaxdp.registry.entries import LearnerEntry
@@ -25,34 +25,34 @@ def gaussian(num_arms: int) -> Environment:
     return bandits.gaussian_bandit(spread(0.2, 0.8, num_arms), stddev=0.5)
 
 
-def one_reward_moves(low: float, high: float, num_arms: int, rounds: int, dtype: Any) -> tuple[Users, Users]:
+def one_reward_moves(low: float, high: float, num_arms: int, rounds: int, dtype: Any) -> tuple[UserData, UserData]:
     """Returns users for all arms in turn: the first arm pays nothing, or once; the others always pay."""
     never = np.full((rounds, num_arms), high, dtype)
     never[:, 0] = low
     once = never.copy()
     once[0, 0] = high
-    return Users(never), Users(once)
+    return UserData(never), UserData(once)
 
 
-def every_reward_moves(num_arms: int) -> tuple[Users, Users]:
+def every_reward_moves(num_arms: int) -> tuple[UserData, UserData]:
     """Returns users of one round, in which every arm pays nothing, or pays."""
-    nothing, paid = (Users(np.full((1, num_arms), pay, np.int32)) for pay in (0, 1))
+    nothing, paid = (UserData(np.full((1, num_arms), pay, np.int32)) for pay in (0, 1))
     return nothing, paid
 
 
-def every_reward_leaves(num_arms: int) -> tuple[Users, Users]:
+def every_reward_leaves(num_arms: int) -> tuple[UserData, UserData]:
     """Returns users of one round, in which all rewards are NaN, or above the clip: such users are private, too."""
-    missing, far = (Users(np.full((1, num_arms), pay, float)) for pay in (np.nan, HIGH))
+    missing, far = (UserData(np.full((1, num_arms), pay, float)) for pay in (np.nan, HIGH))
     return missing, far
 
 
-def draw_binary(key: jax.Array, num_arms: int) -> Users:
-    return Users(either(key, 0, 1, num_arms, jnp.int32))
+def draw_binary(key: jax.Array, num_arms: int) -> UserData:
+    return UserData(either(key, 0, 1, num_arms, jnp.int32))
 
 
-def draw_any(key: jax.Array, num_arms: int) -> Users:
+def draw_any(key: jax.Array, num_arms: int) -> UserData:
     """Draws rewards beyond both ends, and some NaN."""
-    return Users(jax.random.choice(key, jnp.asarray([LOW, HIGH, np.nan]), (num_arms,)))
+    return UserData(jax.random.choice(key, jnp.asarray([LOW, HIGH, np.nan]), (num_arms,)))
 
 
 bandit_entry = partial(LearnerEntry, family="bandits", proof="proved")

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from jaxdp import bandits
-from jaxdp.audit import Users
-from jaxdp.audit.enumeration import Values, transcript_law
-from jaxdp.audit.exact import Law
+from jaxdp.audit import UserData
+from jaxdp.audit.enumeration import Values, transcript_distribution
+from jaxdp.audit.exact import OutputDistribution
 from jaxdp.core import State
 from jaxdp.numerics.fixed_point import UNITS
 from jaxdp.registry.bandits._rewards import (
@@ -21,35 +21,35 @@ from jaxdp.registry.bandits._rewards import (
     gaussian,
     one_reward_moves,
 )
-from jaxdp.registry.laws import budget_of, clip_number, largest_with_laplace
+from jaxdp.registry.distributions import budget_of, clip_number, largest_with_laplace
 from jaxdp.registry.second import Second
 
 ORDER = 140  # in lists
 
 
-def _binary_neighbours(num_arms: int, explore_rounds: int) -> tuple[Users, Users]:
+def _binary_neighbours(num_arms: int, explore_rounds: int) -> tuple[UserData, UserData]:
     return one_reward_moves(0, 1, num_arms, explore_rounds, np.int32)
 
 
-def _bounded_neighbours(num_arms: int, explore_rounds: int) -> tuple[Users, Users]:
+def _bounded_neighbours(num_arms: int, explore_rounds: int) -> tuple[UserData, UserData]:
     return one_reward_moves(LOW, HIGH, num_arms, explore_rounds, float)
 
 
-def _binary_beyond(num_arms: int, explore_rounds: int) -> tuple[Users, Users]:
+def _binary_beyond(num_arms: int, explore_rounds: int) -> tuple[UserData, UserData]:
     """Returns users for as many rounds after exploring as before."""
     return one_reward_moves(0, 1, num_arms, 2 * explore_rounds, np.int32)
 
 
-def _bounded_beyond(num_arms: int, explore_rounds: int) -> tuple[Users, Users]:
+def _bounded_beyond(num_arms: int, explore_rounds: int) -> tuple[UserData, UserData]:
     return one_reward_moves(LOW, HIGH, num_arms, 2 * explore_rounds, float)
 
 
 SOURCE = "standard; noise by Dwork & Roth (2014), Theorem 3.6"
 
 
-def explore_then_commit_law(
-    params: Any, data: Users, *, num_arms: int, explore_rounds: int, rewards: str = "binary"
-) -> Law:
+def explore_then_commit_distribution(
+    params: Any, data: UserData, *, num_arms: int, explore_rounds: int, rewards: str = "binary"
+) -> OutputDistribution:
     """Returns the distribution of the committed arm, which has the largest total of rewards after Laplace noise.
 
     Before that, arms take turns. Rewards are clipped to [low, high]. Binary rewards are in {0, 1}; others are rounded
@@ -79,7 +79,7 @@ def explore_then_commit_law(
         return [(State(private, public), chance) for public, chance in zip(committed, chances, strict=True)]
 
     claim = learner.guarantee(epsilon=budget_of(params))
-    return transcript_law(learner, params, data, claim=claim, update_law=commits)
+    return transcript_distribution(learner, params, data, guarantee=claim, update_distribution=commits)
 
 
 EXPLORE_THEN_COMMIT = bandit_entry(
@@ -93,7 +93,7 @@ EXPLORE_THEN_COMMIT = bandit_entry(
     horizon=70,
     neighbours=_binary_neighbours,
     draw_user=draw_binary,
-    law=explore_then_commit_law,
+    distribution=explore_then_commit_distribution,
     second=Second({"explore_rounds": 6}, neighbours=_binary_beyond),
 )
 ENTRIES = {

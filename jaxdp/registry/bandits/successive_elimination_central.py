@@ -3,19 +3,19 @@
 import numpy as np
 
 from jaxdp import bandits
-from jaxdp.audit import Users
+from jaxdp.audit import UserData
 from jaxdp.registry.bandits._rewards import bandit_entry, bernoulli, draw_binary, one_reward_moves
 from jaxdp.registry.second import Second
 
 ORDER = 190  # in lists
 
 
-def _an_epoch_moves(num_arms: int) -> tuple[Users, Users]:
+def _an_epoch_moves(num_arms: int) -> tuple[UserData, UserData]:
     """Returns users of a first epoch, in which each arm has four turns."""
     return one_reward_moves(0, 1, num_arms, 4 * num_arms, np.int32)
 
 
-def _three_epochs(num_arms: int) -> tuple[Users, Users]:
+def _three_epochs(num_arms: int) -> tuple[UserData, UserData]:
     """Returns users of the rounds of `_an_epoch_moves`, and of as many of a later epoch."""
     return one_reward_moves(0, 1, num_arms, 8 * num_arms, np.int32)
 

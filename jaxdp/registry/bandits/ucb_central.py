@@ -5,25 +5,25 @@ from dataclasses import replace
 import numpy as np
 
 from jaxdp import bandits
-from jaxdp.audit import Users
+from jaxdp.audit import UserData
 from jaxdp.registry.bandits._rewards import bandit_entry, bernoulli, draw_binary, one_reward_moves
 from jaxdp.registry.second import Second
 
 ORDER = 200  # in lists
 
 
-def _first_reward_moves(num_arms: int) -> tuple[Users, Users]:
+def _first_reward_moves(num_arms: int) -> tuple[UserData, UserData]:
     """Returns users for whom arms always pay, except that the first user's may pay nothing."""
     return one_reward_moves(0, 1, num_arms, 2 * num_arms, np.int32)
 
 
-def _the_first_arm_stays(num_arms: int) -> tuple[Users, Users]:
+def _the_first_arm_stays(num_arms: int) -> tuple[UserData, UserData]:
     """Returns users for whom only the first arm pays, except perhaps once, so that it plays several blocks."""
     always = np.zeros((18, num_arms), np.int32)
     always[:, 0] = 1
     once = always.copy()
     once[0, 0] = 0
-    return Users(always), Users(once)
+    return UserData(always), UserData(once)
 
 
 UCB_CENTRAL = bandit_entry(

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import dueling
-from jaxdp.audit import Users, by_pair
+from jaxdp.audit import UserData, feedback_of_pair
 from jaxdp.core import Environment
 from jaxdp.preferences import lower_bound_matrix
 from jaxdp.registry.entries import LearnerEntry
@@ -23,25 +23,27 @@ def one_good_arm(num_arms: int) -> Environment:
     return dueling.matrix_duels(lower_bound_matrix(num_arms))
 
 
-def draw_duels(key: jax.Array, num_arms: int) -> Users:
+def draw_duels(key: jax.Array, num_arms: int) -> UserData:
     """Draws a user who answers each ordered pair of arms by a fair coin."""
-    return Users(jax.random.bernoulli(key, shape=(num_arms, num_arms)).astype(jnp.int32))
+    return UserData(jax.random.bernoulli(key, shape=(num_arms, num_arms)).astype(jnp.int32))
 
 
-def every_duel_moves(num_arms: int) -> tuple[Users, Users]:
+def every_duel_moves(num_arms: int) -> tuple[UserData, UserData]:
     """Returns users of one round, for which the left arm loses every duel, or wins it."""
-    lost, won = (Users(np.full((1, num_arms, num_arms), won, np.int32)) for won in (0, 1))
+    lost, won = (UserData(np.full((1, num_arms, num_arms), won, np.int32)) for won in (0, 1))
     return lost, won
 
 
-duel_entry = partial(LearnerEntry, family="dueling", proof="proved", draw_user=draw_duels, users_answer=by_pair)
+duel_entry = partial(
+    LearnerEntry, family="dueling", proof="proved", draw_user=draw_duels, users_answer=feedback_of_pair
+)
 SAHA_ASI = "Saha & Asi (2024), Algorithm 1"
 PRIVATIZED = 'on privatized responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025)'
 
 
-def a_user_changes(num_arms: int, rounds: int, user: int) -> tuple[Users, Users]:
+def a_user_changes(num_arms: int, rounds: int, user: int) -> tuple[UserData, UserData]:
     """Returns users of all rounds, who differ in one: the lower arm of a pair always wins, or loses once."""
     always = np.tile(np.triu(np.ones((num_arms, num_arms), np.int32)), (rounds, 1, 1))
     once = always.copy()
     once[user] = 1 - once[user]
-    return Users(always), Users(once)
+    return UserData(always), UserData(once)

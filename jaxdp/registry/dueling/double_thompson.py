@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 
 from jaxdp import dueling
-from jaxdp.audit import Users
-from jaxdp.audit.exact import Law
+from jaxdp.audit import UserData
+from jaxdp.audit.exact import OutputDistribution
+from jaxdp.registry.dueling._distributions import first_duel, report_distribution
 from jaxdp.registry.dueling._duels import a_user_changes, duel_entry, every_duel_moves, one_good_arm
-from jaxdp.registry.dueling._laws import first_duel, report_law
 
 ORDER = 460  # in lists
 
 
-def _the_first_duel(num_arms: int) -> tuple[Users, Users]:
+def _the_first_duel(num_arms: int) -> tuple[UserData, UserData]:
     """Returns users who differ in the first round.
 
     Its duel is a block, unless an arm was to duel with itself; then the next duel is.
@@ -22,7 +22,7 @@ def _the_first_duel(num_arms: int) -> tuple[Users, Users]:
     return a_user_changes(num_arms, 6, 0)
 
 
-def double_thompson_law(params: Any, data: Users, *, num_arms: int) -> Law:
+def double_thompson_distribution(params: Any, data: UserData, *, num_arms: int) -> OutputDistribution:
     """Returns the distribution of the report on the first duel.
 
     Its left arm is uniform. Its right arm is the likeliest to beat the left one, by a probability that is uniform in
@@ -31,7 +31,7 @@ def double_thompson_law(params: Any, data: Users, *, num_arms: int) -> Law:
     itself = 0.5 ** (num_arms - 1)  # all others are below 1/2
     chances = np.full((num_arms, num_arms), (1 - itself) / (num_arms - 1) / num_arms)
     np.fill_diagonal(chances, itself / num_arms)
-    return report_law(dueling.double_thompson(num_arms=num_arms), params, data, first_duel(chances))
+    return report_distribution(dueling.double_thompson(num_arms=num_arms), params, data, first_duel(chances))
 
 
 DOUBLE_THOMPSON = duel_entry(
@@ -44,7 +44,7 @@ DOUBLE_THOMPSON = duel_entry(
     horizon=6,
     neighbours=every_duel_moves,
     randomizes=True,
-    law=double_thompson_law,
+    distribution=double_thompson_distribution,
 )
 ENTRIES = {
     "double_thompson": DOUBLE_THOMPSON,
@@ -58,6 +58,6 @@ ENTRIES = {
         horizon=8,
         neighbours=_the_first_duel,
         randomizes=False,
-        law=None,
+        distribution=None,
     ),
 }

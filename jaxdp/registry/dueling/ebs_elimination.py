@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 
 from jaxdp import dueling
-from jaxdp.audit import Users
+from jaxdp.audit import UserData
 from jaxdp.registry.dueling._duels import SAHA_ASI, duel_entry, ranked_arms
 from jaxdp.registry.second import Second
 
 ORDER = 420  # in lists
 
 
-def _the_first_duel_moves(num_arms: int, rounds: int) -> tuple[Users, Users]:
+def _the_first_duel_moves(num_arms: int, rounds: int) -> tuple[UserData, UserData]:
     """Returns users who differ in the first: the left arm lost, or won.
 
     The second arm always loses on the left, the others win. So if an arm is dropped, it is the second one. If it was
@@ -22,19 +22,19 @@ def _the_first_duel_moves(num_arms: int, rounds: int) -> tuple[Users, Users]:
     lost[:, 1] = lost[0] = 0
     won = lost.copy()
     won[0] = 1
-    return Users(lost), Users(won)
+    return UserData(lost), UserData(won)
 
 
-def _an_early_drop(num_arms: int) -> tuple[Users, Users]:
+def _an_early_drop(num_arms: int) -> tuple[UserData, UserData]:
     return _the_first_duel_moves(num_arms, num_arms)
 
 
-def _the_first_block_ends(num_arms: int, arity: int = 2) -> tuple[Users, Users]:
+def _the_first_block_ends(num_arms: int, arity: int = 2) -> tuple[UserData, UserData]:
     """Returns users of the rounds until the first arm has been the left one `arity` times."""
     return _the_first_duel_moves(num_arms, (arity - 1) * num_arms + 1)
 
 
-def _later_drops(num_arms: int) -> tuple[Users, Users]:
+def _later_drops(num_arms: int) -> tuple[UserData, UserData]:
     return _the_first_duel_moves(num_arms, 16)
 
 

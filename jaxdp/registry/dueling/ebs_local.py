@@ -5,16 +5,16 @@ from typing import Any
 import numpy as np
 
 from jaxdp import dueling
-from jaxdp.audit import Users
+from jaxdp.audit import UserData
 from jaxdp.audit.enumeration import Values
-from jaxdp.audit.exact import Law
+from jaxdp.audit.exact import OutputDistribution
+from jaxdp.registry.dueling._distributions import report_distribution
 from jaxdp.registry.dueling._duels import SAHA_ASI, duel_entry, every_duel_moves, one_good_arm
-from jaxdp.registry.dueling._laws import report_law
 
 ORDER = 430  # in lists
 
 
-def ebs_local_law(params: Any, data: Users, *, num_arms: int, horizon: int) -> Law:
+def ebs_local_distribution(params: Any, data: UserData, *, num_arms: int, horizon: int) -> OutputDistribution:
     """Returns the distribution of the report on a duel of the least played active arm with any active one."""
 
     def duels(params: Any, public: Any, context: None) -> Values:
@@ -25,7 +25,7 @@ def ebs_local_law(params: Any, data: Users, *, num_arms: int, horizon: int) -> L
         chance = 1 / (len(least_played) * len(active))
         return [(np.asarray([left, right]), chance) for left in least_played for right in active]
 
-    return report_law(dueling.ebs_local(num_arms=num_arms, horizon=horizon), params, data, duels)
+    return report_distribution(dueling.ebs_local(num_arms=num_arms, horizon=horizon), params, data, duels)
 
 
 ENTRIES = {
@@ -38,6 +38,6 @@ ENTRIES = {
         environment=one_good_arm,
         neighbours=every_duel_moves,
         randomizes=True,
-        law=ebs_local_law,
+        distribution=ebs_local_distribution,
     ),
 }

@@ -3,25 +3,25 @@
 import numpy as np
 
 from jaxdp import dueling
-from jaxdp.audit import Users
+from jaxdp.audit import UserData
 from jaxdp.registry.dueling._duels import SAHA_ASI, duel_entry, ranked_arms
 from jaxdp.registry.second import Second
 
 ORDER = 410  # in lists
 
 
-def _one_duel_moves(num_arms: int) -> tuple[Users, Users]:
+def _one_duel_moves(num_arms: int) -> tuple[UserData, UserData]:
     """Returns users for all pairs in turn: the first arm wins no duel on the left, or its first; others always win."""
     never = np.ones((num_arms**2, num_arms, num_arms), np.int32)
     never[:, 0] = 0
     once = never.copy()
     once[0, 0] = 1
-    return Users(never), Users(once)
+    return UserData(never), UserData(once)
 
 
-def _two_phases(num_arms: int) -> tuple[Users, Users]:
+def _two_phases(num_arms: int) -> tuple[UserData, UserData]:
     """Returns users for the rounds of `_one_duel_moves`, and for a later phase."""
-    first, second = (Users(np.tile(users.answers, (3, 1, 1))) for users in _one_duel_moves(num_arms))
+    first, second = (UserData(np.tile(users.answers, (3, 1, 1))) for users in _one_duel_moves(num_arms))
     second.answers[num_arms**2 :, 0] = 0
     return first, second
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from jaxdp import dueling, mechanisms
-from jaxdp.audit import Users
+from jaxdp.audit import UserData
 from jaxdp.registry.dueling._duels import duel_entry, ranked_arms
 from jaxdp.registry.second import Second
 
@@ -16,7 +16,7 @@ VALUES = {"epsilon": 1.0, "delta": 1e-2, "failure_prob": 0.1, "confidence_multip
 LARGER = {"epsilon": 1.2}  # at a second point
 
 
-def one_batch(num_arms: int, **values: float) -> tuple[Users, Users]:
+def one_batch(num_arms: int, **values: float) -> tuple[UserData, UserData]:
     """Returns users for the duels of the first phase. The first arm loses the first user's duel, or wins it.
 
     Of the other users of that arm's batch as many report a win as reveal most of the first user's answer. The other
@@ -35,16 +35,16 @@ def one_batch(num_arms: int, **values: float) -> tuple[Users, Users]:
     return _of_batch(num_arms, batch, lost)
 
 
-def _of_batch(num_arms: int, batch: int, lost: int) -> tuple[Users, Users]:
+def _of_batch(num_arms: int, batch: int, lost: int) -> tuple[UserData, UserData]:
     """Returns users for the first arm's batch, in which `lost` users, including the first, report that it lost."""
     answers = np.ones((batch * num_arms, num_arms, num_arms), np.int32)
     answers[: lost * num_arms : num_arms, 0] = 0  # arms take turns on the left
     won = answers.copy()
     won[0] = 1
-    return Users(answers), Users(won)
+    return UserData(answers), UserData(won)
 
 
-def _all_others_say_won(num_arms: int) -> tuple[Users, Users]:
+def _all_others_say_won(num_arms: int) -> tuple[UserData, UserData]:
     """Returns users of one batch in which all others report that the arm won, which is extreme for any accounting."""
     params = dueling.ebs_shuffle(num_arms=num_arms).params(**{**VALUES, **LARGER})
     return _of_batch(num_arms, int(params.passes[0, num_arms]) * num_arms, 1)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from jaxdp import dueling
-from jaxdp.audit import Users, by_pair
+from jaxdp.audit import UserData, feedback_of_pair
 from jaxdp.core import Environment, Learner
 from jaxdp.registry.dueling._duels import draw_duels
 from jaxdp.registry.entries import LearnerEntry
@@ -31,7 +31,7 @@ def _linear(num_arms: int) -> Environment:
     return dueling.linear_duels(_arms(num_arms), [0.8, 0.5])
 
 
-def _the_first_duel_moves(num_arms: int, rounds: int = 4) -> tuple[Users, Users]:
+def _the_first_duel_moves(num_arms: int, rounds: int = 4) -> tuple[UserData, UserData]:
     """Returns users of a phase of two duels, and more. The left arm loses the first or not; it wins the others.
 
     The first answer is used when its phase ends, and again if the count of wins is not restarted from zero.
@@ -40,10 +40,10 @@ def _the_first_duel_moves(num_arms: int, rounds: int = 4) -> tuple[Users, Users]
     lost[0] = 0
     won = lost.copy()
     won[0] = 1
-    return Users(lost), Users(won)
+    return UserData(lost), UserData(won)
 
 
-def _two_phases(num_arms: int) -> tuple[Users, Users]:
+def _two_phases(num_arms: int) -> tuple[UserData, UserData]:
     return _the_first_duel_moves(num_arms, 12)
 
 
@@ -61,7 +61,7 @@ ENTRIES = {
         horizon=12,
         neighbours=_the_first_duel_moves,
         draw_user=draw_duels,
-        users_answer=by_pair,
+        users_answer=feedback_of_pair,
         second=Second(neighbours=_two_phases),
     ),
 }

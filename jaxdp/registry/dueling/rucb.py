@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 
 from jaxdp import dueling
-from jaxdp.audit import Users
-from jaxdp.audit.exact import Law
+from jaxdp.audit import UserData
+from jaxdp.audit.exact import OutputDistribution
+from jaxdp.registry.dueling._distributions import first_duel, report_distribution
 from jaxdp.registry.dueling._duels import PRIVATIZED, a_user_changes, duel_entry, every_duel_moves, one_good_arm
-from jaxdp.registry.dueling._laws import first_duel, report_law
 
 ORDER = 440  # in lists
 
 
-def _a_later_duel(num_arms: int) -> tuple[Users, Users]:
+def _a_later_duel(num_arms: int) -> tuple[UserData, UserData]:
     """Returns users who differ in the third: for two arms, the first of the block of rounds three and four.
 
     The next block ends in round 8. It uses the wins after round 4 again, if the count is not restarted from zero.
@@ -22,11 +22,11 @@ def _a_later_duel(num_arms: int) -> tuple[Users, Users]:
     return a_user_changes(num_arms, 8, 2)
 
 
-def rucb_law(params: Any, data: Users, *, num_arms: int) -> Law:
+def rucb_distribution(params: Any, data: UserData, *, num_arms: int) -> OutputDistribution:
     """Returns the distribution of the report on the first duel: any arm may be the champion, any other its rival."""
     chances = np.full((num_arms, num_arms), 1 / (num_arms - 1) / num_arms)
     np.fill_diagonal(chances, 0.0)
-    return report_law(dueling.rucb(num_arms=num_arms), params, data, first_duel(chances))
+    return report_distribution(dueling.rucb(num_arms=num_arms), params, data, first_duel(chances))
 
 
 RUCB = duel_entry(
@@ -39,7 +39,7 @@ RUCB = duel_entry(
     horizon=12,
     neighbours=every_duel_moves,
     randomizes=True,
-    law=rucb_law,
+    distribution=rucb_distribution,
 )
 ENTRIES = {
     "rucb": RUCB,
@@ -51,6 +51,6 @@ ENTRIES = {
         sizes={"num_arms": 2},
         neighbours=_a_later_duel,
         randomizes=False,
-        law=None,
+        distribution=None,
     ),
 }

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from jaxdp import dueling
-from jaxdp.audit import Users
+from jaxdp.audit import UserData
 from jaxdp.audit.enumeration import Values
-from jaxdp.audit.exact import Law
+from jaxdp.audit.exact import OutputDistribution
 from jaxdp.core import Environment
 from jaxdp.preferences import cyclic_matrix, lower_bound_matrix
+from jaxdp.registry.dueling._distributions import report_distribution
 from jaxdp.registry.dueling._duels import PRIVATIZED, duel_entry, every_duel_moves
-from jaxdp.registry.dueling._laws import report_law
 
 ORDER = 450  # in lists
 
@@ -33,7 +33,7 @@ SPARRING = (
 )
 
 
-def versatile_sparring_law(params: Any, data: Users, *, num_arms: int) -> Law:
+def versatile_sparring_distribution(params: Any, data: UserData, *, num_arms: int) -> OutputDistribution:
     """Returns the distribution of the report on a duel in which two players each drew an arm by their own weights."""
 
     def duels(params: Any, public: Any, context: None) -> Values:
@@ -41,7 +41,7 @@ def versatile_sparring_law(params: Any, data: Users, *, num_arms: int) -> Law:
         weights = np.outer(*np.asarray(public.weights, np.float64).T)
         return [(np.asarray(pair), chance) for pair, chance in np.ndenumerate(weights / weights.sum())]
 
-    return report_law(dueling.versatile_sparring(num_arms=num_arms), params, data, duels)
+    return report_distribution(dueling.versatile_sparring(num_arms=num_arms), params, data, duels)
 
 
 VERSATILE_SPARRING = duel_entry(
@@ -54,7 +54,7 @@ VERSATILE_SPARRING = duel_entry(
     horizon=12,
     neighbours=every_duel_moves,
     randomizes=True,
-    law=versatile_sparring_law,
+    distribution=versatile_sparring_distribution,
 )
 ENTRIES = {
     "versatile_sparring": VERSATILE_SPARRING,
@@ -67,6 +67,6 @@ ENTRIES = {
         environment=_switching,
         horizon=10,
         randomizes=False,
-        law=None,
+        distribution=None,
     ),
 }

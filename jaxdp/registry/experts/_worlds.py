@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import experts
-from jaxdp.audit import Users, whole
+from jaxdp.audit import UserData, full_information
 from jaxdp.core import Environment, default_float
 from jaxdp.registry.draws import either, spread
 from jaxdp.registry.entries import LearnerEntry
@@ -36,20 +36,20 @@ def punishing(num_experts: int) -> Environment:
     return experts.punish_repeats(num_experts=num_experts, memory=1)
 
 
-def all_losses_move(num_experts: int) -> tuple[Users, Users]:
+def all_losses_move(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users of one round, with all losses below 0, or above 1."""
-    return Users(np.full((1, num_experts), LOW)), Users(np.full((1, num_experts), HIGH))
+    return UserData(np.full((1, num_experts), LOW)), UserData(np.full((1, num_experts), HIGH))
 
 
-def draw_losses(key: jax.Array, num_experts: int) -> Users:
+def draw_losses(key: jax.Array, num_experts: int) -> UserData:
     """Draws a user with extreme losses, each on either side."""
-    return Users(either(key, LOW, HIGH, num_experts, float))
+    return UserData(either(key, LOW, HIGH, num_experts, float))
 
 
-def draw_any_losses(key: jax.Array, num_experts: int) -> Users:
+def draw_any_losses(key: jax.Array, num_experts: int) -> UserData:
     """Draws losses that are too small, too large, or NaN."""
     any_of = jnp.asarray([LOW, HIGH, np.nan], default_float())
-    return Users(jax.random.choice(key, any_of, (num_experts,)))
+    return UserData(jax.random.choice(key, any_of, (num_experts,)))
 
 
 def first_or_others(num_experts: int, *who: str) -> np.ndarray:
@@ -59,25 +59,27 @@ def first_or_others(num_experts: int, *who: str) -> np.ndarray:
     return np.where([rows[name] for name in who], HIGH, LOW)
 
 
-def blame_moves(num_experts: int, round_: int, *others: str) -> tuple[Users, Users]:
+def blame_moves(num_experts: int, round_: int, *others: str) -> tuple[UserData, UserData]:
     """Returns users who differ in one round: the first expert alone has a loss, or all others have.
 
     `others` names the losses of the other rounds.
     """
     before, after = others[:round_], others[round_:]
     one, other = (first_or_others(num_experts, *before, who, *after) for who in ("first", "others"))
-    return Users(one), Users(other)
+    return UserData(one), UserData(other)
 
 
-def the_first_loss_decides(num_experts: int) -> tuple[Users, Users]:
+def the_first_loss_decides(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users who differ in the first of three rounds, the only one with losses: it decides all totals."""
     return blame_moves(num_experts, 0, "none", "none")
 
 
-def a_loss_of_a_long_run(num_experts: int, horizon: int) -> tuple[Users, Users]:
+def a_loss_of_a_long_run(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
     """Returns users who differ in the first round, the only one with losses up to the horizon."""
     return blame_moves(num_experts, 0, *["none"] * (horizon - 1))
 
 
-expert_entry = partial(LearnerEntry, family="experts", proof="proved", draw_user=draw_any_losses, users_answer=whole)
+expert_entry = partial(
+    LearnerEntry, family="experts", proof="proved", draw_user=draw_any_losses, users_answer=full_information
+)
 TRACKING = 'Asi, Raman & Saha (2025), {}, "Tracking the Best Expert Privately", corrected'

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from jaxdp import experts
-from jaxdp.audit import Users
-from jaxdp.audit.exact import Law
+from jaxdp.audit import UserData
+from jaxdp.audit.exact import OutputDistribution
 from jaxdp.experts import classes
-from jaxdp.registry.experts._laws import Grown, law_of_rounds, losses_of
+from jaxdp.registry.experts._distributions import Grown, distribution_of_rounds, losses_of
 from jaxdp.registry.experts._worlds import (
     a_loss_of_a_long_run,
     blame_moves,
@@ -33,7 +33,9 @@ class Played(NamedTuple):
     resamples: int
 
 
-def lazy_weights_law(params: Any, data: Users, *, num_experts: int, horizon: int, sequences: Any = None) -> Law:
+def lazy_weights_distribution(
+    params: Any, data: UserData, *, num_experts: int, horizon: int, sequences: Any = None
+) -> OutputDistribution:
     """Returns the distribution of a run.
 
     After a batch the sequence is kept with probability (1 - p) exp(-rate own loss). Otherwise a sequence is drawn by
@@ -67,7 +69,7 @@ def lazy_weights_law(params: Any, data: Users, *, num_experts: int, horizon: int
     def expert(round_: int, played: Played) -> int:
         return played.sequence[round_ // batch]
 
-    return law_of_rounds(len(losses), {Played(path, 0): p for path, p in prior.items()}, later, expert, shown)
+    return distribution_of_rounds(len(losses), {Played(path, 0): p for path, p in prior.items()}, later, expert, shown)
 
 
 def _prior(sequences: Any, num_experts: int, steps: int) -> dict[Sequence, float]:
@@ -85,12 +87,12 @@ def _switches(sequence: Sequence) -> int:
     return sum(one != other for one, other in itertools.pairwise(sequence))
 
 
-def a_batch_of_blame(num_experts: int, batch: int) -> tuple[Users, Users]:
+def a_batch_of_blame(num_experts: int, batch: int) -> tuple[UserData, UserData]:
     """Returns users who differ in the first round of a batch; in the rest all but the first expert have losses."""
     return blame_moves(num_experts, 0, *["others"] * (batch - 1))
 
 
-def batches_of_blame(num_experts: int, horizon: int) -> tuple[Users, Users]:
+def batches_of_blame(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
     """Returns users who differ in the first round; in all others all but the first expert have losses."""
     return blame_moves(num_experts, 0, *["others"] * (horizon - 1))
 
@@ -112,7 +114,7 @@ LAZY_WEIGHTS = expert_entry(
     neighbours=the_first_loss_decides,
     draws_in_update=True,
     may_claim_less=True,
-    law=lazy_weights_law,
+    distribution=lazy_weights_distribution,
     second=A_BUDGET_OF_ONE,
 )
 ENTRIES = {
@@ -122,7 +124,7 @@ ENTRIES = {
         LAZY_WEIGHTS,
         summary="keeps a sequence of experts that switches once, drawn by exponential weights, by pure accounting",
         source=f"{LAZY}; sequences of Asi, Raman & Saha (2025), Theorem 4.1",
-        variant={"sequences": classes.switching(num_switches=1), "accounting": "pure", "together": 2},
+        variant={"sequences": classes.switching(num_switches=1), "accounting": "pure", "rounds_per_step": 2},
         sizes={"num_experts": 2, "horizon": 10},
         values={"epsilon": 2.5, "batch": 5},
         environment=shifting,

@@ -6,17 +6,19 @@ from typing import Any
 import numpy as np
 
 from jaxdp import experts
-from jaxdp.audit import Users
-from jaxdp.audit.exact import Law
-from jaxdp.registry.experts._laws import Grown, law_of_rounds, losses_of
+from jaxdp.audit import UserData
+from jaxdp.audit.exact import OutputDistribution
+from jaxdp.registry.distributions import noisy_max_distribution
+from jaxdp.registry.experts._distributions import Grown, distribution_of_rounds, losses_of
 from jaxdp.registry.experts._worlds import TRACKING, adaptive, blame_moves, draw_losses, expert_entry, stochastic
-from jaxdp.registry.laws import noisy_max_law
 from jaxdp.registry.second import Second
 
 ORDER = 330  # in lists
 
 
-def limited_updates_law(params: Any, data: Users, *, num_experts: int, losses: str = "bounded") -> Law:
+def limited_updates_distribution(
+    params: Any, data: UserData, *, num_experts: int, losses: str = "bounded"
+) -> OutputDistribution:
     """Returns the distribution of plays.
 
     The expert with the least noisy loss in rounds 2^(k-1) to 2^k - 1 plays up to round 2^(k+1) - 1.
@@ -28,13 +30,13 @@ def limited_updates_law(params: Any, data: Users, *, num_experts: int, losses: s
         if following & (following - 1):
             return iter([(expert, 1.0)])
         totals = seen[following // 2 - 1 : following - 1].sum(axis=0)
-        return iter(noisy_max_law(np.float64(epsilon), -totals, noise="exponential").items())
+        return iter(noisy_max_distribution(np.float64(epsilon), -totals, noise="exponential").items())
 
     first = dict.fromkeys(range(num_experts), 1 / num_experts)
-    return law_of_rounds(len(seen), first, later, lambda _, expert: expert, lambda _, expert: (expert,))
+    return distribution_of_rounds(len(seen), first, later, lambda _, expert: expert, lambda _, expert: (expert,))
 
 
-def all_in_one_block(num_experts: int) -> tuple[Users, Users]:
+def all_in_one_block(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users with losses in rounds 2 and 3, which are a block.
 
     The first expert has both losses; or all others have the loss of round 2.
@@ -42,7 +44,7 @@ def all_in_one_block(num_experts: int) -> tuple[Users, Users]:
     return blame_moves(num_experts, 1, "first", "first")
 
 
-def four_blocks(num_experts: int) -> tuple[Users, Users]:
+def four_blocks(num_experts: int) -> tuple[UserData, UserData]:
     """Returns the users of `all_in_one_block`, then a block of four rounds and most of one of eight."""
     return blame_moves(num_experts, 1, "first", "first", *["none"] * 9)
 
@@ -57,7 +59,7 @@ LIMITED_UPDATES = expert_entry(
     horizon=20,
     neighbours=all_in_one_block,
     draws_in_update=True,
-    law=limited_updates_law,
+    distribution=limited_updates_distribution,
     second=Second(neighbours=four_blocks),
 )
 ENTRIES = {

@@ -6,16 +6,18 @@ from typing import Any
 from scipy.special import softmax
 
 from jaxdp import experts
-from jaxdp.audit import Users
-from jaxdp.audit.exact import Law
-from jaxdp.registry.experts._laws import Grown, law_of_rounds, losses_of
+from jaxdp.audit import UserData
+from jaxdp.audit.exact import OutputDistribution
+from jaxdp.registry.experts._distributions import Grown, distribution_of_rounds, losses_of
 from jaxdp.registry.experts._worlds import a_loss_of_a_long_run, blame_moves, expert_entry, shifting
 from jaxdp.registry.second import Second
 
 ORDER = 340  # in lists
 
 
-def limited_updates_oblivious_law(params: Any, data: Users, *, num_experts: int, horizon: int) -> Law:
+def limited_updates_oblivious_distribution(
+    params: Any, data: UserData, *, num_experts: int, horizon: int
+) -> OutputDistribution:
     """Returns the distribution of plays: after each batch an expert is drawn with odds exp(-rate total)."""
     losses, rate, batch = losses_of(data), float(params.learning_rate), int(params.batch)
 
@@ -26,20 +28,20 @@ def limited_updates_oblivious_law(params: Any, data: Users, *, num_experts: int,
         return iter(enumerate(softmax(-rate * losses[:played].sum(axis=0)).tolist()))
 
     first = dict.fromkeys(range(num_experts), 1 / num_experts)
-    return law_of_rounds(len(losses), first, later, lambda _, expert: expert, lambda _, expert: (expert,))
+    return distribution_of_rounds(len(losses), first, later, lambda _, expert: expert, lambda _, expert: (expert,))
 
 
-def the_first_batch_decides(num_experts: int) -> tuple[Users, Users]:
+def the_first_batch_decides(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users who differ in the first round, for batches of two rounds; other rounds have no losses."""
     return blame_moves(num_experts, 0, "none", "none", "none")
 
 
-def the_first_of_a_batch_decides(num_experts: int) -> tuple[Users, Users]:
+def the_first_of_a_batch_decides(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users as `the_first_batch_decides`, with losses of the first expert in round 2: it is drawn rarely."""
     return blame_moves(num_experts, 0, "first", "none", "none")
 
 
-def the_first_of_batches_decides(num_experts: int, horizon: int) -> tuple[Users, Users]:
+def the_first_of_batches_decides(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
     """Returns users with two losses in the first batch, one of which moves, and none later."""
     return blame_moves(num_experts, 0, "first", *["none"] * (horizon - 2))
 
@@ -55,7 +57,7 @@ LIMITED_UPDATES_OBLIVIOUS = expert_entry(
     environment=shifting,
     neighbours=the_first_of_a_batch_decides,
     draws_in_update=True,
-    law=limited_updates_oblivious_law,
+    distribution=limited_updates_oblivious_distribution,
     second=Second({"horizon": 8}, {"batch": 3}, the_first_of_batches_decides),
 )
 ENTRIES = {

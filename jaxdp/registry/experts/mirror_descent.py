@@ -9,9 +9,9 @@ from scipy.optimize import brentq
 from scipy.special import softmax
 
 from jaxdp import experts
-from jaxdp.audit import Users
-from jaxdp.audit.exact import Law
-from jaxdp.registry.experts._laws import law_of_rounds, losses_of
+from jaxdp.audit import UserData
+from jaxdp.audit.exact import OutputDistribution
+from jaxdp.registry.experts._distributions import distribution_of_rounds, losses_of
 from jaxdp.registry.experts._worlds import (
     TRACKING,
     a_loss_of_a_long_run,
@@ -26,9 +26,9 @@ from jaxdp.registry.second import Second
 ORDER = 380  # in lists
 
 
-def sampled_shares_law(
-    params: Any, data: Users, *, num_experts: int, horizon: int, num_switches: int, mixing: str = "fixed_share"
-) -> Law:
+def sampled_shares_distribution(
+    params: Any, data: UserData, *, num_experts: int, horizon: int, num_switches: int, mixing: str = "fixed_share"
+) -> OutputDistribution:
     """Returns the distribution of experts drawn by shares that absorb all earlier losses and stay away from 0."""
     losses, rate = losses_of(data), float(params.learning_rate)
     passed, floor = num_switches / (horizon - 1), num_switches / (num_experts * horizon)
@@ -44,7 +44,7 @@ def sampled_shares_law(
     def shown(_: int, expert: int) -> tuple[Hashable, ...]:
         return (tuple(float(other == expert) for other in range(num_experts)),)
 
-    return law_of_rounds(
+    return distribution_of_rounds(
         len(losses),
         dict(enumerate(shares[0].tolist())),
         lambda round_, _: enumerate(shares[round_ + 1].tolist()),
@@ -65,7 +65,7 @@ MIRROR_DESCENT = expert_entry(
     environment=punishing,
     neighbours=a_loss_of_a_long_run,
     draws_in_update=True,
-    law=sampled_shares_law,
+    distribution=sampled_shares_distribution,
 )
 ENTRIES = {
     "mirror_descent": MIRROR_DESCENT,
@@ -84,7 +84,7 @@ ENTRIES = {
         neighbours=all_losses_move,
         reached=None,
         draws_in_update=False,
-        law=None,
+        distribution=None,
     ),
     # Noise for one loss, but a vector has one loss per expert: the claim is the true cost, not the published one.
     "mirror_descent_paper": replace(
@@ -98,7 +98,7 @@ ENTRIES = {
         neighbours=all_losses_move,
         reached=None,
         draws_in_update=False,
-        law=None,
+        distribution=None,
         multiple="num_experts",
     ),
     "mirror_descent_intervals": replace(
@@ -110,6 +110,6 @@ ENTRIES = {
         environment=shifting,
         neighbours=the_first_loss_decides,
         second=Second({"horizon": 8}, neighbours=a_loss_of_a_long_run),
-        law=None,
+        distribution=None,
     ),
 }

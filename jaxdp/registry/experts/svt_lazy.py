@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 from scipy.special import softmax
 
 from jaxdp import experts
-from jaxdp.audit import Users
-from jaxdp.audit.exact import Law
-from jaxdp.registry.experts._laws import Grown, law_of_rounds, losses_of, still_below
+from jaxdp.audit import UserData
+from jaxdp.audit.exact import OutputDistribution
+from jaxdp.registry.experts._distributions import Grown, distribution_of_rounds, losses_of, still_below
 from jaxdp.registry.experts._worlds import blame_moves, expert_entry, shifting
 from jaxdp.registry.second import Second
 
@@ -31,7 +31,7 @@ class Watched(NamedTuple):
     questions: tuple[float, ...]
 
 
-def svt_lazy_law(params: Any, data: Users, *, num_experts: int) -> Law:
+def svt_lazy_distribution(params: Any, data: UserData, *, num_experts: int) -> OutputDistribution:
     """Returns the distribution of plays: losses above a threshold cause a redraw, with odds exp(-rate total).
 
     The noise of a threshold is integrated over.
@@ -52,10 +52,10 @@ def svt_lazy_law(params: Any, data: Users, *, num_experts: int) -> Law:
             yield state._replace(played=state.played + 1, questions=questions), goes_on
 
     first = {Watched(expert, 0, 0, ()): 1 / num_experts for expert in range(num_experts)}
-    return law_of_rounds(len(losses), first, later, lambda _, w: w.expert, lambda _, w: w[:3], has_clock=False)
+    return distribution_of_rounds(len(losses), first, later, lambda _, w: w.expert, lambda _, w: w[:3], has_clock=False)
 
 
-def given_up_late(num_experts: int) -> tuple[Users, Users]:
+def given_up_late(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users with losses of all but the first expert, the first of which moves; then none; then losses of all.
 
     If an expert other than the first survives the loss-free rounds, the threshold's noise is revealed. When it is given
@@ -64,17 +64,17 @@ def given_up_late(num_experts: int) -> tuple[Users, Users]:
     return blame_moves(num_experts, 0, *["others"] * 3, *["none"] * 3, *["all"] * 4)
 
 
-def blamed_and_drawn_again(num_experts: int) -> tuple[Users, Users]:
+def blamed_and_drawn_again(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users whose first losses end the first expert's time, or do not, and count in later selections."""
     return blame_moves(num_experts, 0, "all", "first", "first")
 
 
-def given_up_until_the_cap(num_experts: int, horizon: int) -> tuple[Users, Users]:
+def given_up_until_the_cap(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
     """Returns the users of `given_up_late`; then losses of all experts until the cap on selections, and beyond."""
     return blame_moves(num_experts, 0, *["others"] * 3, *["none"] * 3, *["all"] * (horizon - 7))
 
 
-def drawn_until_the_cap(num_experts: int, horizon: int) -> tuple[Users, Users]:
+def drawn_until_the_cap(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
     """Returns the users of `blamed_and_drawn_again`; then losses of all experts, to the horizon."""
     return blame_moves(num_experts, 0, "all", "first", "first", *["all"] * (horizon - 4))
 
@@ -90,7 +90,7 @@ SVT_LAZY = expert_entry(
     environment=shifting,
     neighbours=given_up_late,
     draws_in_update=True,
-    law=svt_lazy_law,
+    distribution=svt_lazy_distribution,
     second=Second({"horizon": 24}, {"max_switches": 2}, given_up_until_the_cap),
 )
 ENTRIES = {

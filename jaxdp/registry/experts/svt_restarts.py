@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxdp import experts
-from jaxdp.audit import Users
-from jaxdp.audit.exact import Law
-from jaxdp.registry.experts._laws import Grown, law_of_rounds, losses_of, still_below
+from jaxdp.audit import UserData
+from jaxdp.audit.exact import OutputDistribution
+from jaxdp.registry.distributions import noisy_max_distribution
+from jaxdp.registry.experts._distributions import Grown, distribution_of_rounds, losses_of, still_below
 from jaxdp.registry.experts._worlds import TRACKING, blame_moves, expert_entry, shifting
-from jaxdp.registry.laws import noisy_max_law
 from jaxdp.registry.second import Second
 
 ORDER = 350  # in lists
@@ -33,7 +33,9 @@ class Epoch(NamedTuple):
     restarts: int
 
 
-def svt_restarts_law(params: Any, data: Users, *, num_experts: int, check_every: int = 1) -> Law:
+def svt_restarts_distribution(
+    params: Any, data: UserData, *, num_experts: int, check_every: int = 1
+) -> OutputDistribution:
     """Returns the distribution of limited updates at half of epsilon, and of the restarts by tests at the other half.
 
     Every `check_every` rounds a test asks for the largest regret of a dyadic window of the epoch, minus its threshold,
@@ -61,7 +63,7 @@ def svt_restarts_law(params: Any, data: Users, *, num_experts: int, check_every:
         chosen = {epoch.plays[-1]: 1.0}
         if not (local + 1) & local:
             totals = losses[epoch.begin + (local + 1) // 2 - 1 : played].sum(axis=0)
-            chosen = noisy_max_law(np.float64(budget), -totals, noise="exponential")
+            chosen = noisy_max_distribution(np.float64(budget), -totals, noise="exponential")
         for expert, chance in chosen.items():
             yield epoch._replace(plays=(*epoch.plays, expert), questions=asked), goes_on * chance
 
@@ -69,15 +71,15 @@ def svt_restarts_law(params: Any, data: Users, *, num_experts: int, check_every:
         return played - epoch.begin, epoch.plays[-1], epoch.restarts
 
     first = {Epoch(0, (expert,), (), 0): 1 / num_experts for expert in range(num_experts)}
-    return law_of_rounds(len(losses), first, later, lambda _, epoch: epoch.plays[-1], shown)
+    return distribution_of_rounds(len(losses), first, later, lambda _, epoch: epoch.plays[-1], shown)
 
 
-def a_question_and_a_block(num_experts: int) -> tuple[Users, Users]:
+def a_question_and_a_block(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users who differ in round 2, in which the played expert is much worse than another, or better."""
     return blame_moves(num_experts, 1, "none", "first")
 
 
-def an_epoch_and_more(num_experts: int) -> tuple[Users, Users]:
+def an_epoch_and_more(num_experts: int) -> tuple[UserData, UserData]:
     """Returns users for a question and a block of the first epoch, and rounds for later ones, as after a restart."""
     return blame_moves(num_experts, 1, "none", "first", *["none"] * 3, *["first"] * 3, *["none"] * 3)
 
@@ -96,7 +98,7 @@ ENTRIES = {
         environment=shifting,
         neighbours=a_question_and_a_block,
         draws_in_update=True,
-        law=svt_restarts_law,
+        distribution=svt_restarts_distribution,
         second=Second(neighbours=an_epoch_and_more),
     ),
 }

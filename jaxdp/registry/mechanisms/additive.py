@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from jaxdp import mechanisms
-from jaxdp.audit import Domain, moved_values
+from jaxdp.audit import Domain, perturb_entries
 from jaxdp.core import default_float
 from jaxdp.mechanisms.numerical import vector_delta
 from jaxdp.registry.mechanisms._releases import (
@@ -25,7 +25,7 @@ from jaxdp.registry.mechanisms._releases import (
 ORDER = 10  # in lists
 
 
-def _normals(epsilon: float, delta: float) -> float | None:
+def _normal(epsilon: float, delta: float) -> float | None:
     return vector_delta(epsilon, delta, numbers=NUMBERS)
 
 
@@ -62,11 +62,11 @@ def _one_counted(num_counts: int, sensitivity: float = 1.0) -> Pair:
 
 
 def _l1_change(num_counts: int, sensitivity: float = 1.0) -> Domain:
-    return moved_values((num_counts,), norm="l1", by=sensitivity)
+    return perturb_entries((num_counts,), norm="l1", by=sensitivity)
 
 
 def _l2_change(num_counts: int, sensitivity: float = 1.0) -> Domain:
-    return moved_values((num_counts,), norm="l2", by=sensitivity)
+    return perturb_entries((num_counts,), norm="l2", by=sensitivity)
 
 
 LAPLACE = mechanism_entry(
@@ -92,7 +92,7 @@ ENTRIES = {
         factory=mechanisms.gaussian,
         values={"epsilon": 1.0, "delta": 1e-3},
         params=_analytic_stddev,
-        guarantee=claim("central", UNIT, "analytic Gaussian mechanism at L2 sensitivity 1", _normals),
+        guarantee=claim("central", UNIT, "analytic Gaussian mechanism at L2 sensitivity 1", _normal),
         release=_gaussian,
         domain=_l2_change,
     ),
@@ -104,7 +104,7 @@ ENTRIES = {
         factory=mechanisms.gaussian,
         values={"epsilon": 0.5, "delta": 1e-3},
         params=_classical_stddev,
-        guarantee=claim("central", UNIT, "classical Gaussian mechanism at L2 sensitivity 1 and epsilon < 1", _normals),
+        guarantee=claim("central", UNIT, "classical Gaussian mechanism at L2 sensitivity 1 and epsilon < 1", _normal),
         release=_gaussian,
         grid={"epsilon": (0.1, 0.9), "sensitivity": SENSITIVITIES},
         domain=_l2_change,

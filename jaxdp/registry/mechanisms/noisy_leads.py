@@ -3,7 +3,7 @@
 import numpy as np
 
 from jaxdp import mechanisms
-from jaxdp.audit import Domain, moved_values
+from jaxdp.audit import Domain, perturb_entries
 from jaxdp.core import default_float
 from jaxdp.registry.mechanisms._releases import BUDGETS, UNIT, Pair, claim, for_sensitivity, laplaces, mechanism_entry
 
@@ -27,7 +27,7 @@ def _one_more(num_counts: int, sensitivity: float = 1.0) -> Pair:
 
 
 def _whole_change(num_counts: int, sensitivity: float = 1.0) -> Domain:
-    return moved_values((num_counts,), norm="l1", by=sensitivity, dtype=np.int32, low=0)
+    return perturb_entries((num_counts,), norm="l1", by=sensitivity, dtype=np.int32, low=0)
 
 
 ENTRIES = {

@@ -3,9 +3,9 @@
 import numpy as np
 
 from jaxdp import mechanisms
-from jaxdp.audit import Domain, moved_values
+from jaxdp.audit import Domain, perturb_entries
 from jaxdp.mechanisms.numerical import selection_delta
-from jaxdp.registry.laws import noisy_max_law
+from jaxdp.registry.distributions import noisy_max_distribution
 from jaxdp.registry.mechanisms._releases import (
     BUDGETS,
     NUMBERS,
@@ -38,7 +38,7 @@ def _all_scores_move(num_scores: int, sensitivity: float = 1.0) -> Pair:
 
 
 def _scores_change(num_scores: int, sensitivity: float = 1.0) -> Domain:
-    return moved_values((num_scores,), norm="max", by=sensitivity)
+    return perturb_entries((num_scores,), norm="max", by=sensitivity)
 
 
 ENTRIES = {
@@ -57,7 +57,7 @@ ENTRIES = {
         domain=_scores_change,
         neighbours=_all_scores_move,
         exact=None,  # equal scores are selected from at random
-        law=noisy_max_law,
+        distribution=noisy_max_distribution,
     )
     for noise, text, source in (
         ("laplace", "Laplace noise", "Dwork & Roth (2014), Claim 3.9"),

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import mechanisms
-from jaxdp.audit import Domain, replaced_rows
-from jaxdp.audit.exact import Law
+from jaxdp.audit import Domain, replace_one_row
+from jaxdp.audit.exact import OutputDistribution
 from jaxdp.core import default_float
-from jaxdp.registry.laws import budget_of, label_law, two_ends
+from jaxdp.registry.distributions import budget_of, label_distribution, two_ends
 from jaxdp.registry.mechanisms._releases import (
     BUDGETS,
     SENSITIVITIES,
@@ -27,7 +27,7 @@ from jaxdp.validation import check_positive
 ORDER = 20  # in lists
 
 
-def sign_law(params: Any, data: Any) -> Law:
+def sign_distribution(params: Any, data: Any) -> OutputDistribution:
     """Returns the distribution of a random sign, with the number's mean times (e^epsilon - 1) / (e^epsilon + 1)."""
     return dict(zip((1, -1), two_ends((float(data) + 1) / 2, budget_of(params)), strict=True))
 
@@ -49,13 +49,13 @@ def _scalars(bound: float = 1.0) -> Pair:
 
 
 def _any_label(num_labels: int) -> Domain:
-    return replaced_rows(lambda key: jax.random.randint(key, (), 0, num_labels, jnp.int32))
+    return replace_one_row(lambda key: jax.random.randint(key, (), 0, num_labels, jnp.int32))
 
 
 def _any_scalar(bound: float = 1.0) -> Domain:
     """Returns the domain of numbers within the bound; the caller must clip others."""
     specials = [tuple(float(np.float32(share * bound)) for share in (-1, -0.5, -1e-3, 0, 0.25, 0.5, 0.999, 1))]
-    return replaced_rows(lambda key: jax.random.uniform(key, (), np.float32, -bound, bound), specials=specials)
+    return replace_one_row(lambda key: jax.random.uniform(key, (), np.float32, -bound, bound), specials=specials)
 
 
 _LABELS = (np.asarray(0, np.int32), np.asarray(1, np.int32))
@@ -72,7 +72,7 @@ RANDOMIZED_RESPONSE = mechanism_entry(
     domain=_any_label,
     neighbours=_LABELS,
     exact=itself,
-    law=label_law,
+    distribution=label_distribution,
 )
 ENTRIES = {
     "randomized_response": RANDOMIZED_RESPONSE,
@@ -97,6 +97,6 @@ ENTRIES = {
         domain=_any_scalar,
         neighbours=_scalars,
         exact=None,  # a random sign at every epsilon
-        law=sign_law,
+        distribution=sign_distribution,
     ),
 }

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import mechanisms
-from jaxdp.audit import Domain, replaced_rows
-from jaxdp.audit.exact import Law
-from jaxdp.audit.shuffle_law import law_of_ones
+from jaxdp.audit import Domain, replace_one_row
+from jaxdp.audit.exact import OutputDistribution
+from jaxdp.audit.shuffle_distribution import distribution_of_ones
 from jaxdp.core import Guarantee, default_float
 from jaxdp.registry.mechanisms._releases import mechanism_entry
 from jaxdp.registry.second import Second
@@ -67,12 +67,12 @@ def _ones(key, local_epsilon, data, *, num_users):
     return mechanisms.shuffled_ones(key, data.sum(dtype=data.dtype), local_epsilon, batch=num_users)
 
 
-def _law(params: Any, data: Any) -> Law:
-    return law_of_ones(np.asarray(data), float(params))
+def _distribution(params: Any, data: Any) -> OutputDistribution:
+    return distribution_of_ones(np.asarray(data), float(params))
 
 
 def _bits(num_users: int) -> Domain:
-    return replaced_rows(lambda key: jax.random.bernoulli(key).astype(jnp.int32), count=num_users)
+    return replace_one_row(lambda key: jax.random.bernoulli(key).astype(jnp.int32), count=num_users)
 
 
 def _sum(data):
@@ -82,7 +82,7 @@ def _sum(data):
 ENTRIES = {
     "shuffled_randomized_response": mechanism_entry(
         summary="counts the ones of a shuffled batch of binary randomized responses",
-        source="Cheu et al. (2019); the hockey-stick divergence of the two laws of the count",
+        source="Cheu et al. (2019); the hockey-stick divergence of the two distributions of the count",
         reached=0.7,  # what delta leaves is in the far tail of a count
         factory=mechanisms.shuffled_ones,
         sizes={"num_users": 100},
@@ -91,7 +91,7 @@ ENTRIES = {
         guarantee=guarantee,
         release=_ones,
         others={"reports": shuffled_reports},
-        law=_law,
+        distribution=_distribution,
         other_sizes=({"num_users": 10},),
         domain=_bits,
         neighbours=worst_bits,

@@ -4,9 +4,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import mechanisms
-from jaxdp.audit import Domain, moved_values
+from jaxdp.audit import Domain, perturb_entries
 from jaxdp.mechanisms.numerical import sparse_vector_delta
-from jaxdp.registry.laws import above_threshold_law
+from jaxdp.registry.distributions import above_threshold_distribution
 from jaxdp.registry.mechanisms._releases import (
     BUDGETS,
     SENSITIVITIES,
@@ -40,7 +40,7 @@ def _last_above(num_queries: int, sensitivity: float = 1.0) -> Pair:
 
 
 def _queries_change(num_queries: int, sensitivity: float = 1.0) -> Domain:
-    return moved_values((num_queries,), norm="max", by=sensitivity)
+    return perturb_entries((num_queries,), norm="max", by=sensitivity)
 
 
 ENTRIES = {
@@ -59,7 +59,7 @@ ENTRIES = {
         domain=_queries_change,
         neighbours=_last_above,
         exact=_first_above,
-        law=above_threshold_law,
+        distribution=above_threshold_distribution,
     )
     for name, split, text in (
         ("above_threshold", "even", "epsilon split evenly"),

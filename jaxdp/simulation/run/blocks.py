@@ -16,13 +16,13 @@ class BlockEvents(NamedTuple):
     Attributes:
         actions: pytree of [block length, ...] arrays, as planned.
         report: pytree of [block length, ...] arrays.
-        order: [block length] integers: for each slot, the block's round stored there.
+        slot_rounds: [block length] integers: for each slot, the block's round stored there.
         used: [] integer, the number of rounds played.
     """
 
     actions: Any
     report: Any
-    order: jax.Array
+    slot_rounds: jax.Array
     used: jax.Array
 
 
@@ -58,7 +58,7 @@ def play_block(
     assert answer is not None
     learner_params, env_params, public = params["learner"], params["environment"], play.state.public
     natural = jnp.arange(blocks.length, dtype=play.round.dtype)
-    order = blocks.order(learner_params, public).astype(natural.dtype) if blocks.order else natural
+    order = blocks.slot_rounds(learner_params, public).astype(natural.dtype) if blocks.slot_rounds else natural
     keys = jax.vmap(lambda round_: round_keys(roots, round_, horizon))(play.round + order)
     limit = jnp.minimum(stop - play.round, blocks.length)
     contexts = None
@@ -66,7 +66,7 @@ def play_block(
         assert environment.contexts is not None
         contexts = environment.contexts(keys.context, env_params, play.world)
     plan = blocks.plan(keys.act, learner_params, public, contexts, limit)
-    if blocks.order and jax.tree.leaves(play.world):  # worlds depend on earlier rounds
+    if blocks.slot_rounds and jax.tree.leaves(play.world):  # worlds depend on earlier rounds
         slot_of_round = jnp.zeros_like(natural).at[order].set(natural, mode="drop")
         actions = jax.tree.map(lambda leaf: leaf[slot_of_round], plan.actions)
         worlds, *answers = answer(keys.feedback[slot_of_round], env_params, play.world, contexts, actions)
@@ -74,14 +74,14 @@ def play_block(
     else:
         worlds, feedback, outcome = answer(keys.feedback, env_params, play.world, contexts, plan.actions)
     report = privatize_block(learner, keys.user, learner_params, public, contexts, plan, feedback)
-    state, used = blocks.absorb(keys.update, learner_params, play.state, plan, report)
+    state, used = blocks.update_block(keys.update, learner_params, play.state, plan, report)
     used = used.astype(play.round.dtype)
-    last = jnp.argmax(order == used - 1) if blocks.order else used - 1
+    last = jnp.argmax(order == used - 1) if blocks.slot_rounds else used - 1
     after = Play(
         round=play.round + used,
         state=state,
         world=jax.tree.map(lambda leaf: leaf[used - 1], worlds),
-        outcomes=outcomes.add_block(play.outcomes, outcome, order if blocks.order else None, used),
+        outcomes=outcomes.add_block(play.outcomes, outcome, order if blocks.slot_rounds else None, used),
         action=None if play.action is None else jax.tree.map(lambda leaf: leaf[last], plan.actions),
         stopped=None if learner.done is None else learner.done(learner_params, state.public),
     )

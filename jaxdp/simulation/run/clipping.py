@@ -64,13 +64,13 @@ def count_clipped(learner: Learner, environment: Environment) -> Environment:
         """Adapts a function of (key, params, ...) that takes the environment's params alone."""
         return function and (lambda key, params, *arguments: function(key, params["environment"], *arguments))
 
-    judge = environment.judge
+    evaluate = environment.evaluate
     return environment._replace(
         init=after_key(environment.init),
         context=after_key(environment.context),
         contexts=after_key(environment.contexts),
         feedback=feedback,
         block=block and many,
-        judge=judge and (lambda params, *arguments: judge(params["environment"], *arguments)),
-        tally=None,  # totals do not show which rounds were clipped
+        evaluate=evaluate and (lambda params, *arguments: evaluate(params["environment"], *arguments)),
+        feedback_totals=None,  # totals do not show which rounds were clipped
     )

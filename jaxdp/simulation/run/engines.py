@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Blocks, CountPlan, Environment, Learner, UntilFn
+from jaxdp.core import Blocks, CountPlan, Environment, Learner, SwitchWhenFn
 from jaxdp.numerics.kernels import any_lane, lanes_last_if_small
 from jaxdp.simulation.run import outcomes
 from jaxdp.simulation.run.blocks import play_block
@@ -24,11 +24,11 @@ class Stage(NamedTuple):
 
     Attributes:
         advance: plays on.
-        until: whether the next stage may take over; None in the last stage.
+        switch_when: whether the next stage may take over; None in the last stage.
     """
 
     advance: Advance
-    until: UntilFn | None
+    switch_when: SwitchWhenFn | None
 
 
 class CountEvents(NamedTuple):
@@ -62,7 +62,7 @@ def choose_engine(learner: Learner, environment: Environment, engine: str) -> st
         ],
         "counts": [
             *([] if learner.counts else ["the learner's counts"]),
-            *([] if environment.tally else ["the environment's tally"]),
+            *([] if environment.feedback_totals else ["the environment's feedback_totals"]),
             *(["a problem without contexts"] if environment.context else []),
         ],
     }
@@ -102,17 +102,19 @@ def play_until(stages: Sequence[Stage], roots: Keys, params: Any, play: Play, st
         def advance(play: Play) -> Play:
             return stage.advance(roots, params, play, stop)
 
-        until = stage.until
+        switch_when = stage.switch_when
 
         def goes_on_in_stage(play: Play) -> jax.Array:
-            return more(play) if until is None else more(play) & ~until(params["learner"], play.state.public)
+            return (
+                more(play) if switch_when is None else more(play) & ~switch_when(params["learner"], play.state.public)
+            )
 
         def advance_some(play: Play) -> Play:
             goes_on = more(play)
 
             def select(after: jax.Array, before: jax.Array) -> jax.Array:
                 selected = jnp.where(goes_on, after, before)
-                is_plain = until is None and not jnp.issubdtype(selected.dtype, jax.dtypes.extended)
+                is_plain = switch_when is None and not jnp.issubdtype(selected.dtype, jax.dtypes.extended)
                 # Otherwise the loop would carry lanes as the slow axis.
                 return lanes_last_if_small(selected) if is_plain else selected
 
@@ -145,7 +147,7 @@ def by_blocks(learner: Learner, environment: Environment, horizon: int) -> list[
         def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
             return play_block(blocks, learner, environment, horizon, roots, params, play, stop)[0]
 
-        return Stage(advance, blocks.until)
+        return Stage(advance, blocks.switch_when)
 
     return [stage(blocks) for blocks in learner.blocks]
 
@@ -154,15 +156,15 @@ def play_counts(
     learner: Learner, environment: Environment, horizon: int, roots: Keys, params: Any, play: Play, stop: jax.Array
 ) -> tuple[Play, CountEvents]:
     """Plays all rounds that the learner plans, up to the round `stop` at most, as totals, and returns their events."""
-    counts, tally = learner.counts, environment.tally
+    counts, feedback_totals = learner.counts, environment.feedback_totals
     assert counts is not None
-    assert tally is not None
+    assert feedback_totals is not None
     learner_params, env_params, public = params["learner"], params["environment"], play.state.public
     keys = round_keys(roots, play.round, horizon)
     plan = counts.plan(keys.act, learner_params, public, stop - play.round)
-    world, totals, outcome = tally(keys.feedback, env_params, play.world, plan.counts)
+    world, totals, outcome = feedback_totals(keys.feedback, env_params, play.world, plan.counts)
     report = counts.privatize(keys.user, learner_params, public, plan, totals)
-    state = counts.absorb(keys.update, learner_params, play.state, plan, report)
+    state = counts.update_counts(keys.update, learner_params, play.state, plan, report)
     after = Play(
         round=play.round + plan.counts.sum(dtype=play.round.dtype),
         state=state,

@@ -90,7 +90,7 @@ def check_round(learner: Learner, environment: Environment, keys: Keys, params: 
     next_state = _stage("the learner's update", learner.update, keys.update, learner_params, state, report)
     _check_stable("the learner's update", "state", state, next_state)
     _check_stable("the environment's feedback", "world", world, next_world)
-    _check_answer(learner, environment, params, state, world)
+    _check_recommendation(learner, environment, params, state, world)
     if learner.done is not None:
         done = _stage("the learner's done", learner.done, learner_params, state.public)
         if done.shape != () or done.dtype != bool:
@@ -98,15 +98,15 @@ def check_round(learner: Learner, environment: Environment, keys: Keys, params: 
     return Shown(context, action, outcome)
 
 
-def _check_answer(learner: Learner, environment: Environment, params: Any, state: State, world: Any) -> None:
-    if learner.answer is None:
+def _check_recommendation(learner: Learner, environment: Environment, params: Any, state: State, world: Any) -> None:
+    if learner.recommend is None:
         return
-    answer = _stage("the learner's answer", learner.answer, params["learner"], state.public)
+    recommendation = _stage("the learner's answer", learner.recommend, params["learner"], state.public)
     for who, interface in (("the learner", learner.interface), ("the environment", environment.interface)):
         if interface is not None:
-            _check_fits("answer", interface.answer, who, answer)
-    if environment.judge is not None:
-        _stage("the environment's judge", environment.judge, params["environment"], world, answer)
+            _check_fits("recommendation", interface.recommendation, who, recommendation)
+    if environment.evaluate is not None:
+        _stage("the environment's evaluate", environment.evaluate, params["environment"], world, recommendation)
 
 
 def check_many(
@@ -119,7 +119,7 @@ def check_many(
     world: Any,
     shapes: Shown,
 ) -> None:
-    """Traces one block, or one tally, function by function, after `check_round`.
+    """Traces one block, or totals, function by function, after `check_round`.
 
     Args:
         learner: who plays.
@@ -140,35 +140,39 @@ def check_many(
         return
     for index, blocks in enumerate(learner.blocks):
         last = index == len(learner.blocks) - 1
-        if (blocks.until is None) != last:
+        if (blocks.switch_when is None) != last:
             rule = "must be None for the last blocks" if last else "must be given for all blocks but the last"
-            raise ValueError(f"until {rule}, got {blocks.until} for blocks {index + 1} of {len(learner.blocks)}")
+            raise ValueError(
+                f"switch_when {rule}, got {blocks.switch_when} for blocks {index + 1} of {len(learner.blocks)}"
+            )
         _check_blocks(blocks, learner, environment, keys, params, state, world, shapes)
 
 
 def _check_counts(
     learner: Learner, environment: Environment, keys: Keys, params: Any, state: State, world: Any, outcome: Any
 ) -> None:
-    counts, tally = learner.counts, environment.tally
+    counts, feedback_totals = learner.counts, environment.feedback_totals
     assert counts is not None
-    assert tally is not None
+    assert feedback_totals is not None
     learner_params, limit = params["learner"], jax.ShapeDtypeStruct((), jnp.result_type(int))
     plan = _stage("the learner's counts.plan", counts.plan, keys.act, learner_params, state.public, limit)
     if not (isinstance(plan, CountPlan) and plan.counts.ndim == 1 and _is_integer(plan.counts)):
         raise ValueError(f"counts.plan must return a CountPlan of [num_actions] integers, got {plan}")
     after, totals, sums = _stage(
-        "the environment's tally", tally, keys.feedback, params["environment"], world, plan.counts
+        "the environment's feedback_totals", feedback_totals, keys.feedback, params["environment"], world, plan.counts
     )
-    _check_stable("the environment's tally", "world", world, after)
-    _check_outcomes("the environment's tally", outcome, sums, ())
+    _check_stable("the environment's feedback_totals", "world", world, after)
+    _check_outcomes("the environment's feedback_totals", outcome, sums, ())
     report = _stage(
         "the learner's counts.privatize", counts.privatize, keys.user, learner_params, state.public, plan, totals
     )
     _check_stable(
-        "the learner's counts.absorb",
+        "the learner's counts.update_counts",
         "state",
         state,
-        _stage("the learner's counts.absorb", counts.absorb, keys.update, learner_params, state, plan, report),
+        _stage(
+            "the learner's counts.update_counts", counts.update_counts, keys.update, learner_params, state, plan, report
+        ),
     )
 
 
@@ -195,14 +199,16 @@ def _check_blocks(
             "the environment's contexts", environment.contexts, all_keys.context, params["environment"], world
         )
         _check_stable("the environment's contexts", "contexts", _add_axes(context, lead), contexts)
-    if blocks.order and environment.context:
+    if blocks.slot_rounds and environment.context:
         raise ValueError("order must be None in a problem with contexts, got a function")
-    if blocks.order:
-        order = _stage("the learner's blocks.order", blocks.order, learner_params, state.public)
+    if blocks.slot_rounds:
+        order = _stage("the learner's blocks.slot_rounds", blocks.slot_rounds, learner_params, state.public)
         if not isinstance(order, jax.ShapeDtypeStruct):
-            raise ValueError(f"blocks.order must return integers of shape {lead}, got {type(order).__name__}")
+            raise ValueError(f"blocks.slot_rounds must return integers of shape {lead}, got {type(order).__name__}")
         if order.shape != lead or not _is_integer(order):
-            raise ValueError(f"blocks.order must return integers of shape {lead}, got {order.dtype}{list(order.shape)}")
+            raise ValueError(
+                f"blocks.slot_rounds must return integers of shape {lead}, got {order.dtype}{list(order.shape)}"
+            )
     plan = _stage("the learner's blocks.plan", blocks.plan, all_keys.act, learner_params, state.public, contexts, limit)
     if not (isinstance(plan, BlockPlan) and plan.length.shape == () and _is_integer(plan.length)):
         raise ValueError(f"blocks.plan must return a BlockPlan with one integer length, got {plan}")
@@ -217,18 +223,20 @@ def _check_blocks(
         "the learner's privatize", made, all_keys.user, learner_params, state.public, contexts, plan, feedback
     )
     absorbed = _stage(
-        "the learner's blocks.absorb", blocks.absorb, all_keys.update, learner_params, state, plan, report
+        "the learner's blocks.update_block", blocks.update_block, all_keys.update, learner_params, state, plan, report
     )
     if isinstance(absorbed, State) or not isinstance(absorbed, tuple) or len(absorbed) != 2:
-        raise ValueError(f"blocks.absorb must return (State, rounds_used), got {type(absorbed).__name__}")
+        raise ValueError(f"blocks.update_block must return (State, rounds_used), got {type(absorbed).__name__}")
     after, used = absorbed
     if used.shape != () or not _is_integer(used):
-        raise ValueError(f"blocks.absorb must return one integer of rounds used, got {used.dtype}{list(used.shape)}")
-    _check_stable("the learner's blocks.absorb", "state", state, after)
-    if blocks.until is not None:
-        until = _stage("the learner's blocks.until", blocks.until, learner_params, state.public)
-        if not isinstance(until, jax.ShapeDtypeStruct) or until.shape != () or until.dtype != bool:
-            raise ValueError(f"blocks.until must return one truth value, got {until}")
+        raise ValueError(
+            f"blocks.update_block must return one integer of rounds used, got {used.dtype}{list(used.shape)}"
+        )
+    _check_stable("the learner's blocks.update_block", "state", state, after)
+    if blocks.switch_when is not None:
+        switch_when = _stage("the learner's blocks.switch_when", blocks.switch_when, learner_params, state.public)
+        if not isinstance(switch_when, jax.ShapeDtypeStruct) or switch_when.shape != () or switch_when.dtype != bool:
+            raise ValueError(f"blocks.switch_when must return one truth value, got {switch_when}")
 
 
 def _check_outcomes(who: str, single: Any, many: Any, lead: tuple[int, ...]) -> None:

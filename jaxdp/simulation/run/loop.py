@@ -18,10 +18,18 @@ from jaxdp.simulation.run.clipping import CLIPPED, count_clipped, warn_outside
 from jaxdp.simulation.run.engines import MAKERS, choose_engine, play_round, play_until
 from jaxdp.simulation.run.fit import begin, check_many, check_round
 from jaxdp.simulation.run.lane_run import Run
-from jaxdp.simulation.run.look import AT_STOP, STOPPING, RecordFn, at_stop, is_at_stop, merge_outputs, read_checkpoint
 from jaxdp.simulation.run.pieces import play_pieces
 from jaxdp.simulation.run.products import with_full_products
 from jaxdp.simulation.run.rounds import Keys, Play, round_keys, split_lane_key
+from jaxdp.simulation.run.snapshot import (
+    AT_STOP,
+    STOPPING,
+    RecordFn,
+    at_stop,
+    is_at_stop,
+    merge_outputs,
+    read_checkpoint,
+)
 from jaxdp.simulation.run.values import check_point, check_taken, maker, once, parameters, select_values, with_names
 from jaxdp.validation import check_horizon, check_key, warn_large_delta
 
@@ -64,7 +72,7 @@ def simulator(
         horizon: number of rounds, in [1, 2^31 - 1], or beyond under x64.
         checkpoints: the rounds after which outputs are recorded: their number, evenly spaced; or increasing round
             numbers; or `log_spaced(n)`; None is the horizon alone.
-        record: by name, functions of one `Look` (params, public, world, action, round) -> array, called at the
+        record: by name, functions of one `Snapshot` (params, public, world, action, round) -> array, called at the
             checkpoints. By counts the action is None.
         engine: "rounds", "blocks", "counts" or "auto".
         outcomes: names of the environment's outcomes to sum; None is all. The others cost nothing. For a learner that
@@ -73,13 +81,13 @@ def simulator(
 
     Returns:
         A run whose outputs have the dimension `round` (the checkpoints): every outcome summed over rounds, every metric
-        of the environment's `summary`, the result of its `judge` for the learner's `answer`, and every record. A
-        learner with a stopping time also has `rounds` ([] integer), the rounds played, and `censored` ([] bool), true
+        of the environment's `hindsight`, the result of its `evaluate` for the learner's `recommend`, and every record.
+        A learner with a stopping time also has `rounds` ([] integer), the rounds played, and `censored` ([] bool), true
         if it did not stop within the horizon; sums stay as they are from the stop on, and `NAME_at_stop` is the result
-        of `judge` at the stop. `params` and `guarantee` take the learner's and the environment's values together; the
-        environment's `params` are called once for each distinct set of its own values, so that a sweep holds its arrays
-        once. `guarantee` has the learner's claim; if the environment has `persons`, it also has the claim for one
-        person, under the person's name.
+        of `evaluate` at the stop. `params` and `guarantee` take the learner's and the environment's values together;
+        the environment's `params` are called once for each distinct set of its own values, so that a sweep holds its
+        arrays once. `guarantee` has the learner's claim; if the environment has `user_level`, it also has the claim for
+        one person, under the person's name.
 
     Raises:
         ValueError: if learner or environment is not one (for example a factory that was not called); if the horizon is
@@ -132,10 +140,13 @@ def simulator(
         """Returns each party's claim for the same values as `params` takes."""
         check_taken(values, takers)
         claim = learner.guarantee(**select_values(learner.params, values))
-        persons = environment.persons
-        if persons is None:
+        user_level = environment.user_level
+        if user_level is None:
             return {"learner": claim}
-        return {"learner": claim, persons.name: claim.of_person(persons.rounds, privacy_unit=f"one {persons.name}")}
+        return {
+            "learner": claim,
+            user_level.name: claim.at_user_level(user_level.rounds_per_user, privacy_unit=f"one {user_level.name}"),
+        }
 
     def start(key: jax.Array, params: Any) -> tuple[Keys, Play]:
         key_state, key_world, roots = split_lane_key(check_key(key))

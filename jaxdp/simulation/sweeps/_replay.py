@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.random.threefry import fast
+from jaxdp.random.threefry import fast_key
 from jaxdp.simulation.run.lane_run import Run, as_build
 from jaxdp.simulation.store.provenance import provenance
 from jaxdp.simulation.sweeps.labels import Axes, coordinate
@@ -67,8 +67,8 @@ def replay(
     Returns:
         A dataset with dimension `round` (1, 2, ... up to `num_rounds`, or to where the learner stopped): `action`,
         `context`, `feedback`, `report` and `public` (the released state after the round). If one of them has several
-        parts, each part is a variable named by its path. It also has the sweep's sums, summaries and records, as
-        `results.NAME` where an event has that name.
+        parts, each part is a variable named by its path. It also has the sweep's sums, metrics in hindsight and
+        records, as `results.NAME` where an event has that name.
 
     Raises:
         ValueError: if a value or the seed is not among the results'; if num_rounds is beyond the horizon; if the
@@ -104,7 +104,7 @@ def replay(
     checkpoints = [int(value) for value in run.coords["round"]]
     num_rounds = checkpoints[-1] if num_rounds is None else check_count("num_rounds", num_rounds)
 
-    lane_key = jax.random.fold_in(fast(source.key), np.uint32(seed))
+    lane_key = jax.random.fold_in(fast_key(source.key), np.uint32(seed))
     rounds = jax.device_get(
         jax.jit(run.by_round, static_argnums=2)(lane_key, jax.tree.map(jnp.asarray, params), num_rounds)
     )

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxdp.random import fast
+from jaxdp.random import fast_key
 from jaxdp.validation import check_count, check_key
 
 
@@ -45,4 +45,4 @@ def lane_keys(key: jax.Array, n: int) -> jax.Array:
     """
     check_root(key)
     seeds = jnp.arange(check_count("n", n), dtype=jnp.uint32)
-    return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(fast(key), seeds)
+    return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(fast_key(key), seeds)

@@ -14,7 +14,7 @@ import jax
 import numpy as np
 
 from jaxdp.numerics.platforms import traced_for
-from jaxdp.random import fast
+from jaxdp.random import fast_key
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.run.stacking import stack_params
 from jaxdp.simulation.store.identity import calls_back, constant_bytes, program_hash, tree_hash
@@ -80,7 +80,7 @@ class Program:
         self._params = stack_params(points)
         self._devices = list(devices)
         self._tile_size = tile_size
-        self._fast_key = fast(key)  # draws the same values
+        self._fast_key = fast_key(key)  # draws the same values
         shared, self._structure = jax.tree.flatten((self._fast_key, *self._params))
 
         def simulate_lane(key, varying, fixed, point, seed):

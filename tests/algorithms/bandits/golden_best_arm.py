@@ -1,8 +1,8 @@
 """Independent NumPy versions of the learners that find the best arm.
 
-Written from the algorithms' definitions, in float64, on unbiased reports whose variance proxy is that of the channel:
-many lanes side by side, with NumPy's random numbers. A world is a list of means; with a `spread` rewards are normal,
-else 0 or 1.
+Written from the algorithms' definitions, in float64, on unbiased reports whose variance proxy is that of the
+randomizer: many lanes side by side, with NumPy's random numbers. A world is a list of means; with a `spread` rewards
+are normal, else 0 or 1.
 """
 
 import math

@@ -16,7 +16,7 @@ PATH = Path(__file__).with_name("best_arm_reference.json")
 LANES = 10_000
 BITS = {"means": [0.8, 0.3, 0.2]}
 NORMAL = {"means": [0.8, 0.1, -0.3], "spread": 0.7, "low": -1.0, "high": 1.5}
-CASES = {  # function, world and channel
+CASES = {  # function, world and randomizer
     "lil_ucb": ("lil_ucb", {**BITS, "epsilon": 2.0, "failure_prob": 0.2, "constants": "theory"}),
     "lil_ucb_clear": ("lil_ucb", {**BITS, "epsilon": math.inf, "failure_prob": 0.2, "constants": "theory"}),
     "lil_ucb_gaussian": (

@@ -1,4 +1,4 @@
-"""Bandits: rewards have their distributions, tallies those of sums, and bad instances are refused."""
+"""Bandits: rewards have their distributions, feedback totals those of sums, and bad instances are refused."""
 
 import itertools
 import math
@@ -59,10 +59,10 @@ def test_gaussian_rewards(stddev):
 
 def test_tallies_are_sums():
     environment = bernoulli_bandit(MEANS)
-    assert environment.tally is not None
-    tally, params = environment.tally, jax.tree.map(jnp.asarray, environment.params())
+    assert environment.feedback_totals is not None
+    feedback_totals, params = environment.feedback_totals, jax.tree.map(jnp.asarray, environment.params())
     counts = jnp.asarray([5, 1000, 40, 7])
-    draw = jax.jit(jax.vmap(lambda key: tally(key, params, (), counts)[1:]))
+    draw = jax.jit(jax.vmap(lambda key: feedback_totals(key, params, (), counts)[1:]))
     totals, outcomes = jax.device_get(draw(jax.random.split(KEY(), 4000)))
     assert (totals[:, 0] == 0).all()
     assert (totals[:, 3] == 7).all()
@@ -138,20 +138,20 @@ def test_an_arm_outside_has_no_regret(make, dtype):
 
 
 @pytest.mark.parametrize("num_actions", [1, 5])
-def test_a_tally_of_other_arms_is_refused(num_actions):
+def test_feedback_totals_of_other_arms_are_refused(num_actions):
     environment = bernoulli_bandit([0.1, 0.5, 0.9])
     params = jax.tree.map(jnp.asarray, environment.params())
-    tally = environment.tally
-    assert tally is not None
+    feedback_totals = environment.feedback_totals
+    assert feedback_totals is not None
     with pytest.raises(ValueError, match=r"\(3,\)"):
-        tally(KEY(), params, (), jnp.ones(num_actions, jnp.int32))
+        feedback_totals(KEY(), params, (), jnp.ones(num_actions, jnp.int32))
 
 
 @pytest.mark.parametrize("make", [bernoulli_bandit, gaussian_bandit])
 def test_an_arm_as_an_answer(make):
     environment = make([0.25, 0.75, 0.75])
     params = jax.tree.map(jnp.asarray, environment.params())
-    judged = [environment.judge(params, (), jnp.int32(arm)) for arm in (0, 1, 2, 3)]
+    judged = [environment.evaluate(params, (), jnp.int32(arm)) for arm in (0, 1, 2, 3)]
     assert [bool(each["correct"]) for each in judged] == [False, True, True, False]
     assert [float(each["simple_regret"]) for each in judged[:3]] == [0.5, 0.0, 0.0]
     assert np.isnan(judged[3]["simple_regret"])

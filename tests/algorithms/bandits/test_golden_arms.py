@@ -60,12 +60,12 @@ def plays(name):
         return world, reward, {f"arm_{arm}": action == arm for arm in range(3)}
 
     def tallied(key, params, world, counts):
-        assert arms.tally
-        world, totals, _ = arms.tally(key, params, world, counts)
+        assert arms.feedback_totals
+        world, totals, _ = arms.feedback_totals(key, params, world, counts)
         return world, totals, {f"arm_{arm}": counts[arm] for arm in range(3)}
 
     counts = learner.counts is not None
-    world = arms._replace(feedback=counted, tally=tallied if counts else None, block=None, judge=None)
+    world = arms._replace(feedback=counted, feedback_totals=tallied if counts else None, block=None, evaluate=None)
     horizon = golden.CASES[name][2]["horizon"]
     run = jaxdp.simulator(learner, world, horizon, engine="counts" if counts else "rounds")
     go = jax.jit(jax.vmap(run, in_axes=(0, None)))

@@ -1,4 +1,4 @@
-"""Learners that find the best arm have the law of independent NumPy versions."""
+"""Learners that find the best arm have the distribution of independent NumPy versions."""
 
 import functools
 import json

@@ -9,7 +9,7 @@ import jaxdp
 from jaxdp import bandits
 from jaxdp.bandits import _tsallis_inf, convex
 from jaxdp.bandits.convex import _ball_kernels
-from jaxdp.random import fast
+from jaxdp.random import fast_key
 
 pytestmark = pytest.mark.optimised
 
@@ -46,7 +46,7 @@ def same_variates(monkeypatch):
             return own(key, shape, jnp.float32).astype(wanted)
 
         monkeypatch.setattr(jax.random, name, narrow)
-    for module, name in ((_ball_kernels, "normals"), (_tsallis_inf, "key_uniform")):
+    for module, name in ((_ball_kernels, "normals"), (_tsallis_inf, "uniform_from_key")):
         own = getattr(module, name)
 
         def cast_up(*given, own=own):
@@ -71,7 +71,7 @@ def played(name, horizon):
 def regret(name, horizon, lanes):
     learner, environment, values = played(name, horizon)
     run = jaxdp.simulator(learner, environment, horizon)
-    keys = fast(jax.random.split(jax.random.key(4), lanes))
+    keys = fast_key(jax.random.split(jax.random.key(4), lanes))
     found = jax.jit(jax.vmap(run, in_axes=(0, None)))(keys, run.params(epsilon=4.0, **values))
     return np.asarray(found["pseudo_regret"])[:, -1].astype(float)
 

@@ -1,7 +1,7 @@
 """The kernels of bandits equal the algorithms as they read, and planted wrong kernels do not.
 
 They are equal bit for bit but for upper confidence bounds, products and sums of which a compiler may or may not round
-as one: bounds are equal up to rounding, and plays in law.
+as one: bounds are equal up to rounding, and plays in distribution.
 """
 
 import functools
@@ -178,7 +178,7 @@ def test_runs_are_equal(name, monkeypatch):
     jax.tree.map(np.testing.assert_array_equal, kernels, outcomes(LEARNERS[name]()))
 
 
-def test_laws_of_plays_by_bounds_are_equal(monkeypatch):
+def test_distributions_of_plays_by_bounds_are_equal(monkeypatch):
     def apart(left, right):
         """The largest difference of mean outcomes, in standard errors."""
         left, right = ([np.asarray(each[name], float) for name in sorted(each)] for each in (left, right))

@@ -1,4 +1,4 @@
-"""Bounded, heavy-tailed, drifting and replayed rewards: their laws, regrets in hindsight, and what is refused."""
+"""Bounded, heavy-tailed, drifting and replayed rewards: distributions, regrets in hindsight, and what is refused."""
 
 import math
 from functools import partial
@@ -33,18 +33,18 @@ def play(environment, arm, rounds=ROUNDS, **values):
     return np.asarray(rewards, float), jax.device_get(outcomes)
 
 
-def check_law(rewards, law):
-    assert scipy.stats.kstest(rewards, law.cdf).pvalue > 1e-6
+def check_distribution(rewards, distribution):
+    assert scipy.stats.kstest(rewards, distribution.cdf).pvalue > 1e-6
 
 
-# ---- laws ------------------------------------------------------------------------------------------------------------
+# ---- distributions ---------------------------------------------------------------------------------------------------
 def test_bounded_rewards_are_beta_variates():
     environment = bounded_bandit([0.2, 0.7])
     rewards, outcomes = play(environment, 1, concentration=6.0)
     assert ((rewards >= 0) & (rewards <= 1)).all()
-    check_law(rewards, scipy.stats.beta(4.2, 1.8))
+    check_distribution(rewards, scipy.stats.beta(4.2, 1.8))
     with pytest.raises(AssertionError):
-        check_law(rewards, scipy.stats.beta(4.2 * 1.3, 1.8 * 1.3))
+        check_distribution(rewards, scipy.stats.beta(4.2 * 1.3, 1.8 * 1.3))
     assert not outcomes["pseudo_regret"].any()
     assert float(environment.params().concentration) == 10
     assert float(environment.params(best_mean=0.55).concentration) == pytest.approx(20)  # the other mean is 1/20
@@ -54,9 +54,9 @@ def test_bounded_rewards_are_beta_variates():
 def test_heavy_tails_are_student_s(degrees):
     environment = heavy_tailed_bandit([0.5, -1.0], scale=2.0)
     rewards, outcomes = play(environment, 1, degrees_of_freedom=degrees)
-    check_law(rewards, scipy.stats.t(degrees, loc=-1.0, scale=2.0))
+    check_distribution(rewards, scipy.stats.t(degrees, loc=-1.0, scale=2.0))
     with pytest.raises(AssertionError):
-        check_law(rewards, scipy.stats.t(degrees, loc=-1.0, scale=1.8))
+        check_distribution(rewards, scipy.stats.t(degrees, loc=-1.0, scale=1.8))
     np.testing.assert_allclose(outcomes["pseudo_regret"], 1.5)
 
 
@@ -107,7 +107,7 @@ def test_regret_in_hindsight():
         300,
         checkpoints=[100, 300],
         engine="rounds",
-        record={"plays": lambda look: look.public.plays},
+        record={"plays": lambda snapshot: snapshot.public.plays},
     )
     found = run(KEY(), run.params(epsilon=math.inf))
     paid = np.asarray(found["reward"], float)

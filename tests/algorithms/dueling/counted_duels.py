@@ -18,8 +18,8 @@ def counted_duels(matrix: ArrayLike) -> Environment:
     """`matrix_duels` with the outcomes left_i and right_i: whether arm i is on that side."""
     num_arms = len(np.asarray(matrix))
     duels = matrix_duels(matrix)
-    plain_tally = duels.tally
-    assert plain_tally is not None
+    plain_feedback_totals = duels.feedback_totals
+    assert plain_feedback_totals is not None
 
     def feedback(key, params, world, action):
         world, won, outcome = duels.feedback(key, params, world, action)
@@ -30,14 +30,14 @@ def counted_duels(matrix: ArrayLike) -> Environment:
         del contexts
         return jax.vmap(lambda key, action: feedback(key, params, world, action))(keys, actions)
 
-    def tally(key, params, world, counts):
-        world, won, outcome = plain_tally(key, params, world, counts)
+    def feedback_totals(key, params, world, counts):
+        world, won, outcome = plain_feedback_totals(key, params, world, counts)
         each = counts.reshape(num_arms, num_arms)
         totals = {"left": each.sum(1, dtype=each.dtype), "right": each.sum(0, dtype=each.dtype)}
         sides = {f"{side}_{i}": total[i] for side, total in totals.items() for i in range(num_arms)}
         return world, won, {**outcome, **sides}
 
-    return duels._replace(feedback=feedback, block=block, tally=tally)
+    return duels._replace(feedback=feedback, block=block, feedback_totals=feedback_totals)
 
 
 def program(
@@ -51,7 +51,7 @@ def program(
         counted_duels(matrix),
         horizon,
         checkpoints=None if looks is None else list(looks),
-        record=None if looks is None else {"active": lambda look: look.public.active},
+        record=None if looks is None else {"active": lambda snapshot: snapshot.public.active},
         engine=engine,
         outcomes=["strong_regret", "best_duels", *sides],
     )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.core import Guarantee, Persons
+from jaxdp.core import Guarantee, UserLevel
 from jaxdp.dueling import _ballot_duels, ballot_duels, ballot_matrix, matrix_duels, rucb
 from jaxdp.preferences import Ballots, condorcet_winner
 
@@ -54,7 +54,7 @@ def in_numpy(rng, places, actions, lanes=LANES, *, coin=0.5, replace=False):
 
 
 def check_alike(ours, theirs):
-    """The means of every round, of every pair of rounds, and the law of the total: within 5 standard errors."""
+    """The means of rounds and of pairs of rounds, and the distribution of the total: within 5 standard errors."""
     for statistic in (lambda won: won, lambda won: (won[:, :, None] * won[:, None, :]).reshape(len(won), -1)):
         a, b = statistic(ours), statistic(theirs)
         error = np.sqrt(a.var(0) / len(a) + b.var(0) / len(b)) + 1e-9
@@ -65,7 +65,7 @@ def check_alike(ours, theirs):
     assert np.all(np.abs(shares[0] - shares[1]) <= 5 * error)
 
 
-def test_answers_have_the_law_of_the_definition():
+def test_answers_have_the_distribution_of_the_definition():
     passes = 2
     actions = np.concatenate([DUELS] * passes)
     ours, outcomes = play(ballot_duels(BALLOTS, answers_per_voter=passes), actions)
@@ -180,7 +180,7 @@ def test_the_matrix_and_regrets():
         np.testing.assert_array_equal(values, theirs[name])
     cycle = ballot_duels([[1, 2, 3], [3, 1, 2], [2, 3, 1]])
     assert set(cycle.params().regrets) == {"pseudo_regret", "borda_regret"}
-    judged = ballot_duels(clear).judge
+    judged = ballot_duels(clear).evaluate
     assert judged is not None
     told = [judged(ballot_duels(clear).params(), None, jnp.int32(arm)) for arm in range(3)]
     assert [bool(each["correct"]) for each in told] == [True, False, False]
@@ -199,12 +199,12 @@ def test_blocks_are_rounds():
         here = jax.tree.map(lambda leaf, t=t: leaf[t], (worlds, *found))
         for one, many in zip(jax.tree.leaves((world, *answers)), jax.tree.leaves(here), strict=True):
             assert (one == many).all()
-    assert environment.tally is None
+    assert environment.feedback_totals is None
 
 
 def test_a_run_has_the_claim_of_one_voter():
     environment = ballot_duels(BALLOTS, answers_per_voter=3)
-    assert environment.persons == Persons("voter", 3)
+    assert environment.user_level == UserLevel("voter", 3)
     run = jaxdp.simulator(rucb(num_arms=3), environment, horizon=21)
     claims = run.guarantee(epsilon=0.5)
     assert [str(claim) for claim in claims.values()] == [
@@ -229,7 +229,7 @@ def test_the_claim_of_one_voter_is_reached_and_not_passed():
     claim = Guarantee.pure(
         epsilon, trust_model="local", privacy_unit="one duel's outcome", argument="randomized response"
     )
-    assert max(losses) == pytest.approx(claim.of_person(passes, privacy_unit="one voter").epsilon)
+    assert max(losses) == pytest.approx(claim.at_user_level(passes, privacy_unit="one voter").epsilon)
     assert max(losses) > claim.epsilon + 0.1  # planted: the claim of one answer
 
 

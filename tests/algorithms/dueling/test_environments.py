@@ -1,4 +1,4 @@
-"""Duels: answers have their probabilities, tallies those of sums, regrets are as defined, bad instances are refused."""
+"""Duels: probabilities of answers and of their totals, regrets as defined, bad instances are refused."""
 
 import itertools
 import math
@@ -95,10 +95,10 @@ def test_without_a_condorcet_winner():
 
 def test_tallies_are_sums():
     environment = matrix_duels(MATRIX)
-    assert environment.tally is not None
-    tally, params = environment.tally, start(environment)[0]
+    assert environment.feedback_totals is not None
+    feedback_totals, params = environment.feedback_totals, start(environment)[0]
     counts = np.array([5, 1000, 40, 7, 0, 300, 11, 2, 90])
-    draw = jax.jit(jax.vmap(lambda key: tally(key, params, (), jnp.asarray(counts))[1:]))
+    draw = jax.jit(jax.vmap(lambda key: feedback_totals(key, params, (), jnp.asarray(counts))[1:]))
     totals, outcomes = jax.device_get(draw(jax.random.split(KEY(), 4000)))
     for place, (pair, count) in enumerate(zip(PAIRS, counts, strict=True)):
         probability = MATRIX[pair]
@@ -196,8 +196,8 @@ def test_an_arm_outside_has_no_regret(make, action):
         assert jnp.isnan(outcome[name])
         assert jnp.isnan(outcomes[name]).all()
     assert not outcome["best_duels"]
-    if environment.summary:
-        assert all(jnp.isnan(value) for value in environment.summary(params, after).values())
+    if environment.hindsight:
+        assert all(jnp.isnan(value) for value in environment.hindsight(params, after).values())
 
 
 def test_preferences_switch():
@@ -210,8 +210,8 @@ def test_preferences_switch():
         world, answer, _ = environment.feedback(
             jax.random.fold_in(KEY(), t), params, world, jnp.array([0, 1], jnp.int32)
         )
-        assert environment.summary is not None
-        metrics = environment.summary(params, world)
+        assert environment.hindsight is not None
+        metrics = environment.hindsight(params, world)
         won.append(int(answer))
         static.append(float(metrics["static_regret"]))
         borda.append(float(metrics["static_borda_regret"]))
@@ -269,7 +269,7 @@ def test_a_bandit_is_no_dueling_bandit():
 def test_an_arm_as_an_answer():
     environment = matrix_duels(MATRIX)
     params, world = start(environment)
-    assert environment.judge is not None
-    judged = [environment.judge(params, world, jnp.int32(arm)) for arm in range(3)]
+    assert environment.evaluate is not None
+    judged = [environment.evaluate(params, world, jnp.int32(arm)) for arm in range(3)]
     assert [bool(each["correct"]) for each in judged] == [True, False, False]
     np.testing.assert_allclose([each["simple_regret"] for each in judged], [0, 2 * 0.2, 2 * 0.5], rtol=1e-6)

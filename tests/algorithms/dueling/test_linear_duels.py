@@ -1,4 +1,4 @@
-"""Duels of arms with features: who wins, what it costs, tallies of many pairs, and errors."""
+"""Duels of arms with features: who wins, what it costs, feedback totals of many pairs, and errors."""
 
 import math
 from functools import partial
@@ -42,9 +42,9 @@ def test_it_is_duels_of_its_utilities():
         _, won, outcome = jax.jit(lambda params, block=block: block(*params))((keys, ours, (), None, pairs))
         np.testing.assert_array_equal(won, many[0][0])
         np.testing.assert_array_equal(outcome["pseudo_regret"], many[0][1]["pseudo_regret"])
-        judge = linear.judge
-        assert judge is not None
-        assert [bool(judge(ours, (), jnp.int32(arm))["correct"]) for arm in range(4)] == [True, True, False, False]
+        evaluate = linear.evaluate
+        assert evaluate is not None
+        assert [bool(evaluate(ours, (), jnp.int32(arm))["correct"]) for arm in range(4)] == [True, True, False, False]
 
 
 SCALE = 3.0
@@ -56,13 +56,13 @@ PLANS = np.stack([np.where(np.arange(25) % 2, 50, 0), np.where(np.arange(25) == 
 def tallied(num_lanes):
     """Wins [plans, lanes, pairs] and outcomes of plans; the last one has more pairs than are drawn at a time."""
     duels = linear_duels(LINE, [0.8, 0.1])
-    params, tally = duels.params(scale=SCALE), duels.tally
-    assert tally is not None
-    many = jax.vmap(jax.vmap(lambda key, counts: tally(key, params, (), counts)[1:], (0, None)), (None, 0))
+    params, feedback_totals = duels.params(scale=SCALE), duels.feedback_totals
+    assert feedback_totals is not None
+    many = jax.vmap(jax.vmap(lambda key, counts: feedback_totals(key, params, (), counts)[1:], (0, None)), (None, 0))
     return jax.tree.map(np.asarray, jax.jit(many)(jax.random.split(KEY(), num_lanes), jnp.asarray(PLANS, INTEGER)))
 
 
-def test_a_tally_counts_each_duel_once(monkeypatch):
+def test_each_duel_is_counted_once(monkeypatch):
     monkeypatch.setattr(_linear_duels, "binomial", lambda key, count, chance: count)  # the left arm wins all
     won, outcomes = tallied(1)
     np.testing.assert_array_equal(won[:, 0], PLANS)
@@ -72,7 +72,7 @@ def test_a_tally_counts_each_duel_once(monkeypatch):
     assert outcomes["best_duels"][:, 0].tolist() == [0, 7, 24]
 
 
-def test_a_tally_has_the_distribution_of_rounds():
+def test_feedback_totals_have_the_distribution_of_rounds():
     chances, found = utility_matrix(UTILITIES).ravel(), tallied(2000)[0]
     for plan, won in zip(PLANS, found, strict=True):
         assert (won[:, plan == 0] == 0).all()

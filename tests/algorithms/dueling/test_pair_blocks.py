@@ -31,7 +31,7 @@ def tallied(duels, epsilon=math.inf, num_arms=3):
         key = jax.random.fold_in(KEY(), index)
         private, released = state
         report = jnp.stack([left, right]), won
-        after = _pair_blocks.tally(key, jnp.asarray(epsilon, FLOAT), private, released, report)
+        after = _pair_blocks.count_duel(key, jnp.asarray(epsilon, FLOAT), private, released, report)
         return after, after
 
     columns = [jnp.asarray(column, jnp.int32) for column in zip(*duels, strict=True)]
@@ -57,7 +57,7 @@ def test_what_is_counted_again_from_zero_follows_from_what_was_released():
     private, released = (jax.tree.map(lambda leaf: jnp.asarray(leaf[-1]), part) for part in tallied([(0, 1, 1)] * 4))
     report = jnp.asarray([1, 0], jnp.int32), jnp.int32(1)
     for other in (private, Private(private.wins + 10)):
-        after, _ = _pair_blocks.tally(KEY(), jnp.asarray(1.0, FLOAT), other, released, report)
+        after, _ = _pair_blocks.count_duel(KEY(), jnp.asarray(1.0, FLOAT), other, released, report)
         assert int(after.wins[0, 1]) == 0
 
 
@@ -68,7 +68,7 @@ def moments(epsilon, scale=1.0):
         private, released = Private(jnp.full((2, 2), 2)), _pair_blocks.no_duels(2)[1]
         released = released._replace(duels=jnp.full((2, 2), 15))
         report = jnp.asarray([0, 1], jnp.int32), jnp.int32(1)
-        _, after = _pair_blocks.tally(key, jnp.asarray(epsilon * scale, FLOAT), private, released, report)
+        _, after = _pair_blocks.count_duel(key, jnp.asarray(epsilon * scale, FLOAT), private, released, report)
         return (after.lead[0, 1] / _pair_blocks.weight_of(jnp.int32(8), jnp.asarray(epsilon * scale, FLOAT)) + 8) / 2
 
     noise = np.asarray(jax.jit(jax.vmap(one))(jax.random.split(KEY(), 20_000)), float) - 3

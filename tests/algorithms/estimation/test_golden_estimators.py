@@ -1,4 +1,4 @@
-"""Every registered estimator against its independent NumPy version: its reports in law, its fit on the same report."""
+"""Every registered estimator against its independent NumPy version: reports in distribution, its fit on one report."""
 
 import dataclasses
 import inspect
@@ -21,7 +21,7 @@ PRIVATE = [name for name in GOLDEN if "epsilon" in ESTIMATORS[name].values]
 
 
 # With public weights and K-norm noise: test_public_weights.py beside this file holds what they minimise against SciPy,
-# tests/algorithms/mechanisms/additive/test_k_norm.py the noise against its law.
+# tests/algorithms/mechanisms/additive/test_k_norm.py the noise against its distribution.
 ELSEWHERE = {name for name in ESTIMATORS if name.endswith(("_cut", "_k_norm"))}
 
 
@@ -73,7 +73,7 @@ def reports(estimator, values, features, labels):
     return np.hstack([np.asarray(leaf, float).reshape(COUNT, -1) for leaf in jax.tree.leaves(drawn)])
 
 
-def check_law(left, right):
+def check_distribution(left, right):
     """Means and mean squared deviations within 5 standard errors of their difference."""
     assert left.shape == right.shape
     centre = right.mean(0)
@@ -91,14 +91,14 @@ def test_reports(name):
     found = reports(estimator, values, features, labels)
     generator = np.random.default_rng(6)
     expected = GOLDEN[name].reports(generator, values, plain(features), plain(labels), COUNT)
-    check_law(found, expected)
+    check_distribution(found, expected)
     if name in PRIVATE:
         wrong = {**values, "epsilon": 2 * values["epsilon"]}  # planted: half the noise, or nearly
         expected = GOLDEN[name].reports(generator, wrong, plain(features), plain(labels), COUNT)
     else:
         expected = 1 - expected
     with pytest.raises(AssertionError):
-        check_law(found, expected)
+        check_distribution(found, expected)
 
 
 @pytest.mark.precision
@@ -121,7 +121,7 @@ def test_the_private_minimiser_for_a_given_w(bound):
 
 
 def test_half_the_noise_for_records_is_flagged():
-    """An audit cannot flag half of Theorem E.1's sigma, which is private still (by quadrature): its law can."""
+    """An audit cannot flag half of Theorem E.1's sigma, still private (by quadrature): its distribution can."""
     estimator, values, features, labels = problem("objective_perturbation_full")
     values["radius"] = np.inf
     params = estimator.params(**values)
@@ -131,6 +131,6 @@ def test_half_the_noise_for_records_is_flagged():
     expected = GOLDEN["objective_perturbation_full"].reports(
         np.random.default_rng(6), values, plain(features), plain(labels), COUNT
     )
-    check_law(reports(estimator, values, features, labels), expected)
+    check_distribution(reports(estimator, values, features, labels), expected)
     with pytest.raises(AssertionError):
-        check_law(reports(half, values, features, labels), expected)
+        check_distribution(reports(half, values, features, labels), expected)

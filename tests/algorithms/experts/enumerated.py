@@ -39,18 +39,18 @@ def weights(prior, scaled, round):
     return {member: p * math.exp(-sum(scaled[s][member[1][s]] for s in range(round))) for member, p in prior.items()}
 
 
-def transcript_law(prior, losses, *, rate, fake, batch, budget):
-    """The law of all that lazy weights release: {((sequence, resampled), ...) for each batch: probability}.
+def transcript_distribution(prior, losses, *, rate, fake, batch, budget):
+    """The distribution of all that lazy weights release: {((sequence, resampled), ...) for each batch: probability}.
 
     `prior` is of the class over batches, `losses` are [horizon, num_experts].
     """
     totals = [losses[start : start + batch].sum(0) for start in range(0, len(losses), batch)]
-    law = {((member, False),): p for member, p in prior.items()}
+    distribution = {((member, False),): p for member, p in prior.items()}
     for end in range(1, len(totals)):
         weight = weights(prior, rate * np.asarray(totals), end)
         total = sum(weight.values())
         after = {}
-        for released, p in law.items():
+        for released, p in distribution.items():
             member = released[-1][0]
             kept = (1 - fake) * math.exp(-rate * totals[end - 1][member[1][end - 1]])
             if sum(resampled for _, resampled in released) >= budget:
@@ -61,14 +61,14 @@ def transcript_law(prior, losses, *, rate, fake, batch, budget):
             for outcome, chance in outcomes:
                 if chance > 0:
                     after[(*released, outcome)] = p * chance
-        law = after
-    return law
+        distribution = after
+    return distribution
 
 
-def seen(law):
-    """The law of what is in the learner's public states: ((row, expert, resamples so far), ...) for each batch."""
+def seen(distribution):
+    """The distribution of the learner's public states: ((row, expert, resamples so far), ...) for each batch."""
     merged = {}
-    for released, p in law.items():
+    for released, p in distribution.items():
         used, told = 0, []
         for step, (member, resampled) in enumerate(released):
             used += resampled

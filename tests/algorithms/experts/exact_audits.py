@@ -35,13 +35,13 @@ def sampled(learner, losses, values, read, **leaves):
     return {name: np.asarray(found[name]) for name in read}
 
 
-def check_law(samples, law):
-    assert g_test(samples, law) > 1e-6
+def check_distribution(samples, distribution):
+    assert g_test(samples, distribution) > 1e-6
 
 
-def after_the_first(law, taken):
+def after_the_first(distribution, taken):
     """The distribution of what a look at `public` after each round tells: not who played the first round."""
     found = {}
-    for key, chance in law.items():
+    for key, chance in distribution.items():
         found[taken(key)] = found.get(taken(key), 0.0) + chance
     return found

@@ -1,7 +1,7 @@
-"""Independent NumPy versions of the learners that select from losses in the clear; exact laws and simulations.
+"""Independent NumPy versions of the learners that select from losses in the clear; exact distributions and simulations.
 
-Written from the algorithms' definitions, in float64. `*_law` enumerates every transcript of a tiny instance, and
-integrates over the noise of thresholds; the others simulate many lanes with NumPy's random numbers.
+Written from the algorithms' definitions, in float64. `*_distribution` enumerates every transcript of a tiny instance,
+and integrates over the noise of thresholds; the others simulate many lanes with NumPy's random numbers.
 """
 
 import itertools
@@ -16,13 +16,13 @@ QUADRATURE = np.polynomial.legendre.leggauss(8)
 def permute_and_flip(totals, epsilon):
     """P(expert): in random order, the first whose coin of probability exp(-epsilon (total - least) / 2) shows heads."""
     heads = np.exp(-epsilon / 2 * (np.asarray(totals) - min(totals)))
-    law, orders = np.zeros(len(heads)), list(itertools.permutations(range(len(heads))))
+    distribution, orders = np.zeros(len(heads)), list(itertools.permutations(range(len(heads))))
     for order in orders:
         tails = 1.0
         for expert in order:
-            law[expert] += tails * heads[expert] / len(orders)
+            distribution[expert] += tails * heads[expert] / len(orders)
             tails *= 1 - heads[expert]
-    return law
+    return distribution
 
 
 def exponential_mechanism(totals, rate):

@@ -7,19 +7,21 @@ import jax.numpy as jnp
 import numpy as np
 
 import jaxdp
-from jaxdp.audit import Users, grey_box, whole
+from jaxdp.audit import UserData, full_information, grey_box
 from tests.algorithms.experts.worlds import stationary
 
 KEY = partial(jax.random.key, 61)
 
 
 def draw_losses(key):
-    return Users(jnp.where(jax.random.bernoulli(key, shape=(3,)), 3.0, -2.0))
+    return UserData(jnp.where(jax.random.bernoulli(key, shape=(3,)), 3.0, -2.0))
 
 
 def look(learner, values, rounds=8, key=None, **more):
     more = {"num_bases": 2, "num_neighbours": 64, **more}
-    return grey_box(KEY() if key is None else key, learner, values, draw_losses, rounds=rounds, answer=whole, **more)
+    return grey_box(
+        KEY() if key is None else key, learner, values, draw_losses, rounds=rounds, answer=full_information, **more
+    )
 
 
 def regret_of(learner, means, horizon=1000, **values):

@@ -18,12 +18,12 @@ def shifted_losses():
     return losses
 
 
-def regret(learner, law, losses, comparator):
-    """What the learner's law loses more than the comparator's experts do."""
+def regret(learner, distribution, losses, comparator):
+    """What the learner's distribution loses more than the comparator's experts do."""
     params = jax.tree.map(jnp.asarray, learner.params())
 
     def step(state, each):
-        return learner.update(None, params, state, each), jnp.sum(law(params, state.public) * each)
+        return learner.update(None, params, state, each), jnp.sum(distribution(params, state.public) * each)
 
     played = jax.lax.scan(step, learner.init(None, params), jnp.asarray(losses, float))[1]
     return float(np.asarray(played, np.float64).sum() - losses[np.arange(HORIZON), comparator].sum())

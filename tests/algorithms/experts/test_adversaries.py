@@ -30,7 +30,7 @@ ENVIRONMENTS = Lazy(
         "adaptive": lambda: adaptive_losses([0.2, 0.5, 0.6], penalty=0.3),
         "repeats": lambda: punish_repeats(num_experts=3, memory=2, num_switches=1),
         "shifting": lambda: shifting_losses(num_experts=3, horizon=30, num_shifts=4, num_switches=2),
-        "beta": lambda: shifting_losses(num_experts=3, horizon=30, num_shifts=4, law="beta"),
+        "beta": lambda: shifting_losses(num_experts=3, horizon=30, num_shifts=4, distribution="beta"),
     }
 )
 
@@ -105,7 +105,7 @@ def test_a_sequence_is_played_in_order():
     environment = ENVIRONMENTS["sequence"]
     assert environment.horizon == 30
     learner = exponential_weights(num_experts=3, horizon=30)
-    run = jaxdp.simulator(learner, environment, 30, checkpoints=30, record={"action": lambda look: look.action})
+    run = jaxdp.simulator(learner, environment, 30, checkpoints=30, record={"action": lambda snapshot: snapshot.action})
     outputs = jax.device_get(jax.jit(run)(KEY(), run.params(epsilon=math.inf)))
     mine = LOSSES[np.arange(30), outputs["action"]].cumsum()
     best = LOSSES.cumsum(0).min(1)
@@ -122,8 +122,8 @@ def test_an_expert_outside_has_no_loss(name, action):
     after, losses, outcome = environment.feedback(KEY(), params, world, jnp.int32(action))
     assert jnp.isfinite(losses).all()
     assert all(jnp.isnan(value) for value in outcome.values())
-    if environment.summary:
-        assert jnp.isnan(environment.summary(params, after)["regret"])
+    if environment.hindsight:
+        assert jnp.isnan(environment.hindsight(params, after)["regret"])
 
 
 def test_a_sequence_has_an_end():
@@ -231,9 +231,9 @@ def test_bad_repeats(options, message):
 
 def test_stochastic_losses_by_blocks_and_tallies():
     environment = ENVIRONMENTS["stochastic"]
-    block_of, tally_of = environment.block, environment.tally
+    block_of, feedback_totals_of = environment.block, environment.feedback_totals
     assert block_of
-    assert tally_of
+    assert feedback_totals_of
     params, world = start(environment)
     counts, lanes = jnp.array([4, 0, 9], jnp.result_type(int)), 4000
     keys = jax.random.split(KEY(), (lanes, 13))
@@ -243,7 +243,7 @@ def test_stochastic_losses_by_blocks_and_tallies():
     one = environment.feedback(keys[0, 5], params, world, actions[5])[1:]
     assert (one[0] == losses[0, 5]).all()
     assert one[1] == {name: value[0, 5] for name, value in outcomes.items()}
-    _, *tallies = jax.jit(jax.vmap(lambda key: tally_of(key, params, world, counts)))(keys[:, 0])
+    _, *tallies = jax.jit(jax.vmap(lambda key: feedback_totals_of(key, params, world, counts)))(keys[:, 0])
     rounds = losses.sum(1), jax.tree.map(lambda each: each.sum(1), outcomes)
     for left, right in zip(jax.tree.leaves(rounds), jax.tree.leaves(tallies), strict=True):
         left, right = np.asarray(left, float), np.asarray(right, float)

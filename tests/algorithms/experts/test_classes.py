@@ -70,10 +70,10 @@ def check_weights(made, compiled, name, values, horizon):
 
 
 def compiled(made):
-    """(weights, round, losses) -> the law and the marginal before that round, and the weights after it."""
+    """(weights, round, losses) -> the distribution and the marginal before that round, and the weights after it."""
 
     def step(weights, round, losses):
-        return (made.law(weights, round), made.marginal(weights, round)), made.forward(weights, round, losses)
+        return (made.distribution(weights, round), made.marginal(weights, round)), made.forward(weights, round, losses)
 
     return jax.jit(step)
 
@@ -87,8 +87,8 @@ def test_weights_equal_enumeration(num_experts):
         for horizon in [] if name == "mixture" else range(1, 6):  # which has other rates at other horizons
             check_weights(made, step, name, values, horizon)
         weights = check_weights(made, step, name, values, 6)
-        law, marginal = step(weights, jnp.int32(5), jnp.zeros(num_experts, FLOAT))[0]
-        assert np.abs(np.asarray(marginal) - np.asarray(law).sum(0)).max() < TOLERANCE
+        distribution, marginal = step(weights, jnp.int32(5), jnp.zeros(num_experts, FLOAT))[0]
+        assert np.abs(np.asarray(marginal) - np.asarray(distribution).sum(0)).max() < TOLERANCE
 
 
 @pytest.mark.parametrize(("num_experts", "horizon"), [(3, 1), (3, 2), (2, 3), (3, 4)])
@@ -140,8 +140,8 @@ def test_a_sequence_is_drawn_by_weight_and_rolled_by_the_prior(name, late):
         states = [enumerated.state(member, each) for each in range(round, horizon)]
         return tuple(part for row, expert in states for part in (expert, row))
 
-    law = merged({member: weight / sum(exact.values()) for member, weight in exact.items()}, drawn)
-    assert g_test(found, law) > 1e-4
+    distribution = merged({member: weight / sum(exact.values()) for member, weight in exact.items()}, drawn)
+    assert g_test(found, distribution) > 1e-4
     assert g_test(found, merged(prior, drawn)) < 1e-4  # planted: without the losses
 
 
@@ -156,13 +156,13 @@ def shifting(horizon, num_segments, num_experts, nats, seed=0):
     return (losses * (gains / (0.5 * length))[:, None]).astype(np.float32)
 
 
-def laws(made, scaled, every):
+def distributions(made, scaled, every):
     """P_t after each `every` rounds, flat."""
 
     def several(weights, inputs):
         losses, start = inputs
         weights = jax.lax.fori_loop(0, every, lambda i, w: made.forward(w, start + i, losses[i]), weights)
-        return weights, made.law(weights, start + every).ravel()
+        return weights, made.distribution(weights, start + every).ravel()
 
     parts = jnp.asarray(scaled, FLOAT).reshape(-1, every, scaled.shape[1])
     starts = every * jnp.arange(len(parts), dtype=jnp.int32)
@@ -177,7 +177,7 @@ def exclusive(logs):
     return np.logaddexp(np.hstack([none, ahead[:, :-1]]), np.hstack([behind[:, 1:], none]))
 
 
-def exact_laws(scaled, every, most, dtype: Any = np.float64):
+def exact_distributions(scaled, every, most, dtype: Any = np.float64):
     """The same of `switching` by logarithms, in NumPy."""
     horizon, num_experts = scaled.shape
     logs, found = np.full((most + 1, num_experts), -np.inf, dtype), []
@@ -220,22 +220,22 @@ FEW = {"horizon": 20_000, "num_segments": 9, "num_experts": 10, "nats": SHIFTS}
 def test_weights_after_many_rounds():
     """More shifts than switches, and entries that had all but vanished come back."""
     scaled = shifting(**FEW)
-    exact = exact_laws(scaled, 40, 5)
+    exact = exact_distributions(scaled, 40, 5)
     made = classes.switching(num_switches=5)(num_experts=10, horizon=len(scaled))
-    assert distance(laws(made, scaled, 40), exact) < (1e-9 if X64 else 1e-4)
+    assert distance(distributions(made, scaled, 40), exact) < (1e-9 if X64 else 1e-4)
     if not X64:
-        assert distance(exact_laws(scaled, 40, 5, np.float32), exact) > 1e-4  # planted: logarithms in float32
-        assert distance(laws(one_power_a_row(made), scaled, 40), exact) > 0.1
+        assert distance(exact_distributions(scaled, 40, 5, np.float32), exact) > 1e-4  # planted: logarithms in float32
+        assert distance(distributions(one_power_a_row(made), scaled, 40), exact) > 0.1
 
 
 @pytest.mark.parametrize("horizon", [10**5, 10**6])
 def test_weights_after_a_million_rounds(horizon):
     scaled, made = shifting(horizon, 9, 10, SHIFTS), classes.switching(num_switches=5)(num_experts=10, horizon=horizon)
     every = horizon // 500
-    assert distance(laws(made, scaled, every), exact_laws(scaled, every, 5)) < 1e-4
+    assert distance(distributions(made, scaled, every), exact_distributions(scaled, every, 5)) < 1e-4
 
 
-def exact_laws_of_rates(scaled, every):
+def exact_distributions_of_rates(scaled, every):
     """The same of `markov()`: fixed share and its evidence for each rate, in NumPy."""
     horizon, num_experts = scaled.shape
     rates = 2.0 ** -np.arange(1, math.ceil(math.log2(horizon)) + 1)[:, None]
@@ -278,7 +278,7 @@ def test_weights_of_experts_do_not_drift_apart():
     pair = []
     for first in ([1.0, 0.0, 0.0], [0.0, 1.0, 1.0]):
         losses[0] = first
-        pair.append(np.log(laws(made, (rate * losses).astype(FLOAT), horizon // 20)))
+        pair.append(np.log(distributions(made, (rate * losses).astype(FLOAT), horizon // 20)))
     assert np.abs(np.ptp(pair[0] - pair[1], axis=1) / (2 * rate) - 1).max() < 0.02
     if not X64:  # planted: an added share is rounded in every step
         plain = _filter.Flow(None, 0)
@@ -288,11 +288,11 @@ def test_weights_of_experts_do_not_drift_apart():
 
 def test_rates_after_many_rounds():
     scaled = shifting(**FEW)
-    exact = exact_laws_of_rates(scaled, 40)
+    exact = exact_distributions_of_rates(scaled, 40)
     made = classes.markov()(num_experts=10, horizon=len(scaled))
-    assert distance(laws(made, scaled, 40), exact) < (1e-9 if X64 else 1e-5)
+    assert distance(distributions(made, scaled, 40), exact) < (1e-9 if X64 else 1e-5)
     if not X64:
-        assert distance(laws(plain_evidence(made), scaled, 40), exact) > 1e-4
+        assert distance(distributions(plain_evidence(made), scaled, 40), exact) > 1e-4
 
 
 @pytest.mark.parametrize("nats", [SHIFTS, [0]])
@@ -300,20 +300,20 @@ def test_rates_after_a_million_rounds(nats):
     """Without losses, too, where all rates stay as likely as they were."""
     scaled = shifting(10**6, 9, 10, nats)
     made = classes.markov()(num_experts=10, horizon=len(scaled))
-    assert distance(laws(made, scaled, 2000), exact_laws_of_rates(scaled, 2000)) < 1e-4
+    assert distance(distributions(made, scaled, 2000), exact_distributions_of_rates(scaled, 2000)) < 1e-4
 
 
 def test_many_experts_and_switches_stay_finite():
     scaled = shifting(400, 25, 1000, [300])
     for sequences in (classes.switching(num_switches=20), classes.markov()):
-        found = laws(sequences(num_experts=1000, horizon=400), scaled, 50)
+        found = distributions(sequences(num_experts=1000, horizon=400), scaled, 50)
         assert np.isfinite(found).all()
         assert np.abs(found.sum(1) - 1).max() < 1e-5
 
 
 def test_many_experts_and_two_rounds():
     """One rate only, and a row too long for the kernels of few experts."""
-    found = laws(classes.markov()(num_experts=40, horizon=2), np.zeros((2, 40)), 1)
+    found = distributions(classes.markov()(num_experts=40, horizon=2), np.zeros((2, 40)), 1)
     assert found == pytest.approx(1 / 40, rel=1e-5)
 
 
@@ -321,7 +321,9 @@ def test_losses_of_any_sign_and_size():
     """As noise makes them: the posterior is that of their sums."""
     scaled = np.random.default_rng(3).normal(0, 40, (2_000, 4)).astype(np.float32)
     made = classes.static()(num_experts=4, horizon=2_000)
-    for exact, found in zip(-np.cumsum(scaled.astype(float), 0)[399::400], laws(made, scaled, 400), strict=True):
+    for exact, found in zip(
+        -np.cumsum(scaled.astype(float), 0)[399::400], distributions(made, scaled, 400), strict=True
+    ):
         odds = np.exp(exact - exact.max())
         assert distance(found[None], (odds / odds.sum())[None]) < 1e-2
 

@@ -124,8 +124,8 @@ def test_every_environment_compares_with_what_it_showed(name):
     for round_, action in enumerate(actions):
         world, shown, _ = feedback(jax.random.fold_in(KEY(), round_), params, world, jnp.int32(action))
         losses.append(np.asarray(shown, float))
-    assert environment.summary
-    found, losses = environment.summary(params, world), np.array(losses)
+    assert environment.hindsight
+    found, losses = environment.hindsight(params, world), np.array(losses)
     mine = losses[np.arange(6), actions].sum()
     assert found["regret"] == pytest.approx(mine - losses.sum(0).min(), abs=1e-5)
     assert found["dynamic_regret"] == pytest.approx(mine - best_by_enumeration(losses, 2), abs=1e-5)
@@ -148,4 +148,4 @@ def test_fewer_switches_than_rounds(name):
 
 @pytest.mark.parametrize("name", ["stochastic", "shifting"])
 def test_no_comparator_without_switches(name):
-    assert ENVIRONMENTS[name](None).summary is None
+    assert ENVIRONMENTS[name](None).hindsight is None

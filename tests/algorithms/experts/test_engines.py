@@ -6,7 +6,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, Guarantee, Interface, Learner, Space, State, arms, claimed
+from jaxdp.core import (
+    BlockPlan,
+    Blocks,
+    CountPlan,
+    Counts,
+    Guarantee,
+    Interface,
+    Learner,
+    Space,
+    State,
+    arms,
+    guarantee_for,
+)
 from jaxdp.experts import shifting_losses
 from jaxdp.testing import check_learner
 
@@ -36,7 +48,7 @@ def follow_the_leader(num_experts: int) -> Learner:
     def counts(key, params, public, limit) -> CountPlan:
         return CountPlan(jnp.where(jnp.arange(num_experts) == public[0], left(public, limit), 0))
 
-    def absorb(keys, params, state, plan: BlockPlan, report) -> tuple[State, jax.Array]:
+    def update_block(keys, params, state, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         is_planned = jnp.arange(EPOCH) < plan.length
         return chosen(state, jnp.where(is_planned[:, None], report, 0).sum(0), plan.length), plan.length
 
@@ -44,7 +56,7 @@ def follow_the_leader(num_experts: int) -> Learner:
     start = jnp.zeros(num_experts, nothing), jnp.zeros((), nothing)
     return Learner(
         params=params,
-        guarantee=claimed(
+        guarantee=guarantee_for(
             params,
             lambda epsilon: Guarantee.pure(
                 epsilon, trust_model="central", privacy_unit="nothing", argument="a test's learner, not private"
@@ -60,13 +72,13 @@ def follow_the_leader(num_experts: int) -> Learner:
                 plan=lambda keys, params, public, contexts, limit: BlockPlan(
                     jnp.broadcast_to(public[0], EPOCH), left(public, limit)
                 ),
-                absorb=absorb,
+                update_block=update_block,
             ),
         ),
         counts=Counts(
             plan=counts,
             privatize=lambda key, params, public, plan, totals: totals,
-            absorb=lambda key, params, state, plan, report: chosen(state, report, plan.counts.sum()),
+            update_counts=lambda key, params, state, plan, report: chosen(state, report, plan.counts.sum()),
         ),
         interface=Interface(arms(num_experts), Space("numbers", (num_experts,), 0, 1)),
     )

@@ -1,4 +1,4 @@
-"""Exact audits on tiny instances: laws by enumeration, which the programs follow, lie below the claims."""
+"""Exact audits on tiny instances: distributions by enumeration, which the programs follow, lie below the claims."""
 
 import functools
 import math
@@ -10,17 +10,17 @@ import scipy.stats
 from jaxdp.audit import exact_epsilon
 from tests.algorithms.experts import golden_tracking as exact
 from tests.algorithms.experts.exact_audits import ROUNDS, SEQUENCES, neighbours
-from tests.algorithms.experts.limited_updates.golden import limited_updates_law
-from tests.algorithms.experts.svt_lazy.golden import svt_lazy_law
-from tests.algorithms.experts.svt_restarts.golden import Thresholds, svt_restarts_law
+from tests.algorithms.experts.limited_updates.golden import limited_updates_distribution
+from tests.algorithms.experts.svt_lazy.golden import svt_lazy_distribution
+from tests.algorithms.experts.svt_restarts.golden import Thresholds, svt_restarts_distribution
 
 MARGIN = -9.0  # so low that epochs of a few rounds may end
 
 
-def worst(law):
-    """The largest exact epsilon between neighbours, of laws that a function of a loss sequence tells."""
-    laws = [law(losses) for losses in SEQUENCES]
-    return max(exact_epsilon(laws[one], laws[other]) for one, other in neighbours())
+def worst(distribution):
+    """The largest exact epsilon between neighbours, of distributions that a function of a loss sequence tells."""
+    distributions = [distribution(losses) for losses in SEQUENCES]
+    return max(exact_epsilon(distributions[one], distributions[other]) for one, other in neighbours())
 
 
 def thresholds(epsilon, margin=MARGIN):
@@ -29,16 +29,16 @@ def thresholds(epsilon, margin=MARGIN):
 
 @functools.cache
 def spent_by_restarts(epsilon, margin=MARGIN, **variant):
-    return worst(lambda losses: svt_restarts_law(losses, epsilon, thresholds(epsilon, margin), **variant))
+    return worst(lambda losses: svt_restarts_distribution(losses, epsilon, thresholds(epsilon, margin), **variant))
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
 def test_limited_updates_spend_their_claim(epsilon):
     """From two experts two losses apart to equal ones: the whole of it."""
-    spent = worst(lambda losses: limited_updates_law(losses, epsilon))
+    spent = worst(lambda losses: limited_updates_distribution(losses, epsilon))
     assert 0.5 * epsilon <= spent <= epsilon * (1 + 1e-9)
     with pytest.raises(AssertionError):
-        assert worst(lambda losses: limited_updates_law(losses, 2 * epsilon)) <= epsilon  # half the noise
+        assert worst(lambda losses: limited_updates_distribution(losses, 2 * epsilon)) <= epsilon  # half the noise
 
 
 def test_restarts_stay_below_their_claim():
@@ -112,12 +112,15 @@ def test_share_of_each_half_of_restarts():
 def share_of_one_loss(budget, claimed=4.0):
     """Of svt_lazy's claim: the first loss moves all questions of a run, up or down, and the selection thereafter."""
     later = [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1.0]]
-    laws = [
-        svt_lazy_law(np.asarray([first, *later]), claimed / 4, budget, threshold, 1)
+    distributions = [
+        svt_lazy_distribution(np.asarray([first, *later]), claimed / 4, budget, threshold, 1)
         for threshold in (0.5, 1.5)
         for first in ([1.0, 0.0], [0.0, 1.0])
     ]
-    return max(exact_epsilon(laws[0], laws[1]), exact_epsilon(laws[2], laws[3])) / claimed
+    return (
+        max(exact_epsilon(distributions[0], distributions[1]), exact_epsilon(distributions[2], distributions[3]))
+        / claimed
+    )
 
 
 def test_lazy_tests_cost_half_of_what_any_questions_would():

@@ -61,7 +61,7 @@ def within_an_interval(state):
 
 
 def lazy():
-    return experts.lazy_weights(num_experts=EXPERTS, horizon=HORIZON, together=64)
+    return experts.lazy_weights(num_experts=EXPERTS, horizon=HORIZON, rounds_per_step=64)
 
 
 def restarts():
@@ -111,7 +111,7 @@ def integers(sums):
     return whole * fixed_point.UNITS + part
 
 
-def rounds_of(case, *, together=False):
+def rounds_of(case, *, rounds_per_step=False):
     """(losses, sums) -> the learner's sums after the rounds: one by one, or many at once by its blocks."""
     learner = case.make()
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=1.0, **case.values))
@@ -130,7 +130,7 @@ def rounds_of(case, *, together=False):
         for begin in range(0, ROUNDS - size + 1, size):
             some = tuple(values[begin : begin + size] for values in (keys, actions, losses))
             plan = block.plan(some[0], params, state.public, None, jnp.asarray(size, INTEGER))
-            state, _ = block.absorb(some[0], params, state, plan, jax.vmap(report_of)(*some))
+            state, _ = block.update_block(some[0], params, state, plan, jax.vmap(report_of)(*some))
         return state
 
     @jax.jit
@@ -138,16 +138,16 @@ def rounds_of(case, *, together=False):
         shapes = functools.reduce(getattr, case.sums, begun.private)
         sums = jax.tree.map(lambda word, like: jnp.broadcast_to(word, like.shape), sums, shapes)
         state = State(replaced(begun.private, case.sums, sums), begun.public)
-        state = at_once(state, losses) if together else jax.lax.scan(step, state, (keys, actions, losses))[0]
+        state = at_once(state, losses) if rounds_per_step else jax.lax.scan(step, state, (keys, actions, losses))[0]
         found = functools.reduce(getattr, case.sums, state.private)
         return jax.tree.map(lambda word: word.reshape(-1, EXPERTS)[-1], found)  # of the longest intervals
 
     return after
 
 
-def check_exact(case, starts, *, together=False, read=integers, encode=lambda sums: sums):
+def check_exact(case, starts, *, rounds_per_step=False, read=integers, encode=lambda sums: sums):
     """Both neighbours' sums are those of Python's integers."""
-    run = rounds_of(case, together=together)
+    run = rounds_of(case, rounds_per_step=rounds_per_step)
     for whole, part in starts:
         sums = encode(fixed_point.Sum(*(jnp.full(EXPERTS, word, INTEGER) for word in (whole, part))))
         for losses in adversarial():
@@ -167,7 +167,7 @@ BULK = [name for name in CASES if CASES[name].make().blocks]
 
 @pytest.mark.parametrize("name", BULK)
 def test_sums_of_many_rounds_are_exact(name):
-    check_exact(CASES[name], STARTS, together=True)
+    check_exact(CASES[name], STARTS, rounds_per_step=True)
 
 
 # ---- the old way, planted --------------------------------------------------------------------------------------------

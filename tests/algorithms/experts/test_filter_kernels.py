@@ -137,21 +137,21 @@ def test_a_wrong_step_of_one_row_is_noticed(monkeypatch):
 
 def test_the_columns_of_one_row_equal_the_plain_ones():
     outlook = Scaled(jnp.ones(1, FLOAT), jnp.zeros(1, jnp.int32))
-    laws = [
+    distributions = [
         jax.jit(jax.vmap(lambda sums, form=form: form.columns(sums, outlook)))(one_row()[0])
         for form in (_filter, _filter_columns)
     ]
-    np.testing.assert_allclose(*map(np.asarray, laws), rtol=TOLERANCE, atol=1e-30)
+    np.testing.assert_allclose(*map(np.asarray, distributions), rtol=TOLERANCE, atol=1e-30)
 
 
 def test_sequences_of_no_switch_are_those_of_one_expert():
     """Also of so many experts that a class of one row has kernels of its own: a switch would lead out of the row."""
     for num in (10, 20):
-        losses, laws = jnp.arange(num, dtype=FLOAT) / num, []
+        losses, distributions = jnp.arange(num, dtype=FLOAT) / num, []
         for sequences in (classes.switching(num_switches=0), classes.static()):
             made = sequences(num_experts=num, horizon=9)
             weights = made.init()
             for round_ in range(9):
                 weights = made.forward(weights, jnp.int32(round_), losses)
-            laws.append(np.asarray(made.marginal(weights, jnp.int32(8))))
-        np.testing.assert_allclose(*laws, rtol=TOLERANCE)
+            distributions.append(np.asarray(made.marginal(weights, jnp.int32(8))))
+        np.testing.assert_allclose(*distributions, rtol=TOLERANCE)

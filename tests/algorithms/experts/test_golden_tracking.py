@@ -1,4 +1,4 @@
-"""Learners that select from losses in the clear have the law of independent NumPy versions."""
+"""Learners that select from losses in the clear have the distribution of independent NumPy versions."""
 
 import dataclasses
 import functools
@@ -42,9 +42,9 @@ def arguments_of(name, case):
 
 
 RECORDS = {
-    "last": lambda look: look.public.expert,
-    "restarts": lambda look: look.public.restarts,
-    "switches": lambda look: look.public.switches,
+    "last": lambda snapshot: snapshot.public.expert,
+    "restarts": lambda snapshot: snapshot.public.restarts,
+    "switches": lambda snapshot: snapshot.public.switches,
 }
 
 
@@ -95,6 +95,6 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_another_law_is_seen(name):
+def test_another_distribution_is_seen(name):
     with pytest.raises(AssertionError):
         check(simulate(name, WRONG[name]), REFERENCE[name][0])

@@ -41,13 +41,15 @@ def test_sums_are_those_of_the_planned_rounds(num_experts):
     assert not equal(in_lanes(lambda losses, planned: sum_rounds(losses, planned | True), losses, planned), expected)
 
 
-def shifting(num_experts, horizon, law):
-    return jaxdp.experts.shifting_losses(num_experts=num_experts, horizon=horizon, num_shifts=3, gap=0.4, law=law)
+def shifting(num_experts, horizon, distribution):
+    return jaxdp.experts.shifting_losses(
+        num_experts=num_experts, horizon=horizon, num_shifts=3, gap=0.4, distribution=distribution
+    )
 
 
-def played(learner, values, engine, law="beta", horizon=300, num_experts=5):
-    record = {"public": lambda look: jnp.stack([jnp.asarray(x, FLOAT) for x in jax.tree.leaves(look.public)])}
-    world, looks = shifting(num_experts, horizon, law), [7, 100, horizon]
+def played(learner, values, engine, distribution="beta", horizon=300, num_experts=5):
+    record = {"public": lambda snapshot: jnp.stack([jnp.asarray(x, FLOAT) for x in jax.tree.leaves(snapshot.public)])}
+    world, looks = shifting(num_experts, horizon, distribution), [7, 100, horizon]
     run = jaxdp.simulator(learner, world, horizon, engine=engine, checkpoints=looks, record=record)
     return jax.jit(jax.vmap(run, (0, None)))(jax.random.split(jax.random.key(7), 24), run.params(**values))
 
@@ -78,25 +80,25 @@ def test_svt_restarts_has_no_blocks_where_questions_are_dense_or_experts_many():
     assert jaxdp.experts.svt_restarts(num_experts=500, horizon=300, check_every=16).blocks == ()
 
 
-def lazy(together):
+def lazy(rounds_per_step):
     sequences = classes.switching(num_switches=2)
-    return jaxdp.experts.lazy_weights(num_experts=5, horizon=300, sequences=sequences, together=together)
+    return jaxdp.experts.lazy_weights(num_experts=5, horizon=300, sequences=sequences, rounds_per_step=rounds_per_step)
 
 
 @pytest.mark.optimised
-@pytest.mark.parametrize("together", [2, 7, 19])
+@pytest.mark.parametrize("rounds_per_step", [2, 7, 19])
 @pytest.mark.parametrize("batch", [1, 7, 19])
-def test_lazy_weights_plays_the_same(together, batch, monkeypatch):
+def test_lazy_weights_plays_the_same(rounds_per_step, batch, monkeypatch):
     values = {"epsilon": 8.0, "delta": 1e-3, "batch": batch, "fake_switch_prob": 0.2}
-    rounds, auto = played(lazy(1), values, "rounds"), played(lazy(together), values, "auto")
+    rounds, auto = played(lazy(1), values, "rounds"), played(lazy(rounds_per_step), values, "auto")
     assert equal(auto, rounds)
-    if batch == together == 7:
+    if batch == rounds_per_step == 7:
         monkeypatch.setattr(_lazy_weights, "sum_rounds", lambda losses, planned: losses.sum(axis=0))
-        assert not equal(played(lazy(together), values, "auto"), rounds)
+        assert not equal(played(lazy(rounds_per_step), values, "auto"), rounds)
 
 
 def test_rounds_at_once_are_checked():
-    with pytest.raises(ValueError, match=r"^together must be"):
+    with pytest.raises(ValueError, match=r"^rounds_per_step must be"):
         lazy(0)
 
 

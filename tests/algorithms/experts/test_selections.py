@@ -52,7 +52,7 @@ def test_what_is_noised(name):
     for key in jax.random.split(KEY(), 5 if name == "svt_restarts_grid" else 1):
         found = look(learner, {"epsilon": 1.0, **values}, rounds=10, key=key)
         assert found.verdict == "consistent", found
-        claim = found.claim
+        claim = found.guarantee
         most = claim.epsilon if claim.kind == "pure" else claim.epsilon_at(1e-3)
         assert 0.2 * most < found.spent <= most * (1 + 1e-6)
         spent.append(found.spent / most)

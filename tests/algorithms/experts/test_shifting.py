@@ -1,4 +1,4 @@
-"""Shifting losses: when the good expert changes, the law of losses, and many rounds at once."""
+"""Shifting losses: when the good expert changes, the distribution of losses, and many rounds at once."""
 
 import functools
 import itertools
@@ -39,9 +39,9 @@ def check_means(draws, means):
     assert (np.abs(draws.mean(0) - means) <= 5 * errors + 1e-9).all()
 
 
-@pytest.mark.parametrize("law", ["bernoulli", "beta"])
-def test_each_segment_has_its_good_expert(law):
-    environment = shifting_losses(**SIZES, shift_times=[20, 25], good_experts=[3, 1, 3], law=law)
+@pytest.mark.parametrize("distribution", ["bernoulli", "beta"])
+def test_each_segment_has_its_good_expert(distribution):
+    environment = shifting_losses(**SIZES, shift_times=[20, 25], good_experts=[3, 1, 3], distribution=distribution)
     for round_, good in ((0, 3), (19, 3), (20, 1), (24, 1), (25, 3), (59, 3)):
         losses, outcome = losses_at(environment, round_, 5_000, gap=0.3)
         means = np.where(np.arange(4) == good, 0.2, 0.5)
@@ -51,7 +51,7 @@ def test_each_segment_has_its_good_expert(law):
         np.testing.assert_array_equal(outcome["loss"], losses[:, 0])
         np.testing.assert_allclose(outcome["pseudo_regret"], 0.3, rtol=1e-6)
         np.testing.assert_allclose(outcome["planted_regret"], losses[:, 0] - losses[:, good], rtol=1e-6)
-        if law == "beta":
+        if distribution == "beta":
             variances = means * (1 - means) / 11
             np.testing.assert_allclose(losses.var(0), variances, rtol=5 * math.sqrt(3 / len(losses)))
             assert 0 < losses.min() < losses.max() < 1
@@ -119,7 +119,7 @@ def test_a_larger_gap_never_raises_a_loss():
     [
         {"num_shifts": 3},
         {"num_shifts": 3, "shift_times": "drawn", "num_switches": 2},
-        {"shift_times": [3], "law": "beta", "num_switches": 0},
+        {"shift_times": [3], "distribution": "beta", "num_switches": 0},
     ],
 )
 def test_a_block_is_its_rounds_bit_for_bit(options):
@@ -151,16 +151,18 @@ def totals_by_rounds(environment, actions, lanes, first):
     return jax.tree.map(np.asarray, jax.jit(jax.vmap(one))(jax.random.split(KEY(), lanes)))
 
 
-def totals_by_tally(environment, counts, lanes, first):
+def totals_at_once(environment, counts, lanes, first):
     params, world = begin(environment)
     world = world._replace(round=jnp.asarray(first, world.round.dtype))
-    tally = jax.jit(jax.vmap(lambda key: environment.tally(key, params, world, jnp.asarray(counts, world.round.dtype))))
-    after, *found = tally(jax.random.split(jax.random.fold_in(KEY(), 1), lanes))
+    feedback_totals = jax.jit(
+        jax.vmap(lambda key: environment.feedback_totals(key, params, world, jnp.asarray(counts, world.round.dtype)))
+    )
+    after, *found = feedback_totals(jax.random.split(jax.random.fold_in(KEY(), 1), lanes))
     assert (after.round == first + sum(counts)).all()
     return jax.tree.map(np.asarray, found)
 
 
-def check_same_law(one, other, lanes):
+def check_same_distribution(one, other, lanes):
     for left, right in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
         left, right = left.astype(float), right.astype(float)
         spread = np.maximum(left.std(0), 1e-4)
@@ -174,32 +176,32 @@ ENVIRONMENT = functools.cache(
 
 
 @pytest.mark.parametrize(("counts", "first"), [([0, 20, 0, 0], 3), ([3, 4, 0, 2], 20), ([2, 3, 0, 0], 5)])
-def test_a_tally_has_the_law_of_rounds(counts, first):
+def test_feedback_totals_have_the_distribution_of_rounds(counts, first):
     lanes = 4000
     actions = jnp.asarray(np.repeat(np.arange(4), counts), jnp.int32)
     rounds = totals_by_rounds(ENVIRONMENT(), actions, lanes, first)
-    tallies = totals_by_tally(ENVIRONMENT(), counts, lanes, first)
+    tallies = totals_at_once(ENVIRONMENT(), counts, lanes, first)
     assert np.issubdtype(tallies[0].dtype, np.integer)
-    check_same_law(rounds, tallies, lanes)
-    if first == 3:  # a world that knows no shifts has another law
+    check_same_distribution(rounds, tallies, lanes)
+    if first == 3:  # a world that knows no shifts has another distribution
         still = shifting_losses(num_experts=4, horizon=60, num_shifts=0, good_experts=[1], gap=0.4)
         with pytest.raises(AssertionError):
-            check_same_law(rounds, totals_by_tally(still, counts, lanes, first), lanes)
+            check_same_distribution(rounds, totals_at_once(still, counts, lanes, first), lanes)
 
 
-def test_a_tally_does_not_guess_who_was_played_when():
-    losses, outcomes = totals_by_tally(ENVIRONMENT(), [5, 15, 0, 0], 4000, 3)
-    check_same_law(totals_by_rounds(ENVIRONMENT(), jnp.zeros(20, jnp.int32), 4000, 3)[0], losses, 4000)
+def test_feedback_totals_do_not_guess_who_was_played_when():
+    losses, outcomes = totals_at_once(ENVIRONMENT(), [5, 15, 0, 0], 4000, 3)
+    check_same_distribution(totals_by_rounds(ENVIRONMENT(), jnp.zeros(20, jnp.int32), 4000, 3)[0], losses, 4000)
     assert all(np.isnan(value).all() for value in outcomes.values())
 
 
-def test_no_tally_of_beta_losses():
-    assert shifting_losses(**SIZES, num_shifts=1, law="beta").tally is None
-    assert shifting_losses(**SIZES, num_shifts=1, num_switches=1).tally is None
+def test_no_feedback_totals_of_beta_losses():
+    assert shifting_losses(**SIZES, num_shifts=1, distribution="beta").feedback_totals is None
+    assert shifting_losses(**SIZES, num_shifts=1, num_switches=1).feedback_totals is None
 
 
 def test_drawn_losses_as_a_sequence():
-    beta = shifting_losses(**SIZES, num_shifts=1, law="beta")
+    beta = shifting_losses(**SIZES, num_shifts=1, distribution="beta")
     losses = sample_losses(beta, KEY())
     assert losses.dtype == jax.dtypes.canonicalize_dtype(float)
     assert loss_sequence(losses, num_switches=1).horizon == 60
@@ -232,7 +234,7 @@ def test_alternating_losses():
         ({"num_shifts": 1, "good_experts": [1, 4]}, "good_experts must be 2 of 4 experts with different neighbours"),
         ({"num_shifts": 1, "good_experts": [1]}, "good_experts must be 2 of 4 experts with different neighbours"),
         ({"num_shifts": 4, "good_experts": "own_parts"}, "own_parts must have an expert for each of 5 segments, got 4"),
-        ({"num_shifts": 1, "law": "normal"}, "law must be one of bernoulli, beta, got 'normal'"),
+        ({"num_shifts": 1, "distribution": "normal"}, "distribution must be one of bernoulli, beta, got 'normal'"),
         ({"num_shifts": 1, "gap": 0.6}, "gap must be <= other_mean = 0.5, got 0.6"),
         ({"num_shifts": 1, "gap": 0}, "gap must be > 0, got 0"),
         ({"num_shifts": 1, "gap": math.nan}, "gap must be > 0, got nan"),
@@ -258,7 +260,7 @@ def test_bad_arguments(options, message):
 )
 def test_bad_values(values, message):
     with pytest.raises(ValueError, match=message):
-        shifting_losses(**SIZES, num_shifts=2, law="beta").params(**values)
+        shifting_losses(**SIZES, num_shifts=2, distribution="beta").params(**values)
 
 
 def test_values_that_do_not_matter_are_refused():

@@ -25,7 +25,7 @@ def shifting(before, after, shift):
         rounds = world + jnp.arange(len(keys), dtype=world.dtype)
         return rounds + 1, *jax.vmap(answer)(keys, rounds, actions)
 
-    def tally(key, params, world, counts):
+    def feedback_totals(key, params, world, counts):
         rounds = counts.sum(dtype=counts.dtype)
         losses = binomial(key, jnp.broadcast_to(rounds, (num,)), jnp.asarray(before))
         regret = jnp.sum(counts.astype(before.dtype) * (before - before.min()))
@@ -37,7 +37,7 @@ def shifting(before, after, shift):
         context=None,
         feedback=feedback,
         block=block,
-        tally=tally if shift is None else None,
+        feedback_totals=feedback_totals if shift is None else None,
         interface=Interface(arms(num), Space("numbers", (num,), 0, 1)),
     )
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit import Users
+from jaxdp.audit import UserData
 from jaxdp.bandits import contextual
 from jaxdp.core import Environment, default_float
 from jaxdp.registry.entries import LearnerEntry
@@ -30,15 +30,15 @@ def context_of(index: Any, num_arms: int, dim: int) -> Any:
     return jnp.broadcast_to(jnp.asarray(padded)[index], (num_arms, dim))
 
 
-def a_user_is_replaced(num_arms: int, dim: int) -> tuple[Users, Users]:
+def a_user_is_replaced(num_arms: int, dim: int) -> tuple[UserData, UserData]:
     """Returns users of one round with context and reward both replaced: their moments differ as much as possible."""
     return tuple(
-        Users(np.full((1, num_arms), reward), np.asarray(context_of(index, num_arms, dim), float)[None])
+        UserData(np.full((1, num_arms), reward), np.asarray(context_of(index, num_arms, dim), float)[None])
         for index, reward in ((0, HUGE), (1, -HUGE))
     )  # pyright: ignore[reportReturnType]
 
 
-def draw_user(key: jax.Array, num_arms: int, dim: int) -> Users:
+def draw_user(key: jax.Array, num_arms: int, dim: int) -> UserData:
     """Draws contexts and rewards beyond their bounds, and some NaN; all arms have one context, or each its own."""
     key_all, key_each, key_same, key_reward = jax.random.split(key, 4)
     alike = jnp.full(num_arms, jax.random.randint(key_all, (), 0, len(CONTEXTS)))
@@ -46,7 +46,7 @@ def draw_user(key: jax.Array, num_arms: int, dim: int) -> Users:
     index = jnp.where(jax.random.bernoulli(key_same), alike, different)
     padded = jnp.asarray(np.pad(CONTEXTS, ((0, 0), (0, dim - 2))), default_float())
     rewards = jax.random.choice(key_reward, jnp.asarray(REWARDS, default_float()), (num_arms,))
-    return Users(rewards, padded[index])
+    return UserData(rewards, padded[index])
 
 
 def entry(summary: str, factory: Any, source: str, **options: Any) -> LearnerEntry:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 
-from jaxdp.audit import Users
+from jaxdp.audit import UserData
 from jaxdp.bandits import contextual
 from jaxdp.registry.bandits.contextual._users import a_user_is_replaced, context_of, entry
 from jaxdp.registry.second import Second
@@ -13,10 +13,10 @@ from jaxdp.registry.second import Second
 ORDER = 300  # in lists
 
 
-def the_first_user_is_replaced(num_arms: int, dim: int, later: int = 2) -> tuple[Users, Users]:
+def the_first_user_is_replaced(num_arms: int, dim: int, later: int = 2) -> tuple[UserData, UserData]:
     """Returns the users of `a_user_is_replaced` and later ones, after whom the counter reveals more of the first."""
     context = np.asarray(context_of(2, num_arms, dim), float)
-    later_users = Users(np.full((later, num_arms), np.nan), context[None].repeat(later, 0))
+    later_users = UserData(np.full((later, num_arms), np.nan), context[None].repeat(later, 0))
     first, second = (
         jax.tree.map(lambda *parts: np.concatenate(parts), user, later_users)
         for user in a_user_is_replaced(num_arms, dim)
@@ -24,7 +24,7 @@ def the_first_user_is_replaced(num_arms: int, dim: int, later: int = 2) -> tuple
     return first, second
 
 
-def the_first_of_sixteen(num_arms: int, dim: int) -> tuple[Users, Users]:
+def the_first_of_sixteen(num_arms: int, dim: int) -> tuple[UserData, UserData]:
     """Returns the users of `the_first_user_is_replaced`, sixteen in all, with whom a tree has more levels."""
     return the_first_user_is_replaced(num_arms, dim, later=15)
 

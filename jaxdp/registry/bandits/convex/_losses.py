@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit import Users, whole
+from jaxdp.audit import UserData, full_information
 from jaxdp.bandits import convex
 from jaxdp.core import Environment, default_float
 from jaxdp.registry.entries import LearnerEntry
@@ -17,17 +17,17 @@ ON_REPORTS = "on reports: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 1"
 BEYOND = 7.0
 
 
-def one_loss_moves() -> tuple[Users, Users]:
+def one_loss_moves() -> tuple[UserData, UserData]:
     """Returns two users; the first one's loss is NaN, which counts as the smallest, or beyond the bound."""
     none = np.array([np.nan, 0.0])
     large = none.copy()
     large[0] = BEYOND
-    return Users(none), Users(large)
+    return UserData(none), UserData(large)
 
 
-def draw_loss(key: jax.Array) -> Users:
+def draw_loss(key: jax.Array) -> UserData:
     """Draws a loss beyond the bound on either side, or NaN."""
-    return Users(jax.random.choice(key, jnp.asarray([-BEYOND, BEYOND, np.nan], default_float())))
+    return UserData(jax.random.choice(key, jnp.asarray([-BEYOND, BEYOND, np.nan], default_float())))
 
 
 def quadratic(dim: int = 1) -> Environment:
@@ -58,7 +58,7 @@ def entry(
         environment=environment,
         neighbours=one_loss_moves,
         draw_user=draw_loss,
-        users_answer=whole,
+        users_answer=full_information,
         randomizes=report == "rr",
     )
 

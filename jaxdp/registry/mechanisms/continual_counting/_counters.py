@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit import Domain, replaced_rows
+from jaxdp.audit import Domain, replace_one_row
 from jaxdp.core import default_float
 from jaxdp.mechanisms import Counter
 from jaxdp.mechanisms.numerical import nodes_delta
@@ -58,7 +58,7 @@ def the_first_entry_moves(horizon: int) -> Pair:
 
 
 def bits(horizon: int) -> Domain:
-    return replaced_rows(lambda key: jax.random.bernoulli(key).astype(jnp.int32), count=horizon)
+    return replace_one_row(lambda key: jax.random.bernoulli(key).astype(jnp.int32), count=horizon)
 
 
 counter_entry = partial(

@@ -44,20 +44,20 @@ def replies(environment: Any, values, rounds, action):
 
 
 # ---- contexts --------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("law", ["sphere", "ball", "cube"])
-def test_where_contexts_lie(law):
-    """Norms by law; means 0; second moments I times their mean square over the dimensions."""
-    found, _ = draws(contextual.linear_contexts(law, num_arms=K, dim=D), {}, 3000)
+@pytest.mark.parametrize("distribution", ["sphere", "ball", "cube"])
+def test_where_contexts_lie(distribution):
+    """Norms by distribution; means 0; second moments I times their mean square over the dimensions."""
+    found, _ = draws(contextual.linear_contexts(distribution, num_arms=K, dim=D), {}, 3000)
     points = found.reshape(-1, D)
     norms = np.linalg.norm(points, axis=1)
     assert norms.max() <= 1 + 1e-6
-    square = {"sphere": 1.0, "ball": D / (D + 2), "cube": 1 / 3}[law]
+    square = {"sphere": 1.0, "ball": D / (D + 2), "cube": 1 / 3}[distribution]
     error = 1 / math.sqrt(len(points))
-    if law == "sphere":
+    if distribution == "sphere":
         np.testing.assert_allclose(norms, 1, atol=1e-6)
     np.testing.assert_allclose(points.mean(0), 0, atol=5 * error)
     np.testing.assert_allclose(points.T @ points / len(points), square / D * np.eye(D), atol=5 * error)
-    if law == "ball":
+    if distribution == "ball":
         assert abs(np.mean(norms < 0.5) - 0.5**D) < 5 * error
         assert abs(np.mean(norms**2) - 1 / 2) > 5 * error, "planted: lengths that are uniform in area"
         lengths = np.linalg.norm(found, axis=2, keepdims=True)
@@ -77,16 +77,16 @@ def test_arms_that_stay():
     assert environment.interface.action == arms(K)
 
 
-@pytest.mark.parametrize("law", ["sphere", "ball", OWN[0]])
-def test_the_best_arm_leads_by_the_gap(law):
-    sizes: Any = {} if isinstance(law, np.ndarray) else {"num_arms": K, "dim": D}
-    environment = contextual.linear_contexts(law, **sizes, gap=0.2)
+@pytest.mark.parametrize("distribution", ["sphere", "ball", OWN[0]])
+def test_the_best_arm_leads_by_the_gap(distribution):
+    sizes: Any = {} if isinstance(distribution, np.ndarray) else {"num_arms": K, "dim": D}
+    environment = contextual.linear_contexts(distribution, **sizes, gap=0.2)
     for gap, norm in ((0.2, 0.5), (1.0, 0.5), (0.3, 1.0)):
         found, theta = draws(environment, {"gap": gap, "theta_norm": norm}, 500)
         heights = np.sort(found @ theta, axis=1)
         assert (heights[:, -1] - heights[:, -2]).min() >= gap - 1e-5
         assert np.linalg.norm(found, axis=2).max() <= 1 + 1e-6
-    plain, theta = draws(contextual.linear_contexts(law, **sizes), {}, 500)
+    plain, theta = draws(contextual.linear_contexts(distribution, **sizes), {}, 500)
     heights = np.sort(plain @ theta, axis=1)
     assert (heights[:, -1] - heights[:, -2]).min() < 0.3, "planted: no gap"
 
@@ -199,12 +199,12 @@ def raw(leaf):
     return jax.random.key_data(leaf) if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else leaf
 
 
-def test_an_answer_is_judged_by_its_distance():
+def test_a_recommendation_is_evaluated_by_its_distance():
     environment = WORLDS["linear"]()
     params = environment.params()
     world = environment.init(KEY(), params)
-    assert environment.judge is not None
-    found = environment.judge(params, world, world.theta + jnp.asarray([0.3, 0.4, 0.0], default_float()))
+    assert environment.evaluate is not None
+    found = environment.evaluate(params, world, world.theta + jnp.asarray([0.3, 0.4, 0.0], default_float()))
     np.testing.assert_allclose(found["theta_error"], 0.5, atol=1e-6)
 
 
@@ -264,7 +264,7 @@ LOGGED = [0, 1, 2, 3, 1, 1]
 def test_replay_counts_what_matches():
     environment = contextual.logged_contexts(OWN, LOGGED, PAID[:, 0])
     learner = contextual.on_logged(at_random(K, D, plays=1))
-    record = {"counts": lambda look: look.public[0], "sums": lambda look: look.public[1]}
+    record = {"counts": lambda snapshot: snapshot.public[0], "sums": lambda snapshot: snapshot.public[1]}
     run = jaxdp.simulator(learner, environment, 6, checkpoints=[1, 2, 4, 6], record=record)
     found = run(KEY(), run.params())
     assert found["matched"].tolist() == [0, 1, 1, 3]

@@ -10,7 +10,7 @@ import pytest
 from jaxdp.bandits.contextual import _contexts, _model, linear_contexts
 from jaxdp.core import default_float
 from jaxdp.random import ties
-from jaxdp.random.own_words import own_word
+from jaxdp.random.key_bits import own_word
 
 KEY = partial(jax.random.key, 7)
 ARMS, DIM, LANES = 20, 7, 5

@@ -15,7 +15,7 @@ from jaxdp.bandits._lane_kernels import array_kernel
 from jaxdp.bandits.convex import _ball, _ball_kernels
 from jaxdp.numerics import compensated
 from jaxdp.numerics.compensated import Sum
-from jaxdp.random import key_uniform, normals
+from jaxdp.random import normal, uniform_from_key
 
 LANES = 2000
 FLOAT = jnp.result_type(float)
@@ -72,7 +72,7 @@ WRONG = {
     "inner": array_kernel(lambda x, y: _ball.inner(x[:-1], y[:-1])),  # without the last entry
     "length": array_kernel(lambda x: _ball.inner(x, x)),  # without the root
     "project": array_kernel(lambda x, radius: x * (radius / _ball.length(x))),  # onto the sphere, from within as well
-    "unit_vector": normals,  # not scaled
+    "unit_vector": normal,  # not scaled
     "descend": lambda x, step, radius: compensated.add(x, step),  # not projected
 }
 
@@ -88,7 +88,7 @@ def test_steps_of_a_long_descent_are_equal():
     """What rounding takes from a step is kept alike: 300 tiny steps, of which no single one moves the point."""
 
     def run(descend, key):
-        step = jnp.finfo(FLOAT).eps * (key_uniform(key, FLOAT) - 0.2) * jnp.ones(3, FLOAT)
+        step = jnp.finfo(FLOAT).eps * (uniform_from_key(key, FLOAT) - 0.2) * jnp.ones(3, FLOAT)
         start = Sum(jnp.full(3, 0.3, FLOAT), jnp.zeros(3, FLOAT))
         return jax.lax.fori_loop(0, 300, lambda _, x: descend(x, step, jnp.asarray(0.6, FLOAT)), start)
 

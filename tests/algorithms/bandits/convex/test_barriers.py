@@ -81,13 +81,13 @@ def test_steps_are_what_proofs_allow():
     for rounds in (2, 50, 10**6):
         for report, extra in (("rr", {}), ("laplace", {}), ("gaussian", {"delta": 1e-6})):
             sizes = {"dim": 3, "horizon": rounds, "report": report}
-            channel = jaxdp.mechanisms.scalar_channel(report)
+            randomizer = jaxdp.mechanisms.scalar_randomizer(report)
             told = {"epsilon": 0.5, "low": -1.0, "high": 1.0, **extra}
-            largest = channel.range_bound(rounds, 0.05, **told)
+            largest = randomizer.range_bound(rounds, 0.05, **told)
             smooth = convex.barrier_smooth(**sizes).params(epsilon=0.5, smoothness=0.2, **extra)
             explored = float(smooth.exploration)
             rate = float(smooth.step) * explored**2 / 3
-            tuned = explored * math.sqrt(math.log(rounds) / (2 * rounds * 9 * channel.second_moment(**told)))
+            tuned = explored * math.sqrt(math.log(rounds) / (2 * rounds * 9 * randomizer.second_moment(**told)))
             assert 3 * rate * largest <= explored / 2 * (1 + 1e-5)
             np.testing.assert_allclose(rate, min(tuned, explored / 6 / largest), rtol=1e-5)
             strong = convex.barrier_strongly_convex(**sizes).params(epsilon=0.5, **extra)

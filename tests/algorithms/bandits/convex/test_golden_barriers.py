@@ -1,4 +1,4 @@
-"""Convex bandits with barriers, and the one on an interval, have the law of independent NumPy versions."""
+"""Convex bandits with barriers, and the one on an interval, have the distribution of independent NumPy versions."""
 
 import functools
 import json
@@ -28,10 +28,15 @@ def program(name):
     values |= {"epsilon": case["epsilon"], "loss_bound": case["bound"], "noise": case.get("noise", 0.0)}
     if function == "stochastic_1d":
         learner = convex.stochastic_1d(**sizes, radius=world["radius"])
-        record = {"low": lambda look: look.public.low, "high": lambda look: look.public.low + look.public.width}
+        record = {
+            "low": lambda snapshot: snapshot.public.low,
+            "high": lambda snapshot: snapshot.public.low + snapshot.public.width,
+        }
     else:
         e = np.ones(world["dim"]) / math.sqrt(world["dim"])
-        record = {"along": lambda look: look.public.slope.total @ jnp.asarray(e, look.public.slope.total.dtype)}
+        record = {
+            "along": lambda snapshot: snapshot.public.slope.total @ jnp.asarray(e, snapshot.public.slope.total.dtype)
+        }
         values["smoothness"] = case["smooth"]
         make = convex.barrier_smooth
         if "strong" in case:

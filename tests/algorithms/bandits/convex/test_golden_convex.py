@@ -1,4 +1,4 @@
-"""Convex bandits have the law of independent NumPy versions."""
+"""Convex bandits have the distribution of independent NumPy versions."""
 
 import functools
 import json
@@ -54,7 +54,7 @@ def program(name):
         environment,
         HORIZON,
         checkpoints=[HORIZON // 2, HORIZON],
-        record={"along": lambda look: look.public.x.total @ jnp.asarray(e, look.public.x.total.dtype)},
+        record={"along": lambda snapshot: snapshot.public.x.total @ jnp.asarray(e, snapshot.public.x.total.dtype)},
     )
     return run, values, jax.jit(jax.vmap(run, in_axes=(0, None)))
 

@@ -38,7 +38,7 @@ def test_tuning_by_hand():
     stddev = analytic_gaussian(1.0, 1e-3, 3.0)
     noisy = convex.two_point(dim=3, horizon=100, radius=2.0, report="gaussian")
     params = noisy.params(epsilon=1.0, delta=1e-3, lipschitz=1.5)
-    assert float(params.channel.noise_stddev) == pytest.approx(stddev, rel=1e-4)
+    assert float(params.randomizer.noise_stddev) == pytest.approx(stddev, rel=1e-4)
     assert float(params.exploration) == pytest.approx(2 / 100)
     assert float(params.step) == pytest.approx(2 / math.sqrt((1.5**2 + stddev**2) * 100), rel=1e-4)
     paper = convex.two_point(dim=3, horizon=100, constants="paper").params(epsilon=1.0)

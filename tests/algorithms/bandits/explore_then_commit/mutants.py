@@ -5,7 +5,7 @@ import dataclasses
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit import Users, learner_attack
+from jaxdp.audit import UserData, learner_attack
 from jaxdp.bandits import explore_then_commit
 from tests.privacy.case import Case
 
@@ -22,7 +22,7 @@ def unnoised_choice() -> Case:
     ahead = np.asarray([[1, 0], [0, 0], [0, 0], [0, 1]], np.int32)
     behind = ahead.copy()
     behind[0, 0] = 0
-    users = Users(ahead), Users(behind)
+    users = UserData(ahead), UserData(behind)
     wrong = learner_attack(right._replace(update=update), VALUES, users)
     return Case(wrong=wrong, right=(learner_attack(right, VALUES, users),), trials=1_000)
 

@@ -131,7 +131,7 @@ def test_rewards_after_exploration_are_not_looked_at():
         bernoulli_bandit([0.5, 0.5]),
         50,
         checkpoints=[2, 50],
-        record={"best": lambda look: look.public.best_arm},
+        record={"best": lambda snapshot: snapshot.public.best_arm},
     )
     best = np.asarray(jax.vmap(run, in_axes=(0, None))(jax.random.split(KEY(), 50), run.params(epsilon=1.0))["best"])
     assert (best[:, 0] == best[:, 1]).all()
@@ -310,7 +310,7 @@ def test_neighbours_differ_by_the_replaced_reward(whole, part, engine):
 
         def step(state, rewards):
             plan = form.plan(keys, params, state.public, None, jnp.asarray(form.length, state.public.round.dtype))
-            return form.absorb(keys, params, state, plan, (plan.actions, rewards))[0], None
+            return form.update_block(keys, params, state, plan, (plan.actions, rewards))[0], None
 
         return jax.lax.scan(step, state, paid.reshape(-1, form.length))[0]
 
@@ -333,12 +333,14 @@ def test_binary_rewards_are_clipped(engine):
     def block(keys, params, world, contexts, actions):
         return world, 1000 * actions, {}
 
-    def tally(key, params, world, counts):
+    def feedback_totals(key, params, world, counts):
         return world, 1000 * counts * jnp.arange(2, dtype=counts.dtype), {}
 
-    wild = bandit._replace(feedback=feedback, block=block, tally=tally, interface=None)  # pays arm 1 far too much
+    wild = bandit._replace(
+        feedback=feedback, block=block, feedback_totals=feedback_totals, interface=None
+    )  # pays arm 1 far too much
     learner = explore_then_commit(num_arms=2, explore_rounds=2)
-    run = jaxdp.simulator(learner, wild, 2, engine=engine, record={"arm": lambda look: look.public.best_arm})
+    run = jaxdp.simulator(learner, wild, 2, engine=engine, record={"arm": lambda snapshot: snapshot.public.best_arm})
     keys = jax.random.split(jax.random.key(0), 4000)
     found = float(jax.jit(jax.vmap(run, (0, None)))(keys, run.params(epsilon=0.1))["arm"].mean())
     expected = 1 - (0.5 + 0.25 * 0.1) * math.exp(-0.1)

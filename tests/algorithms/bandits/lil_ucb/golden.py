@@ -13,9 +13,9 @@ def largest(generator, scores):
     return np.argmax(np.where(tied, generator.random(scores.shape), -1), axis=1)
 
 
-def lil_ucb(generator, lanes, *, means, failure_prob, constants, spread=None, **channel):
+def lil_ucb(generator, lanes, *, means, failure_prob, constants, spread=None, **randomizer):
     arms, every = len(means), np.arange(lanes)
-    variance = proxy(**channel)
+    variance = proxy(**randomizer)
     if constants == "theory":
         e, b = 0.01, 1.0
         c = (2 + e) / e * (1 / math.log(1 + e)) ** (1 + e)
@@ -32,7 +32,7 @@ def lil_ucb(generator, lanes, *, means, failure_prob, constants, spread=None, **
             inner = np.log((1 + e) * plays) if constants == "theory" else np.log(plays + 2)
             width = (1 + b) * (1 + math.sqrt(e)) * np.sqrt(2 * variance * (1 + e) * np.log(inner / d) / plays)
             arm = largest(generator, sums / plays + width)
-        told = reports(generator, arm, means, spread=spread, **channel)
+        told = reports(generator, arm, means, spread=spread, **randomizer)
         sums[every[runs], arm[runs]] += told[runs]
         plays[every[runs], arm[runs]] += 1
         rounds[runs] += 1

@@ -4,17 +4,17 @@ import dataclasses
 
 import numpy as np
 
-from jaxdp.audit import Users, learner_attack
+from jaxdp.audit import UserData, learner_attack
 from jaxdp.bandits import lil_ucb
 from tests.privacy.case import Case
 
 
-def _rewards(low: float, high: float, dtype: type, rounds: int = 1) -> tuple[Users, Users]:
+def _rewards(low: float, high: float, dtype: type, rounds: int = 1) -> tuple[UserData, UserData]:
     """Rounds in which both arms pay the one, but for the first: there they pay the other."""
     same = np.full((rounds, 2), low, dtype)
     other = same.copy()
     other[0] = high
-    return Users(same), Users(other)
+    return UserData(same), UserData(other)
 
 
 def rewards_at_half_their_interval() -> Case:
@@ -23,8 +23,8 @@ def rewards_at_half_their_interval() -> Case:
 
     def params(**values):
         made = right.params(**values)
-        half = made.channel.noise_stddev * made.channel.noise_stddev.dtype.type(0.5)
-        return dataclasses.replace(made, channel=dataclasses.replace(made.channel, noise_stddev=half))
+        half = made.randomizer.noise_stddev * made.randomizer.noise_stddev.dtype.type(0.5)
+        return dataclasses.replace(made, randomizer=dataclasses.replace(made.randomizer, noise_stddev=half))
 
     values = {"epsilon": 1.0, "delta": 1e-2, "reward_low": -1.0, "reward_high": 2.0}
     wrong, twin = (

@@ -7,9 +7,9 @@ import numpy as np
 from tests.algorithms.bandits.golden_best_arm import outputs, proxy, reports
 
 
-def successive_elimination(generator, lanes, *, means, failure_prob, multiplier=1.0, spread=None, **channel):
+def successive_elimination(generator, lanes, *, means, failure_prob, multiplier=1.0, spread=None, **randomizer):
     arms, every = len(means), np.arange(lanes)
-    variance = proxy(**channel)
+    variance = proxy(**randomizer)
     active, sums = np.ones((lanes, arms), bool), np.zeros((lanes, arms))
     rounds, plays = np.zeros(lanes), np.zeros((lanes, arms))
     for r in range(1, 10**6):
@@ -17,7 +17,7 @@ def successive_elimination(generator, lanes, *, means, failure_prob, multiplier=
         if not runs.any():
             return outputs(rounds, np.argmax(active, axis=1), plays)
         for arm in range(arms):
-            told = reports(generator, np.full(lanes, arm), means, spread=spread, **channel)
+            told = reports(generator, np.full(lanes, arm), means, spread=spread, **randomizer)
             here = runs & active[:, arm]
             sums[every[here], arm] += told[here]
             plays[here, arm] += 1

@@ -4,17 +4,17 @@ import dataclasses
 
 import numpy as np
 
-from jaxdp.audit import Users, learner_attack
+from jaxdp.audit import UserData, learner_attack
 from jaxdp.bandits import successive_elimination
 from tests.privacy.case import Case
 
 
-def _rewards(low: float, high: float, dtype: type, rounds: int = 1) -> tuple[Users, Users]:
+def _rewards(low: float, high: float, dtype: type, rounds: int = 1) -> tuple[UserData, UserData]:
     """Rounds in which both arms pay the one, but for the first: there they pay the other."""
     same = np.full((rounds, 2), low, dtype)
     other = same.copy()
     other[0] = high
-    return Users(same), Users(other)
+    return UserData(same), UserData(other)
 
 
 def counts_of_rewards_at_twice_epsilon() -> Case:
@@ -24,8 +24,8 @@ def counts_of_rewards_at_twice_epsilon() -> Case:
     assert counts is not None
 
     def privatize(key, params, public, plan, totals):
-        twice = dataclasses.replace(params.channel, epsilon=2 * params.channel.epsilon)
-        return counts.privatize(key, dataclasses.replace(params, channel=twice), public, plan, totals)
+        twice = dataclasses.replace(params.randomizer, epsilon=2 * params.randomizer.epsilon)
+        return counts.privatize(key, dataclasses.replace(params, randomizer=twice), public, plan, totals)
 
     values = {"epsilon": 1.0, "confidence_multiplier": 0.1}
     wrong, twin = (

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit import Users, learner_attack
+from jaxdp.audit import UserData, learner_attack
 from jaxdp.bandits import thompson
 from jaxdp.core import Interface, Space, arms
 from jaxdp.mechanisms import randomized_response
@@ -32,7 +32,7 @@ def reused_coin() -> Case:
         interface = Interface(arms(2), Space("numbers", (), 0, 1))
         return bits._replace(privatize=privatize, update=update, interface=interface)
 
-    users = Users(np.full((1, 2), 0.0)), Users(np.full((1, 2), 0.5))
+    users = UserData(np.full((1, 2), 0.0)), UserData(np.full((1, 2), 0.5))
     wrong, right = (learner_attack(learner(reuse=reuse), VALUES, users) for reuse in (True, False))
     return Case(wrong=wrong, right=(right,), trials=4_000)
 

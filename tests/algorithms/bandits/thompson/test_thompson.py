@@ -28,7 +28,7 @@ def test_the_two_posteriors(posterior, shapes):
     if shapes is None:
         worth, share = 40 * math.tanh(1.0) ** 2, min(0.5 + 0.25 / math.tanh(1.0), 1)
         shapes = 1 + worth * share, 1 + worth * (1 - share)
-    # The other arm's draw is uniform: this one is played with the mean of its law.
+    # The other arm's draw is uniform: this one is played with the mean of its distribution.
     keys = jax.random.split(KEY(), 20_000)
     arms = jax.jit(jax.vmap(lambda key: learner.act(key, params, state.public, None)))(keys)
     mean = shapes[0] / sum(shapes)

@@ -9,7 +9,7 @@ from jaxdp.bandits import (
 )
 
 
-def test_proxies_are_the_channel_s():
+def test_proxies_are_the_randomizer_s():
     rr = ucb(num_arms=2, rewards="bounded").params(epsilon=1.0, reward_low=-1.0, reward_high=2.0, exploration_rate=2.0)
     assert float(rr.squared_radius) == pytest.approx(2 * 2 * 9 / 4 / math.tanh(0.5) ** 2, rel=1e-4)
     noisy = ucb(num_arms=2, report="gaussian").params(epsilon=1.0, delta=1e-3)

@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 
-from jaxdp.audit import Users, learner_attack
+from jaxdp.audit import UserData, learner_attack
 from jaxdp.bandits import ucb_central
 from tests.privacy.case import Case
 
@@ -20,7 +20,7 @@ def block_released_twice() -> Case:
         return once._replace(public=once.public._replace(sums=sums))
 
     never = np.ones((1, 2), np.int32)
-    users = Users(never - 1), Users(never)
+    users = UserData(never - 1), UserData(never)
     wrong = learner_attack(right._replace(update=update), VALUES, users)
     return Case(wrong=wrong, right=(learner_attack(right, VALUES, users),), trials=20_000)
 

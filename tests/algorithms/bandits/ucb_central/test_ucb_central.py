@@ -15,7 +15,7 @@ from tests.algorithms.bandits.central_learners import KEY, final
 def played_arms(learner, rounds, values):
     world = bernoulli_bandit([1.0, 0.0])
     run = jaxdp.simulator(
-        learner, world, rounds, checkpoints=range(1, rounds + 1), record={"arm": lambda look: look.action}
+        learner, world, rounds, checkpoints=range(1, rounds + 1), record={"arm": lambda snapshot: snapshot.action}
     )
     return np.asarray(run(KEY(), run.params(**values))["arm"]).tolist()
 

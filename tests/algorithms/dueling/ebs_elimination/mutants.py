@@ -7,18 +7,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import registry
-from jaxdp.audit import Users, by_pair, learner_attack
+from jaxdp.audit import UserData, feedback_of_pair, learner_attack
 from jaxdp.core import State
 from jaxdp.dueling import ebs_elimination
 from tests.privacy.case import Case
 
 
-def _first_duel() -> tuple[Users, Users]:
+def _first_duel() -> tuple[UserData, UserData]:
     """Four rounds in which arm 0 wins always, or all but the first."""
     always = np.ones((4, 2, 2), np.int32)
     later = always.copy()
     later[0] = 0
-    return Users(always), Users(later)
+    return UserData(always), UserData(later)
 
 
 def counters_fed_upon_wins() -> Case:
@@ -36,7 +36,7 @@ def counters_fed_upon_wins() -> Case:
 
     values, users = {"epsilon": 1.0}, _first_duel()
     wrong, twin = (
-        learner_attack(one, values, users, answer=by_pair)  # pyright: ignore[reportArgumentType]
+        learner_attack(one, values, users, answer=feedback_of_pair)  # pyright: ignore[reportArgumentType]
         for one in (right._replace(update=update), right)
     )
     return Case(wrong=wrong, right=(twin,), trials=1_000)
@@ -66,7 +66,7 @@ def node_noise_reused() -> Case:
 
     values, users = {"epsilon": 1.0}, _first_duel()
     wrong, twin = (
-        learner_attack(one, values, users, answer=by_pair, look=_leaves)  # pyright: ignore[reportArgumentType]
+        learner_attack(one, values, users, answer=feedback_of_pair, observe=_leaves)  # pyright: ignore[reportArgumentType]
         for one in (right._replace(init=init, update=update), right)
     )
     return Case(wrong=wrong, right=(twin,), trials=1_000)

@@ -20,7 +20,7 @@ def outputs(engine, utilities, options, values):
     """What a hundred runs record."""
     learner = ebs_elimination(num_arms=len(utilities), horizon=200, **options)
     record = {
-        name: (lambda look, name=name: getattr(look.public, name))
+        name: (lambda snapshot, name=name: getattr(snapshot.public, name))
         for name in ("active", "plays", "digits", "estimates")
     }
     looks = [50, 63, 130, 200]
@@ -75,7 +75,7 @@ def test_blocks_are_rounds_in_a_world_that_goes_on(num_arms):
     matrix = utility_matrix(np.linspace(2, -2, num_arms))
     duels = switching_duels([matrix, matrix.T], starts=[0, 41])
     learner = ebs_elimination(num_arms=num_arms, horizon=90, arity=3)
-    record = {"plays": lambda look: look.public.plays, "action": lambda look: look.action}
+    record = {"plays": lambda snapshot: snapshot.public.plays, "action": lambda snapshot: snapshot.action}
     found = []
     for engine in ("rounds", "blocks"):
         run = jaxdp.simulator(learner, duels, 90, checkpoints=[25, 90], record=record, engine=engine)
@@ -90,7 +90,7 @@ def test_blocks_are_rounds_in_a_world_that_goes_on(num_arms):
 def test_blocks_of_many_arms_for_many_budgets(options):
     """Counts of nine opponents need two words; lanes of a nested batch wait for one another."""
     learner, duels = ebs_elimination(num_arms=9, horizon=400, arity=4, **options), utility_duels(np.linspace(3, -3, 9))
-    record = {"estimates": lambda look: look.public.estimates, "plays": lambda look: look.public.plays}
+    record = {"estimates": lambda snapshot: snapshot.public.estimates, "plays": lambda snapshot: snapshot.public.plays}
     more = {"delta": 1e-3} if options else {}
     found = []
     for engine in ("rounds", "blocks"):
@@ -124,14 +124,14 @@ def after_a_large_removal(learner, wins):
         wins=jnp.full((3, 3), wins, state.private.wins.dtype), sums=state.private.sums.at[top].set(3 * wins)
     )
     state = state._replace(private=private, public=public)
-    order = blocks.order(params, public)
+    order = blocks.slot_rounds(params, public)
 
     def both(key):
         keys = jax.random.split(key, blocks.length)
         placed = keys[jnp.minimum(order, blocks.length - 1)]
         plan = blocks.plan(placed, params, public, None, jnp.asarray(blocks.length))
         answers = jax.random.bernoulli(key, 0.5, (blocks.length,)).astype(jnp.int32)
-        block, used = blocks.absorb(placed, params, state, plan, (plan.actions, answers))
+        block, used = blocks.update_block(placed, params, state, plan, (plan.actions, answers))
 
         def step(t, state):
             place = jnp.argmax(order == t)

@@ -155,7 +155,7 @@ def estimates_and_wins(num_rounds=200):
 def apart_if_reversed(lanes=3000):
     """By how many standard errors at most the shares of duels and of drops differ for arms in reverse order."""
     learner = ebs_elimination(num_arms=3, horizon=22)  # it ends within a sweep
-    record = {"plays": lambda look: look.public.plays.sum(1), "active": lambda look: look.public.active}
+    record = {"plays": lambda snapshot: snapshot.public.plays.sum(1), "active": lambda snapshot: snapshot.public.active}
     worlds, found = [utility_duels(utilities) for utilities in ([2.0, 0.0, 0.0], [0.0, 0.0, 2.0])], []
     run = jaxdp.simulator(learner, worlds[0], 22, record=record, engine="rounds")
     go, params = jax.jit(jax.vmap(run, (0, None))), run.params(epsilon=math.inf, confidence_multiplier=0.4)
@@ -256,7 +256,7 @@ def program(num_arms, horizon):
     utilities = np.concatenate([[1.0], np.zeros(num_arms - 1)])
     learner = ebs_elimination(num_arms=num_arms, horizon=horizon)
     run = jaxdp.simulator(
-        learner, utility_duels(utilities), horizon, record={"active": lambda look: look.public.active}
+        learner, utility_duels(utilities), horizon, record={"active": lambda snapshot: snapshot.public.active}
     )
     return run, jax.jit(jax.vmap(run, (0, None)))
 
@@ -292,7 +292,7 @@ def last_drop(constants, lanes=16, horizon=10**7):
     """Median round by which one of eight arms is left; infinite if it is not by the horizon."""
     learner = ebs_elimination(num_arms=8, horizon=horizon, constants=constants, arity=16)
     looks = np.unique(np.geomspace(1000, horizon, 200).astype(int)).tolist()
-    left = {"left": lambda look: look.public.active.sum()}
+    left = {"left": lambda snapshot: snapshot.public.active.sum()}
     duels = utility_duels(np.linspace(1, 0, 8))
     run = jaxdp.simulator(learner, duels, horizon, checkpoints=looks, record=left, engine="blocks")
     outputs = jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY(), lanes), run.params(epsilon=1.0))

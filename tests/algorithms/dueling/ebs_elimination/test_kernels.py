@@ -99,7 +99,10 @@ def test_runs_are_equal(monkeypatch):
     for steps in (KERNELS, PLAIN):
         monkeypatch.setattr(_ebs_elimination, "KERNELS", steps)
         learner = ebs_elimination(num_arms=4, horizon=100, arity=3)
-        record = {"active": lambda look: look.public.active, "estimates": lambda look: look.public.estimates}
+        record = {
+            "active": lambda snapshot: snapshot.public.active,
+            "estimates": lambda snapshot: snapshot.public.estimates,
+        }
         duels = matrix_duels(lower_bound_matrix(4))
         run = jaxdp.simulator(learner, duels, 100, checkpoints=[10, 50, 100], record=record, engine="rounds")
         params = run.params(epsilon=5.0, confidence_multiplier=0.2)

@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from jaxdp.audit import Users, by_pair, learner_attack
+from jaxdp.audit import UserData, feedback_of_pair, learner_attack
 from jaxdp.dueling import ebs_local
 from tests.privacy.case import Case
 
@@ -16,9 +16,9 @@ def responses_at_twice_epsilon() -> Case:
         twice = dataclasses.replace(params, epsilon=2 * params.epsilon)
         return right.privatize(key, twice, public, context, action, feedback)
 
-    users = tuple(Users(np.full((1, 2, 2), won, np.int32)) for won in (0, 1))
+    users = tuple(UserData(np.full((1, 2, 2), won, np.int32)) for won in (0, 1))
     wrong, twin = (
-        learner_attack(one, {"epsilon": 1.0}, users, answer=by_pair)  # pyright: ignore[reportArgumentType]
+        learner_attack(one, {"epsilon": 1.0}, users, answer=feedback_of_pair)  # pyright: ignore[reportArgumentType]
         for one in (right._replace(privatize=privatize), right)
     )
     return Case(wrong=wrong, right=(twin,), trials=2_000)

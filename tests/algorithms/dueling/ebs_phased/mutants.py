@@ -5,7 +5,7 @@ import dataclasses
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit import Users, by_pair, learner_attack
+from jaxdp.audit import UserData, feedback_of_pair, learner_attack
 from jaxdp.dueling import ebs_phased
 from tests.privacy.case import Case
 
@@ -22,9 +22,9 @@ def unnoised_elimination() -> Case:
     once[0, 0], once[1, 1] = 1, 1  # arms 0, 1, 0, 1 are on the left
     never = once.copy()
     never[0, 0] = 0
-    users = Users(once), Users(never)
-    wrong = learner_attack(right._replace(update=update), values, users, answer=by_pair)
-    return Case(wrong=wrong, right=(learner_attack(right, values, users, answer=by_pair),), trials=4_000)
+    users = UserData(once), UserData(never)
+    wrong = learner_attack(right._replace(update=update), values, users, answer=feedback_of_pair)
+    return Case(wrong=wrong, right=(learner_attack(right, values, users, answer=feedback_of_pair),), trials=4_000)
 
 
 CASES = {

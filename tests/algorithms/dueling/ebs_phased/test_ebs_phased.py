@@ -161,7 +161,11 @@ def test_the_best_arm_stays():
     """With failure_prob = 0.05; and what is more daring does fail."""
     environment = utility_duels([0.6, 0.0, 0.0, -0.5])
     run = jaxdp.simulator(
-        ebs_phased(num_arms=4), environment, 2 * 10**6, engine="counts", record={"a": lambda look: look.public.active}
+        ebs_phased(num_arms=4),
+        environment,
+        2 * 10**6,
+        engine="counts",
+        record={"a": lambda snapshot: snapshot.public.active},
     )
     go = jax.jit(jax.vmap(run, (0, None)))
     active = {}

@@ -1,7 +1,8 @@
 """An independent NumPy version of phased duels in the shuffle model: float64, one lane at a time.
 
-Written from the papers and the docstring. Budgets come from the laws of counts by SciPy's binomial probabilities, and
-from plain scans and bisections, to about 1e-12 of delta; nothing is shared with the library's accounting.
+Written from the papers and the docstring. Budgets come from the distributions of counts by SciPy's binomial
+probabilities, and from plain scans and bisections, to about 1e-12 of delta; nothing is shared with the library's
+accounting.
 """
 
 import functools
@@ -20,17 +21,17 @@ LARGEST_EXACT = 10_000
 
 
 def spent_delta(epsilon, budget, users):
-    """The delta of a shuffled batch: over both orders of the two laws, and the numbers of ones that may be worst."""
+    """The delta of a shuffled batch: over both orders of two distributions, and numbers of ones that may be worst."""
     move = 1 / (1 + math.exp(budget))
     others, worst = users - 1, 0.0
     tried = {*range(FEW), *range(FEW, others, 1 + others // 5)}
     for zeros in sorted(z for z in tried if z <= others):
-        law = fftconvolve(
+        distribution = fftconvolve(
             binom.pmf(np.arange(others - zeros + 1), others - zeros, 1 - move),
             binom.pmf(np.arange(zeros + 1), zeros, move),
         )
-        one = (1 - move) * np.append(0, law) + move * np.append(law, 0)
-        zero = move * np.append(0, law) + (1 - move) * np.append(law, 0)
+        one = (1 - move) * np.append(0, distribution) + move * np.append(distribution, 0)
+        zero = move * np.append(0, distribution) + (1 - move) * np.append(distribution, 0)
         for first, second in ((one, zero), (zero, one)):
             worst = max(worst, np.maximum(first - math.exp(epsilon) * second, 0).sum())
     return worst

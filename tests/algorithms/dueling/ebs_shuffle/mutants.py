@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit import by_pair, learner_attack
+from jaxdp.audit import feedback_of_pair, learner_attack
 from jaxdp.core import Learner, State
 from jaxdp.dueling import ebs_shuffle
 from jaxdp.mechanisms import shuffle_local_epsilon, shuffled
@@ -20,7 +20,7 @@ RIGHT = ebs_shuffle(num_arms=2)
 
 def _attack(learner: Learner, look=lambda seen: seen["public"].seen[-1]):
     """Seen is what the server gets at the end of the batches."""
-    return learner_attack(learner, VALUES, one_batch(2, **VALUES), answer=by_pair, look=look)
+    return learner_attack(learner, VALUES, one_batch(2, **VALUES), answer=feedback_of_pair, observe=look)
 
 
 def batches_claimed_as_twice_as_large() -> Case:
@@ -36,7 +36,7 @@ def reports_claimed_as_shuffled() -> Case:
     """The server gets each report as it comes, under the claim of the batch."""
 
     def guarantee(**values):
-        return dataclasses.replace(RIGHT.guarantee(**values), sees=frozenset({"action", "report", "public"}))
+        return dataclasses.replace(RIGHT.guarantee(**values), adversary_view=frozenset({"action", "report", "public"}))
 
     wrong = _attack(RIGHT._replace(guarantee=guarantee), look=lambda seen: seen["report"][1][0])
     return Case(wrong=wrong, right=(_attack(RIGHT),), trials=10_000)

@@ -168,7 +168,11 @@ def test_the_best_arm_stays():
     """With failure_prob = 0.05; and what is more daring does fail."""
     environment = utility_duels([0.6, 0.0, -0.5])
     run = jaxdp.simulator(
-        ebs_shuffle(num_arms=3), environment, 10**6, engine="counts", record={"a": lambda look: look.public.active}
+        ebs_shuffle(num_arms=3),
+        environment,
+        10**6,
+        engine="counts",
+        record={"a": lambda snapshot: snapshot.public.active},
     )
     go, points = jax.jit(jax.vmap(jax.vmap(run, (0, None)), (None, 0))), (1.0, 0.01)
     params = [run.params(epsilon=1.0, delta=1e-3, confidence_multiplier=multiplier) for multiplier in points]
@@ -186,7 +190,7 @@ MATRIX = np.array([[0.5, 0.95], [0.05, 0.5]])
 def duels_to_elimination(learner, engine, horizon, **values):
     """Of a few lanes, of which each drops the worse arm; to a percent."""
     looks = np.unique(np.geomspace(20, horizon, 300).astype(int)).tolist()
-    record = {"a": lambda look: look.public.active}
+    record = {"a": lambda snapshot: snapshot.public.active}
     run = jaxdp.simulator(learner, matrix_duels(MATRIX), horizon, engine=engine, checkpoints=looks, record=record)
     active = np.asarray(jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY(), 8), run.params(**values))["a"])
     assert (active[:, -1] == [True, False]).all()

@@ -5,7 +5,7 @@ import dataclasses
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit import Users, by_pair, learner_attack
+from jaxdp.audit import UserData, feedback_of_pair, learner_attack
 from jaxdp.core import Learner
 from jaxdp.dueling import g_optimal_elimination
 from tests.privacy.case import Case
@@ -14,9 +14,9 @@ VALUES = {"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 1e-5}  #
 RIGHT = g_optimal_elimination(features=[[0.8], [-0.8]])
 
 
-def _first_duel() -> tuple[Users, Users]:
+def _first_duel() -> tuple[UserData, UserData]:
     """The first phase's only duel is lost, or won."""
-    lost, won = (Users(np.full((1, 2, 2), value, np.int32)) for value in (0, 1))
+    lost, won = (UserData(np.full((1, 2, 2), value, np.int32)) for value in (0, 1))
     return lost, won
 
 
@@ -31,7 +31,7 @@ def _at_epsilon(factor: float) -> Learner:
 
 def _case(factor: float, trials: int) -> Case:
     users = _first_duel()
-    wrong, right = (learner_attack(one, VALUES, users, answer=by_pair) for one in (_at_epsilon(factor), RIGHT))
+    wrong, right = (learner_attack(one, VALUES, users, answer=feedback_of_pair) for one in (_at_epsilon(factor), RIGHT))
     return Case(wrong=wrong, right=(right,), trials=trials)
 
 

@@ -207,7 +207,12 @@ def elimination(learner, weights, horizon=2**31 - 1, features=FEATURES, looks=24
     duels = linear_duels(features, weights)
     marks = np.unique(np.geomspace(1000, horizon, looks).astype(int)).tolist()
     run = jaxdp.simulator(
-        learner, duels, horizon, checkpoints=marks, engine="counts", record={"active": lambda look: look.public.active}
+        learner,
+        duels,
+        horizon,
+        checkpoints=marks,
+        engine="counts",
+        record={"active": lambda snapshot: snapshot.public.active},
     )
     compiled = jax.jit(jax.vmap(run, (0, None)))
 

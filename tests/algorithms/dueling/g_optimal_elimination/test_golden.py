@@ -25,8 +25,8 @@ def play(seed: int, points: list[dict[str, Any]]) -> list[dict[str, np.ndarray]]
     counts = learner.counts
     assert counts is not None
     duels = linear_duels(golden.FEATURES, golden.WEIGHTS)
-    theirs, tally = duels.params(), duels.tally
-    assert tally is not None
+    theirs, feedback_totals = duels.params(), duels.feedback_totals
+    assert feedback_totals is not None
 
     def lane(key, params):
         """What is left after every phase, phases and rounds; a phase is played as one."""
@@ -36,8 +36,8 @@ def play(seed: int, points: list[dict[str, Any]]) -> list[dict[str, np.ndarray]]
             goes_on = state.public.active.sum() > 1
             key_duels, key_update = jax.random.split(key)
             plan = counts.plan(key, params, state.public, jnp.asarray(HORIZON, jnp.result_type(int)))
-            _, won, _ = tally(key_duels, theirs, (), plan.counts)
-            after = counts.absorb(key_update, params, state, plan, (plan.counts, won))
+            _, won, _ = feedback_totals(key_duels, theirs, (), plan.counts)
+            after = counts.update_counts(key_update, params, state, plan, (plan.counts, won))
             rounds += jnp.where(goes_on, plan.counts.sum(), 0).astype(rounds.dtype)
             state = jax.tree.map(lambda new, old: jnp.where(goes_on, new, old), after, state)
             return (state, phases + goes_on.astype(jnp.int32), rounds), state.public

@@ -87,7 +87,7 @@ def test_budgets_of_all_sizes_give_numbers(epsilon):
         learner,
         utility_duels([1.0, 0.5, 0.0]),
         40,
-        record={"released": lambda look: jnp.stack(look.public.released[1:])},
+        record={"released": lambda snapshot: jnp.stack(snapshot.public.released[1:])},
     )
     found = jax.jit(run)(KEY(), run.params(epsilon=epsilon))
     assert np.isfinite(found["released"]).all()

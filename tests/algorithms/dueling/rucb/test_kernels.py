@@ -45,7 +45,7 @@ def played(steps, given):
         return {
             "hypothesis": steps.view(*seen)[1],
             "duel": steps.duel(given["uniforms"], *seen, given["unmet"]),
-            "wins": steps.tally(given["wins"], given["report"]),
+            "wins": steps.count_duel(given["wins"], given["report"]),
         }
 
     return jax.tree.map(np.asarray, play(given))
@@ -84,7 +84,7 @@ WRONG = {
     "one uniform for both arms": (KERNELS._replace(duel=lambda u, *seen: KERNELS.duel(u[:1].repeat(2), *seen)), "duel"),
     "arms that have not met": (KERNELS._replace(duel=lambda *seen: KERNELS.duel(*seen[:4], 0 * seen[4])), "duel"),
     "counted for the loser": (
-        KERNELS._replace(tally=lambda wins, report: KERNELS.tally(wins, (report[0], 1 - report[1]))),
+        KERNELS._replace(count_duel=lambda wins, report: KERNELS.count_duel(wins, (report[0], 1 - report[1]))),
         "wins",
     ),
 }

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.audit import Users, audit, by_pair, grey_box, learner_attack
+from jaxdp.audit import UserData, audit, feedback_of_pair, grey_box, learner_attack
 from jaxdp.core import State
 from jaxdp.dueling import _pair_blocks, rucb
 from jaxdp.registry import LEARNERS
@@ -19,7 +19,7 @@ def users(rounds, changed):
     always = np.tile(np.triu(np.ones((2, 2), np.int32)), (rounds, 1, 1))
     once = always.copy()
     once[changed] = 1 - once[changed]
-    return Users(always), Users(once)
+    return UserData(always), UserData(once)
 
 
 def released_twice(key, params, state, report):
@@ -32,7 +32,7 @@ def released_twice(key, params, state, report):
 def no_noise_at_first(key, params, state, report):
     """A single outcome is released as it is: noise begins with blocks of two."""
     after = RIGHT.update(key, params, state, report)
-    _, bare = _pair_blocks.tally(
+    _, bare = _pair_blocks.count_duel(
         key, jnp.full_like(params.epsilon, jnp.inf), state.private, state.public.released, report
     )
     is_first = after.public.released.duels[0, 1] == 1
@@ -42,13 +42,13 @@ def no_noise_at_first(key, params, state, report):
 
 def counted_on(key, params, state, report):
     """Wins are not counted from zero after a release: each total has those of earlier blocks again."""
-    private, past = state.private
+    private, history = state.private
     after = RIGHT.update(key, params, State(private, state.public), report)
     before, now = state.public.released, after.public.released
     share = (now.weight - before.weight) / jnp.maximum(now.duels // 2, 1).astype(now.weight.dtype)
-    lead = now.lead + 2 * share * past
-    past = past + jnp.where(share > 0, after.private.wins, 0).astype(past.dtype)
-    return State((after.private, past), after.public._replace(released=now._replace(lead=lead)))
+    lead = now.lead + 2 * share * history
+    history = history + jnp.where(share > 0, after.private.wins, 0).astype(history.dtype)
+    return State((after.private, history), after.public._replace(released=now._replace(lead=lead)))
 
 
 def init_counted_on(key, params):
@@ -65,7 +65,7 @@ MISTAKES = {  # the learner, rounds, and whose outcome changes
 
 
 def verdict_on(learner, rounds, changed):
-    attack = learner_attack(learner, VALUES, users(rounds, changed), answer=by_pair)
+    attack = learner_attack(learner, VALUES, users(rounds, changed), answer=feedback_of_pair)
     return audit(jax.random.key(0), attack, trials=20_000).verdict
 
 
@@ -88,7 +88,7 @@ def test_the_grey_box_finds_what_a_block_released_twice_costs():
             VALUES,
             entry.make_user,
             rounds=4,
-            answer=by_pair,
+            answer=feedback_of_pair,
             num_bases=2,
             num_neighbours=64,
         )

@@ -57,7 +57,7 @@ def noise_for_one_pair() -> Case:
 
 def every_pair_at_the_whole_budget() -> Case:
     right = Attack(reported, LOCAL.params(epsilon=1.0), REVERSED, claim(1.0))
-    several = right._replace(params=LOCAL.params(epsilon=5.0), claim=claim(5.0))  # two answers, at half of it each
+    several = right._replace(params=LOCAL.params(epsilon=5.0), guarantee=claim(5.0))  # two answers, at half of it each
     return Case(wrong=right._replace(release=every_pair), right=(right, several), trials=20_000)
 
 

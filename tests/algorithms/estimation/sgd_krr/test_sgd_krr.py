@@ -55,9 +55,9 @@ def test_the_gradient_by_enumeration(num_actions):
     found, logs, weight = gradients(num_actions), log_gradients(num_actions), math.exp(EPSILON) + num_actions - 1
     np.testing.assert_allclose(found, logs.sum(0) / weight - logs, atol=1e-12 if X64 else 1e-5)
     for label in range(num_actions):
-        law = np.where(np.arange(num_actions) == label, math.exp(EPSILON), 1.0) / weight
+        distribution = np.where(np.arange(num_actions) == label, math.exp(EPSILON), 1.0) / weight
         expected = -(math.exp(EPSILON) - 1) / weight * logs[label]
-        np.testing.assert_allclose(law @ found, expected, atol=1e-12 if X64 else 1e-5)
+        np.testing.assert_allclose(distribution @ found, expected, atol=1e-12 if X64 else 1e-5)
 
 
 def check_expectation(found, num_actions, label, num_keys=20_000):

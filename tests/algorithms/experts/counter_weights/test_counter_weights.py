@@ -1,4 +1,4 @@
-"""Counter weights: bounds, privacy by the grey box, mutants, law, and the end without privacy."""
+"""Counter weights: bounds, privacy by the grey box, mutants, distribution, and the end without privacy."""
 
 import math
 from typing import Any
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdp.audit import Users, grey_box, whole
+from jaxdp.audit import UserData, full_information, grey_box
 from jaxdp.experts import (
     classes,
     counter_weights,
@@ -63,12 +63,12 @@ def draw_user(key):
     key_all, key_each = jax.random.split(key)
     same = jnp.broadcast_to(jax.random.bernoulli(key_all), (5,))
     each = jax.random.choice(key_each, jnp.array([-1.0, 0.3, 1.0, 2.0, jnp.nan], float), (5,))
-    return Users(jnp.where(jax.random.bernoulli(key), same.astype(float), each))
+    return UserData(jnp.where(jax.random.bernoulli(key), same.astype(float), each))
 
 
 def audited(learner):
     return grey_box(
-        jax.random.key(0), learner, VALUES, draw_user, rounds=4, answer=whole, num_bases=2, num_neighbours=64
+        jax.random.key(0), learner, VALUES, draw_user, rounds=4, answer=full_information, num_bases=2, num_neighbours=64
     )
 
 
@@ -93,7 +93,7 @@ def test_mutants_are_flagged(mutant):
     assert any("cost" in fault or "declared" in fault for fault in found.faults)
 
 
-# ---- law -------------------------------------------------------------------------------------------------------------
+# ---- distribution ----------------------------------------------------------------------------------------------------
 def before_each_round(learner, params, losses, read):
     """Returns `read` of the states before each round, by one compiled program."""
 
@@ -117,8 +117,8 @@ def test_without_privacy_all_learners_have_the_same_weights():
     sizes: dict[str, Any] = {"num_experts": num_experts, "horizon": horizon}
     rate = 0.7
 
-    def weights_of(learner, values, law):
-        return before_each_round(learner, learner.params(**values, learning_rate=rate), losses, law)
+    def weights_of(learner, values, distribution):
+        return before_each_round(learner, learner.params(**values, learning_rate=rate), losses, distribution)
 
     def of_class(sequences):
         made = sequences(**sizes)
@@ -141,7 +141,9 @@ def test_without_privacy_all_learners_have_the_same_weights():
         weights_of(hedge(**sizes), {}, softmax),
         weights_of(static, FREE, lambda state: made.marginal(state.public.weights, state.public.round)),
         weights_of(
-            lazy_weights(**sizes), {**FREE, "batch": 1}, lambda state: made.law(state.private.weights, jnp.int32(0))[0]
+            lazy_weights(**sizes),
+            {**FREE, "batch": 1},
+            lambda state: made.distribution(state.private.weights, jnp.int32(0))[0],
         ),
     ]
     for found in alike:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jaxdp.audit import Users, learner_attack, whole
+from jaxdp.audit import UserData, full_information, learner_attack
 from jaxdp.experts import exponential_weights
 from jaxdp.mechanisms import laplace
 from tests.privacy.case import Case
@@ -17,8 +17,11 @@ def unclipped_report() -> Case:
     def privatize(key, params, public, context, action, feedback):
         return laplace(key, feedback, params.epsilon, l1_sensitivity=2.0)
 
-    users = Users(np.full((1, 2), -1.0)), Users(np.full((1, 2), 2.0))
-    attacks = (learner_attack(one, VALUES, users, answer=whole) for one in (right._replace(privatize=privatize), right))
+    users = UserData(np.full((1, 2), -1.0)), UserData(np.full((1, 2), 2.0))
+    attacks = (
+        learner_attack(one, VALUES, users, answer=full_information)
+        for one in (right._replace(privatize=privatize), right)
+    )
     wrong, twin = attacks
     return Case(wrong=wrong, right=(twin,), trials=4_000)
 

@@ -10,16 +10,16 @@ from jaxdp.experts import hedge
 from tests.algorithms.experts.shifted_losses import COMPARATOR, HORIZON, NATS, NUM_EXPERTS, regret, shifted_losses
 
 
-def hedge_law(params, public):
+def hedge_distribution(params, public):
     return jax.nn.softmax(-params.learning_rate * (public.total - public.excess))
 
 
 def test_regret():
     losses = shifted_losses()
     still = hedge(num_experts=NUM_EXPERTS, horizon=HORIZON)
-    assert regret(still, hedge_law, losses, COMPARATOR) > math.sqrt(NATS * HORIZON / 2)  # it does not track
+    assert regret(still, hedge_distribution, losses, COMPARATOR) > math.sqrt(NATS * HORIZON / 2)  # it does not track
     best = np.full(HORIZON, losses.sum(0).argmin())
-    assert regret(still, hedge_law, losses, best) < math.sqrt(math.log(4) * HORIZON / 2)
+    assert regret(still, hedge_distribution, losses, best) < math.sqrt(math.log(4) * HORIZON / 2)
 
 
 def test_errors():

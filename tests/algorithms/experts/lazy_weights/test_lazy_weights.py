@@ -1,4 +1,4 @@
-"""Lazy weights: the law of transcripts, exact audits, mutants, parameters, and the end without privacy."""
+"""Lazy weights: the distribution of transcripts, exact audits, mutants, parameters, and the end without privacy."""
 
 import functools
 import itertools
@@ -37,14 +37,16 @@ def prior_of(name, num_experts, num_batches):
     return enumerated.members(name, num_experts, num_batches, **CLASSES[name][1])
 
 
-def enumerated_law(name, params, losses):
+def enumerated_distribution(name, params, losses):
     batch = int(params.batch)
     prior = prior_of(name, losses.shape[1], -(-len(losses) // batch))
     rate, fake = float(params.learning_rate), float(params.fake_switch_prob)
-    return enumerated.transcript_law(prior, losses, rate=rate, fake=fake, batch=batch, budget=int(params.budget))
+    return enumerated.transcript_distribution(
+        prior, losses, rate=rate, fake=fake, batch=batch, budget=int(params.budget)
+    )
 
 
-# ---- law -------------------------------------------------------------------------------------------------------------
+# ---- distribution ----------------------------------------------------------------------------------------------------
 def transcripts(learner, params, losses, draws=DRAWS):
     """(row, expert, resamples so far) at the start of each batch."""
     params = jax.tree.map(jnp.asarray, params)
@@ -80,15 +82,15 @@ def transcripts(learner, params, losses, draws=DRAWS):
         ("markov", 3, 4, 1, 3),
     ],
 )
-def test_the_law_of_transcripts(name, num_experts, horizon, batch, budget):
+def test_the_distribution_of_transcripts(name, num_experts, horizon, batch, budget):
     learner = made(name, num_experts=num_experts, horizon=horizon)
     values = {"learning_rate": 0.9, "fake_switch_prob": 0.25, "batch": batch, "budget": budget}
     params = learner.params(**GIVEN, **values)
     losses = np.random.default_rng(horizon).uniform(0, 1, (horizon, num_experts))
     found = transcripts(learner, params, losses)
-    assert g_test(found, enumerated.seen(enumerated_law(name, params, losses))) > 1e-4
+    assert g_test(found, enumerated.seen(enumerated_distribution(name, params, losses))) > 1e-4
     other = learner.params(**GIVEN, **{**values, "learning_rate": 1.3})  # planted
-    assert g_test(found, enumerated.seen(enumerated_law(name, other, losses))) < 1e-4
+    assert g_test(found, enumerated.seen(enumerated_distribution(name, other, losses))) < 1e-4
 
 
 def test_without_privacy_plays_follow_exponential_weights():
@@ -116,14 +118,14 @@ def budgets(learner_of, name, horizon, **values):
     concentrated, pure = (learner_of(made(name, horizon=horizon, accounting=each)) for each in ("zcdp", "pure"))
     params = concentrated.params(**values)
     every = [np.reshape(bits, (horizon, 2)) for bits in itertools.product((0.0, 1.0), repeat=2 * horizon)]
-    laws = {losses.tobytes(): enumerated_law(name, params, losses) for losses in every}
+    distributions = {losses.tobytes(): enumerated_distribution(name, params, losses) for losses in every}
     rho = epsilon = 0.0
     for losses, round in itertools.product(every, range(horizon)):
         for row in itertools.product((0.0, 1.0), repeat=2):
             if row > tuple(losses[round]):  # both directions are looked at
                 other = losses.copy()
                 other[round] = row
-                pair = laws[losses.tobytes()], laws[other.tobytes()]
+                pair = distributions[losses.tobytes()], distributions[other.tobytes()]
                 rho, epsilon = max(rho, exact_rho(*pair)), max(epsilon, exact_epsilon(*pair))
     of_pure = pure.guarantee(**{each: value for each, value in values.items() if each != "delta"})
     return rho, concentrated.guarantee(**values).rho, epsilon, of_pure.epsilon

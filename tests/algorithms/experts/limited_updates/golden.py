@@ -5,13 +5,13 @@ import numpy as np
 from tests.algorithms.experts.golden_tracking import draw, is_power_of_two, permute_and_flip, select
 
 
-def limited_updates_law(losses, epsilon):
+def limited_updates_distribution(losses, epsilon):
     """Of the experts of all rounds and of the one after the last."""
     num_experts = losses.shape[1]
-    law = {(expert,): 1 / num_experts for expert in range(num_experts)}
+    distribution = {(expert,): 1 / num_experts for expert in range(num_experts)}
     for played in range(1, len(losses) + 1):
         grown = {}
-        for experts, chance in law.items():
+        for experts, chance in distribution.items():
             if is_power_of_two(played + 1):
                 chances = permute_and_flip(losses[(played + 1) // 2 - 1 : played].sum(0), epsilon)
             else:
@@ -19,8 +19,8 @@ def limited_updates_law(losses, epsilon):
             for expert, of_expert in enumerate(chances):
                 if of_expert:
                     grown[*experts, expert] = chance * of_expert
-        law = grown
-    return law
+        distribution = grown
+    return distribution
 
 
 def limited_updates(generator, lanes, means, epsilon):

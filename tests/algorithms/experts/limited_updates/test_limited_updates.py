@@ -29,7 +29,7 @@ def test_an_expert_is_the_best_of_its_block():
     """Without noise, on losses of which each block has another best expert."""
     rng = np.random.default_rng(3)
     losses = rng.uniform(size=(127, 4))
-    read = {"expert": lambda look: look.public.expert}
+    read = {"expert": lambda snapshot: snapshot.public.expert}
     learner = experts.limited_updates(num_experts=4)
     run = jaxdp.simulator(learner, experts.loss_sequence(losses), 127, checkpoints=127, record=read)
     played = np.asarray(run(KEY(), run.params(epsilon=math.inf))["expert"])
@@ -41,7 +41,7 @@ def test_an_expert_is_the_best_of_its_block():
 
 def played_by(engine, losses, horizon=700, lanes=32):
     learner = experts.limited_updates(num_experts=4, losses=losses)
-    read = {"expert": lambda look: look.public.expert}
+    read = {"expert": lambda snapshot: snapshot.public.expert}
     world = stationary([0.5, 0.45, 0.4, 0.6])
     run = jaxdp.simulator(learner, world, horizon, engine=engine, checkpoints=[7, 300, horizon], record=read)
     keys = jax.random.split(KEY(), lanes)

@@ -5,18 +5,18 @@ import numpy as np
 from tests.algorithms.experts.golden_tracking import draw, exponential_mechanism
 
 
-def limited_updates_oblivious_law(losses, rate, batch):
+def limited_updates_oblivious_distribution(losses, rate, batch):
     """Of the experts of all batches."""
     rounds, num_experts = losses.shape
-    law: dict[tuple[int, ...], float] = {(expert,): 1 / num_experts for expert in range(num_experts)}
+    distribution: dict[tuple[int, ...], float] = {(expert,): 1 / num_experts for expert in range(num_experts)}
     for end in range(batch, rounds, batch):
         chances = exponential_mechanism(losses[:end].sum(0), rate)
-        law = {
+        distribution = {
             (*experts, expert): chance * of_expert
-            for experts, chance in law.items()
+            for experts, chance in distribution.items()
             for expert, of_expert in enumerate(chances)
         }
-    return law
+    return distribution
 
 
 def limited_updates_oblivious(generator, lanes, means, rate, batch):

@@ -1,4 +1,4 @@
-"""Mirror descent: its steps, exact and grey-box audits, the published form, mutants, law and parameters."""
+"""Mirror descent: its steps, exact and grey-box audits, the published form, mutants, distribution and parameters."""
 
 import functools
 import itertools
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from jaxdp.audit import Users, exact_rho, g_test, grey_box, whole
+from jaxdp.audit import UserData, exact_rho, full_information, g_test, grey_box
 from jaxdp.experts import mirror_descent, mirror_descent_parameters
 from jaxdp.experts._mirror_descent.sampling import step_of
 from jaxdp.experts._shares import exact_fixed_share_step, fixed_share_step, project
@@ -74,12 +74,21 @@ def test_steps_never_widen_the_range_of_log_ratios(mixing):
 def draw_user(key):
     key_all, key_each = jax.random.split(key)
     same = jnp.broadcast_to(jax.random.bernoulli(key_all), (4,)).astype(float)
-    return Users(jnp.where(jax.random.bernoulli(key), same, jax.random.bernoulli(key_each, shape=(4,)).astype(float)))
+    return UserData(
+        jnp.where(jax.random.bernoulli(key), same, jax.random.bernoulli(key_each, shape=(4,)).astype(float))
+    )
 
 
 def audited(learner, values, rounds=4):
     return grey_box(
-        jax.random.key(0), learner, values, draw_user, rounds=rounds, answer=whole, num_bases=2, num_neighbours=64
+        jax.random.key(0),
+        learner,
+        values,
+        draw_user,
+        rounds=rounds,
+        answer=full_information,
+        num_bases=2,
+        num_neighbours=64,
     )
 
 
@@ -111,15 +120,17 @@ def compiled_step(horizon, mixing):
     return jax.jit(step_of(mixing, 2, horizon, 1))
 
 
-def law_of_draws(params, losses, mixing="clipped"):
-    """The exact law of all draws after the first, which are independent where losses are given."""
-    step, shares, law = compiled_step(len(losses), mixing), jnp.full(2, 0.5, float), {(): 1.0}
+def distribution_of_draws(params, losses, mixing="clipped"):
+    """The exact distribution of all draws after the first, which are independent where losses are given."""
+    step, shares, distribution = compiled_step(len(losses), mixing), jnp.full(2, 0.5, float), {(): 1.0}
     for each in losses:
         shares = step(shares, params.learning_rate * jnp.asarray(each, float))
-        law = {
-            (*past, i): p * chance for past, p in law.items() for i, chance in enumerate(np.asarray(shares).tolist())
+        distribution = {
+            (*history, i): p * chance
+            for history, p in distribution.items()
+            for i, chance in enumerate(np.asarray(shares).tolist())
         }
-    return law
+    return distribution
 
 
 @functools.cache
@@ -129,11 +140,13 @@ def exact_cost(learner_of, mixing="clipped"):
     learner = learner_of(mirror_descent(num_experts=2, horizon=horizon, num_switches=1, mixing=mixing))
     params, found = learner.params(**values), 0.0
     rows = list(itertools.product((0.0, 1.0), repeat=2))
-    laws = {losses: law_of_draws(params, losses, mixing) for losses in itertools.product(rows, repeat=horizon)}
-    for losses in laws:
+    distributions = {
+        losses: distribution_of_draws(params, losses, mixing) for losses in itertools.product(rows, repeat=horizon)
+    }
+    for losses in distributions:
         for row in rows:
             if row > losses[0]:  # what is replaced first, moves most
-                found = max(found, exact_rho(laws[losses], laws[(row, *losses[1:])]))
+                found = max(found, exact_rho(distributions[losses], distributions[(row, *losses[1:])]))
     return found, learner.guarantee(**values).rho
 
 
@@ -162,7 +175,7 @@ def test_a_rate_beyond_the_budget_is_flagged():
         assert found > 3 * claimed
 
 
-def test_draws_have_the_law_of_weights():
+def test_draws_have_the_distribution_of_weights():
     learner = mirror_descent(num_experts=2, horizon=3, num_switches=1, mixing="clipped")
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=30.0, delta=1e-6, learning_rate=0.8))
     losses = [(1.0, 0.0), (1.0, 0.0), (0.2, 0.9)]
@@ -175,10 +188,10 @@ def test_draws_have_the_law_of_weights():
         return jnp.stack(seen)
 
     drawn = np.asarray(jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(7), 20_000)))
-    law = law_of_draws(params, losses)
+    distribution = distribution_of_draws(params, losses)
     found = [tuple(each) for each in drawn.tolist()]
-    assert g_test(found, law) > 1e-4
-    assert g_test(found, law_of_draws(params, losses[::-1])) < 1e-4  # planted
+    assert g_test(found, distribution) > 1e-4
+    assert g_test(found, distribution_of_draws(params, losses[::-1])) < 1e-4  # planted
 
 
 def log_chances(num_experts, horizon, num_switches, epsilon, lanes):

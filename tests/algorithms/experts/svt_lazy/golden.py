@@ -6,16 +6,16 @@ import scipy.stats
 from tests.algorithms.experts.golden_tracking import draw, exponential_mechanism, laplace_grid
 
 
-def svt_lazy_law(losses, rate, budget, threshold, most):
+def svt_lazy_distribution(losses, rate, budget, threshold, most):
     """Of the experts of all rounds and of the next one, and of rounds after which the next one is the last."""
     rounds, num_experts = losses.shape
     places, weights = laplace_grid(2 / budget)
     query_noise = scipy.stats.laplace(scale=4 / budget)
-    law = {}
+    distribution = {}
 
     def go(played, since, experts, ends, waiting, chances):
         if played == rounds:
-            law[experts, ends] = law.get((experts, ends), 0.0) + float(chances.sum())
+            distribution[experts, ends] = distribution.get((experts, ends), 0.0) + float(chances.sum())
             return
         played += 1
         stay = (*experts, experts[-1])
@@ -32,7 +32,7 @@ def svt_lazy_law(losses, rate, budget, threshold, most):
 
     for expert in range(num_experts):
         go(0, 0, (expert,), (), False, weights / num_experts)
-    return law
+    return distribution
 
 
 def svt_lazy(generator, lanes, means, rate, budget, threshold, most):

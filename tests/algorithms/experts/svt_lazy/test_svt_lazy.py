@@ -24,7 +24,7 @@ def test_lazy_selections_are_below_their_bound(epsilon):
     """With probability 1 - 2 failure_prob a loss of at most K (1 / rate + 2 a + 2), and fewer than K selections."""
     num_experts, horizon, lanes = 8, 20_000, 64
     learner = experts.svt_lazy(num_experts=num_experts, horizon=horizon)
-    read = {"switches": lambda look: look.public.switches}
+    read = {"switches": lambda snapshot: snapshot.public.switches}
     world = experts.loss_sequence(lazy_losses(horizon, num_experts))
     run = jaxdp.simulator(learner, world, horizon, checkpoints=[horizon], record=read)
     params = run.params(epsilon=epsilon)

@@ -45,7 +45,7 @@ def beginnings(kind, now, begin):
     return sorted(time for time in times if time >= begin)
 
 
-def svt_restarts_law(losses, epsilon, thresholds, *, sensitivity=2.0, selects=True, asks=True):
+def svt_restarts_distribution(losses, epsilon, thresholds, *, sensitivity=2.0, selects=True, asks=True):
     """Of experts (of all rounds and of the next one) and of the rounds at whose end epochs end.
 
     `selects=False` selects uniformly, and `asks=False` never restarts: what is left is the other half's leak.
@@ -54,12 +54,12 @@ def svt_restarts_law(losses, epsilon, thresholds, *, sensitivity=2.0, selects=Tr
     budget = epsilon / 2
     places, weights = laplace_grid(2 * sensitivity / budget)
     query_noise = scipy.stats.laplace(scale=4 * sensitivity / budget)
-    law = {}
+    distribution = {}
 
     def go(played, begin, experts, ends, chances):
         """`chances`: the probability of all this and of the epoch's threshold noise, on the grid."""
         if played == rounds:
-            law[experts, ends] = law.get((experts, ends), 0.0) + float(chances.sum())
+            distribution[experts, ends] = distribution.get((experts, ends), 0.0) + float(chances.sum())
             return
         played += 1
         of_plays = losses[np.arange(begin, played), list(experts[begin:])]
@@ -84,7 +84,7 @@ def svt_restarts_law(losses, epsilon, thresholds, *, sensitivity=2.0, selects=Tr
 
     for expert in range(num_experts):
         go(0, 0, (expert,), (), weights / num_experts)
-    return law
+    return distribution
 
 
 def svt_restarts(generator, lanes, means, epsilon, *, failure_prob, margin, windows, check_every):

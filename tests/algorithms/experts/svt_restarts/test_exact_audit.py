@@ -1,4 +1,4 @@
-"""Exact audits of `svt_restarts` on tiny instances, and laws that its programs follow."""
+"""Exact audits of `svt_restarts` on tiny instances, and distributions that its programs follow."""
 
 import math
 
@@ -6,15 +6,18 @@ import numpy as np
 import pytest
 
 from jaxdp import experts
-from tests.algorithms.experts.exact_audits import after_the_first, check_law, sampled
-from tests.algorithms.experts.svt_restarts.golden import Thresholds, svt_restarts_law
+from tests.algorithms.experts.exact_audits import after_the_first, check_distribution, sampled
+from tests.algorithms.experts.svt_restarts.golden import Thresholds, svt_restarts_distribution
 
 HARD = np.asarray([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
-SELECTION = {"expert": lambda look: look.public.selection.expert, "restarts": lambda look: look.public.restarts}
+SELECTION = {
+    "expert": lambda snapshot: snapshot.public.selection.expert,
+    "restarts": lambda snapshot: snapshot.public.restarts,
+}
 
 
 @pytest.mark.parametrize("windows", ["all", "dyadic"])
-def test_restarts_have_their_law(windows):
+def test_restarts_have_their_distribution(windows):
     """Four rounds have all their windows among the dyadic ones but for one, of three rounds, that begins in round 2."""
     epsilon, rounds = 16.0, len(HARD)
     learner = experts.svt_restarts(num_experts=2, horizon=rounds, windows=windows)
@@ -25,16 +28,16 @@ def test_restarts_have_their_law(windows):
     samples = [(tuple(row), end) for row, end in zip(found["expert"].tolist(), ends, strict=True)]
     told = Thresholds(num_experts=2, horizon=rounds, epsilon=epsilon, failure_prob=0.5, margin=-4.0)
 
-    def law_at(epsilon):
-        return after_the_first(svt_restarts_law(HARD, epsilon, told), lambda each: (each[0][1:], each[1]))
+    def distribution_at(epsilon):
+        return after_the_first(svt_restarts_distribution(HARD, epsilon, told), lambda each: (each[0][1:], each[1]))
 
-    law = law_at(epsilon)
+    distribution = distribution_at(epsilon)
     assert 0.05 < np.mean([len(end) > 0 for end in ends]) < 0.95
-    check_law(samples, law)
+    check_distribution(samples, distribution)
     told.margin += 1
-    for wrong in (law_at(epsilon), law_at(0.8 * epsilon)):
+    for wrong in (distribution_at(epsilon), distribution_at(0.8 * epsilon)):
         with pytest.raises(AssertionError):
-            check_law(samples, wrong)
+            check_distribution(samples, wrong)
 
 
 def test_thresholds_are_those_of_the_definition():

@@ -24,7 +24,7 @@ def detection(epsilon, lanes, windows="dyadic", check_every=1, horizon=100_000, 
     world = shifting(first, [0.5, 0.0] + [0.5] * 8, middle) if shift else stationary(first)
     looks = [middle, *range(middle + 50, min(middle + 6000, horizon), 50), horizon] if shift else [horizon]
     learner = experts.svt_restarts(num_experts=10, horizon=horizon, windows=windows, check_every=check_every)
-    read = {"restarts": lambda look: look.public.restarts}
+    read = {"restarts": lambda snapshot: snapshot.public.restarts}
     run = jaxdp.simulator(learner, world, horizon, checkpoints=looks, record=read)
     params = run.params(epsilon=epsilon, failure_prob=0.01, **values)
     keys = jax.random.split(KEY(), lanes)
@@ -49,7 +49,7 @@ def test_a_shift_is_found():
 @pytest.mark.optimised
 @pytest.mark.parametrize("check_every", [1, 16])
 def test_no_false_restarts(check_every):
-    """Losses whose law stays as it is. A margin that leaves the questions' noise out is planted."""
+    """Losses whose distribution stays as it is. A margin that leaves the questions' noise out is planted."""
     restarts, _ = detection(1.0, lanes=50, check_every=check_every, horizon=5000, shift=False)
     check_no_false_restarts(restarts)
     restarts, _ = detection(1.0, lanes=50, check_every=check_every, horizon=5000, shift=False, margin=0.0)

@@ -1,4 +1,4 @@
-"""K-norm noise: its law, its span, exact sums, and what it refuses."""
+"""K-norm noise: its distribution, its span, exact sums, and what it refuses."""
 
 import math
 
@@ -26,7 +26,7 @@ def draws(dim, noise=None):
     return np.asarray(jax.jit(jax.vmap(noise, (0, None)))(keys, value), np.float64) - 3.0
 
 
-def check_law(noise, rank):
+def check_distribution(noise, rank):
     """The length is Gamma(rank), the direction uniform, and they are independent."""
     length = np.linalg.norm(noise, axis=1)
     assert scipy.stats.kstest(length, scipy.stats.gamma(rank, scale=SCALE).cdf).statistic <= CLOSE
@@ -45,11 +45,11 @@ def check_law(noise, rank):
 
 @pytest.mark.precision
 @pytest.mark.parametrize("dim", [1, 2, 5])
-def test_the_law(dim):
+def test_the_distribution(dim):
     noise = draws(dim)
-    check_law(noise, dim)
+    check_distribution(noise, dim)
     with pytest.raises(AssertionError):  # planted: the length of one dimension less, or more
-        check_law(noise, dim + 1)
+        check_distribution(noise, dim + 1)
     if dim > 1:
 
         def shorter(key, value):  # planted: Gamma(d - 1)
@@ -59,7 +59,7 @@ def test_the_law(dim):
             return value + jnp.float32(SCALE) * length * direction / jnp.linalg.norm(direction)
 
         with pytest.raises(AssertionError):
-            check_law(draws(dim, shorter), dim)
+            check_distribution(draws(dim, shorter), dim)
 
 
 @pytest.mark.precision
@@ -68,7 +68,7 @@ def test_noise_in_a_span():
     value = basis @ jnp.asarray([5.0, -7.0], jnp.float32)
     keys = jax.random.split(jax.random.key(1), NUM_DRAWS)
     noise = np.asarray(jax.vmap(lambda key: k_norm(key, value, 0.5, sensitivity=2.0, basis=basis) - value)(keys))
-    check_law(noise @ np.asarray(basis), 2)
+    check_distribution(noise @ np.asarray(basis), 2)
     assert np.abs(noise - noise @ np.asarray(basis) @ np.asarray(basis).T).max() < 1e-4
 
 

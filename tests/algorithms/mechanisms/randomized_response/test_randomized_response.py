@@ -7,7 +7,7 @@ import pytest
 
 from jaxdp.mechanisms import debias_labels, debias_one_hot, debias_scalar, randomize_scalar, randomized_response
 from jaxdp.mechanisms._randomized_response import sign_turns
-from jaxdp.mechanisms.channel.label import noisy_ones
+from jaxdp.mechanisms.local_randomizers.label import noisy_ones
 
 NUM_DRAWS = 100_000
 EPSILONS = np.array([1e-3, 0.1, 1.0, 5.0, np.inf], np.float32)

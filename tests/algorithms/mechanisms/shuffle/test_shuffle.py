@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from jaxdp.audit import exact_delta, exact_epsilon, g_test
-from jaxdp.audit.shuffle_law import law_of_ones
+from jaxdp.audit.shuffle_distribution import distribution_of_ones
 from jaxdp.mechanisms import (
     randomized_response,
     shuffle_delta,
@@ -31,33 +31,33 @@ SUSPICIOUS = 1e-6
 GRID = [(0.0, 0.5), (0.1, 0.5), (0.5, 1.0), (0.05, 1.0), (0.5, 2.0), (1.0, 2.0), (1.0, 3.0), (1.0, 5.0), (2.0, 9.0)]
 
 
-def one_more_report(law, odds, one):
+def one_more_report(distribution, odds, one):
     """Integer weights of counts after one more report; a bit is kept `odds.numerator : odds.denominator` times."""
     moved, kept = (odds.denominator, odds.numerator) if one else (odds.numerator, odds.denominator)
-    return [moved * a + kept * b for a, b in zip([*law, 0], [0, *law], strict=True)]
+    return [moved * a + kept * b for a, b in zip([*distribution, 0], [0, *distribution], strict=True)]
 
 
 @functools.cache
-def laws_of_the_others(odds, batch):
+def distributions_of_the_others(odds, batch):
     """For every number of ones among the others, the weights of the count of their reports: report by report."""
     zeros = [[1]]
     for _ in range(batch - 1):
         zeros.append(one_more_report(zeros[-1], odds, one=False))
-    laws = []
+    distributions = []
     for ones in range(batch):
-        law = zeros[batch - 1 - ones]
+        distribution = zeros[batch - 1 - ones]
         for _ in range(ones):
-            law = one_more_report(law, odds, one=True)
-        laws.append(law)
-    return laws
+            distribution = one_more_report(distribution, odds, one=True)
+        distributions.append(distribution)
+    return distributions
 
 
 def enumerated_delta(epsilon, local_epsilon, batch):
     """In whole numbers, but for the two exponentials: the largest divergence, and the numbers of ones that have it."""
     odds, times = Fraction(math.exp(local_epsilon)), Fraction(math.exp(epsilon))
     deltas = []
-    for law in laws_of_the_others(odds, batch):
-        first, second = (one_more_report(law, odds, one) for one in (True, False))
+    for distribution in distributions_of_the_others(odds, batch):
+        first, second = (one_more_report(distribution, odds, one) for one in (True, False))
         deltas.append(
             max(
                 sum(max(0, times.denominator * p - times.numerator * q) for p, q in zip(a, b, strict=True))
@@ -91,9 +91,9 @@ def test_the_worst_number_of_ones_of_all(epsilon, local_epsilon, batch):
     measure, looked_at = delta_measure(epsilon, local_epsilon), itertools.count(1)
     deltas = [measure(count_distribution(ones, local_epsilon, batch)) for ones in range(batch)]
 
-    def counting(law):
+    def counting(distribution):
         assert next(looked_at) < batch, "the search must end, and sooner than one that tries each number"
-        return measure(law)
+        return measure(distribution)
 
     assert worst(counting, local_epsilon, batch) == (max(deltas), np.argmax(deltas))
     assert shuffle_delta(epsilon, local_epsilon, batch) == max(deltas)
@@ -108,27 +108,27 @@ def test_a_hundred_users_as_enumerated():
     assert shuffle_epsilon(float(delta), 2.0, 100) == pytest.approx(1.0, rel=1e-9)
     assert shuffle_local_epsilon(1.0, float(delta), 100) == pytest.approx(2.0, rel=1e-9)
     worst = shuffle_worst_ones(1.0, 2.0, 100)
-    zero, one = (law_of_ones([bit] + [1] * worst + [0] * (99 - worst), 2.0) for bit in (0, 1))
+    zero, one = (distribution_of_ones([bit] + [1] * worst + [0] * (99 - worst), 2.0) for bit in (0, 1))
     assert exact_delta(zero, one, 1.0) == pytest.approx(float(delta), rel=1e-9)
     assert exact_epsilon(zero, one, float(delta)) == pytest.approx(1.0, rel=1e-9)
 
 
-def test_only_the_two_extreme_laws_would_not_do():
+def test_only_the_two_extreme_distributions_would_not_do():
     """Not always are all other bits alike in the worst case."""
-    zero, one = (law_of_ones([bit] + [1] * 299, 5.0) for bit in (0, 1))
+    zero, one = (distribution_of_ones([bit] + [1] * 299, 5.0) for bit in (0, 1))
     assert shuffle_delta(1.0, 5.0, 300) > 1.005 * exact_delta(zero, one, 1.0)
 
 
 @pytest.mark.parametrize(("epsilon", "local_epsilon", "batch"), [(0.1, 2.5, 10_000), (0.05, 1.5, 10_000), (1, 8, 3000)])
 def test_delta_of_many_users_to_its_digits(epsilon, local_epsilon, batch):
-    """One law, of all others with a 1, in 60 digits."""
+    """One distribution, of all others with a 1, in 60 digits."""
     with mpmath.workdps(60):
         keep = 1 / (1 + mpmath.exp(-mpmath.mpf(local_epsilon)))
-        law = [(1 - keep) ** (batch - 1)]
+        distribution = [(1 - keep) ** (batch - 1)]
         for count in range(1, batch):
-            law.append(law[-1] * (batch - count) / count * keep / (1 - keep))
+            distribution.append(distribution[-1] * (batch - count) / count * keep / (1 - keep))
         times, delta = mpmath.exp(mpmath.mpf(epsilon)), mpmath.mpf(0)
-        for below, here in zip([0, *law], [*law, 0], strict=True):
+        for below, here in zip([0, *distribution], [*distribution, 0], strict=True):
             delta += max(0, (1 - keep) * here + keep * below - times * (keep * here + (1 - keep) * below))
         computed = delta_measure(epsilon, local_epsilon)(count_distribution(batch - 1, local_epsilon, batch))
         assert 0 < delta < 0.9
@@ -230,8 +230,8 @@ def test_the_claim():
         (lambda: shuffled(jax.random.key(0), (jnp.zeros(2), jnp.zeros(3))), r"got shapes \[\(2,\), \(3,\)\]"),
         (lambda: shuffled_ones(jax.random.key(0), 1.5, 1.0, batch=5), "ones must be integers"),
         (lambda: shuffled_ones(jax.random.key(0), 1, -1.0, batch=5), "local_epsilon must be > 0, got -1.0"),
-        (lambda: law_of_ones(np.zeros((1, 2)), 1.0), r"bits must be a vector, got shape \(1, 2\)"),
-        (lambda: law_of_ones([0, 2], 1.0), "bits must be in"),
+        (lambda: distribution_of_ones(np.zeros((1, 2)), 1.0), r"bits must be a vector, got shape \(1, 2\)"),
+        (lambda: distribution_of_ones([0, 2], 1.0), "bits must be in"),
     ],
 )
 def test_bad_input(call, told):
@@ -260,9 +260,9 @@ def test_every_order_is_as_likely_and_rows_stay_together():
 
 
 @pytest.mark.parametrize("local_epsilon", [0.3, 2.0])
-def test_the_count_has_the_law_of_shuffled_reports(local_epsilon):
+def test_the_count_has_the_distribution_of_shuffled_reports(local_epsilon):
     bits = jnp.asarray([1] * 17 + [0] * 23, jnp.int32)
-    law = law_of_ones(np.asarray(bits), local_epsilon)
+    distribution = distribution_of_ones(np.asarray(bits), local_epsilon)
     epsilon = jnp.asarray(local_epsilon, float)
 
     def by_reports(key):
@@ -271,10 +271,10 @@ def test_the_count_has_the_law_of_shuffled_reports(local_epsilon):
 
     counts = draws(lambda key: shuffled_ones(key, jnp.int32(17), epsilon, batch=40))
     for sample in (counts, draws(by_reports)):
-        assert g_test(sample.tolist(), law) > SUSPICIOUS
-    assert g_test(counts.tolist(), law_of_ones([1] * 18 + [0] * 22, local_epsilon)) < SUSPICIOUS
+        assert g_test(sample.tolist(), distribution) > SUSPICIOUS
+    assert g_test(counts.tolist(), distribution_of_ones([1] * 18 + [0] * 22, local_epsilon)) < SUSPICIOUS
     half = draws(lambda key: 2 * shuffled_ones(key, jnp.int32(8), epsilon, batch=20))
-    assert g_test(half.tolist(), law) < SUSPICIOUS
+    assert g_test(half.tolist(), distribution) < SUSPICIOUS
 
 
 @pytest.mark.precision

@@ -14,7 +14,7 @@ QUERIES = np.array([0.0, 1.0, -0.5, 2.0])
 SPLITS = {"even": 0.5, "optimal": 1 / (1 + 2 ** (2 / 3))}
 
 
-def law(queries, epsilon, *, threshold, sensitivity=1.0, split="even"):
+def distribution(queries, epsilon, *, threshold, sensitivity=1.0, split="even"):
     """P(first above = k) by quadrature over the noisy threshold, Gauss-Legendre between the kinks."""
     e1 = epsilon * SPLITS[split]
     e2 = epsilon - e1
@@ -45,11 +45,11 @@ def draw(queries, epsilon, **arguments):
         {"threshold": -1.0, "sensitivity": 2.0, "split": "optimal"},
     ],
 )
-def test_the_index_has_its_law(arguments):
+def test_the_index_has_its_distribution(arguments):
     samples = draw(QUERIES, 2.0, **arguments)
-    assert g_test(samples, law(QUERIES, 2.0, **arguments)) > 1e-6
+    assert g_test(samples, distribution(QUERIES, 2.0, **arguments)) > 1e-6
     for wrong in [0.7, 1.4]:
-        assert g_test(samples, law(QUERIES, wrong * 2.0, **arguments)) < 1e-6
+        assert g_test(samples, distribution(QUERIES, wrong * 2.0, **arguments)) < 1e-6
 
 
 @pytest.mark.precision
@@ -57,10 +57,10 @@ def test_the_index_has_its_law(arguments):
 def test_the_claimed_epsilon_is_kept_and_nearly_spent(split):
     """Many queries just below and one above, all of which move against each other."""
     first, second = [0.0] * 40 + [1.0], [1.0] * 40 + [0.0]
-    spent = exact_epsilon(*[law(q, 1.0, threshold=3.0, split=split) for q in (first, second)], delta=0.0)
+    spent = exact_epsilon(*[distribution(q, 1.0, threshold=3.0, split=split) for q in (first, second)], delta=0.0)
     assert 0.8 < spent <= 1.0
     too_little = exact_epsilon(
-        *[law(q, 1.0, threshold=3.0, sensitivity=0.5, split=split) for q in (first, second)], delta=0.0
+        *[distribution(q, 1.0, threshold=3.0, sensitivity=0.5, split=split) for q in (first, second)], delta=0.0
     )
     assert too_little > 1.0
 

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit import Users, learner_attack
+from jaxdp.audit import UserData, learner_attack
 from jaxdp.bandits.contextual import generalized_linear
 from jaxdp.core import Learner, default_float
 from jaxdp.mechanisms import Moments
@@ -34,7 +34,7 @@ def _case(clip: float, noise_share: float, reward: float, trials: int) -> Case:
 
     wrong: Learner = right._replace(privatize=privatize)
     context = np.full((1, 2, 2), 0.5**0.5, default_float())
-    users = tuple(Users(np.full((1, 2), sign * reward), context) for sign in (-1, 1))
+    users = tuple(UserData(np.full((1, 2), sign * reward), context) for sign in (-1, 1))
     attacks = [learner_attack(one, VALUES, users) for one in (wrong, right)]  # pyright: ignore[reportArgumentType]
     return Case(wrong=attacks[0], right=(attacks[1],), trials=trials)
 

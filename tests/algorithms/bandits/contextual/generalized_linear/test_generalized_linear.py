@@ -96,8 +96,8 @@ def test_widths_are_those_of_the_proof():
         made = generalized_linear(num_arms=2, dim=dim, horizon=horizon, report=report).params(
             **values, residual_bound=1.5, noise_proxy=0.25
         )
-        channel = made.channel
-        spread, cross, radius = (1.5 * float(each) for each in channel_sizes(channel))
+        randomizer = made.randomizer
+        spread, cross, radius = (1.5 * float(each) for each in randomizer_sizes(randomizer))
         rate = float(made.descent.learning_rate)
         for t in (0, 7, horizon):
             if report == "gaussian":
@@ -115,17 +115,17 @@ def test_widths_are_those_of_the_proof():
                 assert rate == pytest.approx(squares**-0.5, rel=1e-5)
 
 
-def channel_sizes(channel):
-    return channel.noise_stddev, channel.cross_stddev, channel.report_radius
+def randomizer_sizes(randomizer):
+    return randomizer.noise_stddev, randomizer.cross_stddev, randomizer.report_radius
 
 
 def distances(lanes, rounds, report="gaussian", dim=2, **values):
     """|theta~ - theta|_V / beta at ten checkpoints."""
     learner = generalized_linear(num_arms=4, dim=dim, horizon=rounds, report=report, update_every=0.05)
 
-    def distance(look):
-        model = look.public.model
-        apart = model.lower.T @ (model.theta - look.world.theta)
+    def distance(snapshot):
+        model = snapshot.public.model
+        apart = model.lower.T @ (model.theta - snapshot.world.theta)
         return jnp.sqrt(jnp.sum(apart**2)) / model.width
 
     environment = generalized_linear_contexts(num_arms=4, dim=dim)
@@ -182,7 +182,7 @@ def test_noise_of_gradients_is_that_of_their_bound():
         jax.vmap(lambda key: learner.privatize(key, params, public, context, 0, jnp.zeros((), default_float())))
     )
     outer, cross = tell(jax.random.split(KEY(), 2000))
-    stddev = float(params.channel.noise_stddev)
+    stddev = float(params.randomizer.noise_stddev)
     error = 5 / math.sqrt(2 * 4000)
     np.testing.assert_allclose(np.std(np.asarray(outer)[:, [0, 2]]) / stddev, 1, atol=error)
     np.testing.assert_allclose(np.std(outer[:, 1]) / stddev, math.sqrt(0.5), atol=error)

@@ -25,9 +25,9 @@ def program(index):
     learner = generalized_linear(**sizes, horizon=case["horizon"], report=case["report"], update_every=1)
     environment = generalized_linear_contexts(**sizes, theta=np.eye(case["dim"])[0])
 
-    def excess(look):
-        model = look.public.model
-        apart = model.lower.T @ (model.theta - look.world.theta)
+    def excess(snapshot):
+        model = snapshot.public.model
+        apart = model.lower.T @ (model.theta - snapshot.world.theta)
         return jnp.sqrt(jnp.sum(apart**2)) / model.width
 
     run = jaxdp.simulator(learner, environment, case["horizon"], checkpoints=1, record={"excess": excess})

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit import Users, learner_attack
+from jaxdp.audit import UserData, learner_attack
 from jaxdp.bandits.contextual import linear_ucb
 from jaxdp.core import Learner
 from jaxdp.mechanisms import Moments
@@ -18,13 +18,13 @@ VALUES = {"epsilon": 1.0, "delta": 1e-2}
 UNIT = np.array([[0.6, 0.8], [0.6, 0.8]])
 
 
-def _users(*told: tuple[np.ndarray, float]) -> tuple[Users, Users]:
+def _users(*told: tuple[np.ndarray, float]) -> tuple[UserData, UserData]:
     """One round each: contexts [2, 2], and what either arm pays."""
-    first, second = (Users(np.full((1, 2), reward), contexts[None]) for contexts, reward in told)
+    first, second = (UserData(np.full((1, 2), reward), contexts[None]) for contexts, reward in told)
     return first, second
 
 
-def _case(wrong: Learner, users: tuple[Users, Users], trials: int) -> Case:
+def _case(wrong: Learner, users: tuple[UserData, UserData], trials: int) -> Case:
     attacks = [learner_attack(one, VALUES, users) for one in (wrong, linear_ucb(**SIZES))]
     return Case(wrong=attacks[0], right=(attacks[1],), trials=trials)
 

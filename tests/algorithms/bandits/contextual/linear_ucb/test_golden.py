@@ -1,4 +1,4 @@
-"""Contextual learners have the law of independent NumPy versions."""
+"""Contextual learners have the distribution of independent NumPy versions."""
 
 import functools
 import json
@@ -19,10 +19,10 @@ KEY = partial(jax.random.key, 52)
 LANES = 100
 
 
-def excess(look):
+def excess(snapshot):
     """How far the model is off, as a share of the ellipsoid's radius."""
-    model = look.public.model
-    apart = model.lower.T @ (model.theta - look.world.theta)
+    model = snapshot.public.model
+    apart = model.lower.T @ (model.theta - snapshot.world.theta)
     return jnp.sqrt(jnp.sum(apart**2)) / model.width
 
 

@@ -15,8 +15,8 @@ from jaxdp.bandits.contextual import _contexts, linear_contexts, linear_ucb
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
 from jaxdp.bandits.contextual._model import Model, model_updater
 from jaxdp.mechanisms import Moments, analytic_gaussian
-from jaxdp.mechanisms.channel import moment
-from jaxdp.random import fast, ties
+from jaxdp.mechanisms.local_randomizers import moment
+from jaxdp.random import fast_key, ties
 
 KEY = partial(jax.random.key, 8)
 DTYPE = jnp.result_type(float)
@@ -127,9 +127,9 @@ def covering(report, rounds, dim, every):
     """A run that records |theta~ - theta|_V / beta, and the run of many lanes, compiled once."""
     learner = linear_ucb(num_arms=4, dim=dim, horizon=rounds, report=report, update_every=every)
 
-    def distance(look):
-        model = look.public.model
-        apart = model.lower.T @ (model.theta - look.world.theta)
+    def distance(snapshot):
+        model = snapshot.public.model
+        apart = model.lower.T @ (model.theta - snapshot.world.theta)
         return jnp.sqrt(jnp.sum(apart**2)) / model.width
 
     run = jaxdp.simulator(
@@ -187,12 +187,12 @@ def long_run(horizon, lanes, report):
     """Regret, and whether V is positive definite at every checkpoint: [lanes] each."""
     learner = linear_ucb(num_arms=4, dim=2, horizon=horizon, report=report)
 
-    def is_solved(look):
-        return look.public.model.solved * 10 > look.round * 9
+    def is_solved(snapshot):
+        return snapshot.public.model.solved * 10 > snapshot.round * 9
 
     run = jaxdp.simulator(learner, world(), horizon, checkpoints=10, record={"solved": is_solved})
     values = {"epsilon": 4.0, **({"delta": 1e-5} if report == "gaussian" else {})}
-    found = jax.jit(jax.vmap(run, in_axes=(0, None)))(fast(jax.random.split(KEY(), lanes)), run.params(**values))
+    found = jax.jit(jax.vmap(run, in_axes=(0, None)))(fast_key(jax.random.split(KEY(), lanes)), run.params(**values))
     return np.asarray(found["pseudo_regret"])[:, -1].astype(float), np.asarray(found["solved"])
 
 
@@ -368,7 +368,7 @@ def test_contexts_of_another_shape_are_refused():
 
 def test_values_are_leaves():
     made = linear_ucb(num_arms=2, dim=2, horizon=10).params(**PRIVATE)
-    assert all(dataclasses.is_dataclass(part) for part in (made, made.radii, made.channel))
+    assert all(dataclasses.is_dataclass(part) for part in (made, made.radii, made.randomizer))
     assert {leaf.dtype for leaf in jax.tree.leaves(made)} == {DTYPE}
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxdp.audit import Users, learner_attack
+from jaxdp.audit import UserData, learner_attack
 from jaxdp.bandits.contextual import linear_ucb_joint
 from jaxdp.bandits.contextual._linear_ucb_joint import joint_moments
 from jaxdp.core import State
@@ -17,10 +17,10 @@ SIZES: Any = {"num_arms": 2, "dim": 2, "horizon": 2, "update_every": 1}
 TILT = math.pi / 6  # of either user from the first axis: their matrices differ off the diagonal alone
 
 
-def _users(rewards: tuple[float, float]) -> tuple[Users, Users]:
+def _users(rewards: tuple[float, float]) -> tuple[UserData, UserData]:
     """One round; contexts at 60 degrees, the same for both arms."""
     first, second = (
-        Users(np.full((1, 2), reward), np.full((1, 2, 2), [math.cos(TILT), sign * math.sin(TILT)]))
+        UserData(np.full((1, 2), reward), np.full((1, 2, 2), [math.cos(TILT), sign * math.sin(TILT)]))
         for reward, sign in zip(rewards, (1, -1), strict=True)
     )
     return first, second

@@ -1,4 +1,4 @@
-"""Linear UCB under joint privacy has the law of an independent NumPy version."""
+"""Linear UCB under joint privacy has the distribution of an independent NumPy version."""
 
 import functools
 import json

@@ -142,9 +142,9 @@ def test_radii_are_those_of_the_specification(counter):
     assert float(start.public.model.width) == pytest.approx(first, rel=1e-5)
 
 
-def distance(look):
-    model = look.public.model
-    return jnp.sqrt(jnp.sum((model.lower.T @ (model.theta - look.world.theta)) ** 2)) / model.width
+def distance(snapshot):
+    model = snapshot.public.model
+    return jnp.sqrt(jnp.sum((model.lower.T @ (model.theta - snapshot.world.theta)) ** 2)) / model.width
 
 
 def covered(confidence, lanes=100, rounds=100):

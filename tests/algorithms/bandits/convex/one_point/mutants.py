@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from jaxdp.audit import Users, learner_attack, whole
+from jaxdp.audit import UserData, full_information, learner_attack
 from jaxdp.bandits.convex import fkm
 from jaxdp.core import Learner
 from jaxdp.mechanisms import laplace
@@ -15,13 +15,13 @@ SIZES: Any = {"dim": 2, "horizon": 10}
 VALUES = {"epsilon": 1.0}
 
 
-def _ends(low: float, high: float) -> tuple[Users, Users]:
+def _ends(low: float, high: float) -> tuple[UserData, UserData]:
     """One round, whose loss is the one or the other."""
-    return Users(np.array([low])), Users(np.array([high]))
+    return UserData(np.array([low])), UserData(np.array([high]))
 
 
-def _case(wrong: Learner, right: Learner, users: tuple[Users, Users], trials: int, **values: float) -> Case:
-    attacks = [learner_attack(one, {**VALUES, **values}, users, answer=whole) for one in (wrong, right)]
+def _case(wrong: Learner, right: Learner, users: tuple[UserData, UserData], trials: int, **values: float) -> Case:
+    attacks = [learner_attack(one, {**VALUES, **values}, users, answer=full_information) for one in (wrong, right)]
     return Case(wrong=attacks[0], right=(attacks[1],), trials=trials)
 
 
@@ -30,7 +30,7 @@ def loss_unclipped() -> Case:
     right = fkm(**SIZES, report="laplace")
 
     def privatize(key, params, public, context, action, feedback):
-        return action, laplace(key, feedback, params.channel.epsilon, l1_sensitivity=2.0)
+        return action, laplace(key, feedback, params.randomizer.epsilon, l1_sensitivity=2.0)
 
     return _case(right._replace(privatize=privatize), right, _ends(-7.0, 7.0), 4_000)
 
@@ -39,8 +39,8 @@ def losses_at_twice_epsilon() -> Case:
     right = fkm(**SIZES)
 
     def privatize(key, params, public, context, action, feedback):
-        twice = dataclasses.replace(params.channel, epsilon=2 * params.channel.epsilon)
-        return right.privatize(key, dataclasses.replace(params, channel=twice), public, context, action, feedback)
+        twice = dataclasses.replace(params.randomizer, epsilon=2 * params.randomizer.epsilon)
+        return right.privatize(key, dataclasses.replace(params, randomizer=twice), public, context, action, feedback)
 
     return _case(right._replace(privatize=privatize), right, _ends(-7.0, 7.0), 2_000)
 

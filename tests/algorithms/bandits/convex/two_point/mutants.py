@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.audit import Users, learner_attack, whole
+from jaxdp.audit import UserData, full_information, learner_attack
 from jaxdp.bandits.convex import two_point
 from jaxdp.core import Learner
-from jaxdp.mechanisms import scalar_channel
+from jaxdp.mechanisms import scalar_randomizer
 from tests.privacy.case import Case
 
 SIZES: Any = {"dim": 2, "horizon": 10}
@@ -18,13 +18,13 @@ VALUES = {"epsilon": 1.0}
 HALF = 2**-0.5
 
 
-def _ends(low: float, high: float) -> tuple[Users, Users]:
+def _ends(low: float, high: float) -> tuple[UserData, UserData]:
     """One round, whose loss is the one or the other."""
-    return Users(np.array([low])), Users(np.array([high]))
+    return UserData(np.array([low])), UserData(np.array([high]))
 
 
-def _case(wrong: Learner, right: Learner, users: tuple[Users, Users], trials: int, **values: float) -> Case:
-    attacks = [learner_attack(one, {**VALUES, **values}, users, answer=whole) for one in (wrong, right)]
+def _case(wrong: Learner, right: Learner, users: tuple[UserData, UserData], trials: int, **values: float) -> Case:
+    attacks = [learner_attack(one, {**VALUES, **values}, users, answer=full_information) for one in (wrong, right)]
     return Case(wrong=attacks[0], right=(attacks[1],), trials=trials)
 
 
@@ -33,22 +33,24 @@ def gaussian_without_its_root_of_2() -> Case:
 
     def params(**values):
         made = right.params(**values)
-        less = made.channel.noise_stddev * made.channel.noise_stddev.dtype.type(HALF)
-        return dataclasses.replace(made, channel=dataclasses.replace(made.channel, noise_stddev=less))
+        less = made.randomizer.noise_stddev * made.randomizer.noise_stddev.dtype.type(HALF)
+        return dataclasses.replace(made, randomizer=dataclasses.replace(made.randomizer, noise_stddev=less))
 
     return _case(right._replace(params=params), right, _ends(-7.0, 7.0), 100_000, delta=0.05)
 
 
 def same_noise_for_both_points() -> Case:
     """Each of the two losses with the noise that one needs; its twin shares the budget, and draws anew."""
-    made, channel = two_point(**SIZES, report="laplace"), scalar_channel("laplace")
+    made, randomizer = two_point(**SIZES, report="laplace"), scalar_randomizer("laplace")
 
     def reporting(is_same: bool) -> Learner:
         def privatize(key, params, public, context, action, feedback):
             keys = (key, jax.random.clone(key)) if is_same else tuple(jax.random.split(key))
             share = 1.0 if is_same else 0.5
-            told = dataclasses.replace(params.channel, epsilon=share * jnp.asarray(params.channel.epsilon))
-            return action, [channel.report(k, told, sign * feedback / 2) for k, sign in zip(keys, (1, -1), strict=True)]
+            told = dataclasses.replace(params.randomizer, epsilon=share * jnp.asarray(params.randomizer.epsilon))
+            return action, [
+                randomizer.report(k, told, sign * feedback / 2) for k, sign in zip(keys, (1, -1), strict=True)
+            ]
 
         def update(key, params, state, report):
             return made.update(key, params, state, (report[0], report[1][0] - report[1][1]))

@@ -116,7 +116,7 @@ def _error(h, end, weights, fresh, arity, combine, new=True):
 
 
 @pytest.mark.parametrize(("arity", "combine"), [(2, True), (3, True), (2, False)])
-def test_one_draw_an_entry_has_the_law_of_a_draw_for_each_block(arity, combine):
+def test_one_draw_an_entry_has_the_distribution_of_a_draw_for_each_block(arity, combine):
     blocks, at_once = mixing(20, arity, combine)
     np.testing.assert_allclose(at_once @ at_once.T, blocks @ blocks.T, atol=1e-12)
     if combine:  # as if only the largest block had noise of its own

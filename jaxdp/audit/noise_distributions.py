@@ -1,0 +1,118 @@
+"""Test whether noise follows its recorded distribution: it is drawn again with many keys, and compared."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import jax
+import numpy as np
+from scipy.special import ndtr
+
+from jaxdp.audit.replay import NOT_CONCRETE, QUICKLY, Release, Site, traced_apart
+from jaxdp.audit.steps import at, choose, react, step_keys
+from jaxdp.audit.unrecorded import Played, played_plan
+from jaxdp.core import State
+from jaxdp.mechanisms import tape
+
+KEYS = 4096
+MOST_DRAWN = 2**17  # compared numbers of one site
+ERROR = 1e-6  # probability of a false alarm, for each site
+DISTRIBUTIONS = {
+    "laplace": lambda x: np.where(x < 0, np.exp(-np.abs(x)) / 2, 1 - np.exp(-np.abs(x)) / 2),
+    "normal": ndtr,
+    "gumbel": lambda x: np.exp(-np.exp(-x)),
+    "exponential": lambda x: -np.expm1(-np.maximum(x, 0)),
+}
+
+
+def distribution_faults(key: jax.Array, played: Played) -> tuple[list[str], dict[Site, int]]:
+    """Compares the noise of each site, drawn again in the first step that draws it, with its recorded distribution.
+
+    The Kolmogorov-Smirnov distance of n independent numbers exceeds sqrt(log(2 / ERROR) / (2 n)) with probability at
+    most ERROR. At half the scale, Laplace noise has distance 0.125 from its distribution, and normal noise 0.166; 4096
+    numbers allow 0.042.
+
+    Args:
+        key: a typed PRNG key.
+        played: a run.
+
+    Returns:
+        (faults; number of compared values by site). Sites whose noise cannot be drawn with many keys at once, such as
+        behind a branch on random values, are left out.
+    """
+    releases_by_step: dict[int, list[Release]] = {}
+    known_sites: set[Site] = set()
+    starts = [step.start for step in played.steps]
+    for release in played.run.releases:
+        if (
+            release.entry.distribution is not None
+            and release.entry.noise is not None
+            and release.site not in known_sites
+        ):
+            known_sites.add(release.site)
+            number = int(np.searchsorted(starts, release.round, side="right")) - 1
+            releases_by_step.setdefault(number, []).append(release)
+    faults, num_drawn = [], {}
+    for number, releases in releases_by_step.items():
+        try:
+            entries = _draw_noise(jax.random.fold_in(key, number), played, number)
+        except NOT_CONCRETE:
+            continue
+        for release in releases:
+            noise, distribution = entries.get((release.round, release.site)), release.entry.distribution
+            if noise is None or distribution is None:
+                continue
+            numbers = np.sort(noise.ravel()[:MOST_DRAWN].astype(np.float64))
+            num_drawn[release.site] = len(numbers)
+            distance = ks_distance(numbers, distribution)
+            if distance > np.sqrt(np.log(2 / ERROR) / (2 * len(numbers))):
+                faults.append(
+                    f"the noise of {release.site} does not follow the recorded {distribution} distribution: their "
+                    f"distribution functions differ by {distance:.2g} in {len(numbers)} draws"
+                )
+    return faults, num_drawn
+
+
+def ks_distance(ordered: np.ndarray, distribution: str) -> float:
+    """Returns the Kolmogorov-Smirnov distance of ordered numbers [n] from a noise distribution; NaN is at infinity."""
+    numbers = np.where(np.isnan(ordered), np.inf, ordered)
+    below, count = DISTRIBUTIONS[distribution](numbers), len(numbers)
+    steps = np.arange(count + 1) / count
+    return float(max((steps[1:] - below).max(), (below - steps[:-1]).max()))
+
+
+def _draw_noise(key: jax.Array, played: Played, number: int) -> dict[tuple[int, Site], np.ndarray]:
+    """Draws one step's noise with many keys, by round and site: [KEYS, ...]. All else is as it was played."""
+    scene, step, users = played.scene, played.steps[number], at(played.streams, 0)
+    public, private = at(scene.transcript.before, step.start), played.run.private[number]
+    _, right_keys = step_keys(scene, played.key)
+    plan, slots = played_plan(scene, step, right_keys, users, public)
+    _, keys = jax.vmap(lambda one: step_keys(scene, one))(jax.random.split(key, KEYS))
+    sites: list[tuple[int, Site]] = []
+
+    def one(keys: Any) -> list[Any]:
+        records: list[tuple[int, Site, Any]] = []
+        numbers: dict[tuple[str, int, str], int] = {}
+
+        @contextmanager
+        def open_tape(stage: str, round_: int) -> Iterator[None]:
+            with tape.recording() as entries:
+                yield
+            for entry in entries:
+                count = numbers[stage, round_, entry.name] = numbers.get((stage, round_, entry.name), -1) + 1
+                if entry.noise is not None:
+                    records.append((round_, Site(stage, entry.name, count), entry.noise))
+
+        choose(scene, step, keys, users, public, open_tape)
+        react(scene, step, keys, users, State(private, public), plan, slots, open_tape)
+        sites[:] = [(round_, site) for round_, site, _ in records]
+        return [noise for _, _, noise in records]
+
+    every = jax.vmap(one)
+    try:  # as one program; a release behind a branch or a loop, or in an inner `jit`, is not at its top level
+        with traced_apart(object()):
+            noises = jax.jit(every, compiler_options=QUICKLY)(keys)
+    except NOT_CONCRETE:
+        with jax.disable_jit():
+            noises = every(keys)
+    return {site: np.asarray(noise) for site, noise in zip(sites, noises, strict=True)}

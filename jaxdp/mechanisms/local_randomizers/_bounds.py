@@ -1,0 +1,130 @@
+"""Bounds on the size and the spread of a randomizer's estimates: float64 on the host, never too small."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from jaxdp.core import default_float
+from jaxdp.validation import check_count, check_probability
+
+
+class Coordinate(Protocol):
+    """A kind of coordinate of an estimate, with the bounds of `LocalRandomizer` on its size and its spread."""
+
+    def range_bound(self, horizon: int, failure_prob: float) -> float: ...
+
+    def second_moment(self) -> float: ...
+
+    def variance_proxy(self) -> float: ...
+
+
+class Additive(NamedTuple):
+    """A coordinate of a bounded value, with noise.
+
+    Attributes:
+        size: largest absolute value of the coordinate.
+        half_width: half the length of the interval that contains it.
+        noise: "laplace" or "gaussian".
+        scale: scale of Laplace noise, or standard deviation of Gaussian noise, >= 0.
+        coordinates: number of coordinates of the whole value.
+    """
+
+    size: float
+    half_width: float
+    noise: str
+    scale: float
+    coordinates: int = 1
+
+    def range_bound(self, horizon: int, failure_prob: float) -> float:
+        """Bounds by P(|Laplace| > b x) = exp(-x) or P(|Gaussian| > s x) <= 2 exp(-x^2 / 2), over all coordinates."""
+        tail = math.log(self.coordinates) + math.log(horizon) - math.log(failure_prob)
+        return self.size + self.scale * (tail if self.noise == "laplace" else math.sqrt(2 * (tail + math.log(2))))
+
+    def second_moment(self) -> float:
+        """Adds second moments: noise is independent of the value and has mean zero."""
+        return self.size**2 + (2 if self.noise == "laplace" else 1) * self.scale**2
+
+    def variance_proxy(self) -> float:
+        """Adds the value's proxy, by Hoeffding's lemma, to the proxy of the independent noise."""
+        noise = math.inf if self.noise == "laplace" and self.scale > 0 else self.scale**2
+        return self.half_width**2 + noise
+
+
+class TwoPoints(NamedTuple):
+    """An estimate with two possible values.
+
+    Attributes:
+        bottom: the smaller number.
+        top: the larger number.
+        least: smallest probability of the larger number, over all values.
+        most: largest probability of the larger number, over all values.
+    """
+
+    bottom: float
+    top: float
+    least: float
+    most: float
+
+    def range_bound(self, horizon: int, failure_prob: float) -> float:
+        """Returns a bound that always holds."""
+        del horizon, failure_prob
+        return max(abs(self.bottom), abs(self.top))
+
+    def second_moment(self) -> float:
+        """Maximises over the extreme probabilities, as the second moment is linear in the probability."""
+        return max(p * self.top**2 + (1 - p) * self.bottom**2 for p in (self.least, self.most))
+
+    def variance_proxy(self) -> float:
+        """Returns the least proxy of a Bernoulli variable at the probability nearest to 1/2, where it is largest.
+
+        Source:
+            Kearns & Saul (1998); Buldygin & Moskvichova (2013), Theorem 2.1, for minimality.
+        """
+        p = min(max(0.5, self.least), self.most)
+        unit = 0.25 if abs(p - 0.5) < 1e-6 else (1 - 2 * p) / (2 * math.log((1 - p) / p))
+        return (self.top - self.bottom) ** 2 * unit
+
+
+class Bounds(NamedTuple):
+    """The three host functions of a `LocalRandomizer`.
+
+    Attributes:
+        range_bound: (horizon, failure_prob, **values) -> float.
+        second_moment: (**values) -> float.
+        variance_proxy: (**values) -> float.
+    """
+
+    range_bound: Callable[..., float]
+    second_moment: Callable[..., float]
+    variance_proxy: Callable[..., float]
+
+
+def bounds_of(params: Callable[..., Any], spread: Callable[[Any], Sequence[Coordinate]]) -> Bounds:
+    """Builds the bounds over the coordinates of an estimate.
+
+    Args:
+        params: the randomizer's `params`.
+        spread: (Params of the host) -> the kinds of coordinates that may be the worst.
+
+    Returns:
+        The bounds. They reject values that params rejects, a horizon < 1 and a failure_prob outside (0, 1).
+    """
+
+    def range_bound(horizon: int, failure_prob: float, **values: Any) -> float:
+        horizon, failure_prob = check_count("horizon", horizon), check_probability("failure_prob", failure_prob)
+        return _up(max(part.range_bound(horizon, failure_prob) for part in spread(params(**values))))
+
+    def second_moment(**values: Any) -> float:
+        return _up(max(part.second_moment() for part in spread(params(**values))))
+
+    def variance_proxy(**values: Any) -> float:
+        return _up(max(part.variance_proxy() for part in spread(params(**values))))
+
+    return Bounds(range_bound, second_moment, variance_proxy)
+
+
+def _up(bound: float) -> float:
+    """Increases a bound for estimates in the default float type, which are off by a few units in the last place."""
+    return bound * (1 + 32 * float(np.finfo(default_float()).eps))

@@ -1,0 +1,132 @@
+"""The local randomizer for one label out of K."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from jaxdp.core import LocalRandomizer, Scalar, default_float, factory, guarantee_for, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
+from jaxdp.mechanisms._arrays import label_array
+from jaxdp.mechanisms._randomized_response import (
+    chance_for_counts,
+    debias_labels,
+    debias_one_hot,
+    randomized_response,
+)
+from jaxdp.mechanisms.local_randomizers._bounds import TwoPoints, bounds_of
+from jaxdp.mechanisms.local_randomizers._host import local_claim
+from jaxdp.random import binomial, multinomial
+from jaxdp.validation import check_count, check_epsilon
+
+
+@pytree_dataclass
+class LabelParams:
+    """Traced values.
+
+    Attributes:
+        epsilon: [] float, privacy budget, > 0; infinity reports labels as they are.
+    """
+
+    epsilon: Scalar
+
+
+@factory
+def label_randomizer(num_labels: int = 2) -> LocalRandomizer:
+    """Reports a label by randomized response: itself, or one of the other labels with equal probabilities.
+
+    A label is kept with probability e^epsilon / (e^epsilon + K - 1). At epsilon = inf the report is the label itself.
+    Two labels are the numbers 0 and 1, and are estimated as a number. More than two labels are estimated as a one-hot
+    vector; its average over users is the share of each label.
+
+    Args:
+        num_labels: K, >= 2.
+
+    Returns:
+        A randomizer for labels [...] integers, each of one user, clipped to [0, K). Reports are [...] integers of the
+        same type in [0, K). Estimates are [...] floats for two labels, otherwise [..., K]. `total` has the type of
+        totals, int32 or int64. For two labels it is [...], the number of reports 1, from totals [...], the number of
+        labels 1, and count of the same shape. Otherwise totals and result are [..., K], the numbers of each label.
+
+    Raises:
+        ValueError: if num_labels < 2; from `params`, if epsilon is not > 0; from `report`, if labels are not integers.
+
+    Values:
+        epsilon: the privacy budget, > 0.
+
+    Privacy:
+        - Claim: epsilon-DP in the local model.
+        - Unit: one label; adjacency: replace one, by any integer.
+
+    Source:
+        Warner (1965); Kairouz, Bonawitz & Ramage (2016), for K labels.
+
+    Deviations:
+        As `randomized_response`.
+
+    Examples:
+        >>> randomizer = label_randomizer(3)
+        >>> params = randomizer.params(epsilon=1.0)
+        >>> report = randomizer.report(jax.random.key(0), params, 7)  # clipped to label 2
+        >>> int(report) in (0, 1, 2), randomizer.estimate(params, report).shape
+        (True, (3,))
+    """
+    num_labels = check_count("num_labels", num_labels, 2)
+
+    def params(*, epsilon: float) -> LabelParams:
+        budget = scalar_leaf("epsilon", check_epsilon(epsilon))
+        scalar_leaf("an estimate at this epsilon", num_labels * (1 + 2 / float(budget)))
+        return LabelParams(epsilon=budget)
+
+    def report(key, params: LabelParams, value: ArrayLike) -> jax.Array:
+        labels = jnp.clip(label_array("value", value, num_labels), 0, num_labels - 1)
+        return randomized_response(key, labels, params.epsilon, num_labels=num_labels)
+
+    def estimate(params: LabelParams, report: ArrayLike) -> jax.Array:
+        if num_labels == 2:
+            return debias_labels(report, params.epsilon)
+        return debias_one_hot(report, params.epsilon, num_labels=num_labels)
+
+    def total(key, params: LabelParams, totals: ArrayLike, count: ArrayLike) -> jax.Array:
+        epsilon, totals = jnp.asarray(params.epsilon, default_float()), jnp.asarray(totals)
+        if num_labels == 2:
+            return noisy_ones(key, epsilon, totals, jnp.asarray(count))
+        del count  # equals the sum of totals
+        odds = jnp.where(jnp.eye(num_labels, dtype=bool), 1, chance_for_counts(jnp.exp(-epsilon), epsilon))
+        moved = multinomial(key, totals, jnp.broadcast_to(odds, (*totals.shape, num_labels)))
+        return moved.sum(axis=-2, dtype=totals.dtype)
+
+    def spread(params: LabelParams):
+        decay = math.exp(-float(params.epsilon))
+        gap = -math.expm1(-float(params.epsilon))
+        keep = 1 / (1 + (num_labels - 1) * decay)
+        # an entry of the one-hot estimate is the larger number if the report is its label; two labels use entry 1
+        return (TwoPoints(-decay / gap, (1 + (num_labels - 2) * decay) / gap, decay * keep, keep),)
+
+    return LocalRandomizer(
+        params,
+        guarantee_for(params, local_claim("one label", "randomized response", numerical_delta=0.0)),
+        report,
+        estimate,
+        total,
+        *bounds_of(params, spread),
+    )
+
+
+def noisy_ones(key: jax.Array, epsilon: jax.Array, ones: jax.Array, count: jax.Array) -> jax.Array:
+    """Draws how many of `count` binary randomized responses are 1, if `ones` of the labels are 1.
+
+    Args:
+        key: a PRNG key.
+        epsilon: [] float > 0; infinity gives ones.
+        ones: [...] int32 or int64 in [0, count].
+        count: [...] of the same type.
+
+    Returns:
+        [...] of the same type.
+    """
+    key_ones, key_zeros = jax.random.split(key)
+    # sigmoid(-epsilon) keeps its digits if it is small
+    move = jnp.broadcast_to(chance_for_counts(jax.nn.sigmoid(-epsilon), epsilon), ones.shape)
+    return ones - binomial(key_ones, ones, move) + binomial(key_zeros, count - ones, move)

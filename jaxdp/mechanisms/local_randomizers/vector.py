@@ -1,0 +1,136 @@
+"""The local randomizer for a vector of bounded norm."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from jaxdp.core import LocalRandomizer, Scalar, default_float, factory, guarantee_for, only, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
+from jaxdp.mechanisms.additive import gaussian, laplace
+from jaxdp.mechanisms.calibration import analytic_gaussian
+from jaxdp.mechanisms.local_randomizers._bounds import Additive, bounds_of
+from jaxdp.mechanisms.local_randomizers._host import local_claim, rounded_up
+from jaxdp.validation import check_choice, check_count, check_epsilon, check_list, check_positive
+
+NORMS = ("l1", "l2")
+
+
+@pytree_dataclass
+class VectorParams:
+    """Traced values.
+
+    Attributes:
+        epsilon: [] float, privacy budget, > 0; infinity reports vectors as they are.
+        noise_stddev: [] float >= 0, of Gaussian noise; zero for Laplace noise.
+        radius: [] float > 0; longer vectors are scaled down to this norm.
+        sensitivity: [] float, twice the radius, rounded up.
+    """
+
+    epsilon: Scalar
+    noise_stddev: Scalar
+    radius: Scalar
+    sensitivity: Scalar
+
+
+@factory
+def vector_randomizer(shape: tuple[int, ...], norm: str) -> LocalRandomizer:
+    """Reports an array from a ball, such as a gradient: with Laplace noise for the L1 norm, with Gaussian for the L2.
+
+    At epsilon = inf the report is the array itself, scaled down to the ball if it is longer.
+
+    Args:
+        shape: shape of the arrays.
+        norm: "l1", with Laplace noise of scale 2 radius / epsilon; or "l2", with Gaussian noise, analytically
+            calibrated to L2 sensitivity 2 radius.
+
+    Returns:
+        A randomizer for one user's array, floats of this shape. An array outside the ball is scaled down to its edge;
+        NaN counts as 0, and infinity as a large number. Reports are floats of this shape and JAX's default type, and
+        their own estimates. There is no `total`.
+
+    Raises:
+        ValueError: if shape has an entry that is not a whole number >= 1, or norm is unknown; from `params`, if a value
+            is out of range; from `report`, if the array has another shape.
+
+    Values:
+        epsilon: the privacy budget, > 0.
+        delta: for the L2 norm, in (0, 1).
+        radius: radius of the ball, finite and > 0, by default 1.
+
+    Privacy:
+        - Claim: epsilon-DP (L1) or (epsilon, delta)-DP (L2) in the local model.
+        - Unit: one array; adjacency: replace one, by any array of this shape.
+        - Sensitivity: Twice the radius, including rounding errors of a norm.
+
+    Source:
+        Dwork & Roth (2014), Theorem 3.6; Balle & Wang (2018), Theorem 8.
+
+    Deviations:
+        The noise is integers on a grid, as in `laplace`; the value is exact up to floating point.
+    """
+    sizes = tuple(check_count("shape", size) for size in check_list("shape", shape))
+    is_gaussian = check_choice("norm", norm, NORMS) == "l2"
+    num_entries = math.prod(sizes)
+
+    def params(*, epsilon: float, delta: float = 0.0, radius: float = 1.0) -> VectorParams:
+        budget = scalar_leaf("epsilon", check_epsilon(epsilon))
+        edge = scalar_leaf("radius", check_positive("radius", radius))
+        scalar_leaf("four times the radius", 4 * float(edge))
+        sensitivity = rounded_up("twice the radius", 2 * float(edge) * (1 + norm_error(num_entries)))
+        scalar_leaf("the noise", 0.0 if is_gaussian else float(sensitivity) / float(budget))
+        stddev = analytic_gaussian(epsilon, delta, float(sensitivity)) if is_gaussian else 0.0
+        return VectorParams(
+            epsilon=budget, noise_stddev=rounded_up("the noise", stddev), radius=edge, sensitivity=sensitivity
+        )
+
+    def report(key, params: VectorParams, value: ArrayLike) -> jax.Array:
+        value = jnp.asarray(value, default_float())  # at once, as for a scalar
+        if value.shape != sizes:
+            raise ValueError(f"value must have shape {sizes}, got {value.shape}")
+        clipped = into_ball(value, params.radius, norm)
+        if is_gaussian:
+            return gaussian(key, clipped, jnp.asarray(params.noise_stddev), l2_sensitivity=params.sensitivity)
+        return laplace(key, clipped, params.epsilon, l1_sensitivity=params.sensitivity)
+
+    def estimate(params: VectorParams, report: jax.Array) -> jax.Array:
+        del params
+        return report
+
+    def spread(params: VectorParams):
+        edge = float(params.radius)
+        scale = float(params.noise_stddev) if is_gaussian else float(params.sensitivity) / float(params.epsilon)
+        return (Additive(edge, edge, "gaussian" if is_gaussian else "laplace", scale, num_entries),)
+
+    values = only(params, ("epsilon", "delta", "radius") if is_gaussian else ("epsilon", "radius"))
+    mechanism = "analytic Gaussian" if is_gaussian else "Laplace"
+    claim = local_claim(
+        "one vector", f"one release of the vector, scaled down to the ball, by the {mechanism} mechanism"
+    )
+    return LocalRandomizer(values, guarantee_for(values, claim), report, estimate, None, *bounds_of(values, spread))
+
+
+def into_ball(vector: jax.Array, radius: Scalar, norm: str) -> jax.Array:
+    """Scales a vector down to a ball, if it lies outside, without overflow.
+
+    Args:
+        vector: [...] float; NaN counts as 0, and larger entries (in float32 beyond 2^126) or infinity as this bound.
+        radius: [] float > 0, at most 2^126.
+        norm: "l1" or "l2".
+
+    Returns:
+        [...] finite, with a norm of at most radius * (1 + norm_error(size)).
+    """
+    radius = jnp.asarray(radius, vector.dtype)
+    largest = 1 / float(jnp.finfo(vector.dtype).smallest_normal)  # compiled programs multiply by the reciprocal
+    finite = jnp.clip(jnp.where(jnp.isnan(vector), 0, vector), -largest, largest)
+    scale = jnp.maximum(jnp.max(jnp.abs(finite)), radius)
+    unit = finite / scale  # at most 1: the largest entry or the radius is scaled to 1
+    length = jnp.sum(jnp.abs(unit)) if norm == "l1" else jnp.sqrt(jnp.sum(unit * unit))
+    return jnp.where(length > radius / scale, unit * (radius / length), finite)
+
+
+def norm_error(num_entries: int) -> float:
+    """Bounds the relative excess of a norm over the result of `into_ball`, by rounding in sums of this many terms."""
+    return (num_entries + 8) * float(jnp.finfo(default_float()).eps)

@@ -1,0 +1,180 @@
+"""Dots with bars beside names: estimates of several quantities, fitted exponents."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+from jaxdp.plotting.figure import axes_to_draw_on, finish
+from jaxdp.plotting.labels import Labels, check_values, label_of, natural_x, settle, title_of, values_of
+from jaxdp.plotting.layout import room_for_names
+from jaxdp.plotting.records import BELOW, NEUTRAL, Drawn, curves_on, note, record
+from jaxdp.plotting.style import style
+from jaxdp.plotting.summaries import Summary, seed_count, summary
+from jaxdp.stats import power_law
+
+SPREAD = 0.48  # of all values of hue, in row heights
+ROW_HEIGHT = 0.42  # in inches
+
+
+def dot_plot(
+    values: xr.DataArray,
+    *,
+    y: str,
+    hue: str | None = None,
+    ax: Axes | None = None,
+    band: str | None = "quantile",
+    labels: Labels | None = None,
+    reference: float | None = None,
+    xlabel: str | None = None,
+    title: str = "",
+    legend: bool = True,
+    over: str = "seed",
+) -> Axes:
+    """Draws one line of dots with bars for every value of a dimension, such as the items of a ranking.
+
+    Args:
+        values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds, `y` and
+            `hue` have one value.
+        y: dimension with one line for each value, from top to bottom.
+        hue: dimension with one dot in each line for each value.
+        ax: axes to draw on; None makes a figure, which a notebook shows.
+        band: of the bars, as in `curves`.
+        labels: texts for the values of `hue` and `y`.
+        reference: position of a grey line for comparison.
+        xlabel: text of the axis; None derives it from the values' name.
+        title: of the figure, or of the axes if `ax` is given.
+        legend: whether axes in a figure of your own get a legend.
+        over: the dimension of seeds.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: if the values have other dimensions of several values, or an option is not among its choices.
+
+    Examples:
+        >>> values = xr.DataArray([[3.0, 5.0], [1.0, 2.0]], {"item": ["tea", "coffee"]}, ("item", "seed"), "ability")
+        >>> [tick.get_text() for tick in dot_plot(values, y="item").get_yticklabels()]
+        ['tea', 'coffee']
+    """
+    values = settle(
+        check_values(values, over), ("y", y), ("hue", hue), over=over, otherwise="draw them all with hue={0}"
+    )
+    xlabel = title_of(values) if xlabel is None else xlabel
+    ax = _draw(summary(values, band, over), y, hue, ax, labels, xlabel, title)
+    if reference is not None:
+        ax.axvline(reference, color=NEUTRAL, linewidth=0.8, zorder=BELOW)
+    return finish(ax, legend=legend)
+
+
+def slopes(
+    values: xr.DataArray,
+    *,
+    x: str | None = None,
+    hue: str | None = None,
+    ax: Axes | None = None,
+    expected: float | None = None,
+    labels: Labels | None = None,
+    xlabel: str | None = None,
+    title: str = "",
+    legend: bool = True,
+    over: str = "seed",
+) -> Axes:
+    """Draws the exponents a of mean ~ x^a, fitted by `power_law`, as dots with their 95% intervals.
+
+    Args:
+        values: one variable of a sweep's results, with the dimension of seeds. At most one dimension beside seeds, `x`
+            and `hue` has several values: it has one line for each.
+        x: dimension of the power; None as in `curves`. For `epsilon`, infinity is left out.
+        hue: dimension with one dot in each line for each value.
+        ax: axes to draw on; None makes a figure, which a notebook shows.
+        expected: an exponent for comparison, drawn as a grey line.
+        labels: texts for the values of the lines and of `hue`.
+        xlabel: text of the axis; None names the power.
+        title: of the figure, or of the axes if `ax` is given.
+        legend: whether axes in a figure of your own get a legend.
+        over: the dimension of seeds.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: if the values have other dimensions of several values, or x has fewer than two positive and finite
+            values.
+
+    Examples:
+        >>> rounds = xr.DataArray([10.0, 100.0, 1000.0], dims="round")
+        >>> values = (rounds**0.5 * xr.DataArray([1.0, 1.1], dims="seed")).assign_coords(round=rounds)
+        >>> slopes(values.rename("regret"), expected=0.5)
+        <axes: exponent of rounds T in regret>
+    """
+    values = check_values(values, over)
+    x = x or natural_x(values, hue, over=over)
+    lines = [str(name) for name in values.dims if name not in (over, x, hue) and values.sizes[name] > 1]
+    y = lines[0] if lines else None
+    otherwise = "draw them all with hue={0}"
+    values = settle(values, ("x", x), ("hue", hue), ("y", y), over=over, otherwise=otherwise).astype(float)
+    left_out = x == "epsilon" and bool(np.isinf(values[x]).any())
+    if left_out:
+        values = values.isel({x: np.isfinite(values[x])})
+    fit = power_law(values, x, over)
+    count, few = seed_count(values.sizes[over]), values.sizes[over] < 2
+    spread = "" if few else "its 95% confidence interval (delta method, Student's\u00a0t)"
+    estimates = Summary(fit.exponent, fit.low, fit.high, f"fitted exponent of the mean of {count}", spread)
+    xlabel = f"exponent of {title_of(values, x)} in {title_of(values) or 'the mean'}" if xlabel is None else xlabel
+    ax = _draw(estimates, y, hue, ax, labels, xlabel, title)
+    if left_out:
+        note(ax, "ε = ∞ is no number to fit, and left out.")
+    if expected is not None:
+        ax.axvline(expected, color=NEUTRAL, linewidth=1.0, zorder=BELOW, label=f"{expected:g}")
+    return finish(ax, legend=legend)
+
+
+def _draw(
+    estimates: Summary,
+    y: str | None,
+    hue: str | None,
+    ax: Axes | None,
+    labels: Labels | None,
+    xlabel: str,
+    title: str,
+) -> Axes:
+    """Draws dots with bars: one line for every value of y, and in it one dot for every value of hue."""
+    alone = ax is None
+    ax = axes_to_draw_on(ax, title)
+    names = [""] if y is None else [label_of(y, value, labels) for value in values_of(estimates.middle[y])]
+    hues = [None] if hue is None else values_of(estimates.middle[hue])
+    at, start = np.arange(len(names)), len(curves_on(ax))
+    offsets = np.linspace(-SPREAD / 2, SPREAD / 2, len(hues)) if len(hues) > 1 else [0.0]
+    for index, (value, offset) in enumerate(zip(hues, offsets, strict=True)):
+        part_of_hue = estimates if hue is None else estimates.select({hue: index})
+        middle, low, high = (
+            np.atleast_1d(limits.values) for limits in (part_of_hue.middle, part_of_hue.low, part_of_hue.high)
+        )
+        look: dict[str, Any] = style(start + index, ax)
+        text = "" if hue is None else label_of(hue, value, labels)
+        ax.errorbar(
+            middle,
+            at + offset,
+            xerr=np.maximum([middle - low, high - middle], 0),  # rounding may make the length of an empty bar negative
+            fmt=look["marker"],
+            color=look["color"],
+            markersize=4.5,
+            capsize=2,
+            linewidth=1.2,
+            label=text or "_dot_plot",
+        )
+        record(
+            ax, Drawn(value, text, at, middle, low, high, estimates.marks, estimates.spread, look["color"], bars=True)
+        )
+    ax.set_yticks([] if y is None else at, [] if y is None else names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.grid(visible=True, axis="x", alpha=0.35)
+    ax.set_xlabel(xlabel)
+    figure = ax.get_figure(root=True)
+    if alone and figure is not None:
+        figure.set_figwidth(figure.get_figwidth() + room_for_names(ax))
+        figure.explain(title=title, height=1.0 + ROW_HEIGHT * max(2, len(names)))  # pyright: ignore
+    return ax

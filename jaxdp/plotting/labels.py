@@ -1,0 +1,166 @@
+"""Labels of dimensions and their values, and checks of the options that choose among dimensions."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxdp.validation import did_you_mean
+
+TITLES = {
+    "round": "rounds T",
+    "epsilon": "ε",
+    "delta": "δ",
+    "num_samples": "samples n",
+    "num_features": "features d",
+    "num_arms": "arms K",
+    "num_experts": "experts N",
+}
+SHORT = {"epsilon": "ε", "delta": "δ", "num_samples": "n", "num_features": "d", "num_arms": "K", "num_experts": "N"}
+Labels = Mapping[Any, str]
+
+
+def epsilon_label(epsilon: float) -> str:
+    """Returns the label of a budget.
+
+    Examples:
+        >>> epsilon_label(0.5), epsilon_label(float("inf"))
+        ('ε = 0.5', 'ε = ∞ (no privacy)')
+    """
+    return "ε = ∞ (no privacy)" if np.isinf(epsilon) else f"ε = {epsilon:g}"
+
+
+def prefix_labels(groups: xr.DataArray) -> dict[str, str]:
+    """Returns labels with the group before the name, for legends that mix groups.
+
+    Args:
+        groups: a coordinate along one dimension, such as `results.trust_model` along `learner`.
+
+    Returns:
+        "GROUP: NAME" for every name along that dimension, as `labels` of `curves`.
+
+    Examples:
+        >>> prefix_labels(xr.DataArray(["central", "local"], {"learner": ["ucb_central", "ucb"]}, ("learner",)))
+        {'ucb_central': 'central: ucb_central', 'ucb': 'local: ucb'}
+    """
+    names = groups[groups.dims[0]].values
+    return {str(name): f"{group}: {name}" for name, group in zip(names, groups.values, strict=True)}
+
+
+def title_of(values: xr.DataArray, name: Any = None) -> str:
+    """Returns the text of an axis: for a dimension, or without one for the values themselves."""
+    subject = values if name is None else values[name]
+    attributes, name = subject.attrs, subject.name
+    text = attributes.get("long_name") or TITLES.get(str(name)) or ("" if name is None else str(name).replace("_", " "))
+    return plain(text) + (f" ({plain(attributes['units'])})" if attributes.get("units") else "")
+
+
+def label_of(name: str, value: Any, labels: Labels | None = None) -> str:
+    """Returns the text of one value of a dimension: the user's, or derived from its name."""
+    for key in (value, str(value)):
+        if labels is not None and key in labels:
+            return labels[key]
+    if name == "epsilon" and isinstance(value, int | float | np.number):
+        return epsilon_label(float(value))
+    if isinstance(value, str):
+        return plain(value)
+    value_text = number(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+    return f"{SHORT.get(name, plain(name.replace('_', ' ')))} = {value_text}"
+
+
+def number(value: Any) -> str:
+    """Formats a number on an axis."""
+    if isinstance(value, int | np.integer):
+        return f"{value:,}"
+    return "∞" if np.isinf(value) else f"{value:g}"
+
+
+def plain(text: str) -> str:
+    """Replaces dollar signs, which would start a formula, by their escapes."""
+    return text.replace("$", r"\$")
+
+
+def values_of(coordinate: xr.DataArray) -> list[Any]:
+    """Returns the values of a dimension as Python objects."""
+    return [value.item() if isinstance(value, np.generic) else value for value in coordinate.values]
+
+
+def check_values(values: Any, over: str = "seed") -> xr.DataArray:
+    """Returns the values.
+
+    Raises:
+        ValueError: if they are not one array of real numbers with the dimension of seeds.
+    """
+    if isinstance(values, xr.Dataset):
+        names = ", ".join(f"results.{name}" for name in list(values.data_vars)[:4])
+        raise ValueError(f"values must be one variable of the results, such as {names}, got a Dataset")
+    if not isinstance(values, xr.DataArray):
+        raise ValueError(f"values must be an xarray DataArray, got {type(values).__name__}")
+    if over not in values.dims:
+        raise ValueError(
+            f"values must have the dimension {over}, over which bands are made (no mean taken), got {_dims(values)}"
+        )
+    if values.dtype.kind not in "biuf":
+        raise ValueError(f"values must be real numbers, got {values.dtype}")
+    return values
+
+
+def settle(values: xr.DataArray, *chosen: tuple[str, Any], over: str = "seed", otherwise: str) -> xr.DataArray:
+    """Returns the values with the chosen dimensions alone, and seeds.
+
+    Args:
+        values: as `check_values` returns them.
+        *chosen: (option, dimension), such as ("hue", "epsilon"); a dimension of None is ignored.
+        over: the dimension of seeds.
+        otherwise: proposal for another dimension with several values; "{}" stands for it.
+
+    Returns:
+        The values, with other dimensions of size one as scalar coordinates. Chosen dimensions have coordinates.
+
+    Raises:
+        ValueError: if a chosen dimension does not exist or is chosen twice, or other dimensions have several values.
+    """
+    free = [str(name) for name in values.dims if name != over]
+    options_of: dict[Any, str] = {}
+    for option, name in chosen:
+        if name is None:
+            continue
+        if name not in free:
+            choices = ", ".join(free) or "no dimension"
+            raise ValueError(f"{option} must be one of {choices}, got {name!r}{did_you_mean(name, free)}")
+        if name in options_of:
+            raise ValueError(f"{option} must be another dimension than {options_of[name]}, got {name!r}")
+        options_of[name] = option
+    several = [name for name in free if name not in options_of and values.sizes[name] > 1]
+    if several:
+        raise ValueError(
+            f"values must have one value along {', '.join(several)}, got {_dims(values)}: choose one, such as "
+            f"values.isel({several[0]}=-1), or {otherwise.format(repr(several[0]))}"
+        )
+    values = values.squeeze([name for name in free if name not in options_of])
+    for name in options_of:
+        if name not in values.coords:
+            values = values.assign_coords({name: np.arange(values.sizes[name])})
+        if not values.sizes[name]:
+            raise ValueError(f"{name} must have at least one value, got none")
+    return values
+
+
+def natural_x(values: xr.DataArray, *taken: Any, over: str = "seed") -> str:
+    """Returns the default horizontal axis: rounds, or the only remaining dimension of several numbers.
+
+    Raises:
+        ValueError: if there is none, or more than one.
+    """
+    free = [str(name) for name in values.dims if name not in (over, *taken)]
+    if values.sizes.get("round", 1) > 1 and "round" in free:
+        return "round"
+    several = [name for name in free if values.sizes[name] > 1] or free
+    if len(several) != 1:
+        raise ValueError(f"x must be given: one of {', '.join(several) or 'no dimension'}, got none")
+    return several[0]
+
+
+def _dims(values: xr.DataArray) -> str:
+    return "(" + ", ".join(f"{name}: {size}" for name, size in values.sizes.items()) + ")"

@@ -1,0 +1,73 @@
+"""Normal variates, two from each hash: for bulk draws, and for counters' noise."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from jaxdp.random.threefry import of_word_pairs
+
+
+def normal(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = float, *, lanes_fast: bool = False) -> jax.Array:
+    """Draws independent standard normal variates, from half the hashes of `jax.random.normal`, and faster on CPU.
+
+    In float32 the two words of one hash give two variates: the angle has 32 random bits, the length 31, so that no
+    variate is larger than 6.7 in absolute value (`jax.random.normal` ends at 5.4).
+
+    Args:
+        key: [] typed PRNG key, which nothing else uses.
+        shape: of the result, or its length.
+        dtype: float32 or float64, by default JAX's default.
+        lanes_fast: whether in float32 lanes of `jax.vmap` become the fast axis on CPU, as `lanes_last` has them; of 16
+            pairs or fewer they always do. Values are the same.
+
+    Returns:
+        [shape] float.
+
+    Raises:
+        ValueError: if dtype is another one.
+
+    Source:
+        Box & Muller (1958).
+
+    Examples:
+        >>> import jax
+        >>> x = normal(jax.random.key(0), 10_000)
+        >>> bool(abs(x.mean()) < 0.05), bool(abs(x.std() - 1) < 0.04)
+        (True, True)
+    """
+    dtype = jax.dtypes.canonicalize_dtype(dtype)
+    if dtype not in (np.float32, np.float64):
+        raise ValueError(f"dtype must be float32 or float64, got {dtype}")
+    sizes = (shape,) if isinstance(shape, int) else shape
+    size = math.prod(sizes)
+    half = -(-size // 2)
+    if dtype == np.float64:
+        drawn = of_uniforms(*jax.random.uniform(key, (2, half), dtype))
+    else:
+        drawn = of_word_pairs(_pair, key, half, lanes_fast=lanes_fast)
+    return drawn[:size].reshape(sizes)
+
+
+def of_uniforms(first: jax.Array, second: jax.Array) -> jax.Array:
+    """Returns two variates from each pair of variates on [0, 1), [2 * size] of their type."""
+    radius, angle = jnp.sqrt(-2 * jnp.log1p(-first)), 2 * math.pi * second
+    return jnp.concatenate([radius * jnp.cos(angle), radius * jnp.sin(angle)])
+
+
+def _pair(first: jax.Array, second: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Returns two variates from two words, elementwise."""
+    # In (0, 1], with all 31 bits if it is small, where the radius is large.
+    uniform = (first >> 1).astype(jnp.int32).astype(jnp.float32) * np.float32(2**-31) + np.float32(2**-32)
+    radius = jnp.sqrt(-2 * jnp.log(uniform))
+    # Two bits choose the quarter of the circle, the others the angle within a quarter about the first axis.
+    turn = lax.bitcast_convert_type(second << 2, jnp.int32).astype(jnp.float32) * np.float32(2**-31 * math.pi / 4)
+    square = turn * turn
+    sine = turn * (1 + square * (-1 / 6 + square * (1 / 120 + square * (-1 / 5040 + square / 362880))))
+    cosine = 1 + square * (-1 / 2 + square * (1 / 24 + square * (-1 / 720 + square / 40320)))
+    radius = jnp.where(second >> 31 == 1, -radius, radius)
+    is_turned = (second >> 30) & 1 == 1
+    return radius * jnp.where(is_turned, sine, cosine), radius * jnp.where(is_turned, cosine, sine)

@@ -1,0 +1,113 @@
+"""Exact output distributions of mechanisms with few outputs, written from their definitions, and common helpers.
+
+No function here calls the code of the mechanism that it describes. Each is a function (params, data, **sizes) of an
+entry's params and of one of its neighbours, on the host in float64. It returns probabilities by `outcome` of the
+output; for a learner, by `outcome` of what is `seen` of its transcript.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, softmax
+
+from jaxdp.audit.exact import OutputDistribution
+
+REACH = 45.0  # scales of noise at which integrals are cut off: a mass of exp(-45) is beyond
+
+
+def label_distribution(params: Any, data: Any, *, num_labels: int) -> OutputDistribution:
+    """Returns the distribution of randomized response.
+
+    The label, clipped to [0, K), is e^epsilon times as likely as any other.
+    """
+    label, odds = min(max(int(data), 0), num_labels - 1), math.exp(-budget_of(params))
+    weights = [1.0 if report == label else odds for report in range(num_labels)]
+    return dict(enumerate(np.divide(weights, math.fsum(weights)).tolist()))
+
+
+def noisy_max_distribution(params: Any, data: Any, *, noise: str) -> OutputDistribution:
+    """Returns the distribution of the index of the largest of noisy scores of sensitivity 1.
+
+    "gumbel" is the exponential mechanism, with probabilities proportional to exp(epsilon score / 2). "exponential" is
+    permute-and-flip: scores are visited in random order, and the first is taken that a coin of bias exp(epsilon (score
+    - largest) / 2) accepts. "laplace" is an integral over the winner's noise.
+    """
+    scores = np.asarray(data, np.float64) * budget_of(params) / 2
+    if noise == "laplace":
+        return dict(enumerate(largest_with_laplace(scores)))
+    if noise == "gumbel":
+        return dict(enumerate(softmax(scores).tolist()))
+    accepted = np.exp(scores - scores.max())
+    # Each score's position in the order is uniform in [0, 1]. If j has position t, i comes earlier and is accepted with
+    # probability t accepted[i]. Gauss's formula is exact for the polynomial in t.
+    nodes, weights = np.polynomial.legendre.leggauss(len(scores) // 2 + 1)
+    turned_down = 1 - np.outer((nodes + 1) / 2, accepted)
+    none_before = [np.delete(turned_down, j, axis=1).prod(axis=1) @ weights / 2 for j in range(len(scores))]
+    return dict(enumerate((accepted * none_before).tolist()))
+
+
+def above_threshold_distribution(params: Any, data: Any, *, split: str) -> OutputDistribution:
+    """Returns the distribution of the index of the first noisy query above the noisy threshold 1/2.
+
+    The index is the number of queries if none is above.
+    """
+    # Given the threshold's noise the queries are independent; the distribution is an integral over that noise.
+    queries, epsilon = np.asarray(data, np.float64), budget_of(params)
+    first = epsilon / 2 if split == "even" else epsilon / (1 + 2 ** (2 / 3))
+    threshold_scale, query_scale = 1 / first, 2 / (epsilon - first)
+
+    def conditional(threshold: np.ndarray) -> np.ndarray:
+        behind = (threshold[:, None] - queries) / query_scale
+        before = np.cumprod(_laplace_cdf(behind), axis=1)
+        reached = np.concatenate([np.ones_like(before[:, :1]), before], axis=1)
+        return reached * np.concatenate([_laplace_cdf(-behind), np.ones_like(before[:, :1])], axis=1)
+
+    kinks = np.concatenate([[0.5], queries])
+    threshold, weights = _quadrature(kinks, min(threshold_scale, query_scale), REACH * threshold_scale)
+    density = np.exp(-np.abs(threshold - 0.5) / threshold_scale) / (2 * threshold_scale)
+    return dict(enumerate(((weights * density) @ conditional(threshold)).tolist()))
+
+
+def largest_with_laplace(scores: np.ndarray) -> list[float]:
+    """Returns each score's probability to be the largest after Laplace noise of scale 1 is added to each."""
+    nodes, weights = _quadrature(scores, 1.0, REACH)
+    behind = nodes[:, None] - scores
+    density, below = np.exp(-np.abs(behind)) / 2, _laplace_cdf(behind)
+    return [float((weights * density[:, j]) @ np.delete(below, j, axis=1).prod(axis=1)) for j in range(len(scores))]
+
+
+def budget_of(params: Any) -> float:
+    """Returns the privacy budget that params hold, or are."""
+    return float(getattr(params, "epsilon", params))
+
+
+def two_ends(share: float, epsilon: float) -> tuple[float, float]:
+    """Returns probabilities of the upper and of the lower end, for a number at this share of the way up.
+
+    Each is precise. A number at one end is reported as this end e^epsilon times as often as the other; in between, the
+    mean is linear.
+    """
+    likely, unlikely = float(expit(epsilon)), float(expit(-epsilon))
+    return share * likely + (1 - share) * unlikely, share * unlikely + (1 - share) * likely
+
+
+def clip_number(value: float, low: float, high: float) -> float:
+    """Clips the number to an interval."""
+    return min(max(value, low), high) if value == value else low  # NaN is low
+
+
+def _laplace_cdf(values: np.ndarray) -> np.ndarray:
+    """Returns the distribution function of Laplace noise of scale 1."""
+    tail = np.exp(-np.abs(values)) / 2
+    return np.where(values < 0, tail, 1 - tail)
+
+
+def _quadrature(kinks: np.ndarray, unit: float, reach: float) -> tuple[np.ndarray, np.ndarray]:
+    """Returns Gauss's (nodes, weights) for functions that are smooth between kinks [n], and zero beyond their reach."""
+    # Over a unit the integrand changes by a small factor: no interval is longer.
+    offsets = np.arange(-math.ceil(reach / unit), math.ceil(reach / unit) + 1) * unit
+    edges = np.unique(np.add.outer(kinks, offsets))
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    widths = np.diff(edges)
+    return (edges[:-1, None] + np.outer(widths, (nodes + 1) / 2)).ravel(), np.outer(widths, weights / 2).ravel()

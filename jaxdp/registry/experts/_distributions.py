@@ -1,0 +1,67 @@
+"""Common parts of the exact distributions of several learners of experts."""
+
+import functools
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+import numpy as np
+
+from jaxdp.audit import UserData
+from jaxdp.audit.exact import OutputDistribution
+from jaxdp.registry.distributions import above_threshold_distribution
+
+Grown = Iterator[tuple[Any, float]]
+
+
+@functools.lru_cache(maxsize=4096)
+def still_below(questions: tuple[float, ...], epsilon: float) -> float:
+    """Returns the probability that AboveThreshold answers no question with "above"."""
+    # Questions have sensitivity 1, and are relative to the threshold.
+    if not questions:
+        return 1.0
+    return above_threshold_distribution(np.float64(epsilon), np.asarray(questions) + 0.5, split="even")[len(questions)]
+
+
+def losses_of(data: UserData, *, binary: bool = False) -> np.ndarray:
+    """Returns losses as learners count them, [num_rounds, num_experts]: in [0, 1], with NaN as 0."""
+    losses = np.clip(np.nan_to_num(np.asarray(data.answers, np.float64)), 0, 1)
+    return np.round(losses) if binary else losses
+
+
+def distribution_of_rounds(
+    rounds: int,
+    first: dict[Any, float],
+    later: Callable[[int, Any], Grown],
+    expert: Callable[[int, Any], int],
+    shown: Callable[[int, Any], tuple[Hashable, ...]],
+    *,
+    has_clock: bool = True,
+) -> OutputDistribution:
+    """Returns the distribution of the observed part of all rounds.
+
+    That part is, round after round: plays, numbers of rounds played, and the rest of `public`.
+
+    Args:
+        rounds: how many there are.
+        first: states before the first round, with their probabilities.
+        later: (round, state before it) -> states after it, with their probabilities.
+        expert: (round, state before it) -> the expert that plays it.
+        shown: (rounds played, state) -> the content of `public` except the number of rounds played.
+        has_clock: whether the number of rounds played is in `public`, before the rest.
+    """
+    distribution: dict[tuple[Any, tuple[Any, ...]], float] = {(state, ()): chance for state, chance in first.items()}
+    for round_ in range(rounds):
+        grown: dict[tuple[Any, tuple[Any, ...]], float] = {}
+        for (state, seen), chance in distribution.items():
+            for after, more in later(round_, state):
+                clock = (round_ + 1,) if has_clock else ()
+                row = (expert(round_, state), *clock, *shown(round_ + 1, after))
+                key = after, (*seen, row)
+                grown[key] = grown.get(key, 0.0) + chance * more
+        distribution = grown
+    merged: OutputDistribution = {}
+    for (_, seen), chance in distribution.items():
+        if chance:
+            outcome = tuple(zip(*seen, strict=True))
+            merged[outcome] = merged.get(outcome, 0.0) + chance  # pyright: ignore[reportIndexIssue]
+    return merged

@@ -1,1 +1,0 @@
-"""Entries of channels, as mechanisms whose input is one user's value."""

@@ -1,0 +1,97 @@
+"""Entries of local randomizers, as mechanisms with one user's value as input."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from inspect import Parameter, Signature
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.audit import Domain, replace_one_row
+from jaxdp.audit.domains import ANYTHING, NO_NUMBERS
+from jaxdp.core import LocalRandomizer
+from jaxdp.registry.distributions import label_distribution
+from jaxdp.registry.entries import MechanismEntry
+
+HUGE = 2.0**100  # its square overflows
+
+
+def entry(
+    summary: str,
+    factory: Callable[..., LocalRandomizer],
+    source: str,
+    neighbours: Any,
+    clipped: Callable[..., jax.Array],
+    *,
+    variant: Mapping[str, Any],
+    sizes: Mapping[str, Any] | None = None,
+    report: Callable[..., Any] | None = None,
+    total: Callable[..., Any] | None = None,
+    values: Mapping[str, float] | None = None,
+    distribution: Callable[..., Any] | None = None,
+    grid: Mapping[str, tuple[float, ...]] | None = None,
+    reached: float | None = None,
+) -> MechanismEntry:
+    """Makes an entry with functions that make the randomizer at the sizes that they are given.
+
+    If the randomizer has totals of reports, `total` reports the total of one user's report.
+    """
+    sizes = sizes or {}
+    size_parameters = [Parameter(name, Parameter.KEYWORD_ONLY) for name in sizes]
+    replacements = {"report": report, "total": total}
+
+    def of_randomizer(name: str) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            randomizer = factory(**variant, **{size: named.pop(size) for size in sizes})
+            instead = replacements.get(name)
+            function = partial(instead, randomizer) if instead else getattr(randomizer, name)
+            return function(*arguments, **named)
+
+        values_ = Parameter("values", Parameter.VAR_KEYWORD)
+        inputs = [Parameter(argument, Parameter.POSITIONAL_ONLY) for argument in ("key", "params", "data")]
+        is_release = name in replacements
+        signature = Signature([*inputs, *size_parameters] if is_release else [*size_parameters, values_])
+        call.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
+        return call
+
+    return MechanismEntry(
+        summary=summary,
+        family="randomizers",
+        source=source,
+        proof="proved",
+        factory=factory,
+        variant=variant,
+        sizes=sizes,
+        values={"epsilon": 0.5, **(values or {})},
+        params=of_randomizer("params"),
+        guarantee=of_randomizer("guarantee"),
+        release=of_randomizer("report"),
+        others={"total": of_randomizer("total")} if total else {},
+        neighbours=neighbours,
+        domain=_any_label if distribution is label_distribution else partial(_anything, np.shape(neighbours[0])),
+        grid={"epsilon": (0.1, 4.0), **(grid or {})},
+        exact=clipped,
+        distribution=distribution,
+        reached=reached,
+    )
+
+
+def _anything(shape: tuple[int, ...]) -> Domain:
+    """Returns the domain of all values that a user's device may hold, numbers or not."""
+
+    def draw(key: jax.Array) -> jax.Array:
+        return 3 * jax.random.normal(key, shape, np.float32)
+
+    return replace_one_row(draw, specials=[(*ANYTHING, *NO_NUMBERS, HUGE, -HUGE, 0.999, 1.001)])
+
+
+def _any_label(num_labels: int) -> Domain:
+    """Returns the domain of labels and of numbers outside, which are clipped."""
+    return replace_one_row(
+        lambda key: jax.random.randint(key, (), -2, num_labels + 2, jnp.int32), specials=[(-7, 9, 2**30)]
+    )
+
+
+LAPLACE, GAUSSIAN = "Dwork & Roth (2014), Theorem 3.6", "Balle & Wang (2018), Theorem 8"

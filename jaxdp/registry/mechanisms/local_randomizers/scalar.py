@@ -1,0 +1,63 @@
+"""Entries of `scalar_randomizer`."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.audit.enumeration import as_outcome
+from jaxdp.audit.exact import OutputDistribution
+from jaxdp.core import default_float
+from jaxdp.mechanisms import scalar_randomizer
+from jaxdp.registry.distributions import budget_of, clip_number, two_ends
+from jaxdp.registry.mechanisms.local_randomizers._randomizers import GAUSSIAN, HUGE, LAPLACE, entry
+
+ORDER = 60  # in lists
+
+
+def scalar_distribution(params: Any, data: Any) -> OutputDistribution:
+    """Returns the distribution over two numbers c widths from the centre of an interval.
+
+    Its mean is the clipped number. c is (e^epsilon + 1) / (2 (e^epsilon - 1)), so that for a number at an edge the
+    likelier end is e^epsilon times as likely as the other.
+    """
+    low, high = float(params.low), float(params.high)
+    value = clip_number(float(data), low, high)
+    centre, reach = (low + high) / 2, (high - low) / (2 * math.tanh(budget_of(params) / 2))
+    upper, lower = two_ends((value - low) / (high - low), budget_of(params))
+    return {as_outcome(np.asarray(centre + reach)): upper, as_outcome(np.asarray(centre - reach)): lower}
+
+
+# Values outside the domain count as values at its edge; these two are the farthest apart, or nearly so.
+_SCALARS = (np.asarray(np.nan, np.float32), np.asarray(HUGE, np.float32))
+
+
+def _within_one(data: jax.Array) -> jax.Array:
+    return jnp.where(data > -1, jnp.minimum(data, 1), -1).astype(default_float())
+
+
+ENTRIES = {
+    f"scalar_randomizer_{report}": entry(
+        f"reports a number of an interval {text}",
+        scalar_randomizer,
+        source,
+        _SCALARS,
+        _within_one,
+        variant={"report": report},
+        values={"low": -1.0, **more},
+        grid={"low": (0.5, -3.0)},
+        distribution=scalar_distribution if report == "rr" else None,
+    )
+    for report, text, source, more in (
+        (
+            "rr",
+            "as one of two numbers, without bias",
+            "Duchi, Jordan & Wainwright (2018), in one dimension",
+            {},
+        ),
+        ("laplace", "with Laplace noise", LAPLACE, {}),
+        ("gaussian", "with Gaussian noise", GAUSSIAN, {"delta": 1e-2}),
+    )
+}

@@ -1,0 +1,49 @@
+"""Entries of `vector_randomizer`."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.core import default_float
+from jaxdp.mechanisms import vector_randomizer
+from jaxdp.registry.mechanisms.local_randomizers._randomizers import GAUSSIAN, HUGE, LAPLACE, entry
+
+ORDER = 80  # in lists
+
+_L1_VECTORS = (np.asarray([np.inf, np.nan, 0, 0], np.float32), np.asarray([-np.inf, 0, 0, 0], np.float32))
+
+
+def _l1_edge(data: jax.Array) -> jax.Array:
+    """Returns the clipped form of a vector with one infinite entry."""
+    return jnp.where(jnp.isinf(data), jnp.sign(data), 0).astype(default_float())
+
+
+def _square(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Returns two corners of a cube, with norms that overflow."""
+    return np.full(size, HUGE, np.float32), np.full(size, -HUGE, np.float32)
+
+
+def _l2_edge(data: jax.Array) -> jax.Array:
+    """Returns the clipped form of a vector with equal entries."""
+    return jnp.sign(data).astype(default_float()) / jnp.sqrt(jnp.asarray(data.size, default_float()))
+
+
+ENTRIES = {
+    "vector_randomizer_l1": entry(
+        "reports a vector of bounded L1 norm with Laplace noise",
+        vector_randomizer,
+        LAPLACE,
+        _L1_VECTORS,
+        _l1_edge,
+        variant={"shape": (4,), "norm": "l1"},
+    ),
+    "vector_randomizer_l2": entry(
+        "reports a vector of bounded L2 norm with Gaussian noise",
+        vector_randomizer,
+        GAUSSIAN,
+        _square(4),
+        _l2_edge,
+        variant={"shape": (4,), "norm": "l2"},
+        values={"delta": 1e-2},
+    ),
+}

@@ -1,0 +1,108 @@
+"""Outputs recorded at a checkpoint: sums, metrics in hindsight, evaluated recommendations, the user's records."""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from jaxdp.core import Environment, Learner
+from jaxdp.simulation.run import outcomes
+from jaxdp.simulation.run.rounds import Play
+
+STOPPING = ("rounds", "censored")
+AT_STOP = "_at_stop"  # suffix of the names of outputs that are read where a learner stops
+
+
+class Snapshot(NamedTuple):
+    """The state of one lane, passed to functions that record something.
+
+    Attributes:
+        params: the run's, with the entries "learner" and "environment".
+        public: the learner's released state.
+        world: the environment's state.
+        action: the latest; None by counts.
+        round: [] integer, rounds played.
+    """
+
+    params: Mapping[str, Any]
+    public: Any
+    world: Any
+    action: Any
+    round: jax.Array
+
+
+RecordFn = Callable[[Snapshot], jax.Array]  # reads an array from a snapshot, inside the compiled program
+
+
+def evaluate_recommendation(
+    learner: Learner, environment: Environment, params: Any, play: Play
+) -> dict[str, jax.Array]:
+    """Returns the environment's evaluation of the learner's recommendation; nothing if either lacks the function."""
+    if learner.recommend is None or environment.evaluate is None:
+        return {}
+    recommendation = learner.recommend(params["learner"], play.state.public)
+    return _check_outputs("evaluate", environment.evaluate(params["environment"], play.world, recommendation))
+
+
+def read_checkpoint(
+    learner: Learner, environment: Environment, record: Mapping[str, RecordFn], params: Any, play: Play
+) -> dict[str, jax.Array]:
+    """Returns all outputs of a checkpoint, by name."""
+    snapshot = Snapshot(params, play.state.public, play.world, play.action, play.round)
+    outputs = merge_outputs(
+        outcomes.totals(play.outcomes),
+        _check_outputs("hindsight", environment.hindsight(params["environment"], play.world))
+        if environment.hindsight
+        else {},
+        evaluate_recommendation(learner, environment, params, play),
+        _check_outputs("record", {name: function(snapshot) for name, function in record.items()}),
+        taken=STOPPING,
+    )
+    for name in outputs:
+        if is_at_stop(name, outputs):
+            raise ValueError(f"names must not be those of other outputs with {AT_STOP} appended, got {name}")
+    return outputs
+
+
+def _check_outputs(who: str, outputs: Any) -> dict[str, jax.Array]:
+    """Returns the result of a user's function as a dict, once it is known to be a dict of arrays."""
+    if not isinstance(outputs, Mapping):
+        raise ValueError(f"{who} must return a dict of arrays, got {type(outputs).__name__}")
+    for name, value in outputs.items():
+        if not isinstance(value, jax.Array | np.ndarray | np.generic | int | float):
+            raise ValueError(f"{who} must give an array for {name}, got {type(value).__name__}")
+    return dict(outputs)
+
+
+def is_at_stop(name: str, names: Collection[str]) -> bool:
+    """Returns whether an output is read where the learner stops, and so has no dimension of checkpoints."""
+    return name in STOPPING or (name.endswith(AT_STOP) and name.removesuffix(AT_STOP) in names)
+
+
+def at_stop(learner: Learner, environment: Environment, params: Any, play: Play) -> dict[str, jax.Array]:
+    """Returns the outputs that are read where the learner stops, or at the end of the horizon."""
+    assert play.stopped is not None
+    recommendations = evaluate_recommendation(learner, environment, params, play)
+    return {
+        **dict(zip(STOPPING, (play.round, ~play.stopped), strict=True)),
+        **{f"{name}{AT_STOP}": value for name, value in recommendations.items()},
+    }
+
+
+def merge_outputs(*groups: Mapping[str, jax.Array], taken: Collection[str] = ()) -> dict[str, jax.Array]:
+    """Merges dicts of outputs.
+
+    Raises:
+        ValueError: if a name occurs twice, or is in `taken`.
+    """
+    outputs: dict[str, jax.Array] = {}
+    for group in groups:
+        twice = set(group) & {*outputs, *taken}
+        if twice:
+            raise ValueError(
+                "names of outcomes, metrics in hindsight, evaluated recommendations and records must differ, got "
+                f"{', '.join(sorted(twice))} twice"
+            )
+        outputs |= group
+    return outputs

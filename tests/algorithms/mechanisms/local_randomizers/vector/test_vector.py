@@ -1,0 +1,32 @@
+"""Tests of `vector` alone."""
+
+import math
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdp.mechanisms import vector_randomizer
+
+KEY = partial(jax.random.key, 7)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_no_vector_leaves_the_ball(norm):
+    """Nor its edge, by more than the sensitivity counts."""
+    size, radius = 200, 0.3
+    randomizer = vector_randomizer((size,), norm)
+    delta = {} if norm == "l1" else {"delta": 0.1}
+    params = jax.tree.map(jnp.asarray, randomizer.params(epsilon=math.inf, radius=radius, **delta))
+    scales = np.float32(10.0) ** np.arange(-44, 39, dtype=np.float32)
+    values = np.asarray(np.random.default_rng(0).normal(size=(len(scales), size)), np.float32) * scales[:, None]
+    shown = np.asarray(jax.jit(jax.vmap(lambda v: randomizer.report(KEY(), params, v)))(values), float)
+    norms = np.linalg.norm(shown, 1 if norm == "l1" else 2, axis=1)
+    assert np.all(2 * norms <= float(params.sensitivity))
+    assert np.all(norms[scales > 1] >= radius * (1 - 1e-5))
+    with np.errstate(invalid="ignore", over="ignore"):
+        inside = np.linalg.norm(values.astype(float), 1 if norm == "l1" else 2, axis=1) < radius
+    normal = inside & (scales > 1e-30)
+    assert np.array_equal(shown[normal], values[normal])
