@@ -2,7 +2,8 @@
 
 Usage: python tests/golden/same_results.py OLD NEW, two folders as `git worktree add` makes them. Every case of
 `same_results_worker.py` is run in both, in both precisions and with the same XLA flags; what differs is listed, a line
-each, and the exit status is then 1. Cases and outputs of one checkout alone differ, and so do cases that fail.
+each, and the exit status is then 1. Cases and outputs of one checkout alone differ, and so do cases that fail. If
+public names changed between the checkouts, `--renamed` has the table of old and new names.
 """
 
 import argparse
@@ -18,7 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-WORKER = Path(__file__).with_name("same_results_worker.py")
+ROOT = Path(__file__).resolve().parents[2]
+WORKER = ROOT / "tests" / "golden" / "same_results_worker.py"
 # Most of the time is compiling; these are the flags by which `make test` compiles.
 QUICKLY = (
     "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1 --xla_cpu_use_fusion_emitters=false"
@@ -37,7 +39,9 @@ def quick_flags() -> str:
     return known
 
 
-def results(checkout: Path, bits: int, only: str, flags: str, file: Path, times: bool) -> dict[str, Outputs]:
+def results(
+    checkout: Path, bits: int, only: str, flags: str, file: Path, times: bool, worker: Path = WORKER
+) -> dict[str, Outputs]:
     """Outputs of every case, by the case's name and their own, from a process of its own."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
     environment |= {
@@ -48,9 +52,24 @@ def results(checkout: Path, bits: int, only: str, flags: str, file: Path, times:
         "JAX_ENABLE_COMPILATION_CACHE": "0",  # programs of one checkout are not to stand for the other's
         "JAX_PLATFORMS": os.environ.get("JAX_PLATFORMS", ""),
     }
-    command = [sys.executable, str(WORKER), str(checkout), str(file), only]
+    command = [sys.executable, str(worker), str(checkout), str(file), only]
     subprocess.run(command, env=environment, check=True, stdout=None if times else subprocess.DEVNULL)
     return pickle.loads(file.read_bytes())
+
+
+def under_new_names(results: Mapping[str, Outputs], names: Mapping[str, str]) -> dict[str, Outputs]:
+    """Returns results with the old names in those of cases and outputs replaced by the new ones."""
+    if not names:
+        return dict(results)
+    pattern = re.compile("|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)))
+
+    def replace(text: str) -> str:
+        return pattern.sub(lambda match: names[match.group()], text)
+
+    return {
+        replace(case): {replace(output): values for output, values in outputs.items()}
+        for case, outputs in results.items()
+    }
 
 
 def differences(old: Mapping[str, Outputs], new: Mapping[str, Outputs]) -> Iterator[str]:
@@ -100,7 +119,15 @@ def main() -> None:
     parser.add_argument("--optimised", action="store_true", help="compile by XLA_FLAGS as they are, not quickly")
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--times", action="store_true", help="print how long each case takes")
+    parser.add_argument(
+        "--renamed",
+        nargs="+",
+        default=[],
+        metavar="OLD=NEW",
+        help="old and new names in cases and outputs; each checkout then runs its own cases",
+    )
     options = parser.parse_args()
+    names = dict(pair.split("=") for pair in options.renamed)
     flags = os.environ.get("XLA_FLAGS", "") + ("" if options.optimised else quick_flags())
     precisions = [options.bits] if options.bits else [32, 64]
     outputs, found, allowed = 0, 0, 0
@@ -108,12 +135,13 @@ def main() -> None:
 
         def start(name: str, bits: int):
             checkout, file = getattr(options, name).resolve(), Path(folder, f"{name}{bits}")
-            return pool.submit(results, checkout, bits, options.only, flags, file, options.times)
+            worker = checkout / WORKER.relative_to(ROOT) if names else WORKER
+            return pool.submit(results, checkout, bits, options.only, flags, file, options.times, worker)
 
         running = {bits: (start("old", bits), start("new", bits)) for bits in precisions}
         for bits, (old, new) in running.items():
             outputs += sum(map(len, old.result().values()))
-            for line in differences(old.result(), new.result()):
+            for line in differences(under_new_names(old.result(), names), new.result()):
                 is_allowed = re.search(options.allow, line) is not None
                 allowed, found = allowed + is_allowed, found + (not is_allowed)
                 print(f"{bits} bits: {line}{' (allowed)' if is_allowed else ''}", flush=True)

@@ -127,6 +127,20 @@ class TestClaims:
         with pytest.raises(ValueError, match=r"results must be of one sweep, got epsilon=0\.7, which its provenance"):
             jaxdp.claims(xr.concat([results, other], "epsilon"))
 
+    def test_claims_under_earlier_names(self):
+        results = jaxdp.sweep(
+            jaxdp.simulator(COMMIT(), BANDIT(), horizon=8), axes={"epsilon": EPSILONS}, num_seeds=2, key=KEY()
+        )
+        table, text = jaxdp.claims(results), results.attrs["provenance"]
+        for new, earlier in (("adversary_view", "sees"), ("sensitive_fields", "unit_leaves")):
+            assert new in text
+            text = text.replace(new, earlier)
+        results.attrs["provenance"] = text
+        assert jaxdp.claims(results).equals(table)
+        results.attrs["provenance"] = text.replace("sees", "looks")
+        with pytest.raises(ValueError, match="results must have the provenance that a sweep wrote"):
+            jaxdp.claims(results)
+
     def test_several_algorithms_and_currencies(self):
         problem = jaxdp.estimation.gaussian_rewards(num_samples=20, dim=2)
         zcdp = jaxdp.core.Guarantee.zcdp(0.5, trust_model="central", privacy_unit="one label", argument="as told")

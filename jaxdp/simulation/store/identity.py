@@ -18,7 +18,7 @@ LONGEST = 160  # characters of a value in a difference's text
 # padding to tiles or their layout in arrays), and when claims are recorded in other words. All other changes of jaxdp
 # show in the programs, their parameters or their claims. The version itself is therefore not recorded, and a release
 # that leaves those unchanged resumes older stores.
-FORMAT = 3
+FORMAT = 4
 LIBRARIES = ("jax", "jaxlib", "scipy")  # on a CPU, JAX factorizes matrices with SciPy's OpenBLAS
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 PACKAGES = ("jaxdp", "jax", "jaxlib", "numpy", "optax")
 SHOWN = 60  # characters of a damaged provenance, in the error
 LARGEST_LISTED = 64  # numbers; larger arrays are recorded by shape and hash
+EARLIER = {"sees": "adversary_view", "unit_leaves": "sensitive_fields"}  # names in stores up to format 3
 
 
 class Point(NamedTuple):
@@ -133,7 +134,9 @@ def as_json(value: Any) -> Any:
 
 def _claim(record: Mapping[str, Any]) -> Guarantee:
     """Returns the claim from a record by `Guarantee.to_dict`."""
-    parts: dict[str, Any] = {name: math.inf if value == "inf" else value for name, value in record.items()}
+    parts: dict[str, Any] = {
+        EARLIER.get(name, name): math.inf if value == "inf" else value for name, value in record.items()
+    }
     return Guarantee(**parts)
 
 
