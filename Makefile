@@ -13,8 +13,8 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/.cache/bytecode
 CHECK_VERSION = import sys; sys.exit(sys.version_info < (3, 11) and "jaxdp needs Python 3.11 or newer; try: make PYTHON=python3.12 ...")
 WORKERS ?= 2
 
-.PHONY: run check test test-all test-part test-turn test-newest test-plain parts durations begin set-up newer docs notebooks lint gpu-counts \
-	style bench lock
+.PHONY: run check test test-all test-part test-turn test-newest test-plain types wide parts durations begin set-up \
+	newer docs notebooks lint gpu-counts style bench lock
 
 run: $(READY)  ## the main job: what label privacy costs in reward estimation, as a figure
 	$(BIN)/python -m jaxdp run reward-estimation
@@ -36,16 +36,22 @@ stage = start=$$(date +%s); status=0; $(2) || status=$$?; \
 # The test files that use a mark: the others need not be imported.
 MARKED = $$(grep -rl --include='test_*.py' 'mark\.$(1)' tests)
 
-# One thread: two of them parse everything twice, for nearly double the work.
+# One thread: two of them parse everything twice, for nearly double the work. The other core has the tests in 64 bits.
 TYPES := $(BIN)/pyright --pythonpath $(BIN)/python
+WIDE = JAX_ENABLE_X64=1 $(BIN)/python -m pytest -m "precision and not slow" $(call MARKED,precision)
 
 test: begin $(FLAGS)  ## style, types, and the tests that are not slow: in 32 bits, and in 64 bits what hangs on the precision
 	@$(call stage,style,$(MAKE) --no-print-directory style)
-	@$(call stage,types,$(TYPES))
-	@$(call stage,64 bits,$(PLAINLY) JAX_ENABLE_X64=1 $(PYTEST) -m "precision and not slow" $(call MARKED,precision))
+	@$(MAKE) --no-print-directory --jobs=2 types wide
 	@$(call stage,32 bits,$(PLAINLY) $(PYTEST) -m "not slow and not optimised")
 	@$(call stage,optimised,$(PYTEST) -m "optimised and not slow" $(call MARKED,optimised))
 	@cat $(STAGES)
+
+types:
+	@$(call stage,types,$(TYPES))
+
+wide:
+	@$(call stage,64 bits beside types,$(PLAINLY) $(WIDE))
 
 # The seconds of stages are those since the outermost make began.
 begin:
