@@ -1,6 +1,6 @@
-"""Run as a process of its own, since the number of CPU devices is fixed when JAX starts: sweeps to a folder.
+"""Run as a process of its own, since the number of CPU devices is fixed when JAX starts: writes a sweep's outputs.
 
-Usage: python -m tests.simulation.placement_worker NUM_DEVICES FOLDER CHUNK_SIZE...
+Usage: python -m tests.simulation.placement_worker NAME NUM_DEVICES CHUNK_SIZE FILE
 """
 
 import math
@@ -56,15 +56,12 @@ def eigenvalues() -> Run:
 BUILDS = {build.__name__: build for build in (commit, experts, cholesky, eigenvalues)}
 
 
-def main(num_devices: int, folder: Path, chunks: list[int]) -> None:
+def main(name: str, num_devices: int, chunk_size: int, file: Path) -> None:
     jax.config.update("jax_num_cpu_devices", num_devices)
     assert len(jax.devices()) == num_devices
-    for name, build in BUILDS.items():
-        for chunk_size in chunks:
-            results = jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), chunk_size=chunk_size)
-            with open(folder / f"{name}-{chunk_size}.pickle", "wb") as file:
-                pickle.dump({output: results[output].values for output in results}, file)
+    results = jaxdp.sweep(BUILDS[name], **SWEEP, key=jax.random.key(0), chunk_size=chunk_size)
+    file.write_bytes(pickle.dumps({output: results[output].values for output in results}))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), Path(sys.argv[2]), [int(chunk) for chunk in sys.argv[3:]])
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4]))
