@@ -62,12 +62,12 @@ def merge(old: Durations, measured: Mapping[str, float], tests: Collection[str])
     merged = {name: old[name] for name in old if name in tests}
     for name, seconds in measured.items():
         if name in tests and _differs(merged.get(name), seconds):
-            merged[name] = round(seconds, 1)
+            merged[name] = round(seconds, 2)
     return dict(sorted(merged.items()))
 
 
 def _differs(old: float | None, new: float) -> bool:
-    return old is None or abs(new - old) > max(0.2, old / 4)
+    return old is None or abs(new - old) > max(BUDGET / 4, old / 4)
 
 
 def write_durations(root: Path, durations: Durations) -> None:
