@@ -1,10 +1,21 @@
-"""Every registered claim stands up to its attack, and the attack is no formality."""
+"""Every registered claim stands up to its attack, and the attack is no formality.
+
+Many attacks reach all of a claim. At a confidence of 95% each, some of so many right claims would be called violated
+whenever bits change. So an attack that exceeds a claim is made again, with another key and ten times the trials: any
+right claim is refuted with probability FALSE_ALARM at most.
+"""
+
+import dataclasses
 
 import jax
 import pytest
 
 from jaxdp import registry
 from jaxdp.audit import scoreboard
+
+NAMES = [*registry.MECHANISMS, *registry.LEARNERS, *registry.ESTIMATORS]
+FALSE_ALARM = 1e-3  # of all names together
+CALL = "print(audit(jax.random.key(0), "  # begins the last line of a row's code
 
 SMALL = (
     "gaussian",
@@ -16,14 +27,34 @@ SMALL = (
 )
 
 
-def row(name, trials):
-    (found,) = scoreboard(jax.random.key(0), registry.attacks([name]), trials=trials, searched=trials > 20_000)
-    return found
+def row(target, name, trials):
+    """Audits a target; where an attack exceeds the claim, returns the row of attacks that are made again."""
+    (found,) = scoreboard(jax.random.key(0), {name: target}, trials=trials, searched=trials > 20_000)
+    if found.verdict != "violated" or found.faults or found.ratio <= 1:
+        return found
+    if found.code:
+        target = dataclasses.replace(target, attacks={**target.attacks, "found": attack_of(found.code)})
+    confidence = 1 - FALSE_ALARM / len(NAMES)
+    (again,) = scoreboard(jax.random.key(1), {name: target}, trials=10 * trials, confidence=confidence)
+    return again
+
+
+def attack_of(code):
+    """Returns the attack on the inputs that a search found, from the code of a row."""
+    *lines, call = code.splitlines()
+    assert call.startswith(CALL)
+    names: dict = {}
+    exec("\n".join(lines), names)
+    return eval(call.removeprefix(CALL).removesuffix("))"), names)
+
+
+def row_of(name, trials):
+    return row(registry.attacks([name])[name], name, trials)
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_a_claim_is_not_refuted(name):
-    found = row(name, 20_000)
+    found = row_of(name, 20_000)
     assert found.verdict == "consistent", found
     assert found.ratio > (0.9 if name == "randomized_response" else 0.1), found
 
@@ -31,16 +62,16 @@ def test_a_claim_is_not_refuted(name):
 def test_the_published_mirror_descent_costs_more_than_was_said():
     """Above the epsilon of its paper, and below that times the number of experts, which is what is claimed here."""
     entry = registry.LEARNERS["mirror_descent_paper"]
-    found, epsilon = row("mirror_descent_paper", 20_000), entry.values["epsilon"]
+    found, epsilon = row_of("mirror_descent_paper", 20_000), entry.values["epsilon"]
     assert found.verdict == "consistent", found
     assert 2 * epsilon < found.lower_bound <= entry.sizes["num_experts"] * epsilon, found
 
 
-@pytest.mark.parametrize("name", [*registry.MECHANISMS, *registry.LEARNERS, *registry.ESTIMATORS])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_claim_is_nearly_reached(name):
-    found = row(name, 10**6)
-    assert found.verdict == "consistent", found
     target = registry.attacks([name])[name]
+    found = row(target, name, 10**6)
+    assert found.verdict == "consistent", found
     if target.guarantee.is_private:
         assert target.reached is not None
         assert found.ratio >= target.reached, found
@@ -63,7 +94,21 @@ def test_a_learner_at_twice_its_epsilon_is_refuted(name, trials):
 
 
 def test_what_claims_nothing_can_be_attacked():
-    found = row("sgd", 20_000)
+    found = row_of("sgd", 20_000)
     assert found.verdict == "consistent"
     assert found.ratio == 0
     assert found.lower_bound > 5
+
+
+def claimed_less(name, share):
+    """Returns an entry's target with a claim of less than its epsilon."""
+    target = registry.attacks([name])[name]
+    claim = dataclasses.replace(target.guarantee, epsilon=target.guarantee.epsilon * (1 - share))
+    attacks = {path: attack._replace(guarantee=claim) for path, attack in target.attacks.items()}
+    return dataclasses.replace(target, guarantee=claim, attacks=attacks, points=(), spaces={}, distributions=None)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.03])
+def test_three_percent_less_than_is_spent_is_refuted(share):
+    found = row(claimed_less("randomized_response", share), "randomized_response", 200_000)
+    assert found.verdict == ("violated" if share else "consistent"), found
