@@ -1,8 +1,9 @@
 """Common parts of the entries of several mechanisms."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import NamedTuple
+from inspect import Parameter, Signature
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,6 +45,29 @@ def claim(
 
 
 mechanism_entry = partial(MechanismEntry, family="mechanisms", proof="proved")
+
+
+def at_sizes(
+    make: Callable[..., Any], sizes: Iterable[str], function: Callable[..., Any], *inputs: str
+) -> Callable[..., Any]:
+    """Returns (*inputs, **sizes, **values) -> function(made, *inputs, **values), with what is made at these sizes."""
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        made = make(**{size: named.pop(size) for size in sizes})
+        return function(made, *arguments, **named)
+
+    parameters = [
+        *(Parameter(name, Parameter.POSITIONAL_ONLY) for name in inputs),
+        *(Parameter(name, Parameter.KEYWORD_ONLY) for name in sizes),
+        *([] if inputs else [Parameter("values", Parameter.VAR_KEYWORD)]),
+    ]
+    call.__signature__ = Signature(parameters)  # pyright: ignore[reportFunctionMemberAccess]
+    return call
+
+
+RELEASED = ("key", "params", "data")  # inputs of a release
+
+
 NUMBERS = 8  # of a release, at most: see the sizes
 
 

@@ -1,5 +1,6 @@
 """Common parts of the entries of counters."""
 
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -12,24 +13,68 @@ from jaxdp.core import default_float
 from jaxdp.mechanisms import Counter
 from jaxdp.mechanisms.numerical import nodes_delta
 from jaxdp.registry.entries import MechanismEntry
-from jaxdp.registry.mechanisms._releases import Pair
+from jaxdp.registry.mechanisms._releases import RELEASED, Pair, at_sizes, claim, mechanism_entry
 from jaxdp.registry.second import Second
 
-UNIT = "one entry of a stream"
 LONGEST = 16  # of the horizons here
 LEVELS = LONGEST.bit_length()
 
 
-# Counters are made when they are used: they take the float type in force at that time.
 def in_nodes(epsilon: float, delta: float) -> float | None:
     return nodes_delta(epsilon, LEVELS)
 
 
-def prefixes(counter: Counter, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
+def _in_one_entry(horizon: int, moved: int) -> Pair:
+    """Returns streams that differ in the entry `moved`, 0 or 1; the other one of these two is 1, all others are 0."""
+    first = np.zeros(horizon, np.int32)
+    first[1 - moved] = 1
+    second = first.copy()
+    second[moved] = 1
+    return first, second
+
+
+def counter_entry(
+    summary: str,
+    factory: Callable[..., Counter],
+    source: str,
+    argument: str,
+    added: Callable[[float, float], float | None] = in_nodes,
+    *,
+    variant: Mapping[str, Any] | None = None,
+    values: Mapping[str, float] | None = None,
+    other_sizes: tuple[Mapping[str, Any], ...] = ({"horizon": 4}, {"horizon": 8}),
+    moved: int = 0,
+) -> MechanismEntry:
+    """Makes an entry with functions that make the counter when they are used, in the float type of that time.
+
+    Neighbours differ in the entry `moved`: the first one ends no block, and is in one of each level.
+    """
+    names = ("horizon", *(variant or {}))
+    return mechanism_entry(
+        summary=summary,
+        source=source,
+        factory=factory,
+        variant=variant or {},
+        sizes={"horizon": 3},
+        values={"epsilon": 1.0, **(values or {})},
+        params=at_sizes(factory, names, lambda counter, **values: counter.params(**values)),
+        guarantee=claim("central", "one entry of a stream", argument, added),
+        release=at_sizes(factory, names, _prefixes, *RELEASED),
+        others={"feed": at_sizes(factory, names, _fed, *RELEASED)},
+        other_sizes=other_sizes,
+        neighbours=partial(_in_one_entry, moved=moved),
+        grid={"epsilon": (0.1, 4.0)},
+        domain=_bits,
+        exact=_total,
+        second=Second({"horizon": 16}),
+    )
+
+
+def _prefixes(counter: Counter, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
     return counter.prefixes(jax.random.split(key, len(data)), params, data)
 
 
-def fed(counter: Counter, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
+def _fed(counter: Counter, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
     """Returns the prefix sums, fed entry by entry."""
     key_init, key_feed = jax.random.split(key)
 
@@ -41,32 +86,9 @@ def fed(counter: Counter, key: jax.Array, params: Any, data: jax.Array) -> jax.A
     return jax.lax.scan(feed, state, (jax.random.split(key_feed, len(data)), data))[1]
 
 
-def total(data):
+def _total(data):
     return jnp.cumsum(data).astype(default_float())
 
 
-def the_first_entry_moves(horizon: int) -> Pair:
-    """Returns streams that differ in the first entry, which ends no block and is in one of each level.
-
-    The second entry is 1.
-    """
-    second = np.zeros(horizon, np.int32)
-    second[1] = 1
-    both = second.copy()
-    both[0] = 1
-    return second, both
-
-
-def bits(horizon: int) -> Domain:
+def _bits(horizon: int) -> Domain:
     return replace_one_row(lambda key: jax.random.bernoulli(key).astype(jnp.int32), count=horizon)
-
-
-counter_entry = partial(
-    MechanismEntry,
-    family="mechanisms",
-    sizes={"horizon": 3},
-    grid={"epsilon": (0.1, 4.0)},
-    domain=bits,
-    exact=total,
-    second=Second({"horizon": 16}),
-)

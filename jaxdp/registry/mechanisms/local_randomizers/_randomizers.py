@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from inspect import Parameter, Signature
 from typing import Any
 
 import jax
@@ -14,6 +13,7 @@ from jaxdp.audit.domains import ANYTHING, NO_NUMBERS
 from jaxdp.core import LocalRandomizer
 from jaxdp.registry.distributions import label_distribution
 from jaxdp.registry.entries import MechanismEntry
+from jaxdp.registry.mechanisms._releases import RELEASED, at_sizes
 
 HUGE = 2.0**100  # its square overflows
 
@@ -39,22 +39,8 @@ def entry(
     If the randomizer has totals of reports, `total` reports the total of one user's report.
     """
     sizes = sizes or {}
-    size_parameters = [Parameter(name, Parameter.KEYWORD_ONLY) for name in sizes]
-    replacements = {"report": report, "total": total}
-
-    def of_randomizer(name: str) -> Callable[..., Any]:
-        def call(*arguments: Any, **named: Any) -> Any:
-            randomizer = factory(**variant, **{size: named.pop(size) for size in sizes})
-            instead = replacements.get(name)
-            function = partial(instead, randomizer) if instead else getattr(randomizer, name)
-            return function(*arguments, **named)
-
-        values_ = Parameter("values", Parameter.VAR_KEYWORD)
-        inputs = [Parameter(argument, Parameter.POSITIONAL_ONLY) for argument in ("key", "params", "data")]
-        is_release = name in replacements
-        signature = Signature([*inputs, *size_parameters] if is_release else [*size_parameters, values_])
-        call.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
-        return call
+    make = partial(factory, **variant)
+    report = report or _report
 
     return MechanismEntry(
         summary=summary,
@@ -65,10 +51,10 @@ def entry(
         variant=variant,
         sizes=sizes,
         values={"epsilon": 0.5, **(values or {})},
-        params=of_randomizer("params"),
-        guarantee=of_randomizer("guarantee"),
-        release=of_randomizer("report"),
-        others={"total": of_randomizer("total")} if total else {},
+        params=at_sizes(make, sizes, lambda randomizer, **values: randomizer.params(**values)),
+        guarantee=at_sizes(make, sizes, lambda randomizer, **values: randomizer.guarantee(**values)),
+        release=at_sizes(make, sizes, report, *RELEASED),
+        others={"total": at_sizes(make, sizes, total, *RELEASED)} if total else {},
         neighbours=neighbours,
         domain=_any_label if distribution is label_distribution else partial(_anything, np.shape(neighbours[0])),
         grid={"epsilon": (0.1, 4.0), **(grid or {})},
@@ -76,6 +62,10 @@ def entry(
         distribution=distribution,
         reached=reached,
     )
+
+
+def _report(randomizer: LocalRandomizer, key: jax.Array, params: Any, data: Any) -> Any:
+    return randomizer.report(key, params, data)
 
 
 def _anything(shape: tuple[int, ...]) -> Domain:
