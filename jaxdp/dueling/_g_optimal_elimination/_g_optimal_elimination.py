@@ -34,6 +34,7 @@ from jaxdp.core import (
     pairs,
     scalar_leaf,
 )
+from jaxdp.core.central import reveal_feedback
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.dueling._arm_features import check_features
 from jaxdp.dueling._g_optimal_elimination import bulk
@@ -309,10 +310,6 @@ def g_optimal_elimination(
         del key, params, context
         return public.duels[slots(public, public.played)]
 
-    def privatize(key, params: Params, public: Public, context: None, action, feedback):
-        del key, params, public, context
-        return action, feedback  # central model: the curator sees the duel and its outcome
-
     def wins_so_far(state: State) -> jax.Array:
         # Before this phase's first round, `Private.wins` still holds the wins of the previous phase.
         return jnp.where(state.public.played == 0, 0, state.private.wins)
@@ -359,7 +356,7 @@ def g_optimal_elimination(
         guarantee=guarantee_for(params, claim),
         init=init,
         act=act,
-        privatize=privatize,
+        privatize=reveal_feedback,
         update=update,
         recommend=recommend,
         blocks=(bulk.blocks(many),),

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
+from jaxdp.core.central import reveal_totals
 
 BLOCK = 128
 
@@ -74,10 +75,6 @@ def counts(algorithm: Algorithm) -> Counts:
         duels = count_duels(public, algorithm.rounds_ahead(public, limit))
         return CountPlan(jnp.zeros(num_arms**2, duels.dtype).at[pair_indices(public)].add(duels))
 
-    def privatize(key, params: Any, public: Any, plan: CountPlan, totals):
-        del key, params, public
-        return plan.counts, totals
-
     def update_counts(key, params: Any, state: State, plan: CountPlan, report) -> State:
         played, won = report
         public: Any = state.public
@@ -86,4 +83,4 @@ def counts(algorithm: Algorithm) -> Counts:
         won = jnp.where(count_duels(public, ahead) > 0, won, 0)
         return algorithm.advance(key, params, public, algorithm.wins_so_far(state) + won, ahead)
 
-    return Counts(plan, privatize, update_counts)
+    return Counts(plan, reveal_totals, update_counts)
