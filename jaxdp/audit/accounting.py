@@ -181,7 +181,7 @@ def _mu(epsilon: np.ndarray) -> np.ndarray:
 
 
 def _equals_base(value: np.ndarray) -> np.ndarray:
-    """Returns where a value equals that of the first neighbour, the base; NaN equals NaN."""
+    """Returns where a value equals the base, the first neighbour's; NaN equals NaN."""
     return (value == value[:1]) | (np.isnan(value) & np.isnan(value[:1]))
 
 

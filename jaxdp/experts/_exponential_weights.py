@@ -8,9 +8,9 @@ import jax.numpy as jnp
 from jaxdp.core import Guarantee, Learner, Scalar, State, default_float, factory, guarantee_for, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._lane_kernels import add_losses
-from jaxdp.experts._losses import UNIT, clip_losses, losses_interface
+from jaxdp.experts._losses import UNIT, loss_privatizer, losses_interface
 from jaxdp.experts._shares import odds
-from jaxdp.mechanisms import analytic_gaussian, gaussian, laplace, round_up
+from jaxdp.mechanisms import analytic_gaussian, round_up
 from jaxdp.numerics import compensated
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive
@@ -107,14 +107,6 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
         del context
         return weighted_index(key, odds(public, params.learning_rate))
 
-    def privatize(key, params: Params, public: compensated.Sum, context: None, action, feedback) -> jax.Array:
-        del public, context, action
-        losses = clip_losses(feedback)  # NaN becomes 0: noise would not hide it
-        if is_gaussian:
-            stddev = jnp.asarray(params.noise_stddev)
-            return gaussian(key, losses, stddev, l2_sensitivity=math.sqrt(num_experts))
-        return laplace(key, losses, params.epsilon, l1_sensitivity=float(num_experts))
-
     def update(key, params: Params, state: State, report) -> State:
         del key, params
         return State((), add_losses(state.public, report))
@@ -125,7 +117,7 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
         guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
-        privatize=privatize,
+        privatize=loss_privatizer(num_experts, is_gaussian=is_gaussian),
         update=update,
         horizon=horizon,
         interface=losses_interface(num_experts),

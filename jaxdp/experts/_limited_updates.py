@@ -1,13 +1,13 @@
 """Limited updates: each block of rounds plays the best expert of the block before, which was half as long."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Guarantee, Learner, Scalar, State, factory, guarantee_for, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts import _limited_updates_bulk as bulk
 from jaxdp.experts._losses import UNIT, clip_losses, losses_interface, units_of
 from jaxdp.mechanisms import noisy_min
@@ -20,8 +20,7 @@ NOISES = ("exponential", "gumbel", "laplace")
 LOSSES = ("bounded", "binary")
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 

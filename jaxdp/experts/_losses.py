@@ -1,9 +1,12 @@
 """Loss vectors, as adversaries produce them and learners receive them."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Interface, Space, arms, default_float
+from jaxdp.core import Interface, PrivatizeFn, Space, arms, default_float
+from jaxdp.mechanisms import gaussian, laplace
 from jaxdp.numerics import fixed_point
 
 UNIT = "one round's loss vector"  # the privacy unit
@@ -24,10 +27,30 @@ def clip_losses(losses: jax.Array) -> jax.Array:
     return jnp.where(losses > 0, jnp.minimum(losses, 1), 0)  # NaN is not > 0
 
 
+def loss_privatizer(num_experts: int, *, is_gaussian: bool) -> PrivatizeFn:
+    """Builds the `privatize` of noised losses, by `params.noise_stddev` for Gaussian noise, else `params.epsilon`."""
+
+    def privatize(key, params, public, context, action, feedback) -> jax.Array:
+        del public, context, action
+        losses = clip_losses(feedback)  # NaN becomes 0: noise would not hide it
+        if is_gaussian:
+            stddev = jnp.asarray(params.noise_stddev)
+            return gaussian(key, losses, stddev, l2_sensitivity=math.sqrt(num_experts))
+        return laplace(key, losses, params.epsilon, l1_sensitivity=float(num_experts))
+
+    return privatize
+
+
 def reveal_losses(key, params, public, context, action, feedback) -> jax.Array:
     """Returns the clipped losses as they are, as a `PrivatizeFn`: in the central model the curator sees them."""
     del key, params, public, context, action
     return clip_losses(feedback)
+
+
+def of_expert(losses: jax.Array, expert: jax.Array) -> jax.Array:
+    """Returns the loss of one expert, []; 0 if no such expert exists."""
+    its = jnp.where(jnp.arange(losses.shape[-1], dtype=expert.dtype) == expert, losses, 0)
+    return jnp.sum(its, dtype=losses.dtype)
 
 
 def units_of(losses: jax.Array) -> jax.Array:

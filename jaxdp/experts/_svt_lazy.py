@@ -1,7 +1,6 @@
 """The exponential mechanism on all losses so far, applied again when the sparse vector technique rejects the expert."""
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -10,8 +9,8 @@ import numpy as np
 from scipy.stats import binom
 
 from jaxdp.core import Guarantee, Learner, Scalar, State, factory, guarantee_for, leaf_rounded_down, only, scalar_leaf
-from jaxdp.experts._clear_losses import of_expert
-from jaxdp.experts._losses import UNIT, losses_interface, units_of
+from jaxdp.core.params import pytree_dataclass
+from jaxdp.experts._losses import UNIT, losses_interface, of_expert, units_of
 from jaxdp.mechanisms import noisy_min, zcdp_rho
 from jaxdp.mechanisms.numerical import all_of, selection_delta, sparse_vector_delta
 from jaxdp.mechanisms.sparse_vector import AboveThreshold, above_threshold_init, ask, grid_of, restart
@@ -32,8 +31,7 @@ ACCOUNTING = ("pure", "zcdp")
 DROP = -math.log(0.5 + 0.5 / math.e)  # drop of the log of the weights' sum, in at least one of two segments
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 

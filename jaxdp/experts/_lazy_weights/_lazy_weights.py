@@ -23,7 +23,6 @@ from jaxdp.core import (
 )
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.core.params import pytree_dataclass
-from jaxdp.experts._clear_losses import of_expert
 from jaxdp.experts._lane_kernels import keep_lane_layout, select  # a layout for CPUs
 from jaxdp.experts._lazy_weights.decisions import draw, scale_losses, wants_another
 from jaxdp.experts._lazy_weights.parameters import (
@@ -34,7 +33,7 @@ from jaxdp.experts._lazy_weights.parameters import (
     privacy_cost,
     rounding_of_weights,
 )
-from jaxdp.experts._losses import UNIT, losses_interface, units_of
+from jaxdp.experts._losses import UNIT, losses_interface, of_expert, reveal_units
 from jaxdp.experts._rounds_together import sum_rounds
 from jaxdp.experts._scaled import Scaled
 from jaxdp.experts._sequence_class import Label, SequenceClass, Sequences, Weights
@@ -252,10 +251,6 @@ def lazy_weights(
         del key, params, context
         return public.label.expert
 
-    def privatize(key, params: Params, public: Public, context: None, action, feedback) -> jax.Array:
-        del key, params, public, context, action
-        return units_of(feedback)
-
     def advance(key, params: Params, state: State, losses: Sum, rounds: jax.Array) -> State:
         """Advances by rounds of one batch, with the sum of their losses; the last round may end the batch."""
         weights, public = state.private.weights, state.public
@@ -292,7 +287,7 @@ def lazy_weights(
         guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
-        privatize=privatize,
+        privatize=reveal_units,
         update=update,
         blocks=(Blocks(min(rounds_per_step, fixed_point.MOST_TERMS), plan, update_block),)
         if rounds_per_step > 1

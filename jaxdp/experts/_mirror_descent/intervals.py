@@ -20,7 +20,6 @@ from jaxdp.core import (
 )
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.core.params import pytree_dataclass
-from jaxdp.experts._clear_losses import behind
 from jaxdp.experts._losses import UNIT, losses_interface, reveal_units
 from jaxdp.experts._mirror_descent.parameters import level_switches, mirror_descent_parameters
 from jaxdp.experts._mirror_descent.sampling import play_distribution, step_of
@@ -140,7 +139,7 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
 @in_64_bits
 def _weights_and_drawn(key: jax.Array, totals: Sum, rates: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Returns weights, [num_levels, num_experts] float with row sums 1, and one draw a row, [num_levels] int32."""
-    exact = -rates.astype(jnp.float64)[:, None] * behind(totals)
+    exact = -rates.astype(jnp.float64)[:, None] * fixed_point.to_float(fixed_point.above_least(totals), jnp.float64)
     scores, largest = exact.astype(rates.dtype), rates.max()
     # Each level is one exponential mechanism. The tape has one entry, which costs (half the range)^2 / 2 per level.
     recorded = record(Entry("levels", scores, "spread", key, largest, 2 * largest, jnp.square(largest) / 2))

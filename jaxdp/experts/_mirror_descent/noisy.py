@@ -8,10 +8,10 @@ import jax.numpy as jnp
 from jaxdp.core import Guarantee, Learner, Scalar, State, default_float, guarantee_for, only, scalar_leaf
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.core.params import pytree_dataclass
-from jaxdp.experts._losses import UNIT, clip_losses, losses_interface
+from jaxdp.experts._losses import UNIT, loss_privatizer, losses_interface
 from jaxdp.experts._mirror_descent.parameters import mirror_descent_parameters
 from jaxdp.experts._mirror_descent.sampling import step_of
-from jaxdp.mechanisms import gaussian, laplace, round_up
+from jaxdp.mechanisms import round_up
 from jaxdp.random import weighted_index
 from jaxdp.validation import check_epsilon, check_positive
 
@@ -74,14 +74,6 @@ def noisy_losses(num_experts: int, horizon: int, num_switches: int, *, mixing: s
         del params, context
         return weighted_index(key, public)  # line 4 of Algorithm 3
 
-    def privatize(key, params: Params, public: jax.Array, context: None, action, feedback) -> jax.Array:
-        del public, context, action
-        losses = clip_losses(feedback)  # noise: line 6
-        if is_gaussian:
-            stddev = jnp.asarray(params.noise_stddev)
-            return gaussian(key, losses, stddev, l2_sensitivity=math.sqrt(num_experts))
-        return laplace(key, losses, params.epsilon, l1_sensitivity=float(num_experts))
-
     def update(key, params: Params, state: State, report) -> State:
         del key
         return State((), step(state.public, params.learning_rate * report))  # line 7
@@ -93,7 +85,7 @@ def noisy_losses(num_experts: int, horizon: int, num_switches: int, *, mixing: s
         guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
-        privatize=privatize,
+        privatize=loss_privatizer(num_experts, is_gaussian=is_gaussian),  # line 6
         update=update,
         horizon=horizon,
         interface=losses_interface(num_experts),

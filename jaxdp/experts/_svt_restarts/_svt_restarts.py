@@ -2,7 +2,6 @@
 
 import functools
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax
@@ -10,10 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core import Guarantee, Learner, Scalar, State, default_float, factory, guarantee_for, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts import _limited_updates as selection
-from jaxdp.experts._clear_losses import of_expert
 from jaxdp.experts._lane_kernels import keep_lane_layout
-from jaxdp.experts._losses import UNIT, losses_interface, units_of
+from jaxdp.experts._losses import UNIT, losses_interface, of_expert, units_of
 from jaxdp.experts._svt_restarts import bulk
 from jaxdp.experts._svt_restarts import windows as windows_of
 from jaxdp.mechanisms.numerical import all_of, selection_delta, sparse_vector_delta
@@ -32,8 +31,7 @@ SHARE = 0.5  # of epsilon, for the selections; the other half is for the questio
 SELECTION, THRESHOLD, QUERY = range(3)
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True, kw_only=True)
+@pytree_dataclass
 class Params:
     """Traced values.
 
