@@ -46,6 +46,12 @@ class Public(NamedTuple):
     x: compensated.Sum
 
 
+def start(dim: int) -> State:
+    """Returns the state before the first round, with the iterate at the centre."""
+    x = compensated.zero(jnp.zeros(dim, default_float()))
+    return State((), Public(jnp.zeros((), jnp.result_type(int)), x))
+
+
 @factory
 def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", domain: str = "ball") -> Learner:
     """Descends by one-point gradient estimates (Flaxman, Kalai & McMahan), for convex losses on a ball or a box.
@@ -188,11 +194,6 @@ def _learner(
     """Returns the learner; `step` is (params, rounds played) -> eta d / del of the next round."""
     randomizer = scalar_randomizer(report)
 
-    def init(key, params: Params) -> State:
-        del key, params
-        x = compensated.zero(jnp.zeros(body.dim, default_float()))
-        return State((), Public(jnp.zeros((), jnp.result_type(int)), x))
-
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del context
         return public.x.total + params.exploration * unit_vector(key, body.dim)
@@ -212,7 +213,7 @@ def _learner(
     return Learner(
         params=params,
         guarantee=guarantee_for(params, local_claim(report, UNIT)),
-        init=init,
+        init=lambda key, params: start(body.dim),
         act=act,
         privatize=feedback_privatizer(randomizer, "randomizer"),
         update=update,

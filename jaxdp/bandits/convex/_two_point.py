@@ -1,20 +1,18 @@
 """Gradient descent with two-point gradient estimates: each round observes the difference of two losses."""
 
 import math
-from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._reports import local_claim, value_names
 from jaxdp.bandits.convex._ball import convex_interface
 from jaxdp.bandits.convex._ball_kernels import unit_vector  # laid out for CPUs, at every size
 from jaxdp.bandits.convex._domain import checked_domain
+from jaxdp.bandits.convex._one_point import Public, start
 from jaxdp.bandits.convex._reports import UNIT, randomizer_values
-from jaxdp.core import Learner, Probe, Scalar, State, default_float, factory, guarantee_for, only, scalar_leaf
+from jaxdp.core import Learner, Probe, Scalar, State, factory, guarantee_for, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import ScalarParams, scalar_randomizer
-from jaxdp.numerics import compensated
 from jaxdp.validation import check_choice, check_horizon, check_positive
 
 LOSSES = ("convex", "strongly_convex")
@@ -34,18 +32,6 @@ class Params:
     randomizer: ScalarParams
     exploration: Scalar
     step: Scalar
-
-
-class Public(NamedTuple):
-    """Public state, computed from the reports.
-
-    Attributes:
-        round: [] integer, rounds played.
-        x: sum of [dim] floats, the iterate.
-    """
-
-    round: jax.Array
-    x: compensated.Sum
 
 
 @factory
@@ -127,11 +113,6 @@ def two_point(
             step = body.reach / math.sqrt(moment * rounds) if is_tuned else body.dim / math.sqrt(rounds)
         return Params(randomizer=reports, exploration=scalar_leaf("rho", offset), step=scalar_leaf("eta d", step))
 
-    def init(key, params: Params) -> State:
-        del key, params
-        x = compensated.zero(jnp.zeros(body.dim, default_float()))
-        return State((), Public(jnp.zeros((), jnp.result_type(int)), x))
-
     def act(key, params: Params, public: Public, context: None) -> Probe:
         del context
         return Probe(public.x.total, params.exploration * unit_vector(key, body.dim))
@@ -153,7 +134,7 @@ def two_point(
     return Learner(
         params=values,
         guarantee=guarantee_for(values, local_claim(report, UNIT)),
-        init=init,
+        init=lambda key, params: start(body.dim),
         act=act,
         privatize=privatize,
         update=update,
