@@ -161,7 +161,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         action, reward = report
         is_played = jnp.arange(num_arms, dtype=action.dtype) == action
         integer_reward = own_kernel(to_integers, params, reward)  # once for all arms
-        totals = add(state.private.totals, jnp.where(is_played, integer_reward, 0))
+        totals = add(state, jnp.where(is_played, integer_reward, 0))
         return advance(key, params, state, totals, jnp.ones_like(state.public.round))
 
     def to_integers(params: Params, rewards: jax.Array) -> jax.Array:
@@ -170,14 +170,13 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
             return jnp.clip(rewards, 0, 1).astype(jnp.result_type(int))
         return fixed_point.units(rewards - params.low, jnp.asarray(params.scale))
 
-    def add(totals: Any, more: jax.Array) -> Any:
-        return totals + more if binary else fixed_point.add(totals, more)
+    def add(state: State, more: jax.Array) -> Any:
+        more = jnp.where(state.public.round < explore_rounds, more, 0)
+        return state.private.totals + more if binary else fixed_point.add(state.private.totals, more)
 
     def advance(key, params: Params, state: State, totals: Any, played: jax.Array) -> State:
         """Advances the state by some rounds, and commits if exploration ends with the last of them."""
         public: Public = state.public
-        exploring = public.round < explore_rounds
-        totals = jax.tree.map(lambda new, old: jnp.where(exploring, new, old), totals, state.private.totals)
         round_ = public.round + played
         best_arm = jax.lax.cond(
             round_ == explore_rounds,

@@ -25,7 +25,7 @@ class Algorithm(NamedTuple):
         explore_rounds: rounds of exploration.
         arm: (round, best_arm) -> the arm to play in a round.
         to_integers: (params, rewards) -> rewards as integers.
-        add: (totals, integers of each arm) -> totals.
+        add: (state, integers of each arm) -> totals, which stay as they are after exploration.
         advance: (key, params, state, totals, rounds) -> state after so many rounds.
     """
 
@@ -33,7 +33,7 @@ class Algorithm(NamedTuple):
     explore_rounds: int
     arm: Callable[[jax.Array, jax.Array], jax.Array]
     to_integers: Callable[[Any, jax.Array], jax.Array]
-    add: Callable[[Any, jax.Array], Any]
+    add: Callable[[State, jax.Array], Any]
     advance: Callable[..., State]
 
     def rounds_ahead(self, public: Any, limit: jax.Array) -> jax.Array:
@@ -53,7 +53,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
         actions, feedback = report
         planned = jnp.arange(len(actions), dtype=plan.length.dtype) < plan.length
         rewards = jnp.where(planned, algorithm.to_integers(params, feedback), 0)
-        totals = algorithm.add(state.private.totals, totals_of(actions, rewards, algorithm.num_arms))
+        totals = algorithm.add(state, totals_of(actions, rewards, algorithm.num_arms))
         return algorithm.advance(keys[plan.length - 1], params, state, totals, plan.length), plan.length
 
     return Blocks(BLOCK_PER_ARM * algorithm.num_arms, plan, update_block)
@@ -72,7 +72,7 @@ def counts(algorithm: Algorithm) -> Counts:
 
     def update_counts(key, params: Any, state: State, plan: CountPlan, report) -> State:
         counts, won = report
-        totals = state.private.totals + jnp.clip(won, 0, counts).astype(state.private.totals.dtype)
+        totals = algorithm.add(state, jnp.clip(won, 0, counts).astype(state.private.totals.dtype))
         return algorithm.advance(key, params, state, totals, counts.sum(dtype=state.public.round.dtype))
 
     return Counts(plan, reveal_totals, update_counts)
