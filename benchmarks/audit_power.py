@@ -1,11 +1,11 @@
-"""The auditor's power: trials until each known mistake is flagged, and bounds beside those of jax_privacy's auditor.
+"""The auditor's power: trials until each known mistake is flagged, and its bounds next to jax_privacy's auditor.
 
-Run as `python benchmarks/audit_power.py`, or with `mistakes` or `peer`; `peer` takes names of entries,
-all without, `--keys N`, and `--splits N`.
+Run as `python benchmarks/audit_power.py`, or with `mistakes` or `peer`; `peer` takes names of entries, all without,
+`--keys N`, and `--splits N`.
 
 `peer` prints, for claims of epsilon, pure or at a delta, our lower bound with 95% confidence from 10^6 trials under
-each of an entry's neighbours, along its first path, and what jax_privacy's `CanaryScoreAuditor` makes of the same
-outputs. It takes one number for each output, and is given two, of which the better counts:
+each of an entry's neighbours, along its first path, and the bound of jax_privacy's `CanaryScoreAuditor` on the same
+outputs. That auditor takes one number for each output. It is given two, and the better one counts:
 
 - natural: what its user would write. That is the exact log likelihood ratio where it is known (Laplace and Gaussian
   noise, K-norm noise, and mechanisms of few outputs whose distribution is written down), else the output if it is one
@@ -13,7 +13,7 @@ outputs. It takes one number for each output, and is given two, of which the bet
   tenth of the outputs; of these, that tenth is not used again;
 - ours: the score that our audit learnt in that tenth, and by which it then got its bound.
 
-It has all other outputs, as it has no part of its own that shapes scores. Of its strategies the best counts, which
+It has all other outputs, as it has no part of its own that shapes scores. The best of its strategies counts, which
 flatters it: the best of several bounds that hold with 95% confidence each holds less often.
 """
 
@@ -72,7 +72,7 @@ def _product(weights: jax.Array, outputs: Outputs) -> jax.Array:
 
 
 def _by_l1_distance(weights: tuple[jax.Array, jax.Array], outputs: Outputs) -> jax.Array:
-    """|x - b| - |x - a|, summed over numbers; without the differences' rounding, which would tell of the low bits."""
+    """Returns |x - b| - |x - a|, summed over numbers, without rounding of differences: it would reveal low bits."""
     first, second = (centre[None] for centre in weights)
     reach = jnp.abs(first - second)
     return jnp.sum(jnp.clip(jnp.sign(first - second) * (2 * outputs.numbers - first - second), -reach, reach), axis=1)
@@ -89,7 +89,7 @@ def _by_distribution(weights: tuple[jax.Array, jax.Array], outputs: Outputs) -> 
     return ratios[jnp.argmin(jnp.abs(outputs.numbers[:, :1] - outcomes[None]), axis=1)]
 
 
-# Of these the output without noise is known, `exact`, and noise is the same whatever the input.
+# For these the output without noise is known, `exact`, and noise is the same for any input.
 DISTANCES = {
     "laplace": _by_l1_distance,
     "vector_randomizer_l1": _by_l1_distance,
@@ -106,7 +106,7 @@ SPHERICAL = (
 
 
 def natural(name: str, attack: Attack, distributions: Any, shaping: tuple[Outputs, Outputs]) -> tuple[Score, bool]:
-    """What a user of the peer would score outputs by, and whether outputs shaped it."""
+    """Returns the score that a user of the peer would write, and whether outputs shaped it."""
     dtype = shaping[0].numbers.dtype
     if name in DISTANCES or name in SPHERICAL:
         assert attack.exact is not None
@@ -114,7 +114,7 @@ def natural(name: str, attack: Attack, distributions: Any, shaping: tuple[Output
         if name in DISTANCES:
             return Score(DISTANCES[name], tuple(centres), "log ratio"), False
         return Score(_product, centres[0] - centres[1], "log ratio"), False
-    if distributions is not None and name in registry.MECHANISMS:  # whose outputs are single numbers
+    if distributions is not None and name in registry.MECHANISMS:  # with outputs that are single numbers
         first, second = distributions()
         outcomes = sorted(set(first) & set(second))
         ratios = [np.log(first[outcome]) - np.log(second[outcome]) for outcome in outcomes]
@@ -127,7 +127,7 @@ def natural(name: str, attack: Attack, distributions: Any, shaping: tuple[Output
     return Score(_product, np.where(spread > 0, apart / np.where(spread > 0, spread, 1), 0), "product"), True
 
 
-# ---- our audit, whose outputs are kept -------------------------------------------------------------------------------
+# ---- our audit, with its outputs kept --------------------------------------------------------------------------------
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
 def _score(release, functions, num_chunks, chunk, key, params, data, weights):
     def scores(index):
@@ -150,7 +150,7 @@ class Kept:
         self.proved: list[float] = []
 
     def audit(self, key: jax.Array, trials: int) -> AuditResult:
-        """As `jaxdp.audit.audit`."""
+        """Calls `jaxdp.audit.audit`."""
         learn, choose, draw = black_box.learn_scores, black_box.choose, black_box.draw
         bound = black_box.guess_bound
         self.shaping: list[Outputs] = []
@@ -179,7 +179,7 @@ class Kept:
     def histogram(
         self, key: Any, release: Any, params: Any, data: Any, scores: Any, thresholds: Any, *, trials: int, chunk: int
     ) -> np.ndarray:
-        """As `jaxdp.audit.sampling.histogram`, of the same outputs."""
+        """Computes `jaxdp.audit.sampling.histogram` of the same outputs."""
         every = [*scores, self.natural]
         functions, weights = tuple(s.function for s in every), tuple(s.weights for s in every)
         num_chunks = -(-trials // chunk)
@@ -192,7 +192,7 @@ class Kept:
         return trials - np.stack(below)
 
     def scores(self, score: Score, *, with_shaping: bool) -> list[np.ndarray]:
-        """Of the outputs under either input; those that shaped our scores are among them, or not."""
+        """Returns scores of the outputs under either input, with or without those that shaped our scores."""
         found = []
         for side in (0, 1):
             parts = [calls[id(score)] for calls in self.counted[side::2]]
@@ -208,7 +208,7 @@ class Kept:
 
 
 def bench_peer(names: Iterable[str], keys: int, splits: int) -> None:
-    """Of several keys the means are printed: ours, and that of the peer's score and strategy whose mean is the best."""
+    """Prints means over several keys: ours, and the peer's for its best score and strategy."""
     peer = canary_scores.load()
     if peer is None:
         print("jax_privacy is not installed: pip install jax-privacy --no-deps")

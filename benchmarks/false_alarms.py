@@ -1,7 +1,7 @@
 """How often a right claim is called violated: 300 default audits, search included, at 95% confidence each.
 
 Not part of `make bench`: run `python benchmarks/false_alarms.py FILE [NAMES]` after a change to the auditor, for hours.
-What is done is kept in FILE, one line of JSON an audit, and a later run goes on from there.
+Finished audits are kept in FILE, one line of JSON each, and a later run continues from there.
 """
 
 import json

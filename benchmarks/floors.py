@@ -48,20 +48,20 @@ def absorbed(weights: jax.Array, losses: jax.Array) -> jax.Array:
 
 
 def weighted(keys, good, weights, state):
-    """Losses, one exponential an expert, a draw."""
+    """Computes losses, one exponential an expert, a draw."""
     index = weighted_index(keys[0], weights)
     return index, absorbed(weights, losses_of(keys[1], good, len(weights))), state
 
 
 def drawn_twice(keys, good, weights, state):
-    """`weighted`, and a second draw, which is what is private; its certainty is released, and drawn from."""
+    """Computes `weighted`, and a second, private draw; its certainty is released, and drawn from."""
     num, drawn = len(weights), weighted_index(keys[2], weights)
     certain = kernel(lambda weights, drawn: (jnp.arange(num, dtype=jnp.int32) == drawn) * weights, weights, drawn)
     return weighted_index(keys[0], state), absorbed(weights, losses_of(keys[1], good, num)), certain
 
 
 def counted(keys, good, weights, state):
-    """`weighted` on losses with the increments of a counter's noise: its leaky sums, fed and read."""
+    """Computes `weighted` on losses with the increments of a counter's noise: its leaky sums, fed and read."""
     num = len(weights)
     apply = kernel if num <= WRITTEN_OUT else lambda function, *inputs: function(*inputs)
     sums = apply(lambda sums, noise: sums + (noise[None] - 1e-3 * sums), state, normal(keys[2], num))
@@ -71,7 +71,7 @@ def counted(keys, good, weights, state):
 
 
 def heard(keys, arm, sums):
-    """A reward, its report by randomized response, and the sums of reports after it."""
+    """Computes a reward, its report by randomized response, and the sums of reports after it."""
     paid = uniform_from_key(keys[0]) < entry(jnp.asarray(SMALL), arm)
     said = jnp.where(jax.random.uniform(keys[1]) < np.float32(KEEP), paid, ~paid).astype(jnp.float32)
     return kernel(
@@ -80,13 +80,13 @@ def heard(keys, arm, sums):
 
 
 def largest_bound(keys, good, sums, state):
-    """One square root an arm, the largest bound, a report."""
+    """Computes one square root an arm, the largest bound, a report."""
     arm = first_largest(kernel(lambda sums: sums * jax.lax.rsqrt(sums), sums))
     return arm, heard(keys, arm, sums), state
 
 
 def reciprocal_weights(keys, good, sums, state):
-    """One reciprocal an arm, a draw, a report."""
+    """Computes one reciprocal an arm, a draw, a report."""
     arm = index_from_uniform(uniform_from_key(keys[2]), kernel(lambda sums: 1 / (sums * sums), sums))
     return arm, heard(keys, arm, sums), state
 
@@ -96,7 +96,7 @@ def several_losses(keys: jax.Array, good: jax.Array, num: int) -> jax.Array:
 
 
 def asked(keys, good, sums, memory):
-    """Losses of some rounds, added; a question about all dyadic windows."""
+    """Adds losses of some rounds, and asks a question about all dyadic windows."""
     losses = several_losses(keys[1], good, len(sums))
 
     def added(losses: jax.Array, sums: jax.Array) -> jax.Array:
@@ -114,7 +114,7 @@ def asked(keys, good, sums, memory):
 
 
 def filtered(keys, good, sums, rows):
-    """Losses of some rounds, added; one step of the filter over rows of switches, and a coin."""
+    """Adds losses of some rounds, takes one step of the filter over rows of switches, and flips a coin."""
     losses = several_losses(keys[1], good, len(sums))
 
     def stepped(losses: jax.Array, rows: jax.Array) -> jax.Array:

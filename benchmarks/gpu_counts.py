@@ -1,8 +1,8 @@
-"""What a round costs on a GPU, counted without one: kernels, waits of the host, bytes and registers.
+"""The cost of a round on a GPU, counted without one: kernels, waits of the host, bytes and registers.
 
 XLA's CUDA compiler gets the description of a card (`benchmarks/gpu/*.txtpb`), and nothing runs. `make gpu-counts` makes
-an environment of its own (`requirements-gpu.lock`: CUDA's wheels have 4.4 GB), counts anew, and fails if a count
-is larger than in `benchmarks/gpu/counts.json`; `make gpu-counts WRITE=1` writes that file. Seconds are those that this
+an environment of its own (`requirements-gpu.lock`: CUDA's wheels have 4.4 GB), counts again, and fails if a count is
+larger than in `benchmarks/gpu/counts.json`; `make gpu-counts WRITE=1` writes that file. Seconds are those that this
 machine's cores spend on tracing and compiling, and no count: they are not compared.
 """
 
@@ -27,7 +27,7 @@ from jax.sharding import SingleDeviceSharding
 
 import jaxdp
 from benchmarks.gpu.dumps import loops, registers, round_loop
-from jaxdp.numerics.platforms import traced_for
+from jaxdp.numerics.platforms import trace_for
 from jaxdp.simulation.sweeps.lanes import Program, compiler_options
 
 FOLDER = Path(__file__).parent / "gpu"
@@ -53,7 +53,7 @@ def etc(*, engine: str = "rounds", rewards: str = "binary", checkpoints: Any = N
 
 
 def bandit(factory: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns what makes the run of a learner with eight arms."""
+    """Returns a function that makes the run of a learner with eight arms."""
 
     def run(checkpoints: Any = None) -> Any:
         world = jaxdp.bandits.bernoulli_bandit(MEANS)
@@ -63,7 +63,7 @@ def bandit(factory: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def dueling(factory: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns what makes the run of a learner that compares eight arms."""
+    """Returns a function that makes the run of a learner that compares eight arms."""
 
     def run(checkpoints: Any = None) -> Any:
         world = jaxdp.dueling.matrix_duels(jaxdp.preferences.utility_matrix(np.linspace(2, 0, 8)))
@@ -73,7 +73,7 @@ def dueling(factory: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def experts(factory: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns what makes the run of a learner with sixteen experts."""
+    """Returns a function that makes the run of a learner with sixteen experts."""
 
     def run(checkpoints: Any = None) -> Any:
         world = jaxdp.experts.stochastic_losses(np.linspace(0.2, 0.8, 16))
@@ -116,7 +116,7 @@ ONE_LOOK: dict[str, Callable[..., Any]] = {
 
 
 def programs() -> dict[tuple[str, str], Callable[[], Any]]:
-    """Returns what makes each run, by name and card."""
+    """Returns the functions that make each run, by name and card."""
     found: dict[tuple[str, str], Callable[[], Any]] = {}
     for name, run in EVERY_LOOK.items():
         for look, checkpoints in LOOKS.items():
@@ -129,7 +129,7 @@ def programs() -> dict[tuple[str, str], Callable[[], Any]]:
 
 
 def count(run: Any, card: str) -> dict[str, Any]:
-    """Compiles a run for a card, and returns what a turn of its loop over rounds costs."""
+    """Compiles a run for a card, and returns the cost of a turn of its loop over rounds."""
     architecture, lanes = CARDS[card]
     description = (FOLDER / f"{card}.txtpb").read_text()
     target = topologies.get_topology_desc("topology", "cuda", target_config=description, topology="1x1x1").devices[0]
@@ -155,13 +155,13 @@ def count(run: Any, card: str) -> dict[str, Any]:
 
 
 def core_seconds() -> float:
-    """Returns what this process and the compilers that it started have used of all cores."""
+    """Returns the seconds that this process and its compilers used of all cores."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def rises(new: dict[str, Any], old: dict[str, Any]) -> list[str]:
-    """Returns which counts of a program are larger than they were."""
+    """Returns the counts of a program that are larger than they were."""
     return [f"{name} rose from {old[name]} to {new[name]}" for name in COMPARED if new[name] > old[name]]
 
 
@@ -200,5 +200,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    with traced_for("gpu"):  # from the start on: JAX keeps what it has traced for a CPU
+    with trace_for("gpu"):  # from the start on: JAX keeps its traces for a CPU
         raise SystemExit(main())

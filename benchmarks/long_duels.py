@@ -1,6 +1,6 @@
 """Elimination by effective Borda scores over a long horizon, by blocks: time, elimination times, regret and Theorem 1.
 
-Run as `python benchmarks/long_duels.py HORIZON LANES [tight|paper]`; 100000000 64 is what it is for, and takes a while.
+Run as `python benchmarks/long_duels.py HORIZON LANES [tight|paper]`; it is meant for 100000000 64, and takes a while.
 """
 
 import os

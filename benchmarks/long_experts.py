@@ -1,7 +1,7 @@
 """Weights on counted losses over long horizons: regret beside the proved bound, beside other settings, and against T.
 
-Run as `python benchmarks/long_experts.py static|switching|exponent [HORIZON ...]`, of which each prints its lines; all
-three take about half an hour on two cores. The horizons are those to be run; by default all.
+Run as `python benchmarks/long_experts.py static|switching|exponent [HORIZON ...]`; each prints its lines, and all three
+take about half an hour on two cores. The horizons are those to be run; by default all.
 """
 
 import math
@@ -36,7 +36,7 @@ TILE = 32
 
 
 def swept(learner, environment, horizon, num_seeds, **axes):
-    """The values at the end, for each seed."""
+    """Returns the values at the end, for each seed."""
     run = jaxdp.simulator(learner, environment, horizon, checkpoints=[horizon])
     axes = {**axes, "delta": [DELTA]}
     found = jaxdp.sweep(run, axes=axes, num_seeds=num_seeds, key=jax.random.key(0), tile_size=TILE)
@@ -44,12 +44,12 @@ def swept(learner, environment, horizon, num_seeds, **axes):
 
 
 def with_error(values):
-    """Mean over seeds, and its standard error."""
+    """Returns the mean over seeds, and its standard error."""
     return float(values.mean()), float(values.std(ddof=1) / math.sqrt(values.sizes["seed"]))
 
 
 def static(horizons=HORIZONS, num_seeds=64):
-    """Regret against the best expert in hindsight; one expert is better by as much as its bound is a round."""
+    """Measures regret against the best expert in hindsight; one expert is better by as much as its bound is a round."""
     for horizon in horizons:
         for num_experts in (2, 10, 100):
             about = {"num_experts": num_experts, "horizon": horizon}
@@ -69,7 +69,7 @@ def static(horizons=HORIZONS, num_seeds=64):
 
 
 def tracking(num_experts, horizon, gap):
-    """A learner over sequences that switch as often as the losses shift."""
+    """Builds a learner over sequences that switch as often as the losses shift."""
     sequences = classes.markov(switch_rate=SWITCHES / horizon)
     about = {"num_experts": num_experts, "horizon": horizon}
     learner = experts.counter_weights(**about, sequences=sequences, num_switches=SWITCHES)
@@ -77,7 +77,7 @@ def tracking(num_experts, horizon, gap):
 
 
 def switching(horizons=HORIZONS, num_seeds=32):
-    """Regret against the planted sequence."""
+    """Measures regret against the planted sequence."""
     for num_experts, horizon, gap, epsilon, known in SWITCHING:
         if horizon in horizons:
             found = swept(*tracking(num_experts, horizon, gap), horizon, num_seeds, epsilon=[epsilon])
@@ -90,7 +90,7 @@ def switching(horizons=HORIZONS, num_seeds=32):
 
 
 def exponent(horizons=(10**5, 10**6, 10**7), num_seeds=32):
-    """What privacy costs at epsilon 1, seed by seed, and the exponent of T in it."""
+    """Measures the cost of privacy at epsilon 1, seed by seed, and the exponent of T in it."""
     costs = []
     for horizon in horizons:
         start = time.perf_counter()

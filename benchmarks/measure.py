@@ -60,7 +60,7 @@ class Seconds(NamedTuple):
 
 
 def take_turns(calls: Mapping[str, Callable[[], Any]], repeats: int) -> dict[str, Seconds]:
-    """Times calls in turn, after one turn that warms up, so that a busy moment of the machine meets all of them."""
+    """Measures times of calls in turn, after a warm-up turn, so that a busy moment of the machine meets all."""
     for call in calls.values():
         call()
     seconds = {name: Seconds([], []) for name in calls}

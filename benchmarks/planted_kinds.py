@@ -11,7 +11,7 @@ mistake in all learners. All but the last kind keep every noise scale as it is:
 - sensitivity: noise is drawn for half the sensitivity, which is for twice the budget, or at half the scale.
 
 Sums weigh the numbers of a datum differently. The threshold lies between the sums of the two neighbours, where they
-stay on different sides of it in most rounds: a mistake that neither of them reaches is nobody's to find. A grey box
+stay on different sides of it in most rounds: a mistake that neither of them reaches cannot be found. A grey box
 looks first; outputs are attacked where it finds nothing. Rounds alone are played. The right learner, so wrapped, is
 not to be flagged.
 """
@@ -90,7 +90,7 @@ def sums_so_far(entry: LearnerEntry, users: UserData) -> np.ndarray:
 
 
 def threshold_between(entry: LearnerEntry) -> float:
-    """Returns the sum of data on whose two sides the neighbours are in most rounds."""
+    """Returns a sum of data between those of the neighbours in most rounds."""
     first, second = (sums_so_far(entry, users) for users in entry.make_neighbours())
     middles = np.unique((first + second)[first != second] / 2)
     if not len(middles):
@@ -150,7 +150,7 @@ def _names(params: Any, names: tuple[str, ...]) -> list[str]:
 
 
 def with_less_noise(params: Any) -> Any:
-    """Returns params whose budgets are doubled, and whose noise has half the scale, in all parts.
+    """Returns params with doubled budgets, and noise of half the scale, in all parts.
 
     Raises:
         ValueError: if there is nothing to change.
@@ -182,7 +182,7 @@ def _changed(params: Any, names: tuple[str, ...], change: Callable[[Any], Any]) 
 
 
 def planted(name: str, kind: str) -> Target:
-    """The target of a learner with a mistake, at its second point where it has one."""
+    """Builds the target of a learner with a mistake, at its second point where it has one."""
     entry = LEARNERS[name]
     threshold = threshold_between(entry.at_second() or entry) if kind in ("cap", "phase") else np.inf
 
@@ -195,7 +195,7 @@ def planted(name: str, kind: str) -> Target:
 
 
 def verdict(name: str, kind: str) -> tuple[str, str]:
-    """(whether a mistake is flagged, by what)."""
+    """Returns whether a mistake is flagged, and by which attack."""
     made = planted(name, kind)
     if made.grey_box is not None:
         found = made.grey_box(jax.random.key(0))

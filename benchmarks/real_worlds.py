@@ -53,7 +53,7 @@ def real_rewards(means: np.ndarray) -> Environment:
 
 
 def counting(counter: Counter, size: int) -> Learner:
-    """Returns a learner that feeds a counter with all losses, and plays the expert whose noisy total is the least."""
+    """Returns a learner that feeds a counter with all losses, and plays the expert with the least noisy total."""
 
     def init(key: jax.Array, params: Any) -> State:
         state = counter.init(key, params, (size,), dtype=float)

@@ -18,6 +18,7 @@ from jaxdp.studies import check_study
 from jaxdp.studies.command import Seed
 from jaxdp.studies.menu import MainGroup, RunGroup, SweepGroup
 from jaxdp.studies.numbers import whole_number
+from jaxdp.studies.terminal import terminal_width, wrap_prose
 
 if TYPE_CHECKING:
     from jaxdp.audit._scoreboard import Step
@@ -45,7 +46,7 @@ def inspect_store(store: Annotated[Path, typer.Argument(help="A store that a swe
     """Print a store's contents, how complete it is, its provenance and its privacy claims."""
     from jaxdp.simulation.store.inspection import describe
 
-    typer.echo(describe(store))
+    typer.echo(wrap_prose(describe(store), terminal_width()))
 
 
 With = Annotated[
@@ -79,7 +80,7 @@ def list_entries(
     ] = False,
     with_: With = None,
 ) -> None:
-    """List every mechanism, learner and estimator: a row for each algorithm, in at most 100 columns."""
+    """List every mechanism, learner and estimator: one row for each algorithm, in at most 100 columns."""
     from jaxdp import registry
     from jaxdp.registry.overview import WIDTH, overview
 
@@ -93,8 +94,7 @@ def list_entries(
     if claims:
         typer.echo(registry.claims_table())
         return
-    is_shown = sys.stdout.isatty() or "COLUMNS" in os.environ
-    width = max(shutil.get_terminal_size().columns, 40) if is_shown else None
+    width = terminal_width()
     if every or sources:  # a line for each entry where it goes into a pipe or a file
         typer.echo(registry.listing(kind, sources=sources, width=width))
     else:
@@ -135,7 +135,7 @@ def audit_claims(
     seed: Seed = 0,
     with_: With = None,
 ) -> None:
-    """Attack privacy claims, through outputs and through noised values. Exit code 1 on a violation or a blunt attack.
+    """Attack privacy claims by outputs and by the noise of releases. Exit code 1 on a violation or a blunt attack.
 
     BOUND is a lower bound on the claimed number (epsilon, rho or mu). The 95%
     confidence holds for all rows together: if all claims are true, at most one
@@ -191,10 +191,11 @@ def audit_claims(
             board = side_by_side(list(attacks), seed=seed, jobs=min(jobs, len(attacks)), modules=with_ or (), **how)
         for row in stack.enter_context(contextlib.closing(board)):
             bar.clear()
+            code = row.code.splitlines()
             for text in [
                 *([] if rows else [format_header(attacks, width)]),
                 format_row(row, attacks, width),
-                *format_notes(row),
+                *(text if text in code else wrap_prose(text, terminal_width()) for text in format_notes(row)),
             ]:
                 typer.echo(text)
             bar.update()
@@ -261,7 +262,7 @@ def before_jax_starts(
     cpu_devices: Annotated[
         int | None,
         typer.Option(
-            help="Number of CPU devices, each with its own tiles; by default one, as in JAX.",
+            help="Number of CPU devices that share the work; by default one, as in JAX.",
             parser=whole_number,
             metavar="<int>",
         ),

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from jaxdp.core import default_float
 from jaxdp.memory import free_bytes
 from jaxdp.numerics import rounding
-from jaxdp.numerics.lookup import nearest
+from jaxdp.numerics.lookup import nearest_entry
 from jaxdp.validation import check_finite, check_within
 
 AT_A_TIME = 2**22  # entries of one check, which copies them
@@ -101,7 +101,7 @@ def shown_numbers(array: np.ndarray | jax.Array, round_: jax.Array) -> jax.Array
         array: [horizon, ...], from `kept_numbers`.
         round_: [] integer >= 0.
     """
-    numbers = nearest(jnp.asarray(array), round_).astype(default_float())
+    numbers = nearest_entry(jnp.asarray(array), round_).astype(default_float())
     return jnp.where(round_ < len(array), numbers, jnp.nan)
 
 
@@ -113,10 +113,10 @@ def shown_row(matrix: np.ndarray | jax.Array, round_: jax.Array, scale: float) -
         round_: [] integer >= 0.
         scale: of the matrix; an entry of this size becomes 1 exactly.
     """
-    row = nearest(jnp.asarray(matrix), round_).astype(default_float())
+    row = nearest_entry(jnp.asarray(matrix), round_).astype(default_float())
     if scale != 1:
         # XLA multiplies by the inverse of the scale: the scale itself would become a bit less or more than 1.
-        row = jnp.where(row >= scale, jnp.ones_like(row), rounding.rounded(row / scale))
+        row = jnp.where(row >= scale, jnp.ones_like(row), rounding.round_product(row / scale))
     return jnp.where(round_ < len(matrix), row, jnp.nan)
 
 

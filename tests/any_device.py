@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import jax
 
-from jaxdp.numerics.platforms import traced_for
+from jaxdp.numerics.platforms import trace_for
 
 
 @contextlib.contextmanager
 def any_device() -> Iterator[None]:
-    """Traces the forms of all devices; what JAX has traced before has those of a CPU alone."""
-    with traced_for("gpu"):
+    """Traces the forms of all devices; earlier traces of JAX have a CPU's alone."""
+    with trace_for("gpu"):
         jax.clear_caches()
         yield
     jax.clear_caches()

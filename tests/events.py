@@ -8,7 +8,7 @@ import jax
 
 @contextlib.contextmanager
 def durations_of(name: str) -> Iterator[list[str]]:
-    """Yields a list that grows by each event whose name has `name`, as "backend_compile_duration"."""
+    """Yields a list that grows by each event with `name` in its name, as "backend_compile_duration"."""
     events: list[str] = []
 
     def listen(event: str, duration_secs: float, **details: str | int) -> None:

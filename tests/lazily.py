@@ -1,4 +1,4 @@
-"""Tables of cases, each of which is built when it is looked up first: importing a test file builds none."""
+"""Tables of cases; each case is built when it is looked up first: importing a test file builds none."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""Cells run in a fresh kernel of this Python, as a notebook runs them, and what they show."""
+"""Cells run in a fresh kernel of this Python, as a notebook runs them, and their outputs."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ LAUNCH = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}",
 
 
 class ThisPython(KernelSpecManager):
-    """Knows one kernel, whatever kernels the user has: the Python that runs the tests."""
+    """Knows one kernel, regardless of the user's kernels: the Python that runs the tests."""
 
     def get_kernel_spec(self, kernel_name: str) -> KernelSpec:
         return KernelSpec(argv=LAUNCH, display_name=kernel_name, language="python")
@@ -56,5 +56,5 @@ def run_cells(*sources: str, timeout: float = 300, cwd: Path | None = None, env:
 
 
 def shown(outputs: Any) -> str:
-    """The text of one cell's outputs: what it wrote to stdout and stderr, and its values as plain text."""
+    """Returns the text of one cell's outputs: its stdout and stderr, and its values as plain text."""
     return "".join(output.get("text") or output.get("data", {}).get("text/plain", "") for output in outputs)

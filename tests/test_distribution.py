@@ -1,4 +1,4 @@
-"""What is distributed: a description that stands alone, and every file that it names."""
+"""The distribution: a description that stands alone, and every file that it names."""
 
 import ast
 import email
@@ -19,7 +19,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
-    """The wheel and the source distribution."""
+    """Builds the wheel and the source distribution."""
     folder = tmp_path_factory.mktemp("dist")
     command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder), "-t", "wheel", "-t", "sdist"]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
@@ -79,7 +79,7 @@ def test_the_version_is_said_once_and_no_host_is_made_up(metadata):
 
 
 def test_every_package_that_is_imported_is_declared():
-    """Extras are imported where they are asked for."""
+    """Checks that extras are imported only on request."""
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in (ROOT / "jaxdp").rglob("*.py")]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}

@@ -1,4 +1,4 @@
-"""What must be installed for what."""
+"""The packages that each part needs installed."""
 
 import ast
 import importlib
@@ -132,7 +132,7 @@ def hidden_modules(package):
 
 
 def test_no_module_is_hidden_behind_a_function_of_its_name(tmp_path, monkeypatch):
-    """`import jaxdp.dueling.rucb` would give the function."""
+    """Checks that `import jaxdp.dueling.rucb` does not give the function."""
     assert hidden_modules(jaxdp) == []
     (tmp_path / "hiding").mkdir()
     (tmp_path / "hiding" / "__init__.py").write_text("from hiding.name import name")
@@ -157,13 +157,13 @@ def laid_out(*, num_arms: int) -> Learner:
 
 
 def factories(text):
-    """The factories of learners, estimators and environments that a source defines."""
+    """Returns the factories of learners, estimators and environments that a source defines."""
     defined = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
     return {node.name for node in defined if FACTORY & {*map(ast.unparse, node.decorator_list)}}
 
 
 def of_kernels(text):
-    """What a source imports from `jaxdp.numerics.kernels`; all of it, under the name of the module."""
+    """Returns a source's imports from `jaxdp.numerics.kernels`; all of it, under the name of the module."""
     found = set()
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom) and node.module == "jaxdp.numerics.kernels":
@@ -176,7 +176,7 @@ def of_kernels(text):
 
 
 def laid_out(sources):
-    """The sources of factories that import how arrays are laid out, and what they import."""
+    """Returns the sources of factories that import the layout of arrays, and those imports."""
     found = {name: of_kernels(text) - READABLE for name, text in sources.items() if factories(text)}
     return {name: imported for name, imported in found.items() if imported}
 
@@ -194,7 +194,7 @@ def test_algorithms_import_no_layouts():
     "text",
     [
         LAID_OUT,
-        LAID_OUT.replace("import lanes_last, own_kernel", "import folded"),
+        LAID_OUT.replace("import lanes_last, own_kernel", "import tree_reduce"),
         LAID_OUT.replace(
             "from jaxdp.numerics.kernels import lanes_last, own_kernel", "from jaxdp.numerics import kernels"
         ),
@@ -208,14 +208,14 @@ def test_an_algorithm_that_imports_layouts_is_found(text):
 
 
 def circles(graph):
-    """Groups of modules each of which imports the others, directly or not."""
+    """Returns groups of modules that import each other, directly or not."""
     reached = {module: graph.find_downstream_modules(module) for module in graph.modules}
     groups = {frozenset(other for other in reached[module] if module in reached[other]) for module in graph.modules}
     return [sorted(group) for group in groups if group]
 
 
 def test_no_files_import_one_another_in_a_circle():
-    """What only type checkers import counts too."""
+    """Checks imports for type checkers, too."""
     graph = grimp.build_graph("jaxdp", exclude_type_checking_imports=False, cache_dir=None)
     assert circles(graph) == []
     graph.add_import(importer="jaxdp.core.params", imported="jaxdp.core.guarantee")  # planted

@@ -1,6 +1,6 @@
 """An algorithm stands at one path in three trees: its file, its entry in the registry, its tests.
 
-Its path is that of the file or folder that defines it, without the underscore of private names: `dueling/rucb` is
+Its path is the path of the file or folder that defines it, without the underscore of private names: `dueling/rucb` is
 `jaxdp/dueling/_rucb`, `jaxdp/registry/dueling/rucb.py` and `tests/algorithms/dueling/rucb`.
 """
 
@@ -31,14 +31,14 @@ TREES = ("jaxdp", "jaxdp/registry", "tests/algorithms")
 
 
 def algorithms(root, family):
-    """Places of what a family's package exports and makes an algorithm, or draws the output of a mechanism."""
+    """Returns the places of a family's exports that make an algorithm, or draw the output of a mechanism."""
     files = exported(root, root / "jaxdp" / family / "__init__.py")
     places = {naming.place_of(file, root / "jaxdp") for file, function in files if makes_an_algorithm(function)}
     return {place for place in places if place.rpartition("/")[0] == family}
 
 
 def exported(root, package):
-    """(file, definition) of each function that a package imports from files of its own."""
+    """Returns (file, definition) of each function that a package imports from files of its own."""
     for node in ast.parse(package.read_text()).body:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("jaxdp."):
             where = root.joinpath(*node.module.split("."))
@@ -55,7 +55,9 @@ def exported(root, package):
 
 
 def makes_an_algorithm(function):
-    """Whether a function draws an output by a key, or returns an algorithm, and not one that it was given, wrapped."""
+    """Returns whether a function draws an output by a key, or returns an algorithm, and not one that it was given,
+    wrapped.
+    """
     first = next(iter(function.args.args), None)
     if first is not None and first.arg == "key":
         return True
@@ -77,7 +79,7 @@ def with_tests(root, family):
 
 
 def missing(root, family):
-    """(place, tree) of each algorithm of a family and each tree that lacks it."""
+    """Returns (place, tree) of each algorithm of a family and each tree that lacks it."""
     trees = dict(zip(TREES, (algorithms(root, family), entries(root, family), with_tests(root, family)), strict=True))
     every = set().union(*trees.values())
     return [(place, tree) for place in sorted(every) for tree, places in trees.items() if place not in places]
@@ -103,7 +105,7 @@ def test_every_entry_is_at_the_place_of_its_factory():
 @pytest.mark.parametrize("tree", TREES)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_place_that_is_missing_is_told(tmp_path, family, tree):
-    """Planted: of a copy of a family's trees one place is taken away; of its algorithms, the export."""
+    """Removes one place from a copy of a family's trees, or an algorithm's export (planted)."""
     for each in TREES:
         shutil.copytree(naming.ROOT / each / family, tmp_path / each / family)
     place = sorted(entries(tmp_path, family))[-1]
@@ -118,7 +120,7 @@ def test_a_place_that_is_missing_is_told(tmp_path, family, tree):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_private_folder_has_a_module_named_as_a_function(family):
-    """Else the import of the module would put it in the place of the function."""
+    """Checks names: an import of such a module would replace the function."""
     package = naming.LIBRARY / family
     names = {function.name for _, function in exported(naming.ROOT, package / "__init__.py")}
     private = [each for each in package.iterdir() if each.is_dir() and each.name.startswith("_")]
@@ -126,7 +128,7 @@ def test_no_private_folder_has_a_module_named_as_a_function(family):
 
 
 def test_the_registry_collects_all_modules_in_their_order(monkeypatch):
-    """A module without `ORDER` comes last; one name in two modules is refused."""
+    """Checks that a module without `ORDER` comes last, and that one name in two modules is refused."""
     entry = LEARNERS["rucb"]
     one, other, last = (SimpleNamespace(__name__=name, ENTRIES={name: entry}) for name in ("one", "other", "last"))
     one.ORDER, other.ORDER = 2, 1

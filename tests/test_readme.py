@@ -23,11 +23,11 @@ PAGES = {
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 }
 CLUSTER, JOB_ARRAY, TRACKERS = "docs/howto/dask.md", "docs/howto/slurm.md", "docs/howto/experiment_trackers.md"
-MADE_UP = ("mlflow", "wandb")  # what the page on trackers imports, and the tests do not need
+MADE_UP = ("mlflow", "wandb")  # imports of the page on trackers, which the tests do not need
 STUDIES = ("docs/howto/run_a_study.md", "docs/howto/own_data.md")
 BRIEF = ("jaxdp list", "--comparisons docs/examples", "--release")
 TASKS = 4
-# What a page prints, beside running without an error.
+# Outputs of a page, besides running without an error.
 PRINTED = {
     "README.md": ["0.001-DP", "no claim"],
     "docs/explanation/trust_models.md": ["0.5-DP, local, one duel's outcome", "1.5"],
@@ -50,14 +50,14 @@ def with_code(language: str, *without: str) -> list[str]:
 
 
 def lines_of(page: str) -> list[str]:
-    """A page's shell commands, but `make run`, a study with which the command line is tested, and `make test`."""
+    """Returns a page's shell commands, except `make run`, a study that tests the command line, and `make test`."""
     lines = "".join(blocks(PAGES[page], "sh")).replace("\\\n", " ").splitlines()
     return [line for line in lines if line.strip() and not line.startswith(("make ", "#"))]
 
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A folder like a fresh checkout after `make`: what is shipped, and a `.venv`, which is this Python."""
+    """Makes a folder like a fresh checkout after `make`: the shipped files, and a `.venv`, which is this Python."""
     for name in ("jaxdp", "docs", "benchmarks"):
         (tmp_path / name).symlink_to(ROOT / name)
     interpreter = tmp_path / ".venv" / "bin" / "python"
@@ -69,7 +69,7 @@ def checkout(tmp_path):
 
 @pytest.fixture
 def registered():
-    """What a page registers is gone after it."""
+    """Removes a page's registrations after it."""
     tables: list[Any] = [LEARNERS, ESTIMATORS, MECHANISMS]
     before = [dict(table) for table in tables]
     yield
@@ -182,7 +182,7 @@ def test_shell_lines_of_a_page_run(page, checkout):
 
 
 def test_the_job_array_runs(checkout):
-    """With the variables that SLURM sets, and an `srun` that runs one process."""
+    """Sets the variables that SLURM sets, and an `srun` that runs one process."""
     (job,) = blocks(PAGES[JOB_ARRAY], "sh")
     srun = checkout / ".venv" / "bin" / "srun"
     srun.write_text('#!/bin/sh\nexec "$@"\n')
@@ -209,7 +209,7 @@ def test_every_command_that_is_mentioned_is_there(line):
 
 
 def test_the_table_of_claims_is_printed(monkeypatch, capsys):
-    """The site's table of algorithms is made of the same text (`tests/test_site.py`)."""
+    """Compares with the text from which the site's table of algorithms is made (`tests/test_site.py`)."""
     monkeypatch.setattr(sys, "argv", ["jaxdp", "list", "--claims"])
     with pytest.raises(SystemExit, match="0"):
         main()

@@ -34,7 +34,7 @@ TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
 def anchors(text: str) -> set[str]:
-    """The places of a page that a link may name: its headings, as GitHub and MyST write them."""
+    """Returns the places of a page that a link may name: its headings, as GitHub and MyST write them."""
     titles = re.findall(
         r"^#+ +(.+?)\s*$", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE
     )
@@ -42,14 +42,14 @@ def anchors(text: str) -> set[str]:
 
 
 def is_there(path: Path) -> bool:
-    """Whether a file is in the repository, or is made by the site's build."""
+    """Returns whether a file is in the repository, or is made by the site's build."""
     if path.is_relative_to(DOCS) and path.relative_to(DOCS).as_posix() in WRITTEN | EXECUTED:
         return True
     return path.exists()
 
 
 def dead_links(path: Path, text: str) -> list[str]:
-    """Relative links of a Markdown file to what is not there."""
+    """Returns relative links of a Markdown file to missing files."""
     dead = []
     for target in LINK.findall(re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)):
         if re.match(r"[a-z]+:", target):
@@ -62,13 +62,13 @@ def dead_links(path: Path, text: str) -> list[str]:
 
 
 def entries(path: Path, text: str) -> list[Path]:
-    """The pages that a page's tables of contents name."""
+    """Returns the pages that a page's tables of contents name."""
     lines = [line for body in TOCTREE.findall(text) for line in body.splitlines()]
     return [(path.parent / line).resolve() for line in lines if line.strip() and not line.startswith(":")]
 
 
 def page_of(entry: Path) -> Path | None:
-    """The file of an entry of a table of contents, or None."""
+    """Returns the file of an entry of a table of contents, or None."""
     files = [entry.with_name(entry.name + ending) for ending in (".md", ".rst", ".ipynb")]
     return next((file for file in files if is_there(file)), None)
 
@@ -81,7 +81,7 @@ def test_every_public_name_has_a_docstring_and_a_page():
 
 
 def test_a_type_of_a_signature_is_that_of_its_module():
-    """Two public classes are called `Space`."""
+    """Checks two public classes that are called `Space`."""
     spec = importlib.util.spec_from_file_location("conf", DOCS / "conf.py")
     assert spec is not None
     assert spec.loader is not None

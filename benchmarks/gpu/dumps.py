@@ -1,4 +1,4 @@
-"""What XLA's dumps of a program for a GPU say of a turn of its loops: kernels, waits of the host, bytes, registers."""
+"""The turns of a program's loops on a GPU, by XLA's dumps: kernels, waits of the host, bytes, registers."""
 
 import importlib.util
 import math
@@ -71,7 +71,7 @@ def round_loop(loops: Sequence[Loop], rounds: int) -> Loop:
 
 
 def loops(folder: Path) -> list[Loop]:
-    """Returns the loops of the program whose dumps are in a folder, each before those within it."""
+    """Returns the loops of a program from its dumps in a folder, each before those within it."""
     text = _largest(folder, "*gpu_after_optimizations.txt")
     (names, graphs), turns = _names(_largest(folder, "*.thunk_metadata.txt")), _turns(text)
     bodies = dict(re.findall(r"%([\w.\-]+) = .*? while\(.*?body=%([\w.\-]+)", text))
@@ -123,7 +123,10 @@ def _largest(folder: Path, pattern: str) -> str:
 
 
 def _sequence(text: str) -> list[Thunk]:
-    """The steps as a tree: those within a step are indented; "condition:" and the like are lines without indent."""
+    """Returns the steps as a tree: steps within a step are indented.
+
+    "condition:" and the like are lines without indent.
+    """
     root: list[Thunk] = []
     open_: list[tuple[int, Thunk]] = []
     labels: dict[int, str] = {}
@@ -151,7 +154,7 @@ def _sequence(text: str) -> list[Thunk]:
 
 
 def _kernels(sequence: Sequence[Thunk]) -> tuple[int, int]:
-    """Kernels that a pass through the steps launches, at least and at most."""
+    """Counts the kernels that a pass through the steps launches, at least and at most."""
     low = high = 0
     for thunk in sequence:
         if thunk.kind == "kConditional":
@@ -168,7 +171,7 @@ def _kernels(sequence: Sequence[Thunk]) -> tuple[int, int]:
 
 
 def _waits(sequence: Sequence[Thunk], graphs: Collection[int]) -> int:
-    """How often the host waits in a pass through the steps: at branches and inner loops that are in no CUDA graph."""
+    """Counts the host's waits in a pass through the steps: at branches and inner loops that are in no CUDA graph."""
     waits = 0
     in_graph = False
     for thunk in sequence:
@@ -179,7 +182,7 @@ def _waits(sequence: Sequence[Thunk], graphs: Collection[int]) -> int:
 
 
 def _fits_a_graph(thunk: Thunk, graphs: Collection[int]) -> bool:
-    """Whether a step can be in the graph that holds those before it: none begins within."""
+    """Returns whether a step can be in the graph of the steps before it: none begins within."""
     return all(
         each.kind in (*IN_GRAPHS, "kConditional") and (each is thunk or each.number not in graphs)
         for each in thunk.inner()
@@ -187,7 +190,7 @@ def _fits_a_graph(thunk: Thunk, graphs: Collection[int]) -> bool:
 
 
 def _names(text: str) -> tuple[dict[int, str], set[int]]:
-    """The names in XLA's program of steps by number; and the steps with which CUDA graphs begin."""
+    """Returns the steps' names in XLA's program by number, and the steps with which CUDA graphs begin."""
     names, graphs = {}, set()
     for part in text.split("thunk_metadata {")[1:]:
         name, number = re.search(r'profile_annotation: "([^"]*)"', part), re.search(r"thunk_id: (\d+)", part)
@@ -200,7 +203,7 @@ def _names(text: str) -> tuple[dict[int, str], set[int]]:
 
 
 def _turns(text: str) -> dict[str, int]:
-    """The numbers of turns that the program knows, by the name of the loop."""
+    """Returns the numbers of turns that the program knows, by the name of the loop."""
     lines = re.findall(r"%([\w.\-]+) = .*? while\(.*?known_trip_count\":\{\"n\":\"(\d+)\"", text)
     return {name: int(turns) for name, turns in lines}
 
@@ -226,7 +229,7 @@ def _sizes(shape: str) -> list[int]:
 
 
 def _traffic(lines: Sequence[str]) -> int:
-    """Bytes that the kernels of a computation read and write, by XLA's shapes: a gather counts its whole operand."""
+    """Counts bytes that kernels of a computation read and write, by XLA's shapes; a gather counts its operand."""
     total, sizes = 0, dict[str, list[int]]()
     for line in lines:
         match = re.match(r"\s*(?:ROOT )?%([\w.\-]+) = (\(.*?\)|\S+) ([\w\-]+)\((.*)", line)

@@ -38,7 +38,7 @@ PAPERS = {
 
 
 def check_paper(name: str) -> str:
-    """The name, if there is such a paper; nothing is loaded.
+    """Checks that there is such a paper, and returns its name; nothing is loaded.
 
     Raises:
         ValueError: if there is none.
@@ -47,7 +47,7 @@ def check_paper(name: str) -> str:
 
 
 def rows_of(name: str) -> "tuple[Row, ...]":
-    """The rows of a paper, `ROWS` of the module of its name, which is loaded for it.
+    """Returns the rows of a paper, `ROWS` of the module of its name, which is loaded for it.
 
     Raises:
         ValueError: if there is no paper of that name.

@@ -1,4 +1,4 @@
-"""What is measured of DP-Dueling (Saha & Asi, 2024)."""
+"""Measures of DP-Dueling (Saha & Asi, 2024)."""
 
 # ruff: noqa: RUF001  (symbols of the papers are meant)
 
@@ -42,7 +42,7 @@ TILE_SIZE = 16
 # ---- finitely many arms ----------------------------------------------------------------------------------------------
 @functools.cache
 def elimination(size: Size) -> xr.Dataset:
-    """Regret of DP-EBS on three arms."""
+    """Measures regret of DP-EBS on three arms."""
     horizon = 500 if size.name == "small" else 200_000
     run = simulator(
         dueling.ebs_elimination(num_arms=len(UTILITIES), horizon=horizon),
@@ -61,7 +61,7 @@ def elimination(size: Size) -> xr.Dataset:
 
 
 def upper_bound(size: Size) -> Measures:
-    """Regret over Theorem 1 with the constants as printed, the largest over epsilon and rounds."""
+    """Measures regret over Theorem 1 with the constants as printed, the largest over epsilon and rounds."""
     results = elimination(size)
     gaps = np.delete(preference_gaps(utility_matrix(UTILITIES)), 0)
     bound = theory.regret_upper(results.epsilon.values[:, None], results["round"].values, gaps)
@@ -71,13 +71,13 @@ def upper_bound(size: Size) -> Measures:
 
 
 def best_arm(size: Size) -> Measures:
-    """How often the best arm is kept, with intervals that can be proved."""
+    """Measures how often the best arm is kept, with intervals that can be proved."""
     kept = elimination(size).kept.isel(round=-1)
     return {"share of runs that keep it": smallest(share(kept.sel(epsilon=e)) for e in kept.epsilon.values)}
 
 
 def tree_error(size: Size) -> Measures:
-    """The bound that the exact distribution of a binary tree's noise gives, over the printed one."""
+    """Computes the bound by the exact distribution of a binary tree's noise, over the printed one."""
     del size
     found = {}
     for horizon in (2**10, 2**20):
@@ -96,7 +96,7 @@ def tree_error(size: Size) -> Measures:
 
 
 def printed_width(size: Size) -> Measures:
-    """The printed noise term of intervals over what noise needs at the printed failure probability."""
+    """Computes the printed noise term of intervals over the necessary one at the printed failure probability."""
     del size
     num_arms, horizon, failure_prob, found = 2, 1000, 0.5, {}
     needed = float(
@@ -119,7 +119,7 @@ def printed_width(size: Size) -> Measures:
 
 
 def removal(size: Size) -> Measures:
-    """The score of the best of three arms after the worst is dropped, in expectation over 3,000 duels as left arm."""
+    """Measures the best of three arms' expected score after the worst is dropped, over 3,000 duels as left arm."""
     del size
     preferences = utility_matrix((2.0, 0.0, -1.0))
     duels, everyone = 3000, np.ones(3, bool)
@@ -135,7 +135,7 @@ def removal(size: Size) -> Measures:
 
 
 def fed_upon_wins(size: Size) -> Measures:
-    """A black-box audit of counters that are fed if the left arm wins, and a grey box of those fed in every duel."""
+    """Audits counters that are fed if the left arm wins (black box), and in every duel (grey box)."""
     right = dueling.ebs_elimination(num_arms=2, horizon=4)
 
     def update(key, params, state, report):
@@ -171,7 +171,7 @@ def _spent(size: Size, learner: Learner) -> float:
 
 
 def borda_properties(size: Size) -> Measures:
-    """Effective Borda scores of arms of one instance, over the gap of the best and the worst."""
+    """Measures effective Borda scores of arms of one instance, over the gap of the best and the worst."""
     del size
     preferences = utility_matrix((2.0, 1.99, *[1.0] * 20, 0.0))
     scores = effective_borda_scores(preferences, np.ones(len(preferences), bool))
@@ -183,7 +183,7 @@ def borda_properties(size: Size) -> Measures:
 
 
 def utility_gaps(size: Size) -> Measures:
-    """R / (2 Δ) for utilities r apart, the largest and smallest for r up to 2."""
+    """Computes R / (2 Δ) for utilities r apart, the largest and smallest for r up to 2."""
     del size
     apart = np.linspace(0.01, 2.0, 200)
     gaps = np.array([utility_matrix((each, 0.0))[0, 1] - 0.5 for each in apart])
@@ -196,7 +196,7 @@ def utility_gaps(size: Size) -> Measures:
 
 @functools.cache
 def hard_instance(size: Size) -> xr.DataArray:
-    """Regret in preference gaps of phased elimination on the lower bound's instance."""
+    """Measures regret in preference gaps of phased elimination on the lower bound's instance."""
     horizon = 10**6 if size.name == "small" else 10**9
     run = simulator(
         dueling.ebs_phased(num_arms=5),
@@ -215,7 +215,7 @@ def hard_instance(size: Size) -> xr.DataArray:
 
 
 def lower_bound_order(size: Size) -> Measures:
-    """How regret grows as epsilon falls, and how often each losing arm is played, times epsilon."""
+    """Measures the growth of regret as epsilon falls, and how often each losing arm is played, times epsilon."""
     regret = hard_instance(size)
     small = regret.sel(epsilon=[1e-4, 1e-3])
     # A play of a losing arm, left or right, costs 1/4; there are four losing arms.
@@ -227,7 +227,7 @@ def lower_bound_order(size: Size) -> Measures:
 
 
 def trust(size: Size) -> Measures:
-    """Regret of the local form over that of the central and of the shuffled ones, epsilon = 1."""
+    """Measures regret of the local form over the regret of the central and of the shuffled ones, epsilon = 1."""
     utilities, horizon = np.linspace(1.5, -1.5, 4), (2000 if size.name == "small" else 40_000)
     made = {
         "local": dueling.ebs_local(num_arms=4, horizon=horizon),
@@ -252,7 +252,7 @@ def trust(size: Size) -> Measures:
 # ---- arms with features ----------------------------------------------------------------------------------------------
 @functools.cache
 def linear(size: Size) -> xr.Dataset:
-    """The study of arms with features, in two dimensions."""
+    """Runs the study of arms with features, in two dimensions."""
     return dueling_linear(
         epsilon=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, math.inf),
         dim=(2,),
@@ -288,7 +288,7 @@ def small_gaps(size: Size) -> xr.DataArray:
 
 
 def linear_order(size: Size) -> Measures:
-    """Exponents of regret in T without privacy, at gaps that fall with T and at a fixed one, and in 1/epsilon."""
+    """Measures exponents of regret: in T without privacy, at falling gaps and at a fixed one, and in 1/epsilon."""
     regret = linear(size).pseudo_regret
     small = regret.isel(round=-1).sel(epsilon=[0.001, 0.01])
     return {
@@ -299,12 +299,12 @@ def linear_order(size: Size) -> Measures:
 
 
 def best_of_linear(size: Size) -> Measures:
-    """How often the best arm is there in the end, epsilon = 1."""
+    """Measures how often the best arm is there in the end, epsilon = 1."""
     return {"share of runs with the best arm": share(linear(size).correct.isel(round=-1).sel(epsilon=1.0))}
 
 
 def free_privacy(size: Size) -> Measures:
-    """Where privacy adds as much as the regret without it, over the order, and what it adds at several epsilon."""
+    """Measures the ε at which privacy doubles the regret, over the order, and the regret it adds at several epsilon."""
     regret = linear(size).pseudo_regret.isel(round=-1)
     free, private = regret.sel(epsilon=math.inf, drop=True), regret.sel(epsilon=np.isfinite(regret.epsilon))
     found = crossover(private - free, free.broadcast_like(private))
@@ -318,7 +318,7 @@ def free_privacy(size: Size) -> Measures:
 
 
 def optimal_designs(size: Size) -> Measures:
-    """The certificate of designs of the library on normal points, over the dimension, and their support."""
+    """Computes the certificate of the library's designs on normal points, over the dimension, and their support."""
     del size
     points = np.random.default_rng(0).normal(size=(200, 6))
     design = g_optimal(points)
@@ -336,7 +336,7 @@ def net_size(size: Size) -> Measures:
 
 
 def bound_on_arms(size: Size) -> Measures:
-    """Arms far from 0: |x|² in the inverse of a design of differences, over the dimension, and that of differences."""
+    """Computes |x|² of arms far from 0, and of differences, in the inverse of a design of differences, over d."""
     del size
     angles = np.linspace(-0.2, 0.2, 7)
     arms = np.stack([np.cos(angles), np.sin(angles)], axis=1)

@@ -1,4 +1,4 @@
-"""What is measured of DP-Reward (Chowdhury, Zhou & Natarajan, 2023)."""
+"""Measures of DP-Reward (Chowdhury, Zhou & Natarajan, 2023)."""
 
 # ruff: noqa: RUF001  (symbols of the papers are meant)
 
@@ -58,7 +58,7 @@ TILE_SIZE = 16
 # ---- simulations that rows share -------------------------------------------------------------------------------------
 @functools.cache
 def figure_1(size: Size, solver: str = "exact", num_features: int = DIM) -> xr.Dataset:
-    """Errors of the estimators of the study of Figure 1, as far as the paper has them."""
+    """Measures errors of the estimators of the study of Figure 1, as far as the paper has them."""
     samples = SAMPLES if (solver, num_features) == ("exact", DIM) else SAMPLES[::2]
     if size.name == "small":
         samples = (100, 300)
@@ -88,7 +88,7 @@ def estimated(
     /,
     **values: float,
 ) -> xr.Dataset:
-    """Errors at two epsilon, by default 0.5 and 1, of estimators on a problem of so many samples."""
+    """Measures errors at two epsilon, by default 0.5 and 1, of estimators on a problem of so many samples."""
     if size.name == "small":
         samples = tuple(count // 20 for count in samples)
     results = sweep(
@@ -104,7 +104,7 @@ def estimated(
 
 @functools.cache
 def bounded(size: Size) -> xr.Dataset:
-    """Features and parameter in the unit ball: constants of the theorems are moderate there."""
+    """Builds features and parameter in the unit ball: constants of the theorems are moderate there."""
     return estimated(size, {"debiased_rr": debiased_rr()}, _in_the_ball, LARGE, 100)
 
 
@@ -119,7 +119,7 @@ def _one_pass(size: Size, step_size: str, **values: float) -> xr.DataArray:
 
 # ---- figure 1 --------------------------------------------------------------------------------------------------------
 def falls(errors: xr.DataArray) -> Interval:
-    """The largest exponent of the number of samples, over epsilon and estimators."""
+    """Returns the largest exponent of the number of samples, over epsilon and estimators."""
     return largest(
         exponent(errors.sel(estimator=name, epsilon=epsilon), "num_samples")
         for name in errors.estimator.values
@@ -139,7 +139,7 @@ def _gaps(errors: xr.DataArray, more: str, less: str) -> Interval:
 def curves(
     size: Size, solver: str = "exact", names: tuple[str, str, str] = CURVES, dims: tuple[int, ...] = (DIM,)
 ) -> Measures:
-    """Whether errors fall, and whether they are ordered as the figure says, the worst over n, epsilon and d."""
+    """Measures whether errors fall and are ordered as in the figure: the worst over n, epsilon and d."""
     found = [figure_1(size, solver, dim).l2_error.sel(estimator=list(names)) for dim in dims]
     clear, central, local = names
     return {
@@ -150,7 +150,7 @@ def curves(
 
 
 def literal(size: Size) -> Measures:
-    """The simulation as its text reads, and with averages on a ball."""
+    """Runs the simulation as its text reads, and with averages on a ball."""
     as_read = figure_1(size, "literal").l2_error.sel(estimator=list(LITERAL))
     mended = figure_1(size, "averaged").l2_error.sel(estimator=list(AVERAGED))
     return {"largest exponent of n": falls(as_read), "largest exponent of n, averaged": falls(mended)}
@@ -158,14 +158,14 @@ def literal(size: Size) -> Measures:
 
 # ---- orders ----------------------------------------------------------------------------------------------------------
 def _growth(errors: xr.DataArray, budgets: tuple[float, float] = (0.5, 1.0)) -> Interval:
-    """By which factor the mean grows from the second epsilon to the first at the largest n."""
+    """Returns the factor by which the mean grows from the second epsilon to the first at the largest n."""
     last = errors.isel(num_samples=-1)
     less, more = budgets
     return mean_ratio(last.sel(epsilon=less), last.sel(epsilon=more))
 
 
 def local_lower(size: Size, norm: str) -> Measures:
-    """Errors of the local estimator against the root of the order of the local lower bounds."""
+    """Compares errors of the local estimator with the root of the order of the local lower bounds."""
     errors = figure_1(size)[norm].sel(estimator="debiased_rr")
     budgets = np.array([0.5, 1.0])
     bound = theory.local_semi_norm_lower(budgets, 1000, DIM)
@@ -177,7 +177,7 @@ def local_lower(size: Size, norm: str) -> Measures:
 
 
 def local_upper(size: Size, norm: str) -> Measures:
-    """Errors of the local estimator in the unit ball against the order of the upper bounds."""
+    """Compares errors of the local estimator in the unit ball with the order of the upper bounds."""
     errors = bounded(size)[norm].isel(estimator=0)
     factor = math.tanh(0.5) / math.tanh(0.25)
     growth = _growth(errors)
@@ -188,7 +188,7 @@ def local_upper(size: Size, norm: str) -> Measures:
 
 
 def likelihood_above_its_threshold(size: Size) -> Measures:
-    """Errors of the likelihood of randomized labels where it is convex, against the order of Theorem 4.1."""
+    """Compares errors of the likelihood of randomized labels where it is convex with the order of Theorem 4.1."""
     radius, budgets = NORM / 2, (2.5, 4.0)
     curved = 2 * NORM * radius  # 2 L B; the right threshold is twice that
     assert 2 * curved < min(budgets)
@@ -208,7 +208,7 @@ def likelihood_above_its_threshold(size: Size) -> Measures:
 
 
 def within_constant(size: Size) -> Measures:
-    """How often the error is below Theorem 4.2 with a constant that can be proved."""
+    """Measures how often the error is below Theorem 4.2 with a constant that can be proved."""
     errors = bounded(size).semi_norm_error.sel(estimator="debiased_rr", epsilon=1.0).isel(num_samples=-1)
     count = int(errors.num_samples)
     bound = theory.local_semi_norm_upper(
@@ -222,7 +222,7 @@ def within_constant(size: Size) -> Measures:
 
 
 def one_pass_steps(size: Size) -> Measures:
-    """One pass of SGD with the statement's steps and with the proof's."""
+    """Runs one pass of SGD with the statement's steps and with the proof's."""
     gamma = float(theory.curvature(NORM, NORM))
     printed = _one_pass(size, "constant", learning_rate=1 / (gamma * COVERAGE))
     proved = _one_pass(size, "inverse_time", coverage=COVERAGE)
@@ -236,7 +236,7 @@ def one_pass_steps(size: Size) -> Measures:
 
 
 def choices(size: Size, num_actions: int = 3) -> Measures:
-    """One pass on choices of one among K actions."""
+    """Runs one pass on choices of one among K actions."""
 
     def problem(num_samples: int) -> Problem:
         return plackett_luce_rewards(
@@ -256,7 +256,7 @@ def choices(size: Size, num_actions: int = 3) -> Measures:
 
 
 def thurstone(size: Size) -> Measures:
-    """One pass in Thurstone's model, with steps as in Theorem 4.5."""
+    """Runs one pass in Thurstone's model, with steps as in Theorem 4.5."""
 
     def problem(num_samples: int) -> Problem:
         return gaussian_rewards(num_samples=num_samples, dim=DIM, link=probit, feature_norm=NORM, parameter_norm=NORM)
@@ -267,20 +267,20 @@ def thurstone(size: Size) -> Measures:
 
 
 def _costs(size: Size, norm: str) -> dict[str, xr.DataArray]:
-    """What privacy adds to the squared error, by model."""
+    """Returns the squared error that privacy adds, by model."""
     squares = figure_1(size)[norm] ** 2
     clear = squares.sel(estimator="mle")
     return {name: squares.sel(estimator=name) - clear for name in ("objective_perturbation", "debiased_rr")}
 
 
 def central_cost(size: Size, norm: str) -> Measures:
-    """How the central cost in squared error falls with n."""
+    """Measures how the central cost in squared error falls with n."""
     cost = _costs(size, norm)["objective_perturbation"]
     return {f"exponent of n, cost at ε = {e:g}": exponent(cost.sel(epsilon=e), "num_samples") for e in (0.5, 1.0)}
 
 
 def central_upper(size: Size, norm: str) -> Measures:
-    """Errors of the central estimator against the order of the upper bound at the same points."""
+    """Compares errors of the central estimator with the order of the upper bound at the same points."""
     found = {}
     for epsilon in (0.5, 1.0):
         errors = figure_1(size)[norm].sel(estimator="objective_perturbation", epsilon=epsilon)
@@ -299,7 +299,7 @@ def central_upper(size: Size, norm: str) -> Measures:
 
 
 def central_against_local(size: Size) -> Measures:
-    """How much faster the central cost in squared error falls with n than the local one."""
+    """Measures how much faster the central cost in squared error falls with n than the local one."""
     costs = _costs(size, "l2_error")
     central, local = (exponent(costs[name].sel(epsilon=1.0), "num_samples") for name in costs)
     low, high = central.low - local.high, central.high - local.low
@@ -308,7 +308,7 @@ def central_against_local(size: Size) -> Measures:
 
 # ---- counterexamples -------------------------------------------------------------------------------------------------
 def longest_difference(size: Size) -> Measures:
-    """How long differences of features of norm L = 1 get, and how large kappa may be."""
+    """Computes the longest differences of features of norm L = 1, and the largest kappa."""
     count = size.repeats(20_000, small=500)
     features = gaussian_comparisons(size.key, num_samples=count, dim=2, feature_norm=0.01).features
     opposite = np.array([[2.0], [-2.0]])  # phi1 = -phi0 = +-L in one dimension
@@ -319,7 +319,10 @@ def longest_difference(size: Size) -> Measures:
 
 
 def curvature_of_the_likelihood(size: Size) -> Measures:
-    """The least Hessian coefficient of eq. (3) on |z| <= 2 L B, above the printed threshold and above the right one."""
+    """Computes the least Hessian coefficient of eq.
+
+    (3) on |z| <= 2 L B, above the printed threshold and above the right one.
+    """
     del size
     found = {}
     with jax.enable_x64(True):
@@ -333,7 +336,7 @@ def curvature_of_the_likelihood(size: Size) -> Measures:
 
 # ---- policies --------------------------------------------------------------------------------------------------------
 def policy_gap(size: Size, policy: str) -> Measures:
-    """How what a policy loses falls with n."""
+    """Measures how a policy's loss falls with n."""
     results = policies.private_policy(
         epsilon=(0.3, 1.0),
         num_samples=(100, 200) if size.name == "small" else (500, 8000),

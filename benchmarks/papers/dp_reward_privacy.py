@@ -1,4 +1,4 @@
-"""What is measured of privacy in DP-Reward (Chowdhury, Zhou & Natarajan, 2023)."""
+"""Measures of privacy in DP-Reward (Chowdhury, Zhou & Natarajan, 2023)."""
 
 # ruff: noqa: RUF001  (symbols of the papers are meant)
 
@@ -13,7 +13,7 @@ from jaxdp.theory import reward_estimation as theory
 
 
 def randomized_response_spends(size: Size) -> Measures:
-    """The exact epsilon of the registered distribution of randomized responses, over the claim."""
+    """Computes the exact epsilon of the registered distribution of randomized responses, over the claim."""
     del size
     entry = registry.MECHANISMS["randomized_response"]
     distribution, made = entry.make_distribution(), entry.make()
@@ -26,7 +26,7 @@ def randomized_response_spends(size: Size) -> Measures:
 
 
 def noise_of_theorem_5_2(size: Size) -> Measures:
-    """The published sigma is a Gaussian mechanism on the sum of y x, of sensitivity 2 L."""
+    """Computes the cost of the published sigma: a Gaussian mechanism on the sum of y x, of sensitivity 2 L."""
     del size
     worst, ratio = 0.0, []
     for epsilon in (0.1, 0.5, 1.0, 4.0):
@@ -40,7 +40,7 @@ def noise_of_theorem_5_2(size: Size) -> Measures:
 
 
 def published_noise_costs(size: Size) -> Measures:
-    """Errors with the published sigma over those with the least sigma."""
+    """Compares errors with the published sigma and with the least sigma."""
 
     def privatize(key, params, features, labels):
         honest = objective_perturbation()
@@ -59,7 +59,7 @@ def published_noise_costs(size: Size) -> Measures:
 
 
 def audit_of_records(size: Size) -> Measures:
-    """A black-box audit of the release under standard DP."""
+    """Runs a black-box audit of the release under standard DP."""
     target = registry.attacks(["objective_perturbation_full"])["objective_perturbation_full"]
     attack = next(iter(target.attacks.values()))
     found = audit(size.key, attack, trials=size.repeats(20_000, small=2000))

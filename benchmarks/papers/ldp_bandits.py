@@ -27,7 +27,7 @@ ALGORITHM_4, ALGORITHM_5, APPENDIX_B = (NO_TEXT.format(each) for each in ("Algor
 
 
 def _line(number: str, name: str, learner: str, claim: str, rounds: float, privacy: float, why: str = "") -> Row:
-    """A line of Table 1."""
+    """Makes a line of Table 1."""
     return row(
         number,
         f"For {claim} regret is of the order {_power(rounds)}{_cost(privacy)}.",
@@ -39,7 +39,7 @@ def _line(number: str, name: str, learner: str, claim: str, rounds: float, priva
 
 
 def _rate(rounds: float) -> Rule:
-    """The exponents of T that agree, of every order by the same rule."""
+    """Returns the exponents of T that agree, for every order by the same rule."""
     return at_most(round(rounds + 0.07, 3))
 
 

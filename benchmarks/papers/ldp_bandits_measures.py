@@ -1,4 +1,4 @@
-"""What is measured of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020)."""
+"""Measures of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020)."""
 
 # ruff: noqa: RUF001  (symbols of the papers are meant)
 
@@ -34,7 +34,7 @@ TILE_SIZE = 16
 # ---- context-free ----------------------------------------------------------------------------------------------------
 @functools.cache
 def problem(size: Size, name: str) -> xr.Dataset:
-    """Regret of one row of the study of Table 1."""
+    """Measures regret of one row of the study of Table 1."""
     return ldp_bandits(
         problem=(name,),
         epsilon=(0.5, 1.0),
@@ -45,7 +45,7 @@ def problem(size: Size, name: str) -> xr.Dataset:
 
 
 def of_table_1(size: Size, name: str) -> Measures:
-    """Exponents of T and of c = (e^ε + 1)/(e^ε - 1), and the largest mean regret over its bound."""
+    """Measures exponents of T and of c = (e^ε + 1)/(e^ε - 1), and the largest mean regret over its bound."""
     results = problem(size, name)
     regret = results.pseudo_regret
     cost = theory.noise_factor(regret.epsilon.values)
@@ -58,7 +58,7 @@ def of_table_1(size: Size, name: str) -> Measures:
 
 
 def adversarial_arms(size: Size) -> Measures:
-    """Tsallis-INF at the gap that is barely seen in T rounds: the exponent of T, and regret over its bound."""
+    """Measures Tsallis-INF at the gap that is barely seen in T rounds: the exponent of T, and regret over its bound."""
     horizons, found, ratios = (100, 400) if size.name == "small" else (10_000, 100_000), [], []
     for horizon in horizons:
         gap = min(0.5, 2 * math.sqrt(5 / horizon) * float(theory.noise_factor(1.0)))
@@ -75,7 +75,7 @@ def adversarial_arms(size: Size) -> Measures:
 
 
 def best_arm(size: Size) -> Measures:
-    """The exponent of c in the mean stopping time of successive elimination, and how often it errs at all epsilon."""
+    """Measures the exponent of c in the mean stopping time of successive elimination, and its errors at all epsilon."""
     results = ldp_best_arm(
         epsilon=(0.5, 1.0),
         learner=("successive_elimination",),
@@ -94,7 +94,7 @@ def best_arm(size: Size) -> Measures:
 # ---- contextual ------------------------------------------------------------------------------------------------------
 @functools.cache
 def played(size: Size, name: str) -> xr.DataArray:
-    """Regret of a contextual learner, of dimensions epsilon, round and seed."""
+    """Plays a contextual learner: regret of dimensions epsilon, round and seed."""
     horizon = 400 if size.name == "small" else 50_000
     about: dict[str, Any] = {"num_arms": NUM_ARMS, "dim": DIM, "horizon": horizon}
     linear: Callable[[], Environment] = lambda: contextual.linear_contexts(num_arms=NUM_ARMS, dim=DIM)  # noqa: E731
@@ -119,7 +119,7 @@ def played(size: Size, name: str) -> xr.DataArray:
 
 
 def contextual_orders(size: Size, name: str) -> Measures:
-    """Exponents of T and 1/ε, and regret over that of uniform play."""
+    """Measures exponents of T and 1/ε, and regret over the regret of uniform play."""
     regret = played(size, name)
     largest_epsilon = float(regret.epsilon.values[-1])
     last = regret.isel(round=-1)
@@ -136,14 +136,14 @@ def contextual_orders(size: Size, name: str) -> Measures:
 
 
 def _uniform_logistic() -> float:
-    """As `uniform_regret`, for the logistic link and |theta| = 1: a mean reward is 1/2 on average over the sphere."""
+    """Computes `uniform_regret` for the logistic link, |theta| = 1: mean rewards are 1/2 on average."""
     shares = (np.arange(20_000) + 0.5) / 20_000
     margins = 2 * beta.ppf(shares ** (1 / NUM_ARMS), (DIM - 1) / 2, (DIM - 1) / 2) - 1
     return float((1 / (1 + np.exp(-margins))).mean()) - 0.5
 
 
 def joint_against_local(size: Size) -> Measures:
-    """Exponents of T under joint and local privacy, epsilon = 1, and the ratio of regrets after all rounds."""
+    """Measures exponents of T under joint and local privacy, epsilon = 1, and the ratio of regrets after all rounds."""
     joint, local = (played(size, name).sel(epsilon=1.0) for name in ("joint", "linear"))
     ratio = mean_ratio(joint.isel(round=-1), local.isel(round=-1))
     before = mean_ratio(joint.isel(round=0), local.isel(round=0))
@@ -156,14 +156,14 @@ def joint_against_local(size: Size) -> Measures:
 
 
 def _slope(before: Interval, after: Interval, decades: float) -> Interval:
-    """The exponent between two ratios, whose limits are taken at their worst (each by itself at 95%)."""
+    """Returns the exponent between two ratios, with their limits at their worst (each alone at 95%)."""
     ends = (after.value, before.value), (after.low, before.high), (after.high, before.low)
     return Interval(*(math.log10(late / early) / decades if min(late, early) > 0 else math.nan for late, early in ends))
 
 
 # ---- privacy ---------------------------------------------------------------------------------------------------------
 def classical_noise(size: Size) -> Measures:
-    """The exact δ of the published σ, over the claim, below ε = 1 and far above it; and σ over the least one."""
+    """Computes the exact δ of the published σ over the claim, below ε = 1 and far above; and σ over the least one."""
     del size
     found = {}
     for epsilon, delta in ((EPSILON, DELTA), (8.0, 1e-3)):
@@ -177,7 +177,7 @@ def classical_noise(size: Size) -> Measures:
 
 
 def unbounded_losses(size: Size) -> Measures:
-    """What a report of a loss 10 B away from another one spends, with noise for losses in [-B, B]."""
+    """Computes the cost of a report of a loss 10 B away from another one, with noise for losses in [-B, B]."""
     del size
     sigma = 2 * math.sqrt(2 * math.log(1.25 / DELTA)) / EPSILON
     return {
@@ -188,12 +188,12 @@ def unbounded_losses(size: Size) -> Measures:
 
 @functools.cache
 def farthest_users(model: float, vector: float) -> float:
-    """How far two users' releases are apart at most, taken together: the largest over pairs, by optimisation.
+    """Finds by optimisation the largest distance between two users' releases, taken together.
 
-    A user has x in the unit ball and a number r in [-1, 1]. Released are the upper triangle of x x^T, `model` times
-    (x x^T) theta for some theta in the unit ball, and `vector` times r x; distances are Euclidean. Two dimensions are
-    enough: what two users differ in lies in the plane of their x, and the upper triangle is the longest where their
-    difference x x^T - x' x'^T is diagonal.
+    A user has x in the unit ball and a number r in [-1, 1]. Released are the upper triangle of x x^T, `model` times (x
+    x^T) theta for some theta in the unit ball, and `vector` times r x; distances are Euclidean. Two dimensions are
+    enough: two users differ only in the plane of their x, and the upper triangle is the longest where their difference
+    x x^T - x' x'^T is diagonal.
     """
 
     def apart(place: np.ndarray) -> float:
@@ -215,12 +215,12 @@ def farthest_users(model: float, vector: float) -> float:
 
 
 def _spent(distance: float) -> float:
-    """What a Gaussian mechanism spends on inputs so many standard deviations apart, over the claim."""
+    """Computes the cost of a Gaussian mechanism on inputs so many standard deviations apart, over the claim."""
     return gaussian_epsilon(DELTA, 1.0, distance) / EPSILON
 
 
 def two_releases(size: Size) -> Measures:
-    """What the two releases of Algorithm 5 spend together, over the claim: for the worst two users, and as a bound.
+    """Computes the cost of Algorithm 5's two releases over the claim: of the worst two users, and a bound.
 
     Together they are one Gaussian mechanism. Its worst two users have x' = -x and the largest reward, where x x^T does
     not move; the bound adds the squares of the largest changes of each release, which no two users have at once.
@@ -234,7 +234,7 @@ def two_releases(size: Size) -> Measures:
 
 
 def three_releases(size: Size) -> Measures:
-    """What the three releases of Algorithm 3 spend together, over the claim: for the worst users and link |g| <= C.
+    """Computes the cost of Algorithm 3's three releases over the claim: of the worst users and link |g| <= C.
 
     A gradient is r x with |r| <= 2 C + 1, where g(x.w) = C and y = -C - 1. The worst two users have x' = -x and the
     largest r both, where x x^T and z x = (x x^T) w do not move. No link that increases has that, but a steep one,
@@ -258,10 +258,10 @@ def three_releases(size: Size) -> Measures:
 
 
 def accumulated_shift(size: Size) -> Measures:
-    """By which factor the regularizer shrinks the model in directions that are looked at evenly, T = 10^10, d = 5.
+    """Computes the factor by which the regularizer shrinks the model in directions that are looked at evenly.
 
-    θ = V^-1 u with V = Σ x x^T + shift I has the mean (T/d) / (T/d + shift) θ*. The sum of the roots of 1 to T is
-    2 T^(3/2) / 3, but for lower orders.
+    T = 10^10, d = 5. θ = V^-1 u with V = Σ x x^T + shift I has the mean (T/d) / (T/d + shift) θ*. The sum of the roots
+    of 1 to T is 2 T^(3/2) / 3, up to lower orders.
     """
     del size
     horizon = 1e10

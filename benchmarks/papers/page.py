@@ -47,7 +47,7 @@ How to read the rows:
 
 
 def page(records: Sequence[Mapping[str, Any]]) -> str:
-    """The page in Markdown.
+    """Writes the page in Markdown.
 
     Args:
         records: of `reproduced`, one a paper at most.
@@ -123,7 +123,7 @@ def _cells(cells: Sequence[str]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Text as Markdown shows it: no cell ends within it, and nothing is emphasis but what has two asterisks."""
+    """Escapes text for Markdown: no cell ends within it, and only text between two asterisks is emphasis."""
     parts = text.split("**")
     for old, new in (("|", "\\|"), ("_", "\\_"), ("*", "\\*"), ("~", "\\~"), ("$", "\\$"), ("<=", "≤"), (">=", "≥")):
         parts = [part.replace(old, new) for part in parts]

@@ -36,7 +36,7 @@ Record = dict[str, Any]
 
 
 def listed() -> str:
-    """The papers, with the time that each takes."""
+    """Lists the papers, with the time that each takes."""
     lines = [
         "Papers whose statements are measured. Time is of processors, an estimate for a first run, which compiles; "
         f"with its programs in the cache a run takes a third of it. --full has {FULL} times the repetitions."
@@ -50,7 +50,7 @@ def listed() -> str:
 
 
 def chosen(name: str, only: Sequence[str]) -> tuple[Row, ...]:
-    """The rows of a paper whose number has one of these texts in it, in any case; all without a text.
+    """Returns the rows of a paper with one of these texts in their number, in any case; all rows if there is no text.
 
     Raises:
         ValueError: if there is no such paper, or a text is in no number.
@@ -98,7 +98,7 @@ def reproduced(name: str, rows: Sequence[Row], size: Size, tell: Callable[[str],
 
 
 def make_record(row: Row, found: Measures, seconds: float = 0.0) -> Record:
-    """What a row's measures say, as JSON has it."""
+    """Makes the record of a row's measures, as JSON has it."""
     return {
         "number": row.number,
         "claim": row.claim,
@@ -117,12 +117,12 @@ def make_record(row: Row, found: Measures, seconds: float = 0.0) -> Record:
 
 
 def _further(row: Row, found: Measures) -> list[str]:
-    """What no rule is about, unless the same measure serves another row, to which it may belong."""
+    """Returns the measures without a rule, unless the same measure serves another row, to which they may belong."""
     return [] if _shared(row) else [name for name in found if name not in {**row.rules, **row.corrected_rules}]
 
 
 def _shared(row: Row) -> bool:
-    """Whether the same measure serves another row of its paper, which tells the rest of its numbers."""
+    """Returns whether the same measure serves another row of its paper, which reports its other numbers."""
     name = next((name for name in PAPERS if row in rows_of(name)), None)
     return name is not None and sum(each.measure == row.measure for each in rows_of(name)) > 1
 
@@ -141,7 +141,7 @@ def _number(name: str, found: Interval, rule: Rule | None, of: str) -> Record:
 
 
 def told(record: Record) -> str:
-    """A row for a terminal of 80 columns."""
+    """Formats a row for a terminal of 80 columns."""
     lines = [f"{record['number']}: {record['verdict'].upper()}" + _mended(record)]
     lines += _wrapped(record["claim"])
     for each in record["numbers"]:
@@ -163,7 +163,7 @@ def _wrapped(text: str, indent: str = INDENT) -> list[str]:
 
 
 def summary(record: Record) -> str:
-    """The last lines of a run: how many rows agree."""
+    """Formats the last lines of a run: how many rows agree."""
     verdicts = [each["verdict"] for each in record["rows"]]
     counts = ", ".join(f"{verdicts.count(each)} {each}" for each in dict.fromkeys(sorted(verdicts)))
     text = (

@@ -1,8 +1,8 @@
-"""Rows of a reproduction: what a paper says, what is measured of it, and the rule by which the two are compared.
+"""Rows of a reproduction: a paper's statement, its measures, and the rule that compares them.
 
-A row's measures are intervals, each of them made so that the claim is a statement about a plain number: a ratio to a
-bound, an exponent, a difference. A rule names the numbers that agree with the claim. What the whole interval says
-decides; where it has numbers of both kinds, nothing is decided.
+A row's measures are intervals. Each is made so that the claim is a statement about a plain number: a ratio to a bound,
+an exponent, a difference. A rule names the numbers that agree with the claim. The whole interval decides; if it has
+numbers of both kinds, nothing is decided.
 """
 
 import math
@@ -33,7 +33,7 @@ class Interval(NamedTuple):
 
     @classmethod
     def exact(cls, value: float) -> "Interval":
-        """A number without error: by a formula, or by an exact distribution."""
+        """Returns a number without error: by a formula, or by an exact distribution."""
         return cls(float(value), float(value), float(value))
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class Size(NamedTuple):
         return jax.random.key(self.seed)
 
     def repeats(self, quick: int, small: int = 4) -> int:
-        """How many repetitions: seeds, trials, whatever the time of a measure is proportional to."""
+        """Returns the number of repetitions: seeds, trials, or any other factor of a measure's time."""
         return {"small": small, "quick": quick, "full": FULL * quick}[self.name]
 
 
@@ -78,7 +78,7 @@ class Rule(NamedTuple):
     refutes: bool = True
 
     def judge(self, found: Interval) -> str:
-        """Whether a measured number agrees with the claim, differs from it, or may do either."""
+        """Judges whether a measured number agrees with the claim, differs from it, or may do either."""
         if not found.low <= found.value <= found.high:  # NaN fails
             return UNDECIDED
         if self.low <= found.low and found.high <= self.high:
@@ -97,17 +97,17 @@ class Rule(NamedTuple):
 
 
 def at_most(high: float, *, refutes: bool = True) -> Rule:
-    """The claim holds for numbers up to this one."""
+    """Makes the rule that the claim holds for numbers up to this one."""
     return Rule(high=high, refutes=refutes)
 
 
 def at_least(low: float) -> Rule:
-    """The claim holds for numbers from this one on."""
+    """Makes the rule that the claim holds for numbers from this one on."""
     return Rule(low=low)
 
 
 def between(low: float, high: float) -> Rule:
-    """The claim holds for numbers from `low` to `high`."""
+    """Makes the rule that the claim holds for numbers from `low` to `high`."""
     return Rule(low, high)
 
 
@@ -120,14 +120,14 @@ class Row:
     """A statement of a paper.
 
     Attributes:
-        number: its number in the paper, as "Thm 4.2"; of an erratum its place, as "Alg. 1, line 4".
-        claim: what the paper says, in a sentence.
-        measured: what is measured of it, in a sentence; "" where nothing is.
+        number: its number in the paper, as "Thm 4.2"; for an erratum its place, as "Alg. 1, line 4".
+        claim: the paper's statement, in a sentence.
+        measured: the measured quantity, in a sentence; "" if there is none.
         measure: Size -> intervals by name, those of the rules and perhaps more; None where nothing is measured.
         rules: of the claim, by the name of a measure.
-        corrected: what is right where the claim is not, in a sentence; "" if the row is no erratum.
+        corrected: the right statement if the claim is wrong, in a sentence; "" if the row is no erratum.
         corrected_rules: of the corrected form, by the name of a measure.
-        why: why nothing is measured, why the claim differs, or what the numbers do not say.
+        why: why nothing is measured, why the claim differs, or a limit of the numbers.
 
     Raises:
         ValueError: if a row with a measure has no rule, or one without has no reason.
@@ -164,7 +164,7 @@ def row(
     corrected_rules: Mapping[str, Rule] | None = None,
     why: str = "",
 ) -> Row:
-    """A row, in the order in which it is read. The arguments are the attributes of `Row`."""
+    """Makes a row, in reading order. The arguments are the attributes of `Row`."""
     return Row(
         number=number,
         claim=claim,
@@ -178,7 +178,7 @@ def row(
 
 
 def verdict(rules: Mapping[str, Rule], found: Measures) -> str:
-    """What all rules together say: "differs" if one does, else "undecided" if one is, else "agrees".
+    """Returns the verdict of all rules: "differs" if one does, else "undecided" if one is, else "agrees".
 
     Raises:
         ValueError: if something that a rule is about was not measured.
@@ -192,7 +192,7 @@ def verdict(rules: Mapping[str, Rule], found: Measures) -> str:
 
 
 def number(value: float) -> str:
-    """A number for people: three digits, thousands with commas."""
+    """Formats a number for people: three digits, thousands with commas."""
     if not math.isfinite(value):
         return {math.inf: "∞", -math.inf: "-∞"}.get(value, "?")
     if abs(value) < ROUNDING:

@@ -1,4 +1,4 @@
-"""What is measured of Tracking (Asi, Raman & Saha, 2025)."""
+"""Measures of Tracking (Asi, Raman & Saha, 2025)."""
 
 import functools
 import math
@@ -35,13 +35,13 @@ NUM_EXPERTS, SWITCHES, GAP, DELTA = 10, 3, 0.3, 1e-6
 HORIZONS = (2_000, 20_000)
 FAILURE_PROB = 0.05
 TILE_SIZE = 16
-MEANS = [0.5] * (NUM_EXPERTS - 1) + [0.3]  # of losses of one distribution
+MEANS = [0.5] * (NUM_EXPERTS - 1) + [0.3]  # for losses of one distribution
 
 
 # ---- simulations that rows share -------------------------------------------------------------------------------------
 @functools.cache
 def tracked(size: Size, learner: str, adversary: str, ratio: float | None = None, num_seeds: int = 8) -> xr.Dataset:
-    """Outcomes of a study's learner against a study's adversary at two horizons.
+    """Plays a study's learner against a study's adversary at two horizons.
 
     Epsilon is 1, 4 and infinity, or ratio sqrt(S / T).
     """
@@ -67,14 +67,14 @@ def tracked(size: Size, learner: str, adversary: str, ratio: float | None = None
 
 
 def _gap(adversary: str, horizon: int) -> float:
-    """Of hard losses the gap that is barely seen in one phase; of others that of the studies."""
+    """Returns the gap: for hard losses the one barely seen in one phase, for others the studies' gap."""
     if adversary != "lower_bound":
         return GAP
     return min(0.5, math.sqrt((SWITCHES + 1) * math.log(NUM_EXPERTS) / horizon))
 
 
 def grows(size: Size, learner: str, adversary: str, epsilon: float = 4.0, num_seeds: int = 8) -> Measures:
-    """The exponent of T of the dynamic regret."""
+    """Measures the exponent of T of the dynamic regret."""
     regret = tracked(size, learner, adversary, num_seeds=num_seeds).dynamic_regret.sel(epsilon=epsilon)
     return {
         f"exponent of T, ε = {epsilon:g}": exponent(regret, "horizon"),
@@ -83,7 +83,7 @@ def grows(size: Size, learner: str, adversary: str, epsilon: float = 4.0, num_se
 
 
 def of_table_1(size: Size) -> Measures:
-    """The exponent of T of counter weights, against shifting losses and alternating ones."""
+    """Measures the exponent of T of counter weights, against shifting losses and alternating ones."""
     found = {}
     for kind, adversary in (("shifting", "shifting"), ("oblivious", "alternating")):
         regret = tracked(size, "counter_weights", adversary).dynamic_regret.sel(epsilon=4.0)
@@ -94,7 +94,7 @@ def of_table_1(size: Size) -> Measures:
 # ---- section 3 -------------------------------------------------------------------------------------------------------
 @functools.cache
 def limited(size: Size, maximum: bool = False) -> xr.Dataset:
-    """Regret of Algorithm 1 on losses of one distribution; `maximum` selects as line 4 is printed."""
+    """Measures regret of Algorithm 1 on losses of one distribution; `maximum` selects as line 4 is printed."""
     learner = experts.limited_updates(num_experts=NUM_EXPERTS, losses="binary")
     if maximum:  # the least total of 1 - loss is the largest of losses
         honest = learner.privatize
@@ -114,7 +114,7 @@ def limited(size: Size, maximum: bool = False) -> xr.Dataset:
 
 
 def selection(size: Size) -> Measures:
-    """Regret of the arg max and of the arg min."""
+    """Measures regret of the arg max and of the arg min."""
     return {
         name: exponent(limited(size, maximum).pseudo_regret.sel(epsilon=1.0), "round")
         for name, maximum in (("exponent of T, arg max", True), ("exponent of T, arg min", False))
@@ -122,7 +122,7 @@ def selection(size: Size) -> Measures:
 
 
 def windows(size: Size) -> Measures:
-    """How often the regret of all rounds is within Theorem 3.1, and the mean over it."""
+    """Measures how often the regret of all rounds is within Theorem 3.1, and the mean over it."""
     results, found, shares = limited(size), [], []
     for epsilon in results.epsilon.values:
         for rounds in results["round"].values:
@@ -134,7 +134,7 @@ def windows(size: Size) -> Measures:
 
 
 def selections_spend(size: Size) -> Measures:
-    """Exact budgets of the registered distributions of Algorithm 1 and of its mechanisms, over their claims."""
+    """Computes exact budgets of the registered distributions of Algorithm 1 and its mechanisms, over their claims."""
     del size
     found = {}
     for name in ("noisy_max_laplace", "above_threshold", "limited_updates"):
@@ -153,10 +153,10 @@ def _spent(entry: registry.Entry) -> float:
 
 
 def questions(size: Size) -> Measures:
-    """By how much one loss vector moves a window's regret, and what the tests then spend of their half.
+    """Measures how far one loss vector moves a window's regret, and the cost of the tests out of their half.
 
-    Expert 0 plays ten rounds with losses 1 and 0, in one of which they are exchanged. Half of epsilon is 1. 200
-    questions are moved by 2, and one that is not is answered "above".
+    Expert 0 plays ten rounds with losses 1 and 0; in one round they are exchanged. Half of epsilon is 1. 200 questions
+    are moved by 2, and one that is not is answered "above".
     """
     del size
     losses = np.tile([1.0, 0.0], (10, 1))
@@ -176,7 +176,7 @@ def questions(size: Size) -> Measures:
 
 
 def restart_reuse(size: Size) -> Measures:
-    """A loss vector that ends one block and begins the next epoch is in two selections of half of epsilon each."""
+    """Measures a loss vector that ends one block and begins the next epoch: two selections of half of epsilon each."""
     del size
     epsilon = 1.0
     scores = ([0.0, -1.0, 0.0, 0.0], [-1.0, 0.0, 0.0, 0.0])
@@ -196,7 +196,7 @@ def restart_reuse(size: Size) -> Measures:
 
 
 def false_restarts(size: Size) -> Measures:
-    """How often Algorithm 2 restarts although the distribution of losses never changes."""
+    """Measures how often Algorithm 2 restarts although the distribution of losses never changes."""
     horizon = 200 if size.name == "small" else 5_000
     learner = experts.svt_restarts(num_experts=NUM_EXPERTS, horizon=horizon, check_every=16)
     run = simulator(
@@ -218,7 +218,7 @@ def false_restarts(size: Size) -> Measures:
 
 # ---- section 4 -------------------------------------------------------------------------------------------------------
 def class_size(size: Size) -> Measures:
-    """Ln |C(T, S)| less 2 S ln(N T)."""
+    """Computes ln |C(T, S)| less 2 S ln(N T)."""
     del size
     horizon, found = 1000, {}
     for switches in (0, 3):
@@ -231,7 +231,7 @@ def class_size(size: Size) -> Measures:
 
 
 def reduction(size: Size) -> Measures:
-    """Exact privacy of the reduction on a tiny world, and regret over the bound that is proved for it."""
+    """Computes exact privacy of the reduction on a tiny world, and regret over its proved bound."""
     results = tracked(size, "lazy_weights", "shifting")
     ratios = []
     for epsilon in results.epsilon.values:
@@ -247,9 +247,9 @@ def reduction(size: Size) -> Measures:
 
 
 def proved_orders(size: Size) -> Measures:
-    """How what privacy adds to the bound that is proved for lazy weights grows, on the host.
+    """Computes, on the host, how the cost of privacy in the proved bound of lazy weights grows.
 
-    Regret may grow more slowly: its exponent of T is at most that, and that of ε at least.
+    Regret may grow more slowly: the bound's exponent of T is the largest possible one, and of ε the smallest.
     """
     del size
     horizons, budgets = np.array([1e7, 1e9]), np.array([0.003, 0.03])
@@ -268,7 +268,7 @@ def proved_orders(size: Size) -> Measures:
 
 # ---- section 5 -------------------------------------------------------------------------------------------------------
 def punished(size: Size) -> Measures:
-    """Regret at epsilon = sqrt(S / T) / 10 against losses that react and against losses fixed in advance."""
+    """Measures regret at epsilon = sqrt(S / T) / 10 against losses that react and against losses fixed in advance."""
     found = {}
     for name in ("lazy_weights", "mirror_descent"):
         regret = tracked(size, name, "punish_repeats", 0.1).dynamic_regret.squeeze("epsilon")
@@ -284,7 +284,7 @@ def _grey(size: Size, learner: Learner, values: dict[str, float]):
 
 
 def published_noise(size: Size) -> Measures:
-    """What the releases of Algorithm 3 cost, as published and by sampling; and what its plays alone give away."""
+    """Computes the cost of Algorithm 3's releases, as published and by sampling, and of its plays alone."""
     about: dict[str, Any] = {"num_experts": 4, "horizon": 40, "num_switches": 1}
     published = _grey(size, experts.mirror_descent(**about, constants="paper"), {"epsilon": 1.0})
     corrected = experts.mirror_descent(**about)
@@ -299,10 +299,10 @@ def published_noise(size: Size) -> Measures:
 
 
 def plays_of_the_published_form(size: Size) -> Measures:
-    """How much likelier plays that all avoid one half of N = 2000 experts are under one of two first loss vectors.
+    """Measures how much likelier plays that avoid one half of N = 2000 experts are under one of two first loss vectors.
 
-    The noise is conditioned on: the chance of such plays given the noise is a product of weights, whose mean over runs
-    is the chance. The interval resamples runs.
+    The noise is conditioned on: the chance of such plays given the noise is a product of weights, and its mean over
+    runs is the chance. The interval resamples runs.
     """
     num_experts, horizon, epsilon = (200, 40, 0.5) if size.name == "small" else (2000, 100, 0.5)
     learner = experts.mirror_descent(num_experts=num_experts, horizon=horizon, num_switches=10, constants="paper")
@@ -333,7 +333,7 @@ def plays_of_the_published_form(size: Size) -> Measures:
 
 
 def adversaries_that_react(size: Size) -> Measures:
-    """Regret on noisy losses, over what is proved against losses fixed in advance."""
+    """Measures regret on noisy losses, over the bound that is proved against losses fixed in advance."""
     horizon = 200 if size.name == "small" else 5_000
     learner = experts.mirror_descent(num_experts=8, horizon=horizon, num_switches=1, form="noisy_losses")
     world: Callable[..., Environment] = experts.adaptive_losses

@@ -1,1 +1,1 @@
-"""What benchmarks compare with."""
+"""Peers that benchmarks compare with."""

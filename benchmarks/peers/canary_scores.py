@@ -28,7 +28,7 @@ class Peer(NamedTuple):
 
 
 def load() -> Peer | None:
-    """The peer; None where it is not installed."""
+    """Loads the peer; None if it is not installed."""
     spec = importlib.util.find_spec("jax_privacy")
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -45,7 +45,7 @@ def load() -> Peer | None:
 def bounds(
     peer: Peer, first: np.ndarray, second: np.ndarray, *, delta: float, confidence: float, splits: int
 ) -> dict[str, float]:
-    """The peer's lower bounds on epsilon at delta, by how it finds its threshold, and both directions.
+    """Returns the peer's lower bounds on epsilon at delta, by strategy for its threshold, and both directions.
 
     Args:
         peer: as it was loaded.

@@ -33,12 +33,12 @@ class Counted(MatrixFeedback):
     """Counts the duels of each pair."""
 
     def __init__(self, matrix, random_state):
-        """Before the first duel."""
+        """Starts before the first duel."""
         super().__init__(matrix, random_state=random_state)
         self.duels = np.zeros(matrix.shape, int)
 
     def duel(self, arm_i_index, arm_j_index):
-        """Whether the first arm wins."""
+        """Returns whether the first arm wins."""
         self.duels[arm_i_index, arm_j_index] += 1
         return super().duel(arm_i_index, arm_j_index)
 
@@ -47,7 +47,7 @@ class Signed(Counted):
     """Answers 1 or -1, which RelativeUCB can read."""
 
     def duel(self, arm_i_index, arm_j_index):
-        """1 if the first arm wins, else -1."""
+        """Returns 1 if the first arm wins, else -1."""
         return 1 if super().duel(arm_i_index, arm_j_index) else -1
 
 
@@ -55,7 +55,7 @@ class Unclipped(PreferenceEstimate):
     """Upper bounds as published: 2 where there was no duel."""
 
     def get_upper_estimate_matrix(self):
-        """Means and radii added up."""
+        """Adds up means and radii."""
         never = (self.wins + self.wins.T == 0) & ~np.eye(self.num_arms, dtype=bool)
         return PreferenceMatrix(self._cached_mean_estimate + self.get_radius_matrix() + 0.5 * never)
 
@@ -70,14 +70,14 @@ class MendedDoubleThompson(double_thompson_sampling.DoubleThompsonSampling):
 
 
 def rivals(bounds, champion):
-    """The arms of the largest upper bound; the champion only if it is alone."""
+    """Returns the arms of the largest upper bound; the champion only if it is alone."""
     best = argmax_set(bounds)
     others = np.setdiff1d(best, champion)
     return others if len(others) else best
 
 
 def play(name, matrix, horizon, exploration_rate, mended, random_state):
-    """One lane: the duels of each pair."""
+    """Plays one lane: the duels of each pair."""
     feedback = (Signed if mended and name == "rucb" else Counted)(matrix, random_state)
     options = {"time_horizon": horizon, "exploratory_constant": exploration_rate, "random_state": random_state}
     if name == "rucb":
@@ -92,7 +92,7 @@ def play(name, matrix, horizon, exploration_rate, mended, random_state):
 
 
 def main():
-    """One process, one core."""
+    """Runs one process on one core."""
     task = json.loads(sys.argv[1])
     matrix = np.asarray(task["matrix"])
     if task["mended"]:

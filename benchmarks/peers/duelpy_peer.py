@@ -1,7 +1,7 @@
 """duelpy, the library of dueling bandits that people have, beside ours without privacy.
 
 Run as `DUELPY_PYTHON=duelpy/bin/python python benchmarks/peers/duelpy_peer.py`, with a Python that has duelpy. It takes
-milliseconds a round on one core, so it is no peer of a row, whose calls take turns.
+milliseconds a round on one core, so it is no peer of a row, where calls take turns.
 """
 
 import json

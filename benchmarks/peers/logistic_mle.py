@@ -9,13 +9,13 @@ TOLERANCE = 1e-5
 
 
 def scikit_learn(features, labels, solver):
-    """[num_seeds, dim] estimates by LogisticRegression without penalty or intercept."""
+    """Returns [num_seeds, dim] estimates by LogisticRegression without penalty or intercept."""
     model = LogisticRegression(C=np.inf, fit_intercept=False, solver=solver, tol=TOLERANCE, max_iter=1000)
     return np.stack([model.fit(x, y).coef_[0] for x, y in zip(features, labels, strict=True)])
 
 
 def scipy_lbfgs(features, labels):
-    """[num_seeds, dim] estimates by scipy.optimize.minimize with the analytic gradient."""
+    """Returns [num_seeds, dim] estimates by scipy.optimize.minimize with the analytic gradient."""
 
     def loss(theta, x, y):
         margin = x @ theta

@@ -1,4 +1,4 @@
-"""What a good engineer writes today for bandits: one scalar fastmath float32 loop per lane, in parallel.
+"""Peers of bandits, as a good engineer writes them: one scalar fastmath float32 loop per lane, in parallel.
 
 Each fills regret [lanes] with the pseudo-regret on a Bernoulli bandit. Reports are randomized responses; `keep` is
 their probability of being true.
@@ -16,14 +16,17 @@ ONE, HALF = np.float32(1), np.float32(0.5)
 
 @njit(fastmath=True, inline="always")
 def reported(mean, keep):  # pragma: no cover  compiled
-    """1 if the arm is reported to have paid, else 0."""
+    """Returns 1 if the arm is reported to have paid, else 0."""
     paid = np.float32(np.random.random()) < mean  # noqa: NPY002
     return paid if np.float32(np.random.random()) < keep else not paid  # noqa: NPY002
 
 
 @njit(parallel=True, fastmath=True)
 def tsallis_inf(means, keep, is_importance, is_warm, horizon, regret):  # pragma: no cover  compiled
-    """Newton's steps start from the last round's root, or from y = 1, where the sum of weights is at least 1."""
+    """Plays Tsallis-INF.
+
+    Newton's steps start from the last round's root, or from y = 1, where the sum of weights is >= 1.
+    """
     num = means.shape[0]
     factor = np.float32(2 if is_importance else 4)
     best = means.max()
@@ -77,7 +80,7 @@ def tsallis_inf(means, keep, is_importance, is_warm, horizon, regret):  # pragma
 
 @njit(parallel=True, fastmath=True)
 def ucb(means, keep, exploration_rate, horizon, regret):  # pragma: no cover  compiled
-    """UCB1 on bits: an arm's bound on the scale of bits, which orders arms as debiased bounds do."""
+    """Plays UCB1 on bits: an arm's bound on the scale of bits, which orders arms as debiased bounds do."""
     num = means.shape[0]
     factor = HALF * np.float32(exploration_rate)
     best = means.max()
@@ -108,7 +111,7 @@ def ucb(means, keep, exploration_rate, horizon, regret):  # pragma: no cover  co
 
 @njit(parallel=True, fastmath=True)
 def thompson(means, keep, horizon, regret):  # pragma: no cover  compiled
-    """Beta posteriors of the bits."""
+    """Plays by Beta posteriors of the bits."""
     num = means.shape[0]
     best = means.max()
     for lane in prange(regret.shape[0]):
@@ -132,7 +135,7 @@ def thompson(means, keep, horizon, regret):  # pragma: no cover  compiled
 
 @njit(fastmath=True, inline="always")
 def direction(vector):  # pragma: no cover  compiled
-    """A random unit vector."""
+    """Draws a random unit vector."""
     square = np.float32(0)
     for i in range(vector.shape[0]):
         vector[i] = np.float32(np.random.standard_normal())  # noqa: NPY002
@@ -144,7 +147,10 @@ def direction(vector):  # pragma: no cover  compiled
 
 @njit(parallel=True, fastmath=True)
 def fkm(dim, slope, exploration, step, size, horizon, regret):  # pragma: no cover  compiled
-    """On the linear loss slope <e, x> of the unit ball. Reports are `size` or its negative, of the loss's mean."""
+    """Plays FKM on the linear loss slope <e, x> of the unit ball.
+
+    Reports are `size` or its negative, of the loss's mean.
+    """
     entry = np.float32(slope / math.sqrt(dim))
     share, far = np.float32(1 / size), np.float32(1 - exploration)
     apart, rate = np.float32(exploration), np.float32(step * size)
@@ -174,7 +180,7 @@ def fkm(dim, slope, exploration, step, size, horizon, regret):  # pragma: no cov
 
 @njit(parallel=True, fastmath=True)
 def two_point(dim, slope, exploration, step, size, horizon, regret):  # pragma: no cover  compiled
-    """The same, from the slope between two points."""
+    """Plays the same, from the slope between two points."""
     entry = np.float32(slope / math.sqrt(dim))
     share, far, rate = np.float32(1 / size), np.float32(1 - exploration), np.float32(step * size)
     for lane in prange(regret.shape[0]):

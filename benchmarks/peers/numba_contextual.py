@@ -1,8 +1,8 @@
-"""What a good engineer writes today for contextual linear bandits: one scalar fastmath float32 loop per lane, parallel.
+"""Peers of contextual linear bandits, as good engineers write them: one scalar fastmath float32 loop a lane, parallel.
 
 Each fills regret [lanes] with the pseudo-regret on contexts that are uniform in a cube, with uniform noise on rewards.
 Words are xoroshiro128+'s, two uniforms a word; normal variates are Marsaglia and Tsang's ziggurat. Arms are the fast
-axis of the triangular solve, of which the compiler makes vector instructions.
+axis of the triangular solve, so that the compiler makes vector instructions.
 """
 
 import math
@@ -31,7 +31,7 @@ def model_of(first, second, theta_norm, theta):  # pragma: no cover  compiled
 
 @njit(fastmath=True, inline="always")
 def draw_contexts(first, second, side, contexts):  # pragma: no cover  compiled
-    """Fills contexts [dim, arms], of which there is an even number, with uniforms of [-side, side]."""
+    """Fills contexts [dim, arms], an even number of them, with uniforms of [-side, side]."""
     flat = contexts.reshape(-1)
     for i in range(0, len(flat), 2):
         first, second, word = following(first, second)
@@ -42,7 +42,7 @@ def draw_contexts(first, second, side, contexts):  # pragma: no cover  compiled
 
 @njit(fastmath=True, inline="always")
 def best_arm(lower, model, width, contexts, work, squares, means):  # pragma: no cover  compiled
-    """The arm with the largest upper bound; `lower` has inverses on its diagonal."""
+    """Returns the arm with the largest upper bound; `lower` has inverses on its diagonal."""
     dim, num = contexts.shape
     for k in range(num):
         squares[k] = ZERO
@@ -71,7 +71,10 @@ def best_arm(lower, model, width, contexts, work, squares, means):  # pragma: no
 
 @njit(fastmath=True, inline="always")
 def solve(matrix, shift, cross, lower, model):  # pragma: no cover  compiled
-    """The Cholesky factor of matrix + shift I, with inverses on its diagonal, and the model; rows are contiguous."""
+    """Computes the Cholesky factor of matrix + shift I, with inverses on its diagonal, and the model.
+
+    Rows are contiguous.
+    """
     dim = len(cross)
     for i in range(dim):
         for j in range(i + 1):
@@ -95,7 +98,7 @@ def solve(matrix, shift, cross, lower, model):  # pragma: no cover  compiled
 
 @njit(fastmath=True, inline="always")
 def paid(contexts, theta, arm):  # pragma: no cover  compiled
-    """The mean of an arm, and how far it is behind the best."""
+    """Returns the mean of an arm, and how far it is behind the best."""
     dim, num = contexts.shape
     largest, own = np.float32(-1e9), ZERO
     for k in range(num):
@@ -109,13 +112,13 @@ def paid(contexts, theta, arm):  # pragma: no cover  compiled
 
 @njit(fastmath=True, inline="always")
 def is_due(t, solved, every):  # pragma: no cover  compiled
-    """Whether the model is solved for after t rounds."""
+    """Returns whether the model is solved for after t rounds."""
     return t >= solved + every
 
 
 @njit(parallel=True, fastmath=True)
 def linear_ucb(num, stddev, bounds, widths, every, theta_norm, noise, horizon, regret):  # pragma: no cover  compiled
-    """Local privacy: bounds and widths [horizon + 1] of the ellipsoid after so many rounds."""
+    """Plays under local privacy: bounds and widths [horizon + 1] of the ellipsoid after so many rounds."""
     dim = num[1]
     side, stddev, root = np.float32(1 / math.sqrt(dim)), np.float32(stddev), np.float32(stddev / math.sqrt(2))
     for lane in prange(regret.shape[0]):
@@ -154,7 +157,7 @@ def linear_ucb(num, stddev, bounds, widths, every, theta_norm, noise, horizon, r
 def generalized_linear(
     num, stddev, residual, rate, bounds, widths, every, theta_norm, horizon, regret
 ):  # pragma: no cover  compiled
-    """Local privacy, a logistic model with rewards of 0 and 1: labels are predictions of noisy gradient descent."""
+    """Plays a logistic model, local privacy, rewards of 0 and 1: labels are predictions of noisy gradient descent."""
     dim = num[1]
     side, stddev, root = np.float32(1 / math.sqrt(dim)), np.float32(stddev), np.float32(stddev / math.sqrt(2))
     spread, rate = np.float32(stddev * residual), np.float32(rate)
@@ -211,7 +214,7 @@ def generalized_linear(
 def linear_ucb_joint(
     num, stddev, gaps, weights, bounds, widths, every, theta_norm, noise, horizon, regret
 ):  # pragma: no cover  compiled
-    """Joint privacy: leaky sums of noise, read where the model is solved for."""
+    """Plays under joint privacy: leaky sums of noise, read where the model is solved for."""
     dim, leaks = num[1], len(gaps)
     entries = dim * (dim + 3) // 2
     side, stddev, off = np.float32(1 / math.sqrt(dim)), np.float32(stddev), np.float32(math.sqrt(0.5))

@@ -1,6 +1,6 @@
-"""What a good engineer writes today for duels: one scalar fastmath float32 loop per lane, in parallel.
+"""Peers of duels, as a good engineer writes them: one scalar fastmath float32 loop per lane, in parallel.
 
-Each fills regret [lanes] with the strong regret of a preference matrix whose arm 0 is the Condorcet winner. Reports are
+Each fills regret [lanes] with the strong regret of a preference matrix with arm 0 as Condorcet winner. Reports are
 randomized responses; `keep` is their probability of being true, and `bias` is 2 keep - 1.
 """
 
@@ -14,14 +14,14 @@ ONE, HALF = np.float32(1), np.float32(0.5)
 
 @njit(fastmath=True, inline="always")
 def reported(matrix, left, right, keep):  # pragma: no cover  compiled
-    """1 if the left arm is reported to have won, else 0."""
+    """Returns 1 if the left arm is reported to have won, else 0."""
     won = np.float32(np.random.random()) < matrix[left, right]  # noqa: NPY002
     return won if np.float32(np.random.random()) < keep else not won  # noqa: NPY002
 
 
 @njit(parallel=True, fastmath=True)
 def rucb(matrix, keep, exploration_rate, horizon, regret):  # pragma: no cover  compiled
-    """Relative upper confidence bounds. The bounds less 1/2 are divided by the common factor of privacy."""
+    """Plays by relative upper confidence bounds. The bounds less 1/2 are divided by the common factor of privacy."""
     num = matrix.shape[0]
     rate, far = np.float32(exploration_rate), np.float32(1.5) * (np.float32(2) * np.float32(keep) - ONE)
     for lane in prange(regret.shape[0]):
@@ -93,7 +93,7 @@ def rucb(matrix, keep, exploration_rate, horizon, regret):  # pragma: no cover  
 
 @njit(fastmath=True, inline="always")
 def beta(first, second):  # pragma: no cover  compiled
-    """A Beta variate from two Gamma variates, each by Marsaglia and Tsang's (2000) rejection; both parameters >= 1."""
+    """Draws a Beta variate from two Gamma variates, each by Marsaglia and Tsang's (2000) rejection; parameters >= 1."""
     gammas = (np.float32(0), np.float32(0))
     for which in range(2):
         shape = first if which == 0 else second
@@ -183,7 +183,7 @@ def double_thompson(matrix, keep, exploration_rate, horizon, regret):  # pragma:
 
 @njit(parallel=True, fastmath=True)
 def versatile_sparring(matrix, keep, is_importance, horizon, regret):  # pragma: no cover  compiled
-    """Two Tsallis-INF players; Newton's steps start from the last round's root."""
+    """Plays two Tsallis-INF players; Newton's steps start from the last round's root."""
     num = matrix.shape[0]
     factor = np.float32(2 if is_importance else 4)
     for lane in prange(regret.shape[0]):

@@ -30,7 +30,7 @@ def _line(arm, digits, intercepts, slopes, arity, lines):  # pragma: no cover  c
 def _feed(  # pragma: no cover  compiled
     arm, value, scale, variances, intercepts, slopes, arity, digits, sums, estimates, upper, lines
 ):
-    """One entry; a node that ends is combined with those inside it, and so is the next larger one that ends."""
+    """Feeds one entry; a node that ends is combined with those inside it, and so is the next larger one that ends."""
     total, estimate = value, np.float32(value) + _laplace(scale)
     level = 0
     while digits[level, arm] == arity - 1:

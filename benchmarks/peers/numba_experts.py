@@ -1,7 +1,7 @@
-"""What a good engineer writes today for learners that track experts: one scalar fastmath float32 loop per lane.
+"""Peers of learners that track experts, as a good engineer writes them: one scalar fastmath float32 loop per lane.
 
-Each fills regret [lanes] with the regret in means. Losses are 0 or 1; of each of equal segments another expert is the
-good one. Random words are xoroshiro128+'s, two losses a word; normal variates are Marsaglia and Tsang's ziggurat.
+Each fills regret [lanes] with the regret in means. Losses are 0 or 1; segments are equal, and each has another good
+expert. Random words are xoroshiro128+'s, two losses a word; normal variates are Marsaglia and Tsang's ziggurat.
 """
 
 import math
@@ -17,7 +17,7 @@ LOW, HIGH = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 @njit(fastmath=True, inline="always")
 def draw_losses(first, second, limits, losses):  # pragma: no cover  compiled
-    """Fills losses, of which there is an even number."""
+    """Fills losses, an even number of them."""
     for i in range(0, len(losses), 2):
         first, second, word = following(first, second)
         losses[i] = ONE if (word & LOW) < limits[i] else ZERO
@@ -27,7 +27,7 @@ def draw_losses(first, second, limits, losses):  # pragma: no cover  compiled
 
 @njit(fastmath=True, inline="always")
 def shifted(first, second, good, means, limits):  # pragma: no cover  compiled
-    """Another good expert, means = (good one's, others')."""
+    """Returns another good expert, means = (good one's, others')."""
     first, second, word = following(first, second)
     num = len(limits)
     if good < 0:
@@ -41,7 +41,7 @@ def shifted(first, second, good, means, limits):  # pragma: no cover  compiled
 
 @njit(fastmath=True, inline="always")
 def drawn(threshold, weights):  # pragma: no cover  compiled
-    """An index by inversion."""
+    """Draws an index by inversion."""
     index, so_far = 0, weights[0]
     while so_far <= threshold and index < len(weights) - 1:
         index += 1
@@ -51,7 +51,7 @@ def drawn(threshold, weights):  # pragma: no cover  compiled
 
 @njit(parallel=True, fastmath=True)
 def hedge(num, means, segment, horizon, rate, regret):  # pragma: no cover  compiled
-    """Exponential weights on total losses."""
+    """Plays exponential weights on total losses."""
     rate = np.float32(rate)
     for lane in prange(regret.shape[0]):
         first, second = seeded(lane)
@@ -78,7 +78,7 @@ def hedge(num, means, segment, horizon, rate, regret):  # pragma: no cover  comp
 
 @njit(parallel=True, fastmath=True)
 def fixed_share(num, means, segment, horizon, rate, switch_rate, regret):  # pragma: no cover  compiled
-    """Fixed share. With a fresh draw each round it is `mirror_descent`, too."""
+    """Plays fixed share. With a fresh draw each round it is `mirror_descent`, too."""
     rate, stays, comes = np.float32(rate), np.float32(1 - switch_rate), np.float32(switch_rate / (num - 1))
     for lane in prange(regret.shape[0]):
         first, second = seeded(lane)
@@ -106,7 +106,7 @@ def fixed_share(num, means, segment, horizon, rate, switch_rate, regret):  # pra
 def counter_weights(
     num, means, segment, horizon, rate, switch_rate, stddev, weights, gaps, regret
 ):  # pragma: no cover  compiled
-    """Fixed share on the differences of noisy totals, whose noise is a weighted sum of leaky sums."""
+    """Plays fixed share on the differences of noisy totals; the noise is a weighted sum of leaky sums."""
     rate, stays, comes = np.float32(rate), np.float32(1 - switch_rate), np.float32(switch_rate / (num - 1))
     stddev, buffers = np.float32(stddev), len(gaps)
     for lane in prange(regret.shape[0]):
@@ -151,7 +151,7 @@ def counter_weights(
 
 @njit(fastmath=True, inline="always")
 def selected(first, second, totals, scale):  # pragma: no cover  compiled
-    """The expert of the smallest total, less one-sided exponential noise."""
+    """Returns the expert of the smallest total, less one-sided exponential noise."""
     best, index = np.float32(np.inf), 0
     for i in range(len(totals)):
         first, second, word = following(first, second)
@@ -163,7 +163,7 @@ def selected(first, second, totals, scale):  # pragma: no cover  compiled
 
 @njit(parallel=True, fastmath=True)
 def limited_updates(num, means, segment, horizon, epsilon, regret):  # pragma: no cover  compiled
-    """The best expert, after noise, of a block of rounds plays the next one, which is twice as long."""
+    """Plays the best expert, after noise, of a block of rounds in the next one, which is twice as long."""
     scale = np.float32(2 / epsilon)
     for lane in prange(regret.shape[0]):
         first, second = seeded(lane)
@@ -188,7 +188,7 @@ def limited_updates(num, means, segment, horizon, epsilon, regret):  # pragma: n
 def svt_restarts(
     num, means, segment, horizon, epsilon, every, slack, before, window, margin, levels, regret, restarts
 ):  # pragma: no cover  compiled
-    """Limited updates with restarts; of dyadic windows the last odd multiple of each length is kept."""
+    """Plays limited updates with restarts; of dyadic windows the last odd multiple of each length is kept."""
     scale, budget = np.float32(4 / epsilon), np.float32(epsilon / 2)
     window = np.float32(window * math.sqrt(every))
     roots = np.sqrt(np.arange(horizon // every + 2)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""What a good engineer writes today for lazy weights over sequences of few switches: one scalar loop per lane.
+"""Peers of lazy weights over sequences of few switches, as a good engineer writes them: one scalar loop per lane.
 
 Arguments and random words are as in `numba_experts`; there are two forms of the weights' arithmetic.
 """
@@ -14,7 +14,7 @@ from benchmarks.peers.numba_words import following, seeded, uniform
 
 @njit(fastmath=True, inline="always")
 def two_to(power):  # pragma: no cover  compiled
-    """2^power for a power <= 0, or 0."""
+    """Returns 2^power for a power <= 0, or 0."""
     return np.int32((max(power, np.int32(-127)) + np.int32(127)) << np.int32(23)).view(np.float32)
 
 
@@ -22,7 +22,7 @@ def two_to(power):  # pragma: no cover  compiled
 def lazy_switching(
     num, means, segment, horizon, rate, fake, batch, budget, odds, futures, regret
 ):  # pragma: no cover  compiled
-    """Lazy weights over sequences of few switches: a power of two for every entry, in float32.
+    """Plays lazy weights over sequences of few switches: a power of two for every entry, in float32.
 
     odds [steps, rows] of a switch, futures [steps, rows] of the rows in the distribution of states: tables for all
     lanes.
@@ -139,7 +139,7 @@ def lazy_switching(
 def lazy_doubles(
     num, means, segment, horizon, rate, fake, batch, budget, odds, futures, regret
 ):  # pragma: no cover  compiled
-    """As `lazy_switching` with plain float64 sums: an expert that falls 700 nats behind is lost for good."""
+    """Plays `lazy_switching` with plain float64 sums: an expert that falls 700 nats behind is lost for good."""
     rate, fake = np.float32(rate), np.float32(fake)
     rows = odds.shape[1]
     for lane in prange(regret.shape[0]):

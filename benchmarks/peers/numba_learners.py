@@ -1,4 +1,4 @@
-"""What a good engineer writes today for online learners: one scalar fastmath float32 loop per lane, in parallel."""
+"""Peers of online learners, as a good engineer writes them: one scalar fastmath float32 loop per lane, in parallel."""
 
 import math
 
@@ -8,7 +8,7 @@ from numba import njit, prange
 
 @njit(parallel=True, fastmath=True)
 def exponential_weights(means, epsilon, learning_rate, horizon, regret):  # pragma: no cover  compiled
-    """Noisy exponential weights on Bernoulli losses; fills regret [lanes] with the pseudo-regret."""
+    """Plays noisy exponential weights on Bernoulli losses; fills regret [lanes] with the pseudo-regret."""
     num_experts = means.shape[0]
     scale = np.float32(num_experts / epsilon)
     rate = np.float32(learning_rate)
@@ -44,7 +44,7 @@ def exponential_weights(means, epsilon, learning_rate, horizon, regret):  # prag
 
 @njit(parallel=True, fastmath=True)
 def explore_then_commit(means, epsilon, explore_rounds, horizon, regret):  # pragma: no cover  compiled
-    """Private explore-then-commit on a Bernoulli bandit; fills regret [lanes] with the pseudo-regret."""
+    """Plays private explore-then-commit on a Bernoulli bandit; fills regret [lanes] with the pseudo-regret."""
     num_arms = means.shape[0]
     scale = np.float32(1.0 / epsilon)
     half = np.float32(0.5)

@@ -1,4 +1,4 @@
-"""What a good engineer writes today for one-pass SGD on randomized labels: one scalar loop per seed, in parallel."""
+"""Peers of one-pass SGD on randomized labels, as a good engineer writes them: one scalar loop per seed, in parallel."""
 
 import numpy as np
 from numba import njit, prange

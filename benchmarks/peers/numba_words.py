@@ -30,7 +30,7 @@ EDGE = np.float32(3.442619855899)
 
 @njit(fastmath=True, inline="always")
 def seeded(lane):  # pragma: no cover  compiled
-    """A generator's state: splitmix64 of the lane."""
+    """Returns a generator's state: splitmix64 of the lane."""
     first = (np.uint64(lane) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
     second = first + np.uint64(0x9E3779B97F4A7C15)
     first = (first ^ (first >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -40,7 +40,7 @@ def seeded(lane):  # pragma: no cover  compiled
 
 @njit(fastmath=True, inline="always")
 def following(first, second):  # pragma: no cover  compiled
-    """The state after a word, and the word."""
+    """Returns the state after a word, and the word."""
     word = first + second
     second ^= first
     first = ((first << FIRST) | (first >> np.uint64(40))) ^ second ^ (second << np.uint64(16))
@@ -50,13 +50,13 @@ def following(first, second):  # pragma: no cover  compiled
 
 @njit(fastmath=True, inline="always")
 def uniform(word):  # pragma: no cover  compiled
-    """In [0, 1), from a word's upper bits."""
+    """Returns a uniform variate in [0, 1), from a word's upper bits."""
     return np.float32(word >> np.uint64(40)) * TINY
 
 
 @njit(fastmath=True)
 def normal_tail(first, second, value, layer):  # pragma: no cover  compiled
-    """What the ziggurat's fast path refused."""
+    """Draws a variate that the ziggurat's fast path refused."""
     while True:
         x = np.float32(value) * WIDTH[layer]
         if layer == 0:
@@ -79,7 +79,7 @@ def normal_tail(first, second, value, layer):  # pragma: no cover  compiled
 
 @njit(fastmath=True, inline="always")
 def normal(first, second, word):  # pragma: no cover  compiled
-    """A standard normal variate from a word, and more of them if it takes more."""
+    """Draws a standard normal variate from a word, and more of them if it takes more."""
     value, layer = np.int64(word) >> np.int64(32), np.int64(word & np.uint64(127))
     if abs(value) < KEEP[layer]:
         return first, second, np.float32(value) * WIDTH[layer]

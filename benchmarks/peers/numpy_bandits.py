@@ -1,4 +1,4 @@
-"""What a script does: one lane, one NumPy call after the other in each round. Each returns the pseudo-regret."""
+"""Peers as scripts: one lane, one NumPy call after the other in each round. Each returns the pseudo-regret."""
 
 import math
 

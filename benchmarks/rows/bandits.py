@@ -20,9 +20,7 @@ from jaxdp.bandits.convex import fkm, linear_losses, two_point
 
 DIM = 10
 FEW_MEANS = np.linspace(0.2, 0.8, 8)
-LONG = (
-    5000  # rounds of learners whose rounds take few nanoseconds: a tile takes as long to start as some hundred rounds
-)
+LONG = 5000  # rounds of learners with rounds of few nanoseconds: a tile takes as long to start as some hundred rounds
 SIZES = {"values": {"epsilon": EPSILON}, "lanes": 2112, "tile": 528}
 
 

@@ -24,7 +24,7 @@ EVERY = {"": 1, ", solved every 50th round": 50}  # as by a share of 1% after 50
 
 
 def radii_of(radii: ellipsoid.Radii, noise: np.ndarray, dim: int, of_rewards: bool = True) -> tuple:
-    """[horizon + 1] bounds L and widths, by the noise's size."""
+    """Returns [horizon + 1] bounds L and widths, by the noise's size."""
     rounds = jnp.arange(len(noise), dtype=jnp.float32)
     bound = ellipsoid.eigenvalue_bound(radii, jnp.asarray(noise, jnp.float32))
     width = ellipsoid.noise_width(radii, bound, jnp.asarray(noise, jnp.float32))
@@ -58,7 +58,7 @@ def joint_peer(dim, every, horizon, params):
 
 
 def several(name, factory, world, peer, values=PRIVATE):
-    """Rows of 5 and 20 dimensions, solved in every round or in every 50th; the table has the first."""
+    """Returns rows of 5 and 20 dimensions, solved in every round or in every 50th; the table has the first."""
     return [
         LearnerRow(
             title=f"{name}, d = {dim}{how}",
@@ -77,7 +77,7 @@ def several(name, factory, world, peer, values=PRIVATE):
 
 
 def normals(count, rounds, lanes, tile):
-    """Normal variates of a report, and their sum, on one thread."""
+    """Draws normal variates of a report, and their sum, on one thread."""
 
     def one(key: jax.Array) -> jax.Array:
         def step(total, t):

@@ -15,14 +15,14 @@ GAP = 0.1
 
 
 def on_host(arms, dim):
-    """To a gap of 1e-3, in float64."""
+    """Runs to a gap of 1e-3, in float64."""
     features = np.random.default_rng(0).normal(size=(arms, dim))
     works = {"jaxdp": Work(lambda: g_optimal_differences(features), 1)}
     return Case(works=works, size=f"{arms:,} arms, d = {dim}", unit="design")
 
 
 def in_lanes(arms, dim, lanes):
-    """To a gap of 10% in float32, all lanes with arms of their own; beside one lane after the other."""
+    """Runs to a gap of 10% in float32, all lanes with arms of their own; beside one lane after the other."""
     one = functools.partial(masked_difference_design, gap=GAP)
     data = (
         jnp.asarray(np.random.default_rng(0).normal(size=(lanes, arms, dim)), jnp.float32),

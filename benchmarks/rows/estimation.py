@@ -44,7 +44,7 @@ def exact(seeds, samples, dim, tile):
             raise AssertionError(f"estimates must be scikit-learn's up to {LARGEST_GAP}, got a difference of {gap}")
 
     works = {"jaxdp": Work(ours, seeds, compiling=compiling)}
-    works |= {name: Work(peer, seeds) for name, peer in peers.items()}  # by wall time, whatever cores they use
+    works |= {name: Work(peer, seeds) for name, peer in peers.items()}  # by wall time, for any cores they use
     return Case(works=works, size=f"{seeds:,} x {samples:,}", unit="data set", check=check)
 
 

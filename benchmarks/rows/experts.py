@@ -37,7 +37,7 @@ def shifting(num):
 
 
 def peer(function, num, more):
-    """A peer whose arguments after the sizes are `more(horizon, the learner's params)`."""
+    """Builds a peer with arguments after the sizes from `more(horizon, the learner's params)`."""
 
     def make(horizon, params):
         return partial(function, num, MEANS, segment(horizon), horizon, *more(horizon, params["learner"]))
@@ -51,7 +51,7 @@ def counter_arguments(horizon, params):
 
 
 def several(name, learner, function, more, values, *, floor, floor_keys, state=None, in_table=False):
-    """Rows of 10, 100 and 1000 experts; the table has the first."""
+    """Returns rows of 10, 100 and 1000 experts; the table has the first."""
     return [
         LearnerRow(
             title=name if num == 10 else f"{name}, {num} experts",
@@ -68,7 +68,7 @@ def several(name, learner, function, more, values, *, floor, floor_keys, state=N
 
 
 def odds_and_futures(num: int, steps: int) -> tuple[np.ndarray, np.ndarray]:
-    """For each step the odds of a switch in each row, and the rows' futures: their ratios."""
+    """Returns for each step the odds of a switch in each row, and the rows' futures: their ratios."""
     rows = SHIFTS + 1
     left = np.arange(steps)[::-1].astype(float)  # steps to come
     terms = np.ones((steps, rows))

@@ -1,4 +1,4 @@
-"""Rows of learners whose curator sees real-valued data, without a peer."""
+"""Rows of learners with a curator who sees real-valued data, without a peer."""
 
 import numpy as np
 
@@ -16,7 +16,7 @@ def losses(horizon):
 
 
 def counter(name, make, **values):
-    """A counter that is fed with ten losses a round, and read."""
+    """Builds a counter that is fed with ten losses a round, and read."""
     return LearnerRow(
         title=f"{name}, real data",
         learner=lambda horizon: counting(make(horizon), len(EXPERTS)),

@@ -16,14 +16,14 @@ from benchmarks.row import Row
 
 
 def weights(horizon, checkpoints=None):
-    """A softmax learner, which takes a while."""
+    """Builds a softmax learner, which takes a while."""
     learner = jaxdp.experts.exponential_weights(num_experts=64, horizon=horizon)
     world = jaxdp.experts.stochastic_losses(np.linspace(0.2, 0.8, 64))
     return jaxdp.simulator(learner, world, horizon, checkpoints=checkpoints)
 
 
 def commit(horizon):
-    """A learner that is nearly free."""
+    """Builds a learner that is nearly free."""
     learner = jaxdp.bandits.explore_then_commit(num_arms=4, explore_rounds=horizon // 5)
     return jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.5, 0.5, 0.5, 0.6]), horizon)
 
@@ -40,7 +40,7 @@ def tiles_of(run, lanes, tile):
 
 
 def tiles_alone(horizon, lanes, tile):
-    """The sweep's lanes beside `jit(vmap(run))`, a tile for each core: no tracing, dataset or labels."""
+    """Measures the sweep's lanes beside `jit(vmap(run))`, a tile for each core: no tracing, dataset or labels."""
     run = weights(horizon)
     params, tiles = tiles_of(run, lanes, tile)
     compiled, _ = compile_call(jax.vmap(run, in_axes=(0, None)), (tiles[0], params))
@@ -56,7 +56,7 @@ def tiles_alone(horizon, lanes, tile):
 
 
 def from_build(horizon, lanes, tile):
-    """From `build` to the dataset, beside tracing, compiling and running the bare program."""
+    """Measures from `build` to the dataset, beside tracing, compiling and running the bare program."""
     run = weights(horizon)
     params, tiles = tiles_of(run, lanes, tile)
     pool = ThreadPoolExecutor(os.cpu_count())
@@ -78,7 +78,7 @@ def from_build(horizon, lanes, tile):
 
 
 def to_store(build, horizon, lanes, tile, **about):
-    """A sweep that writes a store, beside the same sweep in memory."""
+    """Measures a sweep that writes a store, beside the same sweep in memory."""
     folder, numbers = tempfile.TemporaryDirectory(), itertools.count()
 
     def write():

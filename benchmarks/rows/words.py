@@ -37,7 +37,7 @@ def many_keys(size, lanes, **about):
 
 
 def in_a_loop(size, steps, lanes, **about):
-    """A simulation's use of keys: each step folds in its number, splits, and draws."""
+    """Uses keys as a simulation does: each step folds in its number, splits, and draws."""
 
     @jax.vmap
     def loop(key):

@@ -220,7 +220,7 @@ def _replace_round(rounds: jax.Array, base: jax.Array, new: jax.Array) -> jax.Ar
 def _judge(
     claim: Guarantee, plays: list[Played], faults: list[str], notes: list[str], num_drawn: Mapping[Site, int]
 ) -> GreyBox:
-    """Adds the faults of releases to those of changes."""
+    """Adds the faults of releases to the faults of changes."""
     runs = [site.run.releases for site in plays]
     sites = measure_sites(runs, num_drawn)
     spent, overspent, unknown, pair = _account(claim, runs, plays)

@@ -1,4 +1,4 @@
-"""Leak test: at a tiny budget noise drowns its inputs, so values that still follow the data never met it."""
+"""Leak test: at a tiny budget noise hides its inputs, so values that still follow the data got no noise."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -212,7 +212,7 @@ class _Search(NamedTuple):
 
 
 def deal(key: jax.Array, trials: int) -> tuple[int, int]:
-    """Returns how many of 2 * trials outputs fair coins assign to each input."""
+    """Draws how many of 2 * trials outputs each of the two inputs gets, by a fair coin for each output."""
     coins = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
     first = int(coins.binomial(2 * trials, 0.5))
     return first, 2 * trials - first

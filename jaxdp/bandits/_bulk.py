@@ -16,6 +16,6 @@ def totals_of(arms: jax.Array, rewards: jax.Array, num_arms: int) -> jax.Array:
 
 
 def turns(position: jax.Array, size: jax.Array | int, played: jax.Array, ahead: jax.Array) -> jax.Array:
-    """Returns how many of the next `ahead` rounds, after `played`, go to position `position` of `size` arms in turn."""
+    """Returns how often `position` has its turn in the `ahead` rounds after `played`, if `size` arms play in turn."""
     last = played + ahead - 1
     return (last - position) // size - (played - 1 - position) // size

@@ -140,7 +140,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
             epsilon,
             trust_model="central",
             privacy_unit="one round's reward",
-            argument="one release of totals, each reward in one of them, by the Laplace mechanism",
+            argument="each reward enters one total; all totals are released once by the Laplace mechanism",
             numerical_delta=laplace_delta(epsilon),
         )
 

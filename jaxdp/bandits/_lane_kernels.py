@@ -10,14 +10,14 @@ from collections.abc import Callable
 import jax
 
 from jaxdp.numerics.compensated import Sum
-from jaxdp.numerics.kernels import in_vectors, lanes_last, own_kernel
+from jaxdp.numerics.kernels import avoid_xla_tiling, lanes_last, own_kernel
 
 
 def array_kernel(formula: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
     """Returns a formula as a kernel: its inputs are arrays [num_arms] and numbers, its result is one array."""
 
     def inside(*inputs):
-        return lanes_last(in_vectors(formula(*jax.tree.map(lanes_last, inputs))))
+        return lanes_last(avoid_xla_tiling(formula(*jax.tree.map(lanes_last, inputs))))
 
     return lambda *inputs: own_kernel(inside, *inputs)
 
@@ -30,6 +30,6 @@ def sum_kernels(formula: Callable[..., Sum]) -> Callable[..., Sum]:
 
     def inside(*inputs):
         computed = formula(*jax.tree.map(lanes_last, inputs))
-        return jax.tree.map(lambda array: lanes_last(in_vectors(array)), computed)
+        return jax.tree.map(lambda array: lanes_last(avoid_xla_tiling(array)), computed)
 
     return lambda *inputs: Sum(*(own_kernel(lambda *array, i=i: inside(*array)[i], *inputs) for i in range(2)))

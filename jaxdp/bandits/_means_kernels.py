@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxdp.bandits import _means
 from jaxdp.bandits._lane_kernels import array_kernel, sum_kernels
 from jaxdp.bandits._means import Means
-from jaxdp.numerics.kernels import WRITTEN_OUT, folded
+from jaxdp.numerics.kernels import WRITTEN_OUT, tree_reduce
 from jaxdp.random import ties
 
 
@@ -22,7 +22,7 @@ def first_largest(scores: jax.Array) -> jax.Array:
     # By two elementwise minima and maxima: XLA on CPU does not vectorise an argmax.
     def index_of_largest(scores: jax.Array) -> jax.Array:
         indices = jnp.arange(len(scores), dtype=jnp.int32)
-        return folded(jnp.minimum, jnp.where(scores == folded(jnp.maximum, scores), indices, len(scores)))
+        return tree_reduce(jnp.minimum, jnp.where(scores == tree_reduce(jnp.maximum, scores), indices, len(scores)))
 
     return array_kernel(index_of_largest)(scores)
 
@@ -35,7 +35,7 @@ def largest_bound(bounds: jax.Array, word: jax.Array) -> jax.Array:
         return jnp.where(bounds == largest, order, -1)
 
     def largest_of(values: jax.Array) -> jax.Array:
-        return folded(jnp.maximum, values)
+        return tree_reduce(jnp.maximum, values)
 
     if len(bounds) <= WRITTEN_OUT:
         return array_kernel(_largest_of_few)(bounds, word)

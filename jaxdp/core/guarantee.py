@@ -9,7 +9,7 @@ from jaxdp.core.accounting import dp_event
 from jaxdp.core.composition import at_user_level, compose_claims
 from jaxdp.core.conversions import gaussian_epsilon, zcdp_epsilon
 from jaxdp.core.made_by import shorten
-from jaxdp.core.shown import guarantee_rows, page
+from jaxdp.core.shown import budget_text, guarantee_rows, page
 from jaxdp.validation import (
     check_above,
     check_at_least,
@@ -190,15 +190,8 @@ class Guarantee:
         return page(str(self), "guarantee", guarantee_rows(self))
 
     def __str__(self) -> str:
-        budget = {
-            "pure": f"{self.epsilon:g}-DP",
-            "approximate": f"({self.epsilon:g}, {self.delta:g})-DP",
-            "zcdp": f"{self.rho or 0:g}-zCDP",
-            "gaussian": f"{self.mu or 0:g}-GDP",
-            "none": "no claim",
-        }[self.kind]
         rounding = f" (rounding: delta {self.numerical_delta:.1g})" if self.is_private and self.numerical_delta else ""
-        return f"{budget}{rounding}, {self.trust_model}, {self.privacy_unit}"
+        return f"{budget_text(self)}{rounding}, {self.trust_model}, {self.privacy_unit}"
 
     @property
     def arithmetic(self) -> str:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core.params import default_float
-from jaxdp.numerics.lookup import wide
+from jaxdp.numerics.lookup import widen_index
 from jaxdp.validation import check_choice, check_count, check_positive
 
 KINDS = {"integers": np.integer, "numbers": np.floating}
@@ -78,7 +78,7 @@ class Space(NamedTuple):
         if self.kind == "numbers":
             inside = jnp.all((array >= self.low) & (array <= self.high))
             return inside if self.radius == math.inf else inside & self._in_ball(array)
-        array = wide(array)
+        array = widen_index(array)
         smallest, largest = np.iinfo(array.dtype).min, np.iinfo(array.dtype).max
         inside = jnp.asarray(self.low <= largest and self.high >= smallest)
         if self.low > smallest:

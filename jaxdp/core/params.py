@@ -105,12 +105,12 @@ def only(params: Callable[..., Any], names: Collection[str]) -> Callable[..., An
         ]
     )
 
-    def restricted(**values: Any) -> Any:
+    def checked_params(**values: Any) -> Any:
         try:
             signature_left.bind(**values)
         except TypeError as error:
             raise TypeError(f"{params.__qualname__}(): {error}") from None
         return params(**values)
 
-    restricted.__signature__ = signature_left  # pyright: ignore[reportFunctionMemberAccess]
-    return restricted
+    checked_params.__signature__ = signature_left  # pyright: ignore[reportFunctionMemberAccess]
+    return checked_params

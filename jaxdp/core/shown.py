@@ -74,6 +74,17 @@ def rows_of(value: Any) -> Rows:
     return [*rows, ("values", _values(value.params))]
 
 
+def budget_text(claim: Any) -> str:
+    """Returns a claim's budget in the currency in which it was proved, for example "0.5-zCDP"."""
+    return {
+        "pure": f"{claim.epsilon:g}-DP",
+        "approximate": f"({claim.epsilon:g}, {claim.delta:g})-DP",
+        "zcdp": f"{claim.rho or 0:g}-zCDP",
+        "gaussian": f"{claim.mu or 0:g}-GDP",
+        "none": "no claim",
+    }[claim.kind]
+
+
 def guarantee_rows(claim: Any) -> Rows:
     """Returns the rows of a claim, with the reason why it holds."""
     return [

@@ -12,7 +12,7 @@ from jaxdp.core.params import pytree_dataclass
 from jaxdp.dueling.environments import REGRETS
 from jaxdp.dueling.regrets import cast, regret_matrices
 from jaxdp.memory import free_host_bytes
-from jaxdp.numerics.lookup import entry, nearest
+from jaxdp.numerics.lookup import entry, nearest_entry
 from jaxdp.preferences import Ballots, check_preferences, condorcet_winner
 from jaxdp.random import permutation_entry, uniform_from_key
 from jaxdp.random.key_bits import GOLDEN, mix
@@ -147,7 +147,7 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
     def reply(key, params: Params, world: World, action) -> tuple[jax.Array, dict[str, jax.Array]]:
         left, right = action[0], action[1]
         ballot = params.ranks[voter(world)]
-        first, second = (nearest(ballot, arm).astype(jnp.int32) for arm in (left, right))
+        first, second = (nearest_entry(ballot, arm).astype(jnp.int32) for arm in (left, right))
         is_coin = (first == 0) | (second == 0) | (first == second)
         heads = (uniform_from_key(key) < 0.5) == (left <= right)  # the same for either arm on the left
         won = jnp.where(is_coin, heads, first < second).astype(jnp.int32)

@@ -160,7 +160,7 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
             trust_model="shuffle",
             privacy_unit="one duel's outcome",
             argument=f"each outcome is in one shuffled batch, of {users.min(initial=largest_integer())} users or more, "
-            f"by randomized response at {smallest:.6g} to {largest:.6g}, the more the larger the batch",
+            f"after randomized response at {smallest:.6g} to {largest:.6g}: more for larger batches",
             batch=int(users.min(initial=largest_integer())),
             local_epsilon=largest,
         )

@@ -9,7 +9,7 @@ from jaxdp.core import Environment, Interface, Scalar, Space, arms, default_floa
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.dueling._arm_features import check_features
 from jaxdp.numerics.kernels import any_lane
-from jaxdp.numerics.lookup import entry, nearest
+from jaxdp.numerics.lookup import entry, nearest_entry
 from jaxdp.preferences import Link, logistic
 from jaxdp.preferences.links import check_link
 from jaxdp.random import binomial, uniform_from_key
@@ -95,7 +95,7 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
     def chance(params: Params, left: jax.Array, right: jax.Array) -> jax.Array:
         """Returns the probability that the left arm wins."""
         gaps = jnp.asarray(params.gaps)
-        return link.cdf(params.scale * (nearest(gaps, right) - nearest(gaps, left)))
+        return link.cdf(params.scale * (nearest_entry(gaps, right) - nearest_entry(gaps, left)))
 
     def regret_of(params: Params, left: jax.Array, right: jax.Array) -> jax.Array:
         """Returns the pseudo-regret of a duel; NaN for an arm outside [0, num_arms)."""

@@ -15,7 +15,7 @@ from jaxdp.dueling._exploration import Params
 from jaxdp.mechanisms import laplace
 from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.numerics.kernels import lanes_last
-from jaxdp.numerics.rounding import rounded
+from jaxdp.numerics.rounding import round_product
 
 
 class Private(NamedTuple):
@@ -138,7 +138,7 @@ def evidence(released: Released, spread: jax.Array) -> Evidence:
         spread: [] float, exploration_rate ln t.
     """
     lead, weight, noise = released.lead, released.weight, released.noise
-    return Evidence(lead - lead.T, weight + weight.T, rounded(4 * spread * (noise + noise.T)))
+    return Evidence(lead - lead.T, weight + weight.T, round_product(4 * spread * (noise + noise.T)))
 
 
 def claim(epsilon: float) -> Guarantee:

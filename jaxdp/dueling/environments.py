@@ -12,7 +12,7 @@ from jaxdp.core.params import pytree_dataclass
 from jaxdp.dueling.regrets import cast, regret_matrices
 from jaxdp.gaps import ROUNDING, with_smallest
 from jaxdp.numerics.kernels import own_kernel
-from jaxdp.numerics.lookup import entry, nearest
+from jaxdp.numerics.lookup import entry, nearest_entry
 from jaxdp.preferences import Link, check_preferences, logistic, utility_matrix
 from jaxdp.random import binomial, uniform_from_key
 from jaxdp.validation import check_choice, check_positive
@@ -190,7 +190,7 @@ def answer(key: jax.Array, preferences: jax.Array, left: jax.Array, right: jax.A
     is on the left. An arm outside [0, num_arms) is treated as the nearest arm, since integers have no NaN.
     """
     lower, higher = jnp.minimum(left, right), jnp.maximum(left, right)
-    lower_wins = uniform_from_key(key, preferences.dtype) < nearest(preferences, lower, higher)
+    lower_wins = uniform_from_key(key, preferences.dtype) < nearest_entry(preferences, lower, higher)
     return (lower_wins == (left <= right)).astype(jnp.int32)
 
 

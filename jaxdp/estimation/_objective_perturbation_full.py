@@ -343,7 +343,7 @@ def _claim(epsilon: float, delta: float) -> Guarantee:
         privacy_unit="one comparison, features and label",
         argument="none: epsilon is infinite, so that no noise is added"
         if math.isinf(epsilon)
-        else "objective perturbation of a strongly convex objective (DP-Reward, Theorem E.1), with Gaussian noise on "
-        "the minimiser for what the solver leaves, out of the theorem's slack; not covered: whether the solver "
-        "converged, which a release that fails shows",
+        else "objective perturbation of a strongly convex objective (DP-Reward, Theorem E.1); Gaussian noise on the "
+        "minimiser, paid from the theorem's slack, covers the solver's remaining error; not covered: whether the "
+        "solver converged, which a release that fails shows",
     )

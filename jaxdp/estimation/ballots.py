@@ -230,8 +230,8 @@ def ballot_objective_perturbation(
 
     def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
         argument = (
-            "ballots enter through the sum of y x over all pairs of items alone, whose L2 sensitivity is sqrt(m (m^2 - "
-            f"1) / 3); it is released once with {'Gaussian' if is_gaussian else 'K-norm'} noise, and the estimate is "
+            "ballots enter only one sum, of y x over all pairs of items, at L2 sensitivity sqrt(m (m^2 - 1) / 3); the "
+            f"sum is released once with {'Gaussian' if is_gaussian else 'K-norm'} noise, and the estimate is "
             f"post-processing; rounding is counted for at most {NUMBERS} items"
         )
         added = vector_delta(epsilon, delta if is_gaussian else None)
@@ -314,9 +314,8 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
 
     def claim(epsilon: float) -> Guarantee:
         argument = (
-            "each voter is asked about k pairs of items drawn without looking at the ballot, and answers, or tosses a "
-            "fair coin where the ballot says nothing, through randomized response at epsilon / k; the rest is "
-            "post-processing"
+            "k pairs of items are drawn independently of the ballot; the voter's answer to each, or a fair coin if the "
+            "ballot gives none, leaves through randomized response at epsilon / k; the rest is post-processing"
         )
         return _claim("local", argument, epsilon)
 

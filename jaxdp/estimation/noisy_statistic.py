@@ -186,9 +186,9 @@ def statistic_claim(release: Release) -> Callable[..., Guarantee]:
             privacy_unit="one label",
             argument="none: epsilon is infinite, so that no noise is added"
             if np.isinf(epsilon)
-            else f"labels enter through a sum alone, whose L2 sensitivity is the largest {longest} of a public "
-            f"differential feature; it is released once with {kind} noise, and the estimate is post-processing; "
-            f"rounding is counted for at most {NUMBERS} features",
+            else f"labels enter only one sum, at the largest {longest} of a public differential feature as L2 "
+            f"sensitivity; the sum is released once with {kind} noise, and the estimate is post-processing; rounding "
+            f"is counted for at most {NUMBERS} features",
             numerical_delta=vector_delta(epsilon, delta if release.noise == "gaussian" else None),
         )
 

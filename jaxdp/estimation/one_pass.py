@@ -14,7 +14,7 @@ import optax
 
 from jaxdp.estimation.constraints import center, project
 from jaxdp.numerics import compensated
-from jaxdp.numerics.kernels import together
+from jaxdp.numerics.kernels import batch_over_lanes
 
 AVERAGES = ("none", "all", "last_half")
 BLOCK = 20  # samples of all lanes that are transposed together; 20 to 100 are equally fast
@@ -84,7 +84,7 @@ def one_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation
     if optimizer is not None:
         return plain_pass(data, recipe, optimizer)
 
-    return together(lambda data: plain_pass(data, recipe), lambda data: lanes_pass(data, recipe))(data)
+    return batch_over_lanes(lambda data: plain_pass(data, recipe), lambda data: lanes_pass(data, recipe))(data)
 
 
 def plain_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation | None = None) -> jax.Array:

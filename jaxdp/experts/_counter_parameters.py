@@ -36,7 +36,7 @@ def counter_of(horizon: int) -> Counter:
 
 
 def static_bound(learning_rate: float, variance: float, *, num_experts: int, horizon: int) -> float:
-    """Returns the regret bound of `counter_weights` over single experts, proved there; at most the horizon."""
+    """Returns the proved regret bound of `counter_weights` over single experts, at most the horizon."""
     # `variance` is that an expert's noisy total has after the last round.
     growth = learning_rate * (horizon / 8 + variance / 2)
     return min(float(horizon), math.log(num_experts) / learning_rate + growth)

@@ -125,7 +125,7 @@ def counter_weights(
         unit = {
             "trust_model": "central",
             "privacy_unit": UNIT,
-            "argument": "one Gaussian counter over loss vectors, of L2 sensitivity sqrt(num_experts)",
+            "argument": "one Gaussian counter over loss vectors, at L2 sensitivity sqrt(num_experts)",
         }
         if check_epsilon(epsilon) == math.inf:
             return Guarantee.none(**unit)

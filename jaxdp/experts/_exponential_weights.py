@@ -96,7 +96,7 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
             delta,
             trust_model="local",
             privacy_unit=UNIT,
-            argument=f"each report is one release of the {noise} mechanism",
+            argument=f"each report is one release of the {noise.capitalize()} mechanism",
         )
 
     def init(key, params: Params) -> State:

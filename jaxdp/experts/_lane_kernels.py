@@ -10,8 +10,8 @@ import jax.numpy as jnp
 
 from jaxdp.numerics import compensated
 from jaxdp.numerics.compensated import Sum
-from jaxdp.numerics.kernels import WRITTEN_OUT, apart, lanes_last, lanes_last_if_small
-from jaxdp.numerics.lookup import nearest
+from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, lanes_last_if_small, separate_kernels
+from jaxdp.numerics.lookup import nearest_entry
 
 MOST = WRITTEN_OUT  # lanes are the fast axis of arrays with a first axis of at most this length
 
@@ -29,17 +29,17 @@ def select(condition: jax.Array, one: Any, other: Any) -> Any:
 def add_losses(totals: Sum, losses: jax.Array) -> Sum:
     """Computes `compensated.add` in the carry's layout."""
     if len(losses) <= MOST:
-        return apart(compensated.add, totals, losses)
+        return separate_kernels(compensated.add, totals, losses)
     # The difference is fused into the loop that makes the losses. With an excess of 0 the formula gives the same bits.
     corrected = losses - totals.excess
     zero = jnp.zeros((), losses.dtype)
-    return apart(lambda total, value: compensated.add(Sum(total, zero), value), totals.total, corrected)
+    return separate_kernels(lambda total, value: compensated.add(Sum(total, zero), value), totals.total, corrected)
 
 
 def entry_at(values: jax.Array, index: jax.Array) -> jax.Array:
     """Returns values[clip(index)]; short arrays use selects, because XLA's gather on CPU takes lanes one by one."""
     if len(values) > WRITTEN_OUT:
-        return nearest(values, index)
+        return nearest_entry(values, index)
     value = values[0]
     for position in range(1, len(values)):
         value = jnp.where(index >= position, values[position], value)

@@ -131,7 +131,7 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
         )
 
     def claim(epsilon: float, batch: int | None, delta: float = 0.0) -> Guarantee:
-        argument = "every loss vector is in the totals of all later batches, each selected from by the exponential "
+        argument = "every loss vector is in the totals of all later batches; each batch selects by the exponential "
         chosen = params(epsilon=epsilon, delta=delta, batch=batch)
         updates = -(-horizon // int(chosen.batch))
         fields = {

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxdp.numerics.kernels import WRITTEN_OUT, folded, lanes_fast, own_kernel
+from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_fast, own_kernel, tree_reduce
 
 MOST = 32  # rounds that are unrolled
 
@@ -22,6 +22,8 @@ def sum_rounds(losses: jax.Array, planned: jax.Array) -> jax.Array:
 
     def total(losses: jax.Array, planned: jax.Array) -> jax.Array:
         planned_losses = jnp.where(layout(planned)[:, None], layout(losses), 0)
-        return layout(folded(jnp.add, planned_losses) if is_short else planned_losses.sum(axis=0, dtype=losses.dtype))
+        return layout(
+            tree_reduce(jnp.add, planned_losses) if is_short else planned_losses.sum(axis=0, dtype=losses.dtype)
+        )
 
     return layout(own_kernel(total, layout(losses), layout(planned)))

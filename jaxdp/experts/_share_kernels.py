@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jaxdp.experts._scaled import GENTLE_TERMS, expm1_near_0
 from jaxdp.numerics import compensated
 from jaxdp.numerics.compensated import Sum
-from jaxdp.numerics.kernels import WRITTEN_OUT, in_vectors, lanes_last, own_kernel
+from jaxdp.numerics.kernels import WRITTEN_OUT, avoid_xla_tiling, lanes_last, own_kernel
 from jaxdp.random.choice import LARGEST_UNROLLED
 
 REDUCTIONS = {jnp.minimum: jnp.min, jnp.maximum: jnp.max, operator.add: jnp.sum}
@@ -26,7 +26,7 @@ def kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
     """Computes function(*inputs) as a separate kernel; with up to 16 values lanes are the fast axis, also inside."""
 
     def inside(*inputs):
-        return lanes_last(in_vectors(function(*(lanes_last(array) for array in inputs))))
+        return lanes_last(avoid_xla_tiling(function(*(lanes_last(array) for array in inputs))))
 
     return lanes_last(own_kernel(inside, *(lanes_last(jnp.asarray(array)) for array in inputs)))
 
@@ -52,7 +52,7 @@ def fold(operation: Callable[[Any, Any], Any], of: Callable[..., jax.Array], *in
     def columns(*inputs):
         values = of(*inputs)
         starts = range(0, size - WRITTEN_OUT + 1, WRITTEN_OUT)
-        return in_vectors(functools.reduce(operation, [values[start : start + WRITTEN_OUT] for start in starts]))
+        return avoid_xla_tiling(functools.reduce(operation, [values[start : start + WRITTEN_OUT] for start in starts]))
 
     few, remainder = own_kernel(columns, *inputs), size % WRITTEN_OUT
     ends = [array[-remainder:] if jnp.ndim(array) else array for array in inputs] if remainder else []

@@ -13,7 +13,7 @@ from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._comparators import Comparison, add_round, add_rounds, check_switches, init_comparison, metrics
 from jaxdp.experts._lane_kernels import entry_at
 from jaxdp.experts._losses import losses_interface
-from jaxdp.numerics.lookup import entry, wide
+from jaxdp.numerics.lookup import entry, widen_index
 from jaxdp.random import beta, binomial
 from jaxdp.random.coins import coins_but_one
 from jaxdp.validation import check_choice, check_count, check_horizon, check_positive, check_within
@@ -192,7 +192,7 @@ def shifting_losses(
             losses = beta(key, means * params.concentration, (1 - means) * params.concentration)
         else:
             losses = coins_but_one(key, size, good, jnp.asarray(params.good_mean), jnp.asarray(params.other_mean))
-        loss, gap, expert = entry(losses, action), jnp.asarray(params.gap), wide(action)
+        loss, gap, expert = entry(losses, action), jnp.asarray(params.gap), widen_index(action)
         is_known = (expert >= 0) & (expert < size)
         return losses, {
             "loss": loss,

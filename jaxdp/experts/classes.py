@@ -30,7 +30,7 @@ from jaxdp.experts._scaled import NOTHING, Scaled, normalise, times
 from jaxdp.experts._sequence_class import Label, SequenceClass, Sequences, Weights
 from jaxdp.numerics import compensated
 from jaxdp.numerics.kernels import own_kernel
-from jaxdp.numerics.lookup import nearest
+from jaxdp.numerics.lookup import nearest_entry
 from jaxdp.random.threefry import two_uniforms
 from jaxdp.validation import check_count, check_horizon, check_number, check_within
 
@@ -318,7 +318,7 @@ def _chain(
 
     def roll(key: jax.Array, label: Label, round: jax.Array) -> Label:
         uniforms = two_uniforms(key)
-        switches = uniforms[0] < nearest(chances(round), label.row)
+        switches = uniforms[0] < nearest_entry(chances(round), label.row)
         other = jnp.minimum((uniforms[1] * (num_experts - 1)).astype(jnp.int32), num_experts - 2)
         other = other + (other >= label.expert).astype(jnp.int32)
         return Label(

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 
 from jaxdp.mechanisms._grid import Exact, wide
 from jaxdp.numerics.fixed_point import in_64_bits
-from jaxdp.numerics.rounding import rounded
+from jaxdp.numerics.rounding import round_product
 
 
 def add_noise(values: Exact, noise: jax.Array) -> jax.Array:
@@ -51,7 +51,7 @@ class _Split(NamedTuple):
 
 def _split(noise: jax.Array, limit: int) -> _Split:
     """Splits noise into an integer within +-limit and the rest, which is in (-1/2, 1/2] for noise within the limit."""
-    noise = rounded(noise)
+    noise = round_product(noise)
     integer = jnp.round(jnp.clip(noise, -limit, limit))
     down = noise - integer == -0.5  # `round` takes halves to even, but the rounding of x.5 must not depend on x
     integer = integer - down.astype(noise.dtype)

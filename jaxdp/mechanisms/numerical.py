@@ -34,7 +34,7 @@ SELECTION = 2.0**-35  # for an index of `noisy_max`: twice the relative error of
 def laplace_delta(
     epsilon: float, *, releases: int = 1, numbers: int = 1, sensitivity: float = 1.0, spread: int = 1
 ) -> float | None:
-    """Bounds the delta that arithmetic adds if a unit is in releases by the Laplace mechanism.
+    """Bounds the delta that arithmetic adds to the releases by the Laplace mechanism that one unit affects.
 
     Args:
         epsilon: of each release, > 0.
@@ -61,7 +61,7 @@ def laplace_delta(
 
 
 def normal_delta(numbers: int, *, rho: float, steps: float = NORMAL_STEPS) -> float | None:
-    """Bounds the delta that arithmetic adds if a unit changes this many numbers with normal noise.
+    """Bounds the delta that arithmetic adds to the numbers with normal noise that one unit affects.
 
     Args:
         numbers: how many numbers with independent noise change, drawn one after the other or at once.
@@ -93,7 +93,7 @@ def gaussian_rho(epsilon: float, delta: float) -> float:
 
 
 def selection_delta(num_scores: int, epsilon: float, *, selections: int = 1) -> float | None:
-    """Bounds the delta that arithmetic adds if a unit is in the scores of indices by `noisy_max`.
+    """Bounds the delta that arithmetic adds to the selections by `noisy_max` that one unit affects.
 
     Args:
         num_scores: number of scores in a selection.
@@ -110,7 +110,7 @@ def selection_delta(num_scores: int, epsilon: float, *, selections: int = 1) -> 
 
 
 def weighted_delta(num_scores: int, draws: int) -> float | None:
-    """Bounds the delta that arithmetic adds if a unit is in the weights exp(-score) of draws by `fine_index`.
+    """Bounds the delta that arithmetic adds to draws by `fine_index` whose weights exp(-score) one unit affects.
 
     Weights in float64 are off by factors of 1 + 2^-42, and probabilities by 2^-53.
 
@@ -137,7 +137,7 @@ def vector_delta(epsilon: float, delta: float | None, *, numbers: int = NUMBERS)
 
 
 def sparse_vector_delta(epsilon: float) -> float | None:
-    """Bounds the delta that arithmetic adds if a unit is in the queries of one run of the sparse vector technique.
+    """Bounds the delta that arithmetic adds to the run of the sparse vector technique whose queries one unit affects.
 
     Only two noises shift, each at a cost of half of epsilon: the noise of the threshold, and the noise of the query
     reported above. All other queries stay below a threshold that moves with them, for any distribution of their noise.
@@ -149,7 +149,7 @@ def sparse_vector_delta(epsilon: float) -> float | None:
 
 
 def nodes_delta(epsilon: float, levels: int) -> float | None:
-    """Bounds the delta that arithmetic adds if a unit is in a node of each level of a tree with Laplace noise.
+    """Bounds the delta that arithmetic adds to a tree with Laplace noise, if one unit affects one node of each level.
 
     Args:
         epsilon: of all nodes, > 0.

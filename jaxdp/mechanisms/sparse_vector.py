@@ -1,4 +1,4 @@
-"""The sparse vector technique: the first query above a threshold, at a price that does not grow with them."""
+"""The sparse vector technique: the first query above a threshold, at a cost independent of the number of queries."""
 
 from typing import NamedTuple
 
@@ -16,20 +16,20 @@ from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.validation import check_choice
 
 NAME = "above_threshold"
-LARGEST_UNITS = 2**50  # of a noisy threshold, which two words of 32 bits hold
-# The share of epsilon that the threshold's noise gets: one half, or 1 : 2^(2/3) between threshold and queries.
+LARGEST_UNITS = 2**50  # largest noisy threshold, in units; two words of 32 bits hold it
+# share of epsilon for the threshold's noise: one half, or 1 : 2^(2/3) between threshold and queries
 SPLITS = {"even": 0.5, "optimal": 1 / (1 + 2 ** (2 / 3))}
 
 
 class AboveThreshold(NamedTuple):
-    """One run of AboveThreshold. Secret: only what `above_threshold_step` reports may be released.
+    """One run of AboveThreshold. Secret: only the reports of `above_threshold_step` may be released.
 
     Attributes:
         noisy_threshold: [] drawn once, in units of the largest power of two that is at most the sensitivity.
-        sensitivity: [] float > 0, declared of each query.
+        sensitivity: [] float > 0, declared for each query.
         epsilon: [] float > 0, of the run.
-        query_scale: [] float >= 0, of each query's Laplace noise.
-        halted: [] bool, whether a query has been reported above; from then on none is, whatever its value.
+        query_scale: [] float >= 0, scale of each query's Laplace noise.
+        halted: [] bool, whether a query has been reported above; later queries are never reported above.
     """
 
     noisy_threshold: fixed_point.Sum
@@ -51,13 +51,13 @@ def above_threshold_init(
 
     Args:
         key: a PRNG key.
-        epsilon: [] float > 0, may be traced: of the whole run. Infinity compares exactly. Zero or NaN traced gives
-            meaningless reports, and a negative one noise of the wrong sizes, which is not private.
+        epsilon: [] float > 0, may be traced: of the whole run. Infinity compares exactly. A traced zero or NaN gives
+            meaningless reports; a negative value gives noise of wrong scales, which is not private.
         threshold: [] float, public, may be traced.
         sensitivity: [] float > 0, may be traced: the largest change of any one query, where queries may move in
             different directions.
-        split: how epsilon is shared between threshold and queries: "even" (the textbook's) or "optimal" (1 : 2^(2/3),
-            which minimises the variance of their difference).
+        split: how epsilon is divided between threshold and queries: "even" (as in the textbook) or "optimal" (1 :
+            2^(2/3), which minimises the variance of their difference).
 
     Returns:
         The state for `above_threshold_step`, of epsilon's dtype.
@@ -103,7 +103,7 @@ def restart(fresh: jax.Array, new: AboveThreshold, old: AboveThreshold) -> Above
 def above_threshold_step(
     key: jax.Array, state: AboveThreshold, query: ArrayLike | fixed_point.Sum
 ) -> tuple[AboveThreshold, jax.Array]:
-    """Asks one query; for use inside a scan.
+    """Processes one query; for use inside a scan.
 
     Args:
         key: a PRNG key, a new one for every query.
@@ -166,13 +166,13 @@ def _draw_threshold(
     own = sensitivity.astype(jnp.float64) / (epsilon.astype(jnp.float64) * share)
     scale, used = _scales(own, per_one, sensitivity)
     noise = laplace_of(lambda noise, used: noise, key, (), used)
-    # Rounded up: a query on the grid reaches the threshold where it reaches the next step.
+    # rounded up: a query on the grid reaches the threshold if it reaches the next step
     steps = jnp.ceil(threshold.astype(jnp.float64) * per_one) + jnp.where(scale == 0, 0, noise)
     noisy = jnp.clip(steps * units, -LARGEST_UNITS, LARGEST_UNITS).astype(jnp.int64)
     whole, part = noisy >> fixed_point.BITS, noisy & (fixed_point.UNITS - 1)
     integer = jnp.int64 if epsilon.dtype == jnp.float64 else jnp.int32
     run = fixed_point.Sum(whole.astype(integer), part.astype(integer))
-    # A threshold that follows the data is a query, too.
+    # a threshold that depends on the data is a query, too
     drawn = (noise / used).astype(sensitivity.dtype)
     entry = Entry(f"{NAME}_init", threshold, "max", key, sensitivity, epsilon, noise=drawn, distribution="laplace")
     record(entry._replace(run=wide(run)))
@@ -202,24 +202,24 @@ def _reaches(
     grid: Grid,
     state: AboveThreshold,
 ) -> jax.Array:
-    """Whether a query with noise, in steps, reaches the threshold of a run that has not halted."""
+    """Returns whether a query with noise, in steps, reaches the threshold of a run that has not halted."""
     del used
     noisy = jnp.round(wide(query) * grid.per_one) + jnp.where(grid.scale == 0, 0, noise)
     whole, part = (word.astype(jnp.float64) for word in state.noisy_threshold)
-    # The threshold is held exactly, so that the sum's rounding decides nothing; NaN reaches none.
+    # the threshold is exact, so that rounding of the sum does not affect the result; NaN never reaches it
     is_above = noisy * grid.units >= whole * fixed_point.UNITS + part
     return is_above & (grid.scale <= LARGEST_SCALE) & ~state.halted
 
 
 def _grid(query_scale: jax.Array, sensitivity: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """How many steps of a run's grid are 1, and how many units of a threshold a step is, [] float64 both."""
+    """Returns the steps of a run's grid per 1, and the units of a threshold per step, both [] float64."""
     finest = fixed_point.UNITS / power_below(sensitivity.astype(jnp.float64))
     units = step_for(query_scale.astype(jnp.float64) * finest, COARSEST * fixed_point.UNITS)
     return finest / units, units
 
 
 def _scales(scale: jax.Array, per_one: jax.Array, sensitivity: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """A scale in steps, for a sensitivity that rounding has made larger by a step, and one that can be drawn."""
+    """Returns a scale in steps, for a sensitivity enlarged by one rounding step, and a valid scale for drawing."""
     steps = scale * (per_one + 1 / sensitivity.astype(jnp.float64))
     return steps, jnp.where((steps > 0) & (steps <= LARGEST_SCALE), steps, LARGEST_SCALE)
 
@@ -233,15 +233,15 @@ def above_threshold(
     sensitivity: Scalar = 1.0,
     split: str = "even",
 ) -> jax.Array:
-    """Index of the first query whose noisy answer reaches a noisy threshold.
+    """Returns the index of the first query with a noisy answer that reaches a noisy threshold.
 
-    The threshold gets Laplace noise of scale sensitivity / e1, once; each query its own of scale 2 sensitivity / e2,
-    with e1 + e2 = epsilon. An even split is the textbook's 2 and 4 sensitivity / epsilon. With probability
-    1 - failure_prob no noise among K queries misleads by more than 8 sensitivity log(2 K / failure_prob) / epsilon.
+    The threshold gets Laplace noise of scale sensitivity / e1 once, and each query fresh noise of scale 2 sensitivity /
+    e2, with e1 + e2 = epsilon. The even split gives the textbook scales 2 and 4 sensitivity / epsilon. With probability
+    1 - failure_prob, no comparison of K queries errs by more than 8 sensitivity log(2 K / failure_prob) / epsilon.
 
     Args:
-        key: a PRNG key. Equals a scan of `above_threshold_step`: `key_threshold, key_queries = split(key)`, and one key
-            of `split(key_queries, K)` a query.
+        key: a PRNG key. The result equals a scan of `above_threshold_step` with `key_threshold, key_queries =
+            split(key)` and the keys `split(key_queries, K)`.
         queries: [K] float, the exact answers.
         epsilon: as for `above_threshold_init`.
         threshold: as for `above_threshold_init`.
@@ -252,14 +252,14 @@ def above_threshold(
         [] int32 in [0, K]; K if no query is reported above.
 
     Raises:
-        ValueError: if queries are not a vector of floats; else as `above_threshold_init`.
+        ValueError: if queries are not a vector of floats; otherwise as `above_threshold_init`.
 
     Privacy:
-        - epsilon-DP in the central model for the one index, however many queries, for the unit and adjacency that the
-          sensitivity refers to.
-        - Given the noise of the queries, all comparisons before the first above stay as they are if the threshold moves
-          by the sensitivity (cost e1), and the first above stays above if its noise moves by twice the sensitivity
-          (cost e2).
+        - epsilon-DP in the central model for the one index, for any number of queries, for the unit and adjacency of
+          the sensitivity.
+        - Given the noise of the queries, all comparisons before the first report above are unchanged if the threshold
+          moves by the sensitivity (cost e1), and the query reported above stays above if its noise moves by twice the
+          sensitivity (cost e2).
         - The run must end there: a second report above costs as much again, and the noisy answer itself must not be
           released.
 
@@ -268,7 +268,7 @@ def above_threshold(
 
     Deviations:
         Queries and noise are rounded to steps of 2^-21 to 2^-10 of the sensitivity, and compared as integers; noise is
-        made for a sensitivity that is larger by a step.
+        calibrated for a sensitivity larger by one step.
 
     Examples:
         >>> queries = jnp.array([0.0, 3.0, 5.0, 9.0], jnp.float32)
@@ -284,7 +284,7 @@ def above_threshold(
     asked = record(Entry(NAME, queries, "max", key, start.sensitivity, start.epsilon, run=run))
 
     def ask(key: jax.Array, query: jax.Array) -> jax.Array:
-        with recording():  # each query by itself, which the entry above has
+        with recording():  # hides single queries, as the entry above has all of them
             return above_threshold_step(key, start, query)[1]
 
     above = jax.vmap(ask)(jax.random.split(key_queries, queries.shape[0]), asked)

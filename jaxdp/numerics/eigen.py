@@ -32,18 +32,18 @@ def eigh(matrix: jax.Array) -> Eigen:
 
     Derivatives are those of distinct eigenvalues; if some are equal, derivatives of vectors are not finite.
     """
-    return Eigen(*_of_one(matrix))
+    return Eigen(*_decompose_one(matrix))
 
 
 @jax.custom_jvp
-def _of_one(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
-    values, vectors = _of_many(matrix[None])
+def _decompose_one(matrix: jax.Array) -> tuple[jax.Array, jax.Array]:
+    values, vectors = _decompose_many(matrix[None])
     return values[0], vectors[0]
 
 
-@_of_one.defjvp
+@_decompose_one.defjvp
 def _tangents(primals: tuple[jax.Array], tangents: tuple[jax.Array]):
-    values, vectors = _of_one(*primals)
+    values, vectors = _decompose_one(*primals)
     (change,) = tangents
     inside = vectors.T @ ((change + change.T) / 2) @ vectors
     same = jnp.eye(len(values), dtype=bool)
@@ -53,31 +53,31 @@ def _tangents(primals: tuple[jax.Array], tangents: tuple[jax.Array]):
 
 
 @custom_vmap
-def _of_many(matrices: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _decompose_many(matrices: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Decomposes [count, dim, dim] in one call."""
     decomposition = jnp.linalg.eigh(matrices)
     return decomposition.eigenvalues, decomposition.eigenvectors
 
 
-@_of_many.def_vmap
-def _of_lanes(num_lanes: int, batched: list[bool], matrices: jax.Array):
+@_decompose_many.def_vmap
+def _decompose_lanes(num_lanes: int, batched: list[bool], matrices: jax.Array):
     del batched  # the one argument has the lanes
-    return by_platform(matrices, cpu=_few_at_a_time, default=_all_at_once), (True, True)
+    return by_platform(matrices, cpu=_decompose_in_groups, default=_decompose_together), (True, True)
 
 
-def _all_at_once(matrices: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _decompose_together(matrices: jax.Array) -> tuple[jax.Array, jax.Array]:
     lanes, count, dim, _ = matrices.shape
-    values, vectors = _of_many(matrices.reshape(lanes * count, dim, dim))
+    values, vectors = _decompose_many(matrices.reshape(lanes * count, dim, dim))
     return values.reshape(lanes, count, dim), vectors.reshape(matrices.shape)
 
 
-def _few_at_a_time(matrices: jax.Array) -> tuple[jax.Array, jax.Array]:
+def _decompose_in_groups(matrices: jax.Array) -> tuple[jax.Array, jax.Array]:
     lanes, count, dim, _ = matrices.shape
     if matrices.size == 0:
-        return _all_at_once(matrices)
+        return _decompose_together(matrices)
     fits = max(1, LARGEST_CALL // (count * dim**3))
     together = max(size for size in range(1, min(lanes, fits) + 1) if lanes % size == 0)
     if together == lanes:
-        return _all_at_once(matrices)
-    values, vectors = jax.lax.map(_of_many, matrices.reshape(lanes // together, together * count, dim, dim))
+        return _decompose_together(matrices)
+    values, vectors = jax.lax.map(_decompose_many, matrices.reshape(lanes // together, together * count, dim, dim))
     return values.reshape(lanes, count, dim), vectors.reshape(matrices.shape)

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from jaxdp.numerics.kernels import apart
+from jaxdp.numerics.kernels import separate_kernels
 
 BITS = 20
 UNITS = 2**BITS  # units in one range
@@ -43,11 +43,11 @@ def in_64_bits(function: Callable[P, R]) -> Callable[P, R]:
     """
 
     @wraps(function)
-    def traced(*args: P.args, **kwargs: P.kwargs) -> R:
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
         with jax.enable_x64(True):
             return function(*args, **kwargs)
 
-    return traced
+    return call
 
 
 def zero(shape: int | tuple[int, ...] = ()) -> Sum:
@@ -104,7 +104,7 @@ def add(running: Sum, more: jax.Array, *, restart: jax.Array | None = None) -> S
         return _carry(running.whole, running.part + more.astype(running.part.dtype))
 
     inputs = (running, more) if restart is None else (running, more, restart)
-    return apart(add_part, *inputs)  # units are computed once for both words
+    return separate_kernels(add_part, *inputs)  # units are computed once for both words
 
 
 def plus(left: Sum, right: Sum) -> Sum:
@@ -122,14 +122,14 @@ def negative(values: Sum) -> Sum:
     return _carry(-values.whole, -values.part)
 
 
-def summed(values: Sum, axis: int = 0) -> Sum:
+def sum_along(values: Sum, axis: int = 0) -> Sum:
     """Returns the sum along an axis of at most 2^10 sums."""
     return _carry(
         jnp.sum(values.whole, axis, dtype=values.whole.dtype), jnp.sum(values.part, axis, dtype=values.part.dtype)
     )
 
 
-def above_least(values: Sum) -> Sum:
+def excess_over_least(values: Sum) -> Sum:
     """Returns how much each sum exceeds the smallest one of its row, [..., n]."""
     least = jnp.min(values.whole, -1, keepdims=True)
     part = jnp.where(values.whole == least, values.part, UNITS)

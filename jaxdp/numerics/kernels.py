@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.numerics.platforms import by_platform
-from jaxdp.numerics.private_jax import custom_vmap, in_memory_as, inlineable, settled
+from jaxdp.numerics.private_jax import custom_vmap, keep_argmax_layout, mark_inlineable, order_axes
 
 WRITTEN_OUT = 16
 LARGE = 1024  # entries of one lane's array: a step reads a part of a larger one, which should be contiguous
 
 
-def stored(function: Callable[..., Any]) -> Callable[..., Any]:
+def noinline(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps a function as a kernel of its own on CPU, so that its values are computed once.
 
     XLA on CPU would fuse operations that it counts as cheap (a hash, a drawn index) into each consumer of the values,
@@ -25,11 +25,11 @@ def stored(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def inside(*arguments):
-        with inlineable(True):  # functions of jax.numpy are calls, too: jnp.where, jnp.clip
+        with mark_inlineable(True):  # functions of jax.numpy are calls, too: jnp.where, jnp.clip
             return function(*arguments)
 
     def call(*arguments):
-        with inlineable(False):
+        with mark_inlineable(False):
             return jax.jit(inside)(*arguments)
 
     return call
@@ -37,11 +37,11 @@ def stored(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def own_kernel(function: Callable[..., Any], *arguments: Any) -> Any:
     """Calls function(*arguments) as a kernel of its own on CPU, and directly on other devices."""
-    return by_platform(*arguments, cpu=stored(function), default=function)
+    return by_platform(*arguments, cpu=noinline(function), default=function)
 
 
 @jax.custom_jvp
-def in_vectors(values: jax.Array) -> jax.Array:
+def avoid_xla_tiling(values: jax.Array) -> jax.Array:
     """Returns the values unchanged, for the result of a kernel of elementwise operations, or within one.
 
     XLA on CPU (jaxlib 0.10) cuts some kernels into tiles of sixteen numbers, which it copies back and forth: kernels
@@ -56,7 +56,7 @@ def in_vectors(values: jax.Array) -> jax.Array:
     return jax.lax.bitcast_convert_type((words ^ one) ^ one, values.dtype)
 
 
-in_vectors.defjvps(lambda tangent, _, values: tangent)
+avoid_xla_tiling.defjvps(lambda tangent, _, values: tangent)
 
 
 def lanes_last(values: jax.Array, longest: int = WRITTEN_OUT) -> jax.Array:
@@ -86,7 +86,7 @@ def lanes_fast(values: jax.Array) -> jax.Array:
     return lanes_last(values, len(values)) if values.ndim else values
 
 
-def apart(function: Callable[..., Any], *inputs: Any) -> Any:
+def separate_kernels(function: Callable[..., Any], *inputs: Any) -> Any:
     """Calls function(*inputs) with a separate kernel for each array of the result on CPU, with `lanes_last`.
 
     XLA on CPU stores values that two results share. Here each result computes them again: for a few operations, which
@@ -111,7 +111,7 @@ def apart(function: Callable[..., Any], *inputs: Any) -> Any:
             for position, leaf in zip(used, some, strict=True):
                 leaves[position] = lanes_last(leaf)
             results = function(*jax.tree.unflatten(structure, leaves))
-            return lanes_last(in_vectors(jax.tree.leaves(results)[index]))
+            return lanes_last(avoid_xla_tiling(jax.tree.leaves(results)[index]))
 
         return lanes_last(own_kernel(inside, *(lanes_last(input_leaves[position]) for position in used)))
 
@@ -138,8 +138,8 @@ def _put_lanes_last(num_axes: int) -> Callable[[jax.Array], jax.Array]:
             return values
         axes = range(values.ndim)
         if values.ndim == num_axes:  # a number of each lane
-            values = settled(values)
-        return in_memory_as(values, (*axes[1:], 0))
+            values = keep_argmax_layout(values)
+        return order_axes(values, (*axes[1:], 0))
 
     @place.def_vmap
     def _(axis_size: int, in_batched: list[bool], values: jax.Array) -> tuple[jax.Array, bool]:
@@ -159,7 +159,7 @@ def lanes_slow(values: jax.Array) -> jax.Array:
 
 @custom_vmap
 def _in_order(values: jax.Array) -> jax.Array:
-    return in_memory_as(values, range(values.ndim))
+    return order_axes(values, range(values.ndim))
 
 
 @_in_order.def_vmap
@@ -168,7 +168,7 @@ def _(axis_size: int, in_batched: list[bool], values: jax.Array) -> tuple[jax.Ar
     return _in_order(values), in_batched[0]
 
 
-def folded(operation: Callable[[Any, Any], Any], values: jax.Array) -> jax.Array:
+def tree_reduce(operation: Callable[[Any, Any], Any], values: jax.Array) -> jax.Array:
     """Combines the values [n], n >= 1, into one by an associative operation, such as `jnp.minimum`: [].
 
     Halves are combined until few values remain, and those one after the other: elementwise operations that XLA on CPU
@@ -186,10 +186,10 @@ def folded(operation: Callable[[Any, Any], Any], values: jax.Array) -> jax.Array
     return result
 
 
-def halved(operation: Callable[[Any, Any], Any], terms: list[jax.Array]) -> jax.Array:
-    """Combines arrays as `folded` does, in the same order, one by one: XLA on CPU computes each where it is combined.
+def pairwise_reduce(operation: Callable[[Any, Any], Any], terms: list[jax.Array]) -> jax.Array:
+    """Combines arrays as `tree_reduce` does, in the same order.
 
-    `folded` slices one array, which XLA stores first.
+    `tree_reduce` slices one array, which XLA on CPU stores first; here it computes each array where it is combined.
     """
     while len(terms) > WRITTEN_OUT:
         half = len(terms) // 2
@@ -200,7 +200,7 @@ def halved(operation: Callable[[Any, Any], Any], terms: list[jax.Array]) -> jax.
     return functools.reduce(operation, terms)
 
 
-def together(single: Callable[[Any], Any], many: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def batch_over_lanes(single: Callable[[Any], Any], many: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Builds a function of one lane that under `jax.vmap`, also a nested one, processes all lanes at once.
 
     Args:
@@ -234,7 +234,7 @@ def together(single: Callable[[Any], Any], many: Callable[[Any], Any]) -> Callab
     return one
 
 
-def made_across_lanes(function: Callable[..., jax.Array], longest: int, *inputs: Any) -> jax.Array:
+def call_across_lanes(function: Callable[..., jax.Array], longest: int, *inputs: Any) -> jax.Array:
     """Calls function(*inputs) as a kernel of its own on CPU that writes lanes as the fast axis.
 
     `across_lanes` then reads the result without a copy; an array that a layout constraint has placed would need one.
@@ -251,7 +251,7 @@ def made_across_lanes(function: Callable[..., jax.Array], longest: int, *inputs:
         return lanes_slow(jnp.moveaxis(jax.vmap(function)(*inputs), 0, -1))  # the last axis is that of lanes here
 
     one, many = functools.partial(own_kernel, function), functools.partial(own_kernel, inside)
-    return together(lambda inputs: one(*inputs), lambda inputs: jnp.moveaxis(many(*inputs), -1, 0))(inputs)
+    return batch_over_lanes(lambda inputs: one(*inputs), lambda inputs: jnp.moveaxis(many(*inputs), -1, 0))(inputs)
 
 
 @custom_vmap
@@ -286,4 +286,4 @@ def across_lanes(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         outputs = function(jax.tree.map(lambda leaf: jnp.moveaxis(leaf, 0, -1), inputs))
         return jax.tree.map(lambda leaf: jnp.moveaxis(leaf, -1, 0), outputs)
 
-    return together(single, many)
+    return batch_over_lanes(single, many)

@@ -17,7 +17,7 @@ def entry(table: jax.Array, *indices: jax.Array) -> jax.Array:
     Returns:
         [...] float of the table's type.
     """
-    wider = [wide(index) for index in indices]
+    wider = [widen_index(index) for index in indices]
     # As unsigned integers negative indices are large ones: a single comparison for both ends.
     inside = functools.reduce(
         operator.and_,
@@ -28,27 +28,27 @@ def entry(table: jax.Array, *indices: jax.Array) -> jax.Array:
     )
     hole = jnp.full((1, *table.shape[len(indices) :]), jnp.nan, table.dtype)
     if hole.ndim > 1:  # avoids a copy of a large table's rows
-        return jnp.where(inside, nearest(table, *indices), hole[0])
+        return jnp.where(inside, nearest_entry(table, *indices), hole[0])
     place = jnp.where(
-        inside, _place(wider, table.shape), table.size
+        inside, _flat_index(wider, table.shape), table.size
     )  # the NaN is an additional entry: no select over the table
     return jnp.append(table.ravel(), hole).at[place].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
-def nearest(table: jax.Array, *indices: jax.Array) -> jax.Array:
+def nearest_entry(table: jax.Array, *indices: jax.Array) -> jax.Array:
     """Returns `entry` at the nearest indices inside the table."""
-    clipped = [jnp.clip(wide(index), 0, size - 1) for index, size in zip(indices, table.shape, strict=False)]
+    clipped = [jnp.clip(widen_index(index), 0, size - 1) for index, size in zip(indices, table.shape, strict=False)]
     flat = table.reshape(-1, *table.shape[len(indices) :])  # a single index is faster
-    return flat.at[_place(clipped, table.shape)].get(mode="promise_in_bounds", wrap_negative_indices=False)
+    return flat.at[_flat_index(clipped, table.shape)].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
-def wide(index: jax.Array) -> jax.Array:
+def widen_index(index: jax.Array) -> jax.Array:
     """Returns integers of at least 32 bits, which can be compared with sizes of tables."""
     index = jnp.asarray(index)
     return index if index.dtype.itemsize >= 4 else index.astype(jnp.int32)
 
 
-def _place(indices: list[jax.Array], sizes: tuple[int, ...]) -> jax.Array:
+def _flat_index(indices: list[jax.Array], sizes: tuple[int, ...]) -> jax.Array:
     """Returns the index in a flattened table."""
     # Indices of wider types become int32 only here, where they lie in the table: int32 may not hold other values.
     place, *rest = (index.astype(jnp.int32) for index in indices)

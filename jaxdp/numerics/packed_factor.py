@@ -14,18 +14,18 @@ from jaxdp.numerics.kernels import across_lanes
 from jaxdp.numerics.small_linear_algebra import (
     WRITTEN_OUT,
     Step,
-    by_steps,
+    call_in_steps,
     cholesky,
     cholesky_solve,
-    joined,
-    left_over,
-    scaled_column,
+    concatenate,
+    scale_column,
     solve_lower,
-    symmetric,
+    subtract_columns,
+    symmetric_matrix,
 )
 
 
-def factored(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax.Array]:
+def factor_and_solve(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Returns the Cholesky factor L of a symmetric matrix V, and V^-1 rhs.
 
     Args:
@@ -37,18 +37,18 @@ def factored(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax.Array]:
         is not positive definite, the last entry of L is not > 0, and most often NaN.
 
     Examples:
-        >>> columns, solution = factored(jnp.array([4.0, 2.0, 5.0]), jnp.array([2.0, 5.0]))
+        >>> columns, solution = factor_and_solve(jnp.array([4.0, 2.0, 5.0]), jnp.array([2.0, 5.0]))
         >>> print(columns, solution)
         [2. 1. 2.] [0. 1.]
     """
     if len(rhs) > WRITTEN_OUT:
-        return factored_plain(entries, rhs)
+        return factor_and_solve_plain(entries, rhs)
     return across_lanes(_factor_columns)((entries, rhs))
 
 
-def factored_plain(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns `factored`, by a square matrix."""
-    lower = cholesky(symmetric(entries, len(rhs)))
+def factor_and_solve_plain(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """Returns `factor_and_solve`, by a square matrix."""
+    lower = cholesky(symmetric_matrix(entries, len(rhs)))
     return lower.T[np.triu_indices(len(rhs))], cholesky_solve(lower, rhs)
 
 
@@ -59,14 +59,14 @@ def _factor_columns(inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax
         dim, columns = len(inputs[1]), []
         for j in range(dim):
             left = step(partial(_remainder, j))(*inputs, *columns)
-            columns.append(step(scaled_column)(left))
+            columns.append(step(scale_column)(left))
         unknowns: list[jax.Array] = []  # the last entry first
         for i in reversed(range(dim)):
-            unknowns.append(step(_from_column)(columns[i], *unknowns))
-        return step(_columns_then)(jnp.stack(unknowns[::-1]), *columns)
+            unknowns.append(step(_solve_column)(columns[i], *unknowns))
+        return step(_concatenate_columns)(jnp.stack(unknowns[::-1]), *columns)
 
     dim = len(inputs[1])
-    both = by_steps(by_columns, inputs, dim)
+    both = call_in_steps(by_columns, inputs, dim)
     return both[:-dim], both[-dim:]
 
 
@@ -74,15 +74,15 @@ def _remainder(j: int, entries: jax.Array, rhs: jax.Array, *before: jax.Array) -
     """Returns the remainder of column j, and of the entry of rhs below it."""
     dim = len(rhs)
     start = _diagonal(dim)[j]
-    return left_over(joined(entries[start : start + dim - j], rhs[j : j + 1]), *before)
+    return subtract_columns(concatenate(entries[start : start + dim - j], rhs[j : j + 1]), *before)
 
 
-def _columns_then(last: jax.Array, *columns: jax.Array) -> jax.Array:
+def _concatenate_columns(last: jax.Array, *columns: jax.Array) -> jax.Array:
     """Returns the factor's columns one after the other, without the entries below that belong to rhs; then `last`."""
-    return joined(*(column[:-1] for column in columns), last)
+    return concatenate(*(column[:-1] for column in columns), last)
 
 
-def _from_column(column: jax.Array, *unknowns: jax.Array) -> jax.Array:
+def _solve_column(column: jax.Array, *unknowns: jax.Array) -> jax.Array:
     """Solves an equation with a column's factors, and the column's last entry as right-hand side."""
     remainder = column[-1]
     for factor, value in zip(column[:0:-1][1:], unknowns, strict=True):
@@ -90,43 +90,43 @@ def _from_column(column: jax.Array, *unknowns: jax.Array) -> jax.Array:
     return remainder / column[0]
 
 
-def lengths(columns: jax.Array, vectors: jax.Array) -> jax.Array:
+def inverse_norms(columns: jax.Array, vectors: jax.Array) -> jax.Array:
     """Returns |x|_V^-1 of vectors x.
 
     Args:
-        columns: [dim (dim + 1) / 2] float, of V's factor, as `factored` gives them.
+        columns: [dim (dim + 1) / 2] float, of V's factor, as `factor_and_solve` gives them.
         vectors: [count, dim] float.
 
     Returns:
         [count] float.
 
     Examples:
-        >>> print(lengths(jnp.array([2.0, 1.0, 2.0]), jnp.eye(2)))
+        >>> print(inverse_norms(jnp.array([2.0, 1.0, 2.0]), jnp.eye(2)))
         [0.559017 0.5     ]
     """
     if vectors.shape[1] > WRITTEN_OUT:
-        return lengths_plain(columns, vectors)
-    return across_lanes(_lengths)((columns, vectors))
+        return inverse_norms_plain(columns, vectors)
+    return across_lanes(_inverse_norms)((columns, vectors))
 
 
-def lengths_plain(columns: jax.Array, vectors: jax.Array) -> jax.Array:
-    """Returns `lengths`, by a square factor."""
+def inverse_norms_plain(columns: jax.Array, vectors: jax.Array) -> jax.Array:
+    """Returns `inverse_norms`, by a square factor."""
     solutions = solve_lower(lower_factor(columns, vectors.shape[1]), vectors.T)
     return jnp.sqrt(jnp.sum(solutions * solutions, axis=0))
 
 
-def _lengths(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
+def _inverse_norms(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
     def by_rows(step: Step, inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
         columns, vectors = inputs
         entries: list[jax.Array] = []
         for i in range(vectors.shape[1]):
-            entries.append(step(partial(_next, i))(columns, vectors, *entries))
+            entries.append(step(partial(_solve_row, i))(columns, vectors, *entries))
         return step(_norm)(*entries)
 
-    return by_steps(by_rows, inputs, inputs[1].shape[1])
+    return call_in_steps(by_rows, inputs, inputs[1].shape[1])
 
 
-def _next(i: int, columns: jax.Array, vectors: jax.Array, *entries: jax.Array) -> jax.Array:
+def _solve_row(i: int, columns: jax.Array, vectors: jax.Array, *entries: jax.Array) -> jax.Array:
     """Returns entry i of each vector, solved for by row i."""
     starts = _diagonal(vectors.shape[1])
     remainder = vectors[:, i]
@@ -155,7 +155,7 @@ def lower_factor(columns: jax.Array, dim: int) -> jax.Array:
 
 
 def log_det(columns: jax.Array, dim: int) -> jax.Array:
-    """Returns the log determinant of V, [] float, from its factor's columns, as `factored` returns them."""
+    """Returns the log determinant of V, [] float, from its factor's columns, as `factor_and_solve` returns them."""
     return 2 * jnp.sum(jnp.log(columns[np.asarray(_diagonal(dim))]))
 
 

@@ -16,7 +16,7 @@ def by_platform(*arguments: Any, cpu: Callable[..., Any], default: Callable[...,
 
     That function traces every form. If JAX has only CPUs, only their form is traced, which saves a sixth to a quarter
     of the time until a program is compiled. Such a process lowers the CPU's form for other platforms, too, unless it
-    traces within `traced_for`; it has the same values there.
+    traces within `trace_for`; it has the same values there.
 
     Args:
         arguments: pytrees of arrays.
@@ -29,7 +29,7 @@ def by_platform(*arguments: Any, cpu: Callable[..., Any], default: Callable[...,
 
 
 @contextlib.contextmanager
-def traced_for(platform: str) -> Generator[None, None, None]:
+def trace_for(platform: str) -> Generator[None, None, None]:
     """Traces programs within it for this kind of device, such as "cpu" or "gpu"."""
     token = _platform.set(platform)
     try:
@@ -39,7 +39,7 @@ def traced_for(platform: str) -> Generator[None, None, None]:
 
 
 def is_cpu() -> bool:
-    """Returns whether programs are traced for a CPU: by `traced_for`, or else by JAX's default device."""
+    """Returns whether programs are traced for a CPU: by `trace_for`, or else by JAX's default device."""
     return (_platform.get() or jax.default_backend()) == "cpu"
 
 

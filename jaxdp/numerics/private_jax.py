@@ -40,7 +40,7 @@ def custom_vmap(function: Callable[..., Any]) -> Any:
     return custom_batching.custom_vmap(function)
 
 
-def inlineable(allowed: bool) -> contextlib.AbstractContextManager[None]:
+def mark_inlineable(allowed: bool) -> contextlib.AbstractContextManager[None]:
     """Marks calls traced within it as calls that XLA on CPU may inline, or must not."""
     if PLAIN:
         return contextlib.nullcontext()
@@ -49,7 +49,7 @@ def inlineable(allowed: bool) -> contextlib.AbstractContextManager[None]:
     return set_xla_metadata(inlineable=str(allowed).lower())
 
 
-def in_memory_as(values: jax.Array, axes: Sequence[int]) -> jax.Array:
+def order_axes(values: jax.Array, axes: Sequence[int]) -> jax.Array:
     """Returns the values, stored with the axes in this order, the last one as the fast one."""
     if PLAIN:
         return values
@@ -58,7 +58,7 @@ def in_memory_as(values: jax.Array, axes: Sequence[int]) -> jax.Array:
     return with_layout_constraint(values, Layout(major_to_minor=tuple(axes)))
 
 
-def settled(values: jax.Array) -> jax.Array:
+def keep_argmax_layout(values: jax.Array) -> jax.Array:
     """Returns the values; if they may be an argmax, their producer keeps XLA's own order of axes."""
     may_be_index = SPLITS_ARGMAX and jnp.issubdtype(values.dtype, jnp.integer)
-    return in_memory_as(values, range(values.ndim)) if may_be_index else values
+    return order_axes(values, range(values.ndim)) if may_be_index else values

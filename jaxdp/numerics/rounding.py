@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 
-def rounded(product: jax.Array) -> jax.Array:
+def round_product(product: jax.Array) -> jax.Array:
     """Returns a product unchanged, rounded before it enters a sum.
 
     A compiler may compute a product and a sum in one operation that rounds once, or not, depending on the program

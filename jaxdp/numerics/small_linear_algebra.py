@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.numerics.kernels import across_lanes, halved, own_kernel, stored
+from jaxdp.numerics.kernels import across_lanes, noinline, own_kernel, pairwise_reduce
 from jaxdp.numerics.platforms import by_platform
 
 WRITTEN_OUT = 32  # dimensions
@@ -45,7 +45,7 @@ def cholesky(matrix: jax.Array) -> jax.Array:
 Step = Callable[[Callable[..., jax.Array]], Callable[..., jax.Array]]
 
 
-def by_steps(function: Callable[[Step, Any], jax.Array], inputs: Any, dim: int) -> jax.Array:
+def call_in_steps(function: Callable[[Step, Any], jax.Array], inputs: Any, dim: int) -> jax.Array:
     """Calls function(step, inputs), where step(f) is f, but on a CPU as a kernel of its own."""
 
     def plain(inputs: Any) -> jax.Array:
@@ -53,7 +53,7 @@ def by_steps(function: Callable[[Step, Any], jax.Array], inputs: Any, dim: int) 
 
     if dim < FEW:
         return plain(inputs)
-    return by_platform(inputs, cpu=partial(function, stored), default=plain)
+    return by_platform(inputs, cpu=partial(function, noinline), default=plain)
 
 
 def _cholesky(matrix: jax.Array) -> jax.Array:
@@ -62,20 +62,20 @@ def _cholesky(matrix: jax.Array) -> jax.Array:
     def by_columns(step: Step, matrix: jax.Array) -> jax.Array:
         columns, rows = [], []
         for j in range(len(matrix)):
-            left = step(left_over)(matrix[j:, j], *columns)
-            columns.append(step(scaled_column)(left))
+            left = step(subtract_columns)(matrix[j:, j], *columns)
+            columns.append(step(scale_column)(left))
             rows += [jnp.zeros_like(matrix[0, :j]), columns[j]]
-        return jnp.swapaxes(step(joined)(*rows).reshape(matrix.shape), 0, 1)
+        return jnp.swapaxes(step(concatenate)(*rows).reshape(matrix.shape), 0, 1)
 
-    return by_steps(by_columns, matrix, len(matrix))
+    return call_in_steps(by_columns, matrix, len(matrix))
 
 
-def joined(*parts: jax.Array) -> jax.Array:
+def concatenate(*parts: jax.Array) -> jax.Array:
     """Concatenates the parts."""
     return jnp.concatenate(parts)
 
 
-def left_over(column: jax.Array, *before: jax.Array) -> jax.Array:
+def subtract_columns(column: jax.Array, *before: jax.Array) -> jax.Array:
     """Subtracts the factor's columns `before` from a column of the matrix, from the same row on."""
     for longer in before:
         other = longer[-len(column) :]
@@ -83,7 +83,7 @@ def left_over(column: jax.Array, *before: jax.Array) -> jax.Array:
     return column
 
 
-def scaled_column(column: jax.Array) -> jax.Array:
+def scale_column(column: jax.Array) -> jax.Array:
     """Returns a column of the factor, from the remainder of the matrix's column."""
     return column / jnp.sqrt(column[:1])
 
@@ -137,19 +137,19 @@ def cholesky_solve(lower: jax.Array, rhs: jax.Array) -> jax.Array:
 def _solve_lower(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
     lower, rhs = inputs
     if len(lower) > WRITTEN_OUT:
-        return _in_steps(lower, rhs, backwards=False)
+        return _solve_in_steps(lower, rhs, backwards=False)
 
     def by_rows(step: Step, inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
         lower, rhs = inputs
         unknowns: list[jax.Array] = []
         for i in range(len(lower)):
-            unknowns.append(step(eliminated)(rhs[i], lower[i, : i + 1], *unknowns))
+            unknowns.append(step(eliminate)(rhs[i], lower[i, : i + 1], *unknowns))
         return jnp.stack(unknowns)
 
-    return by_steps(by_rows, inputs, len(lower))
+    return call_in_steps(by_rows, inputs, len(lower))
 
 
-def eliminated(remainder: jax.Array, factors: jax.Array, *unknowns: jax.Array) -> jax.Array:
+def eliminate(remainder: jax.Array, factors: jax.Array, *unknowns: jax.Array) -> jax.Array:
     """Returns the unknown of an equation, given its other unknowns; its own factor is the last."""
     if remainder.ndim == 2:
         factors = factors[:, None]
@@ -161,19 +161,19 @@ def eliminated(remainder: jax.Array, factors: jax.Array, *unknowns: jax.Array) -
 def _solve_upper(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
     lower, rhs = inputs
     if len(lower) > WRITTEN_OUT:
-        return _in_steps(jnp.swapaxes(lower, 0, 1), rhs, backwards=True)
+        return _solve_in_steps(jnp.swapaxes(lower, 0, 1), rhs, backwards=True)
 
     def by_columns(step: Step, inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
         lower, rhs = inputs
         unknowns: list[jax.Array] = []  # the last entry first
         for i in reversed(range(len(lower))):
-            unknowns.append(step(eliminated)(rhs[i], lower[i:, i][::-1], *unknowns))
+            unknowns.append(step(eliminate)(rhs[i], lower[i:, i][::-1], *unknowns))
         return jnp.stack(unknowns[::-1])
 
-    return by_steps(by_columns, inputs, len(lower))
+    return call_in_steps(by_columns, inputs, len(lower))
 
 
-def _in_steps(triangle: jax.Array, rhs: jax.Array, backwards: bool) -> jax.Array:
+def _solve_in_steps(triangle: jax.Array, rhs: jax.Array, backwards: bool) -> jax.Array:
     """Solves for one entry after the other, and subtracts it from all remaining equations."""
     dim = len(triangle)
     if rhs.ndim == 3:
@@ -203,7 +203,7 @@ def triangle(matrix: AnyArray) -> AnyArray:
     return matrix[np.triu_indices(len(matrix))]
 
 
-def symmetric(entries: jax.Array, dim: int) -> jax.Array:
+def symmetric_matrix(entries: jax.Array, dim: int) -> jax.Array:
     """Returns the symmetric matrix, [dim, dim], from its `triangle`.
 
     Args:
@@ -240,7 +240,7 @@ def triangle_product(entries: jax.Array, vector: jax.Array) -> jax.Array:
         vector: [d].
     """
     if len(vector) > WRITTEN_OUT:
-        return jnp.sum(symmetric(entries, len(vector)) * vector[None], axis=1)
+        return jnp.sum(symmetric_matrix(entries, len(vector)) * vector[None], axis=1)
     return across_lanes(_triangle_product)((entries, vector))
 
 
@@ -252,6 +252,6 @@ def _triangle_product(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
     index = np.maximum(index, index.T).tolist()  # of entry (i, j)
 
     def row(i: int, entries: jax.Array, vector: jax.Array) -> jax.Array:
-        return halved(operator.add, [entries[index[i][j]] * vector[j] for j in range(dim)])
+        return pairwise_reduce(operator.add, [entries[index[i][j]] * vector[j] for j in range(dim)])
 
     return jnp.stack([own_kernel(partial(row, i), entries, vector) for i in range(dim)])

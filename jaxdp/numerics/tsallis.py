@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from jaxdp.numerics.kernels import WRITTEN_OUT, folded, lanes_last, own_kernel
+from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, own_kernel, tree_reduce
 
 FEWEST_STEPS = 2
 SLACK = 0.5  # distance by which the excess of losses may move the root out of its interval
@@ -35,29 +35,29 @@ def tsallis_weights(losses: jax.Array, learning_rate: jax.Array, excess: jax.Arr
         >>> print(tsallis_weights(jnp.array([0.0, 0.0, 1e30]), jnp.float32(2.0)).round(3))
         [0.5 0.5 0. ]
     """
-    lowest = own_kernel(_lowest, losses)
+    lowest = own_kernel(_least_loss, losses)
     parts = (losses, learning_rate / 2, lowest, *(() if excess is None else (excess,)))
     return own_kernel(_weights, own_kernel(_root, *parts), *parts)
 
 
-def _lowest(losses: jax.Array) -> jax.Array:
-    return lanes_last(folded(jnp.minimum, lanes_last(losses)))
+def _least_loss(losses: jax.Array) -> jax.Array:
+    return lanes_last(tree_reduce(jnp.minimum, lanes_last(losses)))
 
 
-def _behind(losses: jax.Array, half_rate: jax.Array, lowest: jax.Array, *excess: jax.Array) -> jax.Array:
+def _scaled_gaps(losses: jax.Array, half_rate: jax.Array, lowest: jax.Array, *excess: jax.Array) -> jax.Array:
     """Returns half_rate times the losses' distances from the lowest, [num_arms, ...]; subtracts large losses first."""
     differences = lanes_last(losses) - lanes_last(lowest)[None]
     return half_rate * (differences - lanes_last(excess[0]) if excess else differences)
 
 
 def _weights(root: jax.Array, *losses: jax.Array) -> jax.Array:
-    below = _behind(*losses) + lanes_last(root)[None]
+    below = _scaled_gaps(*losses) + lanes_last(root)[None]
     return lanes_last(1 / (below * below))
 
 
 def _root(*losses: jax.Array) -> jax.Array:
-    """Returns the y for which the sum of (_behind + y)^-2 is 1: [...]."""
-    behind = _behind(*losses)
+    """Returns the y for which the sum of (_scaled_gaps + y)^-2 is 1: [...]."""
+    behind = _scaled_gaps(*losses)
     size, is_long = len(behind), len(behind) > WRITTEN_OUT
     parts = [behind] if is_long else list(behind)  # few parts: no loop of tiny steps
     y = jnp.full_like(behind[0], size**0.25)

@@ -10,6 +10,7 @@ from jaxdp.validation import did_you_mean
 
 TITLES = {
     "round": "rounds T",
+    "pseudo_regret": "cumulative regret",
     "epsilon": "ε",
     "delta": "δ",
     "num_samples": "samples n",

@@ -70,7 +70,8 @@ def binomial(key: jax.Array, n: ArrayLike, p: ArrayLike) -> jax.Array:
 def multinomial(key: jax.Array, n: ArrayLike, probabilities: ArrayLike) -> jax.Array:
     """Draws how often each of k categories occurs in n independent trials.
 
-    One binomial a category, given the counts of the categories before it; the last one gets the remaining trials.
+    Each category's count is a binomial draw, given the counts of the categories before it. The last category gets the
+    remaining trials.
 
     Args:
         key: [] typed PRNG key.
@@ -89,8 +90,8 @@ def multinomial(key: jax.Array, n: ArrayLike, probabilities: ArrayLike) -> jax.A
         Devroye (1986), chapter XI.1, the conditional method.
 
     Deviations:
-        As `binomial`, for a category's probability as a part of the sum of it and its successors: their rounding adds a
-        relative error of up to k units in the last place (k * 6e-8 in float32).
+        As `binomial`. Each binomial probability is a category's share of the sum over itself and all later categories;
+        the rounding of these sums adds a relative error of up to k units in the last place (k * 6e-8 in float32).
 
     Examples:
         >>> import jax, jax.numpy as jnp

@@ -81,7 +81,7 @@ def fine_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
 
 
 def index_from_uniform(uniform: jax.Array, weights: jax.Array) -> jax.Array:
-    """Returns the index with odds `weights` for a given uniform variate, as `weighted_index` does for its own.
+    """Returns the index that `weighted_index` draws if its uniform variate is the given one.
 
     Args:
         uniform: [] float32 or float64 in [0, 1).

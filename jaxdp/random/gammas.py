@@ -11,7 +11,7 @@ import numpy as np
 from jax import lax
 from jax.typing import ArrayLike
 
-from jaxdp.numerics.kernels import folded, lanes_last, own_kernel
+from jaxdp.numerics.kernels import lanes_last, own_kernel, tree_reduce
 from jaxdp.random._normal import normal
 from jaxdp.random.threefry import fast_key, pair_uniforms, two_uniforms
 
@@ -136,7 +136,7 @@ def _proposals(x: jax.Array, uniform: jax.Array, shape: jax.Array) -> jax.Array:
 def _zero_bits(drawn: jax.Array) -> jax.Array:
     """Returns where zeros are among at most 32 variates: [] uint32, a bit for each."""
     zeros = (drawn == 0).astype(jnp.uint32)
-    return folded(jnp.bitwise_or, zeros << jnp.arange(len(drawn), dtype=jnp.uint32))
+    return tree_reduce(jnp.bitwise_or, zeros << jnp.arange(len(drawn), dtype=jnp.uint32))
 
 
 def _first_place(*words: jax.Array) -> jax.Array:

@@ -22,7 +22,7 @@ from jax import lax
 from jax.extend.random import define_prng_impl, threefry_prng_impl
 from jax.typing import ArrayLike
 
-from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, stored
+from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, noinline
 from jaxdp.numerics.platforms import by_platform
 
 NAME = "jaxdp_threefry2x32"
@@ -85,7 +85,7 @@ def _bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
         return (high ^ low).astype(dtype)
 
     def pad_and_slice(key):
-        blocks = stored(lambda key: words(key, (-(-size // (width * chains)) * width, chains)))(key)
+        blocks = noinline(lambda key: words(key, (-(-size // (width * chains)) * width, chains)))(key)
         return lax.reshape(lax.slice(lax.reshape(blocks, (blocks.size,)), (0,), (size,)), shape)
 
     # One hash is a chain of dependent operations; an unrolled inner loop overlaps several. Few words fill whole
@@ -93,7 +93,7 @@ def _bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
     for width, chains in ((VECTOR, CHAINS), (VECTOR, 1)):
         if bit_width >= 32 and -size % (width * chains) <= size // 4:
             return by_platform(key, cpu=pad_and_slice, default=words)
-    return by_platform(key, cpu=stored(words), default=words)
+    return by_platform(key, cpu=noinline(words), default=words)
 
 
 def _split(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
@@ -112,7 +112,7 @@ def _children(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
         position = lax.reshape(lax.iota(jnp.uint32, 2 * size), dimensions)
         return _hash_pairs(key, position >> 1, position & 1)
 
-    return lax.reshape(by_platform(key, cpu=stored(pairs), default=pairs), (*shape, 2))
+    return lax.reshape(by_platform(key, cpu=noinline(pairs), default=pairs), (*shape, 2))
 
 
 def _fold_in(key: jax.Array, data: int) -> jax.Array:
@@ -124,7 +124,7 @@ def _child(key: jax.Array, data: jax.Array) -> jax.Array:
     def pair(key, data):
         return _hash_pairs(key, data, lax.iota(jnp.uint32, 2))
 
-    return by_platform(key, data, cpu=stored(pair), default=pair)
+    return by_platform(key, data, cpu=noinline(pair), default=pair)
 
 
 IMPLEMENTATION = define_prng_impl(
@@ -256,7 +256,7 @@ def of_word_pairs(
 
     # XLA on CPU makes a loop for each array, and each would hash again: the two are parts of one complex array.
     longest = size if lanes_fast else WRITTEN_OUT
-    pairs = stored(lambda key: lanes_last(lax.complex(*both(lanes_last(key))), longest))
+    pairs = noinline(lambda key: lanes_last(lax.complex(*both(lanes_last(key))), longest))
 
     def on_cpu(key):
         complex_pairs = pairs(key)
@@ -292,7 +292,7 @@ def word_pairs(key: jax.Array, size: int, longest: int = WRITTEN_OUT, *, blocks:
         return lanes_last(_as_pairs(*hash_words(key[0], key[1], high, low)), longest)
 
     data = jax.random.key_data(key)
-    return lanes_last(by_platform(data, cpu=stored(both), default=both), longest)
+    return lanes_last(by_platform(data, cpu=noinline(both), default=both), longest)
 
 
 def words_of_pairs(pairs: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -51,6 +51,7 @@ class Entry:
 
     Attributes:
         summary: one line that says what the algorithm does.
+        title: the name in figures and tables; by default made from the registered name.
         factory: makes the algorithm; it receives the whole variant, and the sizes that it takes.
         variant: keywords of the factory that select one of its algorithms, such as {"noise": "gaussian"}.
         sizes: the values that determine shapes, such as {"num_arms": 3, "horizon": 24}.
@@ -84,6 +85,7 @@ class Entry:
     family: str = "own"
     source: str = ""
     proof: str = "claimed"
+    title: str = ""
     paths: tuple[Any, ...] = ()
     distribution: Callable[..., Any] | None = None
     grid: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -95,6 +97,8 @@ class Entry:
     def __post_init__(self) -> None:
         if not isinstance(self.summary, str) or not self.summary.strip() or "\n" in self.summary:
             raise ValueError(f"summary must be one line of text, got {self.summary!r}")
+        if not isinstance(self.title, str) or "\n" in self.title:
+            raise ValueError(f"title must be one line of text, got {self.title!r}")
         check_choice("proof", self.proof, PROOFS)
         for name in ("variant", "sizes", "values", "grid"):
             mapping = getattr(self, name)

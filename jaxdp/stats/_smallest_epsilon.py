@@ -100,7 +100,7 @@ def smallest_epsilon(
 
 
 def _fewest_seeds(method: str, bound: float, is_at_least: bool, confidence: float) -> float:
-    """Returns how many seeds can show it at all; infinity for shares beyond every limit."""
+    """Returns the fewest seeds that can show the bound at all; infinity for shares beyond every limit."""
     if method == "t":
         return 2
     share = bound if is_at_least else 1 - bound  # of hits, or of misses

@@ -18,10 +18,10 @@ STUDIES = {
     "ldp-bandits": "Cost of local privacy in bandits (Zheng et al., 2020: LDP-Bandits, Table 1).",
     "ldp-linear": "Cost of privacy in contextual linear bandits (Zheng et al., 2020: LDP-Bandits, Algorithm 5).",
     "ldp-best-arm": "Rounds that local privacy adds until the best arm is found (Zheng et al., 2020: LDP-Bandits).",
-    "tracking-regret": "Cost of privacy in tracking the best of several experts (Tracking, Table 1).",
+    "tracking-regret": "Cost of privacy in tracking the best of several experts (Asi et al., 2025: Tracking, Table 1).",
     "tracking-your-losses": "Compare private learners in tracking the best expert on your own losses.",
-    "tracking-separation": "Test learners against an adversary who reacts to plays (Tracking, Theorem 5.1).",
-    "trust-models": "Compare bandits that trust a curator, that trust nobody, and without privacy.",
+    "tracking-separation": "Test learners against adversaries who react (Asi et al., 2025: Tracking, Theorem 5.1).",
+    "trust-models": "Compare bandits with a trusted curator, with local privacy and without privacy.",
     "dueling-trust": "Compare dueling bandits that trust a curator, a shuffler or nobody.",
 }
 

@@ -10,6 +10,7 @@ from jaxdp import plotting
 from jaxdp.stats import paired
 from jaxdp.studies.advise_problems import PROBLEMS, Problem
 from jaxdp.studies.command import columns, mean_and_half_width
+from jaxdp.studies.comparison import learner_labels
 
 LEVEL = 0.05
 SIMULTANEOUS = "more than the first, all pairs"
@@ -184,7 +185,7 @@ def figure(results: xr.Dataset) -> Figure:
         x="epsilon",
         hue="learner",
         col="instance",
-        labels=plotting.prefix_labels(results.trust_model),
+        labels=learner_labels(results.trust_model),
         title=f"Candidates for {problem.title} ({size_text})",
         note=f"{_horizon_text(results, horizon)}.",
         xscale="log",

@@ -8,9 +8,11 @@ import xarray as xr
 from jaxdp import plotting
 from jaxdp.dueling import ballot_matrix
 from jaxdp.preferences import Ballots, borda_scores, condorcet_winner
+from jaxdp.registry.titles import display_name
 from jaxdp.stats import seeds_needed, share_interval
 from jaxdp.studies.central_noise import describe_noise, merge_noises
 from jaxdp.studies.command import columns
+from jaxdp.studies.comparison import learner_labels
 from jaxdp.studies.ranking_report import silent_ballots
 from jaxdp.studies.seeds import no_verdict
 
@@ -99,8 +101,8 @@ def these_voters(results: xr.Dataset, seeds: str) -> str:
     winner = str(results.winner.values)
     rows = _budgets(results)
     shares = share_interval(results.correct.isel(voters=0))
-    for name, model in zip(results.learner.values, results.trust_model.values, strict=True):
-        rows.append([f"{model}: {name}", *_shares(shares.sel(learner=name))])
+    for name, label in learner_labels(results.trust_model).items():
+        rows.append([label, *_shares(shares.sel(learner=name))])
     ranked = merge_noises(results[["first"]])["first"]
     winner_index = list(results["item"].values).index(winner)
     estimated = share_interval((ranked == winner_index).astype(float).where(ranked.notnull()))
@@ -143,13 +145,14 @@ def verdicts(results: xr.Dataset) -> str:
     for index, epsilon in enumerate(results.epsilon.values):
         interval = intervals.isel(epsilon=index)
         best = int(np.nanargmax(interval.share.values))
-        name, share, low = str(results.learner.values[best]), float(interval.share[best]), float(interval.low[best])
+        share, low = float(interval.share[best]), float(interval.low[best])
+        name = display_name(str(results.learner.values[best]))
         budget = f"  {_epsilon(epsilon)} per answer, {_epsilon(float(results.voter_epsilon[index]))} per voter: "
         if low >= SURELY:
             lines.append(f"{budget}{winner}, by {name}, with confidence {share:.1%} (at least {low:.1%}).")
             continue
         needed_voters = [
-            (float(size), str(learner))
+            (float(size), display_name(str(learner)))
             for learner, size in zip(sizes.learner.values, sizes.isel(epsilon=index).values, strict=True)
             if size > 0
         ]
@@ -171,11 +174,11 @@ def larger(results: xr.Dataset) -> str:
     if seeds < (needed := fewest_seeds(1)):
         return f"Number of voters from which on duels name the winner in {SURELY:.0%}: {no_verdict(seeds, needed)}"
     sizes, rows = _from(results), _budgets(results)
-    for name, model in zip(results.learner.values, results.trust_model.values, strict=True):
+    for name, label in learner_labels(results.trust_model).items():
         played = results.named.sel(learner=name).notnull().any(("epsilon", "seed"))
         last = int(results.voters.values[played.values].max())
         values = sizes.sel(learner=name).values
-        rows.append([f"{model}: {name}", *(f"{v:,.0f}" if v > 0 else f"more than {last:,}" for v in values)])
+        rows.append([label, *(f"{v:,.0f}" if v > 0 else f"more than {last:,}" for v in values)])
     return "\n".join(
         [
             f"Number of voters from which on {results.winner.values} is named in at least {SURELY:.0%} (the lower "
@@ -197,7 +200,7 @@ def notes(results: xr.Dataset, count: int) -> list[str]:
     ]
     if any(str(name).startswith("g_optimal") for name in results.learner.values):
         texts.append(
-            "g_optimal_elimination uses one feature per alternative. It provably keeps the winner only in the logistic "
+            "G-optimal elimination uses one feature per alternative. It provably keeps the winner only in the logistic "
             "model of utilities,\nwith weights of norm at most 1, which ballots need not follow; its privacy does not "
             "depend on the model."
         )

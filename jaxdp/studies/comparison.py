@@ -14,6 +14,7 @@ from jaxdp import plotting
 from jaxdp.core import Environment
 from jaxdp.plotting import Figure
 from jaxdp.registry import LEARNERS, LearnerEntry
+from jaxdp.registry.titles import display_name
 from jaxdp.simulation import Run, simulator, sweep
 from jaxdp.stats import power_law, smallest_epsilon
 from jaxdp.studies.arguments import fixed_delta
@@ -139,6 +140,23 @@ def trust_models_of(entries: Mapping[str, LearnerEntry], names: Sequence[str]) -
     return [entries[name].make().guarantee(**entries[name].values).trust_model for name in names]
 
 
+def learner_labels(groups: xr.DataArray) -> dict[str, str]:
+    """Returns "GROUP: DISPLAY NAME" for every learner, for legends and tables that mix groups.
+
+    Args:
+        groups: a coordinate along one dimension of names, such as `results.trust_model` along `learner`.
+    """
+    names = [str(name) for name in groups[groups.dims[0]].values]
+    model_of = [str(group).split(",")[0] for group in groups.values]  # without the kind of claim
+    labels = [
+        f"{group}: {display_name(name, without=model)}"
+        for name, group, model in zip(names, groups.values, model_of, strict=True)
+    ]
+    if len(set(labels)) < len(names):  # learners that differ in the group's word alone
+        labels = [f"{group}: {display_name(name)}" for name, group in zip(names, groups.values, strict=True)]
+    return dict(zip(names, labels, strict=True))
+
+
 # ---- text ------------------------------------------------------------------------------------------------------------
 def format_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Formats rows as aligned text below a title; `head` has the headings of all columns except the first."""
@@ -234,7 +252,7 @@ def sufficient_epsilon_table(
     *,
     ending: str = "",
 ) -> str:
-    """Formats the smallest epsilon from which on regret is shown to be within a tenth of `free`, that without privacy.
+    """Formats the smallest epsilon from which on regret is shown to be within a tenth of `free` (no privacy).
 
     `rows` makes rows from this epsilon over all other dimensions; `ending` ends the table's title.
     """

@@ -28,7 +28,7 @@ from jaxdp.simulation import Run, Snapshot, simulator
 from jaxdp.simulation.run.values import parameters
 from jaxdp.studies.arguments import Key, NumSeeds, fixed_delta, grid
 from jaxdp.studies.ballots_report import NONE, NOT_PRIVATE, ONE_COIN, SURELY, fewest_seeds, report, winner_of
-from jaxdp.studies.comparison import compare, resize
+from jaxdp.studies.comparison import compare, learner_labels, resize
 from jaxdp.studies.declared import Derived, Study
 from jaxdp.studies.private_ranking import UNKNOWN, private_ranking
 from jaxdp.studies.seeds import TooFewSeeds, warn_of_few_seeds
@@ -152,9 +152,7 @@ def dueling_ballots(
     largest: Annotated[
         float, typer.Option(help="Size of the largest resampled electorate, as a multiple of the number of voters.")
     ] = LARGEST,
-    rounds: Annotated[
-        int, typer.Option(help="Rounds at most for learners without counts, which play one by one.")
-    ] = ROUNDS,
+    rounds: Annotated[int, typer.Option(help="Limit of the rounds of learners that play them one by one.")] = ROUNDS,
     unranked: Annotated[
         str,
         typer.Option(
@@ -296,7 +294,7 @@ def figure(results: xr.Dataset) -> Figure:
         x="voters",
         hue="learner",
         col="epsilon",
-        labels=plotting.prefix_labels(results.trust_model),
+        labels=learner_labels(results.trust_model),
         abreast=3,
         band="share",
         xscale="log",

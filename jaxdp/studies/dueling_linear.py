@@ -58,7 +58,7 @@ def dueling_linear(
     num_seeds: NumSeeds = NUM_SEEDS,
     num_arms: Annotated[int, typer.Option(help="Number of arms.")] = NUM_ARMS,
     horizon: Annotated[int, typer.Option(help="Rounds, >= 1000.")] = HORIZON,
-    number: Annotated[int, typer.Option(help="Number of the instance of arms and weights, >= 0.")] = 0,
+    number: Annotated[int, typer.Option(help="Index of the random instance (arms and weights), >= 0.")] = 0,
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
@@ -216,11 +216,16 @@ def figure(results: xr.Dataset) -> Figure:
         sharex=False,
         xscale="log",
         yscale="log",
-        ylabel="regret (in utility)",
+        ylabel="cumulative regret (in utility)",
     )
     last = figure.axes[regret.sizes["dim"]]
     plotting.cost_of_privacy(
-        regret.isel(round=-1), hue="dim", ax=last, labels=labels_of(results), yscale="log", ylabel="regret (in utility)"
+        regret.isel(round=-1),
+        hue="dim",
+        ax=last,
+        labels=labels_of(results),
+        yscale="log",
+        ylabel="cumulative regret (in utility)",
     )
     figure.explain(
         title=f"Cost of privacy in duels of {results.attrs['num_arms']} arms with features",

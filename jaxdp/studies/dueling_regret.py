@@ -97,8 +97,8 @@ def figure(results: xr.Dataset) -> Figure:
     """Draws regret against rounds for every epsilon, and against epsilon after all rounds."""
     suboptimality_gaps = gaps(results)
     regret = results.pseudo_regret.sortby("epsilon")
-    labels = plotting.prefix_labels(results.trust_model)
-    style: dict[str, Any] = {"yscale": "log", "ylabel": "regret (in utility)"}
+    labels = shared.learner_labels(results.trust_model)
+    style: dict[str, Any] = {"yscale": "log", "ylabel": "cumulative regret (in utility)"}
 
     def bounds(ax: Axes, values: xr.DataArray) -> None:
         _draw_bounds(ax, values["round"].values, values["round"].values, float(values.epsilon), suboptimality_gaps)
@@ -142,7 +142,7 @@ def table(results: xr.Dataset) -> str:
     return shared.mean_table(
         f"regret after {horizon:,} rounds",
         results.pseudo_regret.isel(round=-1),
-        plotting.prefix_labels(results.trust_model),
+        shared.learner_labels(results.trust_model),
         below={"Thm 1 as printed (central)": theory.regret_upper(results.epsilon.values, horizon, gaps(results))},
     )
 
@@ -155,7 +155,7 @@ def growth(results: xr.Dataset) -> str:
     finite = regret.isel(round=-1).sel(epsilon=np.isfinite(regret.epsilon))
     several, values = finite.sizes["epsilon"] > 1, regret.epsilon.values
     rows = []
-    for name, label in plotting.prefix_labels(results.trust_model).items():
+    for name, label in shared.learner_labels(results.trust_model).items():
         learner_regret = decade.sel(learner=name)
         price = [shared.exponent(finite.sel(learner=name), "epsilon", sign=-1)] if several else []
         rows.append([label, *(shared.exponent(learner_regret.sel(epsilon=value), "round") for value in values), *price])

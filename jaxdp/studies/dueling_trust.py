@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from jaxdp import dueling, plotting
 from jaxdp.registry import LEARNERS
+from jaxdp.registry.titles import display_name
 from jaxdp.simulation import Run
 from jaxdp.stats import paired
 from jaxdp.studies import comparison as shared
@@ -119,11 +120,11 @@ def figure(results: xr.Dataset) -> Figure:
         Panel(
             results.pseudo_regret.sel(num_arms=size, drop=True),
             lines=[uniform],
-            style={"title": f"{int(size)} arms", "ylabel": "" if index else "regret (in utility)"},
+            style={"title": f"{int(size)} arms", "ylabel": "" if index else "cumulative regret (in utility)"},
         )
         for index, size in enumerate(sizes)
     ]
-    shared.draw(figure, panels, hue="learner", yscale="log", labels=plotting.prefix_labels(results.trust_model))
+    shared.draw(figure, panels, hue="learner", yscale="log", labels=shared.learner_labels(results.trust_model))
     plotting.share_limits(figure)
     figure.explain(
         title=f"Dueling bandits in three trust models ({int(results['round'].values[-1]):,} rounds)",
@@ -139,7 +140,7 @@ def uniform_regret(results: xr.Dataset) -> float:
 
 def table(results: xr.Dataset, num_arms: int) -> str:
     """Formats the mean regret after all rounds, by trust model."""
-    labels = plotting.prefix_labels(results.trust_model)
+    labels = shared.learner_labels(results.trust_model)
     order = sorted(labels, key=lambda name: MODELS.index(labels[name].split(":")[0]))
     return shared.mean_table(
         f"regret after {int(results['round'].values[-1]):,} rounds, {num_arms} arms",
@@ -167,13 +168,16 @@ def winners(results: xr.Dataset) -> str:
             eliminations = [name for name in order if name in ELIMINATIONS]
             compared = [order[1] if len(order) > 1 else None, eliminations[0] if eliminations else None]
             excesses = [
-                "-" if name in (None, order[0]) else f"{name} {_format_excess(point_regret, name, order[0])}"
+                "-"
+                if name in (None, order[0])
+                else f"{display_name(name)} {_format_excess(point_regret, name, order[0])}"
                 for name in compared
             ]
             best = [
-                next(name for name in order if models[_learner_index(results, name)] == model) for model in trust_levels
+                display_name(next(name for name in order if models[_learner_index(results, name)] == model))
+                for model in trust_levels
             ]
-            rows.append([str(size), plotting.epsilon_label(epsilon), order[0], *excesses, *best])
+            rows.append([str(size), plotting.epsilon_label(epsilon), display_name(order[0]), *excesses, *best])
     return "\n".join(["least regret, and the excess of others (paired by seed; 95% confidence)", *columns(rows)])
 
 

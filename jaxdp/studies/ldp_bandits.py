@@ -105,7 +105,7 @@ def figure(results: xr.Dataset) -> Figure:
         return Panel(values, x, [Line(at, _growth(name, x, at), ORDER_LABEL, name) for name in positive], style)
 
     rounds = results.pseudo_regret.sel(epsilon=at, drop=True)
-    panels = [panel(rounds, "horizon", xlabel="rounds T", ylabel="regret", title=plotting.epsilon_label(at))]
+    panels = [panel(rounds, "horizon", xlabel="rounds T", ylabel="cumulative regret", title=plotting.epsilon_label(at))]
     if costs.sizes["cost"]:
         style = {"xlabel": "c = (exp ε + 1) / (exp ε - 1)", "ylabel": "", "title": f"T = {longest:,}"}
         panels.append(panel(costs.pseudo_regret, "cost", **style))

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 from jaxdp import bandits, plotting
 from jaxdp.core import Learner
+from jaxdp.registry.titles import display_name
 from jaxdp.simulation import Run, simulator
 from jaxdp.simulation.run.values import parameters
 from jaxdp.stats import share_interval
@@ -148,9 +149,14 @@ def slope(results: xr.Dataset, *, resamples: int = RESAMPLES) -> xr.Dataset:
     )
 
 
+def labels_of(results: xr.Dataset) -> dict[str, str]:
+    """Returns the learners' labels in legends and tables."""
+    return {str(name): display_name(str(name)) for name in results.learner.values}
+
+
 def table(results: xr.Dataset) -> str:
     """Formats median rounds, runs cut off and errors of each learner and epsilon, and the slopes."""
-    middle = medians(results)
+    middle, labels = medians(results), labels_of(results)
     parts = []
     wrong = share_interval(results.wrong.astype(np.float64))
     for text, cell in (
@@ -162,17 +168,17 @@ def table(results: xr.Dataset) -> str:
         ),
     ):
         rows = [
-            [str(name), *(cell({"learner": name, "epsilon": e}) for e in results.epsilon.values)]
-            for name in results.learner.values
+            [label, *(cell({"learner": name, "epsilon": e}) for e in results.epsilon.values)]
+            for name, label in labels.items()
         ]
         parts.append(format_table(text, epsilon_headers(results), rows))
     fit, rows = slope(results), []
-    for name in results.learner.values:
+    for name, label in labels.items():
         learner_fit = fit.sel(learner=name)
         is_known = math.isfinite(float(learner_fit["slope"]))
         rows.append(
             [
-                str(name),
+                label,
                 f"{float(learner_fit['slope']):.3f} ({float(learner_fit.low):.3f} to {float(learner_fit.high):.3f})"
                 if is_known
                 else "-",
@@ -189,7 +195,7 @@ def report(results: xr.Dataset) -> str:
             table(results),
             f"{int(results.num_arms)} arms, gap {float(results.gap):g}, failure_prob {float(results.failure_prob):g}. "
             "c = (e^ε + 1) / (e^ε - 1): a randomized response shrinks all gaps by this factor, so rounds grow like "
-            "c^2, times a logarithm of the rounds in successive elimination and an iterated logarithm in lil_ucb. "
+            "c^2, times a logarithm of the rounds in successive elimination and an iterated logarithm in lil' UCB. "
             "Gaussian reports, which are (ε, δ)-private, have different noise. Intervals of slopes are by resampled "
             "seeds.",
             f"{plotting.seed_count(results.sizes['seed'])}. A run is cut off after {int(results.horizon):,} rounds.",
@@ -207,6 +213,7 @@ def figure(results: xr.Dataset) -> Figure:
         results.rounds.astype(float),
         hue="learner",
         ax=rounds,
+        labels=labels_of(results),
         band="quantile",
         yscale="log",
         ylabel="rounds until it stops",
@@ -214,7 +221,12 @@ def figure(results: xr.Dataset) -> Figure:
     order = theory.noise_factor(budgets) ** 2
     plotting.bound(rounds, budgets, order, through="lowest", label="order c², through the lowest first mark")
     plotting.cost_of_privacy(
-        results.wrong.astype(float), hue="learner", ax=errors, band="share", ylabel="share of runs that err"
+        results.wrong.astype(float),
+        hue="learner",
+        ax=errors,
+        labels=labels_of(results),
+        band="share",
+        ylabel="share of runs that err",
     )
     plotting.bound(errors, budgets, float(results.failure_prob), label="failure_prob")
     cut = int(results.censored.sum())

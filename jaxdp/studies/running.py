@@ -13,6 +13,7 @@ from jaxdp.simulation.store.inspection import describe
 from jaxdp.studies.declared import BoundStudy, Study, TextOnly
 from jaxdp.studies.numbers import with_parsers
 from jaxdp.studies.output import claim_folder, save
+from jaxdp.studies.terminal import terminal_width, wrap_prose
 
 Out = Annotated[
     Path | None,
@@ -22,7 +23,9 @@ Out = Annotated[
     ),
 ]
 Where = Annotated[str, typer.Option(help="Path of the store: a new path, or the store of this sweep, to resume it.")]
-Chunk = Annotated[int | None, typer.Option(help="Lanes written together, at most. Default: about 20 seconds of work.")]
+Chunk = Annotated[
+    int | None, typer.Option(help="Most runs (lanes) written together. Default: about 20 seconds of work.")
+]
 Index = Annotated[
     str | None,
     typer.Option(help="Index of this process, from 0; auto: read from SLURM or a Kubernetes indexed job."),
@@ -47,7 +50,7 @@ def run_command(name: str, study: Study) -> Callable[..., None]:
         if isinstance(bound, TextOnly):
             if out is not None:
                 raise ValueError(f"out must be left out if only text is printed, got {out}")
-            typer.echo(bound.text())
+            _print(bound.text())
             return
         _write(bound, out, name)
 
@@ -64,7 +67,7 @@ def advise_command(study: Study) -> Callable[..., None]:
         bound = study.bind(**options)
         assert not isinstance(bound, TextOnly)
         if out is None:
-            typer.echo(bound.report(bound.simulate(progress=True)))
+            _print(bound.report(bound.simulate(progress=True)))
             return
         _write(bound, out, "advise")
 
@@ -76,7 +79,11 @@ def _write(study: BoundStudy, out: Path | None, name: str) -> None:
     with claim_folder(out, name) as folder:
         results = study.simulate(progress=True)
         data, image = save(results, study.figure, folder)
-    typer.echo(f"{study.report(results)}\n\ndata:   {data}\nfigure: {image}")
+    _print(f"{study.report(results)}\n\ndata:   {data}\nfigure: {image}")
+
+
+def _print(text: str) -> None:
+    typer.echo(wrap_prose(text, terminal_width()))
 
 
 def sweep_command(study: Study) -> Callable[..., None]:
@@ -111,7 +118,7 @@ def sweep_command(study: Study) -> Callable[..., None]:
             text = str(error).replace("overwrite=True", "--overwrite").replace("grow=True", "--grow")
             error.args = (text,)
             raise
-        typer.echo(describe(store) if COMPUTED in results else f"{bound.report(results)}\n\nstore: {store}")
+        _print(describe(store) if COMPUTED in results else f"{bound.report(results)}\n\nstore: {store}")
 
     return _with_options(
         command, study, "Writes to the store while it runs. If interrupted or killed, the same command resumes."

@@ -1,4 +1,4 @@
-"""Cost of privacy in tracking the best of several experts (Tracking, Table 1).
+"""Cost of privacy in tracking the best of several experts (Asi et al., 2025: Tracking, Table 1).
 
 The best expert changes over time. Compares learners with the best sequence
 of experts that switches as often.
@@ -12,6 +12,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxdp import plotting
+from jaxdp.registry.titles import display_name
 from jaxdp.simulation import Run
 from jaxdp.studies import comparison as shared
 from jaxdp.studies.arguments import Epsilons, Key, NumSeeds, grid
@@ -170,7 +171,7 @@ def figure(results: xr.Dataset) -> Figure:
         style = {"ylabel": ylabel, "title": None if row else _sizes(base)}
         panels.append(Panel(at_setting(results, base).dynamic_regret, lines=lines, style=style))
     figure = plotting.panels(len(rows), len(axes) + 1, height=3.2)
-    shared.draw(figure, panels, hue="learner", labels=plotting.prefix_labels(results.claim), yscale="log")
+    shared.draw(figure, panels, hue="learner", labels=shared.learner_labels(results.claim), yscale="log")
     figure.explain(
         title="Cost of privacy in tracking the best expert",
         note=f"Unless on an axis: {_sizes(rows[0])}. {orders_note(rows)}",
@@ -189,8 +190,8 @@ def table(results: xr.Dataset, base: Setting) -> str:
     for name in map(str, results.learner.values):
         bounds = [proved_bound(name, base, float(e), float(results.delta)) for e in results.epsilon.values]
         if bounds[0] is not None:
-            below[f"proved bound of {name}"] = bounds
-    regret, labels = at_setting(results, base).dynamic_regret, plotting.prefix_labels(results.claim)
+            below[f"proved bound of {display_name(name)}"] = bounds
+    regret, labels = at_setting(results, base).dynamic_regret, shared.learner_labels(results.claim)
     return shared.mean_table(f"dynamic regret, {base}", regret, labels, below=below)
 
 
@@ -219,7 +220,7 @@ def growth(results: xr.Dataset, base: Setting) -> str:
         return ""
     rows = [
         [label, *(shared.exponent(values.sel(learner=name), x) for values, x in curves)]
-        for name, label in plotting.prefix_labels(results.claim).items()
+        for name, label in shared.learner_labels(results.claim).items()
     ]
     for order in ORDERS[ADVERSARIES[base.adversary].kind]:
         slopes = [slope(x, heights(order, settings, delta)) for x, settings in points]

@@ -1,4 +1,4 @@
-"""Test learners against an adversary who reacts to plays (Tracking, Theorem 5.1).
+"""Test learners against adversaries who react (Asi et al., 2025: Tracking, Theorem 5.1).
 
 Compares their regret on losses that are fixed in advance with their regret
 against an adversary who punishes repeats, at equal ε sqrt(T / S).
@@ -19,7 +19,7 @@ from jaxdp import plotting
 from jaxdp.simulation import Run, sweep
 from jaxdp.studies.arguments import Key, NumSeeds, grid
 from jaxdp.studies.command import columns
-from jaxdp.studies.comparison import mean_rows
+from jaxdp.studies.comparison import learner_labels, mean_rows
 from jaxdp.studies.declared import Study
 from jaxdp.studies.tiles import cpu_tile
 from jaxdp.studies.tracking import (
@@ -130,7 +130,7 @@ def threshold(ratio: np.ndarray, horizon: int, num_switches: int) -> np.ndarray:
 def labels_of(results: xr.Dataset) -> dict[Any, str]:
     """Returns the labels of learners, adversaries and horizons in legends and tables."""
     rounds = {int(horizon): f"T = {int(horizon):,}" for horizon in results.horizon.values}
-    return {**LABELS, **rounds, **plotting.prefix_labels(results.claim)}
+    return {**LABELS, **rounds, **learner_labels(results.claim)}
 
 
 def figure(results: xr.Dataset) -> Figure:

@@ -13,11 +13,12 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxdp import experts, plotting
+from jaxdp.registry.titles import display_name
 from jaxdp.simulation import Run
 from jaxdp.stats import paired, smallest_epsilon
 from jaxdp.studies.arguments import Epsilons, Key, NumSeeds
 from jaxdp.studies.command import columns
-from jaxdp.studies.comparison import compare, mean_table
+from jaxdp.studies.comparison import compare, learner_labels, mean_table
 from jaxdp.studies.declared import Derived, Study
 from jaxdp.studies.seeds import FEWEST_FOR_A_MEAN, no_verdict, warn_of_few_seeds
 from jaxdp.studies.tracking import LEARNERS, Names, NotPure, check_learners, claim_of, tracking_run
@@ -133,7 +134,7 @@ def figure(results: xr.Dataset) -> Figure:
         results.gained,
         hue="learner",
         ax=ax,
-        labels=plotting.prefix_labels(results.claim),
+        labels=learner_labels(results.claim),
         yscale="linear",
         ylabel="gain over uniform play, as a share of\nthe best sequence's gain",
     )
@@ -159,7 +160,7 @@ def fixed_share(results: xr.Dataset) -> float:
 def table(results: xr.Dataset) -> str:
     """Formats the mean share of the possible gain."""
     title = "share of the best sequence's gain over uniform play"
-    return mean_table(title, results.gained, plotting.prefix_labels(results.claim), digits=3)
+    return mean_table(title, results.gained, learner_labels(results.claim), digits=3)
 
 
 def best_learners(results: xr.Dataset) -> str:
@@ -168,11 +169,13 @@ def best_learners(results: xr.Dataset) -> str:
     for epsilon in results.epsilon.values:
         loss = results.loss.sel(epsilon=epsilon)
         best = str(loss.learner.values[loss.mean("seed").values.argmin()])
-        line = f"{plotting.epsilon_label(epsilon)}: {best}"
+        line = f"{plotting.epsilon_label(epsilon)}: {display_name(best)}"
         if loss.sizes["learner"] > 1:
             excess = paired(loss, "learner", against=best)  # with a single seed all limits are NaN
-            ties = [str(name) for name in excess.learner.values if not float(excess.low.sel(learner=name)) > 0]
-            line += f" (not shown to lose more: {', '.join(ties)})" if ties else ""
+            ties = [
+                display_name(str(name)) for name in excess.learner.values if not float(excess.low.sel(learner=name)) > 0
+            ]
+            line += f" (not shown to lose more: {'; '.join(ties)})" if ties else ""
         lines.append(line)
     return "\n".join(lines)
 
@@ -184,7 +187,7 @@ def smallest_epsilons(results: xr.Dataset, share: float) -> str:
         return f"{head}: {no_verdict(seeds, FEWEST_FOR_A_MEAN)}"
     smallest = smallest_epsilon(results.gained, at_least=share, method="t")
     rows = []
-    for name, label in plotting.prefix_labels(results.claim).items():
+    for name, label in learner_labels(results.claim).items():
         value = float(smallest.sel(learner=name))
         text = "none of these" if np.isnan(value) else plotting.epsilon_label(value)
         rows.append([label, text])

@@ -1,4 +1,4 @@
-"""Compare bandits that trust a curator, that trust nobody, and without privacy.
+"""Compare bandits with a trusted curator, with local privacy and without privacy.
 
 Plays every bandit with finitely many arms on one instance. Either a
 curator is trusted with the rewards, or each reward is randomized before
@@ -121,8 +121,8 @@ def figure(results: xr.Dataset) -> Figure:
         panels.append(Panel(regret, "round", style={"xscale": "log", "title": "no privacy"}))
     first, *later_panels = panels
     panels = [first, *(panel._replace(style={"ylabel": "", **panel.style}) for panel in later_panels)]
-    labels = plotting.prefix_labels(results.trust_model)
-    shared.draw(figure, panels, hue="learner", yscale="log", ylabel="regret", labels=labels)
+    labels = shared.learner_labels(results.trust_model)
+    shared.draw(figure, panels, hue="learner", yscale="log", ylabel="cumulative regret", labels=labels)
     plotting.share_limits(figure)
     rounds = f"{int(results['round'].values[-1]):,} rounds."
     figure.explain(
@@ -135,7 +135,7 @@ def figure(results: xr.Dataset) -> Figure:
 def report(results: xr.Dataset) -> str:
     """Formats the mean regret after all rounds."""
     means = ", ".join(f"{value:g}" for value in results["mean"].values)
-    labels = sorted(plotting.prefix_labels(results.trust_model).items(), key=lambda pair: pair[1])
+    labels = sorted(shared.learner_labels(results.trust_model).items(), key=lambda pair: pair[1])
     table = shared.mean_table(
         f"regret after {int(results['round'].values[-1]):,} rounds, arms with means {means}",
         results.pseudo_regret.isel(round=-1),

@@ -27,7 +27,7 @@ def params(*, epsilon: float) -> Any:
 
 
 def curator(update: Callable[..., State], state: Callable[[], State], claim=None, act=None) -> Learner:
-    """A learner that plays `act`, by default always 0, and to whom all is shown."""
+    """Builds a learner with a curator to whom all is shown; it plays `act`, by default always 0."""
     return Learner(
         params=params,
         guarantee=claim or guarantee(),
@@ -62,7 +62,7 @@ def two_gaussians(noise_stddev: float, delta: float) -> Learner:
 
 
 def follows_itself(factor: float) -> Learner:
-    """Noises each user's number plus a multiple of the last release, which is public and costs nothing."""
+    """Adds noise to each user's number plus a multiple of the last release, which is public and costs nothing."""
 
     def update(key, params, state, report):
         value = report[0] + factor * state.public
@@ -72,7 +72,7 @@ def follows_itself(factor: float) -> Learner:
 
 
 def branches_on_data() -> Learner:
-    """Releases only if the user's number is large: that there is a release tells."""
+    """Releases only if the user's number is large, so that a release reveals it."""
 
     def update(key, params, state, report):
         noisy = jax.lax.cond(
@@ -91,7 +91,8 @@ class Regret(NamedTuple):
 
 
 def regret_query(*, num_experts: int, sensitivity: float) -> Learner:
-    """The restart test of private expert tracking: how far the played experts are behind the best one, against 100.
+    """Asks the restart test of private expert tracking: how far the played experts are behind the best one, against
+    100.
 
     The experts played are released, and held fixed; here they take turns. One loss vector then moves the query by 2:
     the played expert's loss may go from 0 to 1 while the best one's goes from 1 to 0.
@@ -138,7 +139,7 @@ def stops_after(large: Callable[..., jax.Array]) -> Learner:
 
 
 def draw_corners(size: int) -> Callable[[jax.Array], UserData]:
-    """Users with zeros and ones."""
+    """Draws users with zeros and ones."""
     return lambda key: UserData(jax.random.bernoulli(key, shape=(size,)).astype(float))
 
 
@@ -152,7 +153,7 @@ def releases_of(release: Callable[..., Any], like: Any = 0.0, claim: Callable[..
 
 
 def quieter(learner: Learner, factor: float, where: str) -> Learner:
-    """Noised as for an epsilon that is so many times as large, in blocks or in counts alone."""
+    """Adds noise as for an epsilon that is so many times as large, in blocks or in counts alone."""
 
     def less(params):
         return dataclasses.replace(params, epsilon=jnp.asarray(params.epsilon) * factor)
@@ -174,9 +175,9 @@ def quieter(learner: Learner, factor: float, where: str) -> Learner:
 
 
 def noisy_then_sign(*, reuse_key: bool) -> Learner:
-    """Releases a number with noise, then the sign of the next one with noise; perhaps the same.
+    """Releases a number with noise, then the sign of the next one with noise; the noise may be the same.
 
-    The second release tells little about the first user, unless the second one was chosen by what was released.
+    The second release reveals little about the first user, unless the second one was chosen by the first release.
     """
 
     def init(key, params):
@@ -194,7 +195,7 @@ def noisy_then_sign(*, reuse_key: bool) -> Learner:
 
 
 def follows(key, history):
-    """First says -1 or 1; then what leaves of the sum only what the first user said, if the noise is the same."""
+    """Sends -1 or 1, and then the number that cancels the sum except the first user's, if the noise is the same."""
     first = jnp.where(jax.random.bernoulli(key), 1.0, -1.0)
     return UserData(jnp.where(history.round == 0, first, -history.public[1][0])[None])
 

@@ -49,7 +49,7 @@ def test_bounds_with_a_million_trials(release, neighbours, epsilon):
 
 
 def test_a_vector_needs_a_score_of_all_coordinates():
-    """Four coordinates that move together: no single one tells more than half of what their sum does."""
+    """Moves four coordinates together: no single one has more than half of the evidence in their sum."""
 
     def release(key, noise_stddev, values):
         return gaussian(key, values, noise_stddev)
@@ -99,7 +99,7 @@ def _first(weights, outputs):
 
 
 def test_counts_are_those_of_the_draws():
-    """Counting in the program and keeping the outputs agree, with a last chunk that is not full."""
+    """Checks that counting in the program and keeping the outputs agree, with a last chunk that is not full."""
     key, params, data = jax.random.key(1), np.float32(1), np.zeros(2, np.float32)
     outputs = draw(key, noisy, params, data, trials=1000, chunk=64)
     assert outputs.numbers.shape == (1000, 2)

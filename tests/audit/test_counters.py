@@ -1,4 +1,4 @@
-"""Counters inside a learner: what they noise, and what one user's entry moves of it."""
+"""Counters inside a learner: the entries that get noise, and the effect of one user's entry."""
 
 import dataclasses
 
@@ -53,7 +53,7 @@ def counting(name, counter=None, change=lambda params: params, key_of=lambda key
 
 
 def draw_user(key):
-    """One of the two entries is fixed: a user changes one counter."""
+    """Draws users; one of the two entries is fixed, so that a user changes one counter."""
     return UserData(jnp.stack([jax.random.bernoulli(key).astype(int), jnp.ones((), int)]))
 
 

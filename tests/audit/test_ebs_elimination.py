@@ -1,4 +1,4 @@
-"""What the counters of elimination by effective Borda scores noise, and mistakes in their noise."""
+"""Counters of elimination by effective Borda scores, and mistakes in their noise."""
 
 import dataclasses
 
@@ -35,7 +35,7 @@ CASES = [(noise, wrong) for noise in VALUES for wrong in (False, True)]
 
 @pytest.mark.parametrize(("noise", "wrong"), CASES)
 def test_noise_for_one_level(noise, wrong):
-    """Binary trees: four entries of an arm end three levels of five."""
+    """Checks binary trees: four entries of an arm end three levels of five."""
     learner = ebs_elimination(num_arms=3, horizon=16, arity=2, noise=noise)
 
     def change(params):
@@ -53,7 +53,7 @@ def test_noise_for_one_level(noise, wrong):
 
 
 def exact_inner_nodes(patch):
-    """Of removals, where each arm has noise of its own; leaves are noised."""
+    """Releases inner nodes of removals exactly, where each arm has noise of its own; leaves get noise."""
     right = ebs_counters._record_and_draw
 
     def released(trees, key, params, sums, shape, nodes):
@@ -65,17 +65,17 @@ def exact_inner_nodes(patch):
 
 
 def inner_nodes_key(patch):
-    """A removal's inner nodes have the noise of those that the same round's duel ends."""
+    """Gives a removal's inner nodes the noise of the nodes that the same round's duel ends."""
     patch.setattr(ebs_counters, "REMOVED_UPPER", ebs_counters.UPPER)
 
 
 def leaves_key(patch):
-    """A removal's leaves have the key of its inner nodes."""
+    """Gives a removal's leaves the key of its inner nodes."""
     patch.setattr(ebs_counters, "REMOVED_LEAF", ebs_counters.REMOVED_UPPER)
 
 
 def rounds_key(patch):
-    """A removal's leaves have the noise of the round's leaf."""
+    """Gives a removal's leaves the noise of the round's leaf."""
     right = ebs_counters.feed
 
     def feed(trees, keys, params, nodes, entries, fed, *, shared):
@@ -112,7 +112,10 @@ def test_removals_that_end_inner_nodes(monkeypatch, noise, mistake, fault):
 
 
 def test_a_transcript_shows_most_of_the_claim():
-    """Six transcripts of a run that drops arms; a black box finds half, since an outcome counts twice in few runs."""
+    """Attacks six transcripts of a run that drops arms.
+
+    A black box finds half, as an outcome counts twice in few runs.
+    """
     entry = registry.LEARNERS["ebs_elimination"]
     found = [
         grey_box(

@@ -22,7 +22,7 @@ ONE = np.float32(1)
 
 
 def sampled(learner, params, users, claim, changed=None, answer=full_information):
-    """What is seen of 10^5 transcripts, by the simulator's own program."""
+    """Returns the observed parts of 10^5 transcripts, by the simulator's own program."""
 
     def release(key):
         return observed_parts(play(learner, answer, key, params, users), claim, changed)
@@ -35,7 +35,9 @@ def bits(*values):
 
 
 def counter(factor=1.0):
-    """A curator who randomizes each user's bit at a multiple of epsilon, and plays whether most of them are ones."""
+    """Builds a curator that randomizes each user's bit at a multiple of epsilon, and plays whether most of them are
+    ones.
+    """
 
     def update(key, params, state, report):
         return State((), state.public + 2 * randomized_response(key, report[0], params * factor) - 1)
@@ -47,7 +49,7 @@ def counter(factor=1.0):
 
 
 def counted(factor=1.0, truth=None):
-    """The distribution of its `update`."""
+    """Returns the distribution of its `update`."""
 
     def distribution(params, state, report):
         true = 1 / (1 + math.exp(-factor * float(params))) if truth is None else truth
@@ -76,7 +78,9 @@ def test_outcomes():
 
 
 def test_a_curator_of_five_rounds():
-    """Against the product of five flips, sampled transcripts, and distributions and learners of half the noise."""
+    """Compares with the product of five flips, sampled transcripts, and distributions and learners of half the
+    noise.
+    """
     users, other = bits(1, 0, 1, 1, 0), bits(1, 0, 0, 1, 0)
     distribution = distribution_of(users, update_distribution=counted())
     assert len(distribution) == 32
@@ -95,7 +99,7 @@ def test_a_curator_of_five_rounds():
     less, other_less = (
         distribution_of(each, counter(2.0), update_distribution=counted(2.0)) for each in (users, other)
     )
-    assert exact_epsilon(less, other_less) == pytest.approx(2, rel=1e-12)  # twice what is claimed
+    assert exact_epsilon(less, other_less) == pytest.approx(2, rel=1e-12)  # twice the claim
     noisy = sampled(counter(2.0), ONE, users, CLAIM)
     assert g_test(noisy, less) > SUSPICIOUS > g_test(noisy, distribution)
 
@@ -108,7 +112,7 @@ def test_fractions_are_exact():
 
 @pytest.mark.parametrize("changed", [0, 2])
 def test_a_local_learner(changed):
-    """Others' rounds before are averaged over, and those after are not played."""
+    """Checks that earlier rounds of others are averaged over, and later ones are not played."""
     learner = dueling.ebs_local(num_arms=3, horizon=5)
     values = {"epsilon": 1.0, "confidence_multiplier": 0.2}
     params, claim = learner.params(**values), learner.guarantee(**values)
@@ -174,7 +178,7 @@ def test_the_joint_model_leaves_out_the_users_own_play():
 
 
 def contrarian(answers, history, action):
-    """A bit that is turned around after each play of 1."""
+    """Flips a bit after each play of 1."""
     last = history.actions[jnp.maximum(history.round - 1, 0)]
     return jnp.where(last == 1, 1 - answers, answers)
 

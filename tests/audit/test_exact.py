@@ -26,7 +26,7 @@ def randomized_response_distribution(label, epsilon, num_labels):
 
 
 def noisy_max_distribution(scores, epsilon, noise):
-    """P(j) integrates j's noise density times the others' distribution functions, between the kinks of either."""
+    """Integrates j's noise density times the others' distribution functions, between the kinks of either: P(j)."""
     scores = np.asarray(scores) * epsilon / 2
     edges = np.union1d(np.linspace(-45, 45, 91), np.subtract.outer(scores, scores))
     nodes, weights = np.polynomial.legendre.leggauss(10)
@@ -76,7 +76,7 @@ def test_delta_and_epsilon_invert_each_other():
 
 
 def test_a_discretised_gaussian():
-    """Cells of a Gaussian are post-processing of it, and fine ones lose little."""
+    """Checks that cells of a Gaussian are post-processing of it, and that fine ones lose little."""
     edges = np.concatenate([[-np.inf], np.linspace(-12, 13, 4001), [np.inf]])
     distributions = [dict(enumerate(np.diff(scipy.stats.norm.cdf(edges, mean, 2.0)))) for mean in (0.0, 1.0)]
     for epsilon in [0.0, 0.5, 1.0]:
@@ -108,7 +108,7 @@ def response_pair(epsilon, num_labels=2):
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 3.0, 10.0])
 def test_rho_and_mu_of_two_outcomes(epsilon):
-    """D_a / a of randomized response is largest at a = 1: the Kullback-Leibler divergence."""
+    """Checks that D_a / a of randomized response is largest at a = 1: the Kullback-Leibler divergence."""
     distributions = response_pair(epsilon)
     assert exact_rho(*distributions) == pytest.approx(epsilon * math.tanh(epsilon / 2), rel=1e-9)
     assert exact_mu(*distributions) == pytest.approx(2 * scipy.stats.norm.ppf(1 / (1 + math.exp(-epsilon))), rel=1e-9)
@@ -119,7 +119,7 @@ def test_rho_and_mu_of_two_outcomes(epsilon):
 
 
 def test_rho_at_an_order_above_one():
-    """Rare, and telling: against a fine grid of orders in both directions."""
+    """Compares a rare, revealing outcome with a fine grid of orders in both directions."""
     rng = np.random.default_rng(0)
     highest = 1.0
     for _ in range(20):
@@ -138,7 +138,7 @@ def test_rho_at_an_order_above_one():
 
 
 def test_rho_and_mu_of_a_discretised_gaussian():
-    """All orders give nearly the same, at which not all can be looked at closely; mu is the distance of means."""
+    """Checks orders that are nearly alike, too many to examine closely; mu is the distance of means."""
     for shift in (0.2, 1.0):
         edges = np.concatenate([[-np.inf], np.linspace(-8, 8, 801), [np.inf]])
         tails = [(scipy.stats.norm.cdf(edges - s), scipy.stats.norm.sf(edges - s)) for s in (-shift / 2, shift / 2)]
@@ -149,7 +149,7 @@ def test_rho_and_mu_of_a_discretised_gaussian():
 
 
 def test_rho_and_mu_of_close_distributions():
-    """Nothing cancels: the divergence is a square of the distance."""
+    """Checks that nothing cancels: the divergence is a square of the distance."""
     for epsilon in (1e-4, 1e-6):
         distributions = [{0: 0.5 + sign * epsilon / 4, 1: 0.5 - sign * epsilon / 4} for sign in (1, -1)]
         assert exact_rho(*distributions) == pytest.approx(epsilon**2 / 2, rel=1e-6)
@@ -219,7 +219,7 @@ def test_delta_where_only_the_ratio_is_a_float():
 
 
 def test_a_mass_of_exactly_delta_proves_nothing():
-    """0.1 + 0.1 + 0.1 is a little above 0.3."""
+    """Uses 0.1 + 0.1 + 0.1, which is a little above 0.3."""
     spread, certain = {"a": 0.7, "b": 0.1, "c": 0.1, "d": 0.1}, {"a": 1.0}
     assert exact_epsilon(spread, certain, 0.3) == pytest.approx(0.0, abs=1e-12)
     assert exact_epsilon(spread, certain, 0.3 - 1e-12) == math.inf

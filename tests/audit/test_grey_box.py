@@ -25,7 +25,7 @@ SPENT = {
     "mirror_descent": 2.598270,  # of draws in three rounds, and of what fixed share leaves of the odds
     "mirror_descent_clipped": 2.003465,
     "mirror_descent_intervals": 2.508906,
-    "svt_lazy_zcdp": 1.3190,  # pure mechanisms that add up cost less there than what is claimed
+    "svt_lazy_zcdp": 1.3190,  # pure mechanisms that add up cost less there than the claim
     "ebs_shuffle": 1.238362,  # of one report, before it is shuffled
 }
 ROUNDS = {"explore_then_commit": 13, "explore_then_commit_bounded": 13, "ebs_phased": 10} | {
@@ -151,7 +151,7 @@ def test_gaussians_add_up_in_squares():
 
 
 def test_what_follows_released_states_costs_nothing():
-    """Along the transcript of its own, a run would move by 101 times as much in the next round."""
+    """Fixes the released states: along its own transcript, a run would move by 101 times as much in the next round."""
     found = look(small.follows_itself(100.0), small.draw_corners(1))
     assert found.verdict == "consistent"
     assert found.sites[0].measured == pytest.approx(1.0, rel=1e-4)

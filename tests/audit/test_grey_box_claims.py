@@ -1,4 +1,4 @@
-"""What a grey box varies and compares follows from the claim; and what it cannot tell, it does not call a fault."""
+"""The grey box varies and compares inputs as the claim says, and calls nothing a fault that it cannot determine."""
 
 import dataclasses
 
@@ -24,7 +24,7 @@ def look(learner, draw_user=draw_bit, rounds=3, **options):
 
 
 def claiming(learner: Learner, **about) -> Learner:
-    """The learner with another claim."""
+    """Returns the learner with another claim."""
     right = learner.guarantee
 
     def claim(*, epsilon):
@@ -34,7 +34,7 @@ def claiming(learner: Learner, **about) -> Learner:
 
 
 def draw_both(key):
-    """An answer and a context."""
+    """Draws an answer and a context."""
     return UserData(jax.random.bernoulli(key, shape=(1,)).astype(float), jax.random.randint(key, (), 0, 3))
 
 
@@ -44,7 +44,7 @@ def own_noise(key, params, value):
 
 
 def turned(key, params, label):
-    """Randomized response at four times epsilon, which seldom turns a label."""
+    """Draws randomized response at four times epsilon, which seldom flips a label."""
     return jnp.where(jax.random.bernoulli(key, jax.nn.sigmoid(-4 * params)), 1 - label, label)
 
 
@@ -96,7 +96,7 @@ def test_learners_that_record_some_of_their_noise():
         return look(small.releases_of(release, np.zeros(2) if together else 0.0))
 
     assert both(False, 0.0).verdict == "consistent"
-    assert both(False, 1.0).faults == (f"the public state {AROUND}",)  # though random, and larger than what is raw
+    assert both(False, 1.0).faults == (f"the public state {AROUND}",)  # though random, and larger than the exact value
     found = both(True, 0.0)
     assert (found.verdict, found.faults) == ("cannot tell", ())
     assert "by noise that writes no entry" in found.notes[0]
@@ -112,7 +112,7 @@ def test_a_raw_number_in_a_noisy_choice():
     assert found.faults == (f"the public state {AROUND}",)
 
 
-# ---- what is seen ----------------------------------------------------------------------------------------------------
+# ---- observed parts --------------------------------------------------------------------------------------------------
 def test_a_central_claim_names_what_is_seen():
     learner = small.shows_its_context("central")
     assert look(learner, draw_both).faults == (f"the play {AROUND}",)
@@ -123,7 +123,7 @@ def test_a_central_claim_names_what_is_seen():
 
 
 def test_scores_that_nobody_sees_may_be_raw():
-    """The play is chosen by an unreleased state, at the mechanism's price."""
+    """Chooses the play by an unreleased state, at the mechanism's cost."""
 
     def act(key, params, public, context):
         return noisy_max(key, public[1] * jnp.ones(2), params / 8, sensitivity=1.0)
@@ -142,7 +142,7 @@ def test_scores_that_nobody_sees_may_be_raw():
 
 @pytest.mark.parametrize("trust_model", ["central", "joint"])
 def test_where_a_learner_stops_is_seen_though_nothing_else_is(trust_model):
-    """By the grey box, by the black box, and by the leak test."""
+    """Checks the grey box, the black box, and the leak test."""
     users = UserData(np.zeros((3, 1))), UserData(np.asarray([[1.0], [0.0], [0.0]]))
 
     def noised(key, params, number):
@@ -167,7 +167,7 @@ def test_the_play_of_a_local_learner():
 
 
 def test_joint_learners_show_others_nothing():
-    """All but the replaced user's own play and report."""
+    """Checks all plays and reports except the replaced user's own."""
     learner = small.shows_its_context("joint")
     assert look(learner, draw_both).verdict == "consistent"
 
@@ -247,7 +247,7 @@ def test_a_key_that_is_used_again_after_a_release(reuse_key):
 
 
 def test_users_react_to_what_the_claim_shows():
-    """A learner forgets to clip what only users who saw a release would say."""
+    """Lets a learner forget to clip reports that only users who saw a release would send."""
 
     def draw_user(key, history):
         bit = jax.random.bernoulli(key, shape=(1,)).astype(float)

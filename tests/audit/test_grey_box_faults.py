@@ -1,4 +1,4 @@
-"""Faults that must be found by reading what is noised, each beside a correct twin that must not be flagged."""
+"""Faults that only reading the noise's inputs can find, each beside a correct twin that must not be flagged."""
 
 import dataclasses
 
@@ -123,7 +123,7 @@ def test_a_local_learner_may_randomize_in_act():
 
 
 def test_a_joint_learner_may_see_reports():
-    """The curator's reports are not released."""
+    """Checks that the curator's reports are not released."""
 
     def update(key, params, state, report):
         return State((), noisy(key, report[0], params))
@@ -182,7 +182,7 @@ def test_two_runs_cost_twice():
 @pytest.mark.parametrize(("goes_on", "verdict"), [(True, "violated"), (False, "consistent")])
 def test_going_on_after_a_report_costs_again(goes_on, verdict):
     def total(key, params, state, report):
-        """Every user counts in all later queries."""
+        """Counts every user in all later queries."""
         run, count = state.private
         run = run._replace(halted=jnp.asarray(False)) if goes_on else run
         count = count + report[0]
@@ -200,7 +200,7 @@ def test_going_on_after_a_report_costs_again(goes_on, verdict):
 
 
 def test_a_restart_chosen_by_where_costs_nothing():
-    """Each round draws a threshold that may not be used: thresholds that do not follow the data are free."""
+    """Draws a threshold in each round that may stay unused: thresholds independent of the data cost nothing."""
 
     def step(key, params, state, report):
         (run,) = state.private
@@ -290,7 +290,7 @@ def test_pure_noise_under_a_gaussian_claim(mu, verdict):
 
 
 def test_many_pure_releases_under_a_gaussian_claim():
-    """Their mus add in squares; what follows by zero-concentrated DP would exceed what the claim implies."""
+    """Adds mus in squares; the conversion by zero-concentrated DP would exceed what the claim implies."""
     claim = Guarantee.gaussian(1.26, trust_model="central", privacy_unit="one round", argument="for tests")
 
     def release(key, params, report):

@@ -16,7 +16,7 @@ from tests.contract.local_commit import local_commit
 
 COMMIT = registry.LEARNERS["explore_then_commit"]
 ROUNDS = {"ebs_phased": 12, "ebs_elimination": 6, "ebs_elimination_gaussian": 6}
-UNREADABLE = ("ebs_elimination", "ebs_elimination_gaussian")  # whose blocks draw noise inside their kernels
+UNREADABLE = ("ebs_elimination", "ebs_elimination_gaussian")  # with blocks that draw noise inside their kernels
 
 
 def found(learner, path, entry=COMMIT, rounds=13, **options):
@@ -117,7 +117,7 @@ def test_blocks_that_cannot_be_read_are_what_rounds_are():
     [("rounds", "consistent"), ("blocks", "consistent"), ("counts", "cannot tell")],
 )
 def test_reports_of_local_learners(path, verdict):
-    """In blocks each is a mechanism's; a total of them has their distribution, and is no release that a tape knows."""
+    """Checks that reports in blocks come from mechanisms; their total has the right distribution, and no tape entry."""
     result = found(local_commit(num_arms=3, explore_rounds=12), path)
     assert result.verdict == verdict
     if path == "blocks":

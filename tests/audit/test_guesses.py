@@ -13,7 +13,7 @@ from jaxdp.audit.guesses import fast_guess_bound, guess_bound, set_aside
 @pytest.mark.parametrize("guesses", [1, 50, 400])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 def test_the_bound_holds_as_often_as_it_says(guesses, epsilon):
-    """Exactly, for as many right guesses as the claim allows. Planted: the frequency in place of a limit."""
+    """Checks exactly, for as many right guesses as the claim allows. Planted: the frequency in place of a limit."""
     right = np.arange(guesses + 1)
     mass = scipy.stats.binom.pmf(right, guesses, expit(epsilon))
     bounds = np.array([guess_bound(n, guesses, 1000, sides=2, delta=0.0, error=0.05) for n in right])
@@ -24,7 +24,9 @@ def test_the_bound_holds_as_often_as_it_says(guesses, epsilon):
 
 @pytest.mark.parametrize("delta", [1e-3, 0.05, 0.3])
 def test_what_is_told_with_probability_delta_is_set_aside(delta):
-    """The worst that a claim allows: the input is told by that probability, else by a randomized response."""
+    """Plays the worst case of a claim: the input is revealed with probability delta, else sent by a randomized
+    response.
+    """
     rng, coins, epsilon = np.random.default_rng(0), 4000, 1.0
     told = rng.binomial(coins, delta, 2000)
     right = told + rng.binomial(coins - told, expit(epsilon))

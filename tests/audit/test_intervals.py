@@ -24,7 +24,7 @@ def test_clopper_pearson_is_scipys(trials, confidence):
 
 
 def test_coverage_is_at_least_the_confidence():
-    """Exactly, by summing the binomial probabilities of the counts whose interval contains p."""
+    """Sums exactly the binomial probabilities of the counts with an interval that contains p."""
     for trials, p in [(10, 0.03), (50, 0.5), (200, 0.9)]:
         counts = np.arange(trials + 1)
         lower, upper = clopper_pearson(counts, trials, confidence=0.9)
@@ -44,7 +44,7 @@ def test_epsilon_by_hand():
 
 
 def test_the_bound_holds_as_often_as_it_says():
-    """Twenty events tried at once, all at the true epsilon: the largest bound exceeds it in at most 5% of runs."""
+    """Tries twenty events at once, all at the true epsilon: the largest bound exceeds it in at most 5% of runs."""
     rng = np.random.default_rng(0)
     p, epsilon, trials, runs = 0.2, 1.0, 5000, 400
     likely = rng.binomial(trials, p, (runs, 20))

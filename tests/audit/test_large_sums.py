@@ -1,4 +1,4 @@
-"""Sums beyond 2^24, where a float32 moves by 2, 4, ... 128 or not at all: whatever adds noise to one."""
+"""Sums beyond 2^24, where a float32 moves by 2, 4, ... 128 or not at all, in everything that adds noise to one."""
 
 import dataclasses
 import functools
@@ -42,7 +42,7 @@ class Case(NamedTuple):
     """A release that depends on a sum.
 
     Attributes:
-        release: (key, params, total) -> what is seen.
+        release: (key, params, total) -> the observed output.
         params: () -> its params.
         delta: of its claim.
     """
@@ -62,7 +62,7 @@ def gaussian_noise(key, params, total):
 
 
 def selection(key, params, total):
-    """From two scores, of which the other one is even and so as near as it can be."""
+    """Selects from two scores; the other one is even, and as near as possible."""
     return noisy_max(key, jnp.stack([total, total // 2 * 2]), 1.0, sensitivity=0.5, noise="laplace")
 
 
@@ -71,7 +71,7 @@ def differences(key, params, total):
 
 
 def entries(dtype, total):
-    """A stream whose second and third entries floats hold: a multiple of 128, and the rest."""
+    """Makes a stream; floats hold its second and third entries: a multiple of 128, and the rest."""
     first = total // 128 * 128
     return jnp.stack([total * 0, first, total - first]).astype(dtype)
 
@@ -103,7 +103,7 @@ def with_params(learner, **values):
 
 
 def inner_node(key, params, total):
-    """Two entries of a counter stand for all before them; the next one ends its largest block."""
+    """Checks a counter in which two entries stand for all before them; the next one ends its largest block."""
     learner = ebs_elimination(num_arms=2, **TALL)
     state = learner.init(jax.random.key(0), params)
     public = state.public._replace(digits=state.public.digits.at[:2].set(2**15 - 1))
@@ -112,7 +112,7 @@ def inner_node(key, params, total):
 
 
 def removal(key, params, total):
-    """What is taken off the counter of arm 0, after arm 2 was dropped."""
+    """Returns the amount subtracted from the counter of arm 0 after arm 2 was dropped."""
     learner = ebs_elimination(num_arms=3, **TALL)
     state = learner.init(jax.random.key(0), params)
     public = state.public._replace(active=jnp.asarray([True, True, False]), dropped=jnp.asarray([False, False, True]))
@@ -243,7 +243,7 @@ BLIND = ("commitment", "noisy_max", "noisy_leads")  # leads near 0 were right be
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_sum(mistake, name):
-    """Every case at every sum, with the mistake and without it."""
+    """Tries every case at every sum, with the mistake and without it."""
     for total in SUMS.values():
         assert bound(name, total) <= 1.0
     mistake()
@@ -253,7 +253,7 @@ def test_every_sum(mistake, name):
 
 # ---- estimators ------------------------------------------------------------------------------------------------------
 def statistic_bound(total):
-    """Of 2^25 comparisons with the same feature, so many preferences."""
+    """Bounds so many preferences out of 2^25 comparisons with the same feature."""
     estimator = objective_perturbation()
     features = jnp.ones((2**25, 1))
 

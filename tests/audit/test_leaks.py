@@ -1,4 +1,4 @@
-"""What is released beside the noise is found, and what the test cannot tell is not called a violation."""
+"""Exact releases beside the noise are found, and undecidable ones are not called violations."""
 
 import dataclasses
 
@@ -128,7 +128,7 @@ def test_bad_arguments_of_leaks():
         leaks(jax.random.key(0), learner, VALUES, (users[0], users[0]), num_keys=0)
 
 
-# ---- what cannot be told ---------------------------------------------------------------------------------------------
+# ---- undecidable cases -----------------------------------------------------------------------------------------------
 def noised_by(calibrate, claim, raw=0.0):
     """Releases each user's number with Gaussian noise of a standard deviation that params computes."""
 
@@ -211,7 +211,7 @@ def test_randomized_responses_cannot_be_told():
     assert (told(True), told(False)) == ("cannot tell", "violated")
 
 
-# ---- what varies, and what is seen -----------------------------------------------------------------------------------
+# ---- varied inputs, and observed parts -------------------------------------------------------------------------------
 def test_only_the_privacy_unit_varies():
     def claimed(**about):
         def claim(*, epsilon):

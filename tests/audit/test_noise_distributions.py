@@ -1,4 +1,4 @@
-"""Noise is compared with its recorded distribution, and losses of transcripts with written densities."""
+"""Noise is compared with its recorded distribution, and losses of transcripts with losses of written densities."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ def test_what_no_additive_noise_hides_has_no_known_loss():
 
 
 def recorded_as(distribution, draw):
-    """A mechanism of one's own, which records its noise."""
+    """Runs a user's own mechanism, which records its noise."""
 
     def release(key, params, report):
         noise = draw(key)
@@ -88,7 +88,7 @@ def test_a_sampler_of_half_the_scale_is_seen_through_the_librarys_mechanism(monk
 
 
 def test_what_is_released_must_be_value_and_noise():
-    """Planted: right noise is recorded, and half of it is added."""
+    """Records right noise but adds half of it (planted)."""
 
     def release(share):
         def half(key, params, report):
@@ -116,7 +116,7 @@ SAMPLERS = {
 
 @pytest.mark.parametrize("distribution", tape.NOISE_DISTRIBUTIONS)
 def test_distances(distribution):
-    """Right numbers are within the limit in each of 50 samples, and of half the scale in none."""
+    """Checks that right numbers are within the limit in each of 50 samples, and numbers of half the scale in none."""
     limit = np.sqrt(np.log(2 / ERROR) / (2 * 4096))
     samples = np.sort(np.asarray(SAMPLERS[distribution](jax.random.key(1), (50, 4096)), np.float64), axis=1)
     assert max(ks_distance(row, distribution) for row in samples) < limit

@@ -1,4 +1,4 @@
-"""Outputs of every kind: what tells the inputs apart in them is seen, whatever its dtype and wherever it hides."""
+"""Outputs of every kind: whatever distinguishes the inputs in them is found, for any dtype and place."""
 
 import itertools
 
@@ -37,7 +37,7 @@ def test_special_numbers_are_outcomes(special, other):
 
 @pytest.mark.parametrize("special", [np.nan, *SPECIAL[1:]])
 def test_special_numbers_among_others(special):
-    """Nine numbers are too many for a score each; half of the time the first is special under one input only."""
+    """Makes nine numbers, too many for a score each; half of the time the first is special under one input only."""
 
     def release(key, params, x):
         values, coin = normal(key, (9,)), jax.random.bernoulli(jax.random.fold_in(key, 1))
@@ -83,7 +83,7 @@ def test_a_threshold_lies_between_neighbouring_floats():
 
 @pytest.mark.parametrize(("shift", "trials"), [(10**6, 3000), (500_000, 20_000)])
 def test_integers_of_which_none_repeats(shift, trials):
-    """More outcomes than samples: a histogram tells nothing, their order does."""
+    """Makes more outcomes than samples: a histogram shows nothing, their order does."""
 
     def release(key, params, x):
         return jax.random.randint(key, (), 0, 10**6, jnp.int32) + jnp.int32(shift) * x
@@ -109,7 +109,7 @@ def test_rounded_noise_is_found_at_its_epsilon(dtype):
 
 
 def test_many_labels_without_order():
-    """Only two of 10,000 outcomes tell, and they are 0.2% of the outputs."""
+    """Makes 10,000 outcomes, of which two distinguish; these are 0.2% of the outputs."""
 
     def release(key, params, x):
         return randomized_response(key, x, 3.0, num_labels=10_000)
@@ -149,7 +149,7 @@ def test_no_wide_number_is_narrowed(release):
 
 
 def test_outputs_of_equal_distributions_are_not_told_apart():
-    """Every score at once: special numbers, rounded integers, outcomes that repeat."""
+    """Computes every score at once: special numbers, rounded integers, outcomes that repeat."""
 
     def release(key, params, x):
         special = jnp.where(jax.random.bernoulli(key), jnp.float32(np.nan), normal(key))

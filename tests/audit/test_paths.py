@@ -22,7 +22,7 @@ VALUES = {"epsilon": 1.0}
 
 
 def many(entry, path, users, num=2048, **options):
-    """Transcripts of many keys."""
+    """Returns transcripts of many keys."""
     learner = entry.make()
     params = learner.params(**entry.values)
     keys = jax.random.split(jax.random.key(1), num)
@@ -43,7 +43,7 @@ def many(entry, path, users, num=2048, **options):
     ],
 )
 def test_blocks_are_rounds(name):
-    """Drawn users, two blocks' worth and more, bit for bit: plays, reports, and the states that both see."""
+    """Draws users for two blocks and more: plays, reports, and the states that both see agree bit for bit."""
     entry = LEARNERS[name]
     rounds = entry.sizes.get("horizon", 60)
     users = jax.vmap(entry.make_user)(jax.random.split(jax.random.key(0), rounds))
@@ -64,7 +64,9 @@ def test_blocks_are_rounds(name):
 
 @pytest.mark.parametrize("name", ["explore_then_commit", "ebs_phased"])
 def test_counts_show_the_totals_of_what_users_say(name):
-    """Without noise the choice after the last round is that of single rounds, where totals are far apart."""
+    """Checks without noise that the choice after the last round is that of single rounds, where totals are far
+    apart.
+    """
     entry = LEARNERS[name]
     learner = entry.make()
     rounds = {"explore_then_commit": 24, "ebs_phased": 27}[name]
@@ -125,7 +127,9 @@ def test_noise_that_is_missing_on_one_path(where, factor):
 
 @pytest.mark.parametrize("reuse_key", [True, False])
 def test_noise_that_an_adversary_can_predict(reuse_key):
-    """Who speaks before hearing learns little from the second release; who reacts to the first learns the secret."""
+    """Lets an adversary react: independent reports reveal little by the second release, reports after it reveal the
+    secret.
+    """
     learner = small.noisy_then_sign(reuse_key=reuse_key)
     neighbours = UserData(np.asarray([[-1.0], [1.0]])), UserData(np.asarray([[1.0], [1.0]]))
     attack = learner_attack(learner, VALUES, neighbours, answer=full_information, draw_user=small.follows)
@@ -200,7 +204,7 @@ def test_a_learner_that_plays_nothing():
 
 
 def test_a_total_in_the_joint_model():
-    """It holds what the differing user reported, which is not seen."""
+    """Checks a total that holds the differing user's report, which is not observed."""
 
     def add(state, report):
         return State(state.private + report.sum(dtype=jnp.int32), ())
@@ -266,7 +270,7 @@ def test_reports_that_are_logged_in_the_central_model(adversary_view, verdict):
 
 
 def test_a_coalition_in_the_joint_model():
-    """Others may tell the adversary what they were made to play. Whom their plays must not follow is who differs."""
+    """Lets others send the adversary their plays; these must not follow the differing user."""
 
     def act(key, params, public, context):
         return context + public.astype(jnp.int32)
@@ -286,7 +290,7 @@ def test_a_coalition_in_the_joint_model():
     neighbours = UserData(answers, np.asarray([0, 1], np.int32)), UserData(answers, np.asarray([1, 1], np.int32))
 
     def relays(key, history):
-        """Would tell the first one's own play, if it were seen."""
+        """Would send the first user's own play, if it were observed."""
         return UserData(jnp.zeros(1, jnp.int32), jnp.where(history.round == 0, 0, history.actions[0]).astype(jnp.int32))
 
     for noise in (True, False):
@@ -296,7 +300,7 @@ def test_a_coalition_in_the_joint_model():
 
 
 def test_a_coalition_does_not_see_a_state_that_is_not_logged():
-    """The state is the raw sum; plays that follow it pay for one user's part in it, and not for others' who copy it."""
+    """Keeps a raw sum as state; plays that follow it pay for one user's part in it, not for others' who copy it."""
     rounds = 6
 
     def act(key, params, public, context):
@@ -331,7 +335,7 @@ def test_only_leaves_of_the_unit_may_differ():
 
 
 def test_a_batch_in_the_shuffle_model():
-    """Neighbours differ in one user of a batch; seen is what the server makes public at its end."""
+    """Changes one user of a batch; the server's public state at its end is observed."""
 
     def update(key, params, state, report):
         total, round_ = state.private

@@ -12,7 +12,7 @@ CLAIM = Guarantee.pure(1.0, trust_model="central", privacy_unit="one number", ar
 
 
 def laplace_that_fails(key, chance, number):
-    """A number with Laplace(1) noise, or without any by that chance."""
+    """Returns a number with Laplace(1) noise, or, with this probability, without any."""
     key_noise, key_fails = jax.random.split(key)
     return jnp.where(jax.random.uniform(key_fails) < chance, number, number + jax.random.laplace(key_noise))
 
@@ -34,7 +34,7 @@ def test_rare_events_cost_a_right_mechanism_little():
 
 
 def test_guesses_share_the_error(monkeypatch):
-    """Planted: each guess with all of it."""
+    """Plants guesses with the whole error each."""
     errors, bound = [], black_box.guess_bound
 
     def spy(*counts, error, **more):

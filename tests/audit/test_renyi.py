@@ -51,7 +51,7 @@ def truth(distributions):
 
 
 def bound(rng, distributions, trials, error=ERROR):
-    """A bound from multinomial counts: a tenth of the trials chooses, as many as all evaluate."""
+    """Computes a bound from multinomial counts: a tenth of the trials chooses, as many as all evaluate."""
 
     def counts(number):
         return tuple(rng.multinomial(number, distribution)[None] for distribution in distributions)
@@ -64,7 +64,7 @@ def bound(rng, distributions, trials, error=ERROR):
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
 def test_the_bound_on_rho_holds(name):
-    """At most 5% of bounds exceed the truth, however few the trials; with many they are near it."""
+    """Checks that at most 5% of bounds exceed the truth, however few the trials; with many they are near it."""
     rng, distributions = np.random.default_rng(0), DISTRIBUTIONS[name]
     for trials in (100, 2000, 50_000):
         bounds = np.array([bound(rng, distributions, trials) for _ in range(200)])
@@ -75,7 +75,7 @@ def test_the_bound_on_rho_holds(name):
 
 @pytest.mark.parametrize("name", ["responses", "normal at a small rho"])
 def test_frequencies_prove_nothing(name):
-    """The planted mistake: the divergence of what was counted."""
+    """Plants the divergence of the counts."""
     rng, distributions, trials = np.random.default_rng(0), DISTRIBUTIONS[name], 2000
     drawn = [tuple((rng.multinomial(trials, distribution) + 0.5) for distribution in distributions) for _ in range(50)]
     wrong = [truth((first / first.sum(), second / second.sum())) for first, second in drawn]
@@ -83,7 +83,7 @@ def test_frequencies_prove_nothing(name):
 
 
 def test_any_function_and_order_bound_rho():
-    """Hoelder's inequality with its constants: exact means never give more than rho; the log ratio gives D_a / a."""
+    """Checks Hoelder's inequality with constants: exact means never give more than rho; the log ratio gives D_a / a."""
     rng = np.random.default_rng(1)
     for _ in range(200):
         p, q = rng.dirichlet(np.ones(5), 2)
@@ -99,7 +99,7 @@ def test_any_function_and_order_bound_rho():
 
 
 def test_a_bound_is_that_of_its_means():
-    """From so many trials that the means are nearly known."""
+    """Uses so many trials that the means are nearly known."""
     (p, q), trials = responses(1.0), 10**12
     values = np.log(p / q) - 1.0
     cells = Cells(SCORE, np.zeros(1), values, 2.0, True, (1e-6, 1e-6))
@@ -160,7 +160,7 @@ def noisy(key, noise_stddev, count):
 
 
 def shares(rho, trials, keys=1):
-    """What is found of rho and of mu, at a claim that is exactly spent."""
+    """Returns the shares of rho and of mu that are found, at a claim that is exactly spent."""
     attacks = [
         Attack(noisy, np.float32(1 / math.sqrt(2 * rho)), NUMBERS, claim)
         for claim in (Guarantee.zcdp(rho, **ABOUT), Guarantee.gaussian(math.sqrt(2 * rho), **ABOUT))
@@ -185,7 +185,7 @@ def test_gaussian_noise_is_nearly_reached_with_a_million_trials(rho):
 
 @pytest.mark.parametrize("rho", [0.05, 0.5, 2.0])
 def test_half_of_what_is_spent_is_refuted(rho):
-    """What the claim implies at one delta would let most of it pass."""
+    """Checks that the claim's implication at one delta alone would let most of it pass."""
     noise = np.float32(1 / math.sqrt(2 * rho))
     for right, wrong in [
         (Guarantee.zcdp(rho, **ABOUT), Guarantee.zcdp(rho / 2, **ABOUT)),

@@ -57,7 +57,7 @@ def broken(key, params, data):
 
 
 def target(spent, claimed=1.0, **more):
-    """Randomized response by several paths, each of which spends its own epsilon."""
+    """Builds randomized response by several paths; each spends its own epsilon."""
     claim = Guarantee.pure(claimed, **ABOUT)
     paths = {path: Attack(keep, np.float32(epsilon), LABELS, claim) for path, epsilon in spent.items()}
     return Target(guarantee=claim, attacks=paths, **more)
@@ -111,7 +111,7 @@ def test_the_worst_path_decides():
 
 
 def test_the_confidence_is_of_the_row():
-    """Each of two paths is audited with half of the row's error."""
+    """Audits each of two paths with half of the row's error."""
     alone = target({"rounds": 1.0}).attacks["rounds"]
     row = row_of(target({"rounds": 1.0, "blocks": 0.1}), confidence=0.9)
     assert row.lower_bound == row_of(alone, confidence=0.95).lower_bound
@@ -193,7 +193,7 @@ def test_bad_input_is_no_note(given, named):
 
 
 def test_no_claim():
-    """The path that tells most, though none violates anything."""
+    """Takes the path with the most evidence, though none violates anything."""
     claim = Guarantee.none(**ABOUT)
     paths = {path: Attack(shifted, np.float32(by), NUMBERS, claim) for path, by in [("rounds", 1), ("blocks", 5)]}
     row = row_of(Target(guarantee=claim, attacks=paths))
@@ -219,7 +219,7 @@ def test_claims_at_the_ends_of_the_floats(kind, claimed):
 
 
 def second_of(spent, **more):
-    """A target that is right at its first point, and spends so much at its second one."""
+    """Builds a target that is right at its first point, and spends so much at its second one."""
     return target({"rounds": 0.5}, second=target({"rounds": spent}, point="size=2", **more))
 
 
@@ -242,7 +242,7 @@ def test_the_distribution_of_a_second_point():
 
 @pytest.mark.parametrize("thorough", [False, True])
 def test_a_second_point_is_where_a_grey_box_looks(thorough):
-    """Outputs are attacked there where it cannot tell."""
+    """Attacks outputs where the grey box cannot decide."""
     claim, steps = Guarantee.pure(1.0, **ABOUT), []
 
     def box(faults=(), notes=()):

@@ -1,4 +1,4 @@
-"""Scores that order outputs: each finds what it is for, on outputs that did not shape it."""
+"""Scores that order outputs: each finds its kind of difference, on outputs that did not shape it."""
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,9 @@ def found(release, neighbours, *, trials, exact=None, key=0, **more):
 
 
 def several(key, params, values):
-    """Five numbers that share the epsilon: only outputs that are far out in all of them tell all of it."""
+    """Makes five numbers that share the epsilon: only outputs that are far out in all of them have all of the
+    evidence.
+    """
     return laplace(key, values, 1.0, l1_sensitivity=5.0)
 
 
@@ -28,7 +30,7 @@ ALL_MOVE = np.zeros(5, np.float32), np.ones(5, np.float32)
 
 
 def test_scores_find_a_ratio_that_adds_up(monkeypatch):
-    """Planted: the network alone."""
+    """Plants the network alone."""
     assert found(several, ALL_MOVE, trials=300_000).lower_bound > 0.88
     learn = events.learn_scores
 
@@ -41,7 +43,7 @@ def test_scores_find_a_ratio_that_adds_up(monkeypatch):
 
 @pytest.mark.parametrize(("fit", "logit"), [(fit_hinges, hinge_logit), (fit_bins, binned_logit)])
 def test_a_log_ratio_is_estimated(fit, logit):
-    """Of Laplace noise on two numbers the true one is known; NaN and infinity spoil nothing."""
+    """Estimates the log ratio of Laplace noise on two numbers, which is known; NaN and infinity spoil nothing."""
     key = jax.random.key(0)
     rows = [np.array(jax.random.laplace(k, (50_000, 2), jnp.float32)) for k in jax.random.split(key, 3)]
     rows[1] += 1
@@ -57,7 +59,7 @@ def test_a_log_ratio_is_estimated(fit, logit):
 
 
 def one_bare(key, chance, values):
-    """Laplace noise on many numbers; one of them, each time another, often stays without."""
+    """Adds Laplace noise to many numbers; one of them, each time another, often stays without."""
     key_noise, key_which, key_fails = jax.random.split(key, 3)
     noise = jax.random.laplace(key_noise, values.shape)
     which = jax.random.randint(key_which, (), 0, values.size)
@@ -84,7 +86,7 @@ def test_a_bare_number_among_a_thousand_is_found():
 
 
 def test_bare_numbers_that_are_too_rare_to_repeat_are_found_by_what_they_should_be():
-    """Planted: without `exact`."""
+    """Plants a search without `exact`."""
     inputs = np.zeros(50, np.float32), np.full(50, 0.02, np.float32)
 
     def release(key, params, values):

@@ -1,4 +1,4 @@
-"""Domains keep to neighbours, searches find pairs that tell, and bounds are counted on outputs of their own."""
+"""Domains keep to neighbours, searches find revealing pairs, and bounds are counted on separate outputs."""
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +27,7 @@ SMALL = SearchEffort(16, 3, 256)
 
 
 def pairs(domain, count=300):
-    """Genomes begun and altered, as pairs."""
+    """Returns pairs of new and mutated genomes."""
 
     def drawn():
         genomes = jax.vmap(domain.start)(jax.random.split(jax.random.key(0), count))
@@ -56,7 +56,7 @@ def test_numbers_move_by_no_more_than_they_may(norm, by, dtype):
 
 @pytest.mark.parametrize("kind", [np.int8, np.int32])
 def test_whole_numbers_do_not_wrap_around(kind):
-    """127 and -128 are no neighbours, though 127 + 1 is -128 in eight bits."""
+    """Checks 127 and -128, which are no neighbours, though 127 + 1 is -128 in eight bits."""
     ends = np.iinfo(kind)
     domain = perturb_entries((2,), norm="l1", by=1, dtype=kind, low=ends.min, high=ends.max)
     first, second, _ = pairs(domain)
@@ -86,7 +86,7 @@ def test_rows_differ_in_one_place_and_in_the_unit_alone():
 
 
 def switched_off(key, epsilon, count):
-    """Noise, but for a count of 255."""
+    """Adds noise, except to a count of 255."""
     return jnp.where(count[0] == 255, count, laplace(key, count, epsilon, l1_sensitivity=1.0))
 
 
@@ -108,7 +108,7 @@ def bits():
 
 
 def test_bounds_are_counted_on_outputs_of_their_own(monkeypatch):
-    """The search and each attack have keys of their own; and errors add up to what the row may fail by."""
+    """Checks that the search and each attack have separate keys, and that errors add up to the row's error."""
     keys, errors = [], []
     own_search, own_audit = board.search, board.audit
 

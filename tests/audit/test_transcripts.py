@@ -1,4 +1,4 @@
-"""What an adversary sees of a learner, by trust model, and the test that nothing passes by the noise."""
+"""The adversary's view of a learner, by trust model, and the test that nothing bypasses the noise."""
 
 import jax
 import jax.numpy as jnp
@@ -90,7 +90,7 @@ def test_joint_leaves_out_the_users_own_play():
 
 @pytest.mark.parametrize("adversary_view", [(), ("public",)])
 def test_plays_of_others_that_follow_the_users_context_are_seen(adversary_view):
-    """All users but one see their own plays, and may be the adversary's, whatever may be logged."""
+    """Checks that all users except one see their own plays, and may be the adversary's, whatever the world may log."""
 
     def flips(key, params, state, report):
         noise = jax.random.bernoulli(key, 1 / (1 + jnp.exp(params)))

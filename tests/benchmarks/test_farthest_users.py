@@ -9,7 +9,7 @@ from benchmarks.papers.ldp_bandits_measures import farthest_users
 
 
 def releases(users, link, noise_of_gradients):
-    """What Algorithm 3 releases of users, over their noise's standard deviation in units of σ."""
+    """Computes Algorithm 3's releases of users, over their noise's standard deviation in units of σ."""
     x, noise, (online, theta) = users
     model = link(x @ online)
     rewards = link(x @ theta) + noise
@@ -41,7 +41,7 @@ def test_no_drawn_users_are_farther_apart_than_the_optimum_and_a_steep_link_come
 
 
 def test_drawn_pairs_come_near_the_optimum_and_never_above():
-    """By brute force, over everything that the optimum is over."""
+    """Compares by brute force with drawn pairs from the optimum's domain."""
     rng = np.random.default_rng(1)
     angles = rng.uniform(-math.pi, math.pi, size=(3, 200_000))
     x, other, theta = np.stack([np.cos(angles), np.sin(angles)], axis=-1)

@@ -98,7 +98,7 @@ STATEMENTS = {
     ],
 }
 
-# Rows that need no simulation, and what they say: of the claim, and of the corrected form.
+# Rows that need no simulation, and their verdicts: on the claim, and on the corrected form.
 EXACT = {
     "dp-reward": {
         "Eq. (2)": (AGREES, ""),
@@ -289,7 +289,7 @@ def test_a_full_run_says_its_time_first(monkeypatch, capsys, tmp_path):
 
 # ---- texts and the page ----------------------------------------------------------------------------------------------
 def made_up() -> dict:
-    """A record with an erratum whose claim differs, and a row that nothing is measured of."""
+    """Makes a record with an erratum whose claim differs, and an unmeasured row."""
     wrong = row(
         "Thm 1",
         "|x| <= 1 | always.",

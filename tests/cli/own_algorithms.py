@@ -1,4 +1,4 @@
-"""A package of a user's own: a learner, an estimator and two mechanisms, the second of which has too little noise."""
+"""A user's own package: a learner, an estimator and two mechanisms; the second one has too little noise."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Advice: who is ranked first, who cannot be told apart, and what is told of those who were not measured."""
+"""Advice: the first candidates, the indistinguishable ones, and the report on those that were not measured."""
 
 import dataclasses
 from functools import partial
@@ -25,7 +25,7 @@ SMALL: dict = {"num_arms": 3, "horizon": 400, "num_seeds": 10}
 
 
 def losses(means, seeds, draw) -> xr.DataArray:
-    """Losses with noise that is common to all learners, and noise of their own."""
+    """Returns losses with noise that is common to all learners, and separate noise."""
     own = draw.normal(size=(len(means), seeds)) + 3 * draw.normal(size=seeds) + np.asarray(means)[:, None]
     return xr.DataArray(own, {"learner": [f"l{index}" for index in range(len(means))]}, ("learner", "seed"))
 
@@ -37,7 +37,7 @@ def test_the_better_one_is_first_and_alone():
 
 
 def test_a_failed_run_is_never_first():
-    """Its mean is not that of the seeds that went well."""
+    """Checks that its mean is not taken over the successful seeds alone."""
     loss = losses([5.0, 0.0, 4.0], 16, np.random.default_rng(0))
     loss.loc[{"learner": "l1"}] = loss.sel(learner="l1").where(loss.seed != 3)
     order, _ = ranking(loss)
@@ -52,7 +52,7 @@ def naive(loss: xr.DataArray) -> list[str]:
 
 
 def test_equal_candidates_are_undecided():
-    """One of them is called worse in at most 5% of all rankings, though the first is chosen by its mean."""
+    """Checks that one of them is called worse in at most 5% of rankings, though the first is chosen by its mean."""
     draw = np.random.default_rng(1)
     worlds = [losses([0.0] * 8, 10, draw) for _ in range(60)]
     limit = LEVEL + 5 * np.sqrt(LEVEL * (1 - LEVEL) / len(worlds))
@@ -61,7 +61,10 @@ def test_equal_candidates_are_undecided():
 
 
 def test_ranges_agree_with_verdicts():
-    """A range without 0 is one of a pair that is called different; ranges of one pair alone are not."""
+    """Checks that a range without 0 belongs to a pair that is called different.
+
+    Ranges of one pair alone do not agree.
+    """
     draw, disagree = np.random.default_rng(4), 0
     for _ in range(20):
         loss = losses([0.0, 0.5, 1.0, 1.5, 2.0, 0.0], 10, draw)
@@ -75,7 +78,10 @@ def test_ranges_agree_with_verdicts():
 
 
 def test_ranges_hold_together():
-    """In at most 5% of tables is the true difference outside of any range; of ranges of one pair alone in more."""
+    """Checks that the true difference is outside of any range in at most 5% of tables.
+
+    Ranges of one pair alone fail in more tables.
+    """
     draw, means = np.random.default_rng(5), np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
     truth = means[:, None] - means
     missed = 0
@@ -94,7 +100,7 @@ def test_ties_and_one_candidate_alone():
 
 
 def test_a_planted_candidate_with_a_tenth_of_the_noise(monkeypatch):
-    """It is first; a copy of the honest one, equal bit for bit, stays undecided beside it."""
+    """Checks that it is first; a copy of the honest one, equal bit for bit, stays undecided beside it."""
     honest = LEARNERS["explore_then_commit"]
 
     def altered(*, num_arms: int, explore_rounds: int, factor: float):
@@ -153,7 +159,7 @@ def test_wrong_arguments(case):
 
 
 def told(losses_at: dict[float, list[float]]) -> str:
-    """Who is first at each budget, of a first and a second learner with these mean losses."""
+    """Returns the first learner at each budget, out of two learners with these mean losses."""
     draw = np.random.default_rng(3)
     each = [losses(means, 16, draw) for means in losses_at.values()]
     results = xr.Dataset({"loss": xr.concat(each, xr.IndexVariable("epsilon", list(losses_at)))})
@@ -206,7 +212,7 @@ def test_rounds_that_can_be_afforded():
 
 @pytest.mark.parametrize("problem", advise_problems.PROBLEMS)
 def test_every_problem_has_candidates_at_other_sizes(problem):
-    """Each is made for the sizes that are asked for, can play, has a claim, and its time is known."""
+    """Checks that each is made for the requested sizes, can play, has a claim, and has a known time."""
     setting = advise_problems.PROBLEMS[problem]
     sizes = dict(zip(setting.sizes, (4, 3), strict=False))
     found = {name: resize(entry, 1000, **sizes) for name, entry in setting.candidates().items()}
@@ -223,7 +229,9 @@ def test_every_problem_has_candidates_at_other_sizes(problem):
 
 
 def test_variants_of_candidates_are_those_of_the_problem():
-    """The registry's entries are for tiny problems: some solve rarely, or have constants without a proof."""
+    """Checks variants against the registry, whose entries are for tiny problems: some solve rarely, or have
+    unproved constants.
+    """
     found = {name: entry.variant for name, entry in advise_problems.PROBLEMS["contextual"].candidates().items()}
     assert found["linear_ucb"] == {}
     assert found["linear_ucb_joint_tree"] == {"counter": "tree"}
@@ -233,7 +241,7 @@ def test_variants_of_candidates_are_those_of_the_problem():
 
 
 def test_labels():
-    """Losses are those of a run of one's own, at both instances; what has no budget is no candidate."""
+    """Compares losses with a direct run, at both instances; estimators without a budget are no candidates."""
     asked = {"epsilon": 2.0, "horizon": 200, "dim": 2, "num_seeds": 5, "key": jax.random.key(3)}
     results = advise(problem="labels", **asked, learner=["mle_rr", "sgd_rr"])
     assert dict(results.sizes) == {"learner": 2, "instance": 2, "epsilon": 5, "horizon": 1, "seed": 5}

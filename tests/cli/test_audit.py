@@ -46,7 +46,7 @@ def test_rows_and_json(tmp_path):
 
 def test_a_row_draws_by_the_seed_and_not_by_the_company(tmp_path):
     def told(*arguments):
-        """What the row of the last name draws: its event, and how often it happened."""
+        """Returns the event in the row of the last name, and how often it happened."""
         audit(*arguments, "--no-search", "--json", str(out := next(outs)))
         return json.loads(out.read_text())[-1]
 
@@ -86,7 +86,7 @@ def test_a_violation_is_exit_code_1(monkeypatch, tmp_path):
 
 
 def test_currencies_faults_and_notes_are_told(monkeypatch):
-    """A claim in rho of half of what is spent; a claim that cannot be attacked, below whose row is told why."""
+    """Audits a claim in rho of half the cost, and a claim that cannot be attacked; the reason is below its row."""
     about = {"trust_model": "local", "privacy_unit": "one label", "argument": "half of it"}
     claim = Guarantee.zcdp(math.tanh(0.5) / 2, **about)
 

@@ -36,7 +36,7 @@ def jaxdp(*arguments, cwd):
 
 
 def in_process(*arguments, monkeypatch, capsys):
-    """The same entry point without a new process: for messages, where starting JAX would dominate."""
+    """Calls the same entry point without a new process: for messages, where starting JAX would dominate."""
     monkeypatch.setattr(sys, "argv", ["jaxdp", *arguments])
     with pytest.raises(SystemExit) as stopped:
         main()
@@ -49,7 +49,7 @@ def folder(tmp_path_factory):
 
 
 def test_a_run_writes_a_figure_and_a_dataset_and_keeps_earlier_ones(tmp_path, monkeypatch, capsys):
-    """With results that are made up: a small form of the tests of single studies."""
+    """Uses made-up results: a small form of the tests of single studies."""
 
     @functools.wraps(dueling_regret.dueling_regret)
     def simulate(**arguments):
@@ -107,7 +107,7 @@ def test_a_second_run_keeps_the_first(folder, monkeypatch, capsys):
 
 
 def test_two_cpu_devices_write_the_same_data(tmp_path, monkeypatch, capsys):
-    """In a process of its own, which reads the number of devices when it starts."""
+    """Runs in a new process, which reads the number of devices when it starts."""
     result = jaxdp("--cpu-devices", "2", *RANKING, "--out", "2", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     monkeypatch.chdir(tmp_path)
@@ -132,7 +132,7 @@ def test_studies_of_tracking_run_and_resume(study, small, folder, monkeypatch, c
     small = (study, *small, "--seeds", "2", "--learner", "mirror_descent")
     code, printed = in_process("run", *small, "--out", study, monkeypatch=monkeypatch, capsys=capsys)
     assert code == 0, printed.err
-    assert "central, (ε, δ): mirror_descent" in printed.out
+    assert "central, (ε, δ): Mirror descent" in printed.out
     data = xr.open_zarr(folder / study / "data.zarr").load()
     assert data.loss.sizes["seed"] == 2
     assert (folder / study / "figure.png").exists()
@@ -147,7 +147,7 @@ def test_dueling_regret_runs_and_resumes(folder, monkeypatch, capsys):
     small = ("dueling-regret", "--horizon", "100", "--seeds", "2", "--epsilon", "1", "--learner", "rucb")
     code, printed = in_process("run", *small, "--out", "duels", monkeypatch=monkeypatch, capsys=capsys)
     assert code == 0, printed.err
-    assert "local: rucb" in printed.out
+    assert "local: RUCB" in printed.out
     data = xr.open_zarr(folder / "duels" / "data.zarr").load()
     assert data.pseudo_regret.sizes == {"learner": 1, "epsilon": 1, "round": 10, "seed": 2}
     assert (folder / "duels" / "figure.png").exists()

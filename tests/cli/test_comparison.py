@@ -1,4 +1,4 @@
-"""What studies that compare learners share: their rows of means, fits, thresholds and names."""
+"""Shared parts of studies that compare learners: rows of means, fits, thresholds and names."""
 
 import math
 
@@ -22,7 +22,7 @@ def cells(line):
 
 
 def test_rows_of_means():
-    """In the order of the labels, with other rows below; NaN is a dash where that is asked for."""
+    """Checks the order of the labels, with other rows below; NaN is a dash if asked for."""
     values = made_up()
     values.loc[{"learner": "one", "epsilon": 2.0}] = np.nan
     mean, half = mean_and_half_width(values)

@@ -21,7 +21,7 @@ from jaxdp.studies.running import run_command, sweep_command
 
 
 def taken(study: Study) -> set[str]:
-    """What the functions of a study take: names of parameters, of those too that make its arguments."""
+    """Returns the parameters of a study's functions, and of the functions that make their arguments."""
     found: set[str] = set()
     left: list[Callable[..., Any] | None] = [study.simulate, study.instead]
     while left:
@@ -35,7 +35,7 @@ def taken(study: Study) -> set[str]:
 
 
 def signatures(module: ModuleType | SimpleNamespace) -> list[str]:
-    """Names of arguments with a `typer.Option`, once for each signature of the module that has them."""
+    """Returns the names of arguments with a `typer.Option`, once for each signature of the module that has them."""
     home = module.STUDY.simulate.__module__
     functions = [value for value in vars(module).values() if inspect.isfunction(value) and value.__module__ == home]
     return [
@@ -47,7 +47,7 @@ def signatures(module: ModuleType | SimpleNamespace) -> list[str]:
 
 
 def faults(module: ModuleType | SimpleNamespace) -> list[str]:
-    """What there is of second signatures in a study's module, and of arguments that the command does not give."""
+    """Returns the faults of a study's module: second signatures, and arguments that the command does not give."""
     study, declared = module.STUDY, signatures(module)
     names = [option.name for option in study.options]
     said = [f"{name} is declared twice" for name in dict.fromkeys(declared) if declared.count(name) > 1]
@@ -77,17 +77,17 @@ def test_every_option_comes_of_a_parameter_of_the_study(name):
 
 
 def made_up(*, epsilon: Epsilons = (0.5, math.inf), num_seeds: NumSeeds = 3, key: Key, **scheduling: Any) -> Any:
-    """A study."""
+    """Simulates a study."""
     return {"epsilon": epsilon, "num_seeds": num_seeds, "key": key, **scheduling}
 
 
 def told(results: Any, *, epsilon: Sequence[float] = ()) -> Any:
-    """A report."""
+    """Formats a report."""
     return results, epsilon
 
 
 def second(epsilon: Epsilons = (0.5, math.inf), seeds: NumSeeds = 3) -> Any:
-    """A second signature."""
+    """Returns a second signature."""
     return epsilon, seeds
 
 

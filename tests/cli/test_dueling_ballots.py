@@ -1,4 +1,4 @@
-"""The study of ballots: who plays, what a run by hand says, and what the text says of it."""
+"""The study of ballots: its learners, a run by hand, and its text."""
 
 import contextlib
 import io
@@ -24,7 +24,7 @@ CLEAR = Ballots(("a", "b", "c"), (((0,), (1,), (2,)), ((1,), (0,))), (45, 5))
 
 
 def ranked(ballots, *, epsilon, num_seeds, key):
-    """As `private_ranking`, which has tests of its own: the first alternative is always first."""
+    """Replaces `private_ranking`, which has separate tests: the first alternative is always first."""
     del key
     names = ["ballot_mle", "ballot_objective_perturbation", "ballot_objective_perturbation_k_norm", "ballot_rr"]
     places = np.broadcast_to(np.arange(1, 4)[:, None], (4, len(epsilon), 3, num_seeds))
@@ -74,7 +74,7 @@ def test_who_is_named():
 
 
 def ran(folder):
-    """Runs the command on a clear election, and returns what it wrote and what it printed."""
+    """Runs the command on a clear election; returns its results and its output."""
     told = io.StringIO()
     write_ballots(CLEAR, folder / "clear.soi")
     grid = ("--epsilon", "1", "--epsilon", "inf", "--learner", "rucb", "--learner", "ebs_phased", "--seeds", "88")
@@ -112,8 +112,8 @@ def test_results(tmp_path):
         "Without privacy a wins against every other alternative; against the closest, b,",
         "One answer is private at ε, and one whole ballot at 2 ε",
         "1 per answer, 2 per voter",
-        "central: ebs_phased",
-        "local: rucb",
+        "central: EBS, phases",
+        "local: RUCB",
         "private-ranking: ballot_rr",
         "resampled:\nvoters drawn from these ballots with replacement",
     ):
@@ -124,7 +124,7 @@ def test_results(tmp_path):
 
 
 def made_up(shares):
-    """Results in which the winner is named in these shares of 200 seeds, by (learner, voters)."""
+    """Makes results in which the winner is named in these shares of 200 seeds, by (learner, voters)."""
     hits = (np.arange(200) < 200 * np.asarray(shares)[..., None]).astype(float)
     hits = np.where(np.isnan(np.asarray(shares))[..., None], np.nan, hits)
     return xr.Dataset(
@@ -150,17 +150,17 @@ def test_from_how_many_voters_on():
     results = made_up([[0.5, 1.0, 1.0], [1.0, 0.9, math.nan]])
     np.testing.assert_array_equal(ballots_report._from(results)[:, 0], [20, 0])
     told = ballots_report.verdicts(results.isel(learner=[0]))
-    assert "0.5 per answer, 1.5 per voter: none is shown: x names ann most often, in 50.0%" in told
-    assert "x shows ann from 20 voters on" in told
-    assert "ann, by y, with confidence 100.0% (at least 97.8%)" in ballots_report.verdicts(results)
+    assert "0.5 per answer, 1.5 per voter: none is shown: X names ann most often, in 50.0%" in told
+    assert "X shows ann from 20 voters on" in told
+    assert "ann, by Y, with confidence 100.0% (at least 97.8%)" in ballots_report.verdicts(results)
     never = ballots_report.verdicts(made_up([[0.2, 0.3, 0.9], [0.1, 0.2, math.nan]]))
-    assert "x names bob most often" in never
+    assert "X names bob most often" in never
     assert "No learner shows ann with up to 50 voters" in never
 
 
 @pytest.mark.parametrize(("seeds", "is_enough"), [(4, False), (71, False), (72, True)])
 def test_too_few_seeds_have_no_verdict(seeds, is_enough):
-    """The lower limit of n hits of n is 0.025^(1 / n), which reaches 95% at n = 72."""
+    """Checks that the lower limit of n hits of n is 0.025^(1 / n), which reaches 95% at n = 72."""
     results = made_up([[1.0] * 3, [1.0] * 3]).isel(learner=[0], seed=slice(seeds))
     results = results.assign_coords(trust_model=("learner", ["local"]))
     for text in (ballots_report.verdicts(results), ballots_report.larger(results)):
@@ -205,7 +205,7 @@ def test_the_made_up_election_is_always_the_same():
 
 
 def test_the_election_of_2003():
-    """Two candidates nearly tied: 488 voters cannot say who wins, and many more can."""
+    """Checks two candidates nearly tied: 488 voters cannot decide, and many more can."""
     if not ELECTION.exists():
         pytest.skip("no shared/data folder with the ballots of 2003 beside the repository")
     ballots = read_ballots(ELECTION)
@@ -213,7 +213,7 @@ def test_the_election_of_2003():
     text = ballots_report.report(results, ballots)
     assert "488 voters" in text
     assert "none is shown" in text
-    assert "ebs_phased shows" in text
+    assert "EBS, phases shows" in text
     assert "private-ranking: ballot_rr" in text
     assert results["first"].sel(estimator="ballot_mle").isel(seed=0).isin([1, 2, 3])
 

@@ -16,7 +16,7 @@ EPSILONS, DIMS, ROUNDS = [0.1, 1.0, 10.0, math.inf], [2, 5], [10_000, 100_000, 1
 
 
 def made_up(num_seeds=12):
-    """Regret of sqrt(T), and of 19 d / eps besides."""
+    """Makes regret of sqrt(T) plus 19 d / eps."""
     coords = {"dim": DIMS, "epsilon": EPSILONS, "round": ROUNDS, "seed": range(num_seeds)}
     noise = np.random.default_rng(0).uniform(0.99, 1.01, num_seeds)
     shape = xr.DataArray(np.ones([len(values) for values in coords.values()]), coords, list(coords))

@@ -22,7 +22,7 @@ CELL = re.compile(r"([\d,]+) \+- ([\d,]+|nan)")
 
 
 def made_up(num_seeds=4, learners=("ebs_phased", "rucb")):
-    """Regret of about 3 T^(1/2) / epsilon for the first learner and 5 T^(1/4) for the second one."""
+    """Makes regret of about 3 T^(1/2) / epsilon for the first learner and 5 T^(1/4) for the second one."""
     coords = {
         "learner": list(learners),
         "epsilon": [1.0, math.inf, 0.5],
@@ -39,7 +39,9 @@ def made_up(num_seeds=4, learners=("ebs_phased", "rucb")):
 
 
 def test_every_registered_dueling_bandit_plays():
-    """All that play pairs, at any number of arms and rounds, and with the defaults of what is tiny in the registry."""
+    """Plays all learners of pairs, at any number of arms and rounds, with defaults in place of the registry's tiny
+    values.
+    """
     tiny = {name: entry.make() for name, entry in LEARNERS.items()}
 
     def plays_pairs(made):
@@ -96,8 +98,8 @@ def test_tables_hold_the_numbers_of_the_dataset():
     mean, half = mean_and_half_width(results.pseudo_regret.isel(round=-1))
     lines = study.table(results).splitlines()
     assert lines[0] == "regret after 1,000 rounds"
-    for line, name in zip(lines[2:4], ("ebs_phased", "rucb"), strict=True):
-        assert name in line
+    for line, name, label in zip(lines[2:4], ("ebs_phased", "rucb"), ("EBS, phases", "RUCB"), strict=True):
+        assert label in line
         cells = [[float(number.replace(",", "")) for number in pair] for pair in CELL.findall(line)]
         np.testing.assert_allclose(cells, np.stack([mean.sel(learner=name), half.sel(learner=name)], 1), atol=0.51)
     bound = theory.regret_upper([1.0, math.inf, 0.5], 1000, study.gaps(results))
@@ -159,7 +161,7 @@ def test_the_figure(num_seeds, epsilons, rounds):
 
 
 def test_regret_against_epsilon():
-    """Finite budgets are joined; infinity stands apart, and the bounds go as far as the line."""
+    """Checks that finite budgets are joined and infinity stands apart, and that the bounds end with the line."""
     results = made_up()
     panel = study.figure(results).axes[3]
     *_, upper, lower = panel.get_lines()

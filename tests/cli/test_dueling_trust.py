@@ -15,10 +15,11 @@ from jaxdp.studies import dueling_trust as study
 from jaxdp.studies.command import mean_and_half_width
 
 NAMES = ["ebs_phased", "ebs_local", "double_thompson_blocks"]
+NAMES_BY_MODEL = ["ebs_phased", "double_thompson_blocks", "ebs_local"]
 
 
 def made_up(num_seeds=5):
-    """Regret of about 100, 200 and 20, but for a larger epsilon, where the first learner is the best one."""
+    """Makes regret of about 100, 200 and 20, except for a larger epsilon, where the first learner is the best one."""
     coords = {
         "num_arms": [4, 8],
         "learner": NAMES,
@@ -34,7 +35,7 @@ def made_up(num_seeds=5):
 
 
 def test_who_plays():
-    """The paper's algorithm in every model of trust, and the others with a curator and without one."""
+    """Checks that the paper's algorithm plays in every trust model, and the others with and without a curator."""
     found = study.learners()
     assert set(found) <= set(LEARNERS)
     assert {"ebs_phased", "ebs_elimination", "ebs_local", "rucb", "rucb_blocks", "double_thompson"} < set(found)
@@ -67,10 +68,10 @@ def test_tables_hold_the_numbers_of_the_dataset():
     mean, half = mean_and_half_width(results.pseudo_regret.isel(round=-1))
     lines = study.table(results, 8).splitlines()
     assert lines[0] == "regret after 1,000 rounds, 8 arms"
-    labels = ["central: ebs_phased", "central: double_thompson_blocks", "local: ebs_local"]
-    for line, label in zip(lines[2:5], labels, strict=True):
+    labels = ["central: EBS, phases", "central: Double Thompson, blocks", "local: EBS"]
+    for line, label, name in zip(lines[2:5], labels, NAMES_BY_MODEL, strict=True):
         assert line.startswith(label + " ")
-        at = [{"num_arms": 8, "learner": label.split()[1], "epsilon": epsilon} for epsilon in (1.0, 0.1)]
+        at = [{"num_arms": 8, "learner": name, "epsilon": epsilon} for epsilon in (1.0, 0.1)]
         cells = [f"{float(mean.sel(each)):,.0f} +- {float(half.sel(each)):,.0f}" for each in at]
         assert re.split(r"\s{2,}", line)[1:] == cells
     assert lines[5].split()[-2:] == ["1,000", "1,000"]
@@ -83,17 +84,17 @@ def test_winners():
     assert [row[:3] for row in rows] == [
         [str(size), label, first]
         for size in (4, 8)
-        for label, first in (("ε = 1", "ebs_phased"), ("ε = 0.1", "double_thompson_blocks"))
+        for label, first in (("ε = 1", "EBS, phases"), ("ε = 0.1", "Double Thompson, blocks"))
     ]
     here = results.pseudo_regret.isel(round=-1).sel(num_arms=8, epsilon=0.1, drop=True)
     found = paired(here, "learner", against="double_thompson_blocks").sel(learner="ebs_phased")
     difference, low, high = (float(found[each]) for each in ("difference", "low", "high"))
-    told = f"ebs_phased {difference:+,.0f} ({low:+,.0f} to {high:+,.0f})"
-    assert rows[3][3:] == [told, told, "double_thompson_blocks", "ebs_local"]
+    told = f"EBS, phases {difference:+,.0f} ({low:+,.0f} to {high:+,.0f})"
+    assert rows[3][3:] == [told, told, "Double Thompson, blocks", "EBS, local"]
     assert rows[0][4] == "-"  # the best of the paper's forms is the first of all
     assert study.ADVICE in study.report(results)
     alone = study.winners(results.sel(learner=["ebs_local"])).splitlines()
-    assert re.split(r"\s{2,}", alone[2])[3:] == ["-", "-", "ebs_local"]
+    assert re.split(r"\s{2,}", alone[2])[3:] == ["-", "-", "EBS, local"]
 
 
 def test_the_figure():

@@ -1,4 +1,4 @@
-"""A command that the user stops says in lines what is safe."""
+"""A command that the user stops reports in a few lines which results are safe."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ import time
 
 from tests.cli.test_command_line import REPOSITORY
 
-# A shell's background jobs ignore SIGINT, and what they start inherits that.
+# A shell's background jobs ignore SIGINT, and their children inherit that.
 INTERRUPTIBLE = """
 import signal
 from jaxdp.__main__ import app, main

@@ -17,7 +17,7 @@ EPSILONS, HORIZONS = [0.5, 1.0, 4.0, math.inf], [10_000, 1_000_000, 10_000_000]
 
 
 def made_up(num_seeds=12):
-    """Regret of T^(3/4) c^(1/2) / 2, and of 30 T^(1/2) c."""
+    """Makes regret of T^(3/4) c^(1/2) / 2, and of 30 T^(1/2) c."""
     names = ["convex", "two_point"]
     coords = {"problem": names, "horizon": HORIZONS, "epsilon": EPSILONS, "seed": range(num_seeds)}
     noise = np.random.default_rng(0).uniform(0.99, 1.01, [len(values) for values in coords.values()])

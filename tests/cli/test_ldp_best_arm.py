@@ -16,7 +16,7 @@ EPSILONS = [0.25, 1.0, 4.0, math.inf]
 
 
 def made_up(num_seeds=200):
-    """Stopping times of 1000 c^2, and of 100 c^3; the second learner errs in every tenth run."""
+    """Makes stopping times of 1000 c^2, and of 100 c^3; the second learner errs in every tenth run."""
     cost, names = theory.noise_factor(EPSILONS), ["lil_ucb", "successive_elimination"]
     spread = np.random.default_rng(0).uniform(0.9, 1.1, (2, len(EPSILONS), num_seeds))
     rounds = (np.stack([1000 * cost**2, 100 * cost**3])[..., None] * spread).astype(np.int32)
@@ -49,6 +49,7 @@ def test_the_report():
     text = ldp_best_arm.report(made_up())
     assert "0.1000 (0.1" in text
     assert "slope" in text
+    assert "Successive elimination  " in text  # the display name, not code
     assert "nan" not in text
 
 

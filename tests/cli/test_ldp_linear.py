@@ -22,7 +22,7 @@ EPSILONS, DIMS, ROUNDS = [0.5, 1.0, 4.0, 64.0, math.inf], [2, 5], [1000, 10_000,
 
 
 def made_up(num_seeds=12):
-    """Regret that grows as T^(3/4) eps^(-1/2) for local privacy, as T^(1/2) for joint; 2 dimensions learn."""
+    """Makes regret that grows as T^(3/4) eps^(-1/2) for local privacy, as T^(1/2) for joint; 2 dimensions learn."""
     coords = {"dim": DIMS, "learner": list(LEARNERS), "epsilon": EPSILONS, "round": ROUNDS, "seed": range(num_seeds)}
     noise = np.random.default_rng(0).uniform(0.99, 1.01, [len(values) for values in coords.values()])
     noise = xr.DataArray(noise, coords, list(coords))
@@ -67,7 +67,9 @@ def test_the_report():
     gains = {line.split("  ")[0]: numbers(line.split("  ", 1)[1]) for line in study.gains(results).splitlines()[2:]}
     np.testing.assert_allclose(gains["local: Gaussian reports"], [2, 2], atol=0.05)
     np.testing.assert_allclose(gains["local: reports on a sphere"], [4, 4], atol=0.1)
-    enough = {line.split("  ")[0]: line.split()[-1] for line in study.sufficient_epsilons(results).splitlines()[2:]}
+    title, _, *rows = study.sufficient_epsilons(results).splitlines()
+    assert "within 10% of no privacy (local: Gaussian reports, ε = ∞;" in title  # the baseline of every row
+    enough = {line.split("  ")[0]: line.split()[-1] for line in rows}
     assert enough["joint: one counter"] == "64"
     assert enough["local: Gaussian reports"] == "these"
     differences = study.differences(results).splitlines()[2]
@@ -112,7 +114,7 @@ def test_a_small_run():
 
 # ---- data of a user's ------------------------------------------------------------------------------------------------
 def own_data(is_logged, rounds=60):
-    """Of two arms the first has the larger rewards."""
+    """Makes data in which the first of two arms has the larger rewards."""
     generator = np.random.default_rng(1)
     contexts = np.broadcast_to([[0.8, 0.0], [0.0, 0.8]], (rounds, 2, 2)).astype(np.float32)
     rewards = np.stack([np.full(rounds, 0.9), np.full(rounds, -0.9)], axis=1)
@@ -161,7 +163,7 @@ def test_the_interval_of_a_log_holds_its_sampling_error(tmp_path):
 
 
 def test_logs_that_are_not_uniform_are_refused():
-    """By arm; by an arm's own context; by a trait that all arms share, which chooses in a circle. Planted: uniform."""
+    """Chooses by arm; by an arm's own context; by a trait of all arms, in a circle. Planted: uniform."""
     rounds, generator = 4000, np.random.default_rng(4)
     contexts = generator.uniform(-0.5, 0.5, (rounds, 3, 2)).astype(np.float32)
     trait = generator.integers(3, size=rounds)
@@ -187,7 +189,7 @@ def test_logs_that_are_not_uniform_are_refused():
 
 
 def test_p_values_of_uniform_logs_are_uniform():
-    """Columns of other units, one that is a sum of others and one that stays are no fault of the log."""
+    """Checks that columns of other units, sums of other columns, and constants are no fault of the log."""
     generator, values = np.random.default_rng(5), []
     for _ in range(200):
         contexts = generator.normal(size=(300, 2, 4)) * [1, 1e-3, 1, 0]
@@ -200,7 +202,7 @@ def test_p_values_of_uniform_logs_are_uniform():
 
 
 def test_contexts_alone(tmp_path):
-    """Arms pay what a linear model says of them; planted: rewards that do not follow a linear model."""
+    """Checks that arms pay as a linear model says; planted: rewards that do not follow one."""
     path, drawn = tmp_path / "contexts.npy", np.random.default_rng(2).normal(size=(60, 2, 2))
     contexts = (drawn / np.linalg.norm(drawn, axis=2, keepdims=True) * 0.9).astype(np.float32)
     np.save(path, contexts)
@@ -259,7 +261,7 @@ def test_errors(tmp_path):
 
 
 def test_means_of_rewards_in_small_types():
-    """Of float16 rewards the means have the precision of those that learners get."""
+    """Checks that means of float16 rewards have the precision that learners get."""
     rewards = np.full((2001, 2), 0.3, np.float16)
     rewards[0] = 1.0
     data = logged.Data(np.full((2001, 2, 1), 0.5, np.float16), rewards)

@@ -36,7 +36,7 @@ def test_numbers():
 
 
 def printed(monkeypatch, capsys, *arguments):
-    """Runs the command line, and returns what it prints before it ends with 2."""
+    """Runs the command line, and returns its output before it ends with 2."""
     monkeypatch.setattr(sys, "argv", ["jaxdp", *arguments])
     with pytest.raises(SystemExit) as stopped:
         main()

@@ -12,7 +12,7 @@ COUNTS = np.array([1e2, 1e8])
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, np.inf])
 def test_exponents(epsilon):
-    """Local errors fall as n^-1/2 (but for a log log); central ones as n^-1 first, and as n^-1/2 in the end."""
+    """Checks that local errors fall as n^-1/2 (up to a log log), and central ones as n^-1 first, n^-1/2 in the end."""
     names = [
         "mle",
         "sgd",
@@ -36,7 +36,7 @@ def test_exponents(epsilon):
 
 
 def test_no_order_is_drawn_where_no_theorem_speaks():
-    """Neither of weights nor of K-norm noise, whose estimators' names end so in every study."""
+    """Checks weights and K-norm noise; the names of their estimators end so in every study."""
     for study in (reward_estimation.estimators("exact"), reward_estimation.estimators("averaged")):
         beyond = {name for name in study if "cut" in name or "k_norm" in name}
         assert beyond

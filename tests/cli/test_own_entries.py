@@ -18,7 +18,7 @@ from jaxdp.testing import check_registered
 
 REPOSITORY, OWN_MODULE = Path(__file__).parents[2], Path(__file__).with_name("own_algorithms.py")
 OWN = ("follow_the_leader", "share_of_ones", "noisy_count", "quiet_count")
-# One distribution that works, one whose module fails, and one whose name is taken.
+# One distribution that works, one with a module that fails, and one with a taken name.
 POINTS = {
     "own-algorithms": "all = own_algorithms:register",
     "own-broken": "one = own_broken",
@@ -35,7 +35,7 @@ def register():
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """A folder with installed distributions, as pip makes it."""
+    """Makes a folder with installed distributions, as pip does."""
     folder = tmp_path_factory.mktemp("site")
     shutil.copy(OWN_MODULE, folder)
     (folder / "own_broken.py").write_text(BROKEN)
@@ -80,7 +80,7 @@ def test_they_are_listed_and_what_is_broken_is_told(site):
 
 @pytest.fixture
 def in_process(tmp_path, monkeypatch, capsys):
-    """The command line in this process, in a folder with a module; what it registers goes afterwards."""
+    """Runs the command line in this process, in a folder with a module; its registrations are removed afterwards."""
     shutil.copy(OWN_MODULE, tmp_path)
     (tmp_path / "own_by_import.py").write_text(BY_IMPORT)
     monkeypatch.chdir(tmp_path)
@@ -114,7 +114,7 @@ def test_they_are_audited(in_process):
 @pytest.mark.filterwarnings("ignore:the entry point one of own-")
 @pytest.mark.usefixtures("in_process")
 def test_they_are_checked(name, site, monkeypatch):
-    """Entry points are loaded when a name is looked up."""
+    """Checks that entry points are loaded when a name is looked up."""
     monkeypatch.syspath_prepend(site)
     monkeypatch.setattr(plugins, "_tried", set())
     check_registered(name)

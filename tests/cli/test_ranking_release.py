@@ -1,4 +1,4 @@
-"""The release of one private ranking: what it prints and what it must not, its key, its refusals, its intervals."""
+"""The release of one private ranking: its output and secrets, its key, refusals, and intervals."""
 
 import dataclasses
 import re
@@ -23,7 +23,7 @@ RELEASE = ("run", "private-ranking", "--release")
 
 @pytest.fixture
 def command(tmp_path, monkeypatch, capsys):
-    """Runs the command line in an empty folder; returns the exit code, what was printed, and the folder's files."""
+    """Runs the command line in an empty folder; returns the exit code, the output, and the folder's files."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments):
@@ -37,7 +37,7 @@ def command(tmp_path, monkeypatch, capsys):
 
 
 def table(path, first, second):
-    """The same pairs as often; who won, and so who was put first in a line, is all that differs."""
+    """Makes two tables with the same pairs as often; they differ only in who won, and so is first in a line."""
     lines = [f"ann,bob,{first}", f"bob,ann,{9 - first}", f"cy,bob,{second}", f"bob,cy,{7 - second}", "ann,cy,3"]
     path.write_text("winner,loser,weight\n" + "\n".join(lines) + "\n")
 
@@ -121,7 +121,7 @@ def test_refusals(arguments, message, command, tmp_path):
 
 @pytest.mark.parametrize(("epsilon", "noise"), [(1.0, "gaussian"), (4.0, "k_norm")])
 def test_the_claim_is_that_of_the_noise_which_is_predicted_to_be_smaller(epsilon, noise):
-    """Of 7 items at δ = 0.001: K-norm noise from ε = 1.2 or so on."""
+    """Checks that 7 items at δ = 0.001 get K-norm noise from ε = 1.2 or so on."""
     released = ranking_release(baseball1987(), epsilon=epsilon, delta=1e-3, key=jax.random.key(0))
     assert released.noise.item() == noise
     text = release_report(released, fresh=True, of_ballots=False)
@@ -141,7 +141,7 @@ def test_the_claim_is_that_of_the_noise_which_is_predicted_to_be_smaller(epsilon
 
 @pytest.mark.parametrize("delta", [0.5, 1e-2, 1e-3])
 def test_a_large_delta_is_warned_of_as_loudly_as_a_seed(delta):
-    """Of 273 comparisons: 1e-3 is below one over their number."""
+    """Checks that for 273 comparisons 1e-3 is below one over their number."""
     released = ranking_release(baseball1987(), epsilon=0.01, delta=1e-3, key=jax.random.key(0))
     assert released.noise.item() == "gaussian"
     text = release_report(released.assign_coords(delta=delta), fresh=True, of_ballots=False)
@@ -214,7 +214,7 @@ def test_the_dataset():
 
 
 def test_the_released_intervals_hold_where_abilities_are_far_apart():
-    """Simulated seasons, with abilities three times as far apart as 1987's. A curvature of even odds fails the test."""
+    """Simulates seasons with abilities three times as far apart as 1987's. A curvature of even odds fails the test."""
     features, labels = baseball1987().design()
     truth = 3 * estimate(mle(zero_sum=True), features, labels, key=jax.random.key(0)).theta
     features, directions = jnp.asarray(features, DTYPE), jnp.asarray(pair_features(7), DTYPE)
@@ -242,7 +242,7 @@ def test_the_released_intervals_hold_where_abilities_are_far_apart():
 
 
 def test_many_comparisons_prove_their_intervals():
-    """With the curvature along the whole way from the estimate to the border of the set, and so of the truth."""
+    """Uses the curvature along the whole way from the estimate to the border of the set, and so of the truth."""
     small = baseball1987()
     table = dataclasses.replace(small, wins=small.wins * 400, totals=small.totals * 400)
     released = ranking_release(table, epsilon=4.0, delta=1e-3, key=jax.random.key(3))

@@ -34,7 +34,7 @@ def test_a_process_that_is_killed_is_told():
 
 
 def test_entries_of_a_users_module_are_known_to_the_processes(tmp_path, monkeypatch):
-    """One claims half of what it spends."""
+    """Registers an entry that claims half of its cost."""
     text = """
         import dataclasses, jaxdp
         from jaxdp.registry import MECHANISMS

@@ -1,4 +1,4 @@
-"""What the commands print and save, on small made-up results and tables."""
+"""Output and files of the commands, on small made-up results and tables."""
 
 import re
 
@@ -69,7 +69,7 @@ def test_ranking_table_holds_the_numbers_of_the_dataset():
     mean, half = mean_and_half_width(results.agreement)
     lines = ranking_report.table(results).splitlines()
     assert results.noise.values.tolist() == ["k_norm", "k_norm"]
-    central = {1.0: "objective_perturbation_k_norm", 4.0: "objective_perturbation_k_norm"}  # that which is shown there
+    central = {1.0: "objective_perturbation_k_norm", 4.0: "objective_perturbation_k_norm"}  # the part shown there
     assert lines[-3].split() == ["objective_perturbation:", "first", "tau", "debiased_rr:", "first", "tau"]
     for line, epsilon in zip(lines[-2:], (1.0, 4.0), strict=True):
         assert line.startswith(f"ε = {epsilon:g} ")
@@ -84,7 +84,7 @@ def test_ranking_table_holds_the_numbers_of_the_dataset():
 
 
 def test_the_noise_of_smaller_predicted_error_is_shown_and_not_the_luckier_one():
-    """Where either noise is predicted to do better the other one did, in these made-up results."""
+    """Makes results in which the noise with the larger predicted error did better."""
     budgets, delta, dim = [1.0, 0.1, 4.0, 0.3, np.inf], 1e-3, 5
     predicted = [(dim + 1) / epsilon**2 < analytic_gaussian(epsilon, delta) ** 2 for epsilon in budgets]
     assert predicted == [True, False, True, False, False]
@@ -112,7 +112,7 @@ def test_the_noise_of_smaller_predicted_error_is_shown_and_not_the_luckier_one()
 
 
 def survivals(rows, epsilons):
-    """A dataset of which `survival` reads: hits out of 100 for every estimator and epsilon."""
+    """Makes a dataset for `survival`: hits out of 100 for every estimator and epsilon."""
     hits = np.array([[100] * len(epsilons), *rows])
     values = (np.arange(100) < hits[..., None]).astype(float)
     coords = {"estimator": ["none", *"ab"[: len(rows)]], "epsilon": list(epsilons), "item": ["x", "y"]}
@@ -178,7 +178,7 @@ def test_ballots():
 
 
 def test_a_winner_that_half_wins_would_not_have_is_told():
-    """Six rank x over y and say no more; z beats y often, and is compared with x never."""
+    """Makes six ballots that rank x over y alone; z beats y often, and is never compared with x."""
     votes = Ballots(("x", "y", "z"), (((0,), (1,)), ((2,), (1,)), ((1,), (2,))), (6, 90, 10))
     results = private_ranking.private_ranking(votes, epsilon=[np.inf], num_seeds=1, key=jax.random.key(0))
     winner = results["item"].values[int(results["rank"].isel(estimator=0, epsilon=0, seed=0).argmin("item"))]
@@ -188,7 +188,7 @@ def test_a_winner_that_half_wins_would_not_have_is_told():
     assert "Counted this way, first is z and not x, even without noise" in text
     assert "0 of 106 ballots rank one item." in text
     assert "It is x, but with --unranked last, as elections count ballots,\nit is z, by" in text
-    assert "protect one whole ballot.\nOver 1 seed" in text  # no privacy, and so no noise to tell of
+    assert "protect one whole ballot.\nOver 1 seed" in text  # no privacy, and so no noise to report
 
 
 PLUMP = Ballots(("A", "B"), (((0,),), ((1,), (0,)), ((0,), (1,))), (6, 3, 1))  # six rank A alone
@@ -217,7 +217,10 @@ def test_pairs_of_ballots_keep_their_ballots(tmp_path):
 
 
 def test_the_other_reading_is_left_out_where_there_is_none():
-    """Of complete ballots; nor is it a warning where the first is the same, or the other way connects no items."""
+    """Omits it for complete ballots.
+
+    It is no warning where the first is the same, or the other way connects no items.
+    """
     complete = Ballots(("A", "B"), (((0,), (1,)), ((1,), (0,))), (6, 3))
     clear = without_privacy([1.0, 0.0, -1.0])
     assert ranking_report.other_reading(clear, complete, "unknown") == ""
@@ -231,7 +234,7 @@ def test_the_other_reading_is_left_out_where_there_is_none():
 
 
 def without_privacy(abilities, items="xyz"):
-    """Results of which `notes` reads: one estimate without privacy."""
+    """Makes results for `notes`: one estimate without privacy."""
     ability = np.array(abilities, float)
     rank = 1.0 + np.argsort(np.argsort(-ability))
     cell, dims = (1, 1, 1, len(ability)), ("estimator", "epsilon", "seed", "item")
@@ -241,7 +244,7 @@ def without_privacy(abilities, items="xyz"):
 
 
 def test_an_order_that_half_wins_would_not_give_is_told():
-    """x is first either way; y beats z where a ballot compares them, and z has more wins over x."""
+    """Makes ballots in which x is first either way; y beats z where a ballot compares them; z has more wins over x."""
     votes = Ballots(("x", "y", "z"), (((0,), (1,)), ((0,), (2,)), ((1,), (2,)), ((2,), (0,))), (40, 1, 1, 3))
     (note,) = ranking_report.notes(votes, without_privacy([2.0, 1.0, 0.0]))
     assert "Counted this way, the order is x, z, y, even without noise" in note
@@ -290,7 +293,7 @@ def test_an_item_that_never_lost_lies_on_the_bound(tmp_path):
 
 
 def test_groups_that_were_never_compared_are_not_ranked(tmp_path):
-    """Only rounding would decide between the groups."""
+    """Checks groups between which only rounding would decide."""
     rows = ["a,b,5", "b,a,3", "x,y,5", "y,x,4"]
     message = "got 2 groups that were never compared with one another, {a, b}, {x, y}: rank each group by itself"
     with pytest.raises(ValueError, match=re.escape(f"table must connect all items by comparisons, {message}")):
@@ -350,7 +353,7 @@ def test_the_data_is_safe_before_the_figure_is_drawn(tmp_path):
 
 
 def policy_results(epsilon=1.0):
-    """Made-up results of `private_policy`: three estimators, of which one has two noises, two sizes, four seeds."""
+    """Makes results of `private_policy`: three estimators (one has two noises), two sizes, four seeds."""
     policies = ["greedy", "pessimistic", "pessimistic_per_state", "reference"]
     names = ["mle", "objective_perturbation", "objective_perturbation_k_norm", "debiased_rr"]
     coords = {"estimator": names, "policy": policies, "epsilon": [epsilon], "num_samples": [100, 10000]}
@@ -364,7 +367,7 @@ def policy_results(epsilon=1.0):
 
 @pytest.mark.parametrize(("epsilon", "orders"), [(1.0, 2), (0.1, 3)])
 def test_orders_are_drawn_for_greedy_policies_alone(epsilon, orders):
-    """2L times the l2 error bounds what a greedy policy loses, and nothing else; K-norm noise has no theorem."""
+    """Checks that 2L times the l2 error bounds a greedy policy's loss alone; K-norm noise has no theorem."""
     figure = private_policy.figure(policy_results(epsilon))
     dotted = [[line for line in panel.lines if line.get_marker() == "None"] for panel in figure.axes]
     assert [len(lines) for lines in dotted] == [orders, 0, 0]

@@ -20,7 +20,7 @@ CELL = re.compile(r"(-?[\d,.]+) \+- ([\d,.]+|nan)")
 
 
 def made_up(adversaries=("shifting",), num_seeds=6, horizons=(1000, 100, 10_000), switches=(2, 4), epsilons=(2.0, 0.5)):
-    """Regret of 3 S T^(1/2) / epsilon for the first learner, and of 0.2 T for the second."""
+    """Makes regret of 3 S T^(1/2) / epsilon for the first learner, and of 0.2 T for the second."""
     settings = tracking.star(adversaries, [10], horizons, switches)
     coords = {
         "learner": ["counter_weights", "svt_restarts"],
@@ -131,7 +131,7 @@ def test_a_static_setting_has_the_bound_that_is_proved():
     line = tracking_regret.table(results, base).splitlines()[-1]
     about = {"delta": 1e-6, "num_experts": 10, "horizon": 1000}
     bounds = [counter_weights_parameters(epsilon=e, **about).regret_bound for e in (2.0, 0.5, math.inf)]
-    assert line.split() == ["proved", "bound", "of", "counter_weights", *(f"{bound:,.0f}" for bound in bounds)]
+    assert line.split() == ["proved", "bound", "of", "Counter", "weights", *(f"{bound:,.0f}" for bound in bounds)]
     assert "Table 1" not in tracking_regret.growth(results, base)
 
 
@@ -165,8 +165,8 @@ def test_the_figure():
     assert "Thm 3.6; Thm 5.2, claimed" in below
     entries = [entry.get_text().replace("\n", " ") for entry in figure.legends[0].get_texts()]
     assert entries == [
-        "central, (ε, δ): counter_weights",
-        "central, ε: svt_restarts",
+        "central, (ε, δ): Counter weights",
+        "central, ε: SVT restarts",
         tracking_orders.ORDER_LABEL,
         "uniform play",
     ]
@@ -185,7 +185,7 @@ def test_losses_above_one_name_the_option_of_their_scale():
 
 @pytest.fixture(scope="module")
 def yours(tmp_path_factory):
-    """Expert 0 is right in the first half, expert 1 in the second; a third is wrong all the time."""
+    """Makes losses: expert 0 is right in the first half, expert 1 in the second; a third is wrong all the time."""
     path = tmp_path_factory.mktemp("losses") / "mine.csv"
     rows = ["first,second,third", *["0,4,4"] * 200, *["4,0,4"] * 200]
     path.write_text("\n".join(rows))
@@ -206,12 +206,12 @@ def test_your_losses(yours):
     assert tracking_your_losses.fixed_share(results) == pytest.approx(0.25)
     text = study.report(results)
     assert "uniform play 267, of the best expert 200, of the best sequence of at most 1 switches 0" in text
-    assert re.search(r"ε = ∞ \(no privacy\): mirror_descent\n", text)
+    assert re.search(r"ε = ∞ \(no privacy\): Mirror descent\n", text)
     alone = study.report(results.isel(seed=[0]))
     assert "no verdict: at least 2 seeds are needed, got 1." in alone
-    assert "mirror_descent (not shown to lose more: limited_updates)" in alone
-    assert re.search(r"central, \(ε, δ\): mirror_descent +ε = ∞ \(no privacy\)\n", text)
-    assert re.search(r"limited_updates +none of these", text)
+    assert "Mirror descent (not shown to lose more: Limited updates)" in alone
+    assert re.search(r"central, \(ε, δ\): Mirror descent +ε = ∞ \(no privacy\)\n", text)
+    assert re.search(r"Limited updates +none of these", text)
     assert "not private" in text
     figure = study.figure(results)
     FigureCanvasAgg(figure).draw()
@@ -240,7 +240,7 @@ def test_separation():
     np.testing.assert_allclose(results.epsilon, [[0.1, 10.0]])
     np.testing.assert_allclose(results.regret_a_round, results.dynamic_regret / results.horizon)
     text = tracking_separation.report(results)
-    assert text.count("mirror_descent") == 2
+    assert text.count("Mirror descent") == 2
     assert "nothing here confirms it" in text
     figure = tracking_separation.figure(results)
     FigureCanvasAgg(figure).draw()

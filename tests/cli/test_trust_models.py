@@ -56,7 +56,7 @@ def test_the_report_holds_the_numbers_of_the_dataset(small):
     assert lines[0] == "regret after 100 rounds, arms with means 0.9, 0.1"
     for line, name in zip(lines[2:4], ("ucb_central", "ucb"), strict=True):
         model = "central" if name == "ucb_central" else "local"
-        assert line.startswith(f"{model}: {name} ")
+        assert line.startswith(f"{model}: UCB ")
         for value in (1.0, math.inf):
             at = {"learner": name, "epsilon": value}
             assert f"{float(mean.sel(at)):,.0f} +- {float(half.sel(at)):,.0f}" in line

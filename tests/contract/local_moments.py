@@ -82,14 +82,14 @@ def local_moments(*, num_arms: int, dim: int, update_every: int) -> Learner:
 
 
 class World(NamedTuple):
-    """[] integer rounds played; a key of contexts, since what pays is that of the context that was shown."""
+    """[] integer rounds played; a key of contexts: rewards follow the context that was shown."""
 
     round: jax.Array
     key: jax.Array
 
 
 def sphere(*, num_arms: int, dim: int) -> Environment:
-    """Arms on the unit sphere, which pay their first coordinate, more or less."""
+    """Makes arms on the unit sphere, which pay their first coordinate plus noise."""
 
     def drawn(world: World) -> jax.Array:
         points = jax.random.normal(jax.random.fold_in(world.key, world.round), (num_arms, dim))

@@ -1,4 +1,4 @@
-"""What some checks do not see, as their docstrings say; and that the one they point to does."""
+"""Faults that some checks cannot see, as their docstrings say, and that the check they point to finds."""
 
 import jax
 import numpy as np

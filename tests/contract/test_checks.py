@@ -73,7 +73,7 @@ def test_every_check_of_a_mechanism_has_a_wrong_one():
 
 
 def test_wrong_neighbours_fail_one_check():
-    """Of another dtype, or unlike the users that are drawn."""
+    """Tries neighbours of another dtype, or unlike the drawn users."""
     entry = LearnerEntry(**ENTRY)
     first, second = entry.neighbours
     others = (

@@ -19,7 +19,7 @@ ENGINES = {"blocks": ("blocks", "checkpoints"), "counts": ("counts",)}  # how na
 
 
 def codes(function: Any) -> Any:
-    """Returns the code of a function, without what is wrapped around it."""
+    """Returns the code of a function, without its wrappers."""
     function = inspect.unwrap(function)
     while isinstance(function, functools.partial):
         function = inspect.unwrap(function.func)

@@ -1,4 +1,4 @@
-"""Counts with less noise than rounds, or other data, are found; those of one distribution are not."""
+"""Counts with less noise than rounds, or other data, are found; counts of the same distribution are not."""
 
 import math
 
@@ -17,7 +17,7 @@ LANES = 8192
 
 
 def generous(learner):
-    """The learner whose counts take one success more than there was."""
+    """Builds the learner with counts that take one success too many."""
     counts = learner.counts
 
     def privatize(key, params, public, plan, totals):
@@ -75,7 +75,7 @@ def test_vectors_that_are_evaluated_at_the_stop():
 
 
 def test_distance():
-    """By hand; and atoms that rounding has split are one, which does not hide a shift of a continuous distribution."""
+    """Checks by hand; atoms that rounding has split are one, which hides no shift of a continuous distribution."""
     assert distance(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1]), 0.0) == 0.25
     assert distance(np.array([1.0, 2.0]), np.array([1.0, 2.0]) + 1e-6, 1e-4) == 0
     assert distance(np.array([1.0, np.inf]), np.array([1.0, np.nan]), 1e-4) == 0
@@ -85,7 +85,9 @@ def test_distance():
 
 
 def test_false_alarms_are_as_rare_as_said():
-    """The bound at a false alarm of 1/10 is exceeded by fewer than a tenth of pairs of samples, atoms or not."""
+    """Checks that fewer than a tenth of pairs of samples exceed the bound at a false alarm of 1/10, with or without
+    atoms.
+    """
     draws = np.random.default_rng(1).normal(size=(400, 2, 1000))
     bound = math.sqrt(math.log(2 / 0.1) / 1000)
     for values in (draws, np.round(draws)):

@@ -33,7 +33,7 @@ def _names(module: Any) -> list[str]:
 
 
 def public() -> dict[str, Any]:
-    """Functions and classes by the name under which users find them."""
+    """Returns functions and classes by the name under which users find them."""
     modules = [importlib.import_module(f"jaxdp.{name}") for name in (*jaxdp._MODULES, *INNER)]
     found = {f"{module.__name__}.{name}": getattr(module, name) for module in modules for name in _names(module)}
     return {
@@ -47,7 +47,7 @@ PUBLIC = public()
 
 
 def sections(text: str) -> Iterator[tuple[str, str, list[str]]]:
-    """(name, what stands behind the heading on its line, lines of the section) of a docstring."""
+    """Returns (name, text behind the heading on its line, lines of the section) of a docstring."""
     name, behind, body = "", "", []
     for line in inspect.cleandoc(text).splitlines()[1:]:
         heading = HEADING.fullmatch(line)
@@ -60,7 +60,7 @@ def sections(text: str) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def faults(text: str) -> list[str]:
-    """What is wrong with the form of a docstring."""
+    """Returns the faults in the form of a docstring."""
     found = [each for each in sections(text) if each[0]]
     names = [name for name, _, _ in found]
     wrong = [f"{name} has text behind its heading" for name, behind, _ in found if behind]
@@ -73,7 +73,7 @@ def faults(text: str) -> list[str]:
 
 
 def text_of(argument: str, text: str) -> str:
-    """What Args or Attributes say of an argument."""
+    """Returns the text of Args or Attributes about an argument."""
     for name, _, body in sections(text):
         if name in ("Args", "Attributes"):
             found = re.search(rf"(?ms)^    \*{{0,2}}{argument}: (.*?)(?=^    \S|\Z)", "\n".join(body))
@@ -83,7 +83,7 @@ def text_of(argument: str, text: str) -> str:
 
 
 def arrays_of(function: Any) -> list[str]:
-    """Names of its arguments that are arrays."""
+    """Returns the names of its arguments that are arrays."""
     if not inspect.isfunction(function):
         return []
     found = inspect.signature(function).parameters.values()

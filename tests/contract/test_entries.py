@@ -35,7 +35,7 @@ OTHER = {"num_arms": 4, "num_experts": 7, "explore_rounds": 8, "horizon": 9, "ar
 
 
 def resized(entry):
-    """The entry at other sizes, each of which it has."""
+    """Returns the entry at other values of all its sizes."""
     names = {*entry.sizes, *(["horizon"] if isinstance(entry, LearnerEntry) else [])}
     return entry.sized(**{name: OTHER[name] for name in names})
 

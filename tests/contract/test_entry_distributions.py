@@ -1,4 +1,4 @@
-"""Distributions of entries: what is released follows them, and their exact privacy is what is claimed, or less."""
+"""Distributions of entries: releases follow them, and their exact privacy is the claim, or less."""
 
 import itertools
 import math
@@ -27,6 +27,10 @@ LESS = {
     "noisy_max_gumbel": 0.934454,
     "above_threshold": 0.968598,
     "above_threshold_optimal_split": 0.985080,
+    "scalar_randomizer_rr": 0.5,
+    "label_randomizer_2": 0.5,
+    "label_randomizer_4": 0.5,
+    "shuffled_randomized_response": 1.0,
     "explore_then_commit": 0.993663,
     "explore_then_commit_bounded": 0.993663,
     "lazy_weights": 0.547662,
@@ -41,8 +45,8 @@ LESS = {
     "mirror_descent_clipped": 0.6016098,
 }
 ENTRIES = {name: entry for name, entry in {**MECHANISMS, **LEARNERS}.items() if entry.distribution is not None}
-# To compile. Others' distributions are as theirs.
-# The distribution of how much more epsilon is refuted; of others that of a tenth more.
+# To compile. Others' distributions are alike.
+# The factor on epsilon that the test refutes; a tenth more for all others.
 MORE = {"above_threshold": 1.5, "above_threshold_optimal_split": 1.5} | {
     name: 1.5 for name, entry in LEARNERS.items() if entry.family == "experts"
 }
@@ -55,7 +59,7 @@ def distribution_of(name, data, values):
 
 
 def draws(name):
-    """Outcomes of independent releases under either neighbour, by the algorithm's own program."""
+    """Draws outcomes of independent releases under either neighbour, by the algorithm's own program."""
     entry = ENTRIES[name]
     made = entry.make()
     params, claim = made.params(**entry.values), made.guarantee(**entry.values)
@@ -75,13 +79,13 @@ def test_less_than_claimed_is_spent_only_by_entries_with_distributions():
 
 
 def precisions(names):
-    """Returns the names, those of mechanisms marked: their scales hang on the precision."""
+    """Returns the names; mechanisms are marked, as their scales depend on the precision."""
     return [name if name in LEARNERS else pytest.param(name, marks=pytest.mark.precision) for name in names]
 
 
 @pytest.mark.parametrize("name", precisions(ENTRIES))
 def test_a_distribution_is_that_of_the_releases_and_as_private_as_claimed(name):
-    """And releases refute the distribution of more epsilon."""
+    """Checks that releases refute the distribution of a larger epsilon."""
     entry = ENTRIES[name]
     claim = entry.make().guarantee(**entry.values)
     neighbours = entry.make_neighbours()
@@ -155,7 +159,7 @@ def test_above_threshold_by_an_integral_over_the_thresholds_noise(split, share):
 
 
 def test_two_scores_with_laplace_noise():
-    """P(first wins) = 1 - (2 + d) exp(-d) / 4 for a lead d >= 0; small chances keep their digits."""
+    """Checks P(first wins) = 1 - (2 + d) exp(-d) / 4 for a lead d >= 0; small chances keep their digits."""
     for lead in (0.0, 0.7, 5.0, 30.0):
         behind = (2 + lead) * math.exp(-lead) / 4
         assert largest_with_laplace(np.array([lead, 0.0])) == pytest.approx([1 - behind, behind], rel=1e-10)

@@ -31,7 +31,7 @@ def branch(first, second):
 
 
 def carried(key):
-    """A key that the state keeps, and that each turn uses."""
+    """Keeps a key in the state that each turn uses."""
     return jax.lax.scan(lambda key, _: (key, normal(key)), key, length=3)
 
 

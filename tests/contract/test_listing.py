@@ -33,7 +33,7 @@ def test_a_listing_that_is_searched_has_a_line_for_each():
 
 
 def named(row):
-    """The names of the entries that a row of the overview stands for."""
+    """Returns the names of the entries in a row of the overview."""
     name, _, _, *variants = re.split(r"\s{2,}", row)
     told = [re.sub(r" \(.*\)", "", each) for each in re.split(r", (?![^(]*\))", variants[0])] if variants else []
     known = {*MECHANISMS, *LEARNERS, *ESTIMATORS}

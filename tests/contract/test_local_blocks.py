@@ -1,4 +1,4 @@
-"""A local learner by blocks and counts: what `check_learner` lets pass, and what it refuses."""
+"""A local learner by blocks and counts: accepted and refused forms in `check_learner`."""
 
 from dataclasses import replace
 from typing import Any
@@ -51,7 +51,7 @@ def test_a_wrong_distribution_of_counts_is_refused(total):
 
 
 def test_a_report_that_reads_what_changes_inside_a_block_is_refused():
-    """It is another report in odd rounds. By blocks the round is that of the block's start."""
+    """Makes another report in odd rounds; in blocks the round is the block's start."""
     learner = make()
 
     def privatize(key, params, public, context, action, feedback):
@@ -63,7 +63,7 @@ def test_a_report_that_reads_what_changes_inside_a_block_is_refused():
 
 
 def test_a_report_that_reads_it_and_moves_no_outcome_is_refused():
-    """Nothing is learned any more in the last rounds: only what is released tells."""
+    """Stops learning in the last rounds, so that only the release shows the fault."""
     learner = make()
 
     def privatize(key, params, public, context, action, feedback):
@@ -84,7 +84,7 @@ def test_a_report_that_reads_it_and_moves_no_outcome_is_refused():
 
 
 def test_a_report_that_reads_it_and_is_forgotten_at_the_horizon_is_refused():
-    """What was counted is dropped with the last round, which ends a phase."""
+    """Drops the counts with the last round, which ends a phase."""
     learner = make()._replace(counts=None)
     blocks = learner.blocks[0]
 

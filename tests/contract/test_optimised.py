@@ -1,6 +1,6 @@
 """Optimised programs choose as unoptimised ones do.
 
-With optimisation XLA may compute a number anew wherever it is used, each time with other last bits. That moves no
+With optimisation XLA may compute a number again wherever it is used, each time with other last bits. That moves no
 result by more than rounding, unless a program takes two such numbers for the same one: where scores were compared with
 their maximum, none was equal to it, and the first index was taken. Other tests compile without optimisation.
 """
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.optimised, pytest.mark.filterwarnings("ignore:the hori
 LANES = 4096  # XLA reduces fewer in another way
 TOLERANCE = 1e-3  # of floats, beside the largest of their kind
 PLAINLY: Any = {"xla_backend_optimization_level": 0}
-REST = ".excess"  # of a compensated sum, what was rounded away
+REST = ".excess"  # rounding error of a compensated sum
 KEY = jax.random.key(5)
 PART = 0.9  # of the registered epsilon: by a power of two products are exact, and nothing is rounded
 # What `make test` tries of them: private selection, and an equal choice among equals.
@@ -45,7 +45,7 @@ def values_of(entry: Any) -> dict[str, float]:
 
 
 def program(case: str) -> tuple[Callable[..., Any], Any]:
-    """What is compiled, (key, params) -> outputs of a lane; and the params."""
+    """Returns the program to compile, (key, params) -> outputs of a lane; and the params."""
     name, _, engine = case.partition("-")
     if name in MECHANISMS:
         entry = MECHANISMS[name]
@@ -72,7 +72,7 @@ def program(case: str) -> tuple[Callable[..., Any], Any]:
 
 
 def with_uneven_contexts(world: Environment) -> Environment:
-    """Arms that are equally far away have equal bounds but for rounding, and then rounding chooses."""
+    """Makes arms that are equally far away: their bounds are equal up to rounding, which then chooses."""
 
     def uneven(contexts: Any) -> Any:
         return contexts * (1 - jnp.arange(contexts.shape[-2], dtype=contexts.dtype)[:, None] / 16)
@@ -85,7 +85,7 @@ def with_uneven_contexts(world: Environment) -> Environment:
 
 
 def differences(case: str) -> list[str]:
-    """The outputs in which the optimised program differs from the other one, and in how many lanes."""
+    """Returns the outputs in which the optimised program differs from the other one, and in how many lanes."""
     run, params = program(case)
     keys, params = jax.random.split(KEY, LANES), jax.tree.map(jnp.asarray, params)
     lowered = jax.jit(jax.vmap(run, (0, None))).lower(keys, params)

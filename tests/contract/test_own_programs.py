@@ -38,7 +38,7 @@ PROBLEMS = {
 
 
 def every_part(learner, environment, values, horizon):
-    """All that the two do in a run, by each engine, with params from outside; traced, not compiled."""
+    """Traces, without compiling, all that the two do in a run, by each engine, with params from outside."""
     params = {"learner": learner.params(**values), "environment": environment.params()}
 
     def program(key):

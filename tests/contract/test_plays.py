@@ -24,7 +24,7 @@ def undeclared(learner, **changes):
 
 
 def _plays_late(keys, params, public, contexts, limit):
-    """The last arm is another one from round 20 on."""
+    """Plays another last arm from round 20 on."""
     plan = BLOCKS.plan(keys, params, public, contexts, limit)
     rounds = public.round + jnp.arange(len(keys), dtype=public.round.dtype)
     return plan._replace(actions=jnp.where((rounds >= 20) & (plan.actions == 2), 7, plan.actions))
@@ -94,7 +94,7 @@ def test_a_simulator_warns_of_a_learner_without_an_interface():
         warnings.simplefilter("error")
         jaxdp.simulator(THREE, ENVIRONMENT, HORIZON)
     regret = jax.jit(run)(KEY, run.params(**VALUES))["pseudo_regret"]
-    assert jnp.isnan(regret).all()  # and not that of the nearest arm
+    assert jnp.isnan(regret).all()  # and not the nearest arm's
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Every registered object says in one line what it is, and in HTML what it claims, exchanges and takes."""
+"""Every registered object describes itself in one line, and in HTML its claims, exchanges and arguments."""
 
 import html
 import re
@@ -43,7 +43,7 @@ def rows_of(value):
 def check_shown(value, claim=None):
     check_line(value)
     rows = rows_of(value)
-    if claim is not None:  # at other values than those of the entry: trust model and unit do not depend on them
+    if claim is not None:  # at other values than the entry's: trust model and unit do not depend on them
         assert f"{claim.trust_model}, {claim.privacy_unit}" in rows["claim"]
         assert html.escape(claim.privacy_unit) in value._repr_html_()
         assert rows["because"]

@@ -30,7 +30,7 @@ IN_TURN = (
     *(name for name in LEARNERS if name.startswith("successive_elimination")),
 )
 ROUNDS = 24
-# Their actions are not arms that could be listed in another order: points of a set, or arms that are drawn anew.
+# Their actions are not arms that could be listed in another order: points of a set, or arms that are drawn each time.
 WITHOUT_ARMS = {name for name, entry in LEARNERS.items() if entry.family in ("convex bandits", "contextual bandits")}
 NAMES = [name for name in LEARNERS if name not in WITHOUT_ARMS]
 DECIDED_BY_TIES = [
@@ -40,7 +40,7 @@ DECIDED_BY_TIES = [
 
 
 def entry_of(name):
-    """The registered entry, at sizes at which arms have equally many turns."""
+    """Returns the registered entry, at sizes at which arms have equally many turns."""
     entry = LEARNERS[name]
     if entry.family == "experts":
         return entry
@@ -48,7 +48,7 @@ def entry_of(name):
 
 
 def bandit(means, learner):
-    """Rewards of 0 or 1, as floats where the learner takes numbers."""
+    """Builds rewards of 0 or 1, as floats where the learner takes numbers."""
     world = jaxdp.bandits.bernoulli_bandit(means)
     if learner.interface.feedback.kind == "integers":
         return world
@@ -63,7 +63,7 @@ def bandit(means, learner):
 
 
 def problems(name):
-    """A problem for an entry, and the same with its arms in reverse order: two runs and the point of each."""
+    """Builds a problem for an entry, and one with its arms in reverse order: two runs and the point of each."""
     entry = entry_of(name)
     learners = [entry.make()] * 2
     means = np.linspace(0.8, 0.5, entry.sizes.get("num_arms", entry.sizes.get("num_experts")))
@@ -91,7 +91,7 @@ def problems(name):
 
 
 def apart(name):
-    """By how many standard errors mean results of the two problems differ at most, by result."""
+    """Returns, for each result, the largest difference of means between the two problems, in standard errors."""
     (run, other_run), points = problems(name)
     keys = jax.random.split(jax.random.key(61), (2, LANES))
     if run is other_run:  # one program

@@ -113,7 +113,7 @@ def takes_turns() -> Learner:
 
 
 def two_arms() -> Environment:
-    """Two arms that both pay 1; what is played outside is taken for the nearest arm."""
+    """Builds two arms that both pay 1; plays outside count as the nearest arm."""
 
     def answered(action):
         return jnp.float32(1), {"played": jnp.clip(action, 0, 1)}

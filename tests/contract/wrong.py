@@ -1,4 +1,4 @@
-"""Planted wrong algorithms, each of which fails one contract check."""
+"""Planted wrong algorithms; each fails one contract check."""
 
 from typing import Any, NamedTuple
 
@@ -43,9 +43,9 @@ RIGHT = tiny.takes_turns()
 COUNTS: Any = RIGHT.counts
 
 
-# ---- what is wrong with all kinds of algorithms ----------------------------------------
+# ---- faults of all kinds of algorithms --------------------------------------------------
 def rounded(x):
-    """Returns x by a product whose factors a GPU rounds."""
+    """Returns x by a product of factors that a GPU rounds."""
     return (
         jnp.vdot(x[None], jnp.ones(1, x.dtype), precision="default")
         if x.ndim == 0
@@ -85,13 +85,13 @@ def one_if_traced(number):
 
 
 def reused(key, params):
-    """Noise of the scale of one draw, from two draws with one key."""
+    """Draws noise with the scale of one draw, from two draws with one key."""
     return tiny.noise(key, params) / 2 + tiny.noise(key, params) / 2
 
 
 # ---- learners ----------------------------------------
 def reports(change):
-    """Returns a `privatize` whose report is changed: (key, params, feedback, report) -> report."""
+    """Returns a `privatize` with a changed report: (key, params, feedback, report) -> report."""
 
     def privatize(key, params, public, context, action, feedback):
         report = RIGHT.privatize(jax.random.fold_in(key, 1), params, public, context, action, feedback)[1]
@@ -123,7 +123,7 @@ def plans(change):
 
 
 def adds_after_whole_blocks(keys, params, state, plan, report):
-    """One more after two whole blocks, which inner checkpoints cut."""
+    """Adds one more after two whole blocks, which inner checkpoints cut."""
     after, used = BLOCKS.update_block(keys, params, state, plan, report)
     more = jnp.where((plan.length == tiny.BLOCK) & (state.public.round == 3), 1.0, 0.0).astype(jnp.float32)
     return after._replace(public=after.public._replace(sums=after.public.sums + more)), used
@@ -142,7 +142,7 @@ def owes_plays(key, params, public, limit):
 
 
 def plays_once_more(key, params, public, limit):
-    """One more round at the end, of an arm whose plays are not among the outcomes; nothing of it is released."""
+    """Plays one more round at the end, of an arm that is not among the outcomes; nothing of it is released."""
     plan = COUNTS.plan(key, params, public, limit)
     return plan._replace(counts=plan.counts.at[0].add(jnp.where(public.round + limit == tiny.HORIZON, 1, 0)))
 
@@ -202,7 +202,7 @@ class Drawing(NamedTuple):
 
 
 def draws_arms(noise_in_total=0.0):
-    """Returns a learner whose `update` draws the next arm, with noise in a private sum if asked for."""
+    """Returns a learner with an `update` that draws the next arm, with noise in a private sum if asked for."""
 
     def init(key, params):
         return State(jnp.zeros((), params.scale.dtype), Drawing(jnp.int32(0), jnp.zeros((), params.scale.dtype)))

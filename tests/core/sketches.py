@@ -23,7 +23,7 @@ from jaxdp.core import (
 )
 from jaxdp.mechanisms import label_randomizer, moment_randomizer, scalar_randomizer, vector_randomizer
 from jaxdp.numerics import compensated
-from jaxdp.numerics.small_linear_algebra import symmetric
+from jaxdp.numerics.small_linear_algebra import symmetric_matrix
 
 Pair = tuple[Learner, Environment]
 
@@ -40,7 +40,7 @@ class Point(NamedTuple):
 
 
 def two_point(dim: int) -> Pair:
-    """Gradient descent on a convex loss from noised differences of its values at two points."""
+    """Descends a convex loss by noisy differences of its values at two points."""
     randomizer = scalar_randomizer("laplace")
     interface = Interface(Probe(ball(dim, 2.0), ball(dim, 2 * OFFSET)), Space("numbers"))
     target = np.full(dim, 0.4 / math.sqrt(dim), default_float())
@@ -136,7 +136,7 @@ def full_information(dim: int) -> Pair:
 
 # ---- contextual moments ----------------------------------------------------------------------------------------------
 class Moments(NamedTuple):
-    """What users have reported: [dim, dim] sum of x x^T, [dim] sum of y x, [] integer reports."""
+    """The sums of users' reports: [dim, dim] sum of x x^T, [dim] sum of y x, [] integer reports."""
 
     square: jax.Array
     response: jax.Array
@@ -166,7 +166,7 @@ def contextual(num_arms: int, dim: int) -> Pair:
         del key
         old: Moments = state.public
         outer, cross = randomizer.estimate(params, report)
-        return State((), Moments(old.square + symmetric(outer, dim), old.response + cross, old.reports + 1))
+        return State((), Moments(old.square + symmetric_matrix(outer, dim), old.response + cross, old.reports + 1))
 
     learner = Learner(
         params=randomizer.params,
@@ -201,7 +201,7 @@ def contextual(num_arms: int, dim: int) -> Pair:
 
 # ---- batches of a shuffler -------------------------------------------------------------------------------------------
 class Server(NamedTuple):
-    """What the server has seen: [num_arms] reported successes and plays, [] integer, the arm of this batch."""
+    """The server's view: [num_arms] reported successes and plays, [] integer, the arm of this batch."""
 
     wins: jax.Array
     plays: jax.Array
@@ -209,14 +209,14 @@ class Server(NamedTuple):
 
 
 class Shuffler(NamedTuple):
-    """[] integer each: reports of this batch so far, and successes among them. A shuffled batch tells no more."""
+    """Reports of this batch so far, and successes among them, [] integer each: all that a shuffled batch shows."""
 
     reports: jax.Array
     wins: jax.Array
 
 
 def shuffled(num_arms: int, batch: int) -> Pair:
-    """One arm a batch; the server gets a batch's randomized bits in random order, which is to say their number."""
+    """Plays one arm a batch; the server gets a batch's randomized bits in random order, that is, their number."""
     randomizer = label_randomizer()
 
     def claim(epsilon: float) -> Guarantee:  # what amplification adds is left out: a valid claim, not a tight one
@@ -322,7 +322,7 @@ def best_arm(num_arms: int, per_arm: int) -> Pair:
 
 
 def judging_bandit(num_arms: int) -> Environment:
-    """Arms that pay 0 or 1, the last one most often; it judges which arm is best."""
+    """Builds arms that pay 0 or 1, the last one most often; it judges which arm is best."""
 
     def feedback(key, params, world, action):
         reward = (jax.random.uniform(key, dtype=params.dtype) < params[action]).astype(jnp.int32)

@@ -67,7 +67,7 @@ def test_epsilon_at_a_delta():
 
 @pytest.mark.parametrize("mu", [0.01, 0.3, 5.0])
 def test_a_gaussian_claim_is_the_mechanisms_own(mu):
-    """Against the hockey-stick divergence of N(0, 1) and N(mu, 1), and the Gaussian mechanism's profile."""
+    """Compares with the hockey-stick divergence of N(0, 1) and N(mu, 1), and the Gaussian mechanism's profile."""
     claim = Guarantee.gaussian(mu, **ABOUT)
     for delta in (1e-6, 1e-3):
         epsilon = claim.epsilon_at(delta)
@@ -291,7 +291,7 @@ def test_registered_claims_know_their_kind(name):
 
 @pytest.mark.parametrize("native", ["zcdp", "gaussian"])
 def test_a_claim_without_an_epsilon_is_attacked(native):
-    """Noise of standard deviation 1 is 1/2-zCDP and 1-GDP; a tenth of either budget is refuted."""
+    """Checks that noise of standard deviation 1 is 1/2-zCDP and 1-GDP; a tenth of either budget is refuted."""
 
     make, budget = (Guarantee.zcdp, 0.5) if native == "zcdp" else (Guarantee.gaussian, 1.0)
 

@@ -1,4 +1,4 @@
-"""A claim whose delta exceeds one over the number of records is warned of, at the line that asked for it."""
+"""A claim with a delta above one over the number of records raises a warning at the line that asked for it."""
 
 import importlib
 import warnings

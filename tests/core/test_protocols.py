@@ -1,4 +1,4 @@
-"""A type checker refuses a step function whose arguments are swapped."""
+"""A type checker refuses a step function with swapped arguments."""
 
 import inspect
 import json
@@ -17,7 +17,7 @@ ON_THE_HOST = {"params", "guarantee", "check_estimate", "range_bound", "second_m
 
 
 def _functions(kind: type) -> Iterator[str]:
-    """The header of a function that is right, and those of functions with two neighbouring arguments swapped."""
+    """Writes the header of a right function, and headers with two neighbouring arguments swapped."""
     parameters = list(inspect.signature(kind.__call__).parameters.values())[1:]
     names = [one.name for one in parameters if one.kind is not one.KEYWORD_ONLY]
     rest = "".join(f", *, {one.name}" for one in parameters if one.kind is one.KEYWORD_ONLY)

@@ -64,7 +64,7 @@ def test_two_points_find_the_target():
 
 # ---- answers ---------------------------------------------------------------------------------------------------------
 def test_recommendations_are_evaluated_at_checkpoints_and_at_the_stop():
-    """The stop comes after the last checkpoint: what is judged there is told all the same."""
+    """Stops after the last checkpoint: the judgement of that time is reported all the same."""
     learner, environment = sketches.best_arm(3, 4)
     run = jaxdp.simulator(learner, environment, 300, checkpoints=[3, 6])
     found = jaxdp.sweep(lambda: run, axes={"epsilon": [0.5, np.inf]}, num_seeds=64, key=KEY())

@@ -1,4 +1,4 @@
-"""Which spaces lie in which, and what a text of how something was made keeps."""
+"""Containment of spaces, and texts of how something was made."""
 
 import gc
 import itertools
@@ -31,7 +31,7 @@ SPACES = [
 
 
 def corners(space):
-    """Arrays of the space, those farthest out among them."""
+    """Returns arrays of the space, those farthest out among them."""
     directions = [np.array(each, float) for each in itertools.product([-1, 0, 1], repeat=3) if any(each)]
     for direction in directions:
         size = np.linalg.norm(direction, {"l1": 1, "l2": 2, "max": np.inf}[space.norm])

@@ -46,7 +46,7 @@ def hockey(epsilon, p, q):
 
 
 def test_a_chain_of_worst_distributions_stays_within_and_a_smaller_delta_does_not():
-    """Distributions in a chain, each (eps, delta) from the next: the ends reach the group's delta."""
+    """Chains distributions, each (eps, delta) from the next: the ends reach the group's delta."""
     epsilon, delta, units = 0.4, 0.01, 3
     grow = math.exp(epsilon)
     # The first outcome's probability grows as fast as it may, and the rest's shrinks.
@@ -63,7 +63,7 @@ def test_a_chain_of_worst_distributions_stays_within_and_a_smaller_delta_does_no
 
 
 def test_gaussian_groups():
-    """k means that move together are k mu apart; reports apart from one another the root of k."""
+    """Moves k means together, which are then k mu apart; independent reports are the root of k times mu apart."""
     mu, units = 0.3, 4
     shift = np.full(units, mu)
     group = Guarantee.gaussian(mu, trust_model="central", **ABOUT).at_user_level(units, **VOTER)

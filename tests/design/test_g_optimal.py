@@ -16,7 +16,7 @@ def differences(arms: np.ndarray) -> np.ndarray:
 
 
 def largest(vectors: np.ndarray, support: np.ndarray, weights: np.ndarray) -> float:
-    """max |z|^2_{V^+} over vectors, by an eigendecomposition; inf if V does not span them."""
+    """Returns the largest |z|^2_{V^+} over vectors, by an eigendecomposition; inf if V does not span them."""
     values, axes = np.linalg.eigh((support * weights[:, None]).T @ support)
     spans = values > 1e-10 * values.max()
     outside = vectors @ axes[:, ~spans]
@@ -67,7 +67,7 @@ def test_certificates_are_those_of_brute_force(name, points, gap):
 
 
 def reference(vectors: np.ndarray) -> tuple[float, np.ndarray]:
-    """(max ln det V, weights) by SciPy's sequential quadratic programming."""
+    """Returns (max ln det V, weights) by SciPy's sequential quadratic programming."""
 
     def moments(weights):
         return (vectors * weights[:, None]).T @ vectors
@@ -96,7 +96,7 @@ INSTANCES = [(seed, 4 + seed % 4, 2 + seed % 2) for seed in range(10)]
 
 @pytest.mark.parametrize(("seed", "num_arms", "dim"), INSTANCES)
 def test_an_independent_solver_finds_the_same_optimum(seed, num_arms, dim):
-    """20 instances: a set of points and a set of differences for each seed."""
+    """Solves 20 instances: a set of points and a set of differences for each seed."""
     arms, gap = np.random.default_rng(seed).normal(size=(num_arms, dim)), 1e-6
     pairs, design = g_optimal_differences(arms, gap=gap), g_optimal(arms, gap=gap)
     for vectors, support, weights in (
@@ -113,7 +113,7 @@ def test_an_independent_solver_finds_the_same_optimum(seed, num_arms, dim):
 
 
 def test_a_design_for_the_arms_is_none_for_their_differences():
-    """The rule that the paper's bound breaks: |x - y| may be twice as long as |x| and |y|."""
+    """Checks the rule that the paper's bound breaks: |x - y| may be twice as long as |x| and |y|."""
     arms = np.random.default_rng(3).normal(size=(30, 3))
     wrong = g_optimal(arms)
     assert largest(arms, arms[wrong.support], wrong.weights) <= 3 * 1.001
@@ -136,7 +136,7 @@ def test_wrong_designs_are_not_certified(wrong, monkeypatch):
 
 
 def test_reduction_keeps_the_certificate():
-    """Uniform weights on all pairs, which no step has thinned out."""
+    """Starts from uniform weights on all pairs, which no step has thinned out."""
     vectors = differences(np.random.default_rng(5).normal(size=(12, 3)))
     weights = np.full(len(vectors), 1 / len(vectors))
     kept, fewer = wynn_fedorov.fewer(vectors, weights)

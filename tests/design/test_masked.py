@@ -17,7 +17,7 @@ SINGLE = jax.jit(functools.partial(masked_difference_design, gap=GAP))
 
 
 def lanes() -> tuple[np.ndarray, np.ndarray]:
-    """Arms [lanes, NUM_ARMS, DIM] and which are active: many, few, on a plane or line, repeated, none that differ."""
+    """Returns arms [lanes, NUM_ARMS, DIM] and which are active: many, few, on a plane or line, repeated, all equal."""
     random = np.random.default_rng(1)
     arms = random.uniform(-1, 1, size=(40, NUM_ARMS, DIM))
     active = random.random((40, NUM_ARMS)) < np.linspace(0.2, 1, 40)[:, None]
@@ -46,13 +46,13 @@ def pairs_of(arms: np.ndarray, pairs: np.ndarray) -> np.ndarray:
 
 
 def in_span(arms: np.ndarray) -> np.ndarray:
-    """Orthonormal coordinates [num_arms, rank], of float64."""
+    """Returns orthonormal coordinates [num_arms, rank], in float64."""
     left, values, _ = np.linalg.svd(arms - arms[0], full_matrices=False)
     return left[:, values > 1e-5 * values[0]]
 
 
 def value_of(arms: np.ndarray, support: np.ndarray, weights: np.ndarray) -> tuple[float, float]:
-    """(max |z|^2_{V^-1} over all differences, ln det V), in coordinates of the span."""
+    """Returns (max |z|^2_{V^-1} over all differences, ln det V), in coordinates of the span."""
     moments = (support * weights[:, None]).T @ support
     everything = (arms[:, None] - arms[None]).reshape(-1, arms.shape[1])
     largest = np.einsum("ij,jk,ik->i", everything, np.linalg.inv(moments), everything).max()
@@ -119,7 +119,7 @@ def test_one_lane_is_as_many():
 
 @pytest.mark.parametrize("wrong", ["no steps", "none joins"])
 def test_wrong_steps_are_not_certified(wrong, monkeypatch):
-    """V^-1 is computed anew at every look, so that what is wrong with steps cannot certify itself."""
+    """Computes V^-1 again at every look, so that wrong steps cannot certify themselves."""
     arms, active = lanes()
     assert SINGLE(arms[34], active[34]).value <= 3 * (1 + GAP)
     if wrong == "no steps":
@@ -131,7 +131,7 @@ def test_wrong_steps_are_not_certified(wrong, monkeypatch):
 
 
 def test_wrong_whitening_is_found(monkeypatch):
-    """Lengths in coordinates in which V is not the identity."""
+    """Plants lengths in coordinates in which V is not the identity."""
     arms, active = lanes()
     check_lane(arms[34], active[34], jax.tree.map(np.asarray, SINGLE(arms[34], active[34])))
     right = masked._inverse
@@ -152,7 +152,7 @@ def test_arms_that_are_not_finite():
 
 
 def test_one_hot_arms_need_every_pair():
-    """At the optimum all pairs have equal weight; rank 19 of 20 dimensions, 190 pairs in 209 slots."""
+    """Checks that all pairs have equal weight at the optimum; rank 19 of 20 dimensions, 190 pairs in 209 slots."""
     found = jax.jit(functools.partial(masked_difference_design, gap=GAP))(jnp.eye(20, dtype=DTYPE), jnp.ones(20, bool))
     assert found.rank == 19
     assert found.value <= 19 * (1 + GAP)
@@ -185,7 +185,7 @@ def test_bad_arguments(shape, options, message):
 
 
 def test_a_pair_is_in_one_slot():
-    """Also one without weight, whichever dimensions are lost: so no step can give weight to a pair twice."""
+    """Checks pairs without weight, too, whichever dimensions are lost: no step can give weight to a pair twice."""
     for pairs in designs().pairs:
         different = pairs[pairs[:, 0] != pairs[:, 1]]
         assert len(np.unique(different, axis=0)) == len(different)

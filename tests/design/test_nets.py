@@ -7,7 +7,7 @@ from jaxdp.design import ball_net, box_net
 
 
 def farthest(points: np.ndarray, net: np.ndarray) -> float:
-    """The largest distance from a point to the net."""
+    """Returns the largest distance from a point to the net."""
     nearest = [
         np.sqrt(((part[:, None] - net[None]) ** 2).sum(axis=2)).min(axis=1) for part in np.array_split(points, 40)
     ]
@@ -15,7 +15,7 @@ def farthest(points: np.ndarray, net: np.ndarray) -> float:
 
 
 def in_ball(dim: int) -> np.ndarray:
-    """A third of them on the sphere."""
+    """Draws points; a third of them are on the sphere."""
     random = np.random.default_rng(dim)
     points = random.normal(size=(3000, dim))
     points /= np.linalg.norm(points, axis=1)[:, None]

@@ -73,7 +73,7 @@ def under_new_names(results: Mapping[str, Outputs], names: Mapping[str, str]) ->
 
 
 def differences(old: Mapping[str, Outputs], new: Mapping[str, Outputs]) -> Iterator[str]:
-    """A line for each output that differs."""
+    """Yields a line for each output that differs."""
     for case in [*old, *(case for case in new if case not in old)]:
         if case not in old or case not in new:
             yield f"{case}: only in {'the new' if case in new else 'the old'} checkout"
@@ -92,7 +92,7 @@ def differences(old: Mapping[str, Outputs], new: Mapping[str, Outputs]) -> Itera
 
 
 def _difference(old: np.ndarray, new: np.ndarray) -> str:
-    """How two outputs differ; nothing where they do not. NaN is NaN, and 0 is not -0."""
+    """Returns how two outputs differ; nothing where they do not. NaN is NaN, and 0 is not -0."""
     is_text = old.dtype.kind == new.dtype.kind == "U"
     if (old.shape, old.dtype) != (new.shape, new.dtype) and not (is_text and old.shape == new.shape):
         return f"{old.dtype}{list(old.shape)} and {new.dtype}{list(new.shape)}"

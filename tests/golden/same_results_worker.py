@@ -26,13 +26,13 @@ ENGINES = ("rounds", "blocks", "counts")
 CLAIMED = ("epsilon", "delta", "trust_model", "privacy_unit")
 SEEDS = 4
 ARMS, HORIZON, CHECKPOINTS, FIRST_ROUNDS = 8, 3000, (1, 7, 12, 1000, 1777, 3000), 12
-MAKERS = {"draw_user": "make_user"}  # of an entry's methods, those not named after what they make
+MAKERS = {"draw_user": "make_user"}  # an entry's methods, except those named after their results
 Outputs = dict[str, np.ndarray]
 Cases = Iterator[tuple[str, Callable[[], Outputs | None]]]  # None: there is no such engine
 
 
 def plays() -> dict[str, tuple[Any, Any, int, Mapping[str, Any]]]:
-    """By name: learner, environment, horizon, values. The registered ones, and others of eight arms."""
+    """Returns by name: learner, environment, horizon, values. The registered ones, and others of eight arms."""
     registered = {
         name: (entry.make(), of_sizes(entry, "environment"), of_sizes(entry, "horizon"), entry.values)
         for name, entry in registry.LEARNERS.items()
@@ -91,7 +91,7 @@ def plays() -> dict[str, tuple[Any, Any, int, Mapping[str, Any]]]:
 
 
 def cases() -> Cases:
-    """Every case by name. Everything that a registry names is one, so that their names are compared, too."""
+    """Returns every case by name. Everything that a registry names is one, so that their names are compared, too."""
     for name, (learner, environment, horizon, values) in plays().items():
         simulator = partial(jaxdp.simulator, learner, environment, horizon)
         yield f"{name}, claim", partial(run_claimed, simulator(), values)
@@ -114,7 +114,7 @@ def cases() -> Cases:
 
 
 def played(simulator, learner, horizon: int, engine: str, values: Mapping[str, Any]) -> Outputs | None:
-    """Every output, and all that is public, at several checkpoints."""
+    """Returns every output, and everything public, at several checkpoints."""
     looks = [look for look in CHECKPOINTS if look < horizon]
     params = simulator().params(**values)["learner"]
     public = jax.eval_shape(learner.init, jax.random.key(0), params).public
@@ -136,7 +136,7 @@ def played(simulator, learner, horizon: int, engine: str, values: Mapping[str, A
 
 
 def first_rounds(run, values: Mapping[str, Any]) -> Outputs:
-    """What happens in the first rounds: actions, reports and all that is public."""
+    """Returns the first rounds: actions, reports and everything public."""
     num_rounds = min(FIRST_ROUNDS, run.coords["round"][-1])
     return lanes(lambda key, params: run.by_round(key, params, num_rounds), points(run.params, values))
 
@@ -146,7 +146,7 @@ def run_claimed(run, values: Mapping[str, Any]) -> Outputs:
 
 
 def claimed(params, guarantee, values: Mapping[str, Any]) -> Outputs:
-    """What is claimed, and the parameters that are made, at each point."""
+    """Returns the claims, and the parameters, at each point."""
     made = [flat(point) for point in points(params, values)]
     claims = [guarantee(**point) for point in budgets(values)][: len(made)]
     return {
@@ -156,7 +156,7 @@ def claimed(params, guarantee, values: Mapping[str, Any]) -> Outputs:
 
 
 def users(entry) -> Outputs:
-    """The registered neighbours, and users that are drawn."""
+    """Returns the registered neighbours, and drawn users."""
     drawn = [of_sizes(entry, "draw_user", jax.random.key(seed)) for seed in range(SEEDS)]
     return flat({"neighbours": of_sizes(entry, "neighbours"), "drawn": drawn})
 
@@ -169,7 +169,10 @@ def released(entry) -> Outputs:
 
 
 def mechanism(entry) -> Any:
-    """Its functions `params`, `guarantee` and `release`, at the entry's sizes; an older entry has them itself."""
+    """Returns its functions `params`, `guarantee` and `release`, at the entry's sizes.
+
+    An older entry has them itself.
+    """
     return entry.make() if hasattr(entry, "make") else entry
 
 
@@ -188,7 +191,7 @@ def fitted(entry) -> Outputs:
 
 
 def estimated(kind: str) -> Outputs:
-    """All registered estimators for this kind of data in one run."""
+    """Runs all registered estimators for this kind of data at once."""
     entries = {name: entry for name, entry in registry.ESTIMATORS.items() if kind_of_data(entry) == kind}
     if kind == "comparisons":
         problem = estimation.gaussian_rewards(num_samples=50, dim=3)
@@ -208,18 +211,18 @@ def kind_of_data(entry) -> str:
 
 
 def of_sizes(entry, field: str, *arguments: Any) -> Any:
-    """What an entry of a registry has at its sizes: by its method that makes it, or as the field of an older one."""
+    """Returns the part of an entry at its sizes: by its method that makes it, or as the field of an older one."""
     made = getattr(entry, MAKERS.get(field, f"make_{field}"), None) or getattr(entry, field)
     return made(*arguments) if callable(made) else made
 
 
 def budgets(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The values, and without privacy, where they have an epsilon."""
+    """Returns the values, and those without privacy if they have an epsilon."""
     return [dict(values), {**values, "epsilon": math.inf}] if "epsilon" in values else [dict(values)]
 
 
 def points(params, values: Mapping[str, Any]) -> list[Any]:
-    """Parameters at the values and without privacy, unless epsilon has to be finite."""
+    """Returns parameters at the values and without privacy, unless epsilon has to be finite."""
     first, *others = budgets(values)
     made = [params(**first)]
     for point in others:
@@ -232,9 +235,9 @@ def points(params, values: Mapping[str, Any]) -> list[Any]:
 
 
 def lanes(function, params: Sequence[Any]) -> Outputs:
-    """Outputs for every point and seed, in one program, with keys as in a sweep."""
+    """Returns outputs for every point and seed, in one program, with keys as in a sweep."""
 
-    def is_fixed(*leaves: Any) -> bool:  # as in a sweep: what is one object at all points is held once
+    def is_fixed(*leaves: Any) -> bool:  # as in a sweep: an object that is the same at all points is stored once
         return np.ndim(leaves[0]) > 0 and all(leaf is leaves[0] for leaf in leaves)
 
     axes = jax.tree.map(lambda *leaves: None if is_fixed(*leaves) else 0, *params)

@@ -1,4 +1,4 @@
-"""Every public name with its signature, as a file whose changes a review sees.
+"""Every public name with its signature, in a file for reviews of changes.
 
 Usage: `python tests/loop/api.py` renews `docs/reference/api.txt`.
 """

@@ -15,7 +15,7 @@ from tests.loop.durations import budget_of, is_over, read_durations, read_kept
 
 STARTED = pytest.StashKey[float]()
 SHOWN = 10
-SURPRISING = 4  # times the budget: how long a test takes depends on which one compiles what they share
+SURPRISING = 4  # times the budget: a test's duration depends on which one compiles shared parts
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before tests are chosen by their marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Marks slow tests, and leaves out what the options do not ask for."""
+    """Marks slow tests, and leaves out tests that the options do not select."""
     durations, kept = read_durations(config.rootpath), read_kept(config.rootpath)
     for item in items:
         if item.get_closest_marker("slow"):
@@ -111,7 +111,7 @@ class Reports:
             self.unexpected[name] = seconds
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Lists the tests that `make durations` would move to the long run, or whose durations are out of date."""
+        """Lists the tests that `make durations` would move to the long run, or that have outdated durations."""
         if not self.unexpected:
             return
         rows = sorted(self.unexpected.items(), key=lambda row: -row[1])

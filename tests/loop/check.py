@@ -1,10 +1,10 @@
 """Checks one algorithm, or one file or folder of the library, in a minute or two: `make check NAME=rucb`.
 
-It runs, at most two at a time: the claim, beside `claims.json`; the contract's checks; the audit without a search, of
-what is noised and of outputs; the independent version, the zoo's mistakes and other tests that name it; the results,
-beside those of the last landed commit; the linter and the types. It stops at the first check that fails and prints its
-name first. Exit status: 0 if all is well, 1 if a check fails, 2 if there is no such name. Where NEW_RESULTS is set,
-and not to 0, results that differ are listed and no failure.
+It runs, at most two at a time: the claim, against `claims.json`; the contract's checks; the audit without a search, of
+the noise and of outputs; the independent version, the known mistakes and other tests that name it; the results, against
+those of the last landed commit; the linter and the types. It stops at the first check that fails and prints its name
+first. Exit status: 0 if all is well, 1 if a check fails, 2 if there is no such name. If NEW_RESULTS is set and not 0,
+results that differ are listed and are no failure.
 """
 
 import os
@@ -20,14 +20,14 @@ if __name__ == "__main__":
 from tests.loop import naming, stages  # noqa: E402
 from tests.loop.running import Outcome, Stage, run_in_order  # noqa: E402
 
-MOST = 3  # entries that share a file of which the contract is checked
+MOST = 3  # entries that share a file with a checked contract
 Report = Callable[[str], object]
 
 
 def stages_of(wanted: naming.Subject) -> tuple[list[Stage], list[str]]:
-    """Returns what is run for a subject, in the order of its report, and entries that are left out.
+    """Returns the stages for a subject, in the order of its report, and omitted entries.
 
-    A mistake is to be named before the line that it made too long: style comes late.
+    A mistake should be named before the line that it made too long: style comes last.
     """
     names = entries_to_check(wanted)
     found = []
@@ -46,13 +46,13 @@ def stages_of(wanted: naming.Subject) -> tuple[list[Stage], list[str]]:
 
 
 def entries_to_check(wanted: naming.Subject) -> list[str]:
-    """Returns the entry itself; of a file, those whose factory it has, or else the first few that use it."""
+    """Returns the entry itself; for a file, the entries with a factory in it, or else the first few that use it."""
     defined = [name for name in wanted.entries if naming.factory_of(name)[0] in wanted.own]
     return [*(wanted.entries if wanted.text in wanted.entries else defined or wanted.entries)][:MOST]
 
 
 def check(text: str, report: Report = print, choose: Callable[..., tuple[list[Stage], list[str]]] = stages_of) -> int:
-    """Checks what a name or path stands for, and reports it line by line.
+    """Checks the subject of a name or path, and reports on it line by line.
 
     Args:
         text: a registered name, or a path from the root.

@@ -1,4 +1,4 @@
-"""Every registered entry's claim at its registered values, as a file whose changes a review sees.
+"""Every registered entry's claim at its registered values, in a file for reviews of changes.
 
 Usage: `python tests/loop/claims.py` renews `claims.json` beside it.
 """

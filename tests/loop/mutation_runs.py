@@ -1,8 +1,8 @@
 """Runs the tests that name a mutated file, in copies of a checkout: `python -m tests.loop.mutations --run`.
 
-A mutation has one process, which stops at the first failure. The likeliest tests come first: those that refer to what
-the file defines; then of its entries the independent versions, the contract and the distribution; then all others, and
-those that name a file which imports it. In each of these groups the quickest come first.
+A mutation has one process, which stops at the first failure. The likeliest tests come first: those that refer to
+definitions of the file; then, for its entries, the independent versions, the contract and the distribution; then all
+others, and those that name a file which imports it. In each of these groups the quickest come first.
 """
 
 import json
@@ -27,12 +27,12 @@ from tests.loop.mutations import NOT_DECIDED, NOT_THERE, NOTICED, ROOT, SURVIVED
 from tests.loop.selection import Selection, kind_of
 from tests.loop.stages import compile_quickly
 
-MOST_SECONDS = 400.0  # of processors, for a mutation; then no further test is begun
+MOST_SECONDS = 400.0  # processor time for a mutation, after which no further test starts
 HARD = 600  # of a processor, for a process
 TOOLS = ("__init__.py", "durations.py", "mutation_runs.py", "mutations.py", "naming.py", "running.py", "selection.py")
 TOOLS += ("stages.py", "budgets.py")  # an older checkout gets these
 CONTRACT = ("tests/contract/test_structure.py", "tests/contract/test_distribution.py")
-BYTECODE = ROOT / ".cache" / "bytecode"  # where the Makefile has it; that of a copy is removed with the copy
+BYTECODE = ROOT / ".cache" / "bytecode"  # if the Makefile has it; the copy's is removed with the copy
 OPTIONS = ("-p", "no:cacheprovider", "-p", "no:xdist")
 ENDS = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
 
@@ -97,7 +97,7 @@ class Copies:
         return {"mutation": mutation.identity, **made, "failing": sorted(failing)}
 
     def failing(self, tests: Iterable[str]) -> set[str]:
-        """Returns those of the tests, or files of tests, that fail without a mutation."""
+        """Returns the tests, or files of tests, that fail without a mutation."""
         return set(_answer(self.clean, failures, sorted(set(tests))))
 
 

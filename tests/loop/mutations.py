@@ -5,12 +5,12 @@ selects and compiles them, likeliest first, up to the first failure or for some 
 test passes without the mutation. `--table` prints the last outcomes again.
 
     python -m tests.loop.mutations --run             all of them
-    python -m tests.loop.mutations --slow 3 17       the slow tests alone, of some; what notices enters kept.json
-    python -m tests.loop.mutations --old FOLDER      what survived, through the tests of another checkout
+    python -m tests.loop.mutations --slow 3 17       the slow tests alone, of some; finders enter kept.json
+    python -m tests.loop.mutations --old FOLDER      survivors, through the tests of another checkout
 
 Kinds of mutation: the sign of a term, a number that is twice as large, a key of a split in place of another one, a
-count or comparison that is off by one, two arguments in each other's place. Which are made hangs on the text of their
-lines alone, by a hash: another change of a file moves none of them, and their outcomes hold.
+count or comparison that is off by one, two arguments in each other's place. A hash of the text of their lines alone
+chooses among them: another change of a file moves none of them, and their outcomes hold.
 """
 
 import argparse
@@ -85,12 +85,12 @@ class Mutation(NamedTuple):
 
     @property
     def identity(self) -> str:
-        """What it is called where its outcome is kept: it has no numbers of lines, which other changes move."""
+        """Returns its key in the stored outcomes: without line numbers, which other changes move."""
         return f"{self.path} {self._change()} in {self.text}"
 
     @property
     def rank(self) -> str:
-        """A hash, of which the smallest are chosen."""
+        """Returns a hash; the mutations with the smallest ones are chosen."""
         seeded = f"{SEED} {self.path} {self.kind} {self.text}"
         return hashlib.sha256(seeded.encode()).hexdigest()
 
@@ -171,7 +171,7 @@ def sites_of(text: str, path: str) -> Iterator[Mutation]:
 
 
 def _functions(tree: ast.AST) -> Iterator[ast.FunctionDef]:
-    """Yields the outermost functions, whose bodies have the inner ones."""
+    """Yields the outermost functions; inner functions are in their bodies."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.FunctionDef):
             if not node.name.startswith(CLAIMS):

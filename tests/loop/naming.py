@@ -1,6 +1,6 @@
-"""Which files and tests of the repository belong to a registered name, or to a file: by imports and text alone.
+"""Finds the files and tests that belong to a registered name, or to a file: by imports and text alone.
 
-A test names a file if it refers to what the file defines, by import or through the helpers of tests; and it names an
+A test names a file if it refers to a definition of the file, by import or through the helpers of tests; and it names an
 entry if it refers to its factory, or has its name as a string. Nothing is compiled here, and no test is imported.
 """
 
@@ -23,7 +23,7 @@ Definition = tuple[Path, str]  # a file, and a name at its top level
 
 
 class Module(NamedTuple):
-    """What a file imports and defines.
+    """The imports and definitions of a file.
 
     Attributes:
         imports: dotted path by local name.
@@ -37,13 +37,13 @@ class Module(NamedTuple):
 
 
 class Subject(NamedTuple):
-    """What is checked.
+    """The subject of a check.
 
     Attributes:
         text: the name, or the path from the root.
         entries: registered names.
         files: of the library that belong to it.
-        own: those of them that nothing else registered uses, or the path's own.
+        own: files that no other registered algorithm uses, or the path's own.
         factories: of its entries.
     """
 
@@ -69,7 +69,7 @@ def entries() -> dict[str, Any]:
 
 
 def subject(text: str) -> Subject:
-    """Returns what a registered name, or a file or folder of the library, stands for.
+    """Returns the subject of a registered name, or of a file or folder of the library.
 
     Raises:
         UnknownNameError: if there is no such entry, file or folder; it names some that are near.
@@ -95,7 +95,7 @@ def subject(text: str) -> Subject:
 
 @cache
 def factory_of(name: str) -> Definition:
-    """Returns where the factory of an entry is defined, or that of the library which its own one calls."""
+    """Returns where the factory of an entry is defined, or the library's factory that its own one calls."""
     factory = inspect.unwrap(entries()[name]._maker)
     found = definition(f"{factory.__module__}.{factory.__name__}")
     assert found is not None, name
@@ -181,13 +181,13 @@ def names_in_test(file: Path, test: str, wanted: Subject) -> bool:
 
 
 def refers_to(file: Path, test: str, wanted: Subject) -> bool:
-    """Returns whether a test, or a helper that it uses, refers to what the subject's own files define."""
+    """Returns whether a test, or a helper that it uses, refers to definitions in the subject's own files."""
     return any(place[0] in wanted.own for place in closure(file, test)[0])
 
 
 @cache
 def with_importers(path: Path) -> frozenset[Path]:
-    """Returns a file of the library, and those of its package that import it, directly or not."""
+    """Returns a file of the library, and the files of its package that import it, directly or not."""
     seen, ahead = {path}, [path]
     while ahead:
         wanted = ahead.pop()
@@ -202,7 +202,7 @@ def with_importers(path: Path) -> frozenset[Path]:
 
 @cache
 def closure(file: Path, name: str) -> tuple[frozenset[Definition], frozenset[str]]:
-    """Returns what a definition of a test file refers to in the library, directly or not, and its strings."""
+    """Returns the library's names that a definition of a test file refers to, directly or not, and its strings."""
     seen, ahead = set(), [(file, name)]
     library, strings = set(), set()
     while ahead:
@@ -224,7 +224,10 @@ def closure(file: Path, name: str) -> tuple[frozenset[Definition], frozenset[str
 
 
 def definition(path: str) -> Definition | None:
-    """Returns where what a dotted path names is defined; a module's own name is empty. None outside the repository."""
+    """Returns where the object of a dotted path is defined; a module's own name is empty.
+
+    None outside the repository.
+    """
     for _ in range(8):  # a package exports what another one imports
         found = _parts(path)
         if not found:
@@ -256,7 +259,7 @@ def module(file: Path) -> Module:
 
 @cache
 def _exported(file: Path) -> dict[str, str]:
-    """Returns what a file imports at its top level: dotted paths by local name."""
+    """Returns the imports at a file's top level: dotted paths by local name."""
     return _imports(ast.parse(_text(file)).body)
 
 

@@ -19,7 +19,7 @@ from tests.loop.durations import read_durations
 from tests.loop.units import JOBS, LIMIT, TARGETS, Estimates, Unit, cut, expected_seconds, list_units
 
 FILES = ROOT / ".cache" / "parts"
-DUE = FILES / "due.json"  # units whose parts run first next time: [[job, name], ...]
+DUE = FILES / "due.json"  # units to run first next time: [[job, name], ...]
 STAGES = ROOT / ".cache" / "stages"
 
 
@@ -100,7 +100,7 @@ def _run_job(number: int, job: str, units: list[Unit], seconds: float | None) ->
 
 
 def _failed(number: int) -> set[str]:
-    """The tests of a part that are recorded as failed."""
+    """Returns the tests of a part that are recorded as failed."""
     lines = [line for file in FILES.glob(f"{number}-*.jsonl") for line in file.read_text().splitlines()]
     return {row["test"] for row in map(json.loads, lines) if row["outcome"] == "failed"}
 
@@ -166,7 +166,7 @@ def _write_due(owed: Mapping[int, Sequence[Unit]]) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs what the command line asks for; its status is 1 if something failed."""
+    """Runs the command line; its status is 1 if something failed."""
     parser = argparse.ArgumentParser(prog="parts", description="The long run, in parts.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("show", help="print the parts")

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from tests.loop.budgets import cpu_seconds
 
 AT_A_TIME = 2
-FORK = multiprocessing.get_context("fork")  # what is imported already need not be imported again
+FORK = multiprocessing.get_context("fork")  # imported modules need not be imported again
 
 
 class Stage(NamedTuple):
@@ -31,12 +31,12 @@ class Stage(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """How a stage ended.
+    """The outcome of a stage.
 
     Attributes:
         failure: one sentence that begins with the name of the check that failed; empty if none did.
-        note: what it has to say otherwise.
-        printed: all that it printed.
+        note: its report otherwise.
+        printed: its whole output.
         wall: seconds.
         cpu: seconds of processors.
     """

@@ -17,7 +17,7 @@ if __name__ == "__main__":
 from tests.loop import naming
 from tests.loop.durations import read_durations
 
-CONTRACT = ("test_structure.py", "test_distribution.py")  # `make check` runs what they run, one by one
+CONTRACT = ("test_structure.py", "test_distribution.py")  # `make check` runs the tests that they run, one by one
 UNKNOWN = 1.0  # seconds of a test that has not been measured
 KINDS = ("golden", "mutants", "doctests", "tests")  # in the order in which they run
 
@@ -49,7 +49,7 @@ class Selection:
         items[:] = chosen
 
     def place(self, item: pytest.Item) -> tuple[int, bool, float]:
-        """Returns what tests are ordered by: kind, whether a file is not the subject's own, and duration."""
+        """Returns the sort key of tests: kind, whether a file is not the subject's own, and duration."""
         stems = {path.stem.strip("_") for path in self.wanted.own} | {*self.wanted.entries}
         is_own = item.path.stem.removeprefix("test_") in stems
         seconds = self.durations.get(item.nodeid, UNKNOWN)
@@ -106,7 +106,7 @@ def files_for(wanted: naming.Subject) -> list[Path]:
 
 
 def kind_of(item: pytest.Item) -> str:
-    """Returns what kind of test it is, one of `KINDS`."""
+    """Returns the kind of a test, one of `KINDS`."""
     if isinstance(item, pytest.DoctestItem):
         return "doctests"
     if item.path.stem.startswith("test_golden"):

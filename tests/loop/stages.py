@@ -1,4 +1,4 @@
-"""What `make check` runs for one subject.
+"""The stages of `make check` for one subject.
 
 Each function returns a note, or raises a `FailedError` that begins with the name of the check.
 """
@@ -35,7 +35,7 @@ CHECKOUTS = 4  # of earlier commits that are kept
 LANES = 2000  # by which distributions are compared
 TRIALS = 10**5
 CONFIDENCE = 0.9999  # of an audit: of all entries, all right, one in a hundred versions of the library has one flagged
-TESTS_SECONDS = 20.0  # of a processor, after which no further test is begun
+TESTS_SECONDS = 20.0  # processor time, after which no further test starts
 
 
 def style(wanted: naming.Subject) -> str:
@@ -88,7 +88,7 @@ def audit(name: str, part: str) -> str:
 
     Args:
         name: of the entry.
-        part: "noise", what is noised and how; or "outputs", by many of them and by their exact distribution.
+        part: "noise", the values that get noise and how; or "outputs", by many of them and by their exact distribution.
     """
     importlib.import_module("tests.loop.jax_settings")  # sets JAX as the tests have it
     import jax
@@ -132,7 +132,7 @@ def audit(name: str, part: str) -> str:
 class Watch:
     """A pytest plugin that remembers the first failure, and counts what ran, by kind.
 
-    Tests beside independent versions and mistakes are begun as long as the process has used few CPU seconds for them.
+    Tests of independent versions and mistakes start as long as the process has used few CPU seconds for them.
     """
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ class Watch:
         self.kind, self.left, self.until = "", 0, 0.0
 
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        """Leaves out a test if those of its kind have used their time."""
+        """Leaves out a test if tests of its kind have used their time."""
         if kind_of(item) == "tests":
             self.until = self.until or cpu_seconds() + TESTS_SECONDS
             if cpu_seconds() > self.until:
@@ -187,7 +187,7 @@ def tests(wanted: naming.Subject) -> str:
 
 
 def results(name: str, may_differ: bool = False) -> str:
-    """Compares an entry's results with those of the last landed commit, in 32 bits.
+    """Compares an entry's results with the results of the last landed commit, in 32 bits.
 
     Args:
         name: of the entry.

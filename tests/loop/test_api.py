@@ -1,4 +1,4 @@
-"""The public names and signatures are those of `docs/reference/api.txt`, and a change of one is named."""
+"""The public names and signatures equal `docs/reference/api.txt`, and a change of one is named."""
 
 import pytest
 

@@ -57,7 +57,7 @@ ALL = {line[4 : line.index("(")] for line in TESTS.splitlines() if line.startswi
 
 @pytest.fixture
 def run(pytester, monkeypatch):
-    """Runs pytest over a small folder; returns its status, what it printed, and a row for each test that ran."""
+    """Runs pytest over a small folder; returns its status, its output, and a row for each test that ran."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     loop = pytester.mkdir("tests") / "loop"
     loop.mkdir()

@@ -1,4 +1,4 @@
-"""`make check` stops at the first failure in its order, names the check, and says what it left out."""
+"""`make check` stops at the first failure in its order, names the check, and lists the omitted ones."""
 
 import dataclasses
 import os
@@ -14,7 +14,7 @@ from tests.loop import naming, stages
 from tests.loop.check import check, entries_to_check, stages_of
 from tests.loop.running import FailedError, Stage
 
-# Newer versions of Python and JAX warn of every fork of a process with threads; what is forked here uses neither.
+# Newer versions of Python and JAX warn of every fork of a process with threads; the forked code uses neither.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork")
 
 

@@ -1,4 +1,4 @@
-"""The registered claims are those of `claims.json`, and a change of one is named."""
+"""The registered claims equal `claims.json`, and a change of one is named."""
 
 import dataclasses
 

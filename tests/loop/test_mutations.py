@@ -1,4 +1,4 @@
-"""Mutations: where they are, what they change, and what a table says of them."""
+"""Mutations: their places, their changes, and their table."""
 
 import ast
 from collections import Counter

@@ -45,7 +45,7 @@ def test_tests_of_a_file_without_entries():
 
 
 def test_a_test_names_what_its_helpers_name():
-    """The independent version is compared by a test that has no learner in it: a table beside it does."""
+    """Uses a test without a learner, which compares the independent version: a table beside it has the learner."""
     wanted = naming.subject("rucb")
     file = TESTS / "algorithms/dueling/test_golden_duels.py"
     assert naming.names_in_test(file, "test_equals_the_independent_version", wanted)

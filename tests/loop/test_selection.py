@@ -1,4 +1,4 @@
-"""The tests that name a subject are chosen, and run in the order of what they can tell."""
+"""The tests that name a subject are chosen, and run most informative first."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +10,7 @@ from tests.loop.selection import Selection, files_for, kind_of
 
 
 def item(path: str, test: str, *values: Any, slow: bool = False) -> Any:
-    """Returns what a selection reads of a collected test."""
+    """Returns the parts of a collected test that a selection reads."""
     return SimpleNamespace(
         path=naming.TESTS / path,
         name=test,

@@ -69,7 +69,7 @@ def test_tests_without_a_figure_take_as_long_as_others():
 
 @pytest.fixture(scope="module")
 def units():
-    """Many units of uneven sizes, and two targets."""
+    """Makes many units of uneven sizes, and two targets."""
     sizes = [5.0 + (7919 * place) % 101 for place in range(200)]
     tests = [
         Unit("64 bits" if place < 120 else "32 bits optimised", f"t{place}", size) for place, size in enumerate(sizes)
@@ -104,7 +104,7 @@ PARTS = [[Unit("32 bits optimised", f"test_{number}", 100.0)] for number in rang
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A folder in which parts are recorded, and the numbers of those that ran; those in `wrong` fail."""
+    """Makes a folder in which parts are recorded, and the numbers of those that ran; those in `wrong` fail."""
     monkeypatch.setattr(module, "DUE", tmp_path / "due.json")
     monkeypatch.setattr(module, "STAGES", tmp_path / "stages")
     return tmp_path
@@ -223,7 +223,7 @@ def test_a_part_that_does_not_exist_is_refused(folder, monkeypatch, capsys):
 
 
 def test_flags_of_optimised_jobs_name_no_file(monkeypatch):
-    """XLA takes flags that do not begin with a dash, as a blank, for the name of a file, and ends the process."""
+    """Checks flags: XLA takes one without a dash, such as a blank, for the name of a file, and ends the process."""
     monkeypatch.delenv("XLA_FLAGS", raising=False)
     monkeypatch.setenv("QUICKLY", "--quick=1")
     flags = [module._environment(job)["XLA_FLAGS"] for job in JOBS]

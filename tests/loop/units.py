@@ -34,7 +34,7 @@ JOBS = {"64 bits": Job(64, False), "64 bits optimised": Job(64, True), "32 bits 
 
 
 class Unit(NamedTuple):
-    """What runs as a whole: a test, or a target of the Makefile, which is a job of its own."""
+    """A unit that runs as a whole: a test, or a target of the Makefile, which is a separate job."""
 
     job: str
     name: str
@@ -63,7 +63,7 @@ class Estimates:
 
 
 def list_units(tests: Mapping[int, Mapping[str, set[str]]], durations: Durations) -> list[Unit]:
-    """Returns what the long run runs, in an order that new tests do not change.
+    """Returns the content of the long run, in an order that new tests do not change.
 
     Args:
         tests: for 32 and 64 bits, the marks of all tests by node id.

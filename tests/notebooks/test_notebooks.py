@@ -16,7 +16,7 @@ ADDRESS = re.compile(r"0x[0-9a-f]")
 
 
 def texts(notebook):
-    """Everything that the cells show, but for pictures' data."""
+    """Returns everything that the cells show, except pictures' data."""
     found = []
     for output in outputs(notebook):
         found.append(str(output.get("text", "")))
@@ -38,7 +38,7 @@ def test_there_are_twelve():
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_the_notebook_is_that_of_its_script(script):
-    """`python notebooks/make.py pair` writes it anew."""
+    """Compares; `python notebooks/make.py pair` writes it again."""
     assert script.with_suffix(".ipynb").read_text(encoding="utf-8") == paired(script)
     assert re.search(
         r"^ *assert .*(low|<)", script.read_text(encoding="utf-8"), re.MULTILINE
@@ -47,7 +47,7 @@ def test_the_notebook_is_that_of_its_script(script):
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
 def test_the_notebook_needs_no_file_beside_it(script):
-    """Somebody may have the notebook alone."""
+    """Checks a notebook alone, as a user may have it."""
     assert "../" not in script.read_text(encoding="utf-8")
 
 
@@ -71,7 +71,7 @@ def test_its_small_form_runs(script):
 
 
 def unknown(text):
-    """Names of the library in a script that it does not have: what is imported from it, and attributes of modules."""
+    """Returns names of the library in a script that do not exist: imports, and attributes of modules."""
     modules, missing = {}, []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
@@ -110,7 +110,7 @@ def test_names_that_are_gone_are_seen():
 
 
 def test_a_learner_of_ones_own_takes_the_place_of_the_first_notebooks():
-    """The learner that notebook 07 writes, in notebook 01."""
+    """Runs the learner that notebook 07 writes in notebook 01."""
     first, seventh = (read(BY_NUMBER[number], small=True) for number in ("01", "07"))
     code = [cell for cell in seventh.cells if cell.cell_type == "code"]
     end = next(place for place, cell in enumerate(code) if "def successive_halving" in cell.source)

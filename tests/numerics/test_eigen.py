@@ -1,4 +1,4 @@
-"""Eigenvalues across lanes: those of NumPy, and never in one call for many matrices on a CPU."""
+"""Eigenvalues across lanes equal NumPy's, and never take one call for many matrices on a CPU."""
 
 import math
 import re
@@ -55,7 +55,7 @@ def test_derivatives():
 
 
 def largest_call(function, given):
-    """Entries cubed of the largest LAPACK call, by the shapes in the compiled program."""
+    """Returns the entries cubed of the largest LAPACK call, by the shapes in the compiled program."""
     if jax.default_backend() != "cpu":
         pytest.skip("other devices have no such calls")
     text = jax.jit(function).lower(given).as_text()

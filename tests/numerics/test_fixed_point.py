@@ -20,7 +20,7 @@ def sums_of(numbers) -> Sum:
 
 
 def integers_of(sums: Sum) -> list[int]:
-    """The numbers of units, as Python's integers."""
+    """Returns the numbers of units, as Python's integers."""
     assert ((np.asarray(sums.part) >= 0) & (np.asarray(sums.part) < UNITS)).all()
     return [int(whole) * UNITS + int(part) for whole, part in zip(*map(np.ravel, sums), strict=True)]
 
@@ -51,10 +51,10 @@ def test_units_are_carried(more):
 
 def test_distances_from_the_least_sum():
     rows = np.asarray([[2**50, 2**50 + 1, 2**50 - 1], [-5, 7 * UNITS, -UNITS], [3, 3, 3]], np.int64)
-    result = integers_of(fixed_point.above_least(sums_of(rows)))
+    result = integers_of(fixed_point.excess_over_least(sums_of(rows)))
     assert result == (rows - rows.min(axis=1, keepdims=True)).ravel().tolist()
     many = np.arange(MOST_TERMS, dtype=np.int64) * (UNITS + 3) - 7
-    assert integers_of(fixed_point.summed(sums_of(many))) == [int(many.sum())]
+    assert integers_of(fixed_point.sum_along(sums_of(many))) == [int(many.sum())]
 
 
 def test_data_become_units():
@@ -69,7 +69,7 @@ def test_data_become_units():
 
 
 def test_a_replaced_datum_moves_a_sum_by_its_change_alone():
-    """Floats of a large sum, with compensation as well, move by something else."""
+    """Checks that floats of a large sum, also compensated ones, move by another amount."""
     losses = np.random.default_rng(0).uniform(0.9, 1.0, (1024, 64)).astype(np.float32)
     losses[0] = 0.0
     changed = losses.copy()

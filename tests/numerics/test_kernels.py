@@ -12,30 +12,30 @@ from jaxdp.numerics.kernels import (
     WRITTEN_OUT,
     across_lanes,
     any_lane,
-    apart,
-    folded,
-    halved,
-    in_vectors,
+    avoid_xla_tiling,
     lanes_last,
     lanes_slow,
+    noinline,
     own_kernel,
-    stored,
+    pairwise_reduce,
+    separate_kernels,
+    tree_reduce,
 )
 
 VALUES = np.arange(1, 257, dtype=np.uint32)
 
 
 def scrambled(words):
-    """Cheap by its count of operations, so that XLA would rather compute it twice than store it."""
+    """Computes operations that XLA counts as cheap, so that it computes them twice rather than store them."""
     return (words << 7) ^ words
 
 
 def consumed(words):
-    """Consumers of different shapes cannot share a loop."""
+    """Uses the words in different shapes, which cannot share a loop."""
     return words + jnp.uint32(1), words.reshape(16, 16).sum(1, dtype=jnp.uint32)
 
 
-@pytest.mark.parametrize("wrapper", [stored, lambda function: partial(own_kernel, function)], ids=["stored", "own"])
+@pytest.mark.parametrize("wrapper", [noinline, lambda function: partial(own_kernel, function)], ids=["noinline", "own"])
 def test_values_are_the_same(wrapper):
     kept = wrapper(scrambled)
     for found in (kept(VALUES), jax.jit(kept)(VALUES), jax.vmap(kept)(VALUES)):
@@ -50,15 +50,15 @@ def test_arguments_and_results_may_be_many():
 
 @pytest.mark.skipif(jax.default_backend() != "cpu", reason="about XLA on CPU")
 def test_results_apart_read_only_what_they_need():
-    """The sum needs both inputs, the double one: a kernel would copy the other one to where it reads nothing."""
+    """Checks that the sum needs both inputs, the double one: a kernel would copy the unused one."""
 
     def both(x, y):
         return x + y, jnp.where(x > 0, 2 * x, x)
 
     inputs = (jnp.asarray(VALUES), jnp.asarray(VALUES[::-1].copy()))
-    for found, expected in zip(apart(both, *inputs), both(*inputs), strict=True):
+    for found, expected in zip(separate_kernels(both, *inputs), both(*inputs), strict=True):
         np.testing.assert_array_equal(found, expected)
-    steps = jax.make_jaxpr(partial(apart, both))(*inputs).eqns
+    steps = jax.make_jaxpr(partial(separate_kernels, both))(*inputs).eqns
     assert [len(step.invars) for step in steps if step.primitive.name in ("jit", "pjit")] == [2, 1]
 
 
@@ -69,7 +69,7 @@ def test_values_are_computed_once():
         return compiled.count(" shift-left(")
 
     assert shifts(partial(own_kernel, scrambled)) == 1
-    # Not so as it is, nor, in older versions, behind a barrier: what the module is for.
+    # Not so as it is, nor, in older versions, behind a barrier: the purpose of the module.
     assert shifts(scrambled) == 2
     if jax.__version_info__ < (0, 11):
         assert shifts(lambda words: jax.lax.optimization_barrier(scrambled(words))) == 2
@@ -80,18 +80,18 @@ def test_folded(size):
     values = np.random.default_rng(size).permutation(size).astype(np.int32) - 3
     everything = jnp.asarray(values)
     for operation, expected in ((jnp.minimum, values.min()), (jnp.maximum, values.max()), (jnp.add, values.sum())):
-        assert int(folded(operation, everything)) == expected
+        assert int(tree_reduce(operation, everything)) == expected
     columns = jnp.stack([everything, -everything], 1)  # elements may be arrays
-    np.testing.assert_array_equal(folded(jnp.maximum, columns), [values.max(), -values.min()])
+    np.testing.assert_array_equal(tree_reduce(jnp.maximum, columns), [values.max(), -values.min()])
 
 
 def carried(values):
-    """A loop whose state has its lanes last."""
-    return jax.lax.fori_loop(0, 3, lambda _, state: lanes_last(state + folded(jnp.add, state)), values)
+    """Runs a loop with lanes last in its state."""
+    return jax.lax.fori_loop(0, 3, lambda _, state: lanes_last(state + tree_reduce(jnp.add, state)), values)
 
 
 def test_lanes_last():
-    """The same values, under vmaps of vmaps, too, and without any."""
+    """Checks the same values, under vmaps of vmaps, too, and without any."""
     values = jnp.arange(60.0).reshape(3, 5, 4)
     expected = jnp.stack([jnp.stack([carried(lane) for lane in lanes]) for lanes in values])
     np.testing.assert_array_equal(jax.vmap(jax.vmap(carried))(values), expected)
@@ -111,7 +111,7 @@ def test_lanes_are_the_fast_axis_of_what_a_loop_carries():
 
 
 def test_all_lanes_at_once():
-    """Under vmap, also a nested one, with some arguments that all lanes share."""
+    """Checks vmap, also a nested one, with some arguments that all lanes share."""
     seen = []
 
     def shares(inputs):  # lanes last
@@ -134,7 +134,7 @@ def test_all_lanes_at_once():
 
 
 def test_lanes_that_leave_a_loop_as_one():
-    """Under vmap, also a nested one: every lane counts to what the slowest needs."""
+    """Checks vmap, also a nested one: every lane counts as far as the slowest."""
 
     def count(needed):
         return jax.lax.while_loop(lambda n: any_lane(n < needed), lambda n: n + 1, jnp.int32(0))
@@ -146,7 +146,7 @@ def test_lanes_that_leave_a_loop_as_one():
     assert jax.vmap(count, axis_size=2, in_axes=None)(needed[1, 2]).tolist() == [4, 4]  # shared by the lanes
 
 
-@pytest.mark.parametrize("function", [in_vectors, lanes_slow])
+@pytest.mark.parametrize("function", [avoid_xla_tiling, lanes_slow])
 def test_how_a_kernel_is_compiled_changes_no_value(function):
     for values in (
         jnp.asarray([1.5, -0.0, jnp.nan, -jnp.inf, 1e-42], jnp.float32),
@@ -159,10 +159,10 @@ def test_how_a_kernel_is_compiled_changes_no_value(function):
 
 
 def test_what_is_computed_in_vectors_has_a_gradient():
-    assert jax.grad(lambda x: in_vectors(x * x))(jnp.float32(3)) == 6
+    assert jax.grad(lambda x: avoid_xla_tiling(x * x))(jnp.float32(3)) == 6
 
 
 @pytest.mark.parametrize("count", [1, 2, 16, 17, 31, 40])
 def test_terms_are_combined_in_the_order_of_an_array(count):
     values = jax.random.normal(jax.random.key(11), (count, 3))
-    np.testing.assert_array_equal(halved(jnp.add, list(values)), folded(jnp.add, values))
+    np.testing.assert_array_equal(pairwise_reduce(jnp.add, list(values)), tree_reduce(jnp.add, values))

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from jaxdp.numerics.packed_factor import (
-    factored,
-    factored_plain,
-    lengths,
-    lengths_plain,
+    factor_and_solve,
+    factor_and_solve_plain,
+    inverse_norms,
+    inverse_norms_plain,
     log_det,
     lower_factor,
 )
@@ -21,7 +21,7 @@ LANES, COUNT = 4, 3
 
 
 def given(dim):
-    """Matrices [LANES, dim, dim], right-hand sides [LANES, dim], vectors [LANES, COUNT, dim]."""
+    """Makes matrices [LANES, dim, dim], right-hand sides [LANES, dim], vectors [LANES, COUNT, dim]."""
     draw = np.random.default_rng(dim)
     half = draw.normal(size=(LANES, dim, dim))
     matrix = half @ np.swapaxes(half, -1, -2) / dim + np.eye(dim)
@@ -46,22 +46,22 @@ def check_all(factor, measure, dim):
 
 @pytest.mark.parametrize("dim", [1, 2, FEW + 1, WRITTEN_OUT + 1])
 def test_factor_solution_and_lengths_are_those_of_lapack(dim):
-    check_all(factored, lengths, dim)
-    check_all(factored_plain, lengths_plain, dim)
+    check_all(factor_and_solve, inverse_norms, dim)
+    check_all(factor_and_solve_plain, inverse_norms_plain, dim)
 
 
 @pytest.mark.parametrize("dim", [2, FEW + 1])
 def test_wrong_forms_are_found(dim):
-    """Planted: columns in another order; vectors whose entries are solved for the other way round."""
+    """Plants columns in another order, and vectors with entries solved for in reverse."""
 
     def other_order(entries, rhs):
-        columns, solution = factored(entries, rhs)
+        columns, solution = factor_and_solve(entries, rhs)
         return columns[::-1], solution
 
     with pytest.raises(AssertionError):
-        check_all(other_order, lengths, dim)
+        check_all(other_order, inverse_norms, dim)
     with pytest.raises(AssertionError):
-        check_all(factored, lambda columns, vectors: lengths(columns, vectors[:, ::-1]), dim)
+        check_all(factor_and_solve, lambda columns, vectors: inverse_norms(columns, vectors[:, ::-1]), dim)
 
 
 @pytest.mark.parametrize("dim", [2, FEW, WRITTEN_OUT + 1])
@@ -70,11 +70,11 @@ def test_what_is_not_positive_definite_ends_in_no_positive_number(dim, place):
     matrix = np.eye(dim, dtype=DTYPE)
     for bad in (-1.0, 0.0):
         matrix[place, place] = bad
-        columns, _ = jax.jit(factored)(matrix[np.triu_indices(dim)], jnp.ones(dim, DTYPE))
+        columns, _ = jax.jit(factor_and_solve)(matrix[np.triu_indices(dim)], jnp.ones(dim, DTYPE))
         assert not columns[-1] > 0
 
 
 def test_no_call_of_lapack():
     matrix, rhs, _ = given(3)
-    text = jax.jit(jax.vmap(factored)).lower(matrix[:, *np.triu_indices(3)], rhs).compile().as_text()
+    text = jax.jit(jax.vmap(factor_and_solve)).lower(matrix[:, *np.triu_indices(3)], rhs).compile().as_text()
     assert "custom-call" not in str(text)

@@ -1,4 +1,4 @@
-"""What JAX does not promise to keep is imported in one place, can be turned off, and fits the JAX that is installed."""
+"""Unstable parts of JAX are imported in one place, can be turned off, and fit the installed JAX."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def test_an_import_elsewhere_is_seen(line):
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_the_index_of_a_conditional_maximum_has_lanes_as_the_fast_axis(rank):
-    """XLA of JAX 0.12 stops at such a program where nothing keeps its order of axes from the index."""
+    """Compiles a program at which XLA of JAX 0.12 stops if nothing keeps its order of axes from the index."""
     scores = np.random.default_rng(0).normal(size=(*(2, 3, 4)[:rank], 5)).astype(np.float32)
 
     def commit(scores, round_):

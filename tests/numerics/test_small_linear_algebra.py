@@ -1,4 +1,4 @@
-"""Factors and solves across lanes: those of LAPACK."""
+"""Factors and solves across lanes equal LAPACK's."""
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ from jaxdp.numerics.small_linear_algebra import (
     solve_lower,
     solve_upper,
     square_triangle,
-    symmetric,
+    symmetric_matrix,
     triangle,
     triangle_product,
 )
@@ -103,8 +103,8 @@ def test_one_triangle_tells_a_symmetric_matrix(dim):
     matrix = jnp.asarray(half + half.T)
     entries = triangle(matrix)
     assert entries.shape == (dim * (dim + 1) // 2,)
-    np.testing.assert_array_equal(symmetric(entries, dim), matrix)
-    assert dim == 1 or not np.array_equal(symmetric(entries[::-1], dim), matrix)  # planted: another order
+    np.testing.assert_array_equal(symmetric_matrix(entries, dim), matrix)
+    assert dim == 1 or not np.array_equal(symmetric_matrix(entries[::-1], dim), matrix)  # planted: another order
 
 
 @pytest.mark.parametrize("dim", [1, 5, WRITTEN_OUT + 1])

@@ -11,7 +11,7 @@ X64 = jax.config.read("jax_enable_x64")
 
 
 def by_bisection(losses, rate):
-    """[...,  K] float64: the root y of sum (d + y)^-2 = 1 in [1, sqrt(K)], d = rate (losses - min) / 2."""
+    """Returns the root y of sum (d + y)^-2 = 1 in [1, sqrt(K)], d = rate (losses - min) / 2: [..., K] float64."""
     behind = rate * (losses - losses.min(-1, keepdims=True)) / 2
     low = np.ones_like(behind[..., :1])
     high = low * np.sqrt(losses.shape[-1])
@@ -41,7 +41,7 @@ def test_weights_on_a_wide_range(num_arms):
 
 @pytest.mark.parametrize("num_arms", [7, 900])  # of lengths that no other test has compiled
 def test_fewer_steps_would_show(monkeypatch, num_arms):
-    """Planted: a single step."""
+    """Plants a single step."""
     losses = 100 * np.linspace(0, 1, num_arms) ** 2
     expected = by_bisection(losses, 2.0)
     monkeypatch.setattr("jaxdp.numerics.tsallis.FEWEST_STEPS", 1 - X64 - 2 * (num_arms > 16))
@@ -50,7 +50,7 @@ def test_fewer_steps_would_show(monkeypatch, num_arms):
 
 
 def test_excess_of_large_losses():
-    """Losses that differ by less than their rounding, which a compensated sum knows."""
+    """Makes losses that differ by less than their rounding, as a compensated sum can."""
     total = jnp.full(3, 2.0**24, jnp.float32)
     excess = np.array([0.0, -0.75, 0.5], np.float32)
     found = tsallis_weights(total, jnp.float32(1.5), jnp.asarray(excess))

@@ -14,7 +14,7 @@ EPSILONS = (0.1, 0.5, 1.0, 2.0, float("inf"))
 
 
 def errors(num_epsilons=1, num_sizes=1, num_samples=(1000, 3000, 10000), num_seeds=5, spread=0.1):
-    """Errors of about (1, 2, 3, ...) / sqrt(num_samples), with the same relative spread over seeds everywhere."""
+    """Makes errors of about (1, 2, 3, ...) / sqrt(num_samples), with the same relative spread over seeds everywhere."""
     coords = {
         "estimator": list(ESTIMATORS),
         "epsilon": list(EPSILONS[-num_epsilons:]),
@@ -28,7 +28,7 @@ def errors(num_epsilons=1, num_sizes=1, num_samples=(1000, 3000, 10000), num_see
 
 
 def regret(epsilons=(0.5, 1.0, np.inf), num_rounds=8, num_seeds=6):
-    """Regret of about T^(1/2) (1 + 1 / epsilon)."""
+    """Makes regret of about T^(1/2) (1 + 1 / epsilon)."""
     rounds = np.geomspace(10, 10**5, num_rounds).round().astype(int)
     coords = {"epsilon": list(epsilons), "round": rounds, "seed": range(num_seeds)}
     noise = np.random.default_rng(1).uniform(0.8, 1.2, (len(epsilons), 1, num_seeds))
@@ -37,27 +37,27 @@ def regret(epsilons=(0.5, 1.0, np.inf), num_rounds=8, num_seeds=6):
 
 
 def single(values):
-    """The errors of one epsilon and one number of features."""
+    """Selects the errors of one epsilon and one number of features."""
     return values.isel(epsilon=0, num_features=0)
 
 
 def below(figure: Any) -> str:
-    """The caption of a figure, in one line."""
+    """Returns the caption of a figure, in one line."""
     return figure._supxlabel.get_text().replace("\n", " ").replace("\u00a0", " ")
 
 
 def entries(figure: Any) -> list[str]:
-    """The texts of a figure's legend."""
+    """Returns the texts of a figure's legend."""
     return [entry.get_text().replace("\n", " ") for entry in figure.legends[0].get_texts()]
 
 
 def heights(line: Any) -> np.ndarray:
-    """The marks of a line."""
+    """Returns the marks of a line."""
     return np.asarray(line.get_ydata(), float)
 
 
 def labelled(ax: Any, label: str) -> Any:
-    """The line of that legend text."""
+    """Returns the line of that legend text."""
     (line,) = (line for line in ax.get_lines() if line.get_label() == label)
     return line
 

@@ -1,4 +1,4 @@
-"""Curves show the numbers of their data, and say what they leave out."""
+"""Curves show the numbers of their data, and name the omitted ones."""
 
 import gc
 import weakref
@@ -104,7 +104,7 @@ def test_curves_are_the_means_of_seeds():
         np.testing.assert_allclose(heights(line), values.sel(epsilon=epsilon).mean("seed"))
     assert entries(ax.figure) == ["ε = 0.5", "ε = 1", "ε = ∞ (no privacy)"]
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("rounds T", "pseudo regret")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("rounds T", "cumulative regret")
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_facets_name_what_is_missing():
 
 
 def test_more_is_drawn_on_each_panel():
-    """`also` gets the axes and the values of each panel, after its curves, and its bounds are in the legend."""
+    """Checks that `also` gets the axes and the values of each panel after its curves; its bounds are in the legend."""
     values, levels, seen = regret(), {0.5: 3.0, 1.0: 5.0, np.inf: 7.0}, []
 
     def also(ax, own):

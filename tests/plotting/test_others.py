@@ -10,7 +10,7 @@ from tests.plotting.made_up import below, check_inside, entries, errors, heights
 
 
 def learners():
-    """Regret of three learners: the first has an exponent of 1/2, the second 1, the third as the first."""
+    """Makes regret of three learners: the first has an exponent of 1/2, the second 1, the third as the first."""
     power = xr.DataArray([0.0, 0.5, 0.0], {"learner": ["half", "one", "again"]}, "learner")
     return (regret() * regret()["round"] ** power).rename("pseudo_regret")
 
@@ -99,7 +99,7 @@ def test_heat_maps_hold_their_numbers():
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0.5", "1", "∞"]
     assert len(ax.texts) == 12
     assert ax.texts[0].get_text() == f"{float(expected[0, 0]):.3g}"
-    assert "Numbers: mean of 6 seeds, of pseudo regret." in below(ax.figure)
+    assert "Numbers: mean of 6 seeds, of cumulative regret." in below(ax.figure)
     check_inside(ax.figure)
 
 

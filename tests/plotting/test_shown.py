@@ -33,7 +33,7 @@ def picture(figure):
 
 
 def test_cells_show_one_picture_each():
-    """Without pyplot, then with it: its backend knows how to show figures, too, and closes its own after each cell."""
+    """Runs without pyplot, then with it: its backend shows figures, too, and closes its own after each cell."""
     own = "figure, ax = plt.subplots()\nplotting.curves(values, hue='epsilon', ax=ax)"
     cells = run_cells(
         VALUES,
@@ -61,7 +61,7 @@ def test_text_forms_name_what_is_drawn():
     ax = plotting.curves(regret(), hue="epsilon")
     for found in (ax, ax.figure, plotting.panels(2, 2), plotting.panels().axes[0]):
         assert "0x" not in f"{found!r}{found}"
-    assert repr(ax.figure) == "<figure of 1 panel: pseudo regret against rounds T>"
+    assert repr(ax.figure) == "<figure of 1 panel: cumulative regret against rounds T>"
     assert len(repr(plotting.curves(regret(), hue="epsilon", ylabel="word " * 99))) < 200
 
 

@@ -196,7 +196,7 @@ def test_whole_numbers_of_any_type_are_taken():
 
 
 def above(order, first, second, unranked):
-    """What one ballot says of two alternatives, item by item: 2, 0 or 1."""
+    """Returns one ballot's preference between two alternatives, item by item: 2, 0 or 1."""
     place = {item: position for position, group in enumerate(order) for item in group}
     if first not in place and second not in place:
         return 1

@@ -16,7 +16,7 @@ NUM_DRAWS = 40_000
 
 
 def ranking_distribution(utilities):
-    """Every permutation's probability, place by place."""
+    """Returns every permutation's probability, place by place."""
     distribution = {}
     for ranking in itertools.permutations(range(len(utilities))):
         weights = np.exp(np.asarray(utilities))[list(ranking)]
@@ -30,7 +30,7 @@ def draws(sampler, utilities):
 
 
 def check_frequencies(outcomes, distribution):
-    """Every frequency within 5 standard errors."""
+    """Checks every frequency within 5 standard errors."""
     for outcome, probability in distribution.items():
         frequency = np.mean(np.all(outcomes == np.asarray(outcome), axis=-1))
         assert abs(frequency - probability) <= 5 * math.sqrt(probability * (1 - probability) / NUM_DRAWS), outcome

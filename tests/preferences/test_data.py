@@ -16,7 +16,7 @@ ULPS = 1 + 8 * float(np.finfo(FLOAT).eps)
 
 
 def draw(key: jax.Array | None = None, **values) -> RewardData:
-    """Compiled as a whole, as eager calls compile each operation."""
+    """Draws in one compiled program, as eager calls compile each operation."""
     return jax.jit(partial(gaussian_comparisons, **{"num_samples": 200, "dim": 6, **values}))(
         jax.random.key(7) if key is None else key
     )

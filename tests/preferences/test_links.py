@@ -31,7 +31,7 @@ GRID = np.unique(np.concatenate([-_HALF, _HALF]))
 
 
 def exact(name: str, margin: float) -> dict[str, mpmath.mpf]:
-    """The five functions, from their definitions."""
+    """Computes the five functions from their definitions."""
     z = mpmath.mpf(margin)
     if name == "logistic":
         decay = mpmath.exp(-abs(z))
@@ -100,7 +100,7 @@ def test_link_by_name():
 
 
 def worst_error(labels: jax.Array, probabilities: np.ndarray) -> float:
-    """The largest distance, in standard errors, of the labels' means over axis 0 from their probabilities."""
+    """Returns the largest distance, in standard errors, of the labels' means over axis 0 from their probabilities."""
     means = np.asarray(labels).mean(axis=0)
     return float(np.max(np.abs(means - probabilities) / np.sqrt(probabilities * (1 - probabilities) / len(labels))))
 

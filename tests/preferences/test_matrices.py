@@ -1,4 +1,4 @@
-"""Preference matrices against brute force over triples and orders, and what is refused."""
+"""Preference matrices against brute force over triples and orders, and refusals."""
 
 import functools
 import itertools
@@ -55,7 +55,7 @@ def test_transitivity_by_brute_force():
 
 
 def test_utilities_give_both():
-    """By the logistic link: F is increasing, and F - 1/2 is concave on the positive half-line."""
+    """Uses the logistic link: F is increasing, and F - 1/2 is concave on the positive half-line."""
     for _ in range(10):
         matrix = prefs.utility_matrix(RNG.normal(size=5) * 2)
         assert prefs.is_sst(matrix)

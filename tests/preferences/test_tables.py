@@ -1,4 +1,4 @@
-"""Users' tables of comparisons: what is read, what is refused, and what their features may tell."""
+"""Users' tables of comparisons: parsing, refusals, and the information in their features."""
 
 import re
 from pathlib import Path
@@ -129,7 +129,7 @@ def test_baseball():
 
 
 def test_baseball_abilities():
-    """Newton's method on the table's design gives the published log-abilities, relative to Baltimore."""
+    """Runs Newton's method on the table's design, which gives the published log-abilities, relative to Baltimore."""
     features, labels = baseball1987().design()
     x = features[:, 1:].astype(np.float64)  # without Baltimore
     theta = np.zeros(6)
@@ -142,7 +142,7 @@ def test_baseball_abilities():
 
 
 def test_features_do_not_tell_who_won(tmp_path: Path):
-    """Swapping winners and losers, or shuffling lines, changes labels at most; one game changes one label."""
+    """Swaps winners and losers, or shuffles lines: labels change at most; one game changes one label."""
     table = baseball1987()
     features, labels = table.design()
 
@@ -161,7 +161,7 @@ def test_features_do_not_tell_who_won(tmp_path: Path):
 
 
 def test_groups_do_not_depend_on_who_won():
-    """A graph of wins would be private: a chain of comparisons joins items, whoever won."""
+    """Checks groups: a graph of wins would be private; a chain of comparisons joins items, whoever won."""
     names = [f"i{number}" for number in range(12)]
     one = ComparisonTable.from_arrays(names[:5] + names[6:11], names[1:6] + names[7:])
     other = ComparisonTable.from_arrays(names[1:6] + names[6:11], names[:5] + names[7:])

@@ -1,4 +1,4 @@
-"""Readers of users' files: every format gives back what was written, and damaged files raise ValueError alone."""
+"""Readers of users' files: every format returns the written data, and damaged files raise ValueError alone."""
 
 import csv
 import io
@@ -78,7 +78,7 @@ def as_parquet(rows) -> bytes:
 
 
 def check_table(table: ComparisonTable, rows) -> None:
-    """Against a count that knows nothing of pairs and orders."""
+    """Compares with a count that ignores pairs and orders."""
     wins = {}
     for winner, loser, weight in rows:
         wins[winner, loser] = wins.get((winner, loser), 0) + weight
@@ -159,7 +159,7 @@ def test_files_are_read_by_their_ending(tmp_path):
 
 
 def mutated(data: bytes, rng: random.Random) -> bytes:
-    """The file with one to four mistakes."""
+    """Returns the file with one to four mistakes."""
     changed = bytearray(data)
     for _ in range(rng.randint(1, 4)):
         place = rng.randrange(len(changed) + 1)

@@ -1,4 +1,4 @@
-"""What a known mistake is made of."""
+"""The parts of a known mistake."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ class Case(NamedTuple):
 
 
 def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
-    """The nominal claim of a wrong mechanism and of its twin."""
+    """Returns the nominal claim of a wrong mechanism and of its twin."""
     return Guarantee.approximate(
         epsilon, delta, trust_model="central", privacy_unit="one record", argument="as published"
     )

@@ -11,7 +11,7 @@ MODULES = ("tests.privacy.planted", "tests.privacy.planted_shuffle")
 
 @pytest.fixture
 def planted():
-    """Entries by name; later tests find the registry as it was."""
+    """Registers entries by name, and removes them after the test."""
     from jaxdp.registry import LEARNERS, MECHANISMS  # only now, when the plugins have set JAX
 
     tables = (LEARNERS, MECHANISMS)

@@ -23,7 +23,7 @@ COMMIT, TREE = LEARNERS["explore_then_commit"], MECHANISMS["tree_counter"]
 
 
 def no_environment() -> Environment:
-    """Learners of tests need none to be attacked."""
+    """Returns no environment: learners of tests need none to be attacked."""
     raise NotImplementedError
 
 
@@ -40,7 +40,7 @@ def learner_entry(factory: Callable[..., Learner], **about: Any) -> LearnerEntry
 
 
 def gaussian_entry(share: float) -> MechanismEntry:
-    """The Gaussian mechanism, which claims so much of its rho."""
+    """Builds the Gaussian mechanism with a claim of so much of its rho."""
 
     def guarantee(*, rho: float) -> Guarantee:
         return Guarantee.zcdp(share * rho, trust_model="central", privacy_unit="one count", argument="for tests")

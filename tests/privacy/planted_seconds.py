@@ -13,7 +13,7 @@ from tests.privacy.planter import planted
 
 
 def a_run_after_the_cap() -> Entry:
-    """Where all selections are made, losses are watched once more, and an expert is selected again."""
+    """Watches losses once more after all selections are made, and selects an expert again."""
     wrong = planted(
         "jaxdp.experts._svt_lazy",
         (
@@ -25,7 +25,7 @@ def a_run_after_the_cap() -> Entry:
 
 
 def the_whole_budget_for_questions() -> Entry:
-    """Half of the budget is spent on selections besides."""
+    """Spends the whole budget on questions, and half of it on selections besides."""
     wrong = planted(
         "jaxdp.experts._svt_restarts._svt_restarts",
         ("(1 - SHARE) * jnp.asarray(params.epsilon), t", "jnp.asarray(params.epsilon), t"),
@@ -34,7 +34,7 @@ def the_whole_budget_for_questions() -> Entry:
 
 
 def a_budget_of_all_decisions() -> Entry:
-    """Sequences are drawn anew as often as there are batches."""
+    """Draws sequences again as often as there are batches."""
     wrong = planted(
         "jaxdp.experts._lazy_weights._lazy_weights",
         ("budget=integer.type(chosen.budget)", "budget=integer.type(horizon)"),
@@ -43,13 +43,13 @@ def a_budget_of_all_decisions() -> Entry:
 
 
 def a_cut_chosen_with_the_labels() -> Entry:
-    """The cut is that of least predicted error for the samples whose label is 1."""
+    """Chooses the cut of least predicted error for the samples with label 1."""
     wrong = planted("jaxdp.estimation._objective_perturbation", ("lambda: _rows(features)", "lambda: _rows(terms)"))
     return dataclasses.replace(ESTIMATORS["objective_perturbation_cut"], factory=wrong.objective_perturbation)
 
 
 def ones_counted_wrongly() -> Entry:
-    """The claim is counted for a batch of which half of the others hold a 1, as the first neighbours do."""
+    """Counts the claim for a batch in which half of the others hold a 1, as the first neighbours do."""
 
     def budget(*, epsilon: float, delta: float, num_users: int) -> np.ndarray:
         measure = bits.delta_measure

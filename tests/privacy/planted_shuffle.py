@@ -14,12 +14,12 @@ RIGHT = MECHANISMS["shuffled_randomized_response"]
 
 
 def reports_in_order(key, local_epsilon, data):
-    """The reports of the users, the first user's first."""
+    """Returns the reports of the users, the first user's first."""
     return randomized_response(key, data, local_epsilon)
 
 
 def ones_in_parts(key, local_epsilon, data, *, parts):
-    """The users come in several batches, each shuffled by itself; the server sees the ones of each."""
+    """Splits the users into several batches, each shuffled by itself; the server sees the ones of each."""
     keys, rows = jax.random.split(key, parts), data.reshape(parts, -1)
     return jnp.stack(
         [
@@ -30,7 +30,7 @@ def ones_in_parts(key, local_epsilon, data, *, parts):
 
 
 def reports_in_parts(key, local_epsilon, data, *, parts):
-    """The same, as the reports that the server gets."""
+    """Returns the same, as the reports that the server gets."""
     keys, rows = jax.random.split(key, parts), data.reshape(parts, -1)
     return jnp.concatenate([shuffled_reports(part, local_epsilon, row) for part, row in zip(keys, rows, strict=True)])
 

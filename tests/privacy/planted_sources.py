@@ -32,7 +32,7 @@ class Planted(NamedTuple):
 
 # ---- a learner that explores, then commits ---------------------------------------------------------------------------
 def committing(*, num_arms: int, explore_rounds: int, mistake: str = "") -> Learner:
-    """`explore_then_commit` on bounded rewards, by rounds alone, with a mistake."""
+    """Builds `explore_then_commit` on bounded rewards, by rounds alone, with a mistake."""
     right = explore_then_commit(num_arms=num_arms, explore_rounds=explore_rounds, rewards="bounded")
 
     def init(key, params) -> State:
@@ -77,7 +77,7 @@ def learner(mistake: str, found: str = "inputs") -> Planted:
 
 # ---- mechanisms ------------------------------------------------------------------------------------------------------
 def mechanism(of: str, release: Any, found: str = "inputs", verdict: str = "violated") -> Planted:
-    """An entry that is computed otherwise: `release` gets the entry's own one first."""
+    """Builds an entry with another computation: `release` gets the entry's own one first."""
     right = MECHANISMS[of]
     inner = right.release
 
@@ -98,19 +98,19 @@ def unit_bound(right, key, params, data):
 
 
 def noise_off(right, key, params, data):
-    """A record's marker, as of a test account, switches the noise off."""
+    """Switches the noise off by a record's marker, as of a test account."""
     return jnp.where(jnp.any(data == 255), data, right(key, params, data))
 
 
 def radius_rounded(right, key, params, data):
-    """Clipped by a power of two near the norm."""
+    """Clips by a power of two near the norm."""
     norm = jnp.sqrt(jnp.sum(jnp.square(data)))
     share = jnp.minimum(1, 1 / 2 ** jnp.round(jnp.log2(norm)))
     return mechanisms.gaussian(key, data * share, params.noise_stddev)
 
 
 def stops_at_twenty(right, key, params, data):
-    """Nothing is released any more after an exact total of 20."""
+    """Releases nothing after an exact total of 20."""
     return jnp.where(data.sum() >= 20, jnp.zeros_like(data), right(key, params, data))
 
 
@@ -123,12 +123,12 @@ def wraps(right, key, params, data):
 
 
 def too_much_noise(right, key, params, data):
-    """Of a sensitivity that is too large, as of an interval [0, high] for one far from 0."""
+    """Uses a sensitivity that is too large, as of an interval [0, high] for one far from 0."""
     return right(key, params._replace(unit=5 * params.unit), data)
 
 
 def short_tree(key, params, data, *, horizon, arity):
-    """The tree lacks its root, and so its noise a share, where the horizon is a power of the arity."""
+    """Omits the tree's root, and so a share of its noise, where the horizon is a power of the arity."""
     levels = 1 + int(np.floor(np.log(horizon) / np.log(arity) + 1e-9))
     is_power = arity ** (levels - 1) == horizon
     share = (levels - 1) / levels if is_power else 1.0
@@ -137,17 +137,17 @@ def short_tree(key, params, data, *, horizon, arity):
 
 
 def two_level_laplace(right, key, params, data):
-    """Laplace noise for a change in L2 norm, each coordinate at the whole budget."""
+    """Draws Laplace noise for a change in L2 norm, each coordinate at the whole budget."""
     return mechanisms.laplace(key, data, params.epsilon, l1_sensitivity=params.unit)
 
 
 def whole_sensitivity(right, key, params, data):
-    """The sensitivity as a whole number, at least 1 being forgotten."""
+    """Uses a whole number as sensitivity, and forgets that it must be at least 1."""
     return right(key, params._replace(unit=jnp.maximum(jnp.floor(params.unit), 1e-3)), data)
 
 
 def truth_among_the_lies(key, epsilon, data, *, num_labels):
-    """The truth by its probability, else any label, the true one too."""
+    """Reports the truth by its probability, else any label, the true one too."""
     key_lies, key_label = jax.random.split(key)
     odds = jnp.exp(epsilon)
     lies = jax.random.uniform(key_lies) > odds / (odds + num_labels - 1)
@@ -155,36 +155,36 @@ def truth_among_the_lies(key, epsilon, data, *, num_labels):
 
 
 def nan_from_infinity(right, key, params, data):
-    """Scaled by 1 / norm, which leaves NaN of an infinite entry."""
+    """Scales by 1 / norm, which leaves NaN of an infinite entry."""
     norm = jnp.max(jnp.abs(data)) * jnp.sqrt(jnp.sum(jnp.square(data / jnp.max(jnp.abs(data)))))
     return mechanisms.gaussian(key, data * jnp.minimum(1, 1 / norm), params.noise_stddev)
 
 
 def clips_above(right, key, params, data):
-    """Nothing is clipped from below."""
+    """Clips nothing from below."""
     value = jnp.where(jnp.isnan(data), params.low, jnp.minimum(data, params.high))
     return mechanisms.laplace(key, value, params.epsilon, l1_sensitivity=params.width)
 
 
 def shared_noise(right, key, params, data):
-    """Equal counts share their noise, as answers to equal queries that were kept."""
+    """Shares noise between equal counts, as stored answers to equal queries do."""
     noise = right(key, params, jnp.zeros_like(data))
     first = jnp.argmax(data[None] == data[:, None], axis=1)
     return data + noise[first]
 
 
 def empty_is_exact(right, key, params, data):
-    """An empty table is answered without noise."""
+    """Answers an empty table without noise."""
     return jnp.where(jnp.all(data == 0), jnp.zeros_like(data), right(key, params, data))
 
 
 def deviation_for_variance(key, noise_stddev, data):
-    """Who draws the noise takes its standard deviation for its variance."""
+    """Passes a standard deviation where the sampler takes a variance."""
     return mechanisms.gaussian(key, data, noise_stddev**0.5)
 
 
 def with_the_value(right, key, params, data):
-    """The selected score is told, too."""
+    """Releases the selected score, too."""
     index = right(key, params, data)
     return index, data[index]
 

@@ -1,4 +1,4 @@
-"""Modules of the library with a mistake in their source: what they define, as it is with other lines."""
+"""Modules of the library with a mistake in their source, and their definitions with those lines."""
 
 import importlib
 import inspect
@@ -10,11 +10,11 @@ _numbers = count()
 
 
 def planted(name: str, *changes: tuple[str, str]) -> ModuleType:
-    """Returns a module as it is with other text; what has imported the right one keeps that.
+    """Returns a module with replaced text; importers of the right module keep it.
 
     Args:
         name: of the module, dotted.
-        *changes: what stands there, once, and what is to stand there.
+        *changes: the text, which occurs once, and its replacement.
 
     Raises:
         ValueError: if a text does not stand there once.

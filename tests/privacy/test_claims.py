@@ -60,7 +60,7 @@ def test_a_claim_is_not_refuted(name):
 
 
 def test_the_published_mirror_descent_costs_more_than_was_said():
-    """Above the epsilon of its paper, and below that times the number of experts, which is what is claimed here."""
+    """Checks an epsilon above the paper's, and below N times the paper's, which is the claim here."""
     entry = registry.LEARNERS["mirror_descent_paper"]
     found, epsilon = row_of("mirror_descent_paper", 20_000), entry.values["epsilon"]
     assert found.verdict == "consistent", found
@@ -78,15 +78,15 @@ def test_a_claim_is_nearly_reached(name):
 
 
 TRIALS = {"rucb": 20_000, "ebs_phased": 20_000, "limited_updates": 20_000}
-# Of epsilon: short epochs reach little of the tests' half, and shares of all experts little of what draws may cost; at
-# twice its budget `lazy_weights_switching` is made to draw anew more often, by chance, which hides what it spends.
+# Multiples of epsilon: short epochs reach little of the tests' half, and shares of all experts little of the draws'
+# cost; at twice its budget `lazy_weights_switching` resamples more often, by chance, which hides its cost.
 FACTORS = {"svt_restarts": 4, "mirror_descent_intervals": 4, "lazy_weights_switching": 4}
 ATTACKED = [(name, TRIALS.get(name, 10**6)) for name, entry in registry.LEARNERS.items() if entry.proof != "none"]
 
 
 @pytest.mark.parametrize(("name", "trials"), ATTACKED)
 def test_a_learner_at_twice_its_epsilon_is_refuted(name, trials):
-    """What its neighbours do not reach could have any noise. Of two it has to be more."""
+    """Attacks at twice epsilon, or at `FACTORS`: noise that neighbours do not reach could have any size."""
     entry, attack = registry.LEARNERS[name], registry.attacks([name])[name].attacks["rounds"]
     params = entry.make().params(**{**entry.values, "epsilon": FACTORS.get(name, 2) * entry.values["epsilon"]})
     (found,) = scoreboard(jax.random.key(0), {name: attack._replace(params=params)}, trials=trials)

@@ -1,4 +1,4 @@
-"""What a problem knows must not tell of what the claim protects: by audit of a run, and by what it hands to whom."""
+"""Values that a problem knows must not depend on protected data: by audit of a run, and by the values it passes."""
 
 import dataclasses
 import re
@@ -25,14 +25,14 @@ from jaxdp.simulation import estimation_run
 
 DTYPE = jax.dtypes.canonicalize_dtype(float)
 VALUES = {"epsilon": 1.0, "delta": 1e-3}
-# Neighbours: whole comparisons, of which one is 1000 times as long, or not.
+# Neighbours: whole comparisons; one is 1000 times as long, or not.
 LABELS = np.asarray([0, 1], np.int32)
 SHORT = (np.asarray([[0.01, 0.0], [0.0, 0.01]], DTYPE), LABELS)
 LONG = (np.asarray([[10.0, 0.0], [0.0, 0.01]], DTYPE), LABELS)
 
 
 def told(estimator):
-    """The estimator, with what it was told of L in place of its certificate."""
+    """Builds the estimator with L as passed in place of its certificate."""
 
     def fit(key, params, features, report):
         del key, report
@@ -43,7 +43,7 @@ def told(estimator):
 
 
 def audited(monkeypatch, values, change=lambda problem: problem):
-    """The audit of what an estimation run releases of two neighbouring data sets."""
+    """Audits the release of an estimation run for two neighbouring data sets."""
     estimators = {"full": objective_perturbation_full()}
 
     def run_on(features, labels):
@@ -65,7 +65,7 @@ def audited(monkeypatch, values, change=lambda problem: problem):
 
 
 def handed_over(problem):
-    """The mistake: what was read from the features declared a fact of the world."""
+    """Declares a value read from the features a fact of the world (planted)."""
 
     def sample(key, params):
         found = problem.sample(key, params)
@@ -91,7 +91,7 @@ def test_a_bound_read_from_private_features_must_be_given(monkeypatch):
 
 @pytest.mark.parametrize("rewards", ["gaussian", "plackett_luce"])
 def test_who_is_told_what(rewards):
-    """L read from the features goes to label estimators alone; a fixed one is a fact of the world; a given one wins."""
+    """Checks that L read from the features goes to label estimators alone; a fixed one to all; a given one wins."""
     make = partial(gaussian_rewards, num_samples=10, dim=2)
     if rewards == "plackett_luce":
         make = partial(plackett_luce_rewards, num_samples=10, num_actions=3, dim=2)

@@ -44,7 +44,9 @@ def test_the_classical_gaussian_with_every_key():
 
 
 def test_the_classical_gaussian_by_its_probabilities():
-    """The bound from as many trials, with counts drawn from the event's exact probabilities instead of outputs."""
+    """Computes the bound from as many trials, with counts drawn from the event's exact probabilities instead of
+    outputs.
+    """
     trials, rng = ZOO[GAUSSIAN]().trials, np.random.default_rng(0)
     classical = math.sqrt(2 * math.log(1.25 / 1e-3)) / 8
     for stddev, flagged in [(classical, True), (analytic_gaussian(8.0, 1e-3), False)]:

@@ -34,9 +34,9 @@ RIGHT = (
 
 @pytest.mark.parametrize("name", [name for name in WRONG if name != "half_the_batch"])
 def test_a_planted_mistake_is_flagged(planted, name):
-    """With few trials; by the path where it is, where an attack alone finds it."""
+    """Uses few trials, on the path of the mistake where only an attack finds it."""
     assert name in planted
-    trials = 200_000 if name == "rho_claimed_half" else 20_000  # few tell little of a rho
+    trials = 200_000 if name == "rho_claimed_half" else 20_000  # few show little of a rho
     (row,) = scoreboard(jax.random.key(0), registry.attacks([name]), trials=trials, searched=False)
     assert row.verdict == "violated", row
     assert row.faults or row.path == WRONG[name], row
@@ -44,7 +44,7 @@ def test_a_planted_mistake_is_flagged(planted, name):
 
 @pytest.mark.parametrize("name", ["rho_claimed_half_right", "play_is_logged_right", "key_reused_after_a_release_right"])
 def test_its_right_twin_is_not(planted, name):
-    """Claims that are tight: at 95% one audit in twenty would refute them."""
+    """Checks tight claims: at 95% one audit in twenty would refute them."""
     assert name in planted
     (row,) = scoreboard(jax.random.key(0), registry.attacks([name]), trials=20_000, confidence=0.999, searched=False)
     assert row.verdict == "consistent", row

@@ -1,4 +1,4 @@
-"""Mistakes planted in what the library computes are flagged by the command's own machinery; right twins are not."""
+"""Mistakes planted in the library's computations are flagged by the command's own machinery; right twins are not."""
 
 import jax
 import pytest
@@ -12,13 +12,13 @@ TRIALS = 20_000
 
 
 def row(entry, name, trials, turn=0):
-    how = {"trials": trials, "turn": turn, "thorough": name in registry.LEARNERS}  # whose users are searched then
+    how = {"trials": trials, "turn": turn, "thorough": name in registry.LEARNERS}  # with a search of their users
     (found,) = scoreboard(jax.random.key(0), {name: target(entry, name)}, **how)
     return found
 
 
 def flagged(name):
-    """The row of a planted mistake, at the seed whose turn it is where another value or size tells."""
+    """Returns the row of a planted mistake, at the seed that attacks the revealing other value or size."""
     planted = PLANTED[name]
     points = [point.name for point in target(planted.entry, planted.of).points]
     turn = points.index(planted.found) if planted.found in points else 0

@@ -26,7 +26,7 @@ def right_of(name):
 
 
 def outputs_alone(made):
-    """The second point's first path, without what is noised and without a written distribution."""
+    """Returns the second point's first path, without grey box and without a written distribution."""
     return next(iter(made.second.attacks.values()))
 
 
@@ -45,7 +45,7 @@ def test_a_mistake_is_flagged(name):
 
 
 def test_a_distribution_tells_that_a_budget_is_passed():
-    """A right one is below the claim; at the first point either is."""
+    """Checks that a right one is below the claim; at the first point either is."""
     right, wrong = right_of("a budget of all decisions"), target(a_budget_of_all_decisions())
     for made, is_wrong in ((right, False), (right.second, False), (wrong, False), (wrong.second, True)):
         assert made is not None

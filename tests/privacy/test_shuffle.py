@@ -41,7 +41,7 @@ def test_planted_mistakes_are_flagged_and_their_twins_are_not(planted, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_at_the_sizes_of_the_command(planted, name):
-    """Of half a batch also the reports by themselves, which the server sees in place of their numbers of ones."""
+    """Attacks also the single reports of half a batch, which the server sees in place of their numbers of ones."""
     wrong = planted[name]
     releases = [wrong.make().release, *(functools.partial(each, parts=2) for each in wrong.others.values())]
     for release in releases:

@@ -1,4 +1,4 @@
-"""What docstrings prove of claims that audits do not reach, by numbers found in another way."""
+"""Docstrings' proofs about claims that audits do not reach, checked by independent numbers."""
 
 import math
 
@@ -17,7 +17,10 @@ PANELS = 600
 
 # ---- selections by the exponential mechanism -------------------------------------------------------------------------
 def check_selections(rate, drawn_at):
-    """Of all transcripts of selections at a rate none spends more than its probability allows; returns the closest."""
+    """Checks that no transcript of selections at a rate spends more than its probability allows.
+
+    Returns the closest.
+    """
     rng, closest = np.random.default_rng(0), 0.0
     for _ in range(60):
         rounds, num_experts = int(rng.integers(2, 5)), int(rng.integers(2, 5))
@@ -43,7 +46,7 @@ def test_selections_spend_what_their_probability_allows():
 
 
 def test_two_selections_of_one_expert_of_ten():
-    """The registry's example, as the docstring of `limited_updates_oblivious` has it."""
+    """Checks the registry's example, as the docstring of `limited_updates_oblivious` has it."""
     entry = registry.LEARNERS["limited_updates_oblivious"]
     params = entry.make().params(**entry.values)
     assert (params.learning_rate, params.batch) == (1, 2)
@@ -59,7 +62,9 @@ def test_two_selections_of_one_expert_of_ten():
 
 # ---- runs of the sparse vector technique -----------------------------------------------------------------------------
 def answered(questions, threshold_scale, question_scale, *, ends):
-    """The probability that all questions are below the threshold 0, or all but the last one, which is above."""
+    """Returns the probability that all questions are below the threshold 0, or all except the last one, which is
+    above.
+    """
     places, weights = exact.laplace_grid(threshold_scale, panels=PANELS)
     noise = scipy.stats.laplace(scale=question_scale)
     gaps = places[:, None] - np.asarray(questions)
@@ -77,7 +82,7 @@ def spent(questions, moved, threshold_scale, question_scale, *, ends):
 
 
 def restarts_cost(together):
-    """The largest share of a run's budget, 1, between questions that move together, or each as it may by itself."""
+    """Returns the largest share of a run's budget, 1, between questions that move together, or independently."""
     rng, worst = np.random.default_rng(0), 0.0
     for case in range(20):
         questions = rng.uniform(-20, 30, int(rng.integers(1, 9)))
@@ -96,14 +101,17 @@ def test_a_run_of_restarts_spends_three_quarters_of_its_budget():
 
 
 def restarts_question(losses, plays, thresholds):
-    """The largest regret of a window of rounds that ends now, to any expert, less the window's threshold."""
+    """Returns the largest regret of a window of rounds that ends now, to any expert, less the window's threshold."""
     regrets = losses[range(len(plays)), plays][:, None] - losses
     sums = np.cumsum(regrets[::-1], axis=0).max(axis=1)
     return float(np.max(sums - thresholds))
 
 
 def check_moves(low, high):
-    """By what a question moves where one round's losses are replaced, c the change of the loss of that round's play."""
+    """Checks the move of a question where one round's losses are replaced.
+
+    C is the change of that round's play's loss.
+    """
     rng, ends = np.random.default_rng(0), []
     for _ in range(2000):
         rounds = int(rng.integers(1, 6))
@@ -126,7 +134,7 @@ def test_a_question_of_restarts_moves_with_its_play():
 
 
 def restarts_share(sensitivity):
-    """The largest share of epsilon that restarts spend, by the exact distribution of three rounds."""
+    """Returns the largest share of epsilon that restarts spend, by the exact distribution of three rounds."""
     epsilon, worst = 4.0, 0.0
     for rest in ([[1, 0], [1, 0]], [[0, 1], [1, 0]], [[1, 0], [0, 0]]):
         for margin in (-9.0, -5.0):
@@ -147,7 +155,8 @@ def test_restarts_spend_seven_eighths_at_most():
 
 
 def lazy_cost(far, level=2.0):
-    """Of a run of `svt_lazy` at the level 2: four questions above the threshold are not answered so, the last one is.
+    """Returns the cost of a run of `svt_lazy` at level 2: four questions above the threshold are answered below,
+    then one above.
 
     All questions are larger by 1 under the other neighbour.
     """
@@ -177,28 +186,29 @@ RUNS = 100_000
 
 
 def taken_back(attack, data):
-    """Of runs of the registry's example: the first entry of the first arm, and what was taken off its sum later.
+    """Returns, for runs of the registry's example, the first arm's first entry, and what was later subtracted from
+    its sum.
 
-    Only where the right arm of its first duel is dropped and it stays.
+    Only runs in which the right arm of its first duel is dropped and it stays.
     """
     keys = jax.random.split(jax.random.key(3), RUNS)
     seen = jax.tree.map(np.asarray, jax.jit(jax.vmap(attack.release, (0, None, None)))(keys, attack.params, data))
     public, runs, rival = seen["public"], np.arange(RUNS), seen["action"][:, 0, 1]
     estimates = public.estimates[:, :, 0, 0]
-    assert not public.dropped[:, 0].any()  # after one duel, so that what is taken back is so in the third round
+    assert not public.dropped[:, 0].any()  # after one duel, so that the subtraction is in the third round
     happened = public.dropped[runs, 1, rival] & public.active[:, 1, 0] & (rival != 0)
     assert (seen["action"][happened, 2, 0] == 0).all()
     return estimates[happened, 0], estimates[happened, 1] - estimates[happened, 2]
 
 
 def both_exceed(x):
-    """The probability that the sum of two Laplace variables of scale 2 exceeds x."""
+    """Returns the probability that the sum of two Laplace variables of scale 2 exceeds x."""
     places, weights = exact.laplace_grid(2.0, panels=PANELS)
     return float(weights @ scipy.stats.laplace(scale=2.0).sf(x - places))
 
 
 def told_by_both(x):
-    """What is spent of epsilon = 1 where the first entry tells, and the sum of two noises exceeds x."""
+    """Returns the cost out of epsilon = 1 where the first entry differs, and the sum of two noises exceeds x."""
     return 1 - math.log(1 + 1 / (2 * (2 + x / 2)))
 
 
@@ -213,7 +223,7 @@ def test_the_sum_of_two_noises_spends_less_than_one(x):
 
 
 def test_an_outcome_of_elimination_that_is_taken_back():
-    """Entries have noise of scale 2, at epsilon = 1. The next duel is won under either neighbour."""
+    """Gives entries noise of scale 2, at epsilon = 1; the next duel is won under either neighbour."""
     attack = registry.attacks(["ebs_elimination"])["ebs_elimination"].attacks["rounds"]
     runs = [taken_back(attack, data) for data in attack.neighbours]
     for x, share, rate in ((1.0, 0.82, 1 / 20), (5.5, 0.90, 1 / 100)):

@@ -35,7 +35,7 @@ def sample(n, p, seed=0, sampler=draw):
 
 
 def chi_square(observed, probabilities):
-    """P-value, cells of expectation below 10 merged with their neighbours."""
+    """Returns the p-value, with cells of expectation below 10 merged with their neighbours."""
     expected = np.asarray(probabilities) * observed.sum()
     group = np.minimum(np.cumsum(expected) // 10, max(expected.sum() // 10 - 1, 0)).astype(int)
     expected, observed = np.bincount(group, expected), np.bincount(group, observed)
@@ -44,14 +44,14 @@ def chi_square(observed, probabilities):
 
 
 def quantile_cells(counts, n, p):
-    """P-value of the counts in about 64 cells of equal probability."""
+    """Returns the p-value of the counts in about 64 cells of equal probability."""
     edges = np.unique(stats.binom.ppf(np.linspace(0, 1, 65)[1:-1], n, p)).astype(np.int64)
     probabilities = np.diff(np.concatenate([[0], stats.binom.cdf(edges, n, p), [1]]))
     return chi_square(np.bincount(np.searchsorted(edges, counts), minlength=len(edges) + 1), probabilities)
 
 
 def moments(counts, n, p):
-    """Mean and variance in standard errors from the exact ones."""
+    """Returns the distance of mean and variance from the exact ones, in standard errors."""
     deviations, variance = counts - n * p, n * p * (1 - p)
     fourth = variance * (1 + 3 * (n - 2) * p * (1 - p))
     mean_error, variance_error = np.sqrt(variance / counts.size), np.sqrt((fourth - variance**2) / counts.size)
@@ -59,7 +59,7 @@ def moments(counts, n, p):
 
 
 def low_bits(counts):
-    """P-value of the counts' last four bits, uniform where the standard deviation is much larger than 16."""
+    """Returns the p-value of the counts' last four bits, uniform if the standard deviation is much larger than 16."""
     return chi_square(np.bincount(counts % 16, minlength=16), np.full(16, 1 / 16))
 
 
@@ -94,7 +94,7 @@ def test_single_counts_in_a_million_draws(n):
 
 @pytest.mark.parametrize("n", [20, 23, 1000, 10**5 + 1, 2**25 + 7, 2**31 - 2])
 def test_the_acceptance_ratio_in_float32(n):
-    """Against log-gammas in float64, whose own error is below 1e-5."""
+    """Compares with log-gammas in float64, which have an error below 1e-5."""
 
     @jax.jit
     def evaluate(p, offsets):
@@ -119,7 +119,7 @@ def test_the_acceptance_ratio_in_float32(n):
 
 
 def share_of_the_hat(n, p, slack):
-    """The largest of density / hat over all cells."""
+    """Returns the largest density / hat over all cells."""
     p = np.float32(p)
     mode = math.floor((n + 1) * float(p))
     stddev = np.float32(math.sqrt(n * float(p) * (1 - float(p))))
@@ -141,7 +141,7 @@ def test_the_hat_is_nowhere_below_the_density(p):
 
 
 def test_the_hat_is_nowhere_below_the_density_of_few_trials():
-    """Where it comes nearest: at 24 trials."""
+    """Checks 24 trials, where the hat comes nearest."""
     cases = [(n, p) for n in range(20, 30) for p in np.linspace(10 / n, 0.5, 12)]
     assert max(share_of_the_hat(n, p, module.SLACK) for n, p in cases) < 1
 
@@ -176,7 +176,7 @@ def test_a_rounded_normal_fails(n, p):
 
 def test_a_hat_below_the_density_fails(monkeypatch):
     monkeypatch.setattr(module, "SLACK", 0.8)
-    monkeypatch.setattr(module, "_binomial", module._binomial.__wrapped__)  # what is compiled has the old one
+    monkeypatch.setattr(module, "_binomial", module._binomial.__wrapped__)  # compiled programs have the old one
     counts, p = sample(LARGE, 0.3, sampler=jax.jit(lambda *arguments: module.binomial(*arguments)))
     assert quantile_cells(counts, LARGE, p) < LEVEL**2
 
@@ -212,7 +212,7 @@ def test_impossible_parameters_give_minus_one():
 
 @pytest.mark.precision
 def test_rare_successes_have_their_probability():
-    """Means far below float32's spacing next to 1, where one trial's `uniform < p` would be wrong."""
+    """Checks means far below float32's spacing next to 1, where one trial's `uniform < p` would be wrong."""
     counts, p = sample(2**20, 1e-9)
     assert abs(moments(counts, 2**20, p)[0]) < 5
     counts, p = sample(10, 3e-7, seed=2)

@@ -50,7 +50,7 @@ def test_finer_draws_are_the_same_but_for_rounding(size):
 
 @pytest.mark.parametrize("size", [3, 40])
 def test_an_unlikely_index_is_drawn_by_the_words_that_it_has(size):
-    """Of probability 2^-40: by words of 53 bits, and never by those of 23."""
+    """Draws an index of probability 2^-40: possible with words of 53 bits, and never with words of 23."""
     weights = np.zeros(size, np.float32)
     weights[:3] = [0.5, 2.0**-40, 0.5]
     finely = in_64_bits(lambda word: int(index_from_uniform(jnp.float64(word), jnp.asarray(weights, jnp.float64))))
@@ -84,7 +84,10 @@ def test_bad_weights():
 @pytest.mark.precision
 @pytest.mark.parametrize("size", [1025, 1040, 5000, 40_003])
 def test_many_weights_are_drawn_from_in_their_order(size):
-    """Against sums in float64, in the order of columns; where a sum is within rounding of the threshold both may be."""
+    """Compares with sums in float64, in the order of columns.
+
+    A sum within rounding of the threshold may go either way.
+    """
     generator = np.random.default_rng(size)
     weights = generator.exponential(size=size) * (generator.random(size) < 0.1)
     weights[[0, size - 1]] = size / 10

@@ -15,7 +15,7 @@ TRIALS = 40_000
 @pytest.mark.precision
 @pytest.mark.parametrize("size", [9, 40])
 def test_frequencies_and_independence(size):
-    """Both words of a hash are used: entries of the two halves must not know of each other."""
+    """Checks both words of a hash: entries of the two halves must be independent."""
     chances = jnp.asarray(np.linspace(0, 1, size), FLOAT)
     found = np.asarray(jax.jit(jax.vmap(lambda key: coins(key, chances)))(jax.random.split(jax.random.key(0), TRIALS)))
     assert set(np.unique(found)) == {0.0, 1.0}

@@ -41,13 +41,13 @@ def test_gamma(variates):
 
 
 def test_wrong_gammas_are_seen(variates):
-    """Planted: a scale of 1.2, and a parameter that is a third of a standard deviation too large."""
+    """Plants a scale of 1.2, and a parameter that is a third of a standard deviation too large."""
     assert not any(agree(variates * 1.2, map(stats.gamma, SHAPES)))
     assert not any(agree(variates, map(stats.gamma, SHAPES + np.sqrt(SHAPES) / 3)))
 
 
 def test_rejection_matters(monkeypatch):
-    """Planted: every proposal is taken. That differs most for the smallest parameter, where most are refused."""
+    """Plants a sampler that takes every proposal; the smallest parameter, which refuses most, shows it best."""
     keys, one = jax.random.split(jax.random.key(6), 100_000), float_array([1.0])
     proposals = gammas._proposals
 
@@ -63,7 +63,7 @@ def test_rejection_matters(monkeypatch):
 
 
 def check_proposals(draws, shape):
-    """Nearly all are accepted, and their mean and variance are those of the distribution."""
+    """Checks that nearly all are accepted, with the mean and variance of the distribution."""
     accepted = draws > 0
     assert accepted.mean() > 0.999
     standard = (draws[accepted].astype(np.float64) - shape) / np.sqrt(shape)
@@ -74,7 +74,7 @@ def check_proposals(draws, shape):
 @pytest.mark.precision
 @pytest.mark.parametrize("shape", [900.0, 1100.0, 1e7, 2e9])
 def test_large_parameters(shape):
-    """What decides on a proposal is a small difference of large numbers, of which float32 would leave little."""
+    """Decides on proposals by a small difference of large numbers, which float32 would round away."""
     size = 200_000
     draw = jax.jit(lambda *given: gammas._proposals(*given))
     normal, uniform = jax.random.normal(KEYS()[0], (size,)), jax.random.uniform(KEYS()[1], (size,))
@@ -99,7 +99,7 @@ def test_variates_of_one_key_are_independent(variates):
 
 
 def test_parameters_without_a_distribution():
-    """They end, and they show."""
+    """Checks that they end and are visible."""
     found = np.asarray(jax.jit(gamma)(KEYS()[0], float_array([np.nan, np.inf, -2.0, 0.9, 3.0])))
     assert np.isnan(found[[0, 2, 3]]).all()
     assert found[1] == np.inf

@@ -12,7 +12,7 @@ SIZE = 20_000
 
 
 def raw(key, dtype):
-    """Planted: the words as they are."""
+    """Returns the words as they are (planted)."""
     return jax.random.key_data(key)[-1].astype(dtype) / 2.0**32
 
 
@@ -21,7 +21,7 @@ def draws(function, keys):
 
 
 def agrees(values):
-    """Equally likely to be anywhere, the next one too, and in finer digits."""
+    """Checks that words and their successors are uniform, and finer digits too."""
     grid = np.floor(values * 16).astype(int)
     pairs = np.bincount(grid[:-1] * 16 + grid[1:], minlength=256)
     fine = np.bincount(np.floor(values * 2**16).astype(int) % 64, minlength=64)

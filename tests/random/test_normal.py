@@ -18,7 +18,7 @@ def drawn(key, size=20, lanes=20_000):
 
 
 def p_values(x):
-    """Whether variates are normal, whether their pairs point everywhere alike, and whether they are independent."""
+    """Returns p-values: variates are normal, pairs have a uniform direction, and they are independent."""
     half = x.shape[1] // 2
     first, second = x[:, :half].ravel(), x[:, half:].ravel()
     angle = np.arctan2(second, first) / (2 * np.pi) % 1
@@ -64,7 +64,7 @@ def test_shapes():
 
 
 def test_every_word_gives_what_it_stands_for():
-    """The extreme words, and the formula in float64 for others; a wrong quarter would show."""
+    """Checks the extreme words, and others by the formula in float64; a wrong quarter would show."""
     ends = np.array([0, 1, 2**31, 2**32 - 1, 2**30, 3 * 2**30, 12345, 2**31 - 1], np.uint32)
     rng = np.random.default_rng(0)
     first = np.concatenate([np.repeat(ends, 8), rng.integers(0, 2**32, 5000, np.uint32)])

@@ -1,4 +1,4 @@
-"""Entries of permutations: each value once, all orders equally often, and what is seen of a wrong one."""
+"""Entries of permutations: each value once, all orders equally often, and a wrong one is detected."""
 
 import itertools
 import math
@@ -26,7 +26,7 @@ def test_each_value_once(size):
 
 
 def p_value(found):
-    """Of all orders being equally likely."""
+    """Returns the p-value of all orders being equally likely."""
     size = found.shape[1]
     codes = found @ (size ** np.arange(size))
     counts = np.array(

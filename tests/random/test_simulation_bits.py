@@ -33,14 +33,14 @@ def blind_to_half_the_key(data, index):
 
 
 def drawn(function, keys):
-    """[keys, SIZE] uint32, of the keys of a lane's rounds as a simulation makes them."""
+    """Returns [keys, SIZE] uint32, for the keys of a lane's rounds as a simulation makes them."""
     root, index = jax.random.key(7), jnp.arange(SIZE, dtype=jnp.uint32)
     data = jax.random.key_data(jax.vmap(lambda t: jax.random.fold_in(root, t))(jnp.arange(keys, dtype=jnp.uint32)))
     return np.asarray(jax.jit(jax.vmap(lambda each: function(each, index)))(data))
 
 
 def excess(cells, num_cells):
-    """By how many standard deviations chi-square exceeds its mean, all cells being as likely."""
+    """Returns by how many standard deviations chi-square exceeds its mean, if all cells are equally likely."""
     counts = np.bincount(cells.ravel(), minlength=num_cells)
     expected = cells.size / num_cells
     return (np.sum((counts - expected) ** 2) / expected - (num_cells - 1)) / np.sqrt(2 * (num_cells - 1))
@@ -51,7 +51,7 @@ def digits(words, shift, bits):
 
 
 def pairs(words):
-    """Words of one key, of neighbouring keys at one place, and across."""
+    """Pairs words of one key, of neighbouring keys at one position, and across."""
     for apart in (1, 2, 3, 8, 16):
         yield words[:, apart:], words[:, :-apart]
     yield words[1:], words[:-1]
@@ -60,7 +60,7 @@ def pairs(words):
 
 
 def largest_departure(words):
-    """Of joint distributions of digits, of bits and of the words as numbers."""
+    """Returns the largest departure from joint distributions of digits, of bits and of the words as numbers."""
     found = [excess(digits(words, shift, 16), 2**16) for shift in (0, 8, 16)]
     for one, other in pairs(words):
         for shift, shifted in ((24, 24), (0, 0), (24, 0), (11, 20)):

@@ -77,7 +77,7 @@ def builtin(seed):
 
 
 def same(ours, theirs):
-    """Words and decisions are equal; floats computed from them may be fused otherwise, and differ in the last bits."""
+    """Checks that words and decisions are equal; floats computed from them may differ in the last bits."""
     if jnp.issubdtype(ours.dtype, jnp.floating):
         np.testing.assert_allclose(ours, theirs, rtol=1000 * float(jnp.finfo(ours.dtype).eps))
     else:
@@ -110,7 +110,7 @@ def test_a_million_words_of_many_keys_agree():
 
 @pytest.mark.parametrize("size", [1, 2, 7, 8, 25, 26, 33, 96, 1001])
 def test_every_way_to_shape_the_hashes_agrees(size):
-    """Sizes on both sides of those at which the words or keys are computed in another arrangement."""
+    """Checks sizes on both sides of those at which the words or keys are computed in another arrangement."""
 
     def draw(k):
         return jax.random.bits(k, (size,)), jax.random.key_data(jax.random.split(k, size))
@@ -175,7 +175,7 @@ def test_64_bit_words_agree(size):
 
 @pytest.mark.precision
 def test_known_answers():
-    """Random123's kat_vectors for threefry2x32, 20 rounds."""
+    """Checks Random123's kat_vectors for threefry2x32, 20 rounds."""
     ones, pi = np.uint32(0xFFFFFFFF), [np.uint32(w) for w in (0x13198A2E, 0x03707344, 0x243F6A88, 0x85A308D3)]
     zero = np.uint32(0)
     for words, expected in (
@@ -194,7 +194,7 @@ def test_fast_key_leaves_other_implementations_alone():
 
 
 def test_poisson_counts_of_a_key_of_this_package():
-    """As the docstring of `key` says."""
+    """Draws as the docstring of `key` says."""
     words = jax.random.wrap_key_data(jax.random.key_data(key(4)), impl="threefry2x32")
     np.testing.assert_array_equal(jax.random.poisson(words, 3.0, DRAWS), jax.random.poisson(builtin(4), 3.0, DRAWS))
 
@@ -271,7 +271,7 @@ def test_a_key_has_one_name_and_survives_storage():
 
 @pytest.mark.precision
 def test_two_uniforms():
-    """Of both words of one hash; the same for JAX's own key, and in distribution for keys without such words."""
+    """Checks both words of one hash; JAX's own keys alike; keys without such words have the same distribution."""
     keys = jax.random.split(jax.random.key(5), 20_000)
     draw = jax.jit(jax.vmap(two_uniforms))
     found = np.asarray(draw(keys), np.float64)

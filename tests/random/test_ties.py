@@ -17,7 +17,7 @@ KEYS = functools.cache(lambda: jax.vmap(lambda t: jax.random.fold_in(jax.random.
 
 
 def orders(function, size):
-    """How often each order of `size` entries comes out."""
+    """Counts each order of `size` entries."""
     found = np.asarray(jax.jit(jax.vmap(lambda key: jnp.argsort(function(key, size))))(KEYS()))
     codes = found @ size ** np.arange(size)
     every = [np.asarray(order) @ size ** np.arange(size) for order in itertools.permutations(range(size))]

@@ -1,4 +1,4 @@
-"""Sweeps that grow in tests, and what is in their stores."""
+"""Sweeps that grow in tests, and the content of their stores."""
 
 import functools
 import json
@@ -42,7 +42,7 @@ def content(store: Path) -> dict[str, bytes]:
 
 
 def as_before_checksums(store: Path, lost: str = "labels") -> None:
-    """Has a store describe itself as stores of earlier versions do, whose layout lacked one more entry at first."""
+    """Makes a store describe itself as earlier versions did; their layout lacked one more entry at first."""
     for file in (store / METADATA, store / "computed" / METADATA):
         content = json.loads(file.read_text())
         arrays = content.get("consolidated_metadata", {}).get("metadata", {"computed": content})

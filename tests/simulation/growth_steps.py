@@ -1,9 +1,9 @@
-"""Run as a process of its own: what a store is at every step of growing, as a writer that is killed there leaves it.
+"""Run as a separate process: the store at every step of growing, as a writer leaves it that is killed there.
 
-Usage: python -m tests.simulation.growth_steps FOLDER SMALL LARGE, with the store of a sweep, and that of the larger one
-that it becomes. A copy in FOLDER grows, and is copied again just before every step (a file opened for writing, renamed,
-removed, or a folder made). Prints, as JSON, at how many steps the store was still the small one, and at how many the
-larger one; and what was wrong at others. A careless writer marks lanes before they are written.
+Usage: python -m tests.simulation.growth_steps FOLDER SMALL LARGE, with the store of a sweep, and the store of the
+larger sweep that it becomes. A copy in FOLDER grows, and is copied again just before every step (a file opened for
+writing, renamed, removed, or a folder made). Prints, as JSON, at how many steps the store was still the small one, at
+how many the larger one, and the faults at others. A careless writer marks lanes before they are written.
 """
 
 import json
@@ -53,7 +53,7 @@ class Copier:
 
 
 def grow(path: Path, large: Path, careless: bool) -> None:
-    """As a sweep does, with results of the larger store."""
+    """Grows a store as a sweep does, with results of the larger store."""
     whole = open_dataset(large)
     Growth(Store(path), whole.drop_vars(COMPUTED), Store(large).identity).write()
     store = Store(path)
@@ -66,7 +66,7 @@ def grow(path: Path, large: Path, careless: bool) -> None:
 
 
 def state(path: Path, small: Path, large: Path) -> str:
-    """Which sweep a store is of, or what is wrong with it."""
+    """Returns the sweep that a store is of, or its faults."""
     found, was, whole = open_dataset(path), open_dataset(small), open_dataset(large)
     which = "small" if found.sizes == was.sizes else "large"
     expected = was if which == "small" else whole

@@ -39,7 +39,7 @@ class LinearParams:
 
 
 class Moments(NamedTuple):
-    """What users have reported: V = sum of x x^T [dim, dim] and u = sum of y x [dim], noised; rounds played."""
+    """The users' noisy reports: V = sum of x x^T [dim, dim] and u = sum of y x [dim]; rounds played."""
 
     precision: jax.Array
     response: jax.Array
@@ -47,7 +47,7 @@ class Moments(NamedTuple):
 
 
 def linear_bandit(*, num_arms: int, dim: int) -> Learner:
-    """LinUCB from locally noised moments: features have norm at most 1, rewards are clipped to [-1, 1].
+    """Plays LinUCB from locally noisy moments: features have norm at most 1, rewards are clipped to [-1, 1].
 
     Privacy: epsilon-DP in the local model, unit one user: the upper triangle of x x^T has L1 norm at most dim, y x at
         most sqrt(dim), so the pair has L1 sensitivity 2 (dim + sqrt(dim)).
@@ -255,7 +255,7 @@ class StayParams:
 
 
 def stay_or_switch(*, num_arms: int, block: int = 16) -> Learner:
-    """Stays with an arm while it pays, as users report by randomized response; else goes to another one at random.
+    """Stays with an arm while it pays, as users report by randomized response; otherwise goes to another one at random.
 
     Privacy: epsilon-DP in the local model, unit one round's reward.
     """

@@ -36,7 +36,7 @@ def cholesky() -> Run:
 
 
 def eigenvalues() -> Run:
-    """Batched eigh: one program partitioned over CPU devices would never return."""
+    """Computes batched eigh: one program partitioned over CPU devices would never return."""
 
     def simulate(key, params):
         def step(total, key):

@@ -13,7 +13,7 @@ WATCHDOG_SECONDS = 300
 
 
 def start(store: Path, *, preload: str = "", **arguments) -> subprocess.Popen[str]:
-    """A process of `store_worker`.
+    """Starts a process of `store_worker`.
 
     Args:
         store: its path.
@@ -23,7 +23,7 @@ def start(store: Path, *, preload: str = "", **arguments) -> subprocess.Popen[st
     worker = "tests.simulation.store_worker"
     statements = [
         "import runpy, signal, sys",
-        # A shell's background jobs ignore SIGINT, and what they start inherits that.
+        # A shell's background jobs ignore SIGINT, and their children inherit that.
         "signal.signal(signal.SIGINT, signal.default_int_handler)",
         preload,
         "sys.argv[0] = ''",
@@ -40,7 +40,7 @@ def start(store: Path, *, preload: str = "", **arguments) -> subprocess.Popen[st
 
 
 def wait_for(process: subprocess.Popen[str], text: str) -> None:
-    """Reads what a process prints until a line begins with the text."""
+    """Reads a process's output until a line begins with the text."""
     assert process.stdout is not None
     for line in process.stdout:
         if line.startswith(text):
@@ -49,6 +49,6 @@ def wait_for(process: subprocess.Popen[str], text: str) -> None:
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """Waits for a process to end. Returns its exit code, and what it wrote to stdout and stderr."""
+    """Waits for a process to end; returns its exit code, stdout and stderr."""
     out, err = process.communicate(timeout=WATCHDOG_SECONDS)
     return process.returncode, out, err

@@ -17,7 +17,7 @@ BANDIT = functools.cache(lambda: bernoulli_bandit([0.4, 0.6]))
 
 
 def refused(message, learner=None, environment=None, horizon: Any = 10, **options):
-    """The simulator or the run's tracing says so; nothing is executed."""
+    """Checks that the simulator or the run's tracing refuses; nothing is executed."""
 
     def trace():
         run = simulator(learner or LEARNER(), environment or BANDIT(), horizon, **options)

@@ -1,9 +1,9 @@
-"""Run as a process of its own: a damaged chunk is computed again, by writers that are killed at every step.
+"""Run as a separate process: a damaged chunk is computed again, by writers that are killed at every step.
 
 Usage: python -m tests.simulation.store_steps FOLDER STORE... For each store and each step (a file opened for writing,
 renamed, removed, or a folder made) a child process begins with a copy of the store in FOLDER, and is killed just before
-that step. Prints, as JSON, by the stores' names the number of steps, how many lanes are marked at the end, and what is
-wrong with the stores that the killed writers leave. The writer of a store named careless leaves a damaged chunk's mark.
+that step. Prints, as JSON, by the stores' names the number of steps, the number of marked lanes at the end, and the
+faults of the stores that the killed writers leave. The writer of a store named careless leaves a damaged chunk's mark.
 """
 
 import json
@@ -26,7 +26,7 @@ WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
 def kill_before(step: int, folder: Path) -> None:
-    """Has the system kill this process before its n-th change of a file in a folder."""
+    """Kills this process before its n-th change of a file in a folder."""
     left = step
 
     def watch(event: str, arguments: tuple[Any, ...]) -> None:
@@ -41,7 +41,7 @@ def kill_before(step: int, folder: Path) -> None:
 
 
 def repair(path: Path, careless: bool) -> None:
-    """As a sweep does, with other numbers."""
+    """Repairs a store as a sweep does, with other numbers."""
     store = Store(path)
     wanted = store.examine(store.chunks, NanCount())[0] if careless else store.survey(store.chunks, NanCount())
     for chunk in wanted:
@@ -51,7 +51,7 @@ def repair(path: Path, careless: bool) -> None:
 
 
 def wrong(path: Path, before: Path) -> str:
-    """What is wrong with a store; what was so before a writer came is not its fault."""
+    """Returns the faults of a store, without those that existed before the writer came."""
     store = Store(path)
     missing, damaged = store.examine(store.chunks, NanCount())
     untouched = all(
@@ -90,12 +90,12 @@ def until_killed(step: int, path: Path, careless: bool) -> None:
 
 
 def marked(path: Path) -> str:
-    """How many lanes of a store are marked."""
+    """Returns the number of marked lanes of a store."""
     return str(Store(path).lanes_computed())
 
 
 def killed_at_every_step(store: Path, path: Path) -> dict[str, Any]:
-    """Repairs copies of a store, until a writer is through."""
+    """Repairs copies of a store, until a writer finishes."""
     step, found, status = 0, [], -1
     while status:
         step += 1

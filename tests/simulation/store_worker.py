@@ -27,7 +27,7 @@ NUM_LANES = 2 * 3 * 41
 
 
 def build(num_experts: int) -> Run:
-    """Exponential weights: a softmax, whose last bits depend on how lanes are vectorised."""
+    """Builds exponential weights: a softmax has last bits that depend on how lanes are vectorised."""
     learner = jaxdp.experts.exponential_weights(num_experts=num_experts, horizon=60)
     losses = jaxdp.experts.adaptive_losses(np.linspace(0.2, 0.8, num_experts), penalty=0.2)
     return jaxdp.simulator(learner, losses, 60, checkpoints=3)

@@ -61,7 +61,7 @@ def test_means_within_are_not_warned_of():
 
 
 def test_contexts_have_means_within_those_of_their_model():
-    """The bound of rewards is the only one that a contextual learner has, and it is 1 by default."""
+    """Checks the bound of rewards, the only bound of a contextual learner, which is 1 by default."""
     for make in (linear_ucb, linear_ucb_joint):
         learner = make(num_arms=3, dim=2, horizon=40)
         with warnings.catch_warnings():
@@ -84,7 +84,7 @@ def test_a_sweep_warns_for_values_that_move_the_means():
 
 @pytest.mark.parametrize("engine", ["rounds", "blocks"])
 def test_clipped_rewards_are_counted(engine):
-    """Arms take turns for all rounds but the last: the share is that of two normal distributions."""
+    """Plays arms in turn for all rounds except the last: the share follows from two normal distributions."""
     rounds = 4000
     learner = explore_then_commit(num_arms=2, explore_rounds=rounds, rewards="bounded")
     world = gaussian_bandit([0.9, 0.2], stddev=0.5)

@@ -1,4 +1,4 @@
-"""Compiled programs on disk: where, by whose word, that the sweep's own programs are there, and the same results."""
+"""Compiled programs on disk: where, at whose request, including the sweep's own programs, and the same results."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def kept_in():
 
 @pytest.fixture
 def untold(monkeypatch, tmp_path):
-    """No folder is told, and the user's cache directory is an empty one; all as it was afterwards."""
+    """Sets no folder, and an empty cache directory of the user; restores both afterwards."""
     was = {
         name: setting(name)
         for name in (
@@ -127,7 +127,9 @@ def swept():
 
 
 def test_another_process_reads_the_sweeps_program(untold, tmp_path):
-    """Only there a name of the program that hangs on the process, as on an address, would be noticed."""
+    """Starts another process, where a name of the program that depends on the process, as on an address, would
+    differ.
+    """
     EXECUTABLES.clear()
     path = jaxdp.cache_compilations(tmp_path)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)  # tests' programs are small
@@ -144,7 +146,7 @@ def test_another_process_reads_the_sweeps_program(untold, tmp_path):
 
 
 def test_the_sweeps_program_is_kept_and_read_again(untold):
-    """It is compiled with options of its own, ahead of time: that goes through the cache as well."""
+    """Compiles it with options of its own, ahead of time: that goes through the cache as well."""
     events = []
 
     def listen(event, **details):

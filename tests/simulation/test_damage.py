@@ -1,4 +1,4 @@
-"""Damaged files of a finished store: what is read is exactly right or refused by name, and the same call mends it."""
+"""Damaged files of a finished store: reads are exactly right or refused by name, and the same call mends it."""
 
 import functools
 import itertools
@@ -92,7 +92,7 @@ def read(path: Path) -> tuple[xr.Dataset, str]:
 
 
 def wrong(path: Path, file: Path, expected: tuple[xr.Dataset, str], described: str) -> list[str]:
-    """Returns what is wrong with how a damaged store is read and mended."""
+    """Returns the faults in how a damaged store is read and mended."""
     found, damaged = [], path / file
     names = (str(damaged), f"files in {path / file.parts[0]} ")
 

@@ -28,7 +28,7 @@ LANES = 3000
 
 # ---- blocks ----------------------------------------------------------------------------------------------------------
 def record(snapshot):
-    """All that has been released, and the latest action."""
+    """Records all releases, and the latest action."""
     leaves = [
         jnp.atleast_1d(leaf).astype(jnp.result_type(float))
         for leaf in jax.tree.leaves((snapshot.public, snapshot.action))
@@ -37,7 +37,7 @@ def record(snapshot):
 
 
 def in_stages(num_arms: int) -> Learner:
-    """Other blocks from the third phase on, which lanes come to at other rounds, and stop at others."""
+    """Builds other blocks from the third phase on, which lanes reach at other rounds, and stop at others."""
     learner, shorter = (successive_elimination(num_arms=num_arms, block=block) for block in (20, 7))
     first = learner.blocks[0]._replace(switch_when=lambda params, public: public.phase >= 2)
     return learner._replace(blocks=(first, *shorter.blocks))
@@ -141,7 +141,7 @@ def test_a_block_that_is_cut_goes_on_from_the_right_world():
 
 # ---- counts ----------------------------------------------------------------------------------------------------------
 def p_value(first, second):
-    """Two samples of one distribution? By chi-square where values repeat, else Kolmogorov-Smirnov."""
+    """Tests two samples for one distribution: by chi-square where values repeat, else Kolmogorov-Smirnov."""
     values, index = np.unique(np.concatenate([first, second]), return_inverse=True)
     if len(values) > 60:
         return scipy.stats.ks_2samp(first, second)[1]
@@ -156,7 +156,7 @@ NONE, ONE_MORE, ROLLED = range(3)
 
 
 def with_faults(learner: Learner) -> Learner:
-    """The same learner with a value `fault`, that is traced so that all mutants share one program by counts.
+    """Builds the same learner with a value `fault`, traced so that all mutants share one program by counts.
 
     ONE_MORE: one play of arm 0 too many whenever arms are planned in turn, at the cost of arm 1. ROLLED: the curator
     takes one arm's total for the other's.
@@ -213,7 +213,7 @@ def lanes_of(name, engine):
 
 @functools.cache
 def draw(name, engine, **values):
-    """Every output at every checkpoint, [LANES] each."""
+    """Draws every output at every checkpoint, [LANES] each."""
     run, lanes = lanes_of(name, engine)
     keys = jax.random.split(jax.random.fold_in(KEY(), len(engine)), LANES)
     outputs = jax.device_get(lanes(keys, run.params(**values)))
@@ -225,7 +225,7 @@ def draw(name, engine, **values):
 
 
 def smallest_p_value(name, **values):
-    """Of counts against rounds (by blocks, which are the same), over all outputs and checkpoints."""
+    """Compares counts with rounds (by blocks, which are the same): the smallest p over outputs and checkpoints."""
     found, expected = draw(name, "counts", epsilon=1.0, **values), draw(name, "blocks", epsilon=1.0)
     assert set(found) == set(expected)
     return min(float(p_value(found[output], expected[output])) for output in expected)
@@ -233,7 +233,7 @@ def smallest_p_value(name, **values):
 
 @pytest.mark.parametrize("name", CASES)
 def test_counts_have_the_distribution_of_rounds(name):
-    """Regret, plays of each arm and stopping times, at every checkpoint."""
+    """Compares regret, plays of each arm and stopping times, at every checkpoint."""
     assert smallest_p_value(name) > LEVEL
     assert all(
         np.unique(values).size > 1 for output, values in draw(name, "blocks", epsilon=1.0).items() if "[2]" in output
@@ -250,13 +250,16 @@ def test_counts_have_the_distribution_of_rounds(name):
     ],
 )
 def test_counts_that_are_wrong_are_noticed(name, values):
-    """A play too many of an arm; rewards of the wrong arm; a phase that is a play of each arm too long or too short."""
+    """Plants a play too many of an arm; rewards of the wrong arm.
+
+    A phase that is a play of each arm too long or short.
+    """
     assert smallest_p_value(name, **values) < LEVEL / 1e6
 
 
 @pytest.mark.parametrize("engine", ["blocks", "counts"])
 def test_the_probability_of_the_best_arm_is_exact(engine):
-    """No noise: the first arm has more wins, or is drawn from two equal ones, with a probability that SciPy knows."""
+    """Plays without noise: the first arm has more wins, or is drawn from two equal ones, with a known probability."""
     each = EXPLORE // 2
     wins = np.arange(each + 1)
     first, second = (scipy.stats.binom.pmf(wins, each, mean) for mean in MEANS)

@@ -1,4 +1,4 @@
-"""Values of environments: what a sweep varies, what it holds once, and what is refused before anything compiles."""
+"""Values of environments: varied by a sweep, held once, and refused before anything compiles."""
 
 import gc
 import itertools
@@ -85,7 +85,7 @@ MADE = Lazy(
 
 
 def leaves(params):
-    """Arrays by name, those of regrets too."""
+    """Returns arrays by name, also of regrets."""
     found = dict(vars(params))
     regrets = found.pop("regrets", {})
     return {**found, **regrets}
@@ -127,7 +127,7 @@ def test_what_a_value_does_not_move_is_one_object():
 
 # ---- sweeps ----------------------------------------------------------------------------------------------------------
 def test_a_sweep_over_gaps():
-    """Each point is the run against the environment of that gap, bit for bit."""
+    """Compares each point with the run against the environment of that gap, bit for bit."""
     learner = explore_then_commit(num_arms=3, explore_rounds=12)
     run = jaxdp.simulator(learner, bernoulli_bandit([1.0, 0.5, 0.0]), 50, engine="rounds")
     axes = {"epsilon": [0.5, math.inf], "gap": [0.25, 0.5]}
@@ -143,13 +143,13 @@ def test_a_sweep_over_gaps():
 
 
 def argument_shapes(run, points):
-    """Of what a sweep's compiled program takes."""
+    """Returns the shapes of the arguments of a sweep's compiled program."""
     lowered = Program(run, KEY(), points, 4, jax.devices()[:1])._lowering[1]
     return [leaf.shape for leaf in jax.tree.leaves(lowered.args_info)]
 
 
 def scaled_sequence(*, of_one_call):
-    """An environment of a user: losses that a value scales; every call makes them anew, or one call for all."""
+    """Builds a user's environment: losses that a value scales; every call makes them again, or one call for all."""
     losses, plain = np.random.default_rng(0).random((HORIZON, EXPERTS)), loss_sequence(np.ones((HORIZON, EXPERTS)))
     kept = jax.tree.map(np.asarray, loss_sequence(losses).params())
 
@@ -178,7 +178,7 @@ def test_a_sweep_over_epsilon_holds_big_arrays_once(of_one_call):
 
 
 def test_one_program_for_the_default_and_for_a_value():
-    """Whether a value is given decides what the arrays hold, and nothing else."""
+    """Checks that giving a value changes the arrays' content, and nothing else."""
     run = jaxdp.simulator(explore_then_commit(num_arms=3, explore_rounds=12), bernoulli_bandit(MEANS), 20)
     found = [
         Program(run, KEY(), [run.params(**point, **values) for point in GRID], 4, jax.devices()[:1]).hashes()
@@ -340,7 +340,7 @@ def test_a_grid_is_refused_before_it_compiles(monkeypatch):
 
 # ---- names -----------------------------------------------------------------------------------------------------------
 def fitting():
-    """Registered learners, and environments that answer what they play."""
+    """Returns registered learners, and environments that answer their plays."""
     for (name, entry), (other, its) in itertools.product(LEARNERS.items(), LEARNERS.items()):
         learner, environment = entry.make(), its.make_environment()
         if environment.horizon is not None and environment.horizon < entry.horizon:

@@ -18,14 +18,14 @@ KEY = partial(jax.random.key, 0)
 
 @pytest.fixture
 def compiled():
-    """What XLA compiles, or reads from the cache on disk, in a list."""
+    """Lists the programs that XLA compiles, or reads from the cache on disk."""
     EXECUTABLES.clear()
     with durations_of("backend_compile_duration") as events:
         yield events
 
 
 def cell(shift, scales=(1.0, 2.0), *, unread=0, num_seeds=5, **given):
-    """A cell of a notebook, which makes all that it needs: also the class of its parameters."""
+    """Runs a notebook's cell, which makes all that it needs: also the class of its parameters."""
 
     @jax.tree_util.register_dataclass
     @dataclass(frozen=True)
@@ -56,7 +56,9 @@ def test_a_cell_that_is_run_again(compiled, tmp_path):
 
 
 def test_what_is_another_program(compiled):
-    """An array that is closed over, a tile's size, an argument that nothing reads, the number of points, bits."""
+    """Changes an array that is closed over, a tile's size, an argument that nothing reads, the number of points,
+    bits.
+    """
     table = np.arange(3.0, dtype=np.float32)
     first = cell(table.sum())
     expected = [first, first, first, first[:1]]
@@ -98,7 +100,7 @@ def test_large_arrays_that_are_closed_over_are_told_apart(compiled):
 
 
 def test_functions_of_python_are_called_and_not_their_predecessors(compiled):
-    """The program's text is the same whatever it calls back."""
+    """Checks that the program's text is the same for any function that it calls back."""
 
     def swept(function):
         run = Run(
@@ -121,7 +123,7 @@ def test_the_last_ones_are_kept():
         return kept.get(key, num_bytes, lambda: made.append(key) or key)
 
     assert [get(key) for key in "abacb"] == list("abacb")
-    assert made == list("abcb")  # c took the place of b, and b that of a
+    assert made == list("abcb")  # c took b's place, and b took a's
     assert get("large", 11) == "large"
     assert len(kept) == 0
     get("x", 6)
@@ -130,7 +132,7 @@ def test_the_last_ones_are_kept():
 
 
 def test_which_of_two_parameters_is_read_is_in_the_program(compiled, tmp_path):
-    """JAX drops arguments that nothing reads: one of the two programs would get the results of the other."""
+    """Checks arguments that JAX drops as unread: one of the two programs would get the results of the other."""
 
     def run(which):
         return Run(

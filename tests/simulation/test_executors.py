@@ -1,4 +1,4 @@
-"""Sweeps on other processes: a pool, and a Dask cluster of real workers, some of which die."""
+"""Sweeps on other processes: a pool, and a Dask cluster of real workers; some of them die."""
 
 import contextlib
 import itertools
@@ -42,7 +42,7 @@ def pool():
 
 
 def test_a_dask_cluster_gives_the_same_bits(expected):
-    """Of threads here; the next test has processes."""
+    """Uses threads here; the next test has processes."""
     with dask_client(processes=False) as client, client.get_executor() as executor:
         assert jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), executor=executor).identical(expected)
 
@@ -121,7 +121,7 @@ def one_program() -> Run:
 
 
 def another_program() -> Run:
-    """As a worker's that keeps a module's old code: another one at each call."""
+    """Returns another program at each call, as a worker does that keeps a module's old code."""
     return program(next(SHIFTS))
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong while a sweep writes its store: real processes, killed, interrupted, starved of disk and memory."""
+"""Faults while a sweep writes its store: real processes, killed, interrupted, starved of disk and memory."""
 
 import contextlib
 import random
@@ -112,7 +112,7 @@ def test_control_c_finishes_cleanly_and_says_how_to_resume(tmp_path, expected):
 
 
 def test_a_full_disk(tmp_path, expected):
-    """A file system of 128 KiB in a mount namespace of its own, where the system lets users have one."""
+    """Mounts a file system of 128 KiB in a namespace of its own, where the system lets users have one."""
     script = """
 set -e
 mount -t tmpfs -o size=128k tmpfs "$1"
@@ -137,7 +137,7 @@ cp -r "$1/s.zarr" "$3"
 
 @contextlib.contextmanager
 def files_of_at_most(size):
-    """Has the system cut this process's writes short."""
+    """Makes the system cut this process's writes short."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -147,7 +147,7 @@ def files_of_at_most(size):
 
 
 def test_a_file_that_cannot_be_written_whole(tmp_path, expected):
-    """Files may not grow beyond a few bytes, once the store is made."""
+    """Limits files to a few bytes, once the store is made."""
     store = tmp_path / "s.zarr"
     jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), store=store, process_index=0, num_processes=40)
     before = int(xr.open_zarr(store).computed.sum())

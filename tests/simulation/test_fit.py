@@ -1,4 +1,4 @@
-"""What does not fit is refused before anything is compiled: errors name the argument, the rule and the value."""
+"""Mismatches are refused before anything is compiled: errors name the argument, the rule and the value."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What does not fit where many rounds are played at once, by blocks or by counts: refused, with what does not fit."""
+"""Mismatches of blocks and counts are refused, by naming the mismatch."""
 
 import functools
 from collections.abc import Callable

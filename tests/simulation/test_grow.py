@@ -28,7 +28,7 @@ from tests.simulation.processes import REPOSITORY, finish, start, wait_for
 
 
 def planted(store: Path, value: float) -> None:
-    """Has every result that is there be another."""
+    """Replaces every stored result by another."""
     array = zarr.open_array(store / "x", mode="r+")
     array[...] = np.full(array.shape, value, np.float32)
 
@@ -67,6 +67,9 @@ def test_what_would_not_be_one_sweep_is_refused_and_nothing_is_written(tmp_path,
     before = content(store)
     with pytest.raises(ValueError, match=message):
         sweep(build, **{**LARGE(), **changed}, store=store, grow=True)
+    with pytest.raises(ValueError, match="got") as refusal:
+        sweep(build, **{**LARGE(), **changed}, store=store)
+    assert "grow=True" not in str(refusal.value)  # advice that would be refused
     assert content(store) == before
 
 
@@ -127,7 +130,7 @@ def test_a_reader_sees_the_sweep_as_it_was_opened(tmp_path):
 
 @pytest.mark.filterwarnings("ignore:NaN in")
 def test_values_of_every_kind(tmp_path):
-    """Integers that floats join, truth values, text, and NaN, which is equal to nothing."""
+    """Checks integers that floats join, truth values, text, and NaN, which is equal to nothing."""
     given = {
         "numbers": ([1, 2], [1, 0.5, 2, math.inf, math.nan]),
         "with nan": ([math.nan, 1.0], [1.0, 2.0, math.nan]),
@@ -157,7 +160,7 @@ def test_values_of_every_kind(tmp_path):
 
 @pytest.mark.filterwarnings("ignore:NaN in")
 def test_labels_that_a_store_has_no_room_for(tmp_path):
-    """A coordinate can become one of another kind once; and no number becomes a text that looks like it."""
+    """Checks that a coordinate can change its kind once, and that no number becomes a text that looks like it."""
     store = tmp_path / "s.zarr"
     arguments: dict = {**SMALL(), "store": store}
     sweep(run, **{**arguments, "axes": {"a": [np.int8(1), np.int8(2)]}})
@@ -177,12 +180,12 @@ def test_labels_that_a_store_has_no_room_for(tmp_path):
 
 
 def test_arrays_of_others_along_an_axis_that_grows(tmp_path):
-    """With another size of the same dimension beside them nothing of the store could be read."""
+    """Checks that nothing of the store could be read with another size of the same dimension beside it."""
     store = tmp_path / "s.zarr"
     first = sweep(run, **SMALL(), store=store)
     xr.Dataset({"mine": ("seed", np.arange(6.0)), "part_names": ("part", np.zeros(2))}).to_zarr(store, mode="a")
     before = content(store)
-    with pytest.raises(ValueError, match=r"nothing but the sweep's arrays along seed to grow, .* where mine is"):
+    with pytest.raises(ValueError, match=r"no arrays except the sweep's along seed to grow, .* with mine"):
         sweep(run, **{**SMALL(), "num_seeds": 9}, store=store, grow=True)
     assert content(store) == before
     assert jaxdp.open(store)[list(first.data_vars)].equals(sweep(run, **SMALL()))
@@ -248,7 +251,7 @@ def test_a_store_of_a_version_that_could_not_grow(tmp_path):
 
 
 def test_a_store_that_has_no_checksum_is_read_and_gets_one(tmp_path):
-    """By a call that is the only writer; readers that opened it before go on."""
+    """Checks a call that is the only writer; readers that opened the store before go on."""
     store = tmp_path / "s.zarr"
     sweep(run, **SMALL(), store=store, process_index=0, num_processes=2)
     as_before_checksums(store)
@@ -258,7 +261,7 @@ def test_a_store_that_has_no_checksum_is_read_and_gets_one(tmp_path):
     assert sweep(run, **SMALL(), store=store, process_index=1, num_processes=2).identical(whole)
     assert "checksum" not in zarr.open_group(store)["computed"].attrs
     assert jaxdp.open(store).identical(whole)
-    zarr.open_array(store / "a", mode="r+")[0] = 1.25  # nothing tells
+    zarr.open_array(store / "a", mode="r+")[0] = 1.25  # nothing shows it
     assert jaxdp.open(store).a[0] == 1.25
     with pytest.warns(RuntimeWarning, match=f"labels are damaged: files in {store}/a; they are written again"):
         assert sweep(run, **SMALL(), store=store).identical(whole)
@@ -316,7 +319,7 @@ def test_job_arrays_and_a_writer_at_work(tmp_path):
 
 
 def test_the_store_is_whole_at_every_step_while_it_grows(tmp_path):
-    """What a process leaves that is killed there."""
+    """Kills a process at every step."""
     sweep(run, **{**SMALL(), "axes": {"a": [1.0]}, "num_seeds": 3}, store=tmp_path / "small")
     sweep(run, **{**SMALL(), "axes": {"a": [0.5, 1.0]}}, store=tmp_path / "large")
     result = subprocess.run(

@@ -30,12 +30,14 @@ def estimators() -> Run:
 LEARNERS = {
     "a softmax": (store_worker.build, {"static_axes": {"num_experts": [3]}}, {"static_axes": {"num_experts": [4, 3]}}),
     "a Cholesky factor": (contextual, {}, {}),
-    "a minimisation": (estimators, {}, {}),  # of which the bits depend on places in tiles of 33
+    "a minimisation": (estimators, {}, {}),  # with bits that depend on places in tiles of 33
 }
 
 
 def grown_if_lanes_stay(build, options: dict, **more) -> xr.Dataset | None:
-    """The grown sweep; None where this processor's lanes have other bits in other places, and nothing was written."""
+    """Returns the grown sweep, or None if this processor's lanes have other bits in other places and nothing was
+    written.
+    """
     before = content(options["store"])
     try:
         return sweep(build, **options, grow=True, **more)
@@ -62,7 +64,7 @@ def test_the_bits_of_one_sweep_of_the_whole(tmp_path, case, tile):
     whole = sweep(build, **{**large, "store": None})
     assert grown.identical(whole)
     assert lanes[0] > 7  # those that were there
-    assert sweep(build, **large).identical(whole)  # the store is that of the whole now
+    assert sweep(build, **large).identical(whole)  # the store is the whole sweep's now
     assert jaxdp.open(common["store"]).identical(whole)
 
 
@@ -72,12 +74,17 @@ def test_tiles_in_which_places_matter(tmp_path):
     for changed in ({"num_seeds": 9}, {"axes": {"a": [0.5, 1.0, 3.0]}}):
         with pytest.raises(ValueError, match="tile_size must be a multiple of 16 for a store to grow so, got 5"):
             sweep(run, **{**small, **changed}, store=store, grow=True)
+        with pytest.raises(ValueError, match=r"store must hold the same sweep, .* here; overwrite=True"):
+            sweep(run, **{**small, **changed}, store=store)
     appended = {**small, "axes": {"a": [1.0, 3.0, 0.5]}}
     assert sweep(run, **appended, store=store, grow=True).identical(sweep(run, **appended))
 
 
 def test_lanes_that_move_with_their_places_are_noticed(tmp_path, monkeypatch):
-    """Nothing is written then. Planted: the last lanes of a tile, which some processors compute otherwise."""
+    """Checks that nothing is written then.
+
+    Planted: the last lanes of a tile, which some processors compute otherwise.
+    """
     store, small, right = tmp_path / "s.zarr", {**SMALL(), "chunk_size": None}, LocalSource.sample
     sweep(run, **small, store=store)
     before = content(store)
@@ -94,7 +101,7 @@ def test_lanes_that_move_with_their_places_are_noticed(tmp_path, monkeypatch):
 
 @pytest.mark.optimised
 def test_lanes_whose_bits_can_depend_on_their_places(tmp_path):
-    """Of `linear_ucb` on some processors: it grows there only where lanes keep their places."""
+    """Plays `linear_ucb`, which grows on some processors only where lanes keep their places."""
     world = jaxdp.bandits.contextual.linear_contexts(num_arms=5, dim=5)
     learner = jaxdp.bandits.contextual.linear_ucb(num_arms=5, dim=5, horizon=30)
     bandit, store = jaxdp.simulator(learner, world, 30), tmp_path / "s.zarr"

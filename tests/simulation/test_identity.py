@@ -123,7 +123,7 @@ def test_constants_that_round_to_one_number_are_one_program_with_one_result(case
 
 
 def with_identity(store: Path, **changes) -> None:
-    """Has a store say something else of itself."""
+    """Gives a store another record of itself."""
     file = store / "zarr.json"
     told = json.loads(file.read_text())
     notes = told["consolidated_metadata"]["metadata"]["computed"]["attributes"]

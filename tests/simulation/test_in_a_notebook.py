@@ -35,7 +35,7 @@ found.identical(here)
 
 
 def test_a_notebook():
-    """And no warning that widgets are missing, where they are."""
+    """Checks also that no warning says that widgets are missing, where they are."""
     _, first, again, elsewhere = map(shown, run_cells(SETUP, SWEPT, SWEPT, ELSEWHERE))
     for text in (first, again):
         assert "10/10" in text

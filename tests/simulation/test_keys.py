@@ -1,4 +1,4 @@
-"""Keys of one lane: the data's, each estimator's privatizing and its fitting are different, whatever runs beside it."""
+"""Keys of one lane: the data's, each estimator's for privatizing and for fitting are different, in any company."""
 
 import jax
 import numpy as np
@@ -9,7 +9,7 @@ from jaxdp.estimation import mle
 
 
 def key_recorder():
-    """A problem and an estimator whose outputs are the keys that they were given."""
+    """Builds a problem and an estimator that output the keys they were given."""
 
     def sample(key, params):
         return Sample(jax.random.key_data(key)[None, :], jax.numpy.zeros(1, jax.numpy.int32), None, {})

@@ -1,4 +1,4 @@
-"""What XLA on CPU is told: no kernel is split over cores, which changes no result."""
+"""Options for XLA on CPU: no kernel is split over cores, which changes no result."""
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ def simulate(key, params):
 
 
 def results(monkeypatch, options):
-    """What a tile of lanes gives under these options."""
+    """Returns the results of a tile of lanes under these options."""
     monkeypatch.setitem(lanes.COMPILER_OPTIONS, "cpu", options)
     run = Run(simulate=simulate, params=dict, guarantee=dict, dims={})
     program = Program(run, jax.random.key(0), [{"scale": np.float32(0.7)}], TILE, jax.devices("cpu")[:1])
@@ -34,7 +34,7 @@ def results(monkeypatch, options):
 
 
 def test_results_do_not_depend_on_whether_kernels_are_split(monkeypatch):
-    """Nor on the name of a pass that there is not, as in another version of XLA."""
+    """Checks also the name of a pass that does not exist, as in another version of XLA."""
     expected = results(monkeypatch, OPTIONS)
     for options in (UNSPLIT, {**UNSPLIT, "xla_disable_hlo_passes": "no-such-pass"}):
         for name, values in results(monkeypatch, options).items():
@@ -42,7 +42,7 @@ def test_results_do_not_depend_on_whether_kernels_are_split(monkeypatch):
 
 
 def test_kernels_are_not_split():
-    """If XLA would not split them without the option either, it is superfluous, or has another name by now."""
+    """Checks that the option is needed: if XLA does not split kernels without it, it is superfluous or renamed."""
     lowered = jax.jit(lambda x: jnp.exp(jnp.sin(x))).lower(jnp.zeros((TILE, SIZE)))
     assert SPLIT not in str(lowered.compile(OPTIONS).as_text())
     if lanes.tiles_in_flight(jax.devices("cpu")[:1]) > 1:

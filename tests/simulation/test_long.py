@@ -51,7 +51,7 @@ def check_long_lane(horizon, engine):
 
 @pytest.mark.parametrize("engine", ["blocks", "counts"])
 def test_a_long_lane(engine):
-    """The regret of 10^7 adds up from terms below 1: plain float32 is off by far more than 1e-6 there."""
+    """Adds up the regret of 10^7 from terms below 1, where plain float32 is off by far more than 1e-6."""
     check_long_lane(SHORT, engine)
 
 
@@ -65,7 +65,7 @@ def test_a_plain_sum_is_not_good_enough(monkeypatch):
         return compensated.Sum((running.total + value).astype(jnp.float32).astype(value.dtype), running.excess)
 
     monkeypatch.setattr(compensated, "add", naive)
-    jax.clear_caches()  # newer versions of JAX would take what they have traced with the right sum
+    jax.clear_caches()  # otherwise newer versions of JAX would reuse traces of the right sum
     found, exact = simulate(SHORT, "blocks")
     jax.clear_caches()
     assert found["best_arm_plays"] == exact["best_arm_plays"]

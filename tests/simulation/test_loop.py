@@ -53,7 +53,10 @@ PAIRS = Lazy(
 
 
 def reference(learner, environment, values, key, horizon):
-    """Every round by hand: what is seen after each, as NumPy values; outcomes are added up in float64 and int."""
+    """Plays every round by hand: the observations after each, as NumPy values.
+
+    Outcomes are added up in float64 and int.
+    """
     mine, theirs = jax.tree.map(jnp.asarray, (learner.params(**values), environment.params()))
     act, privatize, update = jax.jit(learner.act), jax.jit(learner.privatize), jax.jit(learner.update)
     feedback, hindsight = jax.jit(environment.feedback), jax.jit(environment.hindsight or (lambda params, world: {}))
@@ -80,7 +83,7 @@ def reference(learner, environment, values, key, horizon):
 
 
 def total(public):
-    """A number that depends on all that has been released."""
+    """Returns a number that depends on all releases."""
     return sum(jnp.sum(leaf.astype(jnp.float32)) for leaf in jax.tree.leaves(public))
 
 
@@ -195,7 +198,7 @@ def test_a_learner_that_never_stops_is_censored():
 
 
 def test_full_information_does_not_depend_on_the_play():
-    """The regret of one who always plays expert 2 is that expert's, from the same losses."""
+    """Checks that the regret of always playing expert 2 is that expert's, from the same losses."""
     learner, environment, _ = PAIRS["experts"]
     always = learner._replace(act=lambda key, params, public, context: jnp.int32(2))
     run = simulator(always, environment, HORIZON, checkpoints=[10, HORIZON])

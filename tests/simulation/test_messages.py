@@ -1,4 +1,4 @@
-"""What a new user gets wrong is told in one sentence that says what to do, before anything is compiled."""
+"""Mistakes of new users are reported in one sentence with the remedy, before anything is compiled."""
 
 import functools
 import inspect
@@ -273,7 +273,7 @@ def test_one_sentence(call, error, message):
 
 
 def test_every_learner_with_a_delta_needs_it():
-    """It has no default, which would be no delta."""
+    """Checks that it has no default, which would be no delta."""
     for entry in jaxdp.registry.LEARNERS.values():
         if "delta" in entry.values:
             without = {key: value for key, value in entry.values.items() if key != "delta"}

@@ -1,4 +1,4 @@
-"""A store that is moved while it is written, and one whose damaged chunk is being computed again."""
+"""A store that is moved while it is written, and one with a damaged chunk that is being computed again."""
 
 import functools
 import json
@@ -71,7 +71,7 @@ def test_a_store_that_is_moved_while_it_is_written(tmp_path, what):
 
 
 def test_what_a_moved_store_left_behind_is_named(tmp_path):
-    """As versions before this one left it."""
+    """Leaves the files as earlier versions did."""
     store = tmp_path / "s.zarr"
     sweep(run, **SWEEP(), store=store)
     (store / "zarr.json").unlink()

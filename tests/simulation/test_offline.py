@@ -1,4 +1,4 @@
-"""Runs of estimators: whose noise, data and values are whose."""
+"""Runs of estimators: the owners of noise, data and values."""
 
 import math
 
@@ -57,7 +57,7 @@ def test_another_estimator_does_not_change_the_others():
 
 
 def test_an_estimators_noise_is_its_own():
-    """The same estimator under two names meets the same data, with other randomness."""
+    """Runs the same estimator under two names: the same data, with other randomness."""
     twins = jaxdp.estimation_run(
         {"one": sgd_rr(), "two": sgd_rr(), "clear": sgd(), "also": sgd()},
         gaussian_rewards(num_samples=40, dim=2),
@@ -69,7 +69,7 @@ def test_an_estimators_noise_is_its_own():
 
 
 def test_what_the_problem_knows_reaches_the_estimators():
-    """An estimator that returns its radius as the certificate."""
+    """Runs an estimator that returns its radius as the certificate."""
 
     def fit(key, params, features, report):
         del key, report

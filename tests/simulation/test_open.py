@@ -25,7 +25,7 @@ SWEEP: Callable[[], dict] = functools.cache(
 
 
 def build(**_) -> Run:
-    """Outputs of every kind, none of which is zero or False where it is computed."""
+    """Builds outputs of every kind; none is zero or False where it is computed."""
 
     def simulate(key, a):
         draw = jnp.abs(jax.random.normal(key, dtype=jnp.float32)) + a
@@ -136,7 +136,7 @@ def test_what_is_no_store(tmp_path):
 
 
 def test_a_lost_file_is_not_read_as_zeros(tmp_path):
-    """Neither of a finished store, where Zarr fills in zeros for integers, nor of a half of one."""
+    """Checks a finished store, where Zarr fills in zeros for integers, and half of one."""
     sweep(build, **SWEEP(), store=tmp_path / "whole.zarr")
     half(tmp_path / "half.zarr")
     for name in ("whole", "half"):

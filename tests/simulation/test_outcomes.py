@@ -31,7 +31,7 @@ def test_integer_sums_stop_at_the_largest(sign):
 
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int32", "uint32", "bool"])
 def test_integer_sums_hold_what_their_addends_do_not(dtype):
-    """Outcomes of small types are added in the default integer type; unsigned ones do not turn negative."""
+    """Checks that outcomes of small types are added in the default integer type; unsigned ones do not turn negative."""
     value = np.asarray(True) if dtype == "bool" else np.asarray(np.iinfo(dtype).max, dtype)
     run = simulator(explore_then_commit(num_arms=2, explore_rounds=2), paid(value), 10, checkpoints=[1, 10])
     sums = run(KEY(), run.params(epsilon=1.0))["paid"]

@@ -114,7 +114,7 @@ def test_an_executor_that_is_shut_down_in_the_middle(tmp_path, expected, kind, c
             done.set()
             pool.shutdown(wait=False, cancel_futures=cancel)
 
-    if not cancel:  # it still does what it was given
+    if not cancel:  # it still does the tasks that it was given
         assert swept(pool, store=store, progress=stop).identical(expected)
         with pytest.raises(RuntimeError, match="the executor gave up: RuntimeError: cannot schedule new futures"):
             swept(pool)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import jaxdp
-from jaxdp.numerics.platforms import traced_for
+from jaxdp.numerics.platforms import trace_for
 from jaxdp.simulation.run.checkpoints import resolve
 from jaxdp.simulation.run.pieces import cut
 
@@ -37,7 +37,7 @@ def simulated(checkpoints: Any, num_lanes: int = 5) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("checkpoints", CHECKPOINTS, ids=str)
 def test_the_same_bits_by_pieces(checkpoints):
     expected = simulated(checkpoints)
-    with traced_for("gpu"):
+    with trace_for("gpu"):
         found = simulated(checkpoints)
     assert set(found) == set(expected)
     for name, values in expected.items():
@@ -45,7 +45,7 @@ def test_the_same_bits_by_pieces(checkpoints):
 
 
 def test_no_loop_asks_when_to_end():
-    """A loop with a condition is a `while` in the traced program, and one of known length a `scan`."""
+    """Checks that loops of known length are a `scan` in the traced program, not a `while` with a condition."""
 
     def count(jaxpr: Any) -> int:
         inner = (value for eqn in jaxpr.eqns for value in jax.tree.leaves(list(eqn.params.values()), is_leaf=is_jaxpr))
@@ -63,7 +63,7 @@ def test_no_loop_asks_when_to_end():
         return count(jax.make_jaxpr(run)(jax.random.key(0), run.params(epsilon=1.0)).jaxpr)
 
     assert loops() > 0
-    with traced_for("gpu"):
+    with trace_for("gpu"):
         assert loops() == 0
 
 

@@ -22,7 +22,7 @@ BANDIT = functools.cache(lambda: bernoulli_bandit([0.1, 0.9]))
 
 
 def lanes(run, params, in_axes, key=None, num_seeds=6):
-    """[seed, point, ...] outputs, and how many programs were compiled for them."""
+    """Returns [seed, point, ...] outputs, and how many programs were compiled for them."""
     many: Any = jax.jit(jax.vmap(jax.vmap(run, (None, in_axes)), (0, None)))
     outputs = many(jaxdp.lane_keys(KEY() if key is None else key, num_seeds), params)
     return outputs, many._cache_size()

@@ -48,7 +48,7 @@ def run():
 
 @pytest.fixture
 def cpuinfo(tmp_path, monkeypatch):
-    """Has the processor be what a text says."""
+    """Replaces the processor by a text's."""
 
     def says(text):
         (tmp_path / "cpuinfo").write_text(text)
@@ -89,7 +89,7 @@ def test_this_processor_is_known():
 
 
 def test_a_process_with_other_flags_is_refused(tmp_path):
-    """A real process, for which XLA compiles other instructions."""
+    """Starts a real process, for which XLA compiles other instructions."""
     store = tmp_path / "s.zarr"
     more: dict = {"num_seeds": 4, "axes": {"epsilon": [1.0]}, "static_axes": {"num_experts": [3]}}
     here: dict = {**store_worker.SWEEP, **more, "key": jax.random.key(0), "store": store}
@@ -199,7 +199,7 @@ np.save(sys.argv[1], results.l2_error.values)
 
 @pytest.mark.optimised
 def test_how_much_another_processor_moves_results(tmp_path):
-    """What the module says: other bits, by a small part of the standard error."""
+    """Checks the module's statement: other bits, by a small part of the standard error."""
 
     def measure(name: str, **variables: str) -> np.ndarray:
         file: Path = tmp_path / f"{name}.npy"
@@ -223,7 +223,7 @@ def test_how_much_another_processor_moves_results(tmp_path):
 
 
 def test_jaxs_own_options_are_read():
-    """Some of them are no attributes."""
+    """Checks that some of them are no attributes."""
     name = "jax_disable_most_optimizations"
     before = jax.config.read(name)
     try:

@@ -25,7 +25,7 @@ class Terminal(io.StringIO):
 
 
 def phases(text):
-    """What the bar said, each once."""
+    """Returns the bar's messages, each once."""
     return list(dict.fromkeys(line.split(":")[0] for line in text.strip().split("\r") if ":" in line))
 
 
@@ -62,7 +62,7 @@ def test_a_bar_of_text_in_a_kernel_that_is_no_terminal(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))  # pyright: ignore
     jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), progress=True)
     assert f"{NUM_LANES}/{NUM_LANES}" in stderr.getvalue()
-    shell.config = {}  # plain IPython, whose stderr is piped
+    shell.config = {}  # plain IPython, with a piped stderr
     stderr.truncate(0)
     jaxdp.sweep(build, **SWEEP, key=jax.random.key(0), progress=True)
     assert stderr.getvalue().strip("\0") == ""
@@ -82,7 +82,7 @@ def test_a_function_is_told(tmp_path):
 
 @pytest.mark.parametrize("stored", [False, True])
 def test_compiling_is_in_no_rate(stored, monkeypatch, tmp_path):
-    """Of the first program and the second, while `told` counts the lanes and seconds in which they ran."""
+    """Checks the first program and the second, while `told` counts the lanes and seconds in which they ran."""
     told: list[Progress] = []
     seconds, compile_it = 3.0, Program.compile
 
@@ -127,7 +127,7 @@ def test_hits_of_the_cache_are_counted():
 
 @pytest.mark.parametrize(("engine", "announced"), [("rounds", True), ("blocks", False)])
 def test_a_tile_that_takes_minutes_is_announced(monkeypatch, caplog, engine, announced):
-    """Not by blocks, whose number is not known before they are played."""
+    """Checks runs without blocks: the number of blocks is unknown before they are played."""
     monkeypatch.setattr(local, "tile_seconds", lambda *numbers: 125.0)
     learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=2)
     run = jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.2, 0.8]), 3, engine=engine)

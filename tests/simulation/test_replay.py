@@ -1,4 +1,4 @@
-"""A lane again: what replay records is what the sweep summed up."""
+"""A lane again: replay records the terms of the sweep's sums."""
 
 import math
 import pickle

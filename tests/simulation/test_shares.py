@@ -1,4 +1,4 @@
-"""Which share a process has, from arguments and from schedulers' variables."""
+"""The share of a process, from arguments and from schedulers' variables."""
 
 import pytest
 

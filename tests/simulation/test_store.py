@@ -1,4 +1,4 @@
-"""The store of a sweep: what it holds, what it is refused for, and that it changes no result."""
+"""The store of a sweep: its content, its refusals, and that it changes no result."""
 
 import functools
 import json
@@ -29,7 +29,7 @@ CLAIM = jaxdp.Guarantee.pure(0.5, trust_model="local", privacy_unit="one label",
 
 
 def walk(*, steps=5, bad=None, name="walk"):
-    """A short random walk, of which some lanes can be NaN; with numbers, integers and truth values."""
+    """Builds a short random walk with numbers, integers and truth values; some lanes can be NaN."""
 
     def simulate(key, params):
         draws = jax.random.normal(key, (steps, 2), jnp.float32)
@@ -130,7 +130,7 @@ def test_the_store_of_another_sweep_is_refused_with_the_difference(tmp_path, cas
 
 
 def total(table):
-    """A run that closes over an array."""
+    """Builds a run that closes over an array."""
 
     def simulate(key, params):
         def step(total, index):
@@ -171,7 +171,7 @@ for table in (*tables(5000), tables(5000)[0].copy()):
 
 
 def test_arrays_that_are_hoisted_out_of_a_programs_text():
-    """JAX can leave constants out of the text, as arguments of their own; this variable makes it so."""
+    """Sets the variable that lets JAX move constants out of the text, into separate arguments."""
     result = subprocess.run(
         [sys.executable, "-c", HOISTED], cwd=REPOSITORY, capture_output=True, text=True, check=True,
         env={**os.environ, "JAX_USE_SIMPLIFIED_JAXPR_CONSTANTS": "1"},

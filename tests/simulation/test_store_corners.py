@@ -119,7 +119,7 @@ def test_labels_and_claims_are_part_of_what_a_store_is(tmp_path):
 
 
 def test_static_parts_of_params_do_not_refuse_the_same_sweep(tmp_path):
-    """A function among the params prints with its address, which is another in every process."""
+    """Puts a function among the params, which prints with its address, another one in every process."""
 
     def build():
         def scaled(x):
@@ -229,7 +229,7 @@ def test_an_interruption_without_a_store(capsys):
 
 
 def unwritable(monkeypatch, folder, number):
-    """Has the system refuse every change of files in a folder, and of the folder."""
+    """Makes the system refuse every change of files in a folder, and of the folder."""
     real_open, real_mkdir = io.open, os.mkdir
 
     def refuse(path, *arguments, **keywords):
@@ -301,7 +301,7 @@ def test_a_store_whose_two_descriptions_are_damaged_is_refused_and_not_replaced(
 
 
 def test_processes_that_start_together_do_not_refuse_one_another(tmp_path):
-    """A store that was once written by one process has its lock file still."""
+    """Starts with a store that one process once wrote, whose lock file is still there."""
     store, refused = tmp_path / "s.zarr", []
     with share_lock(store, 0, 1):
         pass

@@ -33,7 +33,7 @@ CLAIM = jaxdp.Guarantee.pure(0.5, trust_model="local", privacy_unit="one label",
 
 
 def filter_run(*, dim=DIM, traces=None, dims=None, coords=None):
-    """A random walk on softmax weights, and a Cholesky solve: sensitive to how lanes are vectorised."""
+    """Builds a random walk on softmax weights, and a Cholesky solve: sensitive to how lanes are vectorised."""
 
     def simulate(key, params):
         if traces is not None:
@@ -79,7 +79,7 @@ ESTIMATION = functools.cache(lambda: {**FILTER(), "axes": {"epsilon": [0.5, math
     ("build", "arguments"), [(filter_run, FILTER), (estimators_run, ESTIMATION)], ids=["filter", "estimation"]
 )
 def test_bit_identical_for_every_chunk(build, arguments):
-    """21 or 14 lanes in tiles of 4: the last tile is padded."""
+    """Uses 21 or 14 lanes in tiles of 4: the last tile is padded."""
     expected = sweep(build, **arguments(), chunk_size=1)
     assert not any(np.isnan(values).any() for values in expected.values())
     for chunk_size in [2, 5, 100]:
@@ -88,7 +88,7 @@ def test_bit_identical_for_every_chunk(build, arguments):
 
 @pytest.mark.optimised
 def test_a_seeds_result_does_not_depend_on_the_other_lanes():
-    """Tiles of one size: the key is a function of the seed's index. Another key gives other results."""
+    """Uses tiles of one size: the key is a function of the seed's index. Another key gives other results."""
     seven = sweep(filter_run, **FILTER())
     for changed in [{"num_seeds": 3}, {"tile_size": 16}, {"axes": {"epsilon": [1.0, 3.0, 0.5]}}]:
         other = sweep(filter_run, **{**FILTER(), **changed})
@@ -109,7 +109,7 @@ def test_a_lane_is_the_run_at_its_key():
 
 @pytest.mark.optimised
 def test_every_epsilon_meets_the_same_data():
-    """The tile holds one grid point: the non-private estimate is the same bit for bit, the private ones differ."""
+    """Checks one grid point in the tile: the non-private estimate is the same bit for bit, the private ones differ."""
     axes = {"epsilon": [0.5, 2.0, math.inf], "delta": [1e-3]}
     estimators = {"clear": mle(), "local": sgd_rr(), "central": objective_perturbation()}
     run = jaxdp.estimation_run(estimators, gaussian_rewards(num_samples=30, dim=2))
@@ -124,7 +124,7 @@ def test_every_epsilon_meets_the_same_data():
 
 
 def test_unsorted_static_axes_of_strings_and_numbers():
-    """Every value must land at its own coordinates."""
+    """Checks that every value lands at its own coordinates."""
 
     def build(*, kind, size):
         def simulate(key, params):
@@ -190,7 +190,7 @@ def test_provenance():
 
 
 def test_one_compilation_for_each_static_point():
-    """However many chunks, and however many grid points share it."""
+    """Checks any number of chunks, and of grid points that share it."""
 
     def build(num_arms):
         learner = jaxdp.bandits.explore_then_commit(num_arms=num_arms, explore_rounds=4 * num_arms)
@@ -209,7 +209,7 @@ def test_one_compilation_for_each_static_point():
 
 
 def test_one_program_for_all_values_and_one_for_each_static_point():
-    """Each run is traced once, whatever the grid, for its outputs' shapes and to be compiled."""
+    """Checks that each run is traced once, for any grid, for its outputs' shapes and to be compiled."""
     for epsilons in [[1.0], [1.0, 0.5, 0.1, math.inf]]:
         traces = []
         sweep(
@@ -247,7 +247,7 @@ def test_leaves_that_are_one_object_stay_unbatched():
 
 @pytest.mark.optimised
 def test_a_fixed_table_gives_the_same_results():
-    """A run whose params hold one large array, against one that copies it for every grid point."""
+    """Compares a run with params that hold one large array with a run that copies it for every grid point."""
 
     def build(*, copy):
         table = np.arange(4.0, dtype=jnp.result_type(float))

@@ -1,4 +1,4 @@
-"""How large a tile is where nobody says: on a CPU, and on a GPU, of which the kind alone is emulated."""
+"""The default size of a tile: on a CPU, and on a GPU, where only the kind of device is emulated."""
 
 import subprocess
 import sys
@@ -35,7 +35,7 @@ def planned(num_seeds: int, build: Any = build, *, tile_size: int | None = None,
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """The kind of the devices is a GPU's where the tile size is chosen."""
+    """Makes devices look like a GPU where the tile size is chosen."""
     choose = tiles.default_tile_size
     monkeypatch.setattr(plans, "default_tile_size", lambda platform, *others: choose("gpu", *others))
 
@@ -131,7 +131,7 @@ def test_a_gpu_does_not_choose_kernels_by_timing(monkeypatch):
 
 
 def test_devices_and_processes_do_not_change_the_tile(tmp_path):
-    """In a process of its own, for two emulated devices."""
+    """Runs in a separate process, for two emulated devices."""
     command = [sys.executable, "-m", "tests.simulation.tiles_worker", str(tmp_path)]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -19,7 +19,7 @@ NUM_SEEDS = 1_500  # two tiles, the second one not full
 
 
 def main(folder: Path) -> None:
-    """Sweeps, and compares."""
+    """Runs sweeps, and compares them."""
     choose = tiles.default_tile_size
     plan.default_tile_size = lambda platform, *others: choose("gpu", *others)
     tiles.MOST = 2_048

@@ -13,7 +13,7 @@ from jaxdp.core import (
 
 
 def linear_rewards(theta, *, num_arms: int, stddev: float = 0.1) -> Environment:
-    """Rewards theta.x + N(0, stddev^2); every round shows num_arms features in the unit ball.
+    """Builds rewards theta.x + N(0, stddev^2); every round shows num_arms features in the unit ball.
 
     `feedback` does not get the context, so the world holds the one of the round to come.
     """
@@ -39,7 +39,7 @@ def linear_rewards(theta, *, num_arms: int, stddev: float = 0.1) -> Environment:
 
 
 def rotting_rewards(means, *, plays_per_stage: int = 4, num_stages: int = 6) -> Environment:
-    """Rewards of 0 or 1 whose mean falls with the plays of the arm: stage s pays with probability mean * 0.8^s.
+    """Builds rewards of 0 or 1 with means that fall with the arm's plays: stage s pays with probability mean * 0.8^s.
 
     The world counts the plays. Means come from a table: no arithmetic that could round differently in a block.
     """
@@ -75,7 +75,7 @@ def rotting_rewards(means, *, plays_per_stage: int = 4, num_stages: int = 6) -> 
 
 
 def with_plays(environment: Environment, num_arms: int) -> Environment:
-    """The same environment with one more outcome for each arm: how often it was played."""
+    """Returns the same environment with one more outcome for each arm: how often it was played."""
 
     def names(action) -> dict[str, jax.Array]:
         return {f"plays_{arm}": action == arm for arm in range(num_arms)}
@@ -102,7 +102,7 @@ def with_plays(environment: Environment, num_arms: int) -> Environment:
 
 
 def key_reader(num_arms: int = 2) -> Environment:
-    """Rewards of 0 or 1 that ignore the arm; outcomes that show the keys of the environment."""
+    """Builds rewards of 0 or 1 that ignore the arm; outcomes show the keys of the environment."""
 
     def feedback(key, params, world, action):
         del params, action
@@ -119,7 +119,7 @@ def key_reader(num_arms: int = 2) -> Environment:
 
 
 def paid(value) -> Environment:
-    """Two arms, either of which has this outcome every round, and no reward."""
+    """Builds two arms; either has this outcome every round, and no reward."""
     return Environment(
         params=lambda: np.asarray(value),
         init=lambda key, params: (),

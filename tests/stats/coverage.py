@@ -14,13 +14,16 @@ def covered(low, high, truth):
 
 
 def check_coverage(low, high, truth, *, exact=False):
-    """At least 94.5%, where 95% is meant; at most 96%, where the interval is exact. The standard error is 0.15%."""
+    """Checks for at least 94.5%, where 95% is meant, and at most 96%, where the interval is exact.
+
+    The standard error is 0.15%.
+    """
     share = covered(low, high, truth)
     assert share >= 0.945
     assert share <= 0.96 or not exact
 
 
 def datasets(draw, *sizes, dims=("seed",), **coords):
-    """20,000 datasets by `draw(rng, shape)`, always the same ones."""
+    """Draws 20,000 datasets by `draw(rng, shape)`, always the same ones."""
     values = draw(np.random.default_rng(22), (DATASETS, *sizes))
     return xr.DataArray(values, coords, ("dataset", *dims))

@@ -1,4 +1,4 @@
-"""Where curves cross: coverage, and what is said at the edges."""
+"""Where curves cross: coverage, and reports at the edges."""
 
 import math
 
@@ -14,7 +14,7 @@ TRUTH = 0.5  # between two places of the grid
 
 
 def two_curves(num_seeds, spread, datasets=DATASETS, slope=1.0):
-    """Two curves whose mean difference is a straight line in ln epsilon; their seed's world is common to all."""
+    """Draws two curves with a mean difference that is a straight line in ln epsilon; both share their seed's world."""
     rng = np.random.default_rng(6)
     sizes = (datasets, len(EPSILONS), num_seeds)
     world = rng.gamma(2.0, 1.0, (datasets, 1, num_seeds))
@@ -33,7 +33,7 @@ def test_the_interval_covers(num_seeds):
         check_coverage(found.low, found.high, TRUTH)
         within = (found.low <= found.estimate) & (found.estimate <= found.high)
         assert bool(within.where(found.estimate.notnull(), True).all())
-        if spread == 0.3:  # a hull of what is not rejected, but where it is one piece within the grid it is exact
+        if spread == 0.3:  # a hull of points that are not rejected; exact if it is one piece within the grid
             check_coverage(found.low, found.high, TRUTH, exact=True)
             assert bool((found.crossings == 1).all())
             assert abs(float(np.log(found.estimate).mean()) - math.log(TRUTH)) < 0.01
@@ -54,7 +54,7 @@ def test_wrong_intervals_do_not_cover():
 
 
 def test_seeds_are_paired():
-    """With the seeds of one curve in another order, the interval is much wider: their world does not cancel."""
+    """Permutes the seeds of one curve: the interval is much wider, as their world does not cancel."""
     a, b = two_curves(20, 0.3, datasets=2000)
     found, apart = crossover(a, b), crossover(a, b.isel(seed=slice(None, None, -1)))
     bounded = (apart.low > 0) & np.isfinite(apart.high)
@@ -72,7 +72,7 @@ def ends(found):
 
 
 def test_the_interval_is_where_students_interval_contains_zero():
-    """On a fine grid of points, each tested by itself."""
+    """Tests each point of a fine grid separately."""
     a, b = two_curves(9, 2.5, datasets=40)
     found = crossover(a, b, confidence=0.9)
     steps = np.linspace(np.log(EPSILONS[0]), np.log(EPSILONS[-1]), 4001)

@@ -65,7 +65,7 @@ def test_the_bootstrap_covers(distribution, num_seeds):
 
 
 def test_the_bootstrap_is_wide_enough_but_no_wider():
-    """It contains Student's interval; on average over 100 Gaussian seeds it is no more than 2% wider."""
+    """Checks that it contains Student's interval, and is on average over 100 Gaussian seeds at most 2% wider."""
     values = datasets(DISTRIBUTIONS["gaussian"][0], 100).isel(dataset=slice(1000))
     found, student = mean_interval(values, method="bootstrap"), mean_interval(values)
     assert bool((found.low <= student.low).all())
@@ -75,7 +75,7 @@ def test_the_bootstrap_is_wide_enough_but_no_wider():
 
 
 def test_the_bootstrap_is_the_studentized_one():
-    """By its definition, resample by resample."""
+    """Computes it by its definition, resample by resample."""
     values = np.random.default_rng(3).lognormal(0, 1, 12)
     found = mean_interval(xr.DataArray(values, dims="seed"), method="bootstrap", num_resamples=199, confidence=0.9)
     rng = np.random.default_rng([0, 0])
@@ -95,7 +95,7 @@ def test_the_bootstrap_follows_from_its_number(monkeypatch):
     found = mean_interval(values, method="bootstrap", random_state=4)
     xr.testing.assert_identical(found, mean_interval(values, method="bootstrap", random_state=4))
     alone = mean_interval(values.isel(dataset=7), method="bootstrap", random_state=4)
-    xr.testing.assert_allclose(found.isel(dataset=7), alone, rtol=1e-12)  # whatever else is in the array
+    xr.testing.assert_allclose(found.isel(dataset=7), alone, rtol=1e-12)  # with any other content of the array
     assert float(abs(found.low - mean_interval(values, method="bootstrap", random_state=5).low).max()) > 0
     monkeypatch.setattr("jaxdp.stats.intervals.CELLS", 3000)  # several blocks of points, and of resamples
     blocks = mean_interval(values, method="bootstrap", random_state=4)

@@ -1,4 +1,4 @@
-"""Results can be summarized and drawn whatever the names of the values that were swept."""
+"""Results can be summarized and drawn for any names of the swept values."""
 
 import functools
 import inspect
@@ -21,7 +21,7 @@ EPSILONS = [1.0, 2.0, math.inf]
 
 @functools.cache
 def _names():
-    """Every name that an axis of a sweep of a registered entry can have."""
+    """Returns every name that an axis of a sweep of a registered entry can have."""
     names = set()
     for entry in (*LEARNERS.values(), *ESTIMATORS.values()):
         names |= {*inspect.signature(entry.make().params).parameters, *entry.sizes, *entry.variant, *entry.values}
@@ -31,7 +31,7 @@ def _names():
 
 
 def _values(names):
-    """[2 for each name, epsilon, seed] numbers, and 0 or 1 of the same dimensions."""
+    """Makes [2 for each name, epsilon, seed] numbers, and 0 or 1 of the same dimensions."""
     shape = (*(2 for _ in names), len(EPSILONS), 4)
     numbers = np.random.default_rng(3).gamma(3.0, size=shape) + 5 * np.arange(3)[:, None]
     coords = {**{name: [-7.0, 9.0] for name in names}, "epsilon": EPSILONS, "seed": range(4)}
@@ -50,7 +50,7 @@ def test_names_are_not_those_of_results():
 
 @pytest.mark.parametrize("squeezed", [False, True], ids=["axis", "squeezed"])
 def test_statistics_do_not_depend_on_names(squeezed):
-    """The names of values against others, with which nothing can clash."""
+    """Compares the names of values with other names, which cannot clash."""
 
     def tables(names):
         numbers, hits = (part.isel(dict.fromkeys(names, 0)) if squeezed else part for part in _values(names))

@@ -15,7 +15,7 @@ LEARNERS = ["mine", "theirs", "also"]
 
 
 def worlds(num_seeds, own=0.5, datasets=DATASETS):
-    """Regrets that share their seed's world, a larger part of their spread than what is each learner's own."""
+    """Draws regrets that share their seed's world, which is more of their spread than each learner's own part."""
     rng = np.random.default_rng(1)
     values = np.array(MEANS)[:, None] + own * rng.normal(size=(datasets, 3, num_seeds))
     values += rng.normal(size=(datasets, 1, num_seeds))
@@ -55,7 +55,7 @@ def test_no_pairing_is_too_narrow_where_seeds_of_two_curves_oppose():
 
 
 def test_all_calls_are_right_with_holm_and_not_without():
-    """Sixteen comparisons, no difference in any."""
+    """Makes sixteen comparisons, with no difference in any."""
     rng = np.random.default_rng(2)
     values = rng.normal(size=(400, 17, 8)) + rng.normal(size=(400, 1, 8))
     called = {"p_adjusted": 0, "p_value": 0}

@@ -15,7 +15,7 @@ DATASETS = coverage.DATASETS
 
 
 def planted(exponent, *, paired, datasets=DATASETS):
-    """Values of a skew distribution about 3 x^exponent; of one seed either independent along x, or nearly the same."""
+    """Draws skew values about 3 x^exponent; one seed's are either independent along x, or nearly the same."""
     rng = np.random.default_rng(5)
     own = rng.gamma(4, 1 / 4, (datasets, SEEDS, 1)) if paired else 1.0
     noise = own * rng.gamma(4, 1 / 4, (datasets, SEEDS, len(ROUNDS)))
@@ -23,7 +23,7 @@ def planted(exponent, *, paired, datasets=DATASETS):
 
 
 def check_coverage(low, high, exponent, datasets=DATASETS):
-    """95% of the intervals, up to 5 standard errors and 1% for so few seeds of a skew distribution."""
+    """Checks 95% of the intervals, up to 5 standard errors and 1% for so few seeds of a skew distribution."""
     share = coverage.covered(low, high, exponent)
     assert abs(share - 0.95) <= 5 * math.sqrt(0.95 * 0.05 / datasets) + 0.01
 
@@ -43,7 +43,7 @@ def test_planted_exponents(exponent, paired):
 
 
 def alike(num_seeds, spread, distribution):
-    """Values about 3 sqrt(x) of 20,000 datasets; those of one seed share a factor as wide as what is their own."""
+    """Draws 20,000 datasets about 3 sqrt(x); one seed's values share a factor as wide as their own part."""
     rng = np.random.default_rng(8)
     sizes = ((DATASETS, num_seeds, 1), (DATASETS, num_seeds, len(ROUNDS)))
     if distribution == "gaussian":

@@ -1,4 +1,4 @@
-"""How many seeds a share takes, and what is said where there are fewer."""
+"""How many seeds a share takes, and the report where there are fewer."""
 
 import warnings
 

@@ -11,12 +11,12 @@ from jaxdp.stats import mean_interval, smallest_epsilon
 from tests.stats.coverage import DATASETS, SEEDS
 
 EPSILONS = [0.1, 0.2, 0.5, 1.0, 2.0, math.inf]
-MEANS = np.array([1.3, 1.0001, 1.0001, 1.0001, 0.4, 0.3])  # three lie just above what is asked for
+MEANS = np.array([1.3, 1.0001, 1.0001, 1.0001, 0.4, 0.3])  # three lie just above the required number
 GOOD = 2.0
 
 
 def check_error(found, good=GOOD):
-    """At most 5% (up to 5 standard errors, 0.8%) are not good enough, of 20,000."""
+    """Checks that at most 5% (up to 5 standard errors, 0.8%) of 20,000 are not good enough."""
     wrong = float((found < good).mean())
     print(f"wrong: {wrong:.4f}, right: {float((found == good).mean()):.4f}")
     assert wrong <= 0.05 + 5 * math.sqrt(0.05 * 0.95 / DATASETS)
@@ -34,7 +34,7 @@ def test_what_is_returned_is_good_enough(num_seeds, common):
     metric = curves(num_seeds, common=common)
     found = smallest_epsilon(metric, at_most=1.0)
     check_error(found)
-    # Power: the t test of 2.0 alone finds what it should, where infinity is no harder.
+    # Power: the t test of 2.0 alone finds the right epsilon, where infinity is no harder.
     power = {8: 0.4, 20: 0.8, 100: 0.9}[num_seeds]
     assert float((found == GOOD).mean()) > power
     shown = mean_interval(metric, confidence=0.9).high <= 1.0

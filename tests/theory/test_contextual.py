@@ -1,4 +1,4 @@
-"""The bounds of contextual bandits against numbers worked out by hand, their limits, and what they refuse."""
+"""The bounds of contextual bandits against numbers worked out by hand, their limits, and refusals."""
 
 import inspect
 import math
@@ -38,7 +38,7 @@ def test_every_public_function_is_tried():
 
 
 def test_growth():
-    """Exponents of the claims, of what tuning makes of them, and of the joint model."""
+    """Checks the exponents of the claims, of the claims after tuning, and of the joint model."""
     horizon = np.array([1e4, 1e8])
     for corrected, privacy in ((False, 1), (True, 0.5)):
         by_rounds = bounds.linear_order(1.0, 1e-5, horizon, 5, corrected=corrected)

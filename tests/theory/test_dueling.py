@@ -1,4 +1,4 @@
-"""DP-Dueling's bounds against numbers worked out by hand, their limits, and what they refuse."""
+"""DP-Dueling's bounds against numbers worked out by hand, their limits, and refusals."""
 
 import inspect
 import math

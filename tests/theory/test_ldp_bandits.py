@@ -1,4 +1,4 @@
-"""The bounds of locally private bandits against numbers worked out by hand, their limits, and what they refuse."""
+"""The bounds of locally private bandits against numbers worked out by hand, their limits, and refusals."""
 
 import inspect
 import math
@@ -108,7 +108,7 @@ def test_every_public_function_is_tried():
 
 
 def test_tuning_costs_less_than_what_is_claimed():
-    """Never more in epsilon; and c is about 2 / epsilon for a small one."""
+    """Checks that it is never more in epsilon; c is about 2 / epsilon for a small one."""
     for problem, order in bounds.CLAIMED.items():
         assert bounds.TUNED[problem].rounds == order.rounds
         assert bounds.TUNED[problem].privacy <= order.privacy
@@ -119,7 +119,7 @@ def test_tuning_costs_less_than_what_is_claimed():
 
 @pytest.mark.parametrize("name", ["fkm_upper", "strongly_convex_one_point_upper", "barrier_smooth_upper"])
 def test_no_other_exploration_has_a_smaller_bound(name):
-    """Of many distances of exploration that of the bound is the best."""
+    """Tries many distances of exploration; the bound's is the best."""
     horizon, moment, dim = 1e6, 4.0, 2
     if name == "fkm_upper":
 

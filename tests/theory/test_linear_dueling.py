@@ -1,4 +1,4 @@
-"""DP-Dueling's bound for arms with features against numbers worked out by hand, its limits, and what it refuses."""
+"""DP-Dueling's bound for arms with features against numbers worked out by hand, its limits, and refusals."""
 
 import inspect
 import math
@@ -13,7 +13,7 @@ from jaxdp.theory import linear_dueling as bounds
 T, D = 2 * math.exp(8), 2
 VALUES = {"horizon": T, "dim": D, "failure_prob": 0.5, "slope": 0.25}
 LEARNING = 4 * 2 * math.sqrt(2) * math.exp(4) * (8 + 2 * math.log(2))
-PRIVATE = 4 * (8 + 3 * math.log(2)) * (8 - 4 * math.log(2))  # of epsilon = 1, but for the power of d
+PRIVATE = 4 * (8 + 3 * math.log(2)) * (8 - 4 * math.log(2))  # epsilon = 1, without the power of d
 
 
 def test_by_hand():

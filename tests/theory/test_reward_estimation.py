@@ -1,4 +1,4 @@
-"""DP-Reward's bounds against numbers worked out by hand, their limits, and what they refuse."""
+"""DP-Reward's bounds against numbers worked out by hand, their limits, and refusals."""
 
 import inspect
 import math
@@ -10,7 +10,7 @@ from jaxdp import theory
 from jaxdp.estimation.noisy_statistic import noise_multiplier
 from jaxdp.theory import reward_estimation as bounds
 
-THREE = math.log(3)  # at this epsilon e^eps - 1 = 2, and randomized response tells the truth with probability 3/4
+THREE = math.log(3)  # at this epsilon e^eps - 1 = 2, and randomized response reports the truth with probability 3/4
 HALF = math.log(2) / 2  # with L = 1 and B = HALF: exp(2 L B) = 2
 E_E = math.exp(math.e)  # ln ln n = 1
 MODEL = {"feature_norm": 1.0, "radius": HALF}  # gamma = 1 / (2 + 1/2 + 2) = 2/9
@@ -149,7 +149,7 @@ def test_without_privacy_the_price_vanishes():
 def test_two_actions_are_a_comparison():
     values = {**FIRST[bounds.local_l2_upper]}
     ratio = bounds.plackett_luce_l2_upper(**values, num_actions=2) / bounds.local_l2_upper(**values)
-    assert ratio == pytest.approx((2 / 9) / (1 / 8))  # but for gamma
+    assert ratio == pytest.approx((2 / 9) / (1 / 8))  # except gamma
 
 
 def test_the_paper_noise_is_the_estimators_noise():

@@ -1,4 +1,4 @@
-"""The bounds of tracking against numbers worked out by hand, their limits, and what they refuse."""
+"""The bounds of tracking against numbers worked out by hand, their limits, and refusals."""
 
 import inspect
 import math

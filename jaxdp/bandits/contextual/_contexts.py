@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jaxdp.core import default_float
-from jaxdp.numerics.kernels import across_lanes, folded, halved, made_across_lanes, own_kernel
+from jaxdp.numerics.kernels import across_lanes, call_across_lanes, own_kernel, pairwise_reduce, tree_reduce
 from jaxdp.numerics.small_linear_algebra import WRITTEN_OUT
 from jaxdp.random._simulation_bits import world_normals, world_uniforms
 from jaxdp.validation import check_choice, check_count, check_finite
@@ -96,7 +96,7 @@ def directions(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 
 def along_last(values: jax.Array) -> jax.Array:
     """Sums along the last axis by elementwise operations, which XLA on CPU vectorises over lanes."""
-    return folded(operator.add, jnp.moveaxis(values, -1, 0))
+    return tree_reduce(operator.add, jnp.moveaxis(values, -1, 0))
 
 
 def products(contexts: jax.Array, vector: jax.Array) -> jax.Array:
@@ -111,20 +111,20 @@ def products(contexts: jax.Array, vector: jax.Array) -> jax.Array:
 
 def _products(contexts: jax.Array, vector: jax.Array) -> jax.Array:  # [num_arms, dim, lanes] and [dim, lanes]
     if contexts.shape[1] > WRITTEN_OUT:
-        return folded(operator.add, jnp.moveaxis(contexts * vector[None], 1, 0))
-    return halved(operator.add, [contexts[:, i] * vector[i : i + 1] for i in range(contexts.shape[1])])
+        return tree_reduce(operator.add, jnp.moveaxis(contexts * vector[None], 1, 0))
+    return pairwise_reduce(operator.add, [contexts[:, i] * vector[i : i + 1] for i in range(contexts.shape[1])])
 
 
 def largest(means: jax.Array) -> jax.Array:
     """Returns the largest of [num_arms] float, [] float; NaN if one is NaN."""
     if len(means) > LANES_LAST:
         return jnp.max(means)
-    return across_lanes(partial(own_kernel, lambda means: halved(jnp.maximum, list(means))))(means)
+    return across_lanes(partial(own_kernel, lambda means: pairwise_reduce(jnp.maximum, list(means))))(means)
 
 
 def make_contexts(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
     """Returns function(*inputs), the contexts of a round, [num_arms, dim], computed in a layout for XLA on CPU."""
-    return made_across_lanes(function, LANES_LAST, *inputs)
+    return call_across_lanes(function, LANES_LAST, *inputs)
 
 
 def select_context(contexts: jax.Array, action: jax.Array) -> jax.Array:

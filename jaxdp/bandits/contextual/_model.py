@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxdp.bandits.contextual._contexts import LANES_LAST, products
 from jaxdp.numerics.kernels import across_lanes, any_lane, lanes_fast, own_kernel
-from jaxdp.numerics.packed_factor import factored, lengths, log_det, lower_factor
+from jaxdp.numerics.packed_factor import factor_and_solve, inverse_norms, log_det, lower_factor
 from jaxdp.numerics.small_linear_algebra import triangle
 from jaxdp.random import ties
 from jaxdp.random.key_bits import own_word
@@ -42,7 +42,7 @@ class Model(NamedTuple):
 def upper_bounds(model: Model, context: jax.Array) -> jax.Array:
     """Returns max x . t over t in the ellipsoid, x . theta + beta |x|_V^-1, [num_arms], for x [num_arms, dim]."""
     context = jnp.asarray(context, model.theta.dtype)
-    return products(context, model.theta) + model.width * lengths(model.factor, context)
+    return products(context, model.theta) + model.width * inverse_norms(model.factor, context)
 
 
 def best_arm(key: jax.Array, model: Model, context: jax.Array) -> jax.Array:
@@ -57,7 +57,7 @@ def best_arm(key: jax.Array, model: Model, context: jax.Array) -> jax.Array:
     if len(context) > LANES_LAST:
         return ties.largest(_without_nan(upper_bounds(model, context)), ties.ranks(word, len(context)))
     context = jnp.asarray(context, model.theta.dtype)
-    parts = products(context, model.theta), model.width, lengths(model.factor, context)
+    parts = products(context, model.theta), model.width, inverse_norms(model.factor, context)
     first, last = across_lanes(lambda parts: own_kernel(_ends_of_largest, *parts))(parts)
     is_tied = first != last  # true in few rounds; ranks cost more than the comparison
 
@@ -123,7 +123,7 @@ def solve_model(outer: jax.Array, cross: jax.Array, shift: jax.Array, width: jax
         round_: [] integer, now.
     """
     eye = triangle(np.eye(len(cross), dtype=outer.dtype))
-    factor, theta = factored(lanes_fast(outer + shift * eye), lanes_fast(cross))
+    factor, theta = factor_and_solve(lanes_fast(outer + shift * eye), lanes_fast(cross))
     return Model(theta, factor, width, round_)
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from jaxdp.core import Interface, Probe, Space, default_float, scalar_leaf
 from jaxdp.numerics import compensated
-from jaxdp.numerics.kernels import folded
+from jaxdp.numerics.kernels import tree_reduce
 from jaxdp.random import normal
 from jaxdp.validation import check_choice, check_count, check_positive
 
@@ -40,7 +40,7 @@ def convex_interface(points: Space, feedback: str) -> Interface:
 
 def inner(x: jax.Array, y: jax.Array) -> jax.Array:
     """Returns the inner product of two vectors, [] float; the order of summation is the kernel's."""
-    return folded(jnp.add, x * y)
+    return tree_reduce(jnp.add, x * y)
 
 
 def length(x: jax.Array) -> jax.Array:

@@ -15,7 +15,7 @@ from jaxdp.core import Learner, Scalar, State, default_float, factory, guarantee
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import ScalarParams, scalar_randomizer
 from jaxdp.numerics import compensated
-from jaxdp.numerics.rounding import rounded
+from jaxdp.numerics.rounding import round_product
 from jaxdp.validation import check_horizon, check_positive
 
 
@@ -143,7 +143,7 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         # the gradient is y eta d / del^2 times this.
         gradient = leader.apply_hessian(point / body.radius - leader.x)
         scale = params.step * randomizer.estimate(params.randomizer, reported)
-        return State((), Public(compensated.add(slope, rounded(scale * gradient))))
+        return State((), Public(compensated.add(slope, round_product(scale * gradient))))
 
     failing = () if report == "rr" else ("failure_prob",)
     values = only(params, value_names(report, "smoothness", "loss_bound", *failing))

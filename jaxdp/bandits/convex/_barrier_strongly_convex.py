@@ -15,7 +15,7 @@ from jaxdp.core import Learner, Scalar, State, default_float, factory, guarantee
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import ScalarParams, scalar_randomizer
 from jaxdp.numerics import compensated
-from jaxdp.numerics.rounding import rounded
+from jaxdp.numerics.rounding import round_product
 from jaxdp.validation import check_at_least, check_horizon, check_number, check_positive
 
 
@@ -145,7 +145,7 @@ def barrier_strongly_convex(
         # times this.
         gradient = leader.apply_hessian(point / body.radius - leader.x)
         loss = randomizer.estimate(params.randomizer, reported)
-        moved = rounded(params.step * loss * gradient) - rounded(params.curvature * leader.x)
+        moved = round_product(params.step * loss * gradient) - round_product(params.curvature * leader.x)
         return State((), Public(public.round + 1, compensated.add(public.slope, moved)))
 
     failing = () if report == "rr" else ("failure_prob",)

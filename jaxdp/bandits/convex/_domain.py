@@ -59,7 +59,7 @@ class Domain(NamedTuple):
 
     @property
     def bias(self) -> float:
-        """The cost per round of exploring at a distance del, over G del, G the losses' Lipschitz constant: 3 + D / R.
+        """The cost per round of exploring at distance del, divided by G del for the Lipschitz constant G: 3 + D / R.
 
         The loss at the point played exceeds the loss at the iterate by at most G del. Descent is on a smoothed loss,
         which differs from the loss by at most G del, both at the iterate and at the comparison point. The comparison

@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxdp.core import default_float
 from jaxdp.dueling._double_thompson.draws import may_beat
-from jaxdp.numerics.kernels import folded, own_kernel
+from jaxdp.numerics.kernels import own_kernel, tree_reduce
 from jaxdp.random import beta, gamma, index_from_uniform
 
 
@@ -29,10 +29,10 @@ def draw_left(key_first: jax.Array, key_ties: jax.Array, shapes: jax.Array, beat
     sign[rows, np.arange(len(rows))], sign[columns, np.arange(len(rows))] = 1, -1
     beats = jnp.stack([sum(row_wins[k] * int(sign[i, k]) for k in np.flatnonzero(sign[i])) for i in range(num_arms)])
     beats = beats + jnp.asarray((sign < 0).sum(1), jnp.int32)
-    beats = jnp.where(beatable == folded(jnp.maximum, beatable), beats, -1)
+    beats = jnp.where(beatable == tree_reduce(jnp.maximum, beatable), beats, -1)
     float_ = default_float()
     return index_from_uniform(
-        jax.random.uniform(key_ties, dtype=float_), (beats == folded(jnp.maximum, beats)).astype(float_)
+        jax.random.uniform(key_ties, dtype=float_), (beats == tree_reduce(jnp.maximum, beats)).astype(float_)
     )
 
 
@@ -41,7 +41,7 @@ def draw_right(key: jax.Array, left: jax.Array, first: jax.Array, second: jax.Ar
     every = jnp.arange(len(first), dtype=jnp.int32)
     theta = jnp.where(every == left, 0.5, beta(key, first, second))
     theta = jnp.where(uncertain | (every == left), theta, -1)
-    return folded(jnp.minimum, jnp.where(theta == folded(jnp.maximum, theta), every, len(first)))
+    return tree_reduce(jnp.minimum, jnp.where(theta == tree_reduce(jnp.maximum, theta), every, len(first)))
 
 
 def _num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:

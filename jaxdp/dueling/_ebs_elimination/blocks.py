@@ -126,7 +126,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, switch_when: Switc
         back = functools.partial(columns.back, active=public.active)
         after = tree.Nodes(*map(back, outcome.nodes, nodes))
         fell = back(outcome.dropped, jnp.zeros_like(public.active))
-        plays, wins = (back(outcome.met(words, num_arms).T, 0).T for words in (outcome.plays, outcome.wins))
+        plays, wins = (back(outcome.unpack_duels(words, num_arms).T, 0).T for words in (outcome.plays, outcome.wins))
         next_public = Public(
             public.active & ~fell,
             jnp.where(alone, public.dropped, fell),

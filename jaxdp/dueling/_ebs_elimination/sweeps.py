@@ -16,7 +16,7 @@ from jaxdp.dueling._ebs_elimination import kernels as kernels
 from jaxdp.dueling._ebs_elimination.arms import Params
 from jaxdp.dueling._ebs_elimination.counters import Trees
 from jaxdp.mechanisms.continual_counting import nodes as tree
-from jaxdp.numerics.kernels import folded, own_kernel
+from jaxdp.numerics.kernels import own_kernel, tree_reduce
 
 CHAIN = 4  # sums in a kernel, which recomputes each of them
 PACKED, BITS = 8, 4  # opponents whose counts share a word, and bits of a count (fewer than 16 duels)
@@ -84,7 +84,7 @@ class Swept(NamedTuple):
     wins: jax.Array
 
     @staticmethod
-    def met(words: jax.Array, num_opponents: int) -> jax.Array:
+    def unpack_duels(words: jax.Array, num_opponents: int) -> jax.Array:
         """Unpacks words to [num_arms, num_opponents] counts by left and right arm."""
         shifts = np.arange(min(PACKED, num_opponents), dtype=np.uint32) * np.uint32(BITS)
         counts = [(word[:, None] >> shifts[None, :]) & np.uint32(2**BITS - 1) for word in words]
@@ -235,7 +235,7 @@ def _first_drop(low: jax.Array, high: jax.Array, turns: Turns) -> jax.Array:
     )
     slot = np.arange(num_sweeps, dtype=np.int32)[:, None, None] * turns.size[None] + turns.rank[None]
     drops = turns.turns[None] & (lowest < highest).reshape(-1, num_arms, lanes)
-    return folded(jnp.minimum, jnp.where(drops, slot, num_sweeps * num_arms).reshape(-1, lanes))[None]
+    return tree_reduce(jnp.minimum, jnp.where(drops, slot, num_sweeps * num_arms).reshape(-1, lanes))[None]
 
 
 def _windows(operation, values: jax.Array, size: int) -> jax.Array:

@@ -14,7 +14,7 @@ from jaxdp.dueling._pair_blocks import Released
 from jaxdp.dueling._rucb.draws import UNMET
 from jaxdp.dueling._rucb.kernels import draw_index, line, written_hypothesis, written_left
 from jaxdp.numerics.kernels import lanes_last, own_kernel
-from jaxdp.numerics.rounding import rounded
+from jaxdp.numerics.rounding import round_product
 
 
 def view(released: Released, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -34,7 +34,7 @@ def _champions(lead: jax.Array, weight: jax.Array, noise: jax.Array, spread: jax
     lead, weight, noise = map(lanes_last, (lead, weight, noise))
     champions = [jnp.asarray(True)] * len(lead)
     for i, j in itertools.combinations(range(len(lead)), 2):
-        allowance, square = rounded(4 * spread * noise[i, j]), 4 * spread * weight[i, j]
+        allowance, square = round_product(4 * spread * noise[i, j]), 4 * spread * weight[i, j]
         for arm, raised in ((i, allowance + lead[i, j]), (j, allowance - lead[i, j])):
             champions[arm] &= (raised >= 0) | (raised * raised <= square)
     return sum((is_one.astype(jnp.uint32) << i for i, is_one in enumerate(champions)), jnp.uint32(0))
@@ -54,7 +54,7 @@ def _right(
         every, against_left(lead, -1), against_left(weight, 1), against_left(noise, 1), strict=True
     ):
         share = 1 / jnp.where(duels > 0, duels, 1)
-        bound = (rounded(4 * spread * scale) + won) * share / 2 + jnp.sqrt(spread * share)
+        bound = (round_product(4 * spread * scale) + won) * share / 2 + jnp.sqrt(spread * share)
         bounds.append(jnp.where(i == left, 0, jnp.where(duels > 0, bound, UNMET)))
     largest = functools.reduce(jnp.maximum, bounds)
     tied = [bound == largest for bound in bounds]

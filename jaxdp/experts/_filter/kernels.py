@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from jaxdp.experts._filter._filter import Flow, log_gain
 from jaxdp.experts._scaled import NOTHING, Scaled, exp_minus, normalise, two_to
-from jaxdp.numerics.kernels import WRITTEN_OUT, in_vectors, lanes_last, own_kernel
+from jaxdp.numerics.kernels import WRITTEN_OUT, avoid_xla_tiling, lanes_last, own_kernel
 from jaxdp.random.choice import inline_index_at
 
 MOST = WRITTEN_OUT  # largest number of experts, or rows, that is unrolled
@@ -100,7 +100,7 @@ def _column(odds: jax.Array, expert: jax.Array) -> jax.Array:
 
 def _kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
     def inside(*inputs):
-        return lanes_last(in_vectors(function(*(lanes_last(array) for array in inputs))))
+        return lanes_last(avoid_xla_tiling(function(*(lanes_last(array) for array in inputs))))
 
     return lanes_last(own_kernel(inside, *inputs))
 

@@ -209,7 +209,10 @@ def lazy_weights(
         batch: int | None = None,
         budget: int | None = None,
     ) -> Guarantee:
-        argument = "one decision of bounded range, and at most so many resamples by the exponential mechanism"
+        argument = (
+            "a loss vector affects one decision of bounded range, and a limited number of resamples; each resample is "
+            "by the exponential mechanism"
+        )
         fields = {"trust_model": "central", "privacy_unit": UNIT}
         if epsilon == math.inf:
             return Guarantee.none(**fields, argument=argument)

@@ -1,4 +1,4 @@
-"""The two mechanisms of `lazy_weights`: whether a sequence is kept, in 64 bits from exact losses, and the resample."""
+"""The two mechanisms of `lazy_weights`: the decision to keep a sequence (64 bits, exact losses), and the resample."""
 
 from typing import Any
 

@@ -65,7 +65,7 @@ class Public(NamedTuple):
 
 
 def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
-    """Returns `mirror_descent` of this form; arguments have been checked there."""
+    """Returns the learner of `mirror_descent` in this form; `mirror_descent` has checked the arguments."""
     num_levels = horizon.bit_length()
     step = step_of("fixed_share", num_levels, horizon, level_switches(num_switches, horizon))
     problem = {"num_experts": num_experts, "horizon": horizon, "num_switches": num_switches, "form": "intervals"}
@@ -87,7 +87,8 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
         unit = {
             "trust_model": "central",
             "privacy_unit": UNIT,
-            "argument": "draws by the exponential mechanism in one interval of each level; Gaussian losses of levels",
+            "argument": "a loss vector is in one interval of each level, and draws for an interval are by the "
+            "exponential mechanism; it also enters the losses of all levels, which get Gaussian noise",
         }
         if check_epsilon(epsilon) == math.inf:
             return Guarantee.none(**unit)
@@ -139,7 +140,9 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
 @in_64_bits
 def _weights_and_drawn(key: jax.Array, totals: Sum, rates: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Returns weights, [num_levels, num_experts] float with row sums 1, and one draw a row, [num_levels] int32."""
-    exact = -rates.astype(jnp.float64)[:, None] * fixed_point.to_float(fixed_point.above_least(totals), jnp.float64)
+    exact = -rates.astype(jnp.float64)[:, None] * fixed_point.to_float(
+        fixed_point.excess_over_least(totals), jnp.float64
+    )
     scores, largest = exact.astype(rates.dtype), rates.max()
     # Each level is one exponential mechanism. The tape has one entry, which costs (half the range)^2 / 2 per level.
     recorded = record(Entry("levels", scores, "spread", key, largest, 2 * largest, jnp.square(largest) / 2))

@@ -32,7 +32,7 @@ class Params:
 
 
 def noisy_losses(num_experts: int, horizon: int, num_switches: int, *, mixing: str, noise: str) -> Learner:
-    """Returns `mirror_descent` of this form; arguments have been checked there."""
+    """Returns the learner of `mirror_descent` in this form; `mirror_descent` has checked the arguments."""
     step = step_of(mixing, num_experts, horizon, num_switches)
     # Noise "paper" is Laplace(1 / epsilon), with the paper's rate.
     is_gaussian, is_paper = noise == "gaussian", noise == "paper"
@@ -57,8 +57,8 @@ def noisy_losses(num_experts: int, horizon: int, num_switches: int, *, mixing: s
         unit = {
             "trust_model": "local",
             "privacy_unit": UNIT,
-            "argument": f"each vector is one release of the {'gaussian' if is_gaussian else 'laplace'} mechanism"
-            + (", of L1 sensitivity num_experts, with noise for 1" if is_paper else ""),
+            "argument": f"each vector is one release of the {'Gaussian' if is_gaussian else 'Laplace'} mechanism"
+            + (" at L1 sensitivity num_experts, with noise for sensitivity 1" if is_paper else ""),
         }
         if check_epsilon(epsilon) == math.inf:
             return Guarantee.none(**unit)

@@ -50,7 +50,7 @@ class Params:
 
 
 def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) -> Learner:
-    """Returns `mirror_descent` of this form; arguments have been checked there."""
+    """Returns the learner of `mirror_descent` in this form; `mirror_descent` has checked the arguments."""
     is_coarse = default_float() == np.float32
     if mixing == "clipped" and is_coarse and horizon > LONGEST_CLIPPED:
         raise ValueError(
@@ -91,9 +91,9 @@ def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) 
         unit = {
             "trust_model": "central",
             "privacy_unit": UNIT,
-            "argument": "each play is drawn by the exponential mechanism, of a range of 2 learning_rate at most, which "
-            "fixed share makes smaller with every round; what reading shares as floats adds is paid for, but no bound "
-            "on what rounding leaves in the shares is proved",
+            "argument": "each play is drawn by the exponential mechanism, at a range of at most 2 learning_rate, which "
+            "fixed share shrinks in every round; the claim includes the cost of reading shares as floats, but no bound "
+            "on rounding errors in the shares is proved",
         }
         return Guarantee.none(**unit) if epsilon == math.inf else Guarantee.zcdp(zcdp_rho(epsilon, delta), **unit)
 

@@ -21,8 +21,8 @@ from jaxdp.mechanisms.tape import is_open
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.numerics.kernels import any_lane
-from jaxdp.numerics.lookup import nearest
-from jaxdp.numerics.rounding import rounded
+from jaxdp.numerics.lookup import nearest_entry
+from jaxdp.numerics.rounding import round_product
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_number, check_probability
 
 SENSITIVITY = 2.0  # of a window's regret: replacing one loss vector moves one summand within [-1, 1]
@@ -233,16 +233,16 @@ def svt_restarts(
         first = selection.highest_power(round_)
         block = (jnp.iinfo(round_.dtype).bits - 1) - jax.lax.clz(round_)
         of_block, before = (
-            nearest(jnp.asarray(table), block).astype(jnp.float64)
+            nearest_entry(jnp.asarray(table), block).astype(jnp.float64)
             for table in (params.block_slack, params.slack_before)
         )
-        allowed = before + rounded(of_block * (round_ - first + 1).astype(jnp.float64))
+        allowed = before + round_product(of_block * (round_ - first + 1).astype(jnp.float64))
         return windows_of.as_sum(windows_of.units(allowed), round_.dtype)
 
     def slack(params: Params, rounds: jax.Array) -> jax.Array:
         """Returns the excess over `allowed` that a window of `rounds` rounds must have, float64; traced in 64 bits."""
         window_slack, margin = jnp.asarray(params.window_slack), jnp.asarray(params.margin).astype(jnp.float64)
-        return rounded(window_slack * jnp.sqrt(rounds.astype(window_slack.dtype))).astype(jnp.float64) + margin
+        return round_product(window_slack * jnp.sqrt(rounds.astype(window_slack.dtype))).astype(jnp.float64) + margin
 
     def question(round_: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Returns the number of questions in `round_` rounds, and whether one was asked in the last of them."""

@@ -111,7 +111,7 @@ class All(NamedTuple):
         return Memory(*fixed_point.zero((self.num_experts, rows)), fixed_point.zero(rows))
 
     def remember(self, memory: Memory, regrets: Sum, allowed: Sum, time: jax.Array, asks: jax.Array) -> Memory:
-        """Writes the next question's column, in rounds between questions again and again: no branch, and so no copy."""
+        """Writes the next question's column in every round, also between questions: a branch would copy the memory."""
         column = time + (~asks).astype(time.dtype)
         news = Memory(low_words(regrets), regrets.whole, allowed)
         return jax.tree.map(lambda words, value: words.at[..., column].set(value, mode="drop"), memory, news)

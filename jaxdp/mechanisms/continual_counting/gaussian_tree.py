@@ -41,7 +41,7 @@ from jaxdp.mechanisms.continual_counting.steps import (
 )
 from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.numerics.fixed_point import in_64_bits
-from jaxdp.numerics.kernels import apart, folded, lanes_last, own_kernel
+from jaxdp.numerics.kernels import lanes_last, own_kernel, separate_kernels, tree_reduce
 
 
 class GaussianTreeState(NamedTuple):
@@ -139,14 +139,14 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
         grid = grid_of(params, state.total, math.prod(shape))
         entered, noise = draw_and_record(key, params, entered, wide_tops, grid)
         error = lanes_last(own_kernel(functools.partial(_error, rests), state.errors, noise, wide_tops))
-        errors = apart(_replace_errors, state.errors, error, wide_ends, wide_tops)
+        errors = separate_kernels(_replace_errors, state.errors, error, wide_ends, wide_tops)
         clock = jnp.minimum(state.clock + mask.astype(state.clock.dtype), horizon + 1)
         return GaussianTreeState(clock, add_sums(state.total, entered), jnp.stack(digits), errors)
 
     def read(params: GaussianParams, state: GaussianTreeState) -> jax.Array:
         shape = shape_of(state.total)
         grid = grid_of(params, state.total, math.prod(shape))
-        estimate = apart(functools.partial(_estimate, default_float()), state.total, state.errors, grid)
+        estimate = separate_kernels(functools.partial(_estimate, default_float()), state.total, state.errors, grid)
         return jnp.where(spread(state.clock, shape) <= horizon, estimate, jnp.nan)
 
     def prefixes(keys: jax.Array, params: GaussianParams, values: ArrayLike) -> jax.Array:
@@ -200,7 +200,7 @@ def _replace_errors(errors: Steps, error: jax.Array, ends: jax.Array, tops: jax.
 
 @in_64_bits
 def _estimate(dtype: np.dtype, total: Exact, errors: Steps, grid: Grid) -> jax.Array:
-    return with_error(total, folded(jnp.add, numbers(errors)), grid, dtype)
+    return with_error(total, tree_reduce(jnp.add, numbers(errors)), grid, dtype)
 
 
 @in_64_bits

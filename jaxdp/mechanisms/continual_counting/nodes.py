@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.mechanisms.continual_counting.counter import Exact, add_sums, nothing, spread, sum_along
-from jaxdp.numerics.rounding import rounded
+from jaxdp.numerics.rounding import round_product
 
 
 class Nodes(NamedTuple):
@@ -72,7 +72,7 @@ def combine_estimates(nodes: Nodes, noisy: jax.Array, variances: np.ndarray) -> 
     for h in range(1, len(noisy)):
         children = nodes.estimates[h - 1] + estimates[h - 1]
         # not a weighted mean: the result of equal terms, as without noise, must equal them
-        estimates.append(noisy[h] + rounded(jnp.asarray(1 - variances[h], noisy.dtype) * (children - noisy[h])))
+        estimates.append(noisy[h] + round_product(jnp.asarray(1 - variances[h], noisy.dtype) * (children - noisy[h])))
     return jnp.stack(estimates)
 
 

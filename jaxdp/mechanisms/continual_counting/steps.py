@@ -58,11 +58,12 @@ def noise_grid(params: GaussianParams, unit: float, share: float, step: float, o
 
     Args:
         params: parameters of the counter.
-        unit: sums are multiples of it, so a step is not larger; infinity if sums are rounded to steps.
+        unit: the public unit that divides all sums, and so the largest possible step; infinity if sums are rounded to
+            steps.
         share: the smallest standard deviation of an entry's noise, in units of `noise_stddev`.
         step: a power of two, the largest step relative to this standard deviation.
-        off: largest change by rounding of all numbers to which noise is added, in steps, in L2 norm.
-        parts: binary digits of sums of noise below a step.
+        off: L2 norm, in steps, of the largest change by rounding in the numbers that get noise.
+        parts: number of binary digits below a step that sums of noise have.
     """
     stddev, moved = (jnp.asarray(leaf).astype(jnp.float64) for leaf in (params.noise_stddev, params.l2_sensitivity))
     least, largest = jnp.where(stddev > 0, stddev, 1.0) * share, LARGEST_SCALE * 2.0**-parts

@@ -222,8 +222,8 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
         )
     if is_ball:
         argument = (
-            "one release of x x^T and y x, clipped, as a random vector of a sphere or its opposite, either with a "
-            "probability of at least 1 / (1 + e^epsilon)"
+            "one release of x x^T and y x, clipped: a random point of a sphere or the opposite point, each with "
+            "probability at least 1 / (1 + e^epsilon)"
         )
     claim = local_claim("one user's context and reward", argument, ("report", "public"))
     return LocalRandomizer(

@@ -7,6 +7,7 @@ ORDER = 170  # in lists
 
 ENTRIES = {
     "thompson": bandit_entry(
+        title="Thompson sampling",
         summary="plays the arm that is best in a draw from the posterior of randomized rewards",
         source="Thompson (1933); Agrawal & Goyal (2012), Algorithm 1, by randomized responses of Warner (1965)",
         factory=bandits.thompson,

@@ -28,6 +28,7 @@ def _two_phases(num_arms: int) -> tuple[UserData, UserData]:
 
 ENTRIES = {
     "ebs_phased": duel_entry(
+        title="EBS, phases",
         summary="duels in phases, after which arms with a low Laplace-noised share of wins are dropped",
         source=f"{SAHA_ASI}, in the phased form that mends its analysis",
         factory=dueling.ebs_phased,

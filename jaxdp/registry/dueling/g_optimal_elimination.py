@@ -51,6 +51,7 @@ ENTRIES = {
     # A first phase of two duels and a second one of six at most, where noise is so large that a duel counts.
     "g_optimal_elimination": LearnerEntry(
         family="linear dueling bandits",
+        title="G-optimal elimination",
         summary="plays duels of an optimal design, and drops arms with features by a model of Laplace-noised wins",
         source="Saha & Asi (2024), Algorithm 2, corrected",
         proof="proved",

@@ -60,7 +60,7 @@ def lazy_weights_distribution(
         for path, weight in weights.items():
             yield Played(path, played.resamples + 1), (1 - keep_prob) * weight / math.fsum(weights.values())
 
-    def shown(round_: int, played: Played) -> tuple[Hashable, ...]:
+    def public_content(round_: int, played: Played) -> tuple[Hashable, ...]:
         """Returns the content of `public` after so many rounds: the expert, the row of its label, and resamples."""
         step = min(round_, horizon - 1) // batch
         switches = _switches(played.sequence[: step + 1]) if hasattr(sequences, "num_switches") else 0
@@ -69,7 +69,9 @@ def lazy_weights_distribution(
     def expert(round_: int, played: Played) -> int:
         return played.sequence[round_ // batch]
 
-    return distribution_of_rounds(len(losses), {Played(path, 0): p for path, p in prior.items()}, later, expert, shown)
+    return distribution_of_rounds(
+        len(losses), {Played(path, 0): p for path, p in prior.items()}, later, expert, public_content
+    )
 
 
 def _prior(sequences: Any, num_experts: int, steps: int) -> dict[Sequence, float]:

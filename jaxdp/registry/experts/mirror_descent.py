@@ -41,7 +41,7 @@ def sampled_shares_distribution(
             scale = brentq(lambda scale, grown=grown: np.maximum(floor, scale * grown).sum() - 1, 0, 2, xtol=1e-15)
             shares.append(np.maximum(floor, scale * grown))
 
-    def shown(_: int, expert: int) -> tuple[Hashable, ...]:
+    def public_content(_: int, expert: int) -> tuple[Hashable, ...]:
         return (tuple(float(other == expert) for other in range(num_experts)),)
 
     return distribution_of_rounds(
@@ -49,7 +49,7 @@ def sampled_shares_distribution(
         dict(enumerate(shares[0].tolist())),
         lambda round_, _: enumerate(shares[round_ + 1].tolist()),
         lambda _, expert: expert,
-        shown,
+        public_content,
         has_clock=False,
     )
 

@@ -56,7 +56,7 @@ def svt_lazy_distribution(params: Any, data: UserData, *, num_experts: int) -> O
 
 
 def given_up_late(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users with losses of all but the first expert, the first of which moves; then none; then losses of all.
+    """Returns users with losses of all other experts in three rounds (the first differs), then of none, then of all.
 
     If an expert other than the first survives the loss-free rounds, the threshold's noise is revealed. When it is given
     up, and not for the first expert, the selection reveals all it can.

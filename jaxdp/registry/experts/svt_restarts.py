@@ -67,11 +67,11 @@ def svt_restarts_distribution(
         for expert, chance in chosen.items():
             yield epoch._replace(plays=(*epoch.plays, expert), questions=asked), goes_on * chance
 
-    def shown(played: int, epoch: Epoch) -> tuple[Hashable, ...]:
+    def public_content(played: int, epoch: Epoch) -> tuple[Hashable, ...]:
         return played - epoch.begin, epoch.plays[-1], epoch.restarts
 
     first = {Epoch(0, (expert,), (), 0): 1 / num_experts for expert in range(num_experts)}
-    return distribution_of_rounds(len(losses), first, later, lambda _, epoch: epoch.plays[-1], shown)
+    return distribution_of_rounds(len(losses), first, later, lambda _, epoch: epoch.plays[-1], public_content)
 
 
 def a_question_and_a_block(num_experts: int) -> tuple[UserData, UserData]:

@@ -38,7 +38,7 @@ class Pieces(NamedTuple):
 
 
 def cut(checkpoints: Sequence[int]) -> Pieces:
-    """Returns the cheapest pieces, counting a look at the end of each piece, and waits if lengths differ.
+    """Returns the cheapest pieces. Each piece costs a look at its end, and different lengths cost waiting.
 
     Args:
         checkpoints: increasing rounds >= 1.

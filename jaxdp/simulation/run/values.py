@@ -116,7 +116,7 @@ def check_point(params: Any, names: Collection[str]) -> None:
 def check_taken(
     values: Mapping[str, Any], takers: Sequence[Taker], supplied: Mapping[str, Collection[str]] = _NOTHING
 ) -> None:
-    """Checks that every value has a taker, and that every required value is there.
+    """Checks that some function accepts every value, and that every required value is given.
 
     Args:
         values: by name.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxdp.simulation.store.files import Store, ignore_format_warnings, import_zarr
-from jaxdp.simulation.store.identity import check_format, differences_of_stores, shortfalls
+from jaxdp.simulation.store.identity import check_format, differences_of_stores
 from jaxdp.simulation.store.locks import creation_lock, lock_folder
 from jaxdp.simulation.store.mending import add_checksum, mend_labels
 from jaxdp.simulation.store.metadata import part_record, restore_root, sync_metadata
@@ -31,6 +31,7 @@ def open_or_create(
     num_static: int,
     overwrite: bool,
     alone: bool,
+    can_grow: Callable[[Store], bool],
 ) -> Store:
     """Opens the store of a sweep, or creates it.
 
@@ -42,6 +43,7 @@ def open_or_create(
         num_static: the number of static axes, which come first.
         overwrite: replace an existing store. The caller has its lock.
         alone: whether no other process can write the store, so that a store without a checksum may get one.
+        can_grow: returns whether the store of another sweep can grow to this one; called only for such a store.
 
     Raises:
         ValueError: if the path holds something else than a store, or the store of another sweep, with the difference.
@@ -64,7 +66,7 @@ def open_or_create(
             warnings.warn(restored, RuntimeWarning, stacklevel=3)
         store = Store(path)
         sync_metadata(path)
-    check_same_sweep(store, identity)
+    check_same_sweep(store, identity, can_grow)
     with creation_lock(path):
         sentences = add_checksum(store, template) if alone and not store.has_checksum else mend_labels(store, template)
         for sentence in sentences:
@@ -82,16 +84,23 @@ def stored_tile_size(path: Path) -> int | None:
         return None
 
 
-def check_same_sweep(store: Store, identity: Mapping[str, Any]) -> None:
+def check_same_sweep(
+    store: Store, identity: Mapping[str, Any], can_grow: Callable[[Store], bool] = lambda store: False
+) -> None:
     """Checks that a store is of this sweep.
 
+    Args:
+        store: the store.
+        identity: of the sweep.
+        can_grow: as for `open_or_create`.
+
     Raises:
-        ValueError: if not, with the difference.
+        ValueError: if not, with the difference, and advice to grow the store only if it can grow.
     """
     check_format(store.path, identity, store.identity)
     difference = differences_of_stores(identity, store.identity)
     if difference:
-        grows = "" if shortfalls(identity, store.identity) else GROWS
+        grows = GROWS if can_grow(store) else ""
         raise ValueError(
             f"store must hold the same sweep, got {store.path}, where {difference}; {grows}overwrite=True replaces its "
             "results"

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from jaxdp.core.shown import budget_text
 from jaxdp.simulation.store.files import COMPUTED, Store, open_dataset
 from jaxdp.simulation.store.nans import NanCount
 from jaxdp.simulation.store.provenance import Provenance, provenance
@@ -104,21 +105,20 @@ def _range(values: np.ndarray) -> str:
 
 
 def _guarantees(source: Provenance) -> list[str]:
-    """Returns, for each algorithm and argument, its claims and at how many grid points each holds."""
+    """Returns, for each algorithm and argument, its claims and at how many grid points each is made."""
     counts_by_claim: dict[tuple[str, str], dict[str, int]] = {}
     for point in source.points:
         for name, claim in point.guarantees.items():
-            what, why = "no finite epsilon", ""
-            if claim.epsilon < math.inf:
-                rho = "" if claim.rho is None else f", rho = {claim.rho:.4g}"
-                what = f"({claim.epsilon:g}, {claim.delta:g})-DP{rho}"
-                why = f", {claim.trust_model}, {claim.privacy_unit}, {claim.adjacency}: {claim.argument}"
-            counts = counts_by_claim.setdefault((name, why), {})
-            counts[what] = counts.get(what, 0) + 1
+            reason = ""
+            if claim.is_private:
+                reason = f", {claim.trust_model}, {claim.privacy_unit}, {claim.adjacency}: {claim.argument}"
+            counts = counts_by_claim.setdefault((name, reason), {})
+            budget = budget_text(claim)
+            counts[budget] = counts.get(budget, 0) + 1
     lines = []
-    for (name, why), counts in counts_by_claim.items():
-        lines.append(f"{name}{why}")
-        lines += [f"    {what} at {count} grid point{'s' if count > 1 else ''}" for what, count in counts.items()]
+    for (name, reason), counts in counts_by_claim.items():
+        lines.append(f"{name}{reason}")
+        lines += [f"    {budget} at {count} grid point{'s' if count > 1 else ''}" for budget, count in counts.items()]
     return lines
 
 

@@ -18,7 +18,7 @@ from jaxdp.simulation.store.identity import differences_of_stores, shortfalls
 from jaxdp.simulation.store.locks import UnwritableError, can_lock, share_lock
 from jaxdp.simulation.store.nans import NanCount
 from jaxdp.simulation.sweeps._replay import Recipe, attach
-from jaxdp.simulation.sweeps.growth import grow_store
+from jaxdp.simulation.sweeps.growth import can_grow, grow_store
 from jaxdp.simulation.sweeps.lanes import Device
 from jaxdp.simulation.sweeps.local import LocalSource
 from jaxdp.simulation.sweeps.plan import Plan
@@ -211,6 +211,7 @@ def sweep(
                             num_static=len(plan.static_sizes),
                             overwrite=overwrite,
                             alone=count == 1,
+                            can_grow=lambda store: can_grow(store, plan, source, results),
                         )
                         if count == 1:
                             opened.clean()

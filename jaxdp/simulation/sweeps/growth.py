@@ -48,32 +48,50 @@ def grow_store(path: Path, plan: Plan, source: Source, template: "xr.Dataset") -
         if restored := restore_root(path):
             warnings.warn(restored, RuntimeWarning, stacklevel=3)
         store, identity = Store(path), source.identity
-        stored_identity = store.identity
-        check_format(path, identity, stored_identity)
-        if not differences_of_stores(identity, stored_identity):
+        check_format(path, identity, store.identity)
+        if not differences_of_stores(identity, store.identity):
             return
         check_unwritten(path)
-        difference = "; ".join(shortfalls(identity, stored_identity)) or differences_of_stores(
-            source.identity_of(_plan_of_store(plan, stored_identity)), stored_identity
-        )
-        if difference:
-            raise ValueError(f"store must be of a part of this sweep to grow, got {path}, where {difference}")
-        growth = Growth(store, template, identity)
-        if growth.moves(plan.tile_size):
-            if plan.tile_size % VECTOR:
-                raise ValueError(
-                    f"tile_size must be a multiple of {VECTOR} for a store to grow so, got {plan.tile_size}: in other "
-                    "tiles a lane's last bits can depend on its position, which changes in the larger sweep"
-                )
-            growth.layout["packed"] = True
+        growth = _plan_growth(store, plan, source, template)
         if growth.layout.get("packed", False):  # since this growth, or an earlier one
             for program in range(len(plan.runs)):
                 _check_places(path, plan, source, program)
-        for chunk, stored_values in _samples(
-            store, growth.chunks, _find_changed_programs(plan, identity, stored_identity), plan.tile_size
-        ):
+        changed_programs = _find_changed_programs(plan, identity, store.identity)
+        for chunk, stored_values in _samples(store, growth.chunks, changed_programs, plan.tile_size):
             _check_bits(path, chunk, source.sample(chunk), stored_values)
         growth.write()
+
+
+def can_grow(store: Store, plan: Plan, source: Source, template: "xr.Dataset") -> bool:
+    """Returns whether a store can grow to a sweep, as far as can be determined without running lanes."""
+    try:
+        _plan_growth(store, plan, source, template)
+    except ValueError:
+        return False
+    return True
+
+
+def _plan_growth(store: Store, plan: Plan, source: Source, template: "xr.Dataset") -> Growth:
+    """Returns the change of a store to a larger sweep; runs no lanes and writes nothing.
+
+    Raises:
+        ValueError: if the store is not of a part of the sweep, cannot hold its values, or has tiles of a size with
+            which lanes cannot change their positions.
+    """
+    difference = "; ".join(shortfalls(source.identity, store.identity)) or differences_of_stores(
+        source.identity_of(_plan_of_store(plan, store.identity)), store.identity
+    )
+    if difference:
+        raise ValueError(f"store must be of a part of this sweep to grow, got {store.path}, where {difference}")
+    growth = Growth(store, template, source.identity)
+    if growth.moves(plan.tile_size):
+        if plan.tile_size % VECTOR:
+            raise ValueError(
+                f"tile_size must be a multiple of {VECTOR} for a store to grow so, got {plan.tile_size}: in other "
+                "tiles a lane's last bits can depend on its position, which changes in the larger sweep"
+            )
+        growth.layout["packed"] = True
+    return growth
 
 
 def _plan_of_store(plan: Plan, stored_identity: Mapping[str, Any]) -> Plan:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from jaxdp.numerics.platforms import traced_for
+from jaxdp.numerics.platforms import trace_for
 from jaxdp.random import fast_key
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.run.stacking import stack_params
@@ -119,7 +119,7 @@ class Program:
         leaves = (*jax.tree.leaves((self._fast_key, *self._params)), indices, indices)
         shapes = jax.eval_shape(lambda *leaves: leaves, *leaves)
         (device,) = sharding.device_set
-        with traced_for(device.platform):
+        with trace_for(device.platform):
             return self._tile.trace(*(jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=sharding) for s in shapes))
 
     def lane_bytes(self) -> int:
@@ -163,7 +163,7 @@ class Program:
         return traced, traced.lower(), shared
 
     def _trace(self, *arguments: Any) -> Any:
-        with traced_for(self._devices[0].platform):
+        with trace_for(self._devices[0].platform):
             return self._tile.trace(*arguments)
 
     def _finish(self, lowered: tuple[Any, Any, Any], device: Device) -> tuple[Tile, int]:

@@ -25,7 +25,7 @@ class Patience:
         self.restart()
 
     def restart(self) -> None:
-        """Restarts the clock: something came, or the time since was not spent on waiting."""
+        """Restarts the clock, after a result or after time that was not spent waiting."""
         self._since = self._last_logged = time.monotonic()
 
     def wait(self, futures: Collection[Future[Any]], what: str) -> list[Future[Any]]:

@@ -121,12 +121,12 @@ class Plan:
 
     @property
     def static_sizes(self) -> list[int]:
-        """Numbers of values of the static axes."""
+        """The number of values of each static axis."""
         return [len(values) for values in self.static_axes.values()]
 
     @property
     def sizes(self) -> list[int]:
-        """Numbers of values of (*axes, seed)."""
+        """The number of values along each of (*axes, seed)."""
         return [*(len(values) for values in self.axes.values()), self.num_seeds]
 
     @functools.cached_property

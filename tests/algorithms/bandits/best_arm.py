@@ -1,4 +1,4 @@
-"""What several test files of bandits use."""
+"""Helpers of several test files of bandits."""
 
 import functools
 import math
@@ -15,7 +15,7 @@ KEY = partial(jax.random.key, 8)
 
 @functools.cache
 def compiled(learner, means, horizon, engine):
-    """A run, and the run of many lanes, compiled once."""
+    """Compiles a run, and the run of many lanes, once."""
     run = jaxdp.simulator(learner, bernoulli_bandit(list(means)), horizon, engine=engine)
     return run, jax.jit(jax.vmap(run, in_axes=(0, None)))
 
@@ -27,14 +27,14 @@ def run(learner, means, lanes, *, horizon=10**7, engine="auto", **values):
 
 
 def check_errors(found, failure_prob):
-    """At most failure_prob of the runs err, up to 5 standard errors."""
+    """Checks that at most failure_prob of the runs err, up to 5 standard errors."""
     wrong = ~found["correct"].ravel()
     assert not found["censored"].any()
     assert wrong.mean() <= failure_prob + 5 * math.sqrt(failure_prob * (1 - failure_prob) / len(wrong))
 
 
 def check_slope(make, low, high):
-    """Of the logarithm of the median stopping time against that of c^2."""
+    """Checks the slope of the logarithm of the median stopping time against the logarithm of c^2."""
     epsilons = (1.0, 2.0, 4.0)
     medians = [np.median(run(make(num_arms=2), (0.75, 0.25), 200, epsilon=epsilon)["rounds"]) for epsilon in epsilons]
     slope = np.polyfit([-2 * math.log(math.tanh(epsilon / 2)) for epsilon in epsilons], np.log(medians), 1)[0]

@@ -1,4 +1,4 @@
-"""What several test files of bandits use."""
+"""Helpers of several test files of bandits."""
 
 from functools import partial
 

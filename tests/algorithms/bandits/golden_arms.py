@@ -11,7 +11,7 @@ from tests.algorithms.dueling.golden_duels import gaussian_stddev
 
 
 def factor(epsilon):
-    """c = (e^epsilon + 1) / (e^epsilon - 1)."""
+    """Returns c = (e^epsilon + 1) / (e^epsilon - 1)."""
     return 1 / math.tanh(epsilon / 2)
 
 
@@ -20,7 +20,7 @@ def rewards_of(generator, means, arm):
 
 
 def bits(generator, epsilon, paid):
-    """Warner's randomized response."""
+    """Draws Warner's randomized response."""
     keeps = generator.random(len(paid)) < 1 / (1 + math.exp(-epsilon))
     return np.where(keeps, paid, 1 - paid)
 
@@ -31,7 +31,7 @@ def drawn(generator, weights):
 
 
 def losses_of(generator, epsilon, paid, report, horizon, delta, failure_prob):
-    """In [0, 1]."""
+    """Returns losses in [0, 1]."""
     if report == "rr":
         return 1 - bits(generator, epsilon, paid)
     if report == "laplace":

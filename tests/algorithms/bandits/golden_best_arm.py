@@ -1,8 +1,8 @@
 """Independent NumPy versions of the learners that find the best arm.
 
-Written from the algorithms' definitions, in float64, on unbiased reports whose variance proxy is that of the
-randomizer: many lanes side by side, with NumPy's random numbers. A world is a list of means; with a `spread` rewards
-are normal, else 0 or 1.
+They are written from the algorithms' definitions, in float64, on unbiased reports with the randomizer's variance proxy,
+for many lanes side by side, with NumPy's random numbers. A world is a list of means; with a `spread` rewards are
+normal, otherwise 0 or 1.
 """
 
 import math
@@ -15,7 +15,7 @@ def factor(epsilon):
 
 
 def reports(generator, arms, means, *, epsilon, spread=None, low=0.0, high=1.0, stddev=None):
-    """What the users of these arms tell, [lanes]; stddev is of Gaussian reports."""
+    """Draws the reports of users of these arms, [lanes]; stddev is for Gaussian reports."""
     mean = np.asarray(means)[arms]
     if spread is None:
         rewards = (generator.random(len(arms)) < mean).astype(float)

@@ -57,7 +57,7 @@ def epsilons(name):
 
 
 def statistics(played):
-    """What is compared, [lanes] each."""
+    """Returns the statistics to compare, [lanes] each."""
     found = {"regret": played @ (MEANS.max() - MEANS)}
     return found | {f"arm_{arm}": played[:, arm].astype(float) for arm in range(len(MEANS))}
 
@@ -77,7 +77,7 @@ def make(name, epsilon):
 
 
 def check(played, expected, lanes):
-    """Means within 5 standard errors, and distribution functions at the quantiles within theirs."""
+    """Checks means within 5 standard errors, and distribution functions at the quantiles within theirs."""
     for output, values in statistics(np.asarray(played)).items():
         like = expected[output]
         error = math.hypot(values.std() / math.sqrt(len(values)), like["standard_error"])

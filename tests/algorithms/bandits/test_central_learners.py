@@ -22,7 +22,7 @@ def noise_bound(blocks, tail):
 
 @pytest.mark.parametrize("blocks", [1, 4, 20])
 def test_the_noise_bound_holds_and_is_near_the_least(blocks):
-    """Against Chernoff's bound at its best rate, and against drawn sums."""
+    """Compares with Chernoff's bound at its best rate, and with drawn sums."""
     for tail in (2.0, 12.0, 60.0):
         rates = np.linspace(1e-3, 1 - 1e-6, 200_000)
         least = ((tail - blocks * np.log1p(-(rates**2))) / rates).min()

@@ -1,4 +1,4 @@
-"""Bandits: rewards have their distributions, feedback totals those of sums, and bad instances are refused."""
+"""Bandits: rewards and feedback totals have their distributions, and bad instances are refused."""
 
 import itertools
 import math
@@ -41,7 +41,7 @@ def test_bernoulli_rewards(arm):
 
 
 def test_every_arm_sees_the_same_world():
-    """One uniform decides for all: an arm with a larger mean pays whenever another one does."""
+    """Checks that one uniform decides for all arms: an arm with a larger mean pays whenever another one does."""
     rewards = [play(bernoulli_bandit(MEANS), arm, 500)[0] for arm in range(4)]
     assert all((first <= second).all() for first, second in itertools.pairwise(rewards))
 
@@ -120,7 +120,7 @@ def test_numbers_that_float32_cannot_hold():
 @pytest.mark.parametrize("dtype", [jnp.int8, jnp.int32, jnp.uint32])
 @pytest.mark.parametrize("make", [bernoulli_bandit, gaussian_bandit])
 def test_an_arm_outside_has_no_regret(make, dtype):
-    """Of 200 arms an int8 counts fewer; arms 3 and 4 of three arms are not the third one."""
+    """Checks arms that an int8 cannot count, out of 200; arms 3 and 4 of three arms are not counted as the third."""
     environment = make([0.1, 0.5, 0.9])
     params = jax.tree.map(jnp.asarray, environment.params())
     outside = [3, 4, 127] + ([2**32 - 1] if dtype == jnp.uint32 else [-1])

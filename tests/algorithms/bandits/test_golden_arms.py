@@ -19,7 +19,7 @@ DELTA = {"delta": 0.1}
 NOISE = {"failure_prob": 0.1}
 ROUNDS = golden.ROUNDS
 
-# name: (learner, values, what is changed in a planted wrong version)
+# name: (learner, values, changes of a planted wrong version)
 OURS = Lazy(
     {
         "tsallis_inf": lambda: (bandits.tsallis_inf(num_arms=3), {}, {"epsilon": 1.4}),
@@ -51,7 +51,9 @@ OURS = Lazy(
 
 
 def plays(name):
-    """(values, lanes) -> [lanes, num_arms], how often each arm is played: the differences of outcomes tell."""
+    """Builds the function (values, lanes) -> [lanes, num_arms]: how often each arm is played, from differences of
+    outcomes.
+    """
     learner = OURS[name][0]
     arms = bandits.bernoulli_bandit(golden.MEANS)
 

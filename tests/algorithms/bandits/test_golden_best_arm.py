@@ -19,7 +19,7 @@ LANES = 1000
 
 @functools.cache
 def program(name):
-    """The run of a case, its values, and the run of many lanes, compiled once."""
+    """Builds the run of a case, its values, and the run of many lanes, compiled once."""
     function, case = CASES[name]
     rewards = "bounded" if "spread" in case else "binary"
     report = "gaussian" if "stddev" in case else "rr"

@@ -37,7 +37,7 @@ ARMS = {
 
 @pytest.fixture
 def same_variates(monkeypatch):
-    """Uniform and normal variates of either precision are those of float32."""
+    """Replaces uniform and normal variates of either precision by float32 variates."""
     for name in ("uniform", "normal"):
         own = getattr(jax.random, name)
 
@@ -59,7 +59,7 @@ def same_variates(monkeypatch):
 
 
 def played(name, horizon):
-    """The learner, its world and the values."""
+    """Builds the learner, its world and the values."""
     if name in ARMS:
         return ARMS[name](num_arms=len(MEANS)), bandits.bernoulli_bandit(MEANS), {}
     factory, values = PROBLEMS[name]
@@ -90,7 +90,7 @@ def check(name, horizon, lanes):
 @pytest.mark.parametrize("name", [*PROBLEMS, *ARMS])
 def test_both_precisions_agree(name, same_variates):
     narrow, wide = check(name, 10_000, 2000 if name in ARMS else 20)
-    assert (narrow != wide).any() or name in ARMS  # whose regret counts plays
+    assert (narrow != wide).any() or name in ARMS  # with a regret that counts plays
 
 
 @pytest.mark.parametrize("name", [*PROBLEMS, *ARMS])

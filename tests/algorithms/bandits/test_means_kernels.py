@@ -1,7 +1,7 @@
-"""The kernels of bandits equal the algorithms as they read, and planted wrong kernels do not.
+"""The kernels of bandits equal the plain algorithms, and planted wrong kernels do not.
 
-They are equal bit for bit but for upper confidence bounds, products and sums of which a compiler may or may not round
-as one: bounds are equal up to rounding, and plays in distribution.
+They are equal bit for bit, except upper confidence bounds: a compiler may or may not round their products and sums as
+one. Those bounds are equal up to rounding, and plays in distribution.
 """
 
 import functools
@@ -25,7 +25,7 @@ SIZES = [2, 3, 16, 17, 40]  # up to 16 arms lanes are the fast axis
 
 
 def states(num_arms):
-    """Arms of few plays and many, or none; reports of any sign, and equal ones."""
+    """Makes states of arms with few plays, many, or none; with reports of any sign, and equal ones."""
     random = np.random.default_rng(num_arms)
     plays = random.integers(0, 3, (LANES, num_arms)) * 10 ** random.integers(0, 6, (LANES, 1))
     total = random.integers(-3, 3, plays.shape) * np.maximum(plays, 1) * random.choice([1, 1 / 3], (LANES, 1))
@@ -78,7 +78,7 @@ def ranked(given):
 
 
 def differing(steps, given):
-    """The steps that differ from the plain ones in some lane."""
+    """Returns the steps that differ from the plain ones in some lane."""
 
     def played(steps):
         return jax.jit(jax.vmap(lambda given: {name: step(given) for name, step in steps.items()}))(given)
@@ -97,7 +97,7 @@ def test_kernels_equal_the_plain_steps(num_arms):
 
 
 def without_excess(estimate):
-    """The kernel of an estimate that forgets what rounding took from the sums so far."""
+    """Builds the kernel of an estimate that drops the rounding errors of the sums so far."""
     return sum_kernels(lambda sums, *seen: estimate(sums._replace(excess=0 * sums.excess), *seen))
 
 
@@ -151,14 +151,14 @@ WORLD = functools.cache(lambda: jaxdp.bandits.bernoulli_bandit(np.linspace(0.1, 
 
 
 def outcomes(learner, lanes=50, changes=({},)):
-    """Outcomes of lanes for each of some changed values, by one program."""
+    """Returns outcomes of lanes for each of some changed values, by one program."""
     run = jaxdp.simulator(learner, WORLD(), 60, checkpoints=[10, 30, 60])
     go, keys = jax.jit(jax.vmap(run, (0, None))), jax.random.split(jax.random.key(92), lanes)
     return [go(keys, run.params(epsilon=2.0, **values)) for values in changes]
 
 
 def as_it_reads(monkeypatch):
-    """Learners made from now on have the plain steps."""
+    """Makes all new learners use the plain steps."""
     for module in (_ucb, _thompson, _ucb_central, _tsallis_inf):
         for step, plain in {
             "update_means": _means.update_means,
@@ -180,7 +180,7 @@ def test_runs_are_equal(name, monkeypatch):
 
 def test_distributions_of_plays_by_bounds_are_equal(monkeypatch):
     def apart(left, right):
-        """The largest difference of mean outcomes, in standard errors."""
+        """Returns the largest difference of mean outcomes, in standard errors."""
         left, right = ([np.asarray(each[name], float) for name in sorted(each)] for each in (left, right))
         return max(
             np.max(np.abs(one.mean(0) - other.mean(0)) / np.sqrt((one.var(0) + other.var(0)) / len(one) + 1e-12))

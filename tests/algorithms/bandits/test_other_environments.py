@@ -1,4 +1,4 @@
-"""Bounded, heavy-tailed, drifting and replayed rewards: distributions, regrets in hindsight, and what is refused."""
+"""Bounded, heavy-tailed, drifting and replayed rewards: distributions, regrets in hindsight, and refusals."""
 
 import math
 from functools import partial
@@ -61,7 +61,7 @@ def test_heavy_tails_are_student_s(degrees):
 
 
 def test_means_drift_while_gaps_stay():
-    """Phases 0, 1, 2, ... begin in rounds 1, 2, 3, 5, 7, 11, 17, ... (1.6^j rounded up), counted from 1."""
+    """Checks that phases 0, 1, 2, ... start in rounds 1, 2, 3, 5, 7, 11, 17, ... (1.6^j rounded up), counted from 1."""
     environment = drifting_bandit([1.0, 0.75])
     rewards, outcomes = play(environment, 0, 27, drift=0.75)
     starts = [math.ceil(1.6**j) for j in range(8)]
@@ -117,7 +117,7 @@ def test_regret_in_hindsight():
 
 
 def test_binary_logs_are_played_by_binary_learners():
-    """Central references, too; blocks equal rounds."""
+    """Plays central references, too; blocks equal rounds."""
     log = np.zeros((3000, 2), np.uint8)
     log[:, 1] = 255
     environment = reward_sequence(log, scale=255, binary=True)
@@ -139,7 +139,7 @@ def test_lanes_and_points_share_the_rewards():
     assert shared["environment"].rewards.shape == (1000, 3)
 
 
-# ---- what is refused -------------------------------------------------------------------------------------------------
+# ---- refusals --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("arm", [-1, 3, 100])
 def test_an_arm_outside_has_no_regret(arm):
     rewards = np.zeros((2, 3))

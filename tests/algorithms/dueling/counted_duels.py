@@ -1,4 +1,4 @@
-"""Duels that count how often each arm is on each side, and what is compared of them with the independent versions."""
+"""Duels that count how often each arm is on each side, and the statistics to compare with the independent versions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ from tests.algorithms.dueling.make_duels_reference import statistics
 
 
 def counted_duels(matrix: ArrayLike) -> Environment:
-    """`matrix_duels` with the outcomes left_i and right_i: whether arm i is on that side."""
+    """Returns `matrix_duels` with the outcomes left_i and right_i: whether arm i is on that side."""
     num_arms = len(np.asarray(matrix))
     duels = matrix_duels(matrix)
     plain_feedback_totals = duels.feedback_totals
@@ -43,7 +43,7 @@ def counted_duels(matrix: ArrayLike) -> Environment:
 def program(
     learner: Learner, matrix: ArrayLike, horizon: int, *, engine: str, looks: Any = None
 ) -> tuple[Any, Callable[..., Any]]:
-    """(run, a compiled function of a key for each lane and of params for each grid point)."""
+    """Returns a run, and a compiled function of a key for each lane and of params for each grid point."""
     num_arms = len(np.asarray(matrix))
     sides = [f"{side}_{i}" for side in ("left", "right") for i in range(num_arms)]
     run = jaxdp.simulator(
@@ -59,7 +59,7 @@ def program(
 
 
 def play(run: Any, go: Callable[..., Any], seed: int, lanes: int, values: list[dict]) -> list[dict[str, np.ndarray]]:
-    """For each of some values, what is compared: [lanes] each."""
+    """Returns, for each of some values, the statistics to compare: [lanes] each."""
     params = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[run.params(**each) for each in values])
     outputs = go(jax.random.split(jax.random.key(seed), lanes), params)
     outputs = {name: np.asarray(value) for name, value in outputs.items()}

@@ -1,6 +1,6 @@
 """Independent NumPy versions of the dueling algorithms, in float64, one lane at a time or all lanes side by side.
 
-Written from the papers and the docstrings. Each returns what was played in some lanes.
+They are written from the papers and the docstrings. Each returns the plays of some lanes.
 """
 
 import math
@@ -10,7 +10,7 @@ import numpy as np
 
 
 class Played(NamedTuple):
-    """What was played.
+    """The plays of some lanes.
 
     Attributes:
         duels: [lanes, num_arms, num_arms] integers, how often the row's arm was on the left and the column's on the
@@ -23,12 +23,12 @@ class Played(NamedTuple):
 
 
 def played_phases(num, horizon, looks, lanes, length, keep):
-    """Phases of balanced duels in which each of the active arms is on the left in `length(phase, size)`.
+    """Plays phases of balanced duels; each active arm is on the left in `length(phase, size)` of them.
 
     Args:
         num: number of arms.
         horizon: rounds.
-        looks: rounds after which it is told which arms are left.
+        looks: rounds after which the active arms are recorded.
         lanes: how many.
         length: (phase, active arms) -> duels of each.
         keep: (phase, list of active arms, duels of each) -> which of them stay, at random.
@@ -55,24 +55,26 @@ def played_phases(num, horizon, looks, lanes, length, keep):
 
 
 def reports(generator, epsilon, probabilities):
-    """Randomized responses to duels that are won with these probabilities."""
+    """Draws randomized responses to duels that are won with these probabilities."""
     outcomes = generator.random(len(probabilities)) < probabilities
     keeps = generator.random(len(probabilities)) < 1 / (1 + np.exp(-epsilon))
     return np.where(keeps, outcomes, ~outcomes).astype(float)
 
 
 def pick(generator, allowed):
-    """A random one of the allowed arms, in each lane."""
+    """Draws one of the allowed arms, in each lane."""
     return np.argmax(np.where(allowed, generator.random(allowed.shape), -1), axis=1)
 
 
 def bias(epsilon):
-    """c = (e^epsilon + 1) / (e^epsilon - 1)."""
+    """Returns c = (e^epsilon + 1) / (e^epsilon - 1)."""
     return 1 / math.tanh(epsilon / 2)
 
 
 def tsallis_weights(losses, rate):
-    """By bisection: x from min(losses) - 2 sqrt(K) / rate, where the sum is at most 1, to min(losses) - 2 / rate."""
+    """Solves by bisection for x between min(losses) - 2 sqrt(K) / rate, where the sum is <= 1, and min(losses) - 2
+    / rate.
+    """
     least = losses.min(1, keepdims=True)
     low, high = least - 2 * math.sqrt(losses.shape[1]) / rate, least - 2 / rate
     for _ in range(60):
@@ -83,7 +85,7 @@ def tsallis_weights(losses, rate):
 
 
 def gaussian_stddev(epsilon, delta):
-    """The least noise of the Gaussian mechanism at sensitivity 1 (Balle & Wang, 2018), by bisection."""
+    """Returns the least noise of the Gaussian mechanism at sensitivity 1 (Balle & Wang, 2018), by bisection."""
     if epsilon == math.inf:
         return 0.0
 

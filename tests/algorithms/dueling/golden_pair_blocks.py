@@ -1,6 +1,7 @@
 """Independent NumPy versions of RUCB and double Thompson sampling by blocks, in float64, all lanes side by side.
 
-Written from the docstrings and not from the JAX code: every pair has a list of blocks, and all sums are made anew.
+They are written from the docstrings, not from the JAX code: every pair has a list of blocks, and all sums are computed
+again each time.
 """
 
 import math
@@ -9,7 +10,7 @@ import numpy as np
 
 
 class Book:
-    """What a curator has counted, for one lane and pair: outcomes of the lower arm, and noisy totals of blocks."""
+    """A curator's counts for one lane and pair: outcomes of the lower arm, and noisy totals of blocks."""
 
     def __init__(self, lanes, num):
         self.open = np.zeros((lanes, num, num), int)
@@ -34,7 +35,9 @@ class Book:
             self.open[place] = 0
 
     def known(self, epsilon):
-        """Weighted wins and duels of row against column, and the weight of the last block: [lanes, num, num]."""
+        """Returns weighted wins and duels of row against column, and the weight of the last block: [lanes, num,
+        num].
+        """
         shape = self.open.shape
         wins, duels, last = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         for noisy, length in self.blocks:
@@ -49,7 +52,7 @@ class Book:
 
 
 def bounds(book, epsilon, alpha, t):
-    """Shares, and how far bounds are from them, [lanes, num, num]; NaN where nothing is known."""
+    """Returns shares, and the distance of bounds from them, [lanes, num, num]; NaN where nothing is known."""
     wins, duels, last = book.known(epsilon)
     with np.errstate(divide="ignore", invalid="ignore"):
         share = np.where(duels > 0, wins / duels, np.nan)

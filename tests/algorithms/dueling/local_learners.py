@@ -1,4 +1,4 @@
-"""What several test files of dueling use."""
+"""Helpers of several test files of dueling."""
 
 import functools
 import math
@@ -18,7 +18,7 @@ def draws(learner):
 
 
 def duels_drawn(learner, public, epsilon=math.inf):
-    """How often each pair is played from this state, [num_arms, num_arms]."""
+    """Returns how often each pair is played from this state, [num_arms, num_arms]."""
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=epsilon))
     pairs = np.asarray(draws(learner)(jax.random.split(KEY(), DRAWS), params, public))
     found = np.zeros((3, 3))

@@ -30,7 +30,7 @@ EPSILONS = (0.5, 2.0, math.inf)
 PROBABILITIES = (0.1, 0.25, 0.5, 0.75, 0.9)
 LANES = 20_000
 FEW_LANES = 4000  # of what plays one lane and one round at a time
-SAMPLE = 3  # lanes, of which all duels are in the file
+SAMPLE = 3  # lanes whose duels are all in the file
 ROUNDS, FEW_ROUNDS = 150, 60
 PHASED = {"failure_prob": 0.1, "multiplier": 0.04}
 SPLIT = {"failure_prob": 0.1, "multiplier": 0.02}
@@ -89,14 +89,14 @@ CASES: dict[str, tuple[Callable[..., Played], int, dict[str, Any]]] = {
 
 
 def play(name: str, epsilon: float, lanes: int) -> Played:
-    """A case from the start of its own random numbers."""
+    """Plays a case from the start of its own random numbers."""
     algorithm, _, options = CASES[name]
     generator = np.random.default_rng([SEED, list(CASES).index(name), EPSILONS.index(epsilon)])
     return algorithm(generator, epsilon, lanes=lanes, **options)
 
 
 def statistics(regret, left, right, best, active=None) -> dict[str, np.ndarray]:
-    """What is compared, [lanes] each.
+    """Returns the statistics to compare, [lanes] each.
 
     Args:
         regret: [lanes], strong.
@@ -116,7 +116,7 @@ def statistics(regret, left, right, best, active=None) -> dict[str, np.ndarray]:
 
 
 def summary(played: Played, matrix: np.ndarray) -> dict[str, dict[str, Any]]:
-    """Means, their standard errors, and quantiles."""
+    """Returns means, their standard errors, and quantiles."""
     duels, active = played
     regret = (duels * (matrix[0][:, None] + matrix[0] - 1)).sum((1, 2))
     found = statistics(regret, duels.sum(2), duels.sum(1), duels[:, 0, 0], active)
@@ -131,19 +131,19 @@ def summary(played: Played, matrix: np.ndarray) -> dict[str, dict[str, Any]]:
 
 
 def sample(name: str, epsilon: float) -> list[Any]:
-    """The duels of the first few lanes that the same random numbers give."""
+    """Returns the duels of the first few lanes that the same random numbers give."""
     return play(name, epsilon, SAMPLE).duels.tolist()
 
 
 def make(name: str, epsilon: float) -> dict[str, Any]:
-    """What the file says of a case."""
+    """Makes the file's entry for a case."""
     _, lanes, options = CASES[name]
     found = summary(play(name, epsilon, lanes), options["matrix"])
     return {"lanes": lanes, "sample": sample(name, epsilon), "statistics": found}
 
 
 def check(found: dict[str, np.ndarray], expected: dict[str, Any]) -> None:
-    """Means within 5 standard errors, and distribution functions at the quantiles within theirs."""
+    """Checks means within 5 standard errors, and distribution functions at the quantiles within theirs."""
     assert set(found) == set(expected["statistics"])
     for name, reference in expected["statistics"].items():
         values = found[name]

@@ -29,19 +29,19 @@ CASES: dict[str, tuple[Callable[..., Played], dict[str, Any]]] = {
 
 
 def play(name: str, epsilon: float, lanes: int) -> Played:
-    """A case from the start of its own random numbers."""
+    """Plays a case from the start of its own random numbers."""
     algorithm, options = CASES[name]
     generator = np.random.default_rng([SEED, list(CASES).index(name), EPSILONS.index(epsilon)])
     return algorithm(generator, epsilon, lanes=lanes, **options)
 
 
 def sample(name: str, epsilon: float) -> list[Any]:
-    """The duels of the first few lanes that the same random numbers give."""
+    """Returns the duels of the first few lanes that the same random numbers give."""
     return play(name, epsilon, SAMPLE).duels.tolist()
 
 
 def make(name: str, epsilon: float) -> dict[str, Any]:
-    """What the file says of a case."""
+    """Makes the file's entry for a case."""
     found = summary(play(name, epsilon, LANES), CASES[name][1]["matrix"])
     return {"lanes": LANES, "sample": sample(name, epsilon), "statistics": found}
 

@@ -1,4 +1,4 @@
-"""What several test files of dueling use."""
+"""Helpers of several test files of dueling."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,9 @@ LANES = 4000
 
 
 def states(num_arms):
-    """States of all kinds: few duels and many, of little weight and of much, pairs of which nothing is known."""
+    """Makes states of all kinds: few duels and many, of little weight and of much, and pairs without any
+    information.
+    """
     random = np.random.default_rng(num_arms)
     shape, above = (LANES, num_arms, num_arms), np.triu(np.ones((num_arms, num_arms)), 1)
     scale = 10.0 ** random.integers(0, 7, (LANES, 1, 1))

@@ -1,4 +1,4 @@
-"""What every learner and environment of duels refuses alike: errors name the argument, the rule and the value."""
+"""Refusals that all learners and environments of duels share: errors name the argument, the rule and the value."""
 
 import math
 from typing import Any

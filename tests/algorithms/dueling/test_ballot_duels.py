@@ -1,4 +1,4 @@
-"""Duels that voters answer: against a NumPy version voter by voter, whose ballot is asked how often, and claims."""
+"""Duels that voters answer: against a NumPy version voter by voter, how often each ballot is asked, and claims."""
 
 import dataclasses
 import math
@@ -23,7 +23,7 @@ DUELS = np.array([[0, 1], [1, 2], [2, 0], [1, 0], [0, 2], [0, 1], [2, 1]], np.in
 
 
 def program(environment):
-    """(params, actions, key of a lane) -> answers and outcomes, of lanes with worlds of their own."""
+    """Builds (params, actions, key of a lane) -> answers and outcomes, for lanes with worlds of their own."""
     assert environment.block is not None
 
     def lane(params, actions, key):
@@ -35,13 +35,13 @@ def program(environment):
 
 
 def play(environment, actions, lanes=LANES):
-    """Answers [lanes, rounds] and the outcomes."""
+    """Returns answers [lanes, rounds] and the outcomes."""
     params = jax.tree.map(jnp.asarray, environment.params())
     return jax.device_get(program(environment)(params, jnp.asarray(actions, jnp.int32), jax.random.split(KEY(), lanes)))
 
 
 def in_numpy(rng, places, actions, lanes=LANES, *, coin=0.5, replace=False):
-    """The same from the definition: an order of all voters for each pass, and a coin where one arm is not ranked."""
+    """Plays the definition in NumPy: an order of all voters for each pass, and a coin where one arm is not ranked."""
     voters, found = len(places), np.empty((lanes, len(actions)), int)
     for lane in range(lanes):
         passes = [rng.permutation(voters) for _ in range(-(-len(actions) // voters))]
@@ -54,7 +54,7 @@ def in_numpy(rng, places, actions, lanes=LANES, *, coin=0.5, replace=False):
 
 
 def check_alike(ours, theirs):
-    """The means of rounds and of pairs of rounds, and the distribution of the total: within 5 standard errors."""
+    """Checks means of rounds and of pairs of rounds, and the distribution of the total: within 5 standard errors."""
     for statistic in (lambda won: won, lambda won: (won[:, :, None] * won[:, None, :]).reshape(len(won), -1)):
         a, b = statistic(ours), statistic(theirs)
         error = np.sqrt(a.var(0) / len(a) + b.var(0) / len(b)) + 1e-9
@@ -80,7 +80,7 @@ def test_answers_have_the_distribution_of_the_definition():
 
 
 def test_with_replacement_is_seen_where_all_are_asked_the_same():
-    """Who ranks both arms gives a fixed total over a pass: asked without replacement, each of them once."""
+    """Checks that asking each voter once gives a fixed total over a pass of voters who rank both arms."""
     strict = np.array([[1, 2], [1, 2], [2, 1], [1, 2]])
     won, outcomes = play(ballot_duels(strict, answers_per_voter=3), [[0, 1]] * 12, lanes=50)
     assert (won.reshape(50, 3, 4).sum(2) == 3).all()
@@ -92,13 +92,15 @@ def test_with_replacement_is_seen_where_all_are_asked_the_same():
 
 
 def largest_correlation(won, voters):
-    """Over all lags, of the answers of one pass with those of the next, in units of its standard deviation."""
+    """Returns the largest correlation, over all lags, of the answers of one pass and the next, in standard
+    deviations.
+    """
     spectra = np.fft.fft(2.0 * won.reshape(-1, 2, voters) - 1)
     return np.abs(np.real(np.fft.ifft(spectra[:, 1] * np.conj(spectra[:, 0])))).max() / math.sqrt(voters)
 
 
 def test_orders_of_different_passes_have_nothing_in_common(monkeypatch):
-    """Half of the voters, the first of the ballots, rank one arm higher; whichever the lag between two orders."""
+    """Lets the first half of the voters rank one arm higher, and tries every lag between two orders."""
     voters = 5000
     ballots = np.where(np.arange(voters)[:, None] < voters // 2, [1, 2], [2, 1])
     actions = np.tile([0, 1], (2 * voters, 1))
@@ -114,7 +116,7 @@ def test_orders_of_different_passes_have_nothing_in_common(monkeypatch):
 
 
 def test_every_voter_is_asked_as_often_as_they_may_be():
-    """Voter v alone ranks arm v, above the last arm: in duels of these two all answers but that voter's are coins."""
+    """Lets voter v alone rank arm v, above the last arm: in duels of these two all other answers are coins."""
     voters, passes = 5, 3
     places = np.zeros((voters, voters + 1), int)
     places[np.arange(voters), np.arange(voters)], places[:, -1] = 1, 2
@@ -129,7 +131,7 @@ def test_every_voter_is_asked_as_often_as_they_may_be():
 
 
 def test_replacing_one_ballot_changes_few_answers():
-    """answers_per_voter answers of a run differ, whatever is asked; with a second ballot replaced more do."""
+    """Checks that at most answers_per_voter answers of a run differ; a second replaced ballot changes more."""
     passes = 2
     rng = np.random.default_rng(5)
     places = rng.permuted(np.tile(np.arange(1, 5), (30, 1)), axis=1)
@@ -216,7 +218,7 @@ def test_a_run_has_the_claim_of_one_voter():
 
 
 def test_the_claim_of_one_voter_is_reached_and_not_passed():
-    """All reports of two answers by randomized response, of a voter and of the opposite one, enumerated."""
+    """Enumerates all reports of two answers by randomized response, for a voter and the opposite one."""
     epsilon, passes = 0.7, 2
     truth = 1 / (1 + math.exp(-epsilon))
     losses = [

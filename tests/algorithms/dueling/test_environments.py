@@ -1,4 +1,4 @@
-"""Duels: probabilities of answers and of their totals, regrets as defined, bad instances are refused."""
+"""Duels: answers and feedback totals have their distributions, regrets are as defined, bad instances are refused."""
 
 import itertools
 import math
@@ -25,7 +25,7 @@ def start(environment):
 
 
 def all_duels(environment, rounds=ROUNDS):
-    """Every pair against the same rounds: answers [pairs, rounds], and the outcomes of one round of each."""
+    """Plays every pair against the same rounds: answers [pairs, rounds], and the outcomes of one round of each."""
     params, world = start(environment)
     keys = jax.random.split(KEY(), rounds)
 
@@ -121,7 +121,7 @@ def test_tallies_are_sums():
     ids=["utilities", "matrix", "switching"],
 )
 def test_blocks_are_rounds(make, arguments):
-    """The same keys and actions, one by one and at once: worlds, answers and outcomes bit for bit."""
+    """Plays the same keys and actions, one by one and at once: worlds, answers and outcomes agree bit for bit."""
     environment = make(*arguments)
     params, world = start(environment)
     keys = jax.random.split(KEY(), 32)
@@ -137,7 +137,9 @@ def test_blocks_are_rounds(make, arguments):
 
 @pytest.mark.optimised
 def test_a_world_that_goes_on_rounds_alike():
-    """Lanes by rounds and by blocks: Borda regret of six arms has quotients that no program may round with a sum."""
+    """Plays lanes by rounds and by blocks: no program may round the quotients in Borda regret of six arms with a
+    sum.
+    """
     first, second = (np.triu(np.random.default_rng(seed).uniform(size=(6, 6)), 1) for seed in (1, 2))
     matrices = [upper + np.tril(1 - upper.T, -1) + np.eye(6) / 2 for upper in (first, second)]
     environment = switching_duels(matrices, [0, 61])
@@ -169,7 +171,7 @@ def test_a_world_that_goes_on_rounds_alike():
 
 @pytest.mark.parametrize(("dtype", "num_arms"), [(jnp.int8, 16), (jnp.int8, 200), (jnp.int32, 16), (jnp.uint32, 16)])
 def test_arms_of_any_integer_type(dtype, num_arms):
-    """Of 16 arms, pairs are more than an int8 counts, and 200 arms are; a duel with an arm outside has no regret."""
+    """Checks 16 arms, with more pairs than an int8 counts, and 200 arms; a duel with an arm outside has no regret."""
     utilities = np.linspace(3, 0, num_arms)
     environment = utility_duels(utilities)
     assert environment.block is not None
@@ -186,7 +188,7 @@ def test_arms_of_any_integer_type(dtype, num_arms):
 @pytest.mark.parametrize("action", [(3, 0), (0, 3), (-1, 0), (0, 2**31 - 1)])
 @pytest.mark.parametrize("make", [lambda: matrix_duels(MATRIX), lambda: switching_duels([MATRIX, MATRIX], [0, 1])])
 def test_an_arm_outside_has_no_regret(make, action):
-    """By rounds and by blocks, and in what is compared in hindsight."""
+    """Checks rounds and blocks, and the comparison in hindsight."""
     environment = make()
     params, world = start(environment)
     action = jnp.asarray(action, jnp.int32)
@@ -201,7 +203,7 @@ def test_an_arm_outside_has_no_regret(make, action):
 
 
 def test_preferences_switch():
-    """Arm 0 wins always, then never; the best fixed arm is compared with over all rounds so far."""
+    """Lets arm 0 win always, then never; regret compares with the best fixed arm over all rounds so far."""
     first = np.array([[0.5, 1.0], [0.0, 0.5]])
     environment = switching_duels([first, first.T], [0, 6])
     params, world = start(environment)

@@ -22,7 +22,7 @@ PHASED, SPLIT, LOCAL, SHUFFLED = (
 GAUSSIAN = golden.GAUSSIAN
 WRONG_AT = 2.0  # epsilon
 
-# name: (learner, values, what is changed in a planted wrong version)
+# name: (learner, values, changes of a planted wrong version)
 OURS = Lazy(
     {
         "ebs_phased": lambda: (dueling.ebs_phased(num_arms=3), PHASED, {"confidence_multiplier": 0.045}),

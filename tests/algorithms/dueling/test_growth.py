@@ -20,7 +20,9 @@ KEY = partial(jaxdp.random.key, 101)
 
 
 def until_best(learner: Learner) -> Learner:
-    """An elimination whose run ends when the best arm, the first one, is left alone: what follows costs nothing."""
+    """Builds an elimination whose run ends when only the best arm, the first one, is left: later rounds cost
+    nothing.
+    """
 
     def done(params, public):
         del params
@@ -69,7 +71,7 @@ DOMINATED = {
 
 
 def regrets_by_epsilon(case, distort=1.0):
-    """Regret by (phase, epsilon, seed), and its mean without privacy; the learner is given epsilon to a power."""
+    """Returns regret by (phase, epsilon, seed), and its mean without privacy; the learner gets epsilon to a power."""
     run = jaxdp.simulator(
         case.make(case.horizon),
         utility_duels(case.utilities),
@@ -88,7 +90,10 @@ def regrets_by_epsilon(case, distort=1.0):
 
 
 def check_inverse(regret):
-    """The exponent is -1 +- 0.05, with 95% confidence. The interval of a mean is within the mean of intervals."""
+    """Checks that the exponent is -1 +- 0.05, with 95% confidence.
+
+    A mean's interval is within the mean of intervals.
+    """
     fit = power_law(regret, "epsilon").mean("phase")
     print({name: round(float(each), 3) for name, each in fit.items()})
     assert float(fit.low) >= -1.05
@@ -109,7 +114,7 @@ def test_regret_is_inverse_in_epsilon_where_privacy_dominates(name):
 class Growing(NamedTuple):
     """A learner without privacy, over the last two decades before a horizon.
 
-    An elimination with a fixed failure_prob costs nothing once all but one arm are gone, and what it costs until then
+    An elimination with a fixed failure_prob costs nothing once all arms except one are gone, and its cost until then
     does not grow with T. It gets the horizon as 1 / failure_prob, as in the analysis.
     """
 
@@ -145,7 +150,7 @@ LONG = {
 
 
 def regrets_by_round(case):
-    """Regret by (round, seed) after T / 100, T / 10 and T rounds."""
+    """Returns regret by (round, seed) after T / 100, T / 10 and T rounds."""
     rounds = [case.horizon // 100, case.horizon // 10, case.horizon]
     keys = jax.random.split(KEY(), case.lanes)
 
@@ -173,7 +178,7 @@ def regrets_by_round(case):
 
 
 def check_logarithmic(regret):
-    """Regret is linear in log T over two decades: the middle is half way, but for 5% and 5 standard errors.
+    """Checks that regret is linear in log T over two decades: the middle is half way, within 5% and 5 standard errors.
 
     For the square root of T it would be a quarter of the way too low, for T itself 0.41. And over the last decade the
     exponent of T, which would be 1/2 or 1, is small.
@@ -198,7 +203,7 @@ def test_regret_grows_like_the_logarithm_of_long_horizons(name):
 
 
 def careless():
-    """Knows the best arm from the start, and plays another pair with probability t^-rate nevertheless."""
+    """Plays a learner that knows the best arm, and plays another pair with probability t^-rate nevertheless."""
 
     def act(key, params, public, context):
         del context
@@ -217,7 +222,7 @@ def careless():
 
 
 def test_other_growth_is_noticed():
-    """Planted: the square root of T is not taken for a logarithm, nor T itself; the sum of 1 / t is one."""
+    """Plants growth like the square root of T and like T, which are no logarithm; the sum of 1 / t is one."""
     learner, grown = careless(), {}
     for rate in (1.0, 0.5, 0.0):
         grown[rate] = regrets_by_round(Growing(lambda _: learner, 10_000, 50, lambda _, rate=rate: {"rate": rate}))

@@ -1,4 +1,4 @@
-"""Duels of arms with features: who wins, what it costs, feedback totals of many pairs, and errors."""
+"""Duels of arms with features: winners, regret, feedback totals of many pairs, and errors."""
 
 import math
 from functools import partial
@@ -54,7 +54,10 @@ PLANS = np.stack([np.where(np.arange(25) % 2, 50, 0), np.where(np.arange(25) == 
 
 
 def tallied(num_lanes):
-    """Wins [plans, lanes, pairs] and outcomes of plans; the last one has more pairs than are drawn at a time."""
+    """Returns wins [plans, lanes, pairs] and outcomes of plans.
+
+    The last one has more pairs than are drawn at a time.
+    """
     duels = linear_duels(LINE, [0.8, 0.1])
     params, feedback_totals = duels.params(scale=SCALE), duels.feedback_totals
     assert feedback_totals is not None

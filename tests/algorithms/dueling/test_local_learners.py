@@ -1,4 +1,4 @@
-"""Learners that see reports only: what they draw, what they converge to, and errors."""
+"""Learners that see reports only: their draws, their convergence, and errors."""
 
 import math
 from functools import partial
@@ -24,7 +24,7 @@ LEARNERS = Lazy(
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_they_learn(name):
-    """Regret in the second half is well below that of the first, and privacy costs."""
+    """Checks that regret in the second half is well below the first half's, and that privacy costs."""
     learner, values = LEARNERS[name]
     run = jaxdp.simulator(learner, matrix_duels(lower_bound_matrix(3)), 1500, checkpoints=[750, 1500])
     go = jax.jit(jax.vmap(run, (0, None)))
@@ -38,7 +38,7 @@ def test_they_learn(name):
 
 
 def against_a_switch(learner, **values):
-    """Static regret of runs in which the best arm changes."""
+    """Returns static regret of runs in which the best arm changes."""
     environment = switching_duels([lower_bound_matrix(3), lower_bound_matrix(3, 2)], [0, 500])
     run = jaxdp.simulator(learner, environment, 2000)
     outputs = jax.jit(jax.vmap(run, (0, None)))(jax.random.split(KEY(), 30), run.params(epsilon=math.inf, **values))
@@ -46,7 +46,7 @@ def against_a_switch(learner, **values):
 
 
 def check_follows(regret):
-    """Well below what fair draws of both arms cost against the last arm, in 500 and then 1500 rounds."""
+    """Checks regret well below fair draws of both arms against the last arm, in 500 and then 1500 rounds."""
     scores = [effective_borda_scores(lower_bound_matrix(3, best), np.ones(3, bool))[2] for best in (0, 2)]
     fair = 500 * (scores[0] - 0.5) + 1500 * (scores[1] - 0.5)
     assert regret.mean() + 5 * regret.std() / math.sqrt(len(regret)) < 0.8 * fair

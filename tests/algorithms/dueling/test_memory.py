@@ -1,4 +1,4 @@
-"""What a run of duels holds does not grow with its horizon."""
+"""The memory of a run of duels does not grow with its horizon."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ MAKE = {
 
 
 def bytes_held(name, horizon):
-    """Of a lane, by the engine that a user gets."""
+    """Returns the bytes of a lane, by the engine that a user gets."""
     duels = utility_duels(np.linspace(1, 0, 4))
     run = jaxdp.simulator(MAKE[name](horizon), duels, horizon)
     lowered = jax.jit(jax.vmap(run, (0, None))).lower(
@@ -41,6 +41,6 @@ def bytes_held(name, horizon):
 
 @pytest.mark.parametrize("name", MAKE)
 def test_memory_of_a_lane(name):
-    """A tree of counters has a level for each factor of its arity, so a few words more."""
+    """Checks for a few more words only: a tree of counters has a level for each factor of its arity."""
     short, long = (bytes_held(name, horizon) for horizon in (10**4, 10**8))
     assert 0 < long <= 1.2 * short

@@ -1,4 +1,4 @@
-"""RUCB and double Thompson sampling by blocks: what is released when, bounds, and kernels equal to the plain steps."""
+"""RUCB and double Thompson sampling by blocks: their releases, bounds, and kernels equal to the plain steps."""
 
 import math
 from functools import partial
@@ -40,7 +40,7 @@ def tallied(duels, epsilon=math.inf, num_arms=3):
 
 
 def test_a_pair_releases_with_its_first_second_fourth_and_eighth_duel():
-    """Whoever is on the left; what is beyond 0 and 1 is clipped, and an arm's duels with itself release nothing."""
+    """Checks either side; totals beyond 0 and 1 are clipped, and an arm's duels with itself release nothing."""
     duels = [(0, 1, 1), (2, 2, 1), (1, 0, 1), (1, 0, -3), (1, 2, 1), (0, 1, 7), (0, 0, 1)] + [(0, 1, 1)] * 5
     private, released = tallied(duels)
     #  wins of arm 0 over arm 1: 1 | 0 | 1, 1 | 1, 1, 1, 1 | 1
@@ -53,7 +53,7 @@ def test_a_pair_releases_with_its_first_second_fourth_and_eighth_duel():
 
 
 def test_what_is_counted_again_from_zero_follows_from_what_was_released():
-    """A curator whose state of a released block is anything goes on alike."""
+    """Continues alike from any state of a released block."""
     private, released = (jax.tree.map(lambda leaf: jnp.asarray(leaf[-1]), part) for part in tallied([(0, 1, 1)] * 4))
     report = jnp.asarray([1, 0], jnp.int32), jnp.int32(1)
     for other in (private, Private(private.wins + 10)):
@@ -62,7 +62,7 @@ def test_what_is_counted_again_from_zero_follows_from_what_was_released():
 
 
 def moments(epsilon, scale=1.0):
-    """(mean, variance) of the noise in the wins of a block of 8, and their standard errors over lanes."""
+    """Returns mean and variance of the noise in the wins of a block of 8, and their standard errors over lanes."""
 
     def one(key):
         private, released = Private(jnp.full((2, 2), 2)), _pair_blocks.no_duels(2)[1]
@@ -86,7 +86,9 @@ def test_noise_is_laplace_of_scale_1_over_epsilon():
 
 
 def exceeded(epsilon, blocks, tail, radius):
-    """(share of runs in which an even pair's weighted wins are above N / 2 by more than a radius, standard error)."""
+    """Returns the share of runs in which an even pair's weighted wins exceed N / 2 by a radius, and its standard
+    error.
+    """
     generator, lanes = np.random.default_rng(3), 40_000
     lengths = [1, *(2**k for k in range(blocks - 1))]
     weights = np.asarray(_pair_blocks.weight_of(jnp.asarray(lengths), jnp.asarray(epsilon, FLOAT)), float)
@@ -99,7 +101,7 @@ def exceeded(epsilon, blocks, tail, radius):
 
 
 def ours(weights, duels, tail):
-    """Half of what a lead has to be below zero by, so that a bound is below 1/2."""
+    """Returns half of the distance below zero that a lead must have for a bound below 1/2."""
     noise = jnp.asarray([[0, weights[-1] / EPSILON], [0, 0]], FLOAT)
     lead, weight = jnp.zeros_like(noise), jnp.asarray([[0, duels], [0, 0]], FLOAT)
     spread = jnp.asarray(tail / 2, FLOAT)
@@ -112,7 +114,7 @@ EPSILON = 0.3
 
 @pytest.mark.parametrize("blocks", [1, 3, 6, 10])
 def test_a_bound_fails_as_seldom_as_it_should(blocks):
-    """With probability at most t^(-2 exploration_rate) = exp(-tail); one of half its width fails more often."""
+    """Checks probability at most t^(-2 exploration_rate) = exp(-tail); a bound of half the width fails more often."""
     for tail in (0.5, 2.0, 5.0):
         share, error = exceeded(EPSILON, blocks, tail, ours)
         assert share <= math.exp(-tail) + 5 * error
@@ -121,7 +123,10 @@ def test_a_bound_fails_as_seldom_as_it_should(blocks):
 
 
 def test_weights_make_the_variance_least():
-    """Of the share of wins: 1 / (4 N), N the weighted duels; less than by equal weights, or of the last block."""
+    """Checks the variance of the share of wins, 1 / (4 N) for N weighted duels.
+
+    Equal weights or the last block have more.
+    """
     lengths = np.asarray([1, 1, 2, 4, 8, 16, 32])
     weights = np.asarray(_pair_blocks.weight_of(jnp.asarray(lengths), jnp.asarray(0.5, FLOAT)), float)
     variances = lengths / 4 + 2 / 0.5**2
@@ -158,7 +163,9 @@ def test_what_is_refused(name):
 
 @pytest.mark.parametrize("name", FACTORIES)
 def test_less_regret_than_by_randomized_outcomes(name):
-    """On eight arms after 10^5 rounds at epsilon = 0.3, where a third is less than half of what is found."""
+    """Compares on eight arms after 10^5 rounds at epsilon = 0.3: the margin of a third is below half of the
+    difference.
+    """
     duels = utility_duels(np.linspace(1, 0, 8))
 
     def regret(release):
@@ -171,7 +178,7 @@ def test_less_regret_than_by_randomized_outcomes(name):
 
 @pytest.mark.parametrize("name", FACTORIES)
 def test_memory_of_a_lane(name):
-    """It is that of some numbers for each pair, whatever the horizon."""
+    """Checks that it is some numbers for each pair, for any horizon."""
 
     def held(horizon, num_arms=4):
         learner = FACTORIES[name](num_arms=num_arms, release="blocks")

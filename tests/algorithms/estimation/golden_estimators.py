@@ -23,7 +23,7 @@ class Golden(NamedTuple):
 
 
 def minimum(value_and_gradient, dim, radius):
-    """The minimiser over the ball: a search, whose stationarity conditions are then solved as equations."""
+    """Finds the minimiser over the ball: a search, and then a solution of its stationarity conditions as equations."""
     ball = {"type": "ineq", "fun": lambda t: radius**2 - t @ t, "jac": lambda t: -2 * t}
     options = {"ftol": 1e-14, "maxiter": 1000}
     found = minimize(value_and_gradient, np.zeros(dim), jac=True, method="SLSQP", constraints=[ball], options=options).x
@@ -55,7 +55,7 @@ def binary_response(generator, values, features, labels, count):
 
 
 def k_ary_response(generator, values, features, labels, count):
-    """The label with probability e^eps / (e^eps + K - 1), any other one with 1 / (e^eps + K - 1)."""
+    """Draws the label with probability e^eps / (e^eps + K - 1), any other one with 1 / (e^eps + K - 1)."""
     num_actions = features.shape[1]
     weights = np.where(np.arange(num_actions) == labels[:, None], math.exp(values["epsilon"]), 1.0)
     edges = np.cumsum(weights / weights.sum(1, keepdims=True), axis=1)
@@ -63,7 +63,7 @@ def k_ary_response(generator, values, features, labels, count):
 
 
 def analytic_multiplier(epsilon, delta):
-    """Balle & Wang (2018), Theorem 8."""
+    """Returns the multiplier of Balle & Wang (2018), Theorem 8."""
 
     def excess(ratio):
         u, v = epsilon * ratio - 1 / (2 * ratio), epsilon * ratio + 1 / (2 * ratio)
@@ -87,7 +87,7 @@ def noisy_choice_statistic(generator, values, features, labels, count):
 
 
 def labels_and_noise(generator, values, features, labels, count):
-    """Raw labels, and w of Theorem 5.2 with L half the longest differential feature."""
+    """Returns raw labels, and w of Theorem 5.2 with L half the longest differential feature."""
     epsilon, norm = values["epsilon"], np.linalg.norm(features, axis=1).max() / 2
     sigma = norm * math.sqrt(8 * math.log(2 / values["delta"]) + 4 * epsilon) / epsilon
     noise = sigma * generator.normal(size=(count, features.shape[1]))
@@ -100,7 +100,10 @@ def clipped(values, features):
 
 
 def private_minimisers(generator, values, features, labels, count):
-    """Theorem E.1 without a ball, by Newton's method on all draws of w together; then converged, which is 1."""
+    """Minimises as in Theorem E.1 without a ball, by Newton's method on all draws of w together.
+
+    Then converged, which is 1.
+    """
     epsilon, norm = values["epsilon"], values["feature_norm"]
     sigma = 4 * norm * math.sqrt(8 * math.log(4 / values["delta"]) + 2 * epsilon) / epsilon
     beta = 4 * norm**2 / epsilon
@@ -128,7 +131,7 @@ def unbiased(values, report):
 
 
 def logistic_minimum(values, features, statistic):
-    """(1/n) sum log(1 + e^{x.theta}) - S.theta / n + (beta / 2n) |theta|^2 over the ball."""
+    """Minimises (1/n) sum log(1 + e^{x.theta}) - S.theta / n + (beta / 2n) |theta|^2 over the ball."""
     n, beta = len(features), values.get("regularization", 0.0)
 
     def objective(theta):
@@ -140,7 +143,7 @@ def logistic_minimum(values, features, statistic):
 
 
 def randomized_likelihood(values, features, report):
-    """-(1/n) sum log[p F(s z) + (1 - p) F(-s z)], s = 2 report - 1."""
+    """Computes -(1/n) sum log[p F(s z) + (1 - p) F(-s z)], s = 2 report - 1."""
     truth, signs = expit(values["epsilon"]), 2 * report - 1
 
     def objective(theta):
@@ -153,7 +156,7 @@ def randomized_likelihood(values, features, report):
 
 
 def choice_minimum(values, features, statistic):
-    """(1/n) sum log sum_k e^{phi_k.theta} - S.theta / n over the ball."""
+    """Minimises (1/n) sum log sum_k e^{phi_k.theta} - S.theta / n over the ball."""
     n = len(features)
 
     def objective(theta):
@@ -174,7 +177,7 @@ def one_hot_weights(values, report, num_actions):
 
 
 def one_pass(values, features, gradient):
-    """theta <- P(theta - eta g_t), from zero; the average of the last half of the iterates."""
+    """Iterates theta <- P(theta - eta g_t) from zero; returns the average of the last half of the iterates."""
     theta, iterates = np.zeros(features.shape[-1]), []
     for t in range(len(features)):
         theta = theta - RATE * gradient(t, theta)
@@ -184,7 +187,7 @@ def one_pass(values, features, gradient):
 
 
 def last_iterate(values, features, gradient):
-    """The same without averaging."""
+    """Iterates as `one_pass` does, without averaging."""
     theta = np.zeros(features.shape[-1])
     for t in range(len(features)):
         theta = theta - RATE * gradient(t, theta)
@@ -193,7 +196,10 @@ def last_iterate(values, features, gradient):
 
 
 def weighted_gradient(log_gradients, report, epsilon):
-    """Eq. (10): sum_y grad log p_y / (e^eps + K - 1) - grad log p_report; rows of log_gradients are the labels'."""
+    """Computes eq.
+
+    (10): sum_y grad log p_y / (e^eps + K - 1) - grad log p_report; rows of log_gradients are the labels'.
+    """
     weight = math.exp(epsilon) + len(log_gradients) - 1
     return log_gradients.sum(0) / weight - log_gradients[report]
 
@@ -240,7 +246,7 @@ def literal(values, features, report):
 
 
 def given(values: Any, features: np.ndarray, report: Any) -> np.ndarray:
-    """The report is the estimate."""
+    """Returns the report as the estimate."""
     return report.theta
 
 

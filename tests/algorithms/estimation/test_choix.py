@@ -51,7 +51,7 @@ def test_pairs(factory, values):
 
 
 def choices(sampler):
-    """Items of 80 choice sets of three, their features, and what was preferred."""
+    """Returns items of 80 choice sets of three, their features, and the preferred items."""
     items = np.array(list(itertools.combinations(range(NUM_ITEMS), 3)) * 8)
     return items, np.eye(NUM_ITEMS)[items], np.asarray(sampler(jax.random.key(2), jnp.asarray(UTILITIES[items], DTYPE)))
 

@@ -75,7 +75,7 @@ def test_the_formula_in_numpy():
     np.testing.assert_allclose(found().shape, shape, rtol=1e-4)
     np.testing.assert_array_equal(found().center, jnp.asarray(theta, float))
     assert found(curvature=0.25).width < found().width
-    np.testing.assert_allclose(found(curvature=gamma / 2).width, width, rtol=1e-4)  # below what is proved: no effect
+    np.testing.assert_allclose(found(curvature=gamma / 2).width, width, rtol=1e-4)  # below the proved size: no effect
     inside = theta + 0.99 * width * np.linalg.inv(np.linalg.cholesky(shape)).T @ np.array([0.6, 0, 0.8])
     assert found().contains(jnp.asarray(inside, float))
     outside = theta + 1.01 / 0.99 * (inside - theta)
@@ -245,7 +245,7 @@ def test_an_estimator_without_its_own_noise_and_public_features_is_refused(name)
 
 
 def test_the_noise_is_the_estimators_own():
-    """A user cannot hand over another's: the exact covariance of private features was released so."""
+    """Checks that users cannot pass another covariance: one of private features would be released exactly."""
     assert list(inspect.signature(with_confidence).parameters) == ["estimator"]
     features = jnp.asarray(np.random.default_rng(0).normal(size=(30, 3)) + 1, float)
     values = {"epsilon": 0.5, "delta": 1e-3, "radius": 2.0}

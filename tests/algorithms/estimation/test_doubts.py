@@ -31,7 +31,7 @@ ACTIONS = GENERATOR.normal(size=(200, 4, 3))
 CHOICES = (ACTIONS @ [0.5, -0.3, 0.2] + GENERATOR.gumbel(size=(200, 4))).argmax(axis=1)
 SEPARATED = (FEATURES @ [0.5, -0.3, 0.2] > 0).astype(int)
 
-QUASI = np.repeat([[1.0, -1, 0], [1, 0, -1], [0, 1, -1]], 40, axis=0)  # of three items, the first of which never lost
+QUASI = np.repeat([[1.0, -1, 0], [1, 0, -1], [0, 1, -1]], 40, axis=0)  # three items; the first one never lost
 QUASI_LABELS = np.where(np.arange(120) < 80, 1, np.arange(120) % 2)
 ELECTION = Ballots(("a", "b", "c"), (((0,), (1,), (2,)), ((1,), (0,), (2,))), (120, 80))
 
@@ -45,7 +45,7 @@ def fit(estimator, features=FEATURES, labels=LABELS, **values):
     "estimator", [objective_perturbation(noise="k_norm"), debiased_rr()], ids=["k_norm", "debiased_rr"]
 )
 def test_a_radius_that_bounds_nothing_for_long_features_is_named(estimator, size):
-    """Margins up to the radius times the size overflowed: theta was NaN."""
+    """Checks a radius times a size that overflows margins: theta was NaN."""
     with pytest.warns(
         RuntimeWarning, match="A radius of 5 does not bound the search for features of size 1e"
     ) as caught:
@@ -53,7 +53,7 @@ def test_a_radius_that_bounds_nothing_for_long_features_is_named(estimator, size
     assert len(caught) == 1
     assert np.all(np.isfinite(theta))
     assert np.linalg.norm(theta) <= 5.0
-    with warnings.catch_warnings():  # what the warning advises helps
+    with warnings.catch_warnings():  # the warning's advice helps
         warnings.simplefilter("error")
         assert fit(estimator, FEATURES, epsilon=0.05, radius=5.0).converged
 
@@ -97,7 +97,7 @@ ONE_PASS = {
 @pytest.mark.parametrize("name", ONE_PASS)
 @pytest.mark.parametrize(("size", "change"), [(1e5, "lower"), (1e10, "lower"), (1e-5, "raise")])
 def test_a_step_that_does_not_suit_the_features_is_warned_of(name, size, change):
-    """Theta times the size came out as 1e9, 1e19 and 1e-10 where about 1 is right."""
+    """Checks steps for which theta times the size was 1e9, 1e19 and 1e-10, where about 1 is right."""
     estimator, values = ONE_PASS[name]
     data = (ACTIONS, CHOICES) if name == "sgd_krr" else (FEATURES, LABELS)
     with pytest.warns(RuntimeWarning, match=rf"do not rely on theta.* constant, .* or {change} learning_rate"):
@@ -133,7 +133,7 @@ def test_a_learning_rate_that_suits_long_features_is_not_warned_of():
     ],
 )
 def test_an_objective_without_a_minimum_is_warned_of(estimator, features, labels, values):
-    """The search went on until the objective was flat within its tolerance, and said that it converged."""
+    """Checks a search that stops where the objective is flat within its tolerance: it claimed to have converged."""
     with pytest.warns(RuntimeWarning, match="do not rely on the size of theta.*Give a radius"):
         fit(estimator, features, labels, **values)
 

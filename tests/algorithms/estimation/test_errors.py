@@ -57,7 +57,7 @@ FEATURES, LABELS = np.array([[1.0, 0.0], [0.0, -2.0], [1.0, 1.0]]), np.array([0,
 
 
 def raises(name, value):
-    """Both in one message, the name first."""
+    """Checks for both texts in one message, the name first."""
     return pytest.raises(ValueError, match=rf"{name}.*{re.escape(str(value))}")
 
 
@@ -230,7 +230,7 @@ def test_wrong_shapes_of_private_records(case):
 
 
 def test_features_longer_than_twice_the_feature_norm():
-    """The longest feature has norm 2, so L = 1 will do."""
+    """Checks that the longest feature has norm 2, so that L = 1 is enough."""
     values = {"key": jax.random.key(0), "epsilon": 1.0, "delta": 1e-3, "radius": 1.0}
     estimator = objective_perturbation(constants="paper")
     assert np.all(np.isfinite(estimate(estimator, FEATURES, LABELS, feature_norm=1.0, **values).theta))

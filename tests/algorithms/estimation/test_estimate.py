@@ -31,7 +31,7 @@ LABELS = GENERATOR.integers(0, 2, 60)
     ids=["alone", "with a set"],
 )
 def test_an_estimate_that_did_not_converge_is_warned_of(estimator, values):
-    """At epsilon 0.05 the unbiased labels lie 40 apart, and their loss has no minimum without a ball."""
+    """Uses epsilon 0.05, where unbiased labels are 40 apart and their loss has no minimum without a ball."""
     with pytest.warns(RuntimeWarning, match=r"did not converge in 200 steps.* Give a radius") as caught:
         estimate(estimator, FEATURES, LABELS, key=jax.random.key(0), epsilon=0.05, **values)
     assert [warning.filename for warning in caught] == [__file__]
@@ -61,7 +61,7 @@ def test_features_as_large_as_squares_allow_are_fitted():
 
 
 def traces_of(call):
-    """How many functions JAX traces or compiles in a call."""
+    """Counts the functions that JAX traces or compiles in a call."""
     with durations_of("/jax/core/compile/") as events:
         call()
     return len(events)

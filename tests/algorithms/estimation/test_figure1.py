@@ -46,7 +46,7 @@ def check_errors(results):
 
 
 def with_statistic_noise(scale):
-    """Planted: objective perturbation with `scale` times its noise."""
+    """Plants objective perturbation with `scale` times its noise."""
 
     def privatize(key, params, features, labels):
         statistic = labels.astype(features.dtype) @ features
@@ -63,7 +63,7 @@ def test_errors_of_the_small_form():
 
 
 def test_wrong_estimators_are_caught():
-    """Planted: reports taken for labels, and half the noise. Each fails by itself, where the difference is large."""
+    """Plants reports taken for labels, and half the noise; each fails by itself, where the difference is large."""
     biased = EXACT["local"]._replace(fit=EXACT["clear"].fit)
     results = simulate({"local": biased, **with_statistic_noise(0.5)}, [1000], 100)
     for name, epsilon in [("local", 1.0), ("central", 0.1)]:
@@ -72,7 +72,7 @@ def test_wrong_estimators_are_caught():
 
 
 def test_figure_1():
-    """All sample sizes: the errors, the order of the curves, and that they fall."""
+    """Checks, at all sample sizes, the errors, the order of the curves, and that they fall."""
     results = simulate(EXACT, SIZES, 1000)
     check_errors(results)
     assert results.converged.all()
@@ -89,7 +89,7 @@ def test_less_noise_is_caught():
 
 
 def test_the_likelihood_of_reports_is_no_worse_than_debiasing():
-    """Eq. (3) is the efficient likelihood of the reports; the paper's reason against it is convexity, not error."""
+    """Compares eq. (3), the efficient likelihood of reports; the paper's reason against it is convexity, not error."""
     results = simulate({"local": debiased_rr(), "likelihood": mle_rr()}, [3000], 200, epsilons=[1.0])
     errors = results.l2_error.squeeze(["num_samples", "epsilon"])
     difference = errors.sel(estimator="likelihood") - errors.sel(estimator="local")

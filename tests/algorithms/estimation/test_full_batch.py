@@ -36,7 +36,7 @@ LINKS = {"logistic": logistic, "probit": probit}
 
 @pytest.fixture
 def data():
-    """Features, and labels of a parameter of norm about 1.3."""
+    """Makes features, and labels for a parameter of norm about 1.3."""
     generator = np.random.default_rng(5)
     features = generator.normal(size=(NUM_SAMPLES, DIM))
     labels = generator.uniform(size=NUM_SAMPLES) < expit(features @ [1.0, -0.8, 0.3])
@@ -44,7 +44,7 @@ def data():
 
 
 def scipy_minimum(objective, radius, zero_sum=False):
-    """The minimiser of theta -> (value, gradient) over the ball, and its projected gradient's norm."""
+    """Minimises theta -> (value, gradient) over the ball; also returns its projected gradient's norm."""
     constraints = []
     if np.isfinite(radius):
         constraints.append({"type": "ineq", "fun": lambda t: radius**2 - t @ t, "jac": lambda t: -2 * t})
@@ -60,7 +60,7 @@ def scipy_minimum(objective, radius, zero_sum=False):
 
 
 def label_objective(features, targets, link):
-    """Mean of -[y log F(z) + (1 - y) log F(-z)], y real."""
+    """Computes the mean of -[y log F(z) + (1 - y) log F(-z)], y real."""
 
     def objective(theta):
         z = features @ theta
@@ -73,7 +73,7 @@ def label_objective(features, targets, link):
 
 
 def randomized_objective(features, reports, link, epsilon):
-    """Mean of -log P(report), P(1) = p F(z) + (1 - p) (1 - F(z))."""
+    """Computes the mean of -log P(report), P(1) = p F(z) + (1 - p) (1 - F(z))."""
     truth = expit(epsilon)
 
     def objective(theta):
@@ -86,7 +86,7 @@ def randomized_objective(features, reports, link, epsilon):
 
 
 def statistic_sum(features, statistic, beta=0.0):
-    """Mean of log(1 + exp(z)), less theta . S / n, plus beta / 2n |theta|^2."""
+    """Computes the mean of log(1 + exp(z)), less theta . S / n, plus beta / 2n |theta|^2."""
 
     def objective(theta):
         z, n = features @ theta, len(features)
@@ -119,7 +119,7 @@ VALUES["objective_perturbation"] = {"epsilon": 3.0, "delta": 1e-3}
 
 @functools.cache
 def make(name, link="logistic", zero_sum=False):
-    """The estimator and its compiled fit."""
+    """Builds the estimator and its compiled fit."""
     options = {} if name == "objective_perturbation" else {"link": LINKS[link]}
     estimator = FACTORIES[name](zero_sum=zero_sum, **options)
     return estimator, jax.jit(estimator.fit)
@@ -166,7 +166,7 @@ def test_labels_all_one(data, name, link):
 
 @pytest.mark.parametrize(("name", "link"), CASES)
 def test_large_margins_give_no_nan(data, name, link):
-    """Features of norm 1e4, and labels that separate or that contradict."""
+    """Checks features of norm 1e4, and labels that separate or that contradict."""
     features, labels = data
     features = 1e4 * features / jnp.linalg.norm(features, axis=1, keepdims=True)
     estimator, fit = make(name, link)
@@ -206,7 +206,7 @@ def test_a_users_optimizer_reaches_the_same_answer(data, name, optimizer, radius
 
 @pytest.mark.parametrize("learning_rate", [0.05, 30.0])
 def test_too_few_steps_return_the_best_certificate(data, learning_rate):
-    """With the large step the iterates jump across the ball, and the last is not the best."""
+    """Takes a large step, with which iterates jump across the ball and the last one is not the best."""
     features, labels = data
     max_steps, radius = 4, 2.0
     estimator = mle(optimizer=optax.sgd(learning_rate), max_steps=max_steps)
@@ -268,7 +268,7 @@ LOSSES = [
 
 @pytest.mark.parametrize("make", LOSSES)
 def test_a_loss_and_its_derivatives(make):
-    """Against differences of the formula in float64 (labels 0 and 1), and finite far out."""
+    """Compares with differences of the formula in float64 (labels 0 and 1); values are finite far out."""
     loss, value = make()
     near, far = np.linspace(-6, 6, 97), np.array([-1e4, -300, -20, 20, 300, 1e4])
     evaluate = jax.jit(lambda z, y: (loss.value(z, y), loss.slope(z, y), loss.curvature(z, y)))
@@ -319,7 +319,7 @@ def test_an_objectives_gradient_and_hessian(data, kind):
 
 @pytest.mark.parametrize("link", [logistic, probit], ids=lambda link: link.name)
 def test_without_privacy_the_likelihood_of_reports_is_that_of_labels(link):
-    """Far out too, where F underflows and only the ratio of logs is left."""
+    """Checks large margins too, where F underflows and only the ratio of logs remains."""
     margins = jnp.asarray([-1e4, -1e3, -100.0, -3.0, 0.0, 3.0, 100.0, 1e4], DTYPE)
     private, clear = randomized_label_loss(link, jnp.asarray(jnp.inf, DTYPE)), label_loss(link)
     for label in (0.0, 1.0):

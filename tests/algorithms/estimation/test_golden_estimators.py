@@ -1,4 +1,6 @@
-"""Every registered estimator against its independent NumPy version: reports in distribution, its fit on one report."""
+"""Every registered estimator against its independent NumPy version: the reports' distribution, and fits of one
+report.
+"""
 
 import dataclasses
 import inspect
@@ -20,8 +22,8 @@ BOUNDS = {"inside": 40.0, "on the ball": 0.4}
 PRIVATE = [name for name in GOLDEN if "epsilon" in ESTIMATORS[name].values]
 
 
-# With public weights and K-norm noise: test_public_weights.py beside this file holds what they minimise against SciPy,
-# tests/algorithms/mechanisms/additive/test_k_norm.py the noise against its distribution.
+# With public weights and K-norm noise: test_public_weights.py beside this file compares their objective with SciPy,
+# tests/algorithms/mechanisms/additive/test_k_norm.py the noise with its distribution.
 ELSEWHERE = {name for name in ESTIMATORS if name.endswith(("_cut", "_k_norm"))}
 
 
@@ -31,7 +33,7 @@ def test_every_estimator_has_a_golden_version():
 
 
 def problem(name):
-    """The estimator, a grid point without a radius, and its tiny problem."""
+    """Builds the estimator, a grid point without a radius, and its tiny problem."""
     entry = ESTIMATORS[name]
     estimator, (features, labels) = entry.make(), entry.make_data(jax.random.key(1))
     taken = inspect.signature(estimator.params).parameters
@@ -43,7 +45,7 @@ def problem(name):
 
 
 def plain(tree):
-    """In NumPy, floats as float64."""
+    """Converts to NumPy, with floats as float64."""
     return jax.tree.map(lambda leaf: np.asarray(leaf, float) if leaf.dtype == DTYPE else np.asarray(leaf), tree)
 
 
@@ -74,7 +76,7 @@ def reports(estimator, values, features, labels):
 
 
 def check_distribution(left, right):
-    """Means and mean squared deviations within 5 standard errors of their difference."""
+    """Checks means and mean squared deviations within 5 standard errors of their difference."""
     assert left.shape == right.shape
     centre = right.mean(0)
     for power in (1, 2):
@@ -104,7 +106,7 @@ def test_reports(name):
 @pytest.mark.precision
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_the_private_minimiser_for_a_given_w(bound):
-    """psi(theta) = -w with the same w, records longer than 2 L among the data."""
+    """Solves psi(theta) = -w with the same w; some records are longer than 2 L."""
     estimator, values, features, labels = problem("objective_perturbation_full")
     norm, radius, beta = values["feature_norm"], BOUNDS[bound], 3.0
     params = estimator.params(**{**values, "radius": radius, "regularization": beta})
@@ -117,11 +119,13 @@ def test_the_private_minimiser_for_a_given_w(bound):
     assert (np.linalg.norm(expected) > 0.999 * radius) == (bound == "on the ball")
     assert found.converged
     check_equal(found.theta / (2 * norm), expected)
-    assert np.linalg.norm(found.theta - 2 * norm * expected) <= found.certificate + 1e-6  # which is what it bounds
+    assert np.linalg.norm(found.theta - 2 * norm * expected) <= found.certificate + 1e-6  # the bounded quantity
 
 
 def test_half_the_noise_for_records_is_flagged():
-    """An audit cannot flag half of Theorem E.1's sigma, still private (by quadrature): its distribution can."""
+    """Checks the distribution: an audit cannot flag half of Theorem E.1's sigma, which is still private (by
+    quadrature).
+    """
     estimator, values, features, labels = problem("objective_perturbation_full")
     values["radius"] = np.inf
     params = estimator.params(**values)

@@ -15,13 +15,13 @@ from jaxdp.numerics.fixed_point import in_64_bits
 
 DTYPE = jax.dtypes.canonicalize_dtype(float)
 TINY = float(jnp.finfo(DTYPE).smallest_normal)
-VANISHES = TINY**0.55  # a number whose square is less than a float holds, by far
+VANISHES = TINY**0.55  # a number with a square far below the least float
 NOISES = ("gaussian", "k_norm")
 ESTIMATORS = (objective_perturbation, plackett_luce_objective_perturbation)
 
 
 def made(estimator, noise, weights="none", **values):
-    """(key, features, labels) -> the noisy statistic."""
+    """Builds (key, features, labels) -> the noisy statistic."""
     model = estimator(noise=noise, weights=weights)
     params = model.params(**values, **({"delta": 1e-3} if noise == "gaussian" else {}))
 
@@ -33,7 +33,7 @@ def made(estimator, noise, weights="none", **values):
 
 
 def rows(estimator, values):
-    """Features [len(values), 2], of this size each, alike for both estimators: of choices from x and 0."""
+    """Makes features [len(values), 2] of these sizes, alike for both estimators: choices from x and 0."""
     features = jnp.asarray(values, DTYPE)[:, None] * jnp.asarray([[1.0, -1.0]], DTYPE)
     return features if estimator is objective_perturbation else jnp.stack([0 * features, features], 1)
 
@@ -41,7 +41,9 @@ def rows(estimator, values):
 @pytest.mark.parametrize("noise", NOISES)
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 def test_a_label_of_a_short_feature_beside_a_long_one(estimator, noise):
-    """Its square vanishes beside the longest one's, so that its weight was 1, and it moved the sum by its length."""
+    """Checks a feature whose square vanishes beside the longest one's: its weight was 1, and it moved the sum by
+    its length.
+    """
     cut = VANISHES / 1024
     release = made(estimator, noise, "cut", epsilon=1.0, cut=cut)
     features, labels = rows(estimator, [1.0, VANISHES, VANISHES]), jnp.asarray([0, 0, 1], jnp.int32)
@@ -53,7 +55,7 @@ def test_a_label_of_a_short_feature_beside_a_long_one(estimator, noise):
 @pytest.mark.parametrize("estimator", ESTIMATORS)
 @pytest.mark.parametrize(("size", "epsilon"), [(3e-20, 1.0), (TINY * 8, 1.0), (TINY * 8, 1e5)])
 def test_tiny_features_have_noise(estimator, noise, size, epsilon):
-    """At the last budget the noise's scale is less than the least normal float: the statistic was released exactly."""
+    """Checks noise with a scale below the least normal float: at the last budget the statistic was released exactly."""
     release = made(estimator, noise, epsilon=epsilon)
     features, labels = rows(estimator, [size] * 4), jnp.ones(4, jnp.int32)
     keys = jax.random.split(jax.random.key(0), 64)
@@ -68,7 +70,7 @@ def test_tiny_features_have_noise(estimator, noise, size, epsilon):
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_a_sensitivity_of_zero(noise):
-    """Data that are 0 are released as they are; others become NaN, whatever the label."""
+    """Checks that data that are 0 are released as they are, and others become NaN, for any label."""
     none = rows(objective_perturbation, [0.0] * 3)
     report = made(objective_perturbation, noise, epsilon=1.0)(jax.random.key(0), none, jnp.ones(3, jnp.int32))
     assert report.tolist() == [0.0, 0.0]
@@ -97,7 +99,9 @@ def test_the_scale_of_gaussian_noise(multiplier, sensitivity, product):
 
 
 def test_sums_are_exact():
-    """Of terms on the grid exactly; of others one moves the sum by itself, to a unit of 2^-46 of the largest."""
+    """Checks that sums of terms on the grid are exact, and that others change by their own term, to 2^-46 of the
+    largest.
+    """
     generator = np.random.default_rng(3)
     terms = generator.uniform(-1, 1, size=(2**14, 3)) * [1.0, 1e-30, 0.0]
     terms[:, 0] = np.round(terms[:, 0] * 2**30) / 2**30
@@ -128,7 +132,7 @@ def test_norms_are_never_rounded_down():
 
 def test_the_chosen_cut_has_the_unit_of_the_features():
     features = np.random.default_rng(0).normal(size=(80, 2))
-    features[0] = 0  # what a choice among infinite errors fell back to
+    features[0] = 0  # the fallback of a choice among infinite errors
 
     def cut(exponent):
         scaled = jnp.asarray(np.ldexp(features, exponent), DTYPE)

@@ -44,17 +44,17 @@ def agrees(batch, recipe, reference):
 
 
 def last_twice(data, recipe):
-    """A wrong kernel, which visits the last sample in the first one's place."""
+    """Builds a wrong kernel, which visits the last sample in the first one's place."""
     return lanes_pass(data._replace(features=data.features.at[:, 0].set(data.features[:, -1])), recipe)
 
 
 def unweighted(data, recipe):
-    """A wrong kernel, which leaves the samples' weights out."""
+    """Builds a wrong kernel, which omits the samples' weights."""
     return lanes_pass(data._replace(weights=None), recipe)
 
 
 def margins_turned(data, recipe):
-    """A wrong kernel, which compares the margins of a sample with each other's targets."""
+    """Builds a wrong kernel, which compares the margins of a sample with each other's targets."""
     return lanes_pass(data, recipe._replace(slope=lambda margin, target: recipe.slope(margin, target[::-1])))
 
 

@@ -29,7 +29,7 @@ search = jax.jit(pessimistic_policy, static_argnames="max_steps")
 
 
 def problem(seed, states=STATES, actions=ACTIONS, dim=DIM):
-    """Features, weights, estimate and shape of a random problem, in float64."""
+    """Returns features, weights, estimate and shape of a random problem, in float64."""
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(states, actions, dim))
     weights = rng.dirichlet(np.ones(states))
@@ -38,7 +38,7 @@ def problem(seed, states=STATES, actions=ACTIONS, dim=DIM):
 
 
 def arrays(features, weights, theta, shape, width):
-    """The same as default floats, ready for the library."""
+    """Converts them to default floats, ready for the library."""
     features, weights, theta, shape, width = (jnp.asarray(x, float) for x in (features, weights, theta, shape, width))
     return features, weights, ConfidenceSet(theta, shape, width)
 
@@ -49,7 +49,7 @@ def value_in_numpy(policy, features, weights, theta, shape, width):
 
 
 def brute_force(features, weights, theta, shape, width):
-    """The best deterministic policy, by a loop that shares no code with the library."""
+    """Finds the best deterministic policy by a loop that shares no code with the library."""
     best = -np.inf, ()
     for actions in itertools.product(range(features.shape[1]), repeat=features.shape[0]):
         policy = np.eye(features.shape[1])[list(actions)]
@@ -138,7 +138,7 @@ def best_mixed(features, weights, theta, shape, width):
 
 
 def test_randomising_can_be_best():
-    """Two actions whose uncertainties cancel: each alone is worth less than nothing, the mixture is safe."""
+    """Plays two actions with uncertainties that cancel: each alone is worth less than nothing, the mixture is safe."""
     features = np.array([[[0.2, 1.0], [0.2, -1.0]]])
     case = arrays(features, np.ones(1), np.array([1.0, 0.0]), np.diag([100.0, 1.0]), 1.0)
     found = search(*case, max_steps=500)
@@ -210,10 +210,10 @@ def test_suboptimality_by_hand():
 
 @jax.jit
 def losses(keys, uncertainty):
-    """Mean suboptimality, and its standard error, of greedy, eq. (9) and per-state policies.
+    """Returns mean suboptimality, and its standard error, of greedy, eq. (9) and per-state policies.
 
     The third action is the worst one. Its feature has a direction of its own, in which the estimate's error is 20 times
-    that in the others.
+    the error in the others.
     """
     features = jnp.asarray([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]] * 2)
     weights, parameter = jnp.full(2, 0.5), jnp.asarray([0.5, 0.3, 0.0])
@@ -273,7 +273,7 @@ def test_wrong_shapes_are_told_when_traced():
 
 
 def test_policies_in_a_program_of_ones_own():
-    """NumPy arrays that a compiled function closes over, as `every_policy` gives them."""
+    """Compiles a function that closes over NumPy arrays, as `every_policy` gives them."""
     features, weights, confidence = arrays(*problem(3), 0.5)
     expected = best_of_policies(POLICIES, features, weights, confidence)
     found = jax.jit(lambda width: best_of_policies(POLICIES, features, weights, confidence._replace(width=width)))(0.5)

@@ -1,4 +1,4 @@
-"""Weights from public features: the predicted error, the cut, what they do to estimates, and what they cost."""
+"""Weights from public features: the predicted error, the cut, and their effect on estimates and its cost."""
 
 import re
 
@@ -35,7 +35,7 @@ def features_of(num_samples, dim, seed=0):
 
 
 def expected_error(features, cut, variance):
-    """tr H^-1 (M + V) H^-1 as SPEC has it, one cut at a time."""
+    """Computes tr H^-1 (M + V) H^-1 as SPEC has it, one cut at a time."""
     lengths = np.linalg.norm(features, axis=1)
     weights = np.minimum(1, cut / lengths)
     hessian = features.T @ (weights[:, None] * features) / 4
@@ -62,7 +62,7 @@ def test_the_predicted_error(num_samples, dim):
 
 @pytest.mark.parametrize("variance", [0.0, 1.0, 50.0, 1e4])
 def test_the_cut_is_nearly_the_best_of_all(variance):
-    """Candidates are quantiles, and lie near enough to any cut."""
+    """Checks that candidates, which are quantiles, lie near enough to any cut."""
     features = features_of(1000, 4)
     best = min(expected_error(features, cut, variance) for cut in np.geomspace(0.05, 12, 400))
     _, errors = predicted(features, variance)
@@ -73,7 +73,7 @@ def test_the_cut_is_nearly_the_best_of_all(variance):
 
 @pytest.mark.parametrize("stretch", [(0, 1e5), (slice(None), 1e4)])
 def test_the_cut_where_one_feature_or_one_unit_is_far_larger(stretch):
-    """In float32 the largest would hide all other directions."""
+    """Checks that in float32 the largest feature does not hide all other directions."""
     where, factor = stretch
     features = features_of(1000, 5)
     if isinstance(where, int):
@@ -94,7 +94,7 @@ def test_directions_that_nothing_spans_are_left_out():
 
 def test_a_direction_between_the_axes_is_known():
     line = features_of(300, 1)
-    diagonal = line * np.sqrt([[0.5, 0.5]])  # where what is left out could cancel what is known
+    diagonal = line * np.sqrt([[0.5, 0.5]])  # where the omitted part could cancel the known part
     np.testing.assert_allclose(predicted(diagonal, 7.0)[1], predicted(line, 7.0)[1], rtol=1e-3)
 
 
@@ -139,7 +139,7 @@ def test_the_estimate_minimises_the_weighted_loss(noise, zero_sum):
         statistic = statistic - statistic.mean()
         assert abs(float(theta.sum())) < 1e-5
         if noise == "k_norm":
-            assert abs(float(report.report.sum())) < 1e-3  # noise lies in the span of what is searched
+            assert abs(float(report.report.sum())) < 1e-3  # noise lies in the span of the search
     np.testing.assert_allclose(theta, weighted_minimum(used, weights, statistic, 0.6), atol=1e-6 if X64 else 3e-4)
 
 
@@ -164,7 +164,7 @@ def test_choices_minimise_the_weighted_loss():
 
 @pytest.mark.parametrize("link", [None, probit])
 def test_weighted_maximum_likelihood(link):
-    """An infinite cut and the cut 0, that of least predicted error, change nothing; a short one weights."""
+    """Checks that an infinite cut and the cut 0 (of least predicted error) change nothing, and a short one weights."""
     features, labels = jnp.asarray(features_of(200, 2), DTYPE), jnp.asarray(np.arange(200) % 3 == 0, jnp.int32)
     given = {} if link is None else {"link": link}
     estimator, key = mle(weights="cut", **given), jax.random.key(0)
@@ -199,7 +199,10 @@ def test_sgd_visits_weighted_samples():
 
 
 def check_improvement(cut_estimator, least):
-    """The error falls by the factor that was measured, at epsilon 0.1 from 1,000 comparisons; se of the ratio ~5%."""
+    """Checks that the error falls by the measured factor, at epsilon 0.1 from 1,000 comparisons.
+
+    Se of the ratio ~5%.
+    """
     compared = {"whole": objective_perturbation(), "cut": cut_estimator}
     run = estimation_run(compared, gaussian_rewards(num_samples=1000, dim=5))
     results = sweep(
@@ -299,7 +302,7 @@ def test_what_is_refused():
 @pytest.mark.parametrize("weights", ["none", "cut"])
 @pytest.mark.parametrize("estimator", [objective_perturbation, plackett_luce_objective_perturbation])
 def test_noise_follows_features_whose_squares_are_out_of_range(estimator, weights, noise):
-    """Without that, features of 1e-20 have a sensitivity of 0 in float32, and their statistic was released as it is."""
+    """Checks features of 1e-20, with a sensitivity of 0 in float32: their statistic was released as it is."""
     made = estimator(weights=weights, noise=noise)
     shape = (20, 2) if estimator is objective_perturbation else (20, 3, 2)
     features, labels = np.random.default_rng(0).normal(size=shape), jnp.asarray(np.arange(20) % 2)

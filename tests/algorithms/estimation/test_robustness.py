@@ -1,4 +1,4 @@
-"""What a user can get wrong, or a float cannot hold: told, never turned into a plausible number."""
+"""Mistakes of users, and limits of floats: reported, never turned into a plausible number."""
 
 import dataclasses
 
@@ -36,7 +36,10 @@ def data():
 
 
 def test_newton_damps_the_steps_after_a_rise_of_the_objective():
-    """Each rise quadruples the damping, from 0.1 on, and each fall quarters it; a rise within rounding is none."""
+    """Checks that each rise quadruples the damping, from 0.1 on, and each fall quarters it.
+
+    A rise within rounding is none.
+    """
     optimizer, eps = newton_on_ball(jnp.asarray(np.inf, DTYPE)), float(jnp.finfo(DTYPE).eps)
     step, theta, one = jax.jit(optimizer.update), jnp.zeros(1, DTYPE), jnp.ones(1, DTYPE)
     state, damping = optimizer.init(theta), []
@@ -58,7 +61,9 @@ def test_the_unit_of_the_features_does_not_matter(data, unit, radius):
 
 
 def test_many_comparisons_do_not_stall():
-    """Two items, 800,000 wins to 400,000: a running float32 sum of the gradient is off by several standard errors."""
+    """Sums 800,000 wins to 400,000 of two items: a running float32 sum of the gradient is off by several standard
+    errors.
+    """
     labels = (jnp.arange(1_200_000) % 3 > 0).astype(jnp.int32)
     features = jnp.broadcast_to(jnp.asarray([1.0, -1.0], DTYPE), (len(labels), 2))
     for make in (mle, mle_rr):
@@ -78,7 +83,7 @@ def test_sums_over_many_samples():
 
 
 def test_regularization_has_the_unit_of_the_paper(data):
-    """beta |theta|^2 / 2 in the sum of losses, whatever the features' scale inside the solver."""
+    """Checks beta |theta|^2 / 2 in the sum of losses, for any scale of features inside the solver."""
     estimator = objective_perturbation()
     beta = 40.0
     params = estimator.params(epsilon=np.inf, delta=1e-3, regularization=beta)
@@ -132,7 +137,7 @@ def test_steps_that_float_cannot_hold_are_capped(data):
 
 
 def stationary(num_samples):
-    """The gradient vanishes at zero, and `linear` moves the iterate to the bound at once, where it stays."""
+    """Makes the gradient vanish at zero; `linear` moves the iterate to the bound at once, where it stays."""
     recipe = Recipe(lambda margin, target: jnp.zeros_like(margin), "last_half", inverse_time=False, zero_sum=False)
     return recipe, Pass(
         features=jnp.zeros((num_samples, 1), DTYPE),
@@ -162,7 +167,7 @@ def test_compensated_sums_survive_jit_where_plain_ones_stall():
 
     running, plain = jax.jit(lambda: jax.lax.fori_loop(0, count, step, (compensated.zero(one), jnp.float32(0))))()
     assert running.total == count
-    assert plain == 2**24  # what the compensation is for
+    assert plain == 2**24  # the purpose of the compensation
 
 
 @pytest.mark.parametrize(

@@ -32,13 +32,13 @@ TABLE = ComparisonTable.from_arrays(["a", "b", "a"], ["b", "a", "b"], weight=[60
     ],
 )
 def test_half_a_win_for_either_side(make, values):
-    """60 wins, 20 losses and 40 ties are 80 to 40; without ties it would be ln 3."""
+    """Checks that 60 wins, 20 losses and 40 ties are 80 to 40; without ties it would be ln 3."""
     theta = estimate(make(zero_sum=True), *TABLE.design(), key=jax.random.key(11), radius=5.0, **values).theta
     assert float(theta[0] - theta[1]) == pytest.approx(np.log(2), abs=1e-4)
 
 
 def test_reports_of_ties_are_fair_coins():
-    """p of y = 1 at epsilon = 1 is .731, and of a tie 1/2, without bias. Planted: ties that are losses."""
+    """Checks p of y = 1 at epsilon = 1, .731, and of a tie, 1/2, without bias. Planted: ties that are losses."""
     labels = np.repeat(np.array([0, 0.5, 1], np.float32), 20_000)
     params = debiased_rr().params(epsilon=1.0)
     report = np.asarray(report_randomized(jax.random.key(11), params, jnp.zeros(0), jnp.asarray(labels))).reshape(3, -1)
@@ -54,7 +54,7 @@ def test_reports_of_ties_are_fair_coins():
 
 
 def test_coins_do_not_follow_what_is_flipped():
-    """The report of a tie and whether a label of the same user would be flipped are independent."""
+    """Checks that a tie's report is independent of whether a label of the same user would be flipped."""
     count = 40_000
     params = debiased_rr().params(epsilon=0.5)
     tie = np.asarray(report_randomized(jax.random.key(11), params, jnp.zeros(0), jnp.full(count, 0.5, jnp.float32)))
@@ -65,7 +65,7 @@ def test_coins_do_not_follow_what_is_flipped():
 
 
 def test_another_label_moves_the_statistic_by_a_row_at_most():
-    """The sensitivity of labels in {0, 1/2, 1} is that of {0, 1}, and a label beyond them is clipped."""
+    """Checks that labels in {0, 1/2, 1} have the sensitivity of {0, 1}, and that labels beyond them are clipped."""
     features = jax.random.normal(jax.random.key(11), (4, 3))
     central = objective_perturbation()
     params = central.params(epsilon=np.inf, delta=1e-6)
@@ -106,7 +106,7 @@ def test_floats_without_ties_are_the_same_bits_to_all_other_estimators():
 
 
 def test_whether_a_tie_occurred_does_not_show_in_types():
-    """That ties are possible is public, whether there is one is not."""
+    """Checks that types show whether ties are possible, which is public, and not whether there is one."""
     none = ComparisonTable.from_arrays(["a", "b"], ["b", "a"], tie=[0, 0])
     one = ComparisonTable.from_arrays(["a", "b"], ["b", "a"], tie=[0, 1])
     for first, second in zip(none.design(), one.design(), strict=True):

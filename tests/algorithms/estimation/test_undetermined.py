@@ -1,6 +1,6 @@
-"""What features do not determine: the minimiser of least norm; and `converged` is false where theta is far from it.
+"""Directions that features leave undetermined: the minimiser of least norm, and `converged` is false far from it.
 
-References are Newton's method in float64 on an orthonormal basis of the rows, where the minimiser is the only one.
+References are Newton's method in float64 on an orthonormal basis of the rows, where the minimiser is unique.
 """
 
 import warnings
@@ -27,7 +27,7 @@ def row_space(features):
 
 
 def least_norm(features, targets):
-    """The minimiser of least norm of the mean logistic loss."""
+    """Returns the minimiser of least norm of the mean logistic loss."""
     basis = row_space(features)
     inside, theta = features @ basis, np.zeros(basis.shape[1])
     for _ in range(40):
@@ -97,7 +97,7 @@ def test_more_columns_than_samples():
 
 
 def test_a_penalty_decides_where_features_do_not():
-    """Noise along a direction that features leave out is divided by the penalty, whatever its size."""
+    """Checks that noise along a direction without features is divided by the penalty, of any size."""
     features = np.repeat([[1.0, 0.0], [-1.0, 0.0]], 500, axis=0)
     estimator = objective_perturbation(noise="k_norm")
     params = estimator.params(epsilon=1.0, regularization=0.5)
@@ -112,7 +112,9 @@ NEAR = r"columns of features are nearly dependent \(with columns of norm 1, the 
 @pytest.mark.skipif(X64, reason="64-bit floats fit such columns")
 @pytest.mark.parametrize("distance", [1e-6, 3e-5, 1e-3])
 def test_nearly_dependent_columns_are_warned_of(distance):
-    """The solver converges up to 1.8 standard errors from the maximum: float32 takes such columns to be dependent."""
+    """Checks a solver that converges up to 1.8 standard errors from the maximum: float32 takes such columns as
+    dependent.
+    """
     features, labels = dependent_columns()
     features[:, 2] += distance * np.random.default_rng(5).normal(size=len(features))
     with pytest.warns(RuntimeWarning, match=NEAR):
@@ -152,7 +154,9 @@ def unlike_columns():
 
 
 def test_columns_of_unlike_units():
-    """The maximum is (0.98, 1.01e5), within a hundredth of a standard error (1.3 standard errors are 0.06 of it)."""
+    """Checks the maximum (0.98, 1.01e5), within a hundredth of a standard error (1.3 standard errors are 0.06 of
+    it).
+    """
     features, labels = unlike_columns()
     found = estimate(mle(), features, labels, key=jax.random.key(0))
     np.testing.assert_allclose(found.theta, least_norm(features, labels), rtol=3e-4)
@@ -160,7 +164,7 @@ def test_columns_of_unlike_units():
 
 
 def decrement(features, labels, theta):
-    """The Newton decrement of the mean loss at theta, in float64."""
+    """Returns the Newton decrement of the mean loss at theta, in float64."""
     win = expit(features @ theta)
     gradient = features.T @ (win - labels) / len(labels)
     hessian = (features * (win * (1 - win))[:, None]).T @ features / len(labels)
@@ -170,7 +174,7 @@ def decrement(features, labels, theta):
 @pytest.mark.parametrize("radius", [np.inf, 1e7])
 @pytest.mark.parametrize("size", [1e-2, 1e-4, 1e-6])
 def test_converged_means_within_the_decrement(radius, size):
-    """A wide ball leaves columns in one unit, so that float32 cannot do it: then it says so."""
+    """Checks that a wide ball, which leaves columns in one unit and is too hard for float32, is reported."""
     generator = np.random.default_rng(5)
     features = generator.normal(size=(500, 2)) * [1.0, size]
     labels = (generator.uniform(size=500) < expit(features @ [1.0, 1 / size])).astype(int)
@@ -193,7 +197,7 @@ def test_nearly_equal_columns():
 
 
 def test_derivatives_leave_out_what_features_leave_out():
-    """A change of features along which the dependent column stays the sum of the others, against differences."""
+    """Compares with differences: features change so that the dependent column stays the sum of the others."""
     features, labels = dependent_columns()
     change = np.random.default_rng(7).normal(size=features.shape)
     change[:, 2] = change[:, 0] + change[:, 1]

@@ -1,4 +1,4 @@
-"""Confidence sets of rankings, where nothing tells a common shift of all items, and what is made of them."""
+"""Confidence sets of rankings, where a common shift of all items is undetermined, and results computed from them."""
 
 import re
 from typing import Any
@@ -40,7 +40,7 @@ def fitted(estimator, features, labels, **values) -> Any:
 
 
 def by_hand(num_items):
-    """Orthonormal columns that sum to zero, found otherwise than in the code."""
+    """Returns orthonormal columns that sum to zero, not by the code's method."""
     basis = np.linalg.svd(np.ones((1, num_items)))[2][1:].T
     np.testing.assert_allclose(basis.sum(0), 0, atol=1e-12)
     return basis
@@ -57,7 +57,7 @@ def test_the_basis_spans_what_sums_to_zero(dim):
 @pytest.mark.parametrize("ridge", [0.0, 1e-3])
 @pytest.mark.parametrize("name", POINTS)
 def test_the_set_is_that_of_the_problem_without_the_shift(name, ridge):
-    """Abilities in coordinates that sum to zero are a problem without a constraint, whose set is the same."""
+    """Checks that abilities in coordinates that sum to zero are a problem without a constraint, with the same set."""
     factory, values = POINTS[name]
     features, labels = baseball1987().design()
     values = {**values, "radius": 8.0, "ridge": ridge, "curvature": 0.25}
@@ -78,9 +78,9 @@ def test_the_set_is_that_of_the_problem_without_the_shift(name, ridge):
         fit.confidence.interval(directions), expected.interval(jnp.asarray(directions @ basis, DTYPE)), strict=True
     ):
         np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4)
-    for shift in (0.0, 30.0):  # which nothing tells
+    for shift in (0.0, 30.0):  # which is undetermined
         assert fit.confidence.contains(fit.theta + shift)
-    # As it was: the direction (1, ..., 1) in the noise, and in the shape with an eigenvalue of 0 but for rounding.
+    # As it was: the direction (1, ..., 1) in the noise, and in the shape with an eigenvalue that is 0 up to rounding.
     centred = jnp.asarray(features, DTYPE)
     spectrum = np.linalg.eigvalsh(np.asarray(centred.T @ centred, float))
     assert spectrum[0] < 1e-6 * spectrum[1]

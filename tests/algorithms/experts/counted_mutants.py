@@ -8,7 +8,7 @@ from jaxdp.experts._counter_parameters import counter_of
 
 
 def for_one_expert(learner: jaxdp.core.Learner, **counted) -> jaxdp.core.Learner:
-    """Counter weights with noise as if a user changed one expert's loss, not all."""
+    """Builds counter weights with noise as if a user changed one expert's loss, not all."""
 
     def params(**values):
         honest = learner.params(**values)
@@ -19,7 +19,7 @@ def for_one_expert(learner: jaxdp.core.Learner, **counted) -> jaxdp.core.Learner
 
 
 def too_little_noise(learner: jaxdp.core.Learner) -> jaxdp.core.Learner:
-    """The same noise, which is declared to be for all experts."""
+    """Builds the same noise, with a claim for all experts."""
     mutant = for_one_expert(learner)
 
     def params(**values):
@@ -34,7 +34,7 @@ def too_little_noise(learner: jaxdp.core.Learner) -> jaxdp.core.Learner:
 
 
 def claimed_as_published(learner: jaxdp.core.Learner) -> jaxdp.core.Learner:
-    """The published mirror descent with its published claim: epsilon, where N epsilon is true."""
+    """Builds the published mirror descent with its published claim: epsilon, although N epsilon is true."""
 
     def guarantee(*, epsilon, learning_rate=None):
         return Guarantee.pure(
@@ -45,7 +45,7 @@ def claimed_as_published(learner: jaxdp.core.Learner) -> jaxdp.core.Learner:
 
 
 def overspent(learner: jaxdp.core.Learner) -> jaxdp.core.Learner:
-    """Mirror descent by sampling at twice the rate that its budget pays for."""
+    """Builds mirror descent by sampling at twice the rate that its budget pays for."""
 
     def params(**values):
         honest = learner.params(**values)

@@ -16,7 +16,7 @@ def markov_prior(sequence, num_experts, rate):
 
 
 def members(name, num_experts, horizon, num_switches=0, rate=0.5):
-    """{(row of the sequence's state or None, sequence): prior}."""
+    """Returns {(row of the sequence's state or None, sequence): prior}."""
     every = itertools.product(range(num_experts), repeat=horizon)
     if name == "markov":
         return {(0, e): markov_prior(e, num_experts, rate) for e in every}
@@ -29,7 +29,7 @@ def members(name, num_experts, horizon, num_switches=0, rate=0.5):
 
 
 def state(member, round):
-    """(row, expert) of a sequence at `round`."""
+    """Returns (row, expert) of a sequence at `round`."""
     row, sequence = member
     return (switches_of(sequence[: round + 1]) if row is None else row), sequence[round]
 
@@ -40,7 +40,7 @@ def weights(prior, scaled, round):
 
 
 def transcript_distribution(prior, losses, *, rate, fake, batch, budget):
-    """The distribution of all that lazy weights release: {((sequence, resampled), ...) for each batch: probability}.
+    """Returns the distribution of lazy weights' releases: {((sequence, resampled), ...) for each batch: probability}.
 
     `prior` is of the class over batches, `losses` are [horizon, num_experts].
     """
@@ -66,7 +66,9 @@ def transcript_distribution(prior, losses, *, rate, fake, batch, budget):
 
 
 def seen(distribution):
-    """The distribution of the learner's public states: ((row, expert, resamples so far), ...) for each batch."""
+    """Returns the distribution of the learner's public states: ((row, expert, resamples so far), ...) for each
+    batch.
+    """
     merged = {}
     for released, p in distribution.items():
         used, told = 0, []

@@ -1,4 +1,4 @@
-"""What several test files of experts use."""
+"""Helpers of several test files of experts."""
 
 import dataclasses
 import itertools
@@ -26,7 +26,7 @@ def neighbours():
 
 
 def sampled(learner, losses, values, read, **leaves):
-    """What `read` tells of the public state at the start and after each round, in many lanes."""
+    """Returns `read` of the public state at the start and after each round, in many lanes."""
     run = jaxdp.simulator(learner, experts.loss_sequence(losses), len(losses), checkpoints=len(losses), record=read)
     params = run.params(**values)
     params["learner"] = dataclasses.replace(params["learner"], **leaves)
@@ -40,7 +40,7 @@ def check_distribution(samples, distribution):
 
 
 def after_the_first(distribution, taken):
-    """The distribution of what a look at `public` after each round tells: not who played the first round."""
+    """Returns the distribution of reads of `public` after each round, without the player of the first round."""
     found = {}
     for key, chance in distribution.items():
         found[taken(key)] = found.get(taken(key), 0.0) + chance

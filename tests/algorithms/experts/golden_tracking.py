@@ -1,7 +1,7 @@
-"""Independent NumPy versions of the learners that select from losses in the clear; exact distributions and simulations.
+"""Independent NumPy versions of the learners that select from losses in the clear: exact distributions and simulations.
 
-Written from the algorithms' definitions, in float64. `*_distribution` enumerates every transcript of a tiny instance,
-and integrates over the noise of thresholds; the others simulate many lanes with NumPy's random numbers.
+They are written from the algorithms' definitions, in float64. `*_distribution` enumerates every transcript of a tiny
+instance, and integrates over the noise of thresholds; the others simulate many lanes with NumPy's random numbers.
 """
 
 import itertools
@@ -14,7 +14,7 @@ QUADRATURE = np.polynomial.legendre.leggauss(8)
 
 
 def permute_and_flip(totals, epsilon):
-    """P(expert): in random order, the first whose coin of probability exp(-epsilon (total - least) / 2) shows heads."""
+    """Returns P(expert): in random order, the first with heads of probability exp(-epsilon (total - least) / 2)."""
     heads = np.exp(-epsilon / 2 * (np.asarray(totals) - min(totals)))
     distribution, orders = np.zeros(len(heads)), list(itertools.permutations(range(len(heads))))
     for order in orders:
@@ -35,7 +35,7 @@ def is_power_of_two(number):
 
 
 def laplace_grid(scale, reach=45.0, panels=300):
-    """Nodes and weights that integrate functions of Laplace noise."""
+    """Returns nodes and weights that integrate functions of Laplace noise."""
     edges = np.linspace(-reach * scale, reach * scale, panels + 1)
     nodes, weights = QUADRATURE
     places = (edges[:-1, None] + np.diff(edges)[:, None] * (nodes + 1) / 2).ravel()
@@ -43,7 +43,7 @@ def laplace_grid(scale, reach=45.0, panels=300):
 
 
 def select(generator, totals, epsilon):
-    """The smallest total, by permute-and-flip for all lanes at once: argmax of -total + exponential noise."""
+    """Selects a small total, by permute-and-flip for all lanes at once: argmax of -total + exponential noise."""
     if math.isinf(epsilon):
         tied = totals == totals.min(axis=1, keepdims=True)
         return np.where(tied, generator.random(totals.shape), -1).argmax(1)  # of equal totals any

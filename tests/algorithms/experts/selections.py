@@ -1,4 +1,4 @@
-"""What several test files of experts use."""
+"""Helpers of several test files of experts."""
 
 from functools import partial
 

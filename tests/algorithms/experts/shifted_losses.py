@@ -1,4 +1,4 @@
-"""Losses whose best expert changes once, and what learners in the clear lose to a comparator."""
+"""Losses with a best expert that changes once, and the regret of learners in the clear against a comparator."""
 
 import math
 
@@ -12,14 +12,14 @@ NATS = math.log(4) + math.log(3) + math.log(HORIZON - 1) + (HORIZON - 2) * math.
 
 
 def shifted_losses():
-    """[HORIZON, NUM_EXPERTS], half as large for the comparator's experts."""
+    """Makes losses [HORIZON, NUM_EXPERTS], half as large for the comparator's experts."""
     losses = np.random.default_rng(0).uniform(0, 1, (HORIZON, NUM_EXPERTS))
     losses[np.arange(HORIZON), COMPARATOR] *= 0.5
     return losses
 
 
 def regret(learner, distribution, losses, comparator):
-    """What the learner's distribution loses more than the comparator's experts do."""
+    """Returns the loss of the learner's distribution in excess of the comparator's experts."""
     params = jax.tree.map(jnp.asarray, learner.params())
 
     def step(state, each):

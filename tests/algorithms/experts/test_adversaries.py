@@ -85,7 +85,10 @@ def test_a_penalty_ends_at_one():
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_losses_do_not_depend_on_this_rounds_action(name):
-    """Same key and world, another action: the same losses. The next round's may differ, where the adversary adapts."""
+    """Plays another action with the same key and world: losses are the same.
+
+    The next round's may differ if adaptive.
+    """
     environment = ENVIRONMENTS[name]
     params, world = start(environment)
     feedback = jax.jit(environment.feedback)

@@ -40,7 +40,7 @@ def merged(members, of):
 
 
 def check_weights(made, compiled, name, values, horizon):
-    """A class against the enumeration of its sequences of the last `horizon` rounds."""
+    """Compares a class with the enumeration of its sequences of the last `horizon` rounds."""
     num_experts, late = made.num_experts, made.horizon - horizon
     scaled = np.random.default_rng(horizon).uniform(-1, 3, (horizon, num_experts)).astype(FLOAT).astype(float)
     prior = enumerated.members(name, num_experts, horizon, **values)
@@ -70,7 +70,9 @@ def check_weights(made, compiled, name, values, horizon):
 
 
 def compiled(made):
-    """(weights, round, losses) -> the distribution and the marginal before that round, and the weights after it."""
+    """Compiles (weights, round, losses) -> the distribution and the marginal before that round, and the weights
+    after it.
+    """
 
     def step(weights, round, losses):
         return (made.distribution(weights, round), made.marginal(weights, round)), made.forward(weights, round, losses)
@@ -80,7 +82,7 @@ def compiled(made):
 
 @pytest.mark.parametrize("num_experts", [2, 3])
 def test_weights_equal_enumeration(num_experts):
-    """Begun late: one compilation for all horizons."""
+    """Starts late, so that one compilation serves all horizons."""
     for name, sequences, values in cases(6):
         made = sequences(num_experts=num_experts, horizon=6)
         step = compiled(made)
@@ -113,7 +115,7 @@ def test_priors_equal_enumeration(num_experts, horizon):
     ("name", "late"), [("static", 0), ("switching", 0), ("switching", 2), ("markov", 0), ("mixture", 0)]
 )
 def test_a_sequence_is_drawn_by_weight_and_rolled_by_the_prior(name, late):
-    """Of the whole future at once; begun late it is the class of the rounds that are left."""
+    """Draws the whole future at once; a class that starts late is the class of the remaining rounds."""
     num_experts, horizon, round = 3, 5, 2
     _, sequences, values = next(case for case in list(cases(2))[::-1] if case[0] == name)
     made = sequences(num_experts=num_experts, horizon=horizon + late)
@@ -147,7 +149,9 @@ def test_a_sequence_is_drawn_by_weight_and_rolled_by_the_prior(name, late):
 
 # ---- many rounds -----------------------------------------------------------------------------------------------------
 def shifting(horizon, num_segments, num_experts, nats, seed=0):
-    """Scaled losses [horizon, num_experts] float32: each segment's best expert gains so many nats on the others."""
+    """Makes scaled losses [horizon, num_experts] float32: each segment's best expert gains so many nats on the
+    others.
+    """
     generator, length = np.random.default_rng(seed), horizon // num_segments
     best = np.arange(horizon) // length % num_experts
     means = np.where(np.arange(num_experts) == best[:, None], 0.25, 0.75)
@@ -157,7 +161,7 @@ def shifting(horizon, num_segments, num_experts, nats, seed=0):
 
 
 def distributions(made, scaled, every):
-    """P_t after each `every` rounds, flat."""
+    """Returns P_t after each `every` rounds, flat."""
 
     def several(weights, inputs):
         losses, start = inputs
@@ -170,7 +174,7 @@ def distributions(made, scaled, every):
 
 
 def exclusive(logs):
-    """For each entry of a row the logarithm of the sum of the others."""
+    """Returns, for each entry of a row, the logarithm of the sum of the others."""
     ahead = np.logaddexp.accumulate(logs, axis=1)
     behind = np.logaddexp.accumulate(logs[:, ::-1], axis=1)[:, ::-1]
     none = np.full((len(logs), 1), -np.inf)
@@ -178,7 +182,7 @@ def exclusive(logs):
 
 
 def exact_distributions(scaled, every, most, dtype: Any = np.float64):
-    """The same of `switching` by logarithms, in NumPy."""
+    """Computes the same of `switching` by logarithms, in NumPy."""
     horizon, num_experts = scaled.shape
     logs, found = np.full((most + 1, num_experts), -np.inf, dtype), []
     logs[0] = 0.0
@@ -202,7 +206,7 @@ def distance(found, exact):
 
 
 def one_power_a_row(made):
-    """Planted: entries of a row share a power of two, and what is too small for a float is lost."""
+    """Plants a shared power of two for the entries of a row, so that entries too small for a float are lost."""
 
     def forward(weights, round, scaled_losses):
         after = made.forward(weights, round, scaled_losses)
@@ -218,7 +222,7 @@ FEW = {"horizon": 20_000, "num_segments": 9, "num_experts": 10, "nats": SHIFTS}
 
 
 def test_weights_after_many_rounds():
-    """More shifts than switches, and entries that had all but vanished come back."""
+    """Shifts more often than the switches, so that entries that had all but vanished come back."""
     scaled = shifting(**FEW)
     exact = exact_distributions(scaled, 40, 5)
     made = classes.switching(num_switches=5)(num_experts=10, horizon=len(scaled))
@@ -236,7 +240,7 @@ def test_weights_after_a_million_rounds(horizon):
 
 
 def exact_distributions_of_rates(scaled, every):
-    """The same of `markov()`: fixed share and its evidence for each rate, in NumPy."""
+    """Computes the same of `markov()`: fixed share and its evidence for each rate, in NumPy."""
     horizon, num_experts = scaled.shape
     rates = 2.0 ** -np.arange(1, math.ceil(math.log2(horizon)) + 1)[:, None]
     shares, nats, found = np.full((len(rates), num_experts), 1 / num_experts), np.zeros((len(rates), 1)), []
@@ -252,7 +256,7 @@ def exact_distributions_of_rates(scaled, every):
 
 
 def plain_evidence(made):
-    """Planted: the weights of rates are products that are rounded in every round."""
+    """Plants weights of rates that are products, rounded in every round."""
 
     def forward(weights, round, scaled_losses):
         after = made.forward(weights, round, scaled_losses)
@@ -262,7 +266,9 @@ def plain_evidence(made):
 
 
 def drift_of(step, losses, rate):
-    """By how much of a resample's range products of floats, rounded in each step, drift from exact ones."""
+    """Returns the drift of products of floats, rounded in each step, from exact ones, as a share of a resample's
+    range.
+    """
     sums = _filter.Scaled(jnp.ones((1, losses.shape[1]), FLOAT), jnp.zeros((1, losses.shape[1]), jnp.int32))
     scaled = jnp.asarray(rate * losses, FLOAT)
     found = jax.lax.scan(lambda sums, losses: (step(sums, losses), None), sums, scaled)[0]
@@ -271,7 +277,7 @@ def drift_of(step, losses, rate):
 
 
 def test_weights_of_experts_do_not_drift_apart():
-    """Of losses that differ in one round: by as much as that round says, to a float's precision."""
+    """Checks losses that differ in one round: weights differ by that round's loss, to a float's precision."""
     horizon, rate = 20_000, 1e-5
     losses = (np.random.default_rng(2).random((horizon, 3)) < 0.5).astype(float)
     made = classes.static()(num_experts=3, horizon=horizon)
@@ -297,7 +303,7 @@ def test_rates_after_many_rounds():
 
 @pytest.mark.parametrize("nats", [SHIFTS, [0]])
 def test_rates_after_a_million_rounds(nats):
-    """Without losses, too, where all rates stay as likely as they were."""
+    """Checks rounds without losses, too, where all rates stay as likely as they were."""
     scaled = shifting(10**6, 9, 10, nats)
     made = classes.markov()(num_experts=10, horizon=len(scaled))
     assert distance(distributions(made, scaled, 2000), exact_distributions_of_rates(scaled, 2000)) < 1e-4
@@ -312,13 +318,13 @@ def test_many_experts_and_switches_stay_finite():
 
 
 def test_many_experts_and_two_rounds():
-    """One rate only, and a row too long for the kernels of few experts."""
+    """Checks one rate only, and a row too long for the kernels of few experts."""
     found = distributions(classes.markov()(num_experts=40, horizon=2), np.zeros((2, 40)), 1)
     assert found == pytest.approx(1 / 40, rel=1e-5)
 
 
 def test_losses_of_any_sign_and_size():
-    """As noise makes them: the posterior is that of their sums."""
+    """Makes losses by noise: the posterior depends on their sums."""
     scaled = np.random.default_rng(3).normal(0, 40, (2_000, 4)).astype(np.float32)
     made = classes.static()(num_experts=4, horizon=2_000)
     for exact, found in zip(

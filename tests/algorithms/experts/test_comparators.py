@@ -19,7 +19,7 @@ TOLERANCE = 1e-12 if is_wide else 1e-5
 
 
 def best_by_enumeration(losses, num_switches):
-    """The smallest loss of all num_experts^rounds sequences that switch at most so often."""
+    """Returns the smallest loss of all num_experts^rounds sequences that switch at most so often."""
     rounds, experts = losses.shape
     sequences = np.array(list(itertools.product(range(experts), repeat=rounds)))
     allowed = (np.diff(sequences, axis=1) != 0).sum(1) <= num_switches
@@ -27,7 +27,7 @@ def best_by_enumeration(losses, num_switches):
 
 
 def best_by_numpy(losses, num_switches):
-    """The same by dynamic programming, in float64."""
+    """Returns the same by dynamic programming, in float64."""
     best = np.zeros((num_switches + 1, losses.shape[1]))
     for row in losses.astype(np.float64):
         best[1:] = np.minimum(best[1:], best[:-1].min(1, keepdims=True))
@@ -36,7 +36,7 @@ def best_by_numpy(losses, num_switches):
 
 
 def shown_by(losses, mine, num_switches, start=None):
-    """The metrics after all rounds."""
+    """Returns the metrics after all rounds."""
     losses, mine = (jnp.asarray(x, jax.dtypes.canonicalize_dtype(float)) for x in (losses, mine))
     start = init_comparison(losses.shape[1], num_switches) if start is None else start
     last = jax.tree.map(lambda leaf: leaf[-1], jax.jit(add_rounds)(start, losses, mine))
@@ -71,7 +71,7 @@ def test_one_switch_more_is_another_comparator():
 
 @pytest.mark.skipif(is_wide, reason="of float32")
 def test_large_sums_are_compensated():
-    """As after a million rounds: a float32 beside 500,000 is a multiple of 1/32, and losses are not."""
+    """Starts as after a million rounds: a float32 near 500,000 is a multiple of 1/32, and losses are not."""
     rounds, experts, switches, before = 3000, 5, 3, 500_000.0
     losses = np.random.default_rng(7).uniform(size=(rounds, experts)).astype(np.float32)
     losses[:1500, 0] *= 0.5
@@ -88,7 +88,7 @@ def test_large_sums_are_compensated():
     assert found["dynamic_regret"] == pytest.approx(mine - sequence, abs=1e-3)
 
     def forgets(comparison: Comparison, shown):
-        """Plain float32."""
+        """Adds in plain float32."""
         kept = add_rounds(comparison, shown[0][None], shown[1][None])
         total = jax.tree.map(lambda leaf: leaf[0], kept)
         return Comparison(*(compensated.Sum(s.total, jnp.zeros_like(s.excess)) for s in total)), None

@@ -27,7 +27,7 @@ SIZES: dict[str, Any] = {"num_experts": 3, "horizon": 22}
 
 
 def follow_the_leader(num_experts: int) -> Learner:
-    """Plays the expert with the smallest total so far, chosen anew after every epoch."""
+    """Plays the expert with the smallest total so far, chosen again after every epoch."""
 
     def params(*, epsilon: float) -> dict[str, np.ndarray]:
         if not epsilon > 0:

@@ -18,7 +18,7 @@ MARGIN = -9.0  # so low that epochs of a few rounds may end
 
 
 def worst(distribution):
-    """The largest exact epsilon between neighbours, of distributions that a function of a loss sequence tells."""
+    """Returns the largest exact epsilon between neighbours, for distributions that depend on a loss sequence."""
     distributions = [distribution(losses) for losses in SEQUENCES]
     return max(exact_epsilon(distributions[one], distributions[other]) for one, other in neighbours())
 
@@ -34,7 +34,7 @@ def spent_by_restarts(epsilon, margin=MARGIN, **variant):
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
 def test_limited_updates_spend_their_claim(epsilon):
-    """From two experts two losses apart to equal ones: the whole of it."""
+    """Moves two experts from two losses apart to equal ones, which spends the whole claim."""
     spent = worst(lambda losses: limited_updates_distribution(losses, epsilon))
     assert 0.5 * epsilon <= spent <= epsilon * (1 + 1e-9)
     with pytest.raises(AssertionError):
@@ -42,7 +42,7 @@ def test_limited_updates_spend_their_claim(epsilon):
 
 
 def test_restarts_stay_below_their_claim():
-    """Each half of the budget alone, and both. So few rounds spend little of the tests' half."""
+    """Checks each half of the budget alone, and both; so few rounds spend little of the tests' half."""
     epsilon = 4.0
     whole = spent_by_restarts(epsilon)
     tests, selections = spent_by_restarts(epsilon, selects=False), spent_by_restarts(epsilon, asks=False)
@@ -62,7 +62,7 @@ def told_of_plateau(epsilon):
 
 
 def plateau(epsilon, replaced):
-    """Expert 0 is played throughout. It is worse by 1 in some rounds, and then by as much as chance explains."""
+    """Plays expert 0 throughout: worse by 1 in some rounds, and then by as much as chance explains."""
     told = told_of_plateau(epsilon)
     rounds = np.arange(1, END - START + 2)
     slack = rounds * told.per_round(START) + (math.sqrt(told.own) + math.sqrt(told.best)) * np.sqrt(rounds)
@@ -74,7 +74,7 @@ def plateau(epsilon, replaced):
 
 
 def questions(losses, epsilon):
-    """What is asked after each round, if expert 0 is played throughout."""
+    """Returns the question after each round, if expert 0 is played throughout."""
     told = told_of_plateau(epsilon)
     slack = np.cumsum([0.0, *(told.per_round(local) for local in range(1, END + 1))])
     sums = np.concatenate([np.zeros((1, 2)), np.cumsum(losses[:, :1] - losses, axis=0)])
@@ -84,7 +84,7 @@ def questions(losses, epsilon):
 
 
 def shares_of_plateau(epsilon, sensitivity=2.0):
-    """What each half leaks of one bad round, as shares of its budget.
+    """Returns the leaks of one bad round through each half, as shares of its budget.
 
     The transcript: expert 0 in every round, without a restart, and then once more.
     """
@@ -100,7 +100,7 @@ def shares_of_plateau(epsilon, sensitivity=2.0):
 
 
 def test_share_of_each_half_of_restarts():
-    """Many rounds in which no test restarts: the noise of the threshold is spent, that of the questions is not."""
+    """Plays many rounds in which no test restarts: the threshold's noise is spent, the questions' noise is not."""
     tests, selections = shares_of_plateau(4.0)
     assert 0.45 < tests <= 1
     assert 0.95 < selections <= 1 + 1e-9
@@ -110,7 +110,10 @@ def test_share_of_each_half_of_restarts():
 
 @functools.cache
 def share_of_one_loss(budget, claimed=4.0):
-    """Of svt_lazy's claim: the first loss moves all questions of a run, up or down, and the selection thereafter."""
+    """Returns the share of svt_lazy's claim that one loss spends.
+
+    The first loss moves all questions of a run, up or down, and the selection thereafter.
+    """
     later = [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1.0]]
     distributions = [
         svt_lazy_distribution(np.asarray([first, *later]), claimed / 4, budget, threshold, 1)
@@ -124,6 +127,9 @@ def share_of_one_loss(budget, claimed=4.0):
 
 
 def test_lazy_tests_cost_half_of_what_any_questions_would():
-    """AboveThreshold at all of epsilon costs half of it here; at twice as much it would cost the other half, too."""
+    """Checks that AboveThreshold at all of epsilon costs half of it here.
+
+    Any questions would cost the other half, too.
+    """
     assert 0.7 < share_of_one_loss(4.0) <= 1
     assert share_of_one_loss(8.0) > 1  # planted

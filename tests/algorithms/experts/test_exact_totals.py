@@ -43,7 +43,7 @@ class Case(NamedTuple):
 
 
 def late(state):
-    """Within a block of rounds, or a batch."""
+    """Makes neighbours that differ within a block of rounds, or a batch."""
     return state._replace(public=state.public._replace(round=jnp.full((), 2**30 + 5, INTEGER)))
 
 
@@ -56,7 +56,7 @@ def intervals():
 
 
 def within_an_interval(state):
-    """Of every level that is longer than the rounds of a test."""
+    """Makes neighbours that differ within an interval of every level longer than the rounds of a test."""
     return state._replace(public=state.public._replace(round=jnp.full((), 2**30 - ROUNDS - 3, INTEGER)))
 
 
@@ -98,7 +98,7 @@ def replaced(private, path, sums):
 
 
 def adversarial():
-    """[2, ROUNDS, EXPERTS] losses of two neighbours, most of which have all of their digits."""
+    """Makes losses of two neighbours, [2, ROUNDS, EXPERTS]; most of them have all of their digits."""
     losses = np.random.default_rng(63).uniform(0.9, 1, (ROUNDS, EXPERTS))
     first, second = losses.copy(), losses.copy()
     first[0], second[0] = [0.0, 1.0, 0.75], [1.0, 0.0, 0.5]
@@ -106,13 +106,13 @@ def adversarial():
 
 
 def integers(sums):
-    """[...] Python integers, units of the sums."""
+    """Returns Python integers [...], units of the sums."""
     whole, part = (np.asarray(word).astype(object) for word in sums)
     return whole * fixed_point.UNITS + part
 
 
 def rounds_of(case, *, rounds_per_step=False):
-    """(losses, sums) -> the learner's sums after the rounds: one by one, or many at once by its blocks."""
+    """Builds (losses, sums) -> the learner's sums after the rounds: one by one, or many at once by its blocks."""
     learner = case.make()
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=1.0, **case.values))
     begun = case.before(learner.init(jax.random.key(0), params))
@@ -146,7 +146,7 @@ def rounds_of(case, *, rounds_per_step=False):
 
 
 def check_exact(case, starts, *, rounds_per_step=False, read=integers, encode=lambda sums: sums):
-    """Both neighbours' sums are those of Python's integers."""
+    """Checks that both neighbours' sums equal sums of Python's integers."""
     run = rounds_of(case, rounds_per_step=rounds_per_step)
     for whole, part in starts:
         sums = encode(fixed_point.Sum(*(jnp.full(EXPERTS, word, INTEGER) for word in (whole, part))))
@@ -172,7 +172,7 @@ def test_sums_of_many_rounds_are_exact(name):
 
 # ---- the old way, planted --------------------------------------------------------------------------------------------
 def words_of(sums):
-    """The words of a fixed-point sum hold the bits of a compensated sum of floats."""
+    """Stores the bits of a compensated sum of floats in the words of a fixed-point sum."""
     bits = (jax.lax.bitcast_convert_type(leaf.astype(jnp.float32), jnp.int32) for leaf in sums)
     return fixed_point.Sum(*(word.astype(INTEGER) for word in bits))
 
@@ -213,7 +213,7 @@ def test_float_sums_are_noticed(name, wrong, monkeypatch):
 
 # ---- one long block --------------------------------------------------------------------------------------------------
 def unit_of(round_):
-    """A loss in [.9, 1] of every round, in units; integers of 32 bits, of NumPy or JAX."""
+    """Returns a loss in [.9, 1] of every round, in units; integers of 32 bits, of NumPy or JAX."""
     return 2**20 - ((round_ * 1103515245 + 12345) >> 8) % 104857
 
 
@@ -235,7 +235,7 @@ def totals_of_a_block(rounds, first_loss):
 
 
 def check_block(rounds, read=integers):
-    """Totals of two neighbours are those of NumPy's integers of 64 bits."""
+    """Checks that totals of two neighbours equal totals of NumPy's integers of 64 bits."""
     others = sum(
         int(unit_of(np.arange(begin, min(begin + 2**20, rounds - 1), dtype=np.uint32)).astype(np.int64).sum())
         for begin in range(0, rounds - 1, 2**20)
@@ -257,7 +257,7 @@ def test_a_block_with_float_sums_is_noticed(monkeypatch):
         check_block(2**26, read=read_floats)
 
 
-# ---- what is still added up in floats --------------------------------------------------------------------------------
+# ---- sums of floats --------------------------------------------------------------------------------------------------
 FLOATS = {
     "_hedge.py": "without privacy",
     "_lane_kernels.py": "sums of `hedge`",
@@ -273,7 +273,7 @@ FLOATS = {
 
 
 def adds_floats(source):
-    """Whether a module imports sums of floats."""
+    """Returns whether a module imports sums of floats."""
     imports = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
     names = {(node.module, alias.name) for node in imports for alias in node.names}
     module = "jaxdp.numerics.compensated"
@@ -322,9 +322,9 @@ def test_no_other_sums_are_floats():
     assert adds_floats("from jaxdp.numerics.compensated import Sum, rounded")
 
 
-# ---- what is asked ---------------------------------------------------------------------------------------------------
+# ---- questions -------------------------------------------------------------------------------------------------------
 def asked(module, learner, values, state, losses, monkeypatch):
-    """What a learner asks the sparse vector technique after a round of these losses, in which expert 0 plays."""
+    """Returns a learner's question to the sparse vector technique after a round of these losses; expert 0 plays."""
     params, queries = learner.params(epsilon=1.0, **values), []
 
     def step(key, monitor, query):
@@ -351,7 +351,7 @@ def test_a_question_is_the_exact_loss(whole, part, monkeypatch):
 @pytest.mark.parametrize("windows", ["dyadic", "all"])
 @pytest.mark.parametrize(("whole", "part"), STARTS)
 def test_a_question_moves_by_what_the_window_does(windows, whole, part, monkeypatch):
-    """Expert 1 leads by far since a window's beginning, at which sums were large, too."""
+    """Lets expert 1 lead by far since a window's beginning, at which sums were large, too."""
     learner = experts.svt_restarts(num_experts=EXPERTS, horizon=300, windows=windows)
     state = learner.init(KEY, learner.params(epsilon=1.0))
     regrets = jax.tree.map(lambda word: jnp.asarray([0, word, 0], INTEGER), fixed_point.Sum(whole, part))

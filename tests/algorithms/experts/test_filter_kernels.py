@@ -44,13 +44,13 @@ def plainly_stepped(flow):
 
 
 def off_by_one_percent(losses):
-    """A wrong `exp_minus`."""
+    """Builds a wrong `exp_minus`."""
     change, power = exp_minus(losses)
     return 1.01 * change, power
 
 
 def apart(left, right):
-    """The largest relative difference of numbers, and whether anything else differs."""
+    """Returns the largest relative difference of numbers, and whether anything else differs."""
     (one, removed), (other, also_removed) = jax.tree.map(np.asarray, (left, right))
     filled = (one.power > NOTHING // 2) | (other.power > NOTHING // 2)
     shift = np.where(filled, one.power - other.power, 0)
@@ -95,7 +95,7 @@ def test_wrong_gains_are_noticed(monkeypatch):
 
 
 def drawn(form):
-    """The experts and the rows."""
+    """Returns the experts and the rows."""
     uniforms = jnp.asarray(np.random.default_rng(1).random((LANES, 2)), FLOAT)
     outlook = Scaled(jnp.asarray([1.0, 1.5, 1.75], FLOAT), jnp.asarray([0, -3, -200], jnp.int32))
     return np.asarray(jax.jit(jax.vmap(lambda *inputs: form.draw(*inputs, outlook)))(uniforms, states()[0]))
@@ -145,7 +145,7 @@ def test_the_columns_of_one_row_equal_the_plain_ones():
 
 
 def test_sequences_of_no_switch_are_those_of_one_expert():
-    """Also of so many experts that a class of one row has kernels of its own: a switch would lead out of the row."""
+    """Checks also so many experts that a class of one row has special kernels: a switch would leave the row."""
     for num in (10, 20):
         losses, distributions = jnp.arange(num, dtype=FLOAT) / num, []
         for sequences in (classes.switching(num_switches=0), classes.static()):

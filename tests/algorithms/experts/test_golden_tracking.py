@@ -23,7 +23,7 @@ CASES = [(name, index) for name, cases in LEARNERS.items() for index in range(le
 
 
 def arguments_of(name, case):
-    """What the factory takes beside its sizes, the values, and what replaces leaves of the params."""
+    """Returns the factory's arguments besides its sizes, the values, and replacements of leaves of the params."""
     if name == "limited_updates":
         return {}, case, {}
     if name == "limited_updates_oblivious":
@@ -50,7 +50,7 @@ RECORDS = {
 
 @functools.cache
 def program(name, **options):
-    """A learner's run, and the run of many lanes, compiled once."""
+    """Builds a learner's run, and the run of many lanes, compiled once."""
     horizon = {} if name == "limited_updates" else {"horizon": WORLD["horizon"]}
     learner = getattr(experts, name)(num_experts=3, **horizon, **options)
     record = {output: read for output, read in RECORDS.items() if output in REFERENCE[name][0]}

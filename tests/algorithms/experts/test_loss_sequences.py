@@ -21,7 +21,7 @@ BYTES = np.random.default_rng(3).integers(0, 256, (40, 3)).astype(np.uint8)
 
 
 def shown(environment):
-    """[horizon, num_experts], all losses, in order."""
+    """Returns all losses, [horizon, num_experts], in order."""
     params = environment.params()
     keys = jax.random.split(KEY(), environment.horizon)
     actions = jnp.zeros(environment.horizon, jnp.int32)
@@ -69,7 +69,7 @@ def test_the_largest_entry_is_a_loss_of_one(scale):
 
 
 def test_one_array_for_all_lanes():
-    """Neither stacked over grid points, nor widened or copied where lanes are mapped over."""
+    """Checks that losses are not stacked over grid points, nor widened or copied where lanes are mapped over."""
     losses = np.random.default_rng(4).integers(0, 2, (20_000, 10)).astype(np.uint8)
     environment = loss_sequence(losses)
     learner = exponential_weights(num_experts=10, horizon=20_000)
@@ -121,7 +121,7 @@ def test_runs_by_blocks_bit_for_bit(monkeypatch):
     learner = jaxdp.experts.limited_updates(num_experts=3)
 
     def found():
-        world = loss_sequence(BYTES, scale=255)  # anew: another program
+        world = loss_sequence(BYTES, scale=255)  # again: another program
         runs = [jaxdp.simulator(learner, world, len(BYTES), engine=engine) for engine in ("rounds", "blocks")]
         return [jax.vmap(jax.jit(run), (0, None))(jax.random.split(KEY(), 5), run.params(epsilon=1.0)) for run in runs]
 

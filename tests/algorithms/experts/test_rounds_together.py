@@ -58,7 +58,7 @@ def restarts(windows, check_every):
     return jaxdp.experts.svt_restarts(num_experts=5, horizon=300, windows=windows, check_every=check_every)
 
 
-# Windows, rounds between questions, and a margin with which some lanes begin anew more often than others.
+# Windows, rounds between questions, and a margin with which some lanes restart more often than others.
 RESTARTS = [("dyadic", 3, -12.0), ("dyadic", 16, -30.0), ("all", 16, -30.0), ("dyadic", 40, -65.0)]
 
 

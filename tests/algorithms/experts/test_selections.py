@@ -45,7 +45,7 @@ def test_contract(name):
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_what_is_noised(name):
-    """Losses beyond [0, 1] count as 0 or 1; the whole claim is spent where one round can be in all selections."""
+    """Checks that losses beyond [0, 1] count as 0 or 1; one round in all selections spends the whole claim."""
     learner, values = MAKERS[name]()
     spent = []
     # Of the transcripts that one key draws, seven in eight have a question on the grid that moves by 2.
@@ -63,7 +63,9 @@ def test_what_is_noised(name):
 
 
 def check_utility():
-    """Uniform play would have 200 on average, and limited updates lose half of a block here and there."""
+    """Checks utility: uniform play would have 200 on average, and limited updates lose half of a block here and
+    there.
+    """
     assert regret_of(experts.limited_updates(num_experts=3), [0.5, 0.2, 0.5], epsilon=1.0) < 20
 
 
@@ -75,7 +77,7 @@ def test_utility(monkeypatch):
 
 
 def test_tests_for_sensitivity_one(monkeypatch):
-    """A question moves by 2 where one loss vector turns (1, 0) into (0, 1)."""
+    """Checks that a question moves by 2 where one loss vector turns (1, 0) into (0, 1)."""
     monkeypatch.setattr(_svt_restarts, "SENSITIVITY", 1.0)
     learner, values = MAKERS["svt_restarts_grid"]()
     found = look(learner, {"epsilon": 1.0, **values})

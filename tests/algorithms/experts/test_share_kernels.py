@@ -19,7 +19,7 @@ SIZES = (10, 37)  # written out, and by columns with a rest
 
 
 def states(num_experts):
-    """Shares whose sum is 1, with an excess, and losses."""
+    """Makes shares with sum 1, with an excess, and losses."""
     generator = np.random.default_rng(num_experts)
     shares = generator.dirichlet(np.full(num_experts, 0.3), LANES) * 0.999 + 0.001 / num_experts
     excess = generator.uniform(-1, 1, shares.shape) * shares * jnp.finfo(FLOAT).eps / 2
@@ -37,7 +37,7 @@ def in_lanes(function, *inputs):
 
 
 def without_the_last(operation, of, *inputs):
-    """A wrong `fold`, which leaves the last expert out."""
+    """Builds a wrong `fold`, which leaves the last expert out."""
     return fold(operation, of, *(each[:-1] if jnp.ndim(each) else each for each in inputs))
 
 
@@ -78,7 +78,7 @@ def test_the_exact_step_equals_the_plain_one(num_experts, monkeypatch):
     error = jnp.abs(moved(_share_kernels.exact_fixed_share_step, *inputs) - plain) / shares
     assert error.max() < TOLERANCE
 
-    # Rounds of tiny steps: what the compensated sums are for.
+    # Rounds of tiny steps, for which the sums are compensated.
     def many(step, *inputs):
         def body(_, shares):
             return step(shares, 1e-4 * inputs[1], inputs[2] * 1e-3)

@@ -1,4 +1,4 @@
-"""Losses of 0 or 1 for tests: a stationary world that plays blocks and counts, and one whose means change once."""
+"""Losses of 0 or 1 for tests: a stationary world that plays blocks and counts, and one with means that change once."""
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +9,10 @@ from jaxdp.random import binomial
 
 
 def shifting(before, after, shift):
-    """The means change after `shift` rounds, or never. Outcome: regret against each round's best mean."""
+    """Builds losses with means that change after `shift` rounds, or never.
+
+    Outcome: regret against each round's best mean.
+    """
     before, after = (np.asarray(means, default_float()) for means in (before, after))
     num = len(before)
 

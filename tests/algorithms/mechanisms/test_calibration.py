@@ -27,14 +27,14 @@ GRID = list(itertools.product(EPSILONS, DELTAS))
 
 
 def exact_delta(epsilon: float, ratio: float) -> mpmath.mpf:
-    """Balle & Wang's Theorem 8 as printed, with digits to spare."""
+    """Computes Balle & Wang's Theorem 8 as printed, with digits to spare."""
     with mpmath.workdps(80):
         e, s = mpmath.mpf(epsilon), mpmath.mpf(ratio)
         return mpmath.ncdf(1 / (2 * s) - e * s) - mpmath.exp(e) * mpmath.ncdf(-1 / (2 * s) - e * s)
 
 
 def exact_zcdp_epsilon(rho: float, delta: float) -> mpmath.mpf:
-    """The infimum over orders, by golden section on log(order - 1): no derivative, unlike the code."""
+    """Finds the infimum over orders, by golden section on log(order - 1): no derivative, unlike the code."""
     with mpmath.workdps(50):
         rho_, delta_ = mpmath.mpf(rho), mpmath.mpf(delta)
 

@@ -20,7 +20,7 @@ WORDS = 2**63  # one bit of 64 is the sign
 
 @in_64_bits
 def digits_of(words: np.ndarray, scale: float, *, digit: int, dtype=jnp.float64) -> np.ndarray:
-    """The first or the second digit of noise of this scale, from words [n] of Python's integers below 2^63."""
+    """Returns the first or the second digit of noise of this scale, from words [n], Python integers below 2^63."""
     halves = [[word >> 31, (word & (2**31 - 1)) << 1] for word in words]
     pairs = jnp.asarray(np.asarray(halves, np.uint32).view(np.complex64)[:, 0])
     if dtype != jnp.float64:  # the planted mistake: one float32 logarithm
@@ -40,7 +40,7 @@ def base_of(scale: float) -> float:
 
 
 def words_at_least(values: np.ndarray, scale: float, *, digit: int, dtype=jnp.float64) -> list[int]:
-    """How many words give a digit of at least each value: the larger a word, the smaller the variate."""
+    """Counts the words that give a digit of at least each value: the larger a word, the smaller the variate."""
     is_rising = digit == 1  # the second digit rises with its word
     low, high = [0] * len(values), [WORDS] * len(values)
     while any(left < right for left, right in zip(low, high, strict=True)):
@@ -55,14 +55,14 @@ def words_at_least(values: np.ndarray, scale: float, *, digit: int, dtype=jnp.fl
 
 
 def probabilities(values: np.ndarray, scale: float, *, digit: int, dtype=jnp.float64) -> np.ndarray:
-    """P(digit = value), float64."""
+    """Returns P(digit = value), float64."""
     above = words_at_least(values, scale, digit=digit, dtype=dtype)
     beyond = words_at_least(values + 1, scale, digit=digit, dtype=dtype)
     return np.asarray([(left - right) / WORDS for left, right in zip(above, beyond, strict=True)])
 
 
 def excess(scale: float, shift: int, epsilon: float, *, dtype=jnp.float64, count: int = 60) -> float:
-    """An estimate of delta at epsilon: the mean of (1 - e^epsilon P(k + shift) / P(k))+, over k by its distribution."""
+    """Estimates delta at epsilon: the mean of (1 - e^epsilon P(k + shift) / P(k))+, over k by its distribution."""
     random = np.random.default_rng(1)
     numbers = np.floor(random.exponential(scale, count))
     base = base_of(scale) if dtype == jnp.float64 else 1.0
@@ -85,7 +85,7 @@ def test_laplace_noise_is_private_to_a_billionth(epsilon, size):
 
 
 def test_noise_of_two_lanes_is_what_each_draws_alone():
-    """One lane needs two digits, the other one does not."""
+    """Draws in two lanes: one needs two digits, the other one does not."""
     with jax.enable_x64(True):
         keys, scales = jax.random.split(jax.random.key(4), 2), jnp.array([2.0**20, 2.0**30])
         draw = jax.jit(lambda key, scale: noise.laplace_of(lambda noise, scale: noise, key, (3,), scale))
@@ -125,7 +125,7 @@ def test_noise_has_its_distribution(draw, distribution):
 
 
 def test_values_of_a_grid_meet_the_same_outputs():
-    """A sum and its neighbour, off by a datum of .3, release numbers of one grid: their floats would not meet."""
+    """Releases numbers of one grid for a sum and a neighbour that is off by .3; their floats would differ."""
     keys = jax.random.split(jax.random.key(0), 2000)
     with jax.enable_x64(True):
         grid = laplace_grid(jnp.zeros(1, jnp.float32), jnp.float64(1.0), jnp.float64(1.0))

@@ -28,14 +28,14 @@ def draws(scale, size=2000):
 
 
 def off(add):
-    """By how many units in the last place noisy integers are off, at worst."""
+    """Returns the largest error of noisy integers, in units in the last place."""
     worst = 0.0
     for total in SUMS:
         values = np.full(2000, total, INTEGER)
         cancels = [-FLOAT.type(total) + draws(40.0)] if abs(total) < LARGEST // 2 else []
         for noise in [*map(draws, SCALES), *cancels]:
             found = np.asarray(jax.jit(add)(values, noise)).astype(np.longdouble)
-            exact = values.astype(np.longdouble) + noise.astype(np.longdouble)  # 64 bits: exact but for a hair
+            exact = values.astype(np.longdouble) + noise.astype(np.longdouble)  # 64 bits: nearly exact
             places = np.spacing(np.maximum(np.abs(exact), 1e-30).astype(FLOAT)).astype(np.longdouble)
             worst = max(worst, float(np.max(np.abs(found - exact) / places)))
     return worst
@@ -56,7 +56,7 @@ def test_small_integers_are_added_as_floats(scale):
 
 @pytest.mark.parametrize(("add", "holds"), [(add_noise, True), (cast_first, False)])
 def test_results_depend_on_sum_and_noise_together(add, holds):
-    """One more in the sum and one less in the noise is the same: what the mechanisms' proofs shift."""
+    """Checks that one more in the sum and one less in the noise is the same: mechanisms' proofs shift so."""
     noise = np.round(draws(40.0) * 8) / 8
     same = []
     for total in SUMS:
@@ -125,21 +125,21 @@ def reference_leads(values, noise, among):
 
 @in_64_bits
 def leads(values, noise, among):
-    """On a grid of 2^-8, for noise that is on it."""
+    """Computes leads on a grid of 2^-8, for noise on this grid."""
     step = jnp.asarray(2.0**-8, jnp.float64)
     steps = noise.astype(jnp.float64) / step
     return grid.noisy_leads(values, steps, grid.Grid(step, 1 / step, step, step), among, noise.dtype)
 
 
 def leads_of_floats(values, noise, among):
-    """What the library did: exact leads as floats, then noise."""
+    """Computes exact leads as floats, then adds noise, as the library did."""
     top = jnp.max(jnp.where(among, values, jnp.iinfo(values.dtype).min))
     noisy = (values - top).astype(noise.dtype) + noise
     return noisy - jnp.max(jnp.where(among, noisy, -jnp.inf))
 
 
 def shifted_leads(compute):
-    """Leads where one more in the sum and one less in the noise, of the largest total or of another, make no change."""
+    """Computes leads with one more in the sum and one less in the noise, of the largest total or another: no change."""
     top = 2 ** min(BITS - 2, 50)
     values = np.asarray([top + 5, top - 2 ** min(DIGITS + 2, 48) + 1, -(top // 2), 7], INTEGER)
     noise, among = np.asarray([0.5, -1.25, 8.0, 3.0], FLOAT), jnp.asarray([True, True, True, False])

@@ -1,4 +1,4 @@
-"""What is stated of arithmetic: it bounds what the programs do, and every central claim states it."""
+"""Stated bounds on arithmetic: they bound the programs, and every central claim states them."""
 
 import math
 
@@ -27,12 +27,12 @@ from jaxdp.registry import ESTIMATORS, LEARNERS, MECHANISMS
 from jaxdp.registry.registered import claim_of
 from tests.algorithms.mechanisms.test_integer_noise import excess
 
-RADIUS, TINY = 2.0**-48.5, 2.0**-52  # what a variate is off by, at most, of its radius and of one over that
+RADIUS, TINY = 2.0**-48.5, 2.0**-52  # the largest error of a variate, of its radius and of one over the radius
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1, 1.0, 10.0])
 def test_the_bound_holds_for_the_program(epsilon):
-    """Which is found to add less than 1e-9."""
+    """Checks that the program adds less than 1e-9."""
     with jax.enable_x64(True):
         grid = laplace_grid(fixed_point.zero(1), jnp.float64(1.0), jnp.float64(epsilon))
         scale, shift = float(grid.scale), round(1 / float(grid.step))
@@ -42,7 +42,7 @@ def test_the_bound_holds_for_the_program(epsilon):
 
 
 def words(count):
-    """[count] words, of which some are at the ends."""
+    """Makes words [count]; some are at the ends."""
     random = np.random.default_rng(0)
     drawn = random.integers(0, 2**32, (2, 2, count), np.uint32)
     drawn[:, :, :8] = random.choice(np.asarray([0, 1, 2**31, 2**32 - 1], np.uint32), (2, 2, 8))
@@ -50,7 +50,7 @@ def words(count):
 
 
 def exact_pair(drawn):
-    """The same transform in 80 bits."""
+    """Computes the same transform in 80 bits."""
     pi = 2 * np.longdouble(np.arccos(np.longdouble(0)))
     high, low = drawn[0].astype(np.longdouble)
     radius = np.sqrt(-2 * np.log(high * np.longdouble(2.0) ** -32 + (low - low % 2 + 1) * np.longdouble(2.0) ** -64))
@@ -78,9 +78,9 @@ def test_normal_variates_are_as_near_as_the_proof_says(dtype, holds):
 
 
 def test_the_factor_of_normal_noise():
-    """Cells of the two digits, from what a variate is off by.
+    """Checks cells of the two digits, from the error of a variate.
 
-    The mean square of the radius is 2; that of one over it, for a radius of 2^-32 and more, is below 23.
+    The mean square of the radius is 2; the mean square of one over a radius of 2^-32 and more is below 23.
     """
     for stddev in (2.0**24, 2.0**25 - 1):
         coarse, fine = 2.0**10, 2.0**11

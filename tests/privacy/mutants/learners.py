@@ -10,7 +10,7 @@ VALUES = {"epsilon": 1.0}
 
 
 def reused_key() -> Case:
-    """Noises two numbers with the round's one key: their difference is exact."""
+    """Adds noise to two numbers with the round's one key: their difference is exact."""
     users = UserData(np.asarray([[0.0, 1.0]])), UserData(np.asarray([[1.0, 0.0]]))
     wrong, right = (
         learner_attack(pair_of_releases(reuse_key=r), VALUES, users, answer=full_information) for r in (True, False)

@@ -16,7 +16,7 @@ ENTRIES = {
         "estimates all prefix sums of a stream with correlated Gaussian noise",
         toeplitz_counter,
         "Dvijotham, McMahan, Pillutla, Steinke & Thakurta (2024)",
-        "analytic Gaussian mechanism on C x, of which estimates are a function",
+        "analytic Gaussian mechanism on C x; estimates are a function of the result",
         _in_entries,
         values={"delta": 1e-3},
     ),

@@ -10,7 +10,7 @@ ENTRIES = {
         "estimates all prefix sums of a stream from a tree of noisy blocks",
         tree_counter,
         "Dwork, Naor, Pitassi & Rothblum (2010); Chan, Shi & Song (2011); Honaker (2015), from the leaves up",
-        "Laplace mechanism on blocks, of which an entry is in one of each level",
+        "Laplace mechanism on blocks; an entry is in one block of each level",
         variant={"arity": 2},
     ),
 }

@@ -11,7 +11,7 @@ from scipy.special import gammaln, log_ndtr
 
 
 def analytic_gaussian(epsilon, delta, sensitivity):
-    """The least standard deviation of Balle & Wang (2018)."""
+    """Returns the least standard deviation by Balle & Wang (2018)."""
 
     def excess(log_stddev):
         ratio = sensitivity / math.exp(log_stddev)
@@ -27,7 +27,7 @@ def unit_vectors(generator, *shape):
 
 
 def gaussian_reports(generator, x, y, stddev):
-    """x x^T and y x, |y| <= 1, with noise of one standard deviation in all orthonormal directions."""
+    """Draws x x^T and y x, |y| <= 1, with noise of one standard deviation in all orthonormal directions."""
     lanes, dim = x.shape
     raw = generator.normal(size=(lanes, dim, dim)) * stddev
     noise = (raw + np.swapaxes(raw, 1, 2)) / 2  # diagonal: stddev; others: stddev / sqrt(2)
@@ -36,7 +36,7 @@ def gaussian_reports(generator, x, y, stddev):
 
 
 def ball_constants(dim, epsilon):
-    """D, the radius B and tau of the report from the ball of radius sqrt(2)."""
+    """Returns D, the radius B and tau of the report from the ball of radius sqrt(2)."""
     entries = dim * (dim + 1) // 2 + dim
     share = (math.exp(epsilon) + 1) / (math.exp(epsilon) - 1)
     ratio = math.exp(gammaln((entries + 1) / 2) - gammaln(entries / 2 + 1))
@@ -45,11 +45,11 @@ def ball_constants(dim, epsilon):
 
 
 def ball_proxy(entries, epsilon):
-    """The variance proxy of a ball report, times D / B^2: the worst over directions, scales and lengths of v.
+    """Returns the variance proxy of a ball report, times D / B^2: the worst over directions, scales and lengths of v.
 
-    A report is uniform on one of two half-spheres. With h = |cos| the height along their pole, g that of a direction
-    across, and w the mean of the half's sign, E exp(s z) = F + w O in the direction at an angle a to the pole; the
-    exponent that is left of the mean is concave in w.
+    A report is uniform on one of two half-spheres. Let h = |cos| be the height along their pole, g the height along an
+    orthogonal direction, and w the mean of the half's sign. Then E exp(s z) = F + w O in the direction at an angle a to
+    the pole; the exponent without the mean is concave in w.
     """
     bias = math.tanh(epsilon / 2)
     nodes, weights = np.polynomial.legendre.leggauss(300)

@@ -22,7 +22,7 @@ PAID = np.random.default_rng(1).normal(size=(6, K))
 
 
 def draws(environment: Any, values, rounds):
-    """(contexts, theta) of many rounds of a lane, as numpy."""
+    """Returns contexts and theta of many rounds of a lane, as NumPy arrays."""
     params = environment.params(**values)
     world = environment.init(KEY(), params)
     keys = jax.random.split(KEY(), rounds)
@@ -30,7 +30,7 @@ def draws(environment: Any, values, rounds):
 
 
 def replies(environment: Any, values, rounds, action):
-    """(contexts, theta, rewards, outcomes) of rounds with that action."""
+    """Returns contexts, theta, rewards and outcomes of rounds with that action."""
     params = environment.params(**values)
 
     def step(world, key):
@@ -46,7 +46,9 @@ def replies(environment: Any, values, rounds, action):
 # ---- contexts --------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("distribution", ["sphere", "ball", "cube"])
 def test_where_contexts_lie(distribution):
-    """Norms by distribution; means 0; second moments I times their mean square over the dimensions."""
+    """Checks the distribution of norms, and that means are 0 and second moments I times the mean square norm /
+    dimensions.
+    """
     found, _ = draws(contextual.linear_contexts(distribution, num_arms=K, dim=D), {}, 3000)
     points = found.reshape(-1, D)
     norms = np.linalg.norm(points, axis=1)
@@ -103,7 +105,7 @@ def test_lanes_have_models_of_their_own_and_rounds_contexts_of_their_own():
 
 # ---- rewards and regret ----------------------------------------------------------------------------------------------
 def test_a_binary_reward_with_a_mean_at_an_end_is_that_end(monkeypatch):
-    """Whatever is drawn: both ends of what a uniform variate can be."""
+    """Checks both extreme values of a uniform variate."""
     environment = contextual.linear_contexts([[1.0, 0.0], [-1.0, 0.0]], theta=[1.0, 0.0], rewards="binary")
     params = environment.params(theta_norm=1.0)
     world = environment.init(KEY(), params)
@@ -126,7 +128,7 @@ def test_a_binary_reward_with_a_mean_at_an_end_is_that_end(monkeypatch):
     ],
 )
 def test_rewards(link, rewards, values):
-    """Their mean, and the spread about it, and regret against the best mean of the round."""
+    """Checks the mean and the spread of rewards, and regret against the best mean of the round."""
     sizes: Any = {"num_arms": K, "dim": D, "rewards": rewards}
     rounds = 4000
     if link is None:
@@ -241,7 +243,7 @@ def test_own_data_is_kept_as_it_is(dtype, tmp_path):
 
 # ---- logged data -----------------------------------------------------------------------------------------------------
 def at_random(num_arms, dim, plays=None):
-    """Uniform arms; counts rounds that it learns from, and sums rewards."""
+    """Plays arms uniformly, counts the rounds that it learns from, and sums rewards."""
 
     def act(key, params, public, context):
         return jax.random.randint(key, (), 0, num_arms, jnp.int32) if plays is None else jnp.int32(plays)
@@ -278,7 +280,7 @@ def test_replay_counts_what_matches():
 
 
 def test_replay_estimates_the_mean_reward_without_bias():
-    """Logged actions are uniform, and so the mean over rounds that match is that of the policy: here always arm 1."""
+    """Logs uniform actions, so that the mean over matching rounds is the policy's mean: here it always plays arm 1."""
     rng = np.random.default_rng(7)
     rounds = 2000
     contexts = np.broadcast_to(OWN[0], (rounds, K, D))

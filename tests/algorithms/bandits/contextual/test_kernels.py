@@ -1,4 +1,4 @@
-"""What is laid out for lanes in contextual bandits equals its plain form, lane by lane and under `jax.vmap`."""
+"""Kernels of contextual bandits that are laid out for lanes equal their plain forms, alone and under `jax.vmap`."""
 
 from functools import partial
 
@@ -26,7 +26,7 @@ def model_of(dim=DIM):
 
 
 def both_ways(function, *inputs):
-    """In all lanes at once, and one after the other."""
+    """Computes in all lanes at once, and one after the other."""
     together, alone = jax.jit(jax.vmap(function))(*inputs), jax.jit(function)
     each = [alone(*(x[lane] for x in inputs)) for lane in range(LANES)]
     np.testing.assert_allclose(together, np.stack(each), rtol=1e-5)
@@ -55,7 +55,7 @@ def test_the_largest_mean():
 
 @pytest.mark.parametrize("num_arms", [2, ARMS, 70])
 def test_the_best_arm(num_arms):
-    """One of those that tie; NaN is the largest."""
+    """Checks that one of the tied arms is chosen, and that NaN is the largest."""
     contexts = contexts_of(num_arms)
     contexts = contexts.at[1, 1].set(contexts[1, 0]).at[2].set(0).at[3, num_arms - 1].set(jnp.nan)
     contexts = contexts.at[4].set(jnp.nan)
@@ -72,7 +72,7 @@ def test_the_best_arm(num_arms):
 
 @pytest.mark.parametrize("num_arms", [ARMS, 70])
 def test_contexts_of_lanes(num_arms):
-    """Those of a round are the same alone, in lanes, and many rounds at once."""
+    """Checks that contexts of a round are the same alone, in lanes, and many rounds at once."""
     world = linear_contexts("ball", num_arms=num_arms, dim=DIM, gap=0.3)
     params = world.params()
     start = jax.vmap(lambda key: world.init(key, params))(jax.random.split(KEY(), LANES))

@@ -1,7 +1,7 @@
 """Independent NumPy versions of the convex bandits with barriers, and of the one on an interval.
 
-Written from the algorithms' definitions, in float64: Hessians are matrices, of which powers are taken by their
-eigenvectors, and minima are found by bisection. Worlds are as for `numpy_convex`.
+They are written from the algorithms' definitions, in float64. Hessians are matrices; their powers are computed from
+eigenvectors, and minima by bisection. Worlds are as for `numpy_convex`.
 """
 
 import math
@@ -26,7 +26,10 @@ def range_bound(bound, report, epsilon, stddev, horizon, failure_prob=0.05):
 
 
 def hessian(x, radius, is_box=False):
-    """Of -ln(1 - |x|^2 / R^2), or of the sum of -ln(1 - x_i / R) - ln(1 + x_i / R): [lanes, dim, dim]."""
+    """Returns the barrier's Hessian: [lanes, dim, dim].
+
+    The barrier is -ln(1 - |x|^2 / R^2), or the sum of -ln(1 - x_i / R) - ln(1 + x_i / R).
+    """
     if is_box:
         return (1 / (radius - x) ** 2 + 1 / (radius + x) ** 2)[:, :, None] * np.eye(x.shape[1])
     rest = radius**2 - np.sum(x * x, axis=1)[:, None, None]
@@ -39,7 +42,7 @@ def power(matrices, exponent):
 
 
 def leader(slope, curvature, rate, radius, is_box=False):
-    """The minimum of <slope, x> + curvature |x|^2 / 2 + barrier / rate over the domain; the box is one of lines."""
+    """Minimises <slope, x> + curvature |x|^2 / 2 + barrier / rate over the domain; a box is a product of intervals."""
     if is_box:
         return np.concatenate([leader(each, curvature, rate, radius) for each in np.split(slope, slope.shape[1], 1)], 1)
     norm = np.linalg.norm(slope, axis=1)
@@ -54,7 +57,7 @@ def leader(slope, curvature, rate, radius, is_box=False):
 def barrier(
     generator, lanes, world, *, horizon, epsilon, bound, smooth, strong=None, report="rr", stddev=0.0, noise=0.0
 ):
-    """Saha & Tewari's; for `strong`, the constant of strong convexity, Hazan & Levy's."""
+    """Plays Saha & Tewari's algorithm; with `strong`, the constant of strong convexity, Hazan & Levy's."""
     dim, radius, is_box = world["dim"], world["radius"], world.get("domain") == "box"
     parameter = dim if is_box else 1
     largest = range_bound(bound, report, epsilon, stddev, horizon)

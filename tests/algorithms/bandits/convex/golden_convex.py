@@ -1,9 +1,9 @@
 """Independent NumPy versions of the convex bandits, on a linear and a quadratic loss of a ball or a box.
 
-Written from the algorithms' definitions, in float64: many lanes side by side, with NumPy's random numbers. A world is
-{"dim", "radius", "slope"} for the mean loss slope <e, x>, or {"dim", "radius", "curvature", "target"} for curvature
-|x - target e|^2 / 2 less its value at 0, where e = (1, ..., 1) / sqrt(dim). With "domain": "box" it is a box, of which
-"radius" is half the length of a side.
+They are written from the algorithms' definitions, in float64, for many lanes side by side, with NumPy's random numbers.
+A world is {"dim", "radius", "slope"} for the mean loss slope <e, x>, or {"dim", "radius", "curvature", "target"} for
+curvature |x - target e|^2 / 2 less its value at 0, where e = (1, ..., 1) / sqrt(dim). With "domain": "box" it is a box,
+and "radius" is half the length of its sides.
 """
 
 import math
@@ -16,7 +16,7 @@ def towards(world):
 
 
 def mean_loss(world, x):
-    """[lanes, dim] -> [lanes]."""
+    """Returns the mean loss, [lanes], at points [lanes, dim]."""
     if "slope" in world:
         return world["slope"] * x @ towards(world)
     middle = world["target"] * towards(world)
@@ -25,7 +25,7 @@ def mean_loss(world, x):
 
 
 def reach(world):
-    """How far a point may be from the centre: half a diagonal of the box."""
+    """Returns the largest distance of a point from the centre; for the box, half a diagonal."""
     return math.hypot(*[world["radius"]] * (world["dim"] if world.get("domain") == "box" else 1))
 
 
@@ -45,12 +45,12 @@ def onto_ball(x, radius):
 
 
 def into(world, x, radius):
-    """The nearest point of the domain of this radius."""
+    """Returns the nearest point of the domain of this radius."""
     return np.minimum(np.maximum(x, -radius), radius) if world.get("domain") == "box" else onto_ball(x, radius)
 
 
 def size(epsilon):
-    """Of a randomized response: bound times this."""
+    """Returns the size of a randomized response, as a multiple of bound."""
     return 1.0 if math.isinf(epsilon) else (math.exp(epsilon) + 1) / (math.exp(epsilon) - 1)
 
 
@@ -59,7 +59,7 @@ def second_moment(bound, report, epsilon, stddev):
 
 
 def reported(generator, values, bound, report, epsilon, stddev):
-    """Numbers of [-bound, bound], else clipped, as users tell them; stddev is of Gaussian reports."""
+    """Draws the users' reports of numbers in [-bound, bound], after clipping; stddev is for Gaussian reports."""
     values = np.clip(values, -bound, bound)
     if report == "gaussian":
         return values + stddev * generator.standard_normal(values.shape)

@@ -16,7 +16,7 @@ PATH = Path(__file__).with_name("convex_reference.json")
 HORIZON, LANES = 120, 10_000
 LINEAR = {"dim": 3, "radius": 2.0, "slope": 0.4}
 BOWL = {"dim": 2, "radius": 1.0, "curvature": 0.5, "target": 0.6}
-BOX = {"dim": 3, "radius": 0.8, "curvature": 0.5, "target": 1.5, "domain": "box"}  # whose corner is the best point
+BOX = {"dim": 3, "radius": 0.8, "curvature": 0.5, "target": 1.5, "domain": "box"}  # with the best point in a corner
 CURVED = {"strong": 0.5, "lipschitz": 0.8}
 CASES = {  # function, world, its arguments
     "fkm": ("one_point", LINEAR, {"epsilon": 2.0, "bound": 0.8, "lipschitz": 0.4, "noise": 0.5}),

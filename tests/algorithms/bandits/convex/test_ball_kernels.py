@@ -1,7 +1,7 @@
-"""The kernels of the ball equal the geometry as it reads, and planted wrong kernels do not.
+"""The kernels of the ball equal the plain geometry, and planted wrong kernels do not.
 
-They are equal up to rounding: a compiler may or may not round the products and sums of a length as one. What rounding
-takes from steps is kept alike, bit for bit.
+They are equal up to rounding: a compiler may or may not round the products and sums of a length as one. The rounding
+errors of steps, which are carried along, are equal bit for bit.
 """
 
 from types import SimpleNamespace
@@ -53,7 +53,7 @@ def given_arrays(given):
 
 
 def differing(found, expected, given):
-    """The steps that differ by more than rounding, of numbers of the size of what is added up."""
+    """Returns the steps that differ by more than rounding, relative to the size of the summands."""
     found, expected, given = ({**each} for each in jax.tree.map(np.asarray, (found, expected, given)))
     for outputs in (found, expected):
         outputs["descend"] = outputs["descend"].total - outputs["descend"].excess
@@ -85,7 +85,7 @@ def test_wrong_kernels_are_noticed(step):
 
 
 def test_steps_of_a_long_descent_are_equal():
-    """What rounding takes from a step is kept alike: 300 tiny steps, of which no single one moves the point."""
+    """Takes 300 tiny steps, each too small to move the point: the carried rounding error must be equal."""
 
     def run(descend, key):
         step = jnp.finfo(FLOAT).eps * (uniform_from_key(key, FLOAT) - 0.2) * jnp.ones(3, FLOAT)

@@ -19,14 +19,14 @@ EPS = float(np.finfo(default_float()).eps)
 
 
 def root(size, curvature):
-    """Of p + curvature p / (1 + sqrt(1 + p^2)) = size."""
+    """Returns the root p of p + curvature p / (1 + sqrt(1 + p^2)) = size."""
     options: Any = {"xtol": 1e-300, "rtol": 1e-15}
     found: Any = brentq(lambda p: p + curvature * p / (1 + math.hypot(1, p)) - size, 0, size + 1, **options)
     return found
 
 
 def check_roots(found, sizes, curvatures):
-    """Relative to p where the equation is well-conditioned, else to what rounding of the size moves it by."""
+    """Checks roots relative to p if the equation is well-conditioned, otherwise to the effect of rounding the size."""
     for p, size, curvature in zip(found.ravel(), sizes.ravel(), curvatures.ravel(), strict=True):
         exact = root(float(size), float(curvature))
         w = math.hypot(1, exact)
@@ -77,7 +77,7 @@ def test_all_directions_stay_inside(size):
 
 
 def test_steps_are_what_proofs_allow():
-    """eta d M <= del / 2 for few rounds and large reports, too; else the step is the tuned one."""
+    """Checks eta d M <= del / 2, also for few rounds and large reports; otherwise the step is the tuned one."""
     for rounds in (2, 50, 10**6):
         for report, extra in (("rr", {}), ("laplace", {}), ("gaussian", {"delta": 1e-6})):
             sizes = {"dim": 3, "horizon": rounds, "report": report}
@@ -111,7 +111,7 @@ def check_below(regret, bound):
 
 @pytest.mark.parametrize("epsilon", [1.0, math.inf])
 def test_regret_is_below_the_bounds(epsilon):
-    """Where the bound is far below that of never learning: a curved loss, in few dimensions, far from the centre."""
+    """Checks bounds far below the regret of never learning: a curved loss, in few dimensions, far from the centre."""
     rounds, lanes, c = 20_000, 24, float(theory.noise_factor(epsilon))
     values = {"epsilon": epsilon, "smoothness": 1.0, **CURVED}
     bowl = convex.quadratic_losses(dim=1)

@@ -1,4 +1,4 @@
-"""Convex bandits on a box: its geometry, its barrier, its constants, best points, and what is refused."""
+"""Convex bandits on a box: geometry, barrier, constants, best points, and refusals."""
 
 import itertools
 import math
@@ -27,7 +27,7 @@ BOX: Any = {"dim": DIM, "radius": RADIUS, "domain": "box"}
 
 # ---- the box itself --------------------------------------------------------------------------------------------------
 def test_steps_end_at_the_nearest_point():
-    """Coordinate by coordinate; what rounding takes from a step is kept where nothing was cut off."""
+    """Checks the nearest point by coordinate; the carried rounding error is kept where nothing was cut off."""
     start = Sum(jnp.array([0.5, 0.5, -0.5], jnp.float32), jnp.zeros(3, jnp.float32))
     moved = _box.descend(start, jnp.array([1e-10, 2.0, -2.0], jnp.float32), jnp.float32(0.75))
     np.testing.assert_array_equal(moved.total, np.array([0.5, 0.75, -0.75], np.float32))
@@ -64,7 +64,7 @@ def test_a_place_is_where_the_barrier_says(curvature):
 
 
 def test_the_parameter_of_the_barrier():
-    """<gradient, Hessian^-1 gradient> comes near it in the corners, and exceeds it nowhere; the Hessian is >= 2."""
+    """Checks that <gradient, Hessian^-1 gradient> is near the parameter in corners and never above it; Hessian >= 2."""
     x = np.random.default_rng(1).uniform(-1, 1, (2000, 3))
     x[:8] = 0.9999 * np.array(list(itertools.product([-1, 1], repeat=3)))
     gradient, hessian = 2 * x / (1 - x * x), 2 * (1 + x * x) / (1 - x * x) ** 2
@@ -89,7 +89,7 @@ def test_all_directions_stay_inside(size):
 
 # ---- constants -------------------------------------------------------------------------------------------------------
 def test_tuning_by_hand():
-    """M2 = 16 with c = 2; d = 4, so that D = 2 R, s = 5 and theta = 4."""
+    """Checks constants by hand: M2 = 16 with c = 2; d = 4, so that D = 2 R, s = 5 and theta = 4."""
     body: Any = {"dim": 4, "domain": "box"}
     fkm = convex.fkm(**body, horizon=160_000).params(epsilon=LN_3, loss_bound=2.0, lipschitz=1.6)
     assert float(fkm.exploration) == pytest.approx(0.1, rel=1e-4)  # sqrt(2 * 4 * 4 / (5 * 1.6)) / 20
@@ -171,7 +171,7 @@ PROBLEMS = {  # learner, losses, feedback, values, (c, T) -> bound
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_regret_is_below_the_bound_and_no_play_is_outside(name):
-    """Far enough for the bound to be below that of staying at the centre, where two points are asked about."""
+    """Starts so far away that the bound is below the regret of staying at the centre, where two points are queried."""
     factory, family, feedback, values, bound = PROBLEMS[name]
     rounds, lanes = 2000, 24
     run = jaxdp.simulator(factory(**BOX, horizon=rounds), family(**BOX, feedback=feedback), rounds)
@@ -197,7 +197,7 @@ FAMILIES = {
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_best_points(name):
-    """No point of a grid of the box has less regret than 0, and the best one has 0."""
+    """Checks that no point of a grid of the box has less regret than 0, and that the best one has 0."""
     family, values, best = FAMILIES[name]
     environment = family(**BOX)
     params = jax.tree.map(jnp.asarray, environment.params(**values))
@@ -213,7 +213,7 @@ def test_best_points(name):
 
 @pytest.mark.parametrize("family", [convex.linear_losses, convex.quadratic_losses])
 def test_hindsight(family):
-    """Against a grid of the box, for the sum of the losses as they were."""
+    """Compares with a grid of the box, for the sum of the losses."""
     where, rounds = np.array([[0.3, -0.5], [0.0, 0.2], [-0.5, 0.1]]), 50
     environment = family(**BOX, hindsight=True)
     learner = fixed_points(where)._replace(interface=environment.interface)

@@ -23,7 +23,7 @@ DRIFT = {"drift": 0.3, "period": 4}
 
 
 def mean_loss(family, shape, x):
-    """As the docstrings write it, in float64."""
+    """Returns the mean loss as the docstrings write it, in float64."""
     towards = np.ones(len(x)) / math.sqrt(len(x))
     if family == "linear":
         return shape["slope"] * towards @ x
@@ -86,7 +86,7 @@ def test_differences_do_not_cancel(family, size):
     where = points(60) * np.float32(0.9)
     offsets = (points(61)[1:] * size).astype(np.float32)
     shown, _ = answers(environment, params, world, convex.Probe(where, offsets))
-    # What a far larger offset tells by the derivative; of the small one itself even float64 knows too few digits.
+    # the derivative with respect to a far larger offset: even float64 has too few digits for the small one
     factor = max(1.0, 1e-5 / size)
     expected = np.array(
         [
@@ -114,7 +114,7 @@ def test_logistic_differences():
 
 
 def test_tilts_and_drift():
-    """Signs of length `tilt` and mean 0, the same at both points of a probe; a drift that is over after a period."""
+    """Checks signs of length `tilt` and mean 0, the same at both points of a probe; the drift ends after a period."""
     environment, params, _, world = made("linear", "difference", slope=1e-6, tilt=0.5, noise=9.0)
     e = np.eye(DIM)[0] * 0.25
     shown, _ = answers(environment, params, world, convex.Probe(np.zeros((2000, DIM)), np.tile(e, (2000, 1))))
@@ -131,7 +131,7 @@ def test_tilts_and_drift():
 
 
 def test_an_adversary_who_looks():
-    """It makes the points worse where the learner has been: push m / radius, m the mean of the plays."""
+    """Checks that the loss grows near the learner's plays: push m / radius, for their mean m."""
     environment = convex.linear_losses(dim=2, adaptive=True)
     params = jax.tree.map(jnp.asarray, environment.params(slope=1e-6, push=0.4))
     world, seen = environment.init(jax.random.key(0), params), []
@@ -155,7 +155,7 @@ def test_outside_is_not_clamped():
 
 
 def fixed_points(where):
-    """A learner that plays a point, another one every third round."""
+    """Builds a learner that plays one point, and another one every third round."""
 
     def act(key, params, public, context):
         del key, params, context
@@ -174,7 +174,7 @@ def fixed_points(where):
 
 @pytest.mark.parametrize("family", ["linear", "quadratic"])
 def test_hindsight(family):
-    """Against the losses as they were, summed up on a grid of the disc."""
+    """Compares with the sum of the losses on a grid of the disc."""
     where, rounds, radius = np.array([[0.3, -0.5], [0.0, 0.2], [-0.9, 0.1]]), 50, 1.0
     environment = FAMILIES[family](dim=2, radius=radius, hindsight=True, adaptive=True)
     values = {"tilt": 0.4, "drift": 0.3, "period": 300, "push": 0.3}

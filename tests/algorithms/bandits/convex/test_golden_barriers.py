@@ -20,7 +20,7 @@ LANES = 1000
 
 @functools.cache
 def program(name):
-    """The run of a case, its values, what it records, and the run of many lanes, compiled once."""
+    """Builds the run of a case, its values, its records, and the run of many lanes, compiled once."""
     function, world, horizon, case = CASES[name]
     body = {"dim": world["dim"], "radius": world["radius"], "domain": world.get("domain", "ball")}
     sizes = {"horizon": horizon, "report": case.get("report", "rr")}

@@ -20,7 +20,7 @@ LANES = 2000
 
 
 def build(name):
-    """The learner, its environment and the values; of Gaussian reports the noise is that of the reference."""
+    """Builds the learner, its environment and the values; Gaussian reports have the noise of the reference."""
     function, world, case = CASES[name]
     body = {"dim": world["dim"], "radius": world["radius"], "domain": world.get("domain", "ball")}
     sizes = {**body, "horizon": HORIZON, "report": case.get("report", "rr")}
@@ -39,13 +39,13 @@ def build(name):
 
 
 def delta_of(case, sensitivity):
-    """The delta at which Gaussian noise is calibrated to the reference's."""
+    """Returns the delta at which Gaussian noise is calibrated to the reference's noise."""
     return float(gaussian_delta(case["epsilon"], case["stddev"], sensitivity))
 
 
 @functools.cache
 def program(name):
-    """The run of a case, its values, and the run of many lanes, compiled once."""
+    """Builds the run of a case, its values, and the run of many lanes, compiled once."""
     learner, environment, values = build(name)
     world = CASES[name][1]
     e = np.ones(world["dim"]) / math.sqrt(world["dim"])

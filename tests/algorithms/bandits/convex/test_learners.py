@@ -22,7 +22,7 @@ LN_3 = math.log(3)  # c = 2
 
 
 def test_tuning_by_hand():
-    """M2 = 16 with c = 2, or 4 + s^2."""
+    """Checks constants by hand: M2 = 16 with c = 2, or 4 + s^2."""
     fkm = convex.fkm(dim=2, horizon=160_000).params(epsilon=LN_3, loss_bound=2.0, lipschitz=0.5)
     assert float(fkm.exploration) == pytest.approx(0.1, rel=1e-4)
     assert float(fkm.step) == pytest.approx(1 / (4 * 400), rel=1e-4)  # R / sqrt(M2 T) = eta d / del
@@ -68,7 +68,7 @@ PROBLEMS = {
 
 
 def upper_bound(name, values, epsilon, sizes):
-    """Of randomized response."""
+    """Returns the upper bound for randomized response."""
     size = float(bounds.noise_factor(epsilon))
     steep = values["lipschitz"]
     if name.startswith("two_point"):
@@ -142,7 +142,7 @@ def one_round(learner, environment, key, params, world_params, state, world):
 
 
 def test_steps_below_the_resolution_of_floats():
-    """10^6 steps of 1e-10 from 0.5 are 1e-4. Plain float32 addition does not move at all."""
+    """Checks that 10^6 steps of 1e-10 from 0.5 add up to 1e-4; plain float32 addition does not move at all."""
     step = jnp.array([1e-10, 0.0], jnp.float32)
     start = compensated.Sum(jnp.array([0.5, 0.0], jnp.float32), jnp.zeros(2, jnp.float32))
     one = jnp.float32(1.0)

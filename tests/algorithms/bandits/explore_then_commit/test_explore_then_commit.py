@@ -26,7 +26,7 @@ REFERENCE = json.loads(PATH.read_text())
 
 # ---- the release -----------------------------------------------------------------------------------------------------
 def second_arm_share(learner, totals, **values):
-    """How often the second arm is committed to, from these totals, when exploration ends with a reward of 0 or low."""
+    """Returns how often the second arm is committed to, from these totals and a last reward of 0 or low."""
     params = jax.tree.map(jnp.asarray, learner.params(**values))
     state = learner.init(KEY(), params)
     state = State(
@@ -46,7 +46,7 @@ def in_ranges(whole, part=(0, 0)):
 
 
 def check_release(learner, totals, scale, lead, **values):
-    """P(noise of the second arm exceeds the first's by more than the lead), two Laplace variates of this scale."""
+    """Checks P(noise of the second arm exceeds the first's by more than the lead), both Laplace of this scale."""
     exact = math.exp(-lead / scale) * (0.5 + lead / (4 * scale))
     error = math.sqrt(exact * (1 - exact) / DRAWS)
     assert abs(second_arm_share(learner, totals, **values) - exact) < 5 * error
@@ -80,7 +80,10 @@ ORDERS = [[0.6, 0.5], [0.5, 0.6]]
 
 @functools.cache
 def regrets(engine, planted):
-    """Regret of runs [lanes] for each of ORDERS, by one program. Planted: of equal totals the lower index wins."""
+    """Returns regret of runs [lanes] for each of ORDERS, by one program.
+
+    Planted: the lower of two tied indices wins.
+    """
     learner = explore_then_commit(num_arms=2, explore_rounds=20)
     run = jaxdp.simulator(learner, bernoulli_bandit(ORDERS[0]), 1000, engine=engine)
     go = jax.jit(jax.vmap(run, (0, None)))
@@ -95,7 +98,7 @@ def regrets(engine, planted):
 @pytest.mark.parametrize("engine", ["rounds", "blocks", "counts"])
 @pytest.mark.parametrize("means", ORDERS)
 def test_of_equal_totals_it_commits_to_any(means, engine):
-    """Ten pulls of each arm, then 980 rounds: the regret is 33.16 in either order, not 25.32 and 41.00."""
+    """Plays ten pulls of each arm, then 980 rounds: the regret is 33.16 in either order, not 25.32 and 41.00."""
     chances = [scipy.stats.binom.pmf(np.arange(11), 10, mean) for mean in means]
     joint = np.outer(*chances)
     first = np.tril(joint, -1).sum()  # the first arm has more wins
@@ -115,7 +118,7 @@ def test_of_equal_totals_it_commits_to_any(means, engine):
 
 
 def test_rewards_beyond_the_bounds_are_clipped():
-    """A reward of 10^6 counts as high, one of -10^6 as low: what one round can change is high - low."""
+    """Checks that rewards beyond the bounds count as high or low, so that one round changes at most high - low."""
     learner = explore_then_commit(num_arms=2, explore_rounds=10, rewards="bounded")
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=1.0, reward_low=-1.0, reward_high=2.0))
     state = learner.init(KEY(), params)
@@ -215,7 +218,7 @@ def test_binary_rewards_take_no_bounds():
 
 # ---- what float32 could lose -----------------------------------------------------------------------------------------
 def committed(rewards, totals, values, num_keys=20_000):
-    """How often each arm is committed to, from these totals on, when exploration ends with one reward of arm 1."""
+    """Returns how often each arm is committed to, from these totals, if exploration ends with one reward of arm 1."""
     learner = explore_then_commit(num_arms=2, explore_rounds=2**30, rewards=rewards)
     params = jax.tree.map(jnp.asarray, learner.params(**values))
     start = learner.init(jax.random.key(0), params)
@@ -240,7 +243,7 @@ def committed(rewards, totals, values, num_keys=20_000):
 
 
 def test_one_reward_on_top_of_large_totals():
-    """Beyond 2^24 a float32 total moves by 2, 4, ... or not at all."""
+    """Starts beyond 2^24, where a float32 total moves by 2, 4, ... or not at all."""
     share = committed("binary", [2**28, 2**28 + 16], {"epsilon": 0.1})
     without, with_it = share(0), share(1)
     expected = [1 - (0.5 + 0.25 * d * 0.1) * math.exp(-d * 0.1) for d in (16, 17)]
@@ -260,7 +263,7 @@ EXPLORE_ROUNDS, WIDTH = 2**31 - 2, 4096  # rewards fed; by rounds or by blocks
 
 
 def driven_apart(add, start, rewards):
-    """Two float sums, one of 1 more, after rewards that drive them apart: each the one of some that does most."""
+    """Returns two float sums, one larger by 1, after the rewards that drive them furthest apart."""
 
     def step(pair, some):
         after = jax.vmap(lambda reward: jax.tree.map(lambda *two: jnp.stack(two), *(add(s, reward) for s in pair)))(
@@ -277,7 +280,7 @@ def driven_apart(add, start, rewards):
 
 @functools.cache
 def adversarial(whole):
-    """Rewards that drive compensated float32 sums, of these whole ranges, apart; and by how much they then differ."""
+    """Returns rewards that drive compensated float32 sums of these whole ranges apart, and their difference."""
     start = compensated.Sum(jnp.float32(whole), jnp.float32(0))
     some = jax.random.uniform(jax.random.key(3), (WIDTH, 16), jnp.float32, 0.5, 1.0)
     (larger, smaller), rewards = driven_apart(compensated.add, start, some)
@@ -287,7 +290,7 @@ def adversarial(whole):
 @pytest.mark.parametrize("engine", ["rounds", "blocks"])
 @pytest.mark.parametrize(("whole", "part"), [(2**24, 0), (2**26, 2**20 - 1), (2**30 - 1 - WIDTH, 2**20 - 1)])
 def test_neighbours_differ_by_the_replaced_reward(whole, part, engine):
-    """From totals of so many ranges on, at a carry and before one: by exactly its units, whatever the others are."""
+    """Checks, at a carry and before one, that totals differ by exactly the units of the replaced reward."""
     rewards, apart = adversarial(whole)
     assert abs(apart - 1) >= 1  # planted: compensated sums of floats are off by more than a reward
     learner = explore_then_commit(num_arms=2, explore_rounds=EXPLORE_ROUNDS, rewards="bounded")

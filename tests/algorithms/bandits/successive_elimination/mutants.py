@@ -10,7 +10,7 @@ from tests.privacy.case import Case
 
 
 def _rewards(low: float, high: float, dtype: type, rounds: int = 1) -> tuple[UserData, UserData]:
-    """Rounds in which both arms pay the one, but for the first: there they pay the other."""
+    """Makes rounds in which both arms pay the same reward, except the first round, in which they pay the other one."""
     same = np.full((rounds, 2), low, dtype)
     other = same.copy()
     other[0] = high
@@ -18,7 +18,7 @@ def _rewards(low: float, high: float, dtype: type, rounds: int = 1) -> tuple[Use
 
 
 def counts_of_rewards_at_twice_epsilon() -> Case:
-    """The single reports are right; totals are not."""
+    """Draws single reports correctly, and totals at twice epsilon."""
     right = successive_elimination(num_arms=2)
     counts = right.counts
     assert counts is not None

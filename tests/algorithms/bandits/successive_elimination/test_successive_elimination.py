@@ -22,14 +22,14 @@ def test_bounds_that_are_too_narrow_err():
 
 
 def test_those_of_an_approximation_do_not():
-    """A quarter of the exponent missing."""
+    """Drops a quarter of the exponent."""
     with pytest.raises(AssertionError):
         check_slope(successive_elimination, 0.7, 0.9)
 
 
 @pytest.mark.parametrize(("report", "horizon"), [("rr", 51), ("gaussian", 251)])
 def test_bounded_rewards_in_blocks(report, horizon):
-    """Bit for bit as round by round, through several drops and looks inside a sweep."""
+    """Checks blocks bit for bit against rounds, through several drops and looks inside a sweep."""
     learner = successive_elimination(num_arms=4, report=report, rewards="bounded")
     extra: Any = {"delta": 0.1} if report == "gaussian" else {}
     world = gaussian_bandit([0.9, 0.5, 0.2, 0.1], stddev=0.3)
@@ -58,7 +58,7 @@ def test_counts_stop_as_rounds_do():
 
 
 def test_long_runs_by_counts():
-    """About 5 10^6 rounds a lane, in many fewer steps."""
+    """Plays about 5 10^6 rounds a lane, in many fewer steps."""
     found = run(
         successive_elimination(num_arms=2),
         (0.52, 0.5),

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def successive_elimination_central(generator, epsilon, *, means, horizon, lanes, failure_prob, multiplier):
-    """One lane after the other, an epoch at a time."""
+    """Plays one lane after the other, an epoch at a time."""
     played = np.zeros((lanes, len(means)), int)
     for lane in range(lanes):
         active, rest, epoch = np.arange(len(means)), horizon, 0

@@ -28,7 +28,7 @@ def test_epochs_are_as_long_as_the_root_says(epsilon):
 
 
 def test_the_best_arm_is_seldom_dropped():
-    """At failure_prob 1/2; with a hundredth of the plays it is dropped more often."""
+    """Checks the error rate at failure_prob 1/2; with a hundredth of the plays the best arm is dropped more often."""
     learner, world = successive_elimination_central(num_arms=3), bernoulli_bandit([0.6, 0.5, 0.5])
     values = {"epsilon": 0.5, "failure_prob": 0.5}
     right, daring = (

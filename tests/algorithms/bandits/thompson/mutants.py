@@ -14,7 +14,7 @@ VALUES = {"epsilon": 1.0}
 
 
 def reused_coin() -> Case:
-    """A reward by two bits, whether it is above 1/3 and above 2/3, at half the budget each, turned by a single coin."""
+    """Reports a reward by two bits (above 1/3, above 2/3), at half the budget each, flipped by a single coin."""
     bits = thompson(num_arms=2)
 
     def learner(*, reuse: bool):

@@ -16,7 +16,7 @@ FLOAT = jnp.result_type(float)
 
 @pytest.mark.parametrize(("posterior", "shapes"), [("bits", (31.0, 11.0)), ("debiased", None)])
 def test_the_two_posteriors(posterior, shapes):
-    """Of 40 reports of an arm, of which 30 are ones: Beta(31, 11), or from 40 / c^2 rewards of the debiased share."""
+    """Checks 40 reports of an arm with 30 ones: Beta(31, 11), or from 40 / c^2 rewards of the debiased share."""
     learner = thompson(num_arms=2, posterior=posterior)
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=2.0))
     state, update = learner.init(KEY(), params), jax.jit(learner.update)
@@ -28,7 +28,7 @@ def test_the_two_posteriors(posterior, shapes):
     if shapes is None:
         worth, share = 40 * math.tanh(1.0) ** 2, min(0.5 + 0.25 / math.tanh(1.0), 1)
         shapes = 1 + worth * share, 1 + worth * (1 - share)
-    # The other arm's draw is uniform: this one is played with the mean of its distribution.
+    # The other arm's draw is uniform, so this arm is played with the mean of its distribution.
     keys = jax.random.split(KEY(), 20_000)
     arms = jax.jit(jax.vmap(lambda key: learner.act(key, params, state.public, None)))(keys)
     mean = shapes[0] / sum(shapes)

@@ -21,7 +21,7 @@ FLOAT = jnp.result_type(float)
 
 
 def bound(estimator, epsilon, arms, horizon):
-    """SPEC's bounds, from the papers, times c."""
+    """Returns SPEC's bounds, from the papers, times c."""
     factor = 1 / math.tanh(epsilon / 2)
     if estimator == "iw":
         return factor * (4 * math.sqrt(arms * horizon) + 1)
@@ -41,9 +41,10 @@ def test_regret_stays_below_its_bound(estimator):
 
 
 def test_negative_losses_are_not_stable(monkeypatch):
-    """An easy instance costs a quarter of the bound. Planted: rewards as negative losses, without the shift to [0, 1].
+    """Plays an easy instance, which costs a quarter of the bound.
 
-    Then one reward of an arm that is seldom played makes it the one that is played.
+    Planted: rewards as negative losses, without the shift to [0, 1]. Then one reward of a seldom played arm makes it
+    the played arm.
     """
     check_bound("iw", bernoulli_bandit(MEANS), share=0.25)
     monkeypatch.setattr(_tsallis_inf, "unit_loss", lambda params, report: -report)
@@ -52,7 +53,7 @@ def test_negative_losses_are_not_stable(monkeypatch):
 
 
 def test_gaussian_reports_are_shifted(monkeypatch):
-    """The reach of noise that is small for it, and regret below that of uniform arms; not so for gains as losses."""
+    """Checks the reach of noise that is small for it, and regret below uniform play; gains as losses fail both."""
     rounds = 1000
     learner, values = tsallis_inf(num_arms=4, report="gaussian", horizon=rounds), {"epsilon": 30.0, "delta": 0.1}
     leaves = learner.params(**values)
@@ -73,7 +74,7 @@ def test_gaussian_reports_are_shifted(monkeypatch):
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
 def test_losses_of_randomized_responses_are_bits(epsilon):
-    """The probability of a loss of 1 is (1 + loss (e^epsilon - 1)) / (e^epsilon + 1)."""
+    """Checks that the probability of a loss of 1 is (1 + loss (e^epsilon - 1)) / (e^epsilon + 1)."""
     learner = tsallis_inf(num_arms=2, rewards="bounded")
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=epsilon, reward_low=-1.0, reward_high=3.0))
     keys = jax.random.split(KEY(), 20_000)

@@ -9,7 +9,7 @@ from tests.algorithms.bandits.ucb.golden import ucb
 
 
 def ucb_central_blocks(generator, epsilon, *, means, horizon, lanes, rate):
-    """One lane after the other, a block at a time."""
+    """Plays one lane after the other, a block at a time."""
     num = len(means)
     played = np.zeros((lanes, num), int)
     for lane in range(lanes):
@@ -32,6 +32,6 @@ def ucb_central_blocks(generator, epsilon, *, means, horizon, lanes, rate):
 
 
 def ucb_central_tree(generator, epsilon, *, means, horizon, lanes, rate):
-    """Without privacy alone, where the counters are exact: UCB1."""
+    """Plays UCB1 without privacy, where the counters are exact."""
     assert epsilon == math.inf
     return ucb(generator, epsilon, means=means, horizon=horizon, lanes=lanes, rate=rate)

@@ -11,7 +11,7 @@ VALUES = {"epsilon": 1.0}
 
 
 def block_released_twice() -> Case:
-    """The total of a block is released with noise, and again when the next arm is chosen: the mean of both counts."""
+    """Releases the total of a block with noise, and again when the next arm is chosen: the mean of both counts."""
     right = ucb_central(num_arms=2)
 
     def update(key, params, state, report):

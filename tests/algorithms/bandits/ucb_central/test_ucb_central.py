@@ -31,7 +31,7 @@ def test_blocks_double():
 
 
 def test_the_noise_of_a_release():
-    """A first block's total, of one reward of 1, has Laplace noise of scale 1 / epsilon."""
+    """Checks that a first block's total, of one reward of 1, has Laplace noise of scale 1 / epsilon."""
     learner = ucb_central(num_arms=2)
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=0.5))
     state = learner.init(KEY(), params)

@@ -17,7 +17,10 @@ THOMPSON = partial(double_thompson, num_arms=3)  # the same object each time, co
 
 
 def test_double_thompson_draws():
-    """Arms 0 and 2 may beat two others. A rival of arm 0 is arm 2 or arm 0 itself: arm 1 is too weak."""
+    """Checks draws where arms 0 and 2 may beat two others.
+
+    Arm 0's rival is arm 2 or arm 0 itself, as arm 1 is too weak.
+    """
     learner = THOMPSON()
     public = start(learner)._replace(wins=jnp.asarray(WINS, INTEGER), round=jnp.asarray(70, INTEGER))
     found = duels_drawn(learner, public)
@@ -33,10 +36,12 @@ def test_double_thompson_draws():
 
 
 def test_the_posterior_shrinks_with_privacy():
-    """At a smaller epsilon the same reports say less: an arm that lost six of seven duels is drawn more often."""
+    """Checks that at a smaller epsilon the same reports say less: an arm that lost six of seven duels is drawn more
+    often.
+    """
     learner = THOMPSON()
     wins = np.array([[0, 36, 36], [6, 0, 20], [6, 20, 0]])
-    # So late that bounds leave everything open: what is drawn decides.
+    # So late that bounds leave all arms open: the draws decide.
     public = start(learner)._replace(wins=jnp.asarray(wins, INTEGER), round=jnp.asarray(2**30, INTEGER))
     shares = [duels_drawn(learner, public, epsilon)[0].sum() for epsilon in (math.inf, 0.3)]
     assert shares[0] > 0.999

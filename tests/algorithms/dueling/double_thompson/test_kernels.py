@@ -32,7 +32,7 @@ def test_arms_that_may_win_are_those_of_the_upper_bound():
 
 @functools.cache
 def arguments(num_arms):
-    """Of each step: for few duels and many, for arms that lead clearly or not, and for ties."""
+    """Makes the arguments of each step: for few duels and many, for arms that lead clearly or not, and for ties."""
     random = np.random.default_rng(num_arms)
     scale = 10.0 ** random.integers(0, 6, (LANES, 1, 1))
     strength = random.integers(0, 3, (LANES, num_arms, 1))  # arms of equal strength may tie
@@ -59,7 +59,7 @@ def played(name, step, num_arms):
 
 
 def differing(steps, num_arms):
-    """The steps that differ from the plain ones in some lane."""
+    """Returns the steps that differ from the plain ones in some lane."""
     pairs = {name: (getattr(steps, name), getattr(PLAIN, name)) for name in PLAIN._fields}
     found = {name: [played(name, step, num_arms) for step in pair] for name, pair in pairs.items()}
     return {name for name, both in found.items() if not np.array_equal(both[0], both[1])}

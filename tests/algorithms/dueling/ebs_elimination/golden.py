@@ -26,7 +26,7 @@ class NoisyTree:
         return 1 / (1 + 1 / (self.arity * self.weight(level - 1)))
 
     def block(self, level, index):
-        """The error of the best estimate of a block."""
+        """Returns the error of the best estimate of a block."""
         if (level, index) not in self.known:
             error = self.draw()
             if level and self.combine:
@@ -47,7 +47,7 @@ class NoisyTree:
 
 @functools.cache
 def radii_of_noise(arity, levels, share, is_gaussian):
-    """Chernoff's bound for all clocks, at the rate that is best, of a few, when half of the leaves are full."""
+    """Returns Chernoff's bound for all clocks, at the best of a few rates, when half of the leaves are full."""
     weights = [1.0]
     for _ in range(1, levels):
         weights.append(1 / (1 + 1 / (arity * weights[-1])))
@@ -94,7 +94,10 @@ def score_radius(num_arms, size, horizon, failure_prob):
 def ebs_elimination(
     generator, epsilon, *, matrix, horizon, looks, failure_prob, multiplier, constants, arity, lanes, delta=None
 ):
-    """Elimination with one tree of noise for each arm, in each lane: Gaussian noise, if there is a delta."""
+    """Plays elimination with one tree of noise for each arm, in each lane.
+
+    The noise is Gaussian if there is a delta.
+    """
     one = functools.partial(
         _one_lane, generator, epsilon, delta, matrix, horizon, looks, failure_prob, multiplier, constants, arity
     )

@@ -14,7 +14,7 @@ from tests.privacy.case import Case
 
 
 def _first_duel() -> tuple[UserData, UserData]:
-    """Four rounds in which arm 0 wins always, or all but the first."""
+    """Makes four rounds in which arm 0 wins always, or all except the first."""
     always = np.ones((4, 2, 2), np.int32)
     later = always.copy()
     later[0] = 0
@@ -22,7 +22,7 @@ def _first_duel() -> tuple[UserData, UserData]:
 
 
 def counters_fed_upon_wins() -> Case:
-    """As printed: a counter's clock goes on if the arm wins, and so it tells who won."""
+    """Advances an arm's counter only if the arm wins, as printed, so that the clock reveals who won."""
     right = ebs_elimination(num_arms=2, horizon=4)
 
     def update(key, params, state, report):
@@ -43,7 +43,7 @@ def counters_fed_upon_wins() -> Case:
 
 
 def counters_at_half_their_noise() -> Case:
-    """An outcome and its negative cost the budget each. Attacked by the registered neighbours, who see both."""
+    """Uses half the noise, although an outcome and its negative cost the budget each; both neighbours see it."""
     right = registry.attacks(["ebs_elimination"])["ebs_elimination"].attacks["rounds"]
     node = right.params.noise
     wrong = dataclasses.replace(right.params, noise=dataclasses.replace(node, epsilon=2 * node.epsilon))
@@ -51,7 +51,7 @@ def counters_at_half_their_noise() -> Case:
 
 
 def node_noise_reused() -> Case:
-    """The same noise in every leaf: the difference of two is exact."""
+    """Reuses the same noise in every leaf, so that the difference of two leaves is exact."""
     right = ebs_elimination(num_arms=2, horizon=4)
 
     def init(key, params):
@@ -73,7 +73,7 @@ def node_noise_reused() -> Case:
 
 
 def _leaves(seen):
-    """By how much the first leaf of each arm differs from its second."""
+    """Returns the difference between the first and the second leaf of each arm."""
     after = seen["public"].estimates.sum(1)
     return jnp.stack([after[2, 0] - 2 * after[0, 0], after[3, 1] - 2 * after[1, 1]])
 

@@ -17,7 +17,7 @@ KEY = partial(jax.random.key, 23)
 
 
 def outputs(engine, utilities, options, values):
-    """What a hundred runs record."""
+    """Returns the records of a hundred runs."""
     learner = ebs_elimination(num_arms=len(utilities), horizon=200, **options)
     record = {
         name: (lambda snapshot, name=name: getattr(snapshot.public, name))
@@ -48,7 +48,7 @@ HALF = [-1.0, 0.5, 1.0, -2.0, 0.7, -2.0], {"arity": 4}, {"epsilon": 4.0, "confid
 
 
 def test_blocks_of_half_of_the_arms():
-    """Lanes go on with columns for three of six arms, whichever they are, and then with the last arm."""
+    """Runs lanes with columns for any three of six arms, and then with the last arm."""
     rounds, blocks = (outputs(engine, *HALF) for engine in ("rounds", "blocks"))
     for name, expected in rounds.items():
         assert (expected == blocks[name]).all(), name
@@ -71,7 +71,7 @@ def test_columns_of_the_wrong_arms_are_noticed(monkeypatch):
 
 @pytest.mark.parametrize("num_arms", [3, 6])
 def test_blocks_are_rounds_in_a_world_that_goes_on(num_arms):
-    """A block has places for the arms in turn; the world's rounds are in their own order."""
+    """Checks a block whose slots take the arms in turn, while the world's rounds keep their own order."""
     matrix = utility_matrix(np.linspace(2, -2, num_arms))
     duels = switching_duels([matrix, matrix.T], starts=[0, 41])
     learner = ebs_elimination(num_arms=num_arms, horizon=90, arity=3)
@@ -106,7 +106,7 @@ def test_blocks_of_many_arms_for_many_budgets(options):
 
 
 def after_a_large_removal(learner, wins):
-    """The estimates after a block of duels of two arms, and after the same duels as single rounds: [lanes, ...] each.
+    """Returns the estimates after a block of duels of two arms, and after the same single rounds: [lanes, ...] each.
 
     A third arm was just dropped, over which the others had many wins.
     """
@@ -146,7 +146,7 @@ def after_a_large_removal(learner, wins):
 
 @pytest.mark.skipif(jnp.result_type(float) == jnp.float64, reason="float64 has digits for all removals")
 def test_large_removals(monkeypatch):
-    """The wins that are removed take all digits of the leaves' sum, which then depends on the order of its terms."""
+    """Removes wins that take all digits of the leaves' sum, which then depends on the order of its terms."""
     learner = ebs_elimination(num_arms=3, horizon=10**7)
     block, rounds = after_a_large_removal(learner, 10**6)
     assert (block == rounds).all()
@@ -156,7 +156,7 @@ def test_large_removals(monkeypatch):
         return start[None] + planted(jnp.zeros_like(start), leaf, last, ends)
 
     monkeypatch.setattr(ebs_sweeps, "_leaves", all_at_once)
-    jax.clear_caches()  # newer versions of JAX would take what they have traced before
+    jax.clear_caches()  # otherwise newer versions of JAX would reuse earlier traces
     block, rounds = after_a_large_removal(learner, 10**6)
     jax.clear_caches()
     assert (block != rounds).any()

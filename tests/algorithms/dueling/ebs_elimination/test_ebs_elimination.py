@@ -69,7 +69,9 @@ def test_a_gaussian_line_is_the_quantile():
 
 @pytest.mark.parametrize("arity", [2, 5])
 def test_lines_of_noise_cover_rounding(arity):
-    """Against the counter's own arithmetic, with every node rounded by as much as can be, and alike."""
+    """Compares with the counter's own arithmetic, with every node rounded by the largest possible amount, in one
+    direction.
+    """
     levels = 4
     horizon = arity**levels - 1
     variances = level_variances(arity, levels, True)
@@ -96,14 +98,14 @@ def test_lines_of_noise_cover_rounding(arity):
 
 
 def ever_off(radius, num_runs=400, rounds=3000):
-    """How often a sum of fair bits is too high at any time."""
+    """Returns how often a sum of fair bits is too high at any time."""
     bits = np.random.default_rng(0).integers(0, 2, (num_runs, rounds), dtype=np.int8) - 0.5
     times = np.arange(1, rounds + 1)
     return np.mean((bits.cumsum(1) >= radius * np.sqrt(times)).any(1))
 
 
 def test_shares_of_wins_are_within_their_radius_at_all_times():
-    """For the two arms and the one set of K = 2: each fails with half of the probability."""
+    """Checks the two arms and the one set of K = 2: each fails with half of the probability."""
     for failure_prob in (0.5, 0.1):
         radius = math.sqrt(score_radii(2, 3000, failure_prob)[2])
         spread = 5 * math.sqrt(failure_prob / 2 / 400)
@@ -126,7 +128,9 @@ def test_tables_of_the_two_constants():
 
 # ---- removals --------------------------------------------------------------------------------------------------------
 def estimates_and_wins(num_rounds=200):
-    """After each round without noise: what counters say of active arms, and their wins over active ones."""
+    """Returns, after each round without noise, the counters' values for active arms, and their wins over active
+    ones.
+    """
     learner = ebs_elimination(num_arms=4, horizon=200, arity=3)
     duels = utility_duels([2.0, 1.0, 0.0, -1.0])
     params = {
@@ -153,7 +157,7 @@ def estimates_and_wins(num_rounds=200):
 
 
 def apart_if_reversed(lanes=3000):
-    """By how many standard errors at most the shares of duels and of drops differ for arms in reverse order."""
+    """Returns the largest difference of shares of duels and of drops, in standard errors, if arms are reversed."""
     learner = ebs_elimination(num_arms=3, horizon=22)  # it ends within a sweep
     record = {"plays": lambda snapshot: snapshot.public.plays.sum(1), "active": lambda snapshot: snapshot.public.active}
     worlds, found = [utility_duels(utilities) for utilities in ([2.0, 0.0, 0.0], [0.0, 0.0, 2.0])], []
@@ -201,7 +205,9 @@ def test_a_removal_takes_all_wins_over_the_dropped_arms(monkeypatch):
 
 
 def check_noise_of_removals(noise, lanes=20_000):
-    """Binary trees: the entry is a leaf of the first arm, ends two levels of the second, and three of the third."""
+    """Checks binary trees in which the entry is a leaf of the first arm, ends two levels of the second, and three
+    of the third.
+    """
     levels, integer = 3, jnp.result_type(int)
     trees = ebs_counters.Trees(2, level_variances(2, levels, True), node_noise(noise, levels), noise)
     learner = ebs_elimination(num_arms=4, horizon=3, arity=2, noise=noise)
@@ -249,10 +255,10 @@ def test_every_node_of_a_removal_has_noise_of_its_own(monkeypatch, noise):
                 check_noise_of_removals(noise)
 
 
-# ---- what it promises ------------------------------------------------------------------------------------------------
+# ---- its promise -----------------------------------------------------------------------------------------------------
 @functools.cache
 def program(num_arms, horizon):
-    """A run, and the run of many lanes, compiled once."""
+    """Builds a run, and the run of many lanes, compiled once."""
     utilities = np.concatenate([[1.0], np.zeros(num_arms - 1)])
     learner = ebs_elimination(num_arms=num_arms, horizon=horizon)
     run = jaxdp.simulator(
@@ -263,7 +269,7 @@ def program(num_arms, horizon):
 
 @functools.cache
 def kept(num_arms, horizon, epsilon, multiplier, lanes):
-    """How often the best arm stays, and how often it is alone at the end."""
+    """Returns how often the best arm stays, and how often it is alone at the end."""
     run, go = program(num_arms, horizon)
     params = run.params(epsilon=epsilon, failure_prob=0.1, confidence_multiplier=multiplier)
     active = np.asarray(go(jax.random.split(KEY(), lanes), params)["active"])[:, -1]
@@ -289,7 +295,7 @@ def test_the_best_arm_stays_in_many_runs():
 
 
 def last_drop(constants, lanes=16, horizon=10**7):
-    """Median round by which one of eight arms is left; infinite if it is not by the horizon."""
+    """Returns the median round by which one of eight arms is left; infinite if that is not by the horizon."""
     learner = ebs_elimination(num_arms=8, horizon=horizon, constants=constants, arity=16)
     looks = np.unique(np.geomspace(1000, horizon, 200).astype(int)).tolist()
     left = {"left": lambda snapshot: snapshot.public.active.sum()}
@@ -301,7 +307,7 @@ def last_drop(constants, lanes=16, horizon=10**7):
 
 
 def test_drops_come_twenty_times_as_early_as_with_the_papers_constants():
-    """By the horizon none of them drops the last arm but one."""
+    """Checks that with the paper's constants no lane drops the last arm but one by the horizon."""
     assert 20 * last_drop("tight") <= 10**7
     assert last_drop("paper") == np.inf
 

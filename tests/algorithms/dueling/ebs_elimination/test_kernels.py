@@ -22,7 +22,7 @@ TREES = Trees(ARITY, level_variances(ARITY, LEVELS, True), node_noise("laplace",
 
 @functools.cache
 def states(num_arms):
-    """Any set of active arms, any clocks."""
+    """Makes states with any set of active arms and any clocks."""
     random = np.random.default_rng(num_arms)
     active = random.random((LANES, num_arms)) < random.random((LANES, 1))
     active[np.arange(LANES), random.integers(0, num_arms, LANES)] = True
@@ -47,7 +47,7 @@ def played(steps, num_arms):
 
 
 def differing(found, expected):
-    """The steps that differ in some lane."""
+    """Returns the steps that differ in some lane."""
     return {name for name in expected if not np.array_equal(found[name], expected[name])}
 
 

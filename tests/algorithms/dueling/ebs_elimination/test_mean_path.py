@@ -1,15 +1,15 @@
 """When elimination by tree counters drops an arm on its mean path, and why its regret is like 1 / epsilon.
 
-Of two arms, after n duels of each as the left one, one is dropped if n D > 2 (r sqrt(n) + N(n) / epsilon), with D the
-gap of their scores and N the radius of a counter's noise at clock n, which hangs on the digits of n in base b. Few
-digits above zero make N small, so arms are dropped at round clocks, such as multiples of b^2, and what counts are the
-first digits. They are those of n b at clock n b. So where noise dominates, epsilon / b takes b times as many duels:
-for one horizon, regret is 1 / epsilon times a function of log_b(1 / epsilon) with period 1, and no logarithm. Within a
+Let two arms have been on the left n times each, D be the gap of their scores, and N(n) the radius of a counter's noise
+at clock n, which depends on the digits of n in base b. One arm is dropped if n D > 2 (r sqrt(n) + N(n) / epsilon). Few
+digits above zero make N small, so arms are dropped at round clocks, such as multiples of b^2, and the first digits
+decide. They are the digits of n b at clock n b. So where noise dominates, epsilon / b takes b times as many duels: for
+one horizon, regret is 1 / epsilon times a function of log_b(1 / epsilon) with period 1, without a logarithm. Within a
 period the exponent is anything from 0 (a round clock is waited for) to 2 (the first digit grows).
 
-Sampling costs 1 / ratio more duels, ratio = N / (epsilon r sqrt(n)), which grows like sqrt(1 / epsilon). So between
-epsilon and epsilon / b the exponent is less by about ln((1 + 1 / ratio) / (1 + 1 / (ratio sqrt(b)))) / ln b, which is
-0.026 for ratio 10 and b = 15.
+Sampling costs 1 / ratio more duels, where ratio = N / (epsilon r sqrt(n)) grows like sqrt(1 / epsilon). So between
+epsilon and epsilon / b the exponent is smaller by about ln((1 + 1 / ratio) / (1 + 1 / (ratio sqrt(b)))) / ln b, which
+is 0.026 for ratio 10 and b = 15.
 """
 
 import math
@@ -36,7 +36,10 @@ class Drop(NamedTuple):
 
 
 def drop(learner, arity, epsilon, sampling=1.0):
-    """Counts and wins are their means; the learner's own radii, that of sampling times a factor."""
+    """Returns the drop for mean counts and wins, with the learner's own radii.
+
+    The radius of sampling is times a factor.
+    """
     params = learner.params(epsilon=epsilon)
     intercepts, slopes = np.asarray(params.intercepts, float), np.asarray(params.slopes, float)
     radius = sampling * math.sqrt(params.squared_radius[2])

@@ -14,7 +14,7 @@ INTEGER = jnp.result_type(int)
 
 
 def test_ebs_local_draws():
-    """The active arm with the fewest duels against active ones, and a random active one."""
+    """Checks the active arm with the fewest duels against active ones, and a random active opponent."""
     learner = ebs_local(num_arms=3, horizon=100)
     public = start(learner)._replace(
         active=jnp.array([True, False, True]), plays=jnp.array([[1, 0, 1], [0, 0, 0], [0, 9, 1]], INTEGER)
@@ -23,7 +23,9 @@ def test_ebs_local_draws():
 
 
 def test_ebs_local_drops():
-    """Shares 0.9 and 0.1 of 10 duels: apart from the radius 0.4 on, and only if both arms are active."""
+    """Checks shares 0.9 and 0.1 of 10 duels: they differ by more than radii from 0.4 on, and only if both arms are
+    active.
+    """
     learner = ebs_local(num_arms=3, horizon=100)
     public = start(learner)._replace(
         plays=jnp.array([[0, 10, 0], [9, 0, 0], [0, 0, 0]], INTEGER),
@@ -38,7 +40,7 @@ def test_ebs_local_drops():
 
 
 def test_which_constants():
-    """The paper's interval is never smaller."""
+    """Checks that the paper's interval is never smaller."""
     for num_arms, horizon in ((2, 1), (10, 10**6)):
         radii = [
             float(ebs_local(num_arms=num_arms, horizon=horizon, constants=name).params(epsilon=1.0).squared_radius)

@@ -9,7 +9,7 @@ from tests.algorithms.dueling.golden_duels import Played, played_phases
 
 
 def ebs_phased(generator, epsilon, *, matrix, horizon, looks, failure_prob, multiplier, lanes, constants="tight"):
-    """Phases of balanced duels; wins plus Laplace(1 / epsilon); drop what is more than n D / 2 behind."""
+    """Plays phases of balanced duels; wins get Laplace(1 / epsilon), and arms more than n D / 2 behind are dropped."""
 
     @functools.cache
     def length(phase, size):

@@ -1,4 +1,4 @@
-"""Phased elimination: its schedule, its noise, what it plays, its promise, and errors."""
+"""Phased elimination: its schedule, its noise, its plays, its promise, and errors."""
 
 import math
 from functools import partial
@@ -30,7 +30,9 @@ def at(learner, params, *, active, played, phase=0, wins=None):
 # ---- the schedule ----------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, math.inf])
 def test_lengths_of_phases(epsilon):
-    """The least multiple of the number of arms for which both errors together are within a quarter of the gap."""
+    """Checks the least multiple of the number of arms for which both errors together are within a quarter of the
+    gap.
+    """
     values = {"epsilon": epsilon, "failure_prob": 0.1}
     tight, half = (
         ebs_phased(num_arms=4).params(**values, confidence_multiplier=multiplier).passes for multiplier in (1.0, 0.5)
@@ -54,7 +56,7 @@ def test_lengths_of_phases(epsilon):
 
 
 def test_how_much_less_than_split():
-    """As much where both terms are equal, at D = 4 epsilon; 4 times less without privacy; 2 times with very much."""
+    """Checks equality where both terms are equal, at D = 4 epsilon; 4 times less without privacy; 2 times with much."""
     share = {}
     for epsilon in (1e-4, 1 / 32, 0.5, math.inf):
         tight, split = (
@@ -66,7 +68,7 @@ def test_how_much_less_than_split():
 
 
 def test_counts_are_those_of_the_rounds():
-    """Whatever the active set, the place in the phase and the limit; and so are blocks' actions."""
+    """Checks any active set, position in the phase and limit; blocks' actions are the same."""
     learner = ebs_phased(num_arms=4)
     assert learner.counts is not None
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=1.0, confidence_multiplier=0.02))
@@ -99,7 +101,7 @@ MULTIPLIER = 0.01
 
 
 def share_of_drops(wins, epsilon):
-    """How often each of two arms is dropped, if the first phase ends with a duel that its left arm loses."""
+    """Returns how often each of two arms is dropped, if the first phase ends with a duel that its left arm loses."""
     learner = ebs_phased(num_arms=2)
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=1.0, confidence_multiplier=MULTIPLIER))
     rounds = int(params.passes[0, 2]) * 4
@@ -139,7 +141,7 @@ def test_without_noise_shares_decide():
 
 
 def test_one_win_on_top_of_large_counts():
-    """Beyond 2^24 a float32 count would move by 2, 4, ... or not at all."""
+    """Starts beyond 2^24, where a float32 count would move by 2, 4, ... or not at all."""
     _, duels = share_of_drops((0, 0), math.inf)
     edge = duels // 4
     for lead, dropped in ((edge, 0.0), (edge + 1, 1.0)):
@@ -156,9 +158,9 @@ def test_wins_are_counted_from_zero_in_each_phase():
         assert after.private.wins.tolist() == expected
 
 
-# ---- what it promises ------------------------------------------------------------------------------------------------
+# ---- its promise -----------------------------------------------------------------------------------------------------
 def test_the_best_arm_stays():
-    """With failure_prob = 0.05; and what is more daring does fail."""
+    """Checks failure_prob = 0.05; more daring constants do fail."""
     environment = utility_duels([0.6, 0.0, 0.0, -0.5])
     run = jaxdp.simulator(
         ebs_phased(num_arms=4),
@@ -194,7 +196,7 @@ def test_counts_are_rounds_in_distribution():
 
 
 def test_a_long_horizon():
-    """2^31 - 1 rounds in 32 bits: no phase wraps, and the lone arm plays to the end."""
+    """Plays 2^31 - 1 rounds in 32 bits: no phase wraps, and the lone arm plays to the end."""
     run = jaxdp.simulator(ebs_phased(num_arms=2), matrix_duels([[0.5, 0.9], [0.1, 0.5]]), 2**31 - 1, engine="counts")
     for epsilon in (1.0, 1e-8):  # the first phase does not end in 32 bits
         outputs = jax.jit(run)(KEY(), run.params(epsilon=epsilon))
@@ -233,7 +235,7 @@ def test_factory_errors():
 
 @pytest.mark.parametrize("size", [2, 3, 7])
 def test_a_phase_of_more_rounds_than_integers_count_is_too_long(size):
-    """Planted: one pass less, which has too few duels."""
+    """Plants one pass less, which has too few duels."""
     duels = math.nextafter(float(jnp.iinfo(INTEGER).max) / size, 0)
     passes = passes_of(duels, size)
     assert passes is None or (passes * size >= duels and passes * size**2 <= jnp.iinfo(INTEGER).max)

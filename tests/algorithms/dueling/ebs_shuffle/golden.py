@@ -1,6 +1,6 @@
 """An independent NumPy version of phased duels in the shuffle model: float64, one lane at a time.
 
-Written from the papers and the docstring. Budgets come from the distributions of counts by SciPy's binomial
+It is written from the papers and the docstring. Budgets come from distributions of counts by SciPy's binomial
 probabilities, and from plain scans and bisections, to about 1e-12 of delta; nothing is shared with the library's
 accounting.
 """
@@ -21,7 +21,9 @@ LARGEST_EXACT = 10_000
 
 
 def spent_delta(epsilon, budget, users):
-    """The delta of a shuffled batch: over both orders of two distributions, and numbers of ones that may be worst."""
+    """Returns the delta of a shuffled batch: the largest over both orders, and over the numbers of ones that may be
+    worst.
+    """
     move = 1 / (1 + math.exp(budget))
     others, worst = users - 1, 0.0
     tried = {*range(FEW), *range(FEW, others, 1 + others // 5)}
@@ -38,7 +40,9 @@ def spent_delta(epsilon, budget, users):
 
 
 def _bisect(holds, low, high, whole=False):
-    """(a number at which the condition holds, the next one at which it does not), starting from such a pair."""
+    """Returns a number at which the condition holds and the next one at which it does not, starting from such a
+    pair.
+    """
     for _ in range(60):
         middle = (low + high) // 2 if whole else (low + high) / 2
         if middle == low or abs(high - low) < 1e-10:
@@ -63,7 +67,7 @@ def largest_budget(epsilon, delta, users):
 
 
 def closed_form(epsilon, delta, users):
-    """Feldman, McMillan & Talwar (2021), Theorem 3.1, solved for the local budget."""
+    """Solves Feldman, McMillan & Talwar (2021), Theorem 3.1, for the local budget."""
     limit = math.log(users / (16 * math.log(2 / delta)))
 
     def holds(budget):
@@ -76,7 +80,7 @@ def closed_form(epsilon, delta, users):
 
 @functools.lru_cache(maxsize=1000)
 def batch(epsilon, delta, phase, size, failure_prob, multiplier):
-    """(users of a batch, their local budget)."""
+    """Returns the number of users of a batch, and their local budget."""
     gap, x = 0.5**phase, math.log(4 * size * phase**2 / failure_prob)
 
     def too_few(users):

@@ -19,12 +19,12 @@ RIGHT = ebs_shuffle(num_arms=2)
 
 
 def _attack(learner: Learner, look=lambda seen: seen["public"].seen[-1]):
-    """Seen is what the server gets at the end of the batches."""
+    """Attacks the server's view at the end of the batches."""
     return learner_attack(learner, VALUES, one_batch(2, **VALUES), answer=feedback_of_pair, observe=look)
 
 
 def batches_claimed_as_twice_as_large() -> Case:
-    """Users report at the budget that would do among twice as many."""
+    """Lets users report at the budget that suffices among twice as many."""
     right = _attack(RIGHT)
     users = 2 * int(right.params.passes[0, 2])
     local = shuffle_local_epsilon(VALUES["epsilon"], VALUES["delta"], 2 * users)
@@ -33,7 +33,7 @@ def batches_claimed_as_twice_as_large() -> Case:
 
 
 def reports_claimed_as_shuffled() -> Case:
-    """The server gets each report as it comes, under the claim of the batch."""
+    """Gives the server each report as it comes, under the claim of the batch."""
 
     def guarantee(**values):
         return dataclasses.replace(RIGHT.guarantee(**values), adversary_view=frozenset({"action", "report", "public"}))
@@ -43,7 +43,7 @@ def reports_claimed_as_shuffled() -> Case:
 
 
 def shuffler_that_keeps_the_order() -> Case:
-    """At the end of a batch the server gets its reports, the first user's first; and in the right one in any order."""
+    """Gives the server the reports of a batch in the users' order; the correct twin gives them in random order."""
     rounds = 4 * int(RIGHT.params(**VALUES).passes[0, 2])
 
     def hands_over(in_order: bool) -> Learner:

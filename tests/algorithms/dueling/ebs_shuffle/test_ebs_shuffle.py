@@ -1,4 +1,4 @@
-"""Phased elimination in the shuffle model: its batches, what the server sees, its promise, and errors."""
+"""Phased elimination in the shuffle model: its batches, the server's view, its promise, and errors."""
 
 import dataclasses
 import functools
@@ -24,14 +24,14 @@ TINY = {"epsilon": 1.0, "delta": 1e-2, "failure_prob": 0.1, "confidence_multipli
 
 
 def bias(local_epsilon):
-    """c = (e^epsilon + 1) / (e^epsilon - 1)."""
+    """Returns c = (e^epsilon + 1) / (e^epsilon - 1)."""
     return 1 / np.tanh(np.asarray(local_epsilon, np.float64) / 2)
 
 
 # ---- batches ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("epsilon", "found", "local", "central"), [(0.5, 395, 3447, 428), (1.0, 300, 969, 334)])
 def test_the_first_batch_of_eight_arms(epsilon, found, local, central):
-    """The least number of duels; and fewer than with the users' own noise, or with a curator's Laplace noise."""
+    """Checks the least number of duels, which is below those with the users' own noise or a curator's Laplace noise."""
     load = 8 * math.log(4 * 8 / 0.05) * 4
     assert smallest_batches(epsilon, DELTA, "tight", (load,)) == {load: found}
     radii = [math.sqrt(load / n) * bias(shuffle_local_epsilon(epsilon, DELTA, n)) for n in (found - 1, found)]
@@ -117,7 +117,7 @@ LEARNER = functools.cache(lambda: ebs_shuffle(num_arms=2))
 
 
 def at_the_last_round(wins, values):
-    """Before a duel that the second arm, on the left, is reported to lose."""
+    """Returns the state before a duel that the second arm, on the left, is reported to lose."""
     params = LEARNER().params(**values)
     rounds = int(params.passes[0, 2]) * 4
     state = LEARNER().init(KEY(), params)
@@ -138,7 +138,7 @@ def test_the_server_sees_the_numbers_of_ones():
 
 @pytest.mark.parametrize("large", [0, 2**28])
 def test_the_margin_decides(large):
-    """Beyond 2^24 a float32 count would move by 2, 4, ... or not at all."""
+    """Starts beyond 2^24, where a float32 count would move by 2, 4, ... or not at all."""
     params, _, _ = at_the_last_round([0, 0], TINY)
     edge = int(params.margins[0, 2])
     for lead, dropped in ((edge, 0), (edge + 1, 1)):
@@ -163,9 +163,9 @@ def test_reports_are_as_random_as_the_phase_says():
         assert abs(kept - wrong) > 5 * math.sqrt(expected * (1 - expected) / len(keys))
 
 
-# ---- what it promises ------------------------------------------------------------------------------------------------
+# ---- its promise -----------------------------------------------------------------------------------------------------
 def test_the_best_arm_stays():
-    """With failure_prob = 0.05; and what is more daring does fail."""
+    """Checks failure_prob = 0.05; more daring constants do fail."""
     environment = utility_duels([0.6, 0.0, -0.5])
     run = jaxdp.simulator(
         ebs_shuffle(num_arms=3),
@@ -188,7 +188,7 @@ MATRIX = np.array([[0.5, 0.95], [0.05, 0.5]])
 
 
 def duels_to_elimination(learner, engine, horizon, **values):
-    """Of a few lanes, of which each drops the worse arm; to a percent."""
+    """Returns the duels of a few lanes until each drops the worse arm; to a percent."""
     looks = np.unique(np.geomspace(20, horizon, 300).astype(int)).tolist()
     record = {"a": lambda snapshot: snapshot.public.active}
     run = jaxdp.simulator(learner, matrix_duels(MATRIX), horizon, engine=engine, checkpoints=looks, record=record)

@@ -11,7 +11,7 @@ import numpy as np
 
 
 class Played(NamedTuple):
-    """What came of it.
+    """The outcome of a run.
 
     Attributes:
         first: [lanes, dim], the model after the first phase.
@@ -29,7 +29,7 @@ class Played(NamedTuple):
 
 
 def optimal_weights(points):
-    """(weights, rank) of a D-optimal design of points, [number, dim], by multiplicative steps in their span."""
+    """Returns weights and rank of a D-optimal design of points [number, dim], by multiplicative steps in their span."""
     _, sizes, axes = np.linalg.svd(points, full_matrices=False)
     rank = int((sizes > 1e-9 * sizes[0]).sum())
     inside = points @ axes[:rank].T
@@ -43,7 +43,7 @@ def optimal_weights(points):
 
 
 def number_of_duels(epsilon, phase, *, rank, support, value, failure_prob, radius):
-    """By bisection, the N at which both parts of the radius add up to 2^-phase."""
+    """Finds by bisection the N at which both parts of the radius add up to 2^-phase."""
     slope = math.exp(2 * radius) / (1 + math.exp(2 * radius)) ** 2
     x = math.log(4 * phase**2 / failure_prob)
     a = math.sqrt(rank) + math.sqrt(2 * x)
@@ -60,7 +60,7 @@ def number_of_duels(epsilon, phase, *, rank, support, value, failure_prob, radiu
 
 
 def model_in_ball(points, plays, wins, radius):
-    """Projected gradient steps with momentum, [lanes, dim]; wins are [lanes, number]."""
+    """Takes projected gradient steps with momentum, [lanes, dim]; wins are [lanes, number]."""
     total = plays.sum()
     shares, won = plays / total, wins / total
     step = 4 / np.linalg.eigvalsh((points * shares[:, None]).T @ points).max()

@@ -25,7 +25,7 @@ LANES, FEW = 40_000, 200
 
 
 def play(epsilon: float, lanes: int = LANES) -> Played:
-    """From the start of its own random numbers."""
+    """Plays from the start of its own random numbers."""
     generator = np.random.default_rng([SEED, list(MULTIPLIERS).index(epsilon)])
     return g_optimal_elimination(
         generator,
@@ -40,7 +40,7 @@ def play(epsilon: float, lanes: int = LANES) -> Played:
 
 
 def statistics(played: Played) -> dict[str, np.ndarray]:
-    """What is compared, [lanes] each."""
+    """Returns the statistics to compare, [lanes] each."""
     found = {f"model_{i}": played.first[:, i] for i in range(played.first.shape[1])}
     found["model_norm"] = np.linalg.norm(played.first, axis=1)
     for arm in range(played.active.shape[1]):
@@ -50,7 +50,7 @@ def statistics(played: Played) -> dict[str, np.ndarray]:
 
 
 def summary(found: dict[str, np.ndarray]) -> dict[str, list[float]]:
-    """Of each the mean, its standard error and the mean of squares."""
+    """Returns the mean, its standard error and the mean of squares of each."""
     return {
         name: [
             round(float(values.mean()), 6),
@@ -62,7 +62,7 @@ def summary(found: dict[str, np.ndarray]) -> dict[str, list[float]]:
 
 
 def check(found: dict[str, np.ndarray], reference: dict[str, list[float]]) -> None:
-    """Means within five standard errors; of rounds within 2% besides, since designs are within that of the optimum."""
+    """Checks means within five standard errors; rounds get 2% more, because designs are within 2% of the optimum."""
     assert set(found) == set(reference)
     for name, (mean, error, square) in reference.items():
         values = found[name]

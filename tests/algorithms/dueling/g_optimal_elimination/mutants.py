@@ -15,13 +15,13 @@ RIGHT = g_optimal_elimination(features=[[0.8], [-0.8]])
 
 
 def _first_duel() -> tuple[UserData, UserData]:
-    """The first phase's only duel is lost, or won."""
+    """Makes users who lose or win the first phase's only duel."""
     lost, won = (UserData(np.full((1, 2, 2), value, np.int32)) for value in (0, 1))
     return lost, won
 
 
 def _at_epsilon(factor: float) -> Learner:
-    """Its noise for another epsilon than the one of its phases and its claim."""
+    """Calibrates the noise for another epsilon than the phases and the claim."""
 
     def update(key, params, state, report):
         return RIGHT.update(key, dataclasses.replace(params, epsilon=factor * params.epsilon), state, report)

@@ -21,7 +21,7 @@ LARGEST = int(np.iinfo(INTEGER).max)
 
 
 def arms_on_sphere(num_arms, dim, seed=0):
-    """(features, weights) of norm 1."""
+    """Returns features and weights of norm 1."""
     generator = np.random.default_rng(seed)
     points = generator.normal(size=(num_arms + 1, dim))
     points /= np.linalg.norm(points, axis=1, keepdims=True)
@@ -30,7 +30,9 @@ def arms_on_sphere(num_arms, dim, seed=0):
 
 # ---- duels -----------------------------------------------------------------------------------------------------------
 def largest_in_metric(points, active, duels, plays):
-    """max z.V^-1.z of the active arms' differences z, V the sum of the duels' z z^T; by the pseudo-inverse."""
+    """Returns the largest z.V^-1.z over the active arms' differences z, by the pseudo-inverse of V, the sum of z
+    z^T.
+    """
     arms = points[active]
     pairs = points[duels[:, 0]] - points[duels[:, 1]]
     inverse = np.linalg.pinv((pairs * plays[:, None]).T @ pairs, rcond=1e-9, hermitian=True)
@@ -39,7 +41,7 @@ def largest_in_metric(points, active, duels, plays):
 
 
 def radius_of(phase, metric, rank, support, *, epsilon, failure_prob=0.05, radius=1.0):
-    """How far a difference of utilities may be from the truth: both parts."""
+    """Returns the largest error of a difference of utilities: both parts."""
     slope = math.exp(-2 * radius) / (1 + math.exp(-2 * radius)) ** 2
     x = math.log(4 * phase**2 / failure_prob)
     noise = support + math.sqrt(2 * support * x) + x
@@ -53,7 +55,7 @@ LEARNER = functools.cache(lambda: g_optimal_elimination(features=FLAT))
 
 @pytest.mark.parametrize("epsilon", [0.2, math.inf])
 def test_duels_are_as_many_as_the_radius_needs(epsilon):
-    """For the designs of the host and of the program, whatever arms are left: the margin is met, and not by far."""
+    """Checks designs of the host and of the program, for any active arms: the margin is met, and not by much more."""
     params = jax.tree.map(jnp.asarray, LEARNER().params(epsilon=epsilon))
     starts = [(np.ones(9, bool), 1)]
     starts += [(np.arange(9) < 5, 2), (np.arange(9) < 2, 3), (np.arange(9) % 2 == 0, 2), (np.arange(9) > 5, 4)]
@@ -76,7 +78,7 @@ def test_duels_are_as_many_as_the_radius_needs(epsilon):
 
 @jax.jit
 def next_phase(params, public):
-    """After a phase in which every duel was even, so that no arm is dropped."""
+    """Returns the phase after one in which every duel was even, so that no arm is dropped."""
     public = public._replace(played=public.plays.sum(dtype=INTEGER) - 1)
     state = jaxdp.core.State(module.Private(public.plays // 2), public)
     quiet = jax.tree.map(lambda leaf: leaf, params)
@@ -85,7 +87,7 @@ def next_phase(params, public):
 
 
 def test_blocks_play_the_duels_of_their_rounds():
-    """Through a whole phase, whose duels change."""
+    """Plays a whole phase, in which the duels change."""
     learner, blocks = LEARNER(), LEARNER().blocks[0]
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=1.0, confidence_multiplier=0.01))
     public = learner.init(KEY(), params).public
@@ -100,7 +102,7 @@ def test_blocks_play_the_duels_of_their_rounds():
 
 
 def test_counts_are_those_of_the_rounds():
-    """Whatever the phase, the place in it and the limit; a lone arm duels with itself."""
+    """Checks any phase, position and limit; a lone arm duels with itself."""
     counts = LEARNER().counts
     assert counts is not None
     params = jax.tree.map(jnp.asarray, LEARNER().params(epsilon=1.0, confidence_multiplier=1e-3))
@@ -129,7 +131,7 @@ def test_counts_are_those_of_the_rounds():
 
 @pytest.mark.parametrize("constants", ["tight", "paper"])
 def test_a_phase_that_is_too_long_to_end(constants):
-    """Its duels are the largest integer, none of them negative; with the published constants no pair is there twice."""
+    """Checks that its duels are the largest integer and none is negative; published constants have no pair twice."""
     paper = {"constants": "paper", "horizon": 1000} if constants == "paper" else {}
     learner = g_optimal_elimination(features=FEATURES, **paper)
     few, endless = (
@@ -146,7 +148,7 @@ def test_a_phase_that_is_too_long_to_end(constants):
 
 
 def test_a_phase_ends_if_all_its_duels_are_counted():
-    """Also where one pair has more than its part of the range of integers."""
+    """Checks a phase in which one pair has more than its part of the range of integers."""
 
     def plays(multiplier):
         params = LEARNER().params(epsilon=math.inf, confidence_multiplier=multiplier)
@@ -160,7 +162,10 @@ def test_a_phase_ends_if_all_its_duels_are_counted():
 
 
 def test_arms_that_differ_by_less_than_programs_tell_apart_are_the_end():
-    """A subnormal number, which compiled programs take for 0: what is left plays on, where no design has a pair."""
+    """Checks a subnormal difference, which compiled programs take for 0: the arms left play on.
+
+    No design has a pair.
+    """
     tiny = float(np.finfo(FLOAT).smallest_normal) / 100
     learner = g_optimal_elimination(features=[[1.0], [tiny], [0.0]])
     params = learner.params(epsilon=math.inf, confidence_multiplier=1e-2)
@@ -176,7 +181,7 @@ def test_arms_that_differ_by_less_than_programs_tell_apart_are_the_end():
 
 
 def test_slots_without_weight_are_not_played():
-    """Nor where a pair's duels are more than floats count."""
+    """Checks also pairs with more duels than floats count."""
     public = LEARNER().init(KEY(), LEARNER().params(epsilon=1.0, radius=22.0 if np.float32 == FLOAT else 180.0)).public
     weights = np.asarray(LEARNER().params(epsilon=1.0).first.weights)
     assert (weights == 0).any()
@@ -185,7 +190,7 @@ def test_slots_without_weight_are_not_played():
 
 
 def test_published_numbers_of_duels():
-    """Of the first phase at epsilon = 1/2: both of a design's pairs' parts, each rounded up."""
+    """Checks the first phase at epsilon = 1/2: both parts of a design's pairs, each rounded up."""
     learner = g_optimal_elimination(features=FEATURES, constants="paper", horizon=1000)
     params = learner.params(epsilon=0.5, failure_prob=0.1, confidence_multiplier=1e-4)
     d, slope, tail = 3, math.exp(-4) / (1 + math.exp(-4)) ** 2, math.log(1000 / 0.1)
@@ -198,11 +203,11 @@ def test_published_numbers_of_duels():
     assert (public.plays[len(weights) :] == 0).all()
 
 
-# ---- what is promised ------------------------------------------------------------------------------------------------
+# ---- its promise -----------------------------------------------------------------------------------------------------
 def elimination(learner, weights, horizon=2**31 - 1, features=FEATURES, looks=24):
-    """A function of a number of lanes and values: (active arms, answers), [lanes, looks, num_arms] and [lanes, looks].
+    """Builds a function of the number of lanes and values; it returns active arms [lanes, looks, num_arms] and answers.
 
-    The looks are evenly spaced in their logarithm.
+    Answers are [lanes, looks]. The looks are evenly spaced in their logarithm.
     """
     duels = linear_duels(features, weights)
     marks = np.unique(np.geomspace(1000, horizon, looks).astype(int)).tolist()
@@ -224,7 +229,7 @@ def elimination(learner, weights, horizon=2**31 - 1, features=FEATURES, looks=24
 
 
 def check_kept(lanes):
-    """At the values of the proof, and with so few duels that the best arm is dropped too often."""
+    """Checks the values of the proof, and so few duels that the best arm is dropped too often."""
     best = int((FEATURES @ WEIGHTS).argmax())
     play = elimination(g_optimal_elimination(features=FEATURES), WEIGHTS)
     active, correct = play(lanes, epsilon=0.5, failure_prob=0.1)
@@ -244,7 +249,7 @@ def test_the_best_arm_is_kept_in_many_runs():
 
 
 def host_design(known, arms, active, gap):
-    """`next_design`, called back from the program."""
+    """Calls `next_design` back from the program."""
     del gap
     num_slots = most_pairs(*arms.shape)
 
@@ -278,7 +283,7 @@ def host_design(known, arms, active, gap):
 
 
 def check_same_arms(monkeypatch, lanes, num_arms, dim):
-    """With designs of the program and of the host the same arms are left after every phase that decides by a margin."""
+    """Checks that designs of program and host leave the same arms after every phase that decides by a margin."""
     features, weights = arms_on_sphere(num_arms, dim, seed=5)
     found = []
     for replaced in (False, True):
@@ -301,7 +306,7 @@ def test_the_same_arms_are_dropped_in_many_runs(monkeypatch, num_arms, dim):
 
 
 def test_arms_without_features():
-    """Rows of an identity matrix: as many dimensions as arms, of which differences span one less."""
+    """Uses rows of an identity matrix: as many dimensions as arms, and their differences span one less."""
     learner = g_optimal_elimination(features=np.eye(3))
     run = jaxdp.simulator(learner, linear_duels(np.eye(3), [0.9, -0.2, 0.1]), 10**7, engine="counts")
     outputs = jax.jit(run)(KEY(), run.params(epsilon=1.0))
@@ -311,7 +316,7 @@ def test_arms_without_features():
 
 
 def test_published_numbers_take_thousands_of_times_as_many_duels():
-    """To commitment, by counts up to 10^12 rounds in 64 bits."""
+    """Counts duels to commitment, up to 10^12 rounds in 64 bits."""
     features, weights = arms_on_sphere(20, 2, seed=1)
     with jax.enable_x64(True):
         rounds = {}

@@ -20,7 +20,7 @@ PHASES = golden.PHASES
 
 
 def play(seed: int, points: list[dict[str, Any]]) -> list[dict[str, np.ndarray]]:
-    """For each of some values what is compared: by counts, until so many phases are over."""
+    """Returns, for each of some values, the statistics to compare: by counts, until so many phases are over."""
     learner = g_optimal_elimination(features=golden.FEATURES, design_gap=1e-2)
     counts = learner.counts
     assert counts is not None
@@ -29,7 +29,7 @@ def play(seed: int, points: list[dict[str, Any]]) -> list[dict[str, np.ndarray]]
     assert feedback_totals is not None
 
     def lane(key, params):
-        """What is left after every phase, phases and rounds; a phase is played as one."""
+        """Returns the active arms after every phase, phases and rounds; a phase is played as one."""
 
         def one(carried, key):
             state, phases, rounds = carried

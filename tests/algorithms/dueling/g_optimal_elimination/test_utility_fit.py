@@ -12,7 +12,7 @@ INTEGER, FLOAT = jnp.result_type(int), jnp.result_type(float)
 
 
 def gap_of_model(weights, points, plays, wins, radius):
-    """By how much weights break the conditions of a minimum in the ball, relative to the slope at 0; in float64."""
+    """Returns the error in the conditions of a minimum in the ball, relative to the slope at 0, in float64."""
     points, plays, wins, weights = (np.asarray(each, np.float64) for each in (points, plays, wins, weights))
     wins = np.where(plays > 0, wins, 0)
     slope = (plays / (1 + np.exp(-points @ weights)) - wins) @ points
@@ -53,7 +53,7 @@ def test_the_model_is_the_least_in_the_ball(dim, rank, radius):
 
 @pytest.mark.parametrize("radius", [5.0, 20.0, 40.0])
 def test_models_whose_chances_are_nearly_certain_are_finite(radius):
-    """Floats round the larger chance to 1, and the curvature is far below rounding errors; also with noise."""
+    """Checks chances that floats round to 1, with a curvature far below rounding errors; also with noise."""
     points = jnp.asarray([[2.0, 0.0], [1.0, -1.0], [0.0, 0.0]], FLOAT)
     plays = jnp.asarray([100, 50, 0], INTEGER)
     shares = jnp.asarray([[1, 1, 0], [0, 0, 0], [1.5, 1.5, 0], [-0.5, 1.5, 0]], FLOAT)
@@ -65,7 +65,7 @@ def test_models_whose_chances_are_nearly_certain_are_finite(radius):
 
 
 def rounded_fits(radius, plays, lanes=500):
-    """How far models of three pairs with noisy wins are in float32 from those in float64, the largest of all lanes."""
+    """Returns the largest difference over lanes between float32 and float64 models of three pairs with noisy wins."""
     generator = np.random.default_rng(0)
     points = np.asarray([[1.0, 0.0], [0.5, -0.8], [0.5, 0.8]])
     wins = generator.laplace(size=(lanes, 3)) + generator.integers(0, plays + 1, (lanes, 3))
@@ -81,7 +81,7 @@ def rounded_fits(radius, plays, lanes=500):
 
 
 def test_models_on_the_boundary_are_found_to_the_last_digits(monkeypatch):
-    """Where the sum hardly falls along a step, rounding errors hide that it falls."""
+    """Checks sums that hardly fall along a step, so that rounding errors hide the fall."""
     assert rounded_fits(3.0, plays=1) < 3e-6
     monkeypatch.setattr(_utility_fit, "SHORT", 0.0)  # planted: every step has to be seen to fall
     assert rounded_fits(3.0, plays=1) > 1e-4

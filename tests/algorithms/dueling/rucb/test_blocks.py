@@ -30,7 +30,7 @@ def played(steps, given):
 
 
 def differing(found, expected):
-    """The steps that differ in some lane."""
+    """Returns the steps that differ in some lane."""
     return {name for name in expected if not np.array_equal(found[name], expected[name])}
 
 

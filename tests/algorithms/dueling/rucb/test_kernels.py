@@ -52,7 +52,7 @@ def played(steps, given):
 
 
 def differing(found, expected):
-    """The steps that differ in some lane."""
+    """Returns the steps that differ in some lane."""
     return {name for name in expected if not np.array_equal(found[name], expected[name])}
 
 
@@ -65,7 +65,7 @@ def test_kernels_equal_the_plain_steps(num_arms):
 
 
 def with_other_bounds(change):
-    """Kernels that see other wins, hypothesis and spread."""
+    """Builds kernels that see other wins, another hypothesis and spread."""
     return KERNELS._replace(
         view=lambda *seen: KERNELS.view(*change(*seen)),
         duel=lambda uniforms, wins, hypothesis, spread, unmet: KERNELS.duel(

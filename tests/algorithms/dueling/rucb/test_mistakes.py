@@ -15,7 +15,7 @@ RIGHT = rucb(num_arms=2, release="blocks")
 
 
 def users(rounds, changed):
-    """Two arms, of which the first wins always, or all but once."""
+    """Makes users of two arms; the first arm wins always, or all except once."""
     always = np.tile(np.triu(np.ones((2, 2), np.int32)), (rounds, 1, 1))
     once = always.copy()
     once[changed] = 1 - once[changed]
@@ -23,14 +23,14 @@ def users(rounds, changed):
 
 
 def released_twice(key, params, state, report):
-    """A block's total is released with noise, and again when the next duel comes: the mean of both."""
+    """Releases a block's total with noise, and again at the next duel: the mean of both."""
     once, again = (RIGHT.update(each, params, state, report) for each in jax.random.split(key))
     lead = (once.public.released.lead + again.public.released.lead) / 2
     return once._replace(public=once.public._replace(released=once.public.released._replace(lead=lead)))
 
 
 def no_noise_at_first(key, params, state, report):
-    """A single outcome is released as it is: noise begins with blocks of two."""
+    """Releases a single outcome as it is: noise starts with blocks of two."""
     after = RIGHT.update(key, params, state, report)
     _, bare = _pair_blocks.count_duel(
         key, jnp.full_like(params.epsilon, jnp.inf), state.private, state.public.released, report
@@ -41,7 +41,7 @@ def no_noise_at_first(key, params, state, report):
 
 
 def counted_on(key, params, state, report):
-    """Wins are not counted from zero after a release: each total has those of earlier blocks again."""
+    """Keeps counting wins after a release, so that each total repeats the earlier blocks."""
     private, history = state.private
     after = RIGHT.update(key, params, State(private, state.public), report)
     before, now = state.public.released, after.public.released
@@ -56,7 +56,7 @@ def init_counted_on(key, params):
     return State((state.private, jnp.zeros((2, 2))), state.public)
 
 
-MISTAKES = {  # the learner, rounds, and whose outcome changes
+MISTAKES = {  # the learner, rounds, and the user with the changed outcome
     "a block released twice": (RIGHT._replace(update=released_twice), 1, 0),
     "no noise at the first block": (RIGHT._replace(update=no_noise_at_first), 1, 0),
     "a later block released twice": (RIGHT._replace(update=released_twice), 4, 2),

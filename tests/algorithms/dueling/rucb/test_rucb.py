@@ -22,7 +22,7 @@ def counted(public, wins, round_):
 
 
 def test_rucb_draws_champions():
-    """Arms 0 and 2 may beat all others; arm 0 is the hypothesis, or there is none."""
+    """Checks draws where arms 0 and 2 may beat all others; arm 0 is the hypothesis, or there is none."""
     learner = rucb(num_arms=3)
     public = counted(start(learner), WINS, 70)
     # Against arm 0 arm 2 has the largest bound, 2; against arm 2 both others have it, and arm 2 has not.

@@ -8,7 +8,9 @@ from tests.algorithms.dueling.golden_duels import Played, reports, tsallis_weigh
 
 
 def versatile_sparring(generator, epsilon, *, matrix, horizon, reduced, lanes, stddev=None, shift=0.0):
-    """Randomized bits, or with a standard deviation Gaussian reports, shifted and clipped to losses in [0, 1]."""
+    """Plays with randomized bits, or, given a standard deviation, Gaussian reports that are shifted and clipped to
+    [0, 1].
+    """
     num, rows = len(matrix), np.arange(lanes)
     totals, played = [np.zeros((lanes, num)), np.zeros((lanes, num))], np.zeros((lanes, num, num), int)
     for t in range(1, horizon + 1):

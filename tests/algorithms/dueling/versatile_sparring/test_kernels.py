@@ -19,7 +19,7 @@ FLOAT = jnp.result_type(float)
 
 @functools.cache
 def states(num_arms):
-    """Losses that take all digits of a float, weights of all sizes, and every result of a duel."""
+    """Makes losses that take all digits of a float, weights of all sizes, and every result of a duel."""
     random = np.random.default_rng(num_arms)
     shape = LANES, num_arms, 2
     total = random.exponential(size=shape) * 10.0 ** random.integers(0, 8, (LANES, 1, 1))
@@ -51,7 +51,7 @@ def played(steps, num_arms, estimate):
 
 
 def differing(found, expected):
-    """The steps that differ in some lane."""
+    """Returns the steps that differ in some lane."""
     return {name for name in expected if not np.array_equal(found[name], expected[name])}
 
 
@@ -64,7 +64,7 @@ def test_kernels_equal_the_plain_steps(num_arms, estimate):
 
 
 def with_other_duels(change):
-    """Kernels that see other arms, another result and another rate."""
+    """Builds kernels that see other arms, another result and another rate."""
     return KERNELS._replace(
         add_losses=lambda estimate, losses, weights, *seen: KERNELS.add_losses(
             estimate, losses, weights, *change(*seen)

@@ -17,17 +17,19 @@ INTEGER = jnp.result_type(int)
 
 
 def players(public, left, right):
-    """The state with these weights of the two players."""
+    """Makes the state with these weights of the two players."""
     return public._replace(weights=jnp.stack([jnp.asarray(left), jnp.asarray(right)], 1))
 
 
 def losses_of(public):
-    """Estimated losses, [2, num_arms]."""
+    """Returns estimated losses, [2, num_arms]."""
     return np.asarray(public.losses.total).T
 
 
 def test_sparring_estimates():
-    """With importance weights: the loss of each player's arm over its probability; then Tsallis weights of the sums."""
+    """Checks importance weights (the loss of each player's arm over its probability), then Tsallis weights of the
+    sums.
+    """
     learner = versatile_sparring(num_arms=3)
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=math.inf))
     public = players(start(learner), [0.5, 0.25, 0.25], [0.2, 0.2, 0.6])
@@ -63,7 +65,7 @@ def test_gaussian_reports_become_losses():
 
 
 def test_large_losses_do_not_stall():
-    """Estimated losses of 2^24 for everyone: another 1 would be lost in float32."""
+    """Starts at estimated losses of 2^24: another 1 would be lost in float32."""
     learner = versatile_sparring(num_arms=2)
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=math.inf))
     total = jnp.full((2, 2), 2.0**24)
@@ -84,7 +86,7 @@ def test_large_losses_do_not_stall():
 
 
 def test_many_arms_are_played_as_few(monkeypatch):
-    """Arrays of more than 16 arms are not written out: the same plays, when 5 arms are taken for many."""
+    """Plays 5 arms by the form for more than 16, whose arrays are not written out: the plays are the same."""
 
     def plays():
         run = jaxdp.simulator(

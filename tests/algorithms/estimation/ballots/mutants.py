@@ -15,7 +15,7 @@ from tests.privacy.case import Case, claim
 
 NUM_ITEMS = 3
 CENTRAL, LOCAL = ballot_objective_perturbation(), ballot_rr()
-# Two voters, of whom the first turns a ranking upside down; alone, one who ranked the first two of three, or the last.
+# Two voters: the first one reverses a ranking. Or one voter, who ranked the first two of three, or the last.
 OPPOSITE = (np.asarray([[2, 2, 2], [1, 0, 2]], np.int8), np.asarray([[0, 0, 0], [1, 0, 2]], np.int8))
 OTHERS = (np.asarray([[2, 1, 1]], np.int8), np.asarray([[1, 1, 2]], np.int8))
 REVERSED = (np.asarray([[2, 2, 2]], np.int8), np.asarray([[0, 0, 0]], np.int8))
@@ -34,7 +34,7 @@ def reported(key, params, ballots):
 
 
 def every_pair(key, params, ballots):
-    """All pairs at the whole budget, which each of them spends again."""
+    """Answers all pairs, each at the whole budget, so that each spends it again."""
     return randomized_response(key, (ballots > 1).astype(jnp.int32), params.epsilon)
 
 

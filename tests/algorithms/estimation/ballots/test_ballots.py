@@ -1,4 +1,4 @@
-"""Estimators of whole ballots: the sensitivity by brute force, what they minimise, and the contract."""
+"""Estimators of whole ballots: the sensitivity by brute force, their objectives, and the contract."""
 
 import itertools
 import math
@@ -35,7 +35,7 @@ def design(ballots: Ballots = BALLOTS, unranked: str = "unknown"):
 
 
 def weak_orders(items):
-    """Every sequence of groups that ranks all of these items."""
+    """Yields every sequence of groups that ranks all of these items."""
     if not items:
         yield ()
     for size in range(1, len(items) + 1):
@@ -47,7 +47,7 @@ def weak_orders(items):
 @pytest.mark.parametrize("unranked", ["unknown", "last"])
 @pytest.mark.parametrize("num_items", [2, 3, 4])
 def test_sensitivity_by_brute_force(num_items, unranked):
-    """Over all pairs of ballots, with every tie and every set of ranked items."""
+    """Tries all pairs of ballots, with every tie and every set of ranked items."""
     sets = [s for size in range(1, num_items + 1) for s in itertools.combinations(range(num_items), size)]
     orders = tuple(order for ranked in sets for order in weak_orders(list(ranked)))
     assert len(orders) == {2: 5, 3: 25, 4: 149}[num_items]
@@ -60,7 +60,7 @@ def test_sensitivity_by_brute_force(num_items, unranked):
 
 @pytest.mark.parametrize("num_items", [3, 4])
 def test_sensitivity_of_intransitive_answers(num_items):
-    """Any answers at all, not only those of rankings."""
+    """Tries any answers at all, not only those that rankings give."""
     pairs = num_items * (num_items - 1) // 2
     differences = np.array(list(itertools.product((-1.0, -0.5, 0.0, 0.5, 1.0), repeat=pairs)))
     largest = np.linalg.norm(differences @ pair_features(num_items).astype(float), axis=1).max()
@@ -140,7 +140,10 @@ def test_refusals():
 
 
 def check_drawn_pairs(privatize, params):
-    """How often each pair is asked about, whatever the ballots: within 5 standard errors of even; k of each voter."""
+    """Checks how often each pair is asked about, for any ballots: evenly within 5 standard errors.
+
+    K pairs for each voter.
+    """
     features, labels = design()
     reports = jax.jit(jax.vmap(privatize, (0, None, None, None)))(
         jax.random.split(jax.random.key(3), 400), params, features, labels
@@ -157,7 +160,7 @@ def test_pairs_are_drawn_without_looking_at_the_ballot():
     estimator = ballot_rr()
 
     def looks(key, params, features, labels):
-        """Planted: asks about a pair on which the voter has an opinion."""
+        """Asks about a pair on which the voter has an opinion (planted)."""
         report = estimator.privatize(key, params, features, labels)
         stated = jnp.argmax(labels != 1, axis=1)
         return jnp.where(jnp.arange(6, dtype=stated.dtype)[None] == stated[:, None], 2, -1 + 0 * report)
@@ -185,7 +188,7 @@ def test_estimate_takes_ballots():
 
 
 def test_a_ballot_cannot_count_for_more():
-    """Whatever its labels are, and however many there are."""
+    """Checks any labels, and any number of them."""
     features, labels = design()
     estimator = ballot_objective_perturbation()
     params = estimator.params(epsilon=np.inf, delta=1e-3)

@@ -30,7 +30,7 @@ def opinion(places: dict[int, int], first: int, second: int) -> float:
 
 
 def opinions() -> np.ndarray:
-    """The preference of every voter on every pair, [voters, pairs]."""
+    """Returns the preference of every voter on every pair, [voters, pairs]."""
     rows = []
     for order, count in zip(BALLOTS.orders, BALLOTS.counts, strict=True):
         places = {item: place for place, group in enumerate(order) for item in group}
@@ -39,7 +39,7 @@ def opinions() -> np.ndarray:
 
 
 def minimise(weights: np.ndarray, wins: np.ndarray) -> np.ndarray:
-    """Newton on sum over ordered pairs i < j of weights log(1 + e^(a_i - a_j)) - wins (a_i - a_j), with sum(a) = 0."""
+    """Minimises by Newton the sum over i < j of weights log(1 + e^(a_i - a_j)) - wins (a_i - a_j), with sum(a) = 0."""
     x = np.array([np.eye(NUM_ITEMS)[i] - np.eye(NUM_ITEMS)[j] for i, j in PAIRS])
     ability = np.zeros(NUM_ITEMS)
     for _ in range(12):
@@ -57,7 +57,7 @@ def analytic_noise(epsilon: float) -> float:
 
 
 def central_in_numpy(rng: np.random.Generator, preferences: np.ndarray) -> np.ndarray:
-    """Noisy Borda scores, and the abilities that explain them."""
+    """Computes noisy Borda scores, and the abilities that explain them."""
     score = np.zeros(NUM_ITEMS)
     for (i, j), preference in zip(PAIRS, preferences.T, strict=True):
         score[i] += np.sum(preference - 0.5)
@@ -71,7 +71,7 @@ def central_in_numpy(rng: np.random.Generator, preferences: np.ndarray) -> np.nd
 
 
 def local_in_numpy(rng: np.random.Generator, preferences: np.ndarray) -> np.ndarray:
-    """Two answers of every voter, about a random pair and the next one, each at half the budget."""
+    """Draws two answers of every voter, about a random pair and the next one, each at half the budget."""
     weights, wins = np.zeros(len(PAIRS)), np.zeros(len(PAIRS))
     truth = 1 / (1 + math.exp(-EPSILON / 2))
     voters, first = np.arange(len(preferences)), rng.integers(len(PAIRS), size=len(preferences))
@@ -98,7 +98,7 @@ def draws(make, privatize=None, **values) -> np.ndarray:
 
 
 def check_same_distribution(mine: np.ndarray, theirs: np.ndarray) -> None:
-    """Means and standard deviations of every ability, within 5 standard errors."""
+    """Checks means and standard deviations of every ability, within 5 standard errors."""
     assert np.isfinite(mine).all()
     spread = theirs.std(axis=0)
     error = spread * math.sqrt(1 / len(mine) + 1 / len(theirs))
@@ -148,7 +148,7 @@ def test_a_planted_mistake_is_not_that_of_numpy(name):
 
 @pytest.mark.skipif(not ELECTION.exists(), reason=f"{ELECTION.name} is not there")
 def test_the_winner_of_2003():
-    """By Hunter's (2004) minorisation-maximisation, from the file's lines."""
+    """Uses Hunter's (2004) minorisation-maximisation, from the file's lines."""
     lines = [line.partition(":") for line in ELECTION.read_text().splitlines() if not line.startswith("#")]
     wins = np.zeros((5, 5))
     for count, _, order in lines:
@@ -172,7 +172,7 @@ def test_the_winner_of_2003():
 
 @pytest.mark.skipif(not ELECTION.exists(), reason=f"{ELECTION.name} is not there")
 def test_how_often_the_winner_of_2003_survives_a_curator():
-    """A page's numbers, from Borda scores with K-norm noise: 95% to 97% at epsilon = 1, above 99% at 2."""
+    """Checks a page's numbers, from Borda scores with K-norm noise: 95% to 97% at epsilon = 1, above 99% at 2."""
     lines = [line.partition(":") for line in ELECTION.read_text().splitlines() if not line.startswith("#")]
     scores = np.zeros(5)
     for count, _, order in lines:

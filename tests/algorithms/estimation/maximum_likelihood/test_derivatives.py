@@ -1,4 +1,4 @@
-"""Estimates have the derivatives of a minimiser, in what the objective reads and in the radius."""
+"""Estimates have the derivatives of a minimiser, with respect to the objective's data and the radius."""
 
 import dataclasses
 

@@ -36,7 +36,7 @@ def report(key, params, labels):
 
 
 def weighted(key, epsilon, labels, lengths):
-    """The statistic whose samples are cut where `lengths` say."""
+    """Computes the statistic with samples cut by `lengths`."""
     features = jnp.asarray(FEATURES)
     cut = jnp.max(lengths)
     weights = jnp.minimum(1, cut / jnp.linalg.norm(features, axis=1))
@@ -45,7 +45,7 @@ def weighted(key, epsilon, labels, lengths):
 
 
 def cut_by_labels(key, params, labels):
-    """The longest feature among samples with the label 1: the report names it."""
+    """Cuts at the longest feature among samples with the label 1, which the report reveals."""
     lengths = jnp.linalg.norm(jnp.asarray(FEATURES), axis=1)
     return weighted(key, params.epsilon, labels, jnp.where(labels == 1, lengths, 0))
 
@@ -67,7 +67,7 @@ def sum_that_is_cut(key, params, labels):
 
 
 def _of_labels(wrong, *, with_twin: bool = False) -> Case:
-    """The twin of all is the same, and has to be tried once."""
+    """Skips all twins except one, as they are the same."""
     right = Attack(report, ESTIMATOR.params(epsilon=1.0), LABELS, claim(1.0))
     return Case(wrong=right._replace(release=wrong), right=(right,) if with_twin else (), trials=20_000)
 

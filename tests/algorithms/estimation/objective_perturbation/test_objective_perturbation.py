@@ -29,7 +29,7 @@ def data():
 @pytest.mark.parametrize(("beta", "radius"), [(0.0, 1.0), (8.0, np.inf), (8.0, 0.5)])
 @pytest.mark.parametrize("epsilon", [1.0, np.inf])
 def test_noise_on_the_statistic_is_the_papers_linear_term(data, epsilon, beta, radius):
-    """Algorithm 2, with w in the objective and raw labels, at w = S - S~."""
+    """Checks Algorithm 2, with w in the objective and raw labels, at w = S - S~."""
     features, labels = data
     estimator = objective_perturbation()
     params = estimator.params(
@@ -55,7 +55,7 @@ def test_noise_on_the_statistic_is_the_papers_linear_term(data, epsilon, beta, r
 
 
 def analytic_multiplier(epsilon):
-    """Balle & Wang (2018), Theorem 8, solved here."""
+    """Solves Balle & Wang (2018), Theorem 8."""
 
     def excess(ratio):
         u, v = epsilon * ratio - 1 / (2 * ratio), epsilon * ratio + 1 / (2 * ratio)
@@ -73,7 +73,7 @@ def classical_multiplier(epsilon):
 
 
 def check_noise(privatize, params, features, labels, noise_stddev):
-    """Mean 0 and this standard deviation, within 5 standard errors of either, over keys and coordinates."""
+    """Checks mean 0 and this standard deviation, within 5 standard errors of either, over keys and coordinates."""
     keys = jax.random.split(jax.random.key(7), NUM_KEYS)
     reports = jax.jit(jax.vmap(privatize, (0, None, None, None)))(keys, params, features, labels)
     noise = np.asarray(reports, float) - np.asarray(labels, float) @ np.asarray(features, float)
@@ -84,7 +84,7 @@ def check_noise(privatize, params, features, labels, noise_stddev):
 
 
 def weakened(privatize, scale=0.8):
-    """Planted: a noise of 0.8 times the standard deviation."""
+    """Plants a noise of 0.8 times the standard deviation."""
 
     def mutant(key, params, features, labels):
         statistic = labels.astype(features.dtype) @ features
@@ -154,13 +154,13 @@ def test_no_noise_at_infinite_epsilon(data, constants):
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 def test_multipliers_are_rounded_up(epsilon):
-    """In float32 the noise is never less than was solved for."""
+    """Checks that noise in float32 is never less than the solution."""
     multiplier = float(objective_perturbation().params(epsilon=epsilon, delta=DELTA).noise_multiplier)
     assert analytic_multiplier(epsilon) * (1 - 1e-9) <= multiplier <= analytic_multiplier(epsilon) * (1 + 3e-7)
 
 
 def moved_by_one_label(statistic):
-    """By how much one label moves the sum of many terms, less its own term, in terms."""
+    """Returns the change of the sum of many terms by one label, less its own term, in terms."""
     generator = np.random.default_rng(4)
     terms = generator.uniform(size=(2**20, 2)).astype(np.float32)
     terms[:, 1] *= -1

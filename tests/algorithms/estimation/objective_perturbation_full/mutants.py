@@ -22,7 +22,10 @@ def report_of(estimator: Estimator):
 
 
 def a_tenth_of_the_noise_for_records() -> Case:
-    """One record, at the longest, that turns by a right angle. A half would still hide that: see `excess_delta`."""
+    """Attacks one record of maximal length that turns by a right angle.
+
+    Half the noise would still hide it (`excess_delta`).
+    """
     right = objective_perturbation_full()
     label = np.asarray([0], np.int32)
     data = (np.asarray([[2.0, 0.0]], np.float32), label), (np.asarray([[0.0, 2.0]], np.float32), label)

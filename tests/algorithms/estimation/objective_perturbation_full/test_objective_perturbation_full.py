@@ -1,4 +1,4 @@
-"""Objective perturbation for whole records: its constants, its privacy by quadrature, and what it refuses."""
+"""Objective perturbation for whole records: its constants, its privacy by quadrature, and refusals."""
 
 import dataclasses
 import math
@@ -29,7 +29,9 @@ def data(num_samples=40):
 @pytest.mark.parametrize("delta", [1e-8, 1e-3, 0.3])
 @pytest.mark.parametrize("constants", ["tight", "paper"])
 def test_the_budget_adds_up(epsilon, delta, constants):
-    """Determinants, exponent and output noise spend at most (epsilon, delta), at sigma and beta of the theorem."""
+    """Checks that determinants, exponent and output noise spend at most (epsilon, delta), at sigma and beta of the
+    theorem.
+    """
     sigma = 4 * math.sqrt(8 * math.log(4 / delta) + 2 * epsilon) / epsilon  # L = 1
     beta = {"tight": 2, "paper": 4}[constants] / epsilon
     assert noise_multiplier(epsilon, delta) == pytest.approx(sigma)
@@ -55,9 +57,12 @@ def test_the_noise_on_the_minimiser_is_for_the_regularization_in_force():
 
 
 def excess_delta(first, second, *, share, epsilon=1.0, delta=1e-3):
-    """The exact minimiser's hockey-stick divergence at epsilon, over delta; records are (x, y), x in the plane; L = 1.
+    """Returns the hockey-stick divergence of the exact minimiser at epsilon, minus delta.
 
-    On a grid of theta in the plane, at the least regularization: the density is that of w = -psi(theta) times det psi'.
+    Records are (x, y), x in the plane.
+
+    L = 1. It is computed on a grid of theta in the plane, at the least regularization: the density is the density of w
+    = -psi(theta) times det psi'.
     """
     sigma = share * noise_multiplier(epsilon, delta)
     beta = 2 / epsilon
@@ -91,7 +96,7 @@ NEIGHBOURS = [
 
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 8.0])
 def test_privacy_by_quadrature(epsilon):
-    """The theorem is loose: half its noise would do here. An eighth would not."""
+    """Checks that the theorem is loose: half its noise would suffice here, an eighth would not."""
     for pair in NEIGHBOURS:
         for first, second in (pair, pair[::-1]):
             assert excess_delta(first, second, share=1, epsilon=epsilon) <= 1
@@ -124,12 +129,14 @@ def test_fit_does_not_look_at_the_features():
     result = estimator.fit(jax.random.key(0), params, jnp.full_like(features, jnp.nan), report)
     np.testing.assert_array_equal(result.theta, report.theta)
     assert np.all(np.isfinite(result.theta))
-    # what the solver needed is private
+    # the solver's workload is private
     assert (result.certificate, result.steps, result.converged) == (params.tolerance, 50, True)
 
 
 def test_records_are_made_to_fit():
-    """Long records are shrunk, those that are not finite and wrong labels replaced: one by one, without an error."""
+    """Checks that long records are shrunk, and infinite ones and wrong labels replaced: one by one, without an
+    error.
+    """
     estimator, (features, labels) = objective_perturbation_full(), data()
     params = estimator.params(**VALUES)
     release = jax.jit(estimator.privatize)
@@ -149,7 +156,7 @@ def test_records_are_made_to_fit():
 
 
 def test_no_number_is_an_error():
-    """An error would tell of one record: integers of any size, infinite and missing labels are taken."""
+    """Checks integers of any size, infinite and missing labels: an error would reveal one record."""
     features, labels = [[0.5, 0.0], [0.0, 0.5], [0.3, -0.3], [0.1, 0.0]], [0, 1, 1, 0]
     values = {**VALUES, "key": jax.random.key(0)}
     expected = estimate(objective_perturbation_full(), features, labels, **values).theta
@@ -213,7 +220,7 @@ def _lanes(zero_sum):
 
 @pytest.mark.parametrize("radius", [0.6, np.inf])
 def test_infinite_epsilon_is_maximum_likelihood(radius):
-    """No noise, and no regularization."""
+    """Checks that there is no noise and no regularization."""
     features, labels = data()
     values = {"key": jax.random.key(0), "radius": radius, "tolerance": 1e-9 if X64 else 1e-6}
     expected = estimate(mle(), features, labels, **values).theta
@@ -223,7 +230,7 @@ def test_infinite_epsilon_is_maximum_likelihood(radius):
 
 @pytest.mark.parametrize("radius", [0.5, np.inf])
 def test_the_distance_bound_holds(radius):
-    """For points at all distances from the minimiser, and near it within a small factor."""
+    """Checks points at all distances from the minimiser; near it the bound is within a small factor."""
     features, labels = data()
     x, y = np.asarray(features, float), np.asarray(labels, float)
     beta, statistic = 2.0, y @ x - np.array([3.0, -1.0, 2.0])
@@ -248,7 +255,7 @@ def test_the_distance_bound_holds(radius):
 
 @pytest.mark.parametrize("gap", [0.0, 0.1])
 def test_the_distance_bound_at_the_boundary_is_that_of_the_proof(gap):
-    """Where -g has a part nu theta that pushes against the ball, and a rest of length 0.7 along it."""
+    """Checks a point where -g has a part nu theta that pushes against the ball, and a rest of length 0.7 along it."""
     num_samples, curvature, beta, radius, nu, rest = 10, 0.3, 2.0, 0.5, 6.0, 0.7
     theta = np.array([radius - gap, 0.0])
     gradient = np.array([-nu * theta[0], rest]) / num_samples  # of the mean
@@ -264,7 +271,7 @@ def test_the_distance_bound_at_the_boundary_is_that_of_the_proof(gap):
 
 
 def test_the_noise_is_for_the_norm_in_force():
-    """A simulation may replace the feature norm after calibration: noise and least regularization follow it."""
+    """Replaces the feature norm after calibration, as a simulation may: noise and least regularization follow it."""
     estimator, (features, labels) = objective_perturbation_full(), data()
     one = estimator.params(**{**VALUES, "feature_norm": 1.0})
     replaced = dataclasses.replace(one, feature_norm=np.asarray(0.5, DTYPE))

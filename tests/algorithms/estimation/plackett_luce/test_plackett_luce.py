@@ -29,7 +29,7 @@ PRECISION = {"tolerance": 1e-10 if X64 else 1e-6}
 
 @pytest.mark.parametrize("depth", [1, 3])
 def test_derivatives(depth):
-    """Gradient and Hessian against automatic differentiation, the value against its definition."""
+    """Compares gradient and Hessian with automatic differentiation, and the value with its definition."""
     generator = np.random.default_rng(0)
     features = jnp.asarray(generator.normal(size=(6, 4, 3)), DTYPE)
     statistic, theta = jnp.asarray([1.0, -2.0, 0.5], DTYPE), jnp.asarray([0.3, 0.8, -1.1], DTYPE)
@@ -45,7 +45,9 @@ def test_derivatives(depth):
 
 
 def test_the_likelihood_of_rankings():
-    """Its minimiser has the smallest negative log likelihood of all permutations' probabilities, place by place."""
+    """Checks that its minimiser has the smallest negative log likelihood over permutations' probabilities, place by
+    place.
+    """
     data = gaussian_choices(jax.random.key(1), num_samples=50, num_actions=3, dim=2, rankings=True)
     theta = np.asarray(estimate(plackett_luce_mle(), *data[:2], key=jax.random.key(0), **PRECISION).theta, float)
     features, labels = np.asarray(data.features, float), np.asarray(data.labels)
@@ -81,7 +83,7 @@ def test_two_actions_are_a_comparison(pair, k_wise, values):
 
 @pytest.mark.parametrize(("num_actions", "zero_sum"), [(2, False), (3, True), (4, False), (5, True)])
 def test_the_noise_is_for_the_largest_change_of_one_label(num_actions, zero_sum):
-    """By enumeration over the sample and its two labels, of the reports at epsilon = inf."""
+    """Enumerates the sample and its two labels, for reports at epsilon = inf."""
     data = gaussian_choices(jax.random.key(num_actions), num_samples=3, num_actions=num_actions, dim=3)
     estimator = plackett_luce_objective_perturbation(zero_sum=zero_sum)
     clear = estimator.params(epsilon=np.inf, delta=1e-3)
@@ -119,7 +121,7 @@ def test_zero_sum():
 
 
 def test_a_simulation_of_all():
-    """Errors fall with privacy given up; the semi-norm is the root mean square over pairs' margins."""
+    """Checks that errors fall with epsilon; the semi-norm is the root mean square over pairs' margins."""
     compared = {
         "mle": plackett_luce_mle(),
         "central": plackett_luce_objective_perturbation(),

@@ -22,7 +22,7 @@ BOUND, COVERAGE, FEATURE_NORM = 1.5, 0.9, 0.7
 
 @pytest.fixture
 def data():
-    """Differential features of norm at most 2 L."""
+    """Makes differential features of norm at most 2 L."""
     generator = np.random.default_rng(4)
     features = generator.normal(size=(NUM_SAMPLES, DIM))
     features *= 2 * FEATURE_NORM / np.linalg.norm(features, axis=1).max()
@@ -31,20 +31,23 @@ def data():
 
 
 def logistic_slope(z, report, epsilon):
-    """Algorithm 1, line 6: sum over y of grad log p_y, over e^epsilon + 1, less grad log p_report; grad along x."""
+    """Computes Algorithm 1, line 6: sum over y of grad log p_y / (e^epsilon + 1), less grad log p_report.
+
+    Grad along x.
+    """
     gradients = np.array([-expit(z), expit(-z)])  # of log p_0 and log p_1
     return gradients.sum() / (math.exp(min(epsilon, 700)) + 1) - gradients[report]
 
 
 def probit_slope(z, report, epsilon):
-    """2p - 1 times the derivative of -[y log F(z) + (1 - y) log F(-z)] at the unbiased label y."""
+    """Computes 2p - 1 times the derivative of -[y log F(z) + (1 - y) log F(-z)] at the unbiased label y."""
     truth, density = expit(epsilon), math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
     label = (report - (1 - truth)) / (2 * truth - 1)
     return (2 * truth - 1) * -(label * density / ndtr(z) - (1 - label) * density / ndtr(-z))
 
 
 def loop(features, reports, epsilon, *, slope, step, radius=np.inf, zero_sum=False, average="none", drift=None):
-    """theta <- P(theta - eta_t g), t = 1, 2, ...; step is t -> eta_t, drift is theta -> what is added to g."""
+    """Iterates theta <- P(theta - eta_t g), t = 1, 2, ...; step is t -> eta_t, and drift(theta) is added to g."""
     features, reports = np.asarray(features, float), np.asarray(reports)
     theta, iterates = np.zeros(features.shape[1]), []
     for t, (x, report) in enumerate(zip(features, reports, strict=True), start=1):
@@ -59,7 +62,7 @@ def loop(features, reports, epsilon, *, slope, step, radius=np.inf, zero_sum=Fal
 
 
 def inverse_time(epsilon, t):
-    """1 / (gamma_eps kappa t), gamma_eps = (2 sigma(eps) - 1) gamma, gamma = 1 / (2 + e^{-2LB} + e^{2LB})."""
+    """Returns 1 / (gamma_eps kappa t), gamma_eps = (2 sigma(eps) - 1) gamma, gamma = 1 / (2 + e^{-2LB} + e^{2LB})."""
     gamma = 1 / (2 + math.exp(-2 * FEATURE_NORM * BOUND) + math.exp(2 * FEATURE_NORM * BOUND))
     return 1 / ((2 * expit(epsilon) - 1) * gamma * COVERAGE * t)
 
@@ -114,7 +117,10 @@ def test_sgd_rr_is_the_papers_loop(data, name):
 
 
 def check_lanes(name, features, labels):
-    """Many lanes in one program: epsilons x orders of the samples, the features of one order at a time shared."""
+    """Checks many lanes in one program: epsilons x orders of samples.
+
+    The features of one order at a time are shared.
+    """
     estimator, fit = make(name, sgd_rr)
     epsilons, shifts = [0.1, 1.0, np.inf], [0, 3]
     points = [estimator.params(epsilon=epsilon, **CASES[name][1]) for epsilon in epsilons]
@@ -153,7 +159,7 @@ def test_sgd_is_the_loop_at_infinite_epsilon(data, name):
 
 
 def test_an_odd_half_and_a_single_sample(data):
-    """Of 3 iterates the last 2 are averaged; of 1 that one."""
+    """Checks that the last 2 of 3 iterates are averaged, and the only one of 1."""
     features, labels = data
     estimator = sgd(average="last_half")
     for n in [1, 2, 3]:
@@ -163,7 +169,7 @@ def test_an_odd_half_and_a_single_sample(data):
 
 
 def test_a_gradient_without_debiasing_is_caught(data):
-    """Planted: reports taken for labels."""
+    """Plants reports taken for labels."""
     features, labels = data
     estimator, _ = make("last", sgd_rr)
     params = estimator.params(epsilon=1.0, **CASES["last"][1])
@@ -174,7 +180,7 @@ def test_a_gradient_without_debiasing_is_caught(data):
 
 
 def test_a_step_size_without_epsilon_is_caught(data):
-    """Planted: 1 / (gamma kappa t). The same optimizer with the right step passes."""
+    """Plants 1 / (gamma kappa t); the same optimizer with the right step passes."""
     features, labels = data
 
     def theta(step_epsilon):
@@ -192,7 +198,7 @@ def test_a_step_size_without_epsilon_is_caught(data):
 
 @pytest.mark.parametrize("average", ["none", "all"])
 def test_sgd_on_the_perturbed_objective(data, average):
-    """Gradient sigmoid(x.theta) x - S~/n + (beta/n) theta; the literal form has raw labels and w / n."""
+    """Checks the gradient sigmoid(x.theta) x - S~/n + (beta/n) theta; the literal form has raw labels and w / n."""
     features, labels = data
     values = {"epsilon": 5.0, "delta": 1e-2, "radius": 1.0, "regularization": 6.0, "learning_rate": 0.3}
     for factory in [sgd_objective_perturbation, literal_objective_perturbation]:
@@ -224,7 +230,7 @@ def test_sgd_on_the_perturbed_objective(data, average):
 
 
 def second_gradient(start):
-    """An optimiser that goes to `start` at the first sample, and by minus the gradient at the second."""
+    """Builds an optimiser that goes to `start` at the first sample, and by minus the gradient at the second."""
 
     def init(params):
         del params
@@ -238,7 +244,7 @@ def second_gradient(start):
 
 
 def check_expected_gradient(privatize, label, epsilon, num_keys=20_000):
-    """E[g^] = (2 sigma(eps) - 1) [sigma(x.theta) - y] x at some theta, within 5 standard errors."""
+    """Checks E[g^] = (2 sigma(eps) - 1) [sigma(x.theta) - y] x at some theta, within 5 standard errors."""
     features = jnp.array([[1.0, 0.0], [0.7, -0.4]], DTYPE)
     start = jnp.array([0.5, -1.0], DTYPE)
     labels = jnp.array([0, label], jnp.int32)

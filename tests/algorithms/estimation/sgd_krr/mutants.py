@@ -17,7 +17,7 @@ BEFORE, AFTER = np.asarray([0, 1], np.int32), np.asarray([1, 1], np.int32)
 
 
 def theta_of(estimator: Estimator):
-    """The claim is about whatever is released: here of the estimate."""
+    """Returns the estimate: the claim covers any function of the release."""
 
     def release(key, params, data):
         features, labels = data
@@ -34,7 +34,7 @@ def forgets_the_other_labels(key, params, features, labels):
 
 
 def wrong_k_ary_response() -> Case:
-    """Seen through the estimate; `plackett_luce_debiased_krr` reports by the same function."""
+    """Attacks through the estimate; `plackett_luce_debiased_krr` reports by the same function."""
     right = sgd_krr()
     assert right.privatize is plackett_luce_debiased_krr().privatize
     data = (ACTIONS, BEFORE), (ACTIONS, AFTER)

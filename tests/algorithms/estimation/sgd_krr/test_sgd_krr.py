@@ -19,7 +19,7 @@ START = np.array([0.5, -1.0])
 
 
 def second_gradient():
-    """An optimiser that goes to START at the first sample, and by minus the gradient at the second."""
+    """Builds an optimiser that goes to START at the first sample, and by minus the gradient at the second."""
 
     def update(updates, state, params=None):
         del params
@@ -29,14 +29,14 @@ def second_gradient():
 
 
 def problem(num_actions):
-    """The estimator, its params, and two samples of which the second's gradient is looked at."""
+    """Builds the estimator, its params, and two samples; tests read the second one's gradient."""
     estimator = sgd_krr(average="none", optimizer=second_gradient())
     features = np.random.default_rng(num_actions).normal(size=(2, num_actions, DIM))
     return estimator, estimator.params(epsilon=EPSILON), jnp.asarray(features, DTYPE)
 
 
 def gradients(num_actions):
-    """[K, dim]: the gradient for every report."""
+    """Returns the gradient for every report, [K, dim]."""
     estimator, params, features = problem(num_actions)
     reports = jnp.stack([jnp.asarray([0, report], jnp.int32) for report in range(num_actions)])
     thetas = jax.vmap(lambda r: estimator.fit(jax.random.key(0), params, features, r).theta)(reports)
@@ -44,14 +44,17 @@ def gradients(num_actions):
 
 
 def log_gradients(num_actions):
-    """[K, dim]: grad log p_y at START for every y, in NumPy."""
+    """Returns grad log p_y at START for every y, [K, dim], in NumPy."""
     phi = np.asarray(problem(num_actions)[2][1], float)
     return phi - softmax(phi @ START) @ phi
 
 
 @pytest.mark.parametrize("num_actions", [2, 3, 5, 10])
 def test_the_gradient_by_enumeration(num_actions):
-    """The paper's weights for every report; their mean by eq. (12), -(e^eps - 1)/(e^eps + K - 1) grad log p_y."""
+    """Checks the paper's weights for every report, and their mean by eq.
+
+    (12), -(e^eps - 1)/(e^eps + K - 1) grad log p_y.
+    """
     found, logs, weight = gradients(num_actions), log_gradients(num_actions), math.exp(EPSILON) + num_actions - 1
     np.testing.assert_allclose(found, logs.sum(0) / weight - logs, atol=1e-12 if X64 else 1e-5)
     for label in range(num_actions):
@@ -61,7 +64,7 @@ def test_the_gradient_by_enumeration(num_actions):
 
 
 def check_expectation(found, num_actions, label, num_keys=20_000):
-    """The mean over reports as they are drawn, within 5 standard errors; `found` is the gradient for every report."""
+    """Checks the mean over drawn reports, within 5 standard errors; `found` is the gradient for every report."""
     estimator, params, features = problem(num_actions)
     labels = jnp.asarray([0, label], jnp.int32)
     keys = jax.random.split(jax.random.key(5), num_keys)
@@ -82,7 +85,7 @@ def test_the_gradient_is_unbiased_up_to_its_factor(num_actions):
 
 
 def test_inverse_time_steps():
-    """1 / (gamma_eps kappa t), gamma_eps = (e^eps - 1)/(e^eps + K - 1) e^{-4 L B} / 2, projected on the ball."""
+    """Checks 1 / (gamma_eps kappa t), gamma_eps = (e^eps - 1)/(e^eps + K - 1) e^{-4 L B} / 2, projected on the ball."""
     bound, coverage, norm = 0.9, 0.8, 0.4
     data = gaussian_choices(jax.random.key(2), num_samples=25, num_actions=3, dim=2, feature_norm=norm)
     estimator = sgd_krr(step_size="inverse_time", average="all")
@@ -105,7 +108,7 @@ def test_inverse_time_steps():
 
 
 def test_two_actions_are_a_comparison():
-    """Of x and 0: the same gradients as SGD-RR, by the same reports."""
+    """Compares x and 0: the same gradients as SGD-RR, by the same reports."""
     data = gaussian_comparisons(jax.random.key(0), num_samples=40, dim=3)
     pairs, k_wise = sgd_rr(), sgd_krr()
     features = jnp.stack([data.features, jnp.zeros_like(data.features)], axis=1)

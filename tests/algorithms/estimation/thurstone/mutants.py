@@ -14,7 +14,7 @@ BEFORE, AFTER = np.asarray([0, 1], np.int32), np.asarray([1, 1], np.int32)
 
 
 def theta_of(estimator: Estimator):
-    """The claim is about whatever is released: here of the estimate."""
+    """Returns the estimate: the claim covers any function of the release."""
 
     def release(key, params, data):
         features, labels = data

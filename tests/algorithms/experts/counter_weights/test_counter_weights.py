@@ -1,4 +1,4 @@
-"""Counter weights: bounds, privacy by the grey box, mutants, distribution, and the end without privacy."""
+"""Counter weights: bounds, privacy by the grey box, mutants, distribution, and the limit without privacy."""
 
 import math
 from typing import Any
@@ -59,7 +59,7 @@ def test_parameters_of_other_classes_and_ends():
 
 # ---- privacy ---------------------------------------------------------------------------------------------------------
 def draw_user(key):
-    """Users of whom many change all losses at once, as far as they go, and beyond."""
+    """Draws users; many change all losses at once, as far as possible and beyond."""
     key_all, key_each = jax.random.split(key)
     same = jnp.broadcast_to(jax.random.bernoulli(key_all), (5,))
     each = jax.random.choice(key_each, jnp.array([-1.0, 0.3, 1.0, 2.0, jnp.nan], float), (5,))

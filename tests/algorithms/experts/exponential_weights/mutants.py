@@ -11,7 +11,7 @@ VALUES = {"epsilon": 1.0}
 
 
 def unclipped_report() -> Case:
-    """Noise for losses in [0, 1] on losses that are not."""
+    """Adds noise for losses in [0, 1] to larger losses."""
     right = exponential_weights(num_experts=2, horizon=10)
 
     def privatize(key, params, public, context, action, feedback):

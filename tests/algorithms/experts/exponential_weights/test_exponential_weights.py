@@ -33,7 +33,10 @@ def reports(learner, losses, **values):
 
 
 def check_noise(found, exact, distribution):
-    """Dvoretzky-Kiefer-Wolfowitz-Massart at the level of 5 standard errors, for each entry; entries are independent."""
+    """Checks each entry's distribution by Dvoretzky-Kiefer-Wolfowitz-Massart at 5 standard errors.
+
+    Entries are independent.
+    """
     bound = math.sqrt(math.log(2 / 5.7e-7) / (2 * DRAWS))
     for column in (found - exact).T:
         assert scipy.stats.kstest(column, distribution.cdf)[0] <= bound
@@ -74,7 +77,7 @@ def test_losses_beyond_the_bounds_are_clipped():
 
 # ---- plays -----------------------------------------------------------------------------------------------------------
 def p_value(public, probabilities, rate):
-    """Of chi-square: plays from this state against these probabilities."""
+    """Returns the p-value of chi-square: plays from this state against these probabilities."""
     learner = exponential_weights(num_experts=len(probabilities), horizon=10)
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=math.inf, learning_rate=rate))
     act = jax.jit(jax.vmap(lambda key: learner.act(key, params, public, None)))
@@ -97,7 +100,7 @@ def test_plays_have_the_distribution_of_a_softmax(num_experts):
 
 
 def accumulated(add, losses, rounds):
-    """Totals of 2^24 for everyone, and then these losses."""
+    """Makes totals of 2^24 for everyone, and then these losses."""
     start = compensated.zero(jnp.zeros(len(losses)))
     start = start._replace(total=jnp.full(len(losses), 2.0**24))
     losses = jnp.asarray(losses)
@@ -114,7 +117,7 @@ def test_large_totals_do_not_stall():
 
 
 def test_the_plays_follow_the_least_loss():
-    """Extreme rates and infinite differences leave no NaN: the best expert is played."""
+    """Checks that extreme rates and infinite differences leave no NaN: the best expert is played."""
     public = compensated.zero(jnp.zeros(3))._replace(total=jnp.asarray([1e30, 5.0, 1e7]))
     assert p_value(public, np.array([1e-9, 1.0 - 2e-9, 1e-9]), 1e3) > 0.9
 
@@ -153,7 +156,7 @@ def test_equals_the_independent_version():
 
 
 def test_the_bound_of_the_default_rate():
-    """ln N / rate + rate T (1/8 + s^2 / 2) at the default rate; uniform play would be beyond it without noise."""
+    """Checks ln N / rate + rate T (1/8 + s^2 / 2) at the default rate; uniform play would exceed it without noise."""
     mean = sweep().pseudo_regret.mean("seed")
     for epsilon in EPSILONS:
         variance = 2 * (NUM / epsilon) ** 2

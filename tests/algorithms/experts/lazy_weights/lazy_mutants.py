@@ -6,7 +6,7 @@ import jaxdp.core
 
 
 def altered(learner: jaxdp.core.Learner, **leaves) -> jaxdp.core.Learner:
-    """The learner with other leaves in its `Params`, and the same claim."""
+    """Builds the learner with other leaves in its `Params`, and the same claim."""
 
     def params(**values):
         honest = learner.params(**values)
@@ -18,10 +18,10 @@ def altered(learner: jaxdp.core.Learner, **leaves) -> jaxdp.core.Learner:
 
 
 def unlimited(learner: jaxdp.core.Learner) -> jaxdp.core.Learner:
-    """Its budget of resamples is not enforced."""
+    """Builds a learner that ignores its budget of resamples."""
     return altered(learner, budget=2**30)
 
 
 def without_fake_switches(learner: jaxdp.core.Learner) -> jaxdp.core.Learner:
-    """It is drawn anew only where its losses make it: a resample tells that there was a loss."""
+    """Resamples only because of losses, so that a resample reveals that there was a loss."""
     return altered(learner, fake_switch_prob=0.0)

@@ -1,4 +1,4 @@
-"""Lazy weights: the distribution of transcripts, exact audits, mutants, parameters, and the end without privacy."""
+"""Lazy weights: the distribution of transcripts, exact audits, mutants, parameters, and the limit without privacy."""
 
 import functools
 import itertools
@@ -48,7 +48,7 @@ def enumerated_distribution(name, params, losses):
 
 # ---- distribution ----------------------------------------------------------------------------------------------------
 def transcripts(learner, params, losses, draws=DRAWS):
-    """(row, expert, resamples so far) at the start of each batch."""
+    """Returns (row, expert, resamples so far) at the start of each batch."""
     params = jax.tree.map(jnp.asarray, params)
 
     def play(key):
@@ -106,14 +106,14 @@ def test_without_privacy_plays_follow_exponential_weights():
     for round in range(horizon):
         weights = np.exp(-rate * losses[:round].sum(0))
         assert g_test(found[:, round].tolist(), dict(enumerate(weights / weights.sum()))) > 1e-4
-    # Most plays stay where exponential weights draws each one anew.
+    # Most plays stay where exponential weights draws each one again.
     assert (found[:, 0] == found[:, 1]).mean() > 0.6
 
 
 # ---- audits ----------------------------------------------------------------------------------------------------------
 @functools.cache
 def budgets(learner_of, name, horizon, **values):
-    """The true rho and epsilon of the learner's parameters, and what it claims in either currency."""
+    """Returns the true rho and epsilon of the learner's parameters, and its claim in either currency."""
     values = dict(itertools.chain(GIVEN.items(), values.items()))
     concentrated, pure = (learner_of(made(name, horizon=horizon, accounting=each)) for each in ("zcdp", "pure"))
     params = concentrated.params(**values)
@@ -178,7 +178,7 @@ def test_parameters():
 
 @pytest.mark.parametrize("horizon", [2, 3, 4, 8, 12])
 def test_parameters_are_rounded_to_the_safe_side(horizon):
-    """All of the budget is one decision's where nothing is drawn anew."""
+    """Gives the whole budget to one decision, where nothing is resampled."""
     for accounting, delta in (("zcdp", {"delta": 1e-6}), ("pure", {})):
         learner = lazy_weights(num_experts=2, horizon=horizon, accounting=accounting)
         for epsilon in (0.1, 0.5, 1.0, 3.0):
@@ -206,7 +206,7 @@ def test_claims_are_within_the_budget_and_use_it(accounting):
 
 @pytest.mark.precision
 def test_claims_say_where_weights_drift():
-    """A bound at few rounds; at very many there is none in 32 bits, and the argument says so."""
+    """Checks for a bound at few rounds; at very many there is none in 32 bits, and the argument says so."""
 
     def claim(sequences, horizon):
         learner = lazy_weights(num_experts=2, horizon=horizon, sequences=sequences, num_switches=0)
@@ -272,7 +272,7 @@ def test_fake_switches_are_as_often_as_they_should_be(fake):
 @pytest.mark.skipif(jax.config.read("jax_enable_x64"), reason="of float32")
 @pytest.mark.parametrize(("fine", "expected"), [(0.2, True), (0.6, False)])
 def test_rare_fake_switches_are_drawn_with_more_digits_than_one_float_has(fine, expected, monkeypatch):
-    """The threshold 1e-6 lies between two values of a uniform float32 variate."""
+    """Uses the threshold 1e-6, between two values of a uniform float32 variate."""
     monkeypatch.setattr(_lazy_decisions, "two_uniforms", lambda key: jnp.asarray([8 * 2.0**-23, fine], jnp.float32))
     assert bool(wanted(jax.random.key(0), decision(1e-6))) is expected
 

@@ -6,7 +6,7 @@ from tests.algorithms.experts.golden_tracking import draw, is_power_of_two, perm
 
 
 def limited_updates_distribution(losses, epsilon):
-    """Of the experts of all rounds and of the one after the last."""
+    """Returns the distribution of the experts of all rounds and of the one after the last."""
     num_experts = losses.shape[1]
     distribution = {(expert,): 1 / num_experts for expert in range(num_experts)}
     for played in range(1, len(losses) + 1):
@@ -24,7 +24,7 @@ def limited_updates_distribution(losses, epsilon):
 
 
 def limited_updates(generator, lanes, means, epsilon):
-    """`means`: [horizon, num_experts]. Returns regret against each round's best mean, and the last expert."""
+    """Simulates for `means` [horizon, num_experts]: regret against each round's best mean, and the last expert."""
     expert = generator.integers(means.shape[1], size=lanes)
     regret, totals = np.zeros(lanes), np.zeros((lanes, means.shape[1]))
     for played, of_round in enumerate(means, start=1):

@@ -26,7 +26,7 @@ def test_the_clock():
 
 
 def test_an_expert_is_the_best_of_its_block():
-    """Without noise, on losses of which each block has another best expert."""
+    """Plays without noise, on losses with another best expert in each block."""
     rng = np.random.default_rng(3)
     losses = rng.uniform(size=(127, 4))
     read = {"expert": lambda snapshot: snapshot.public.expert}

@@ -6,7 +6,7 @@ from tests.algorithms.experts.golden_tracking import draw, exponential_mechanism
 
 
 def limited_updates_oblivious_distribution(losses, rate, batch):
-    """Of the experts of all batches."""
+    """Returns the distribution of the experts of all batches."""
     rounds, num_experts = losses.shape
     distribution: dict[tuple[int, ...], float] = {(expert,): 1 / num_experts for expert in range(num_experts)}
     for end in range(batch, rounds, batch):

@@ -10,7 +10,7 @@ from tests.algorithms.experts.limited_updates_oblivious.golden import limited_up
 
 
 def test_batches_spend_most_of_their_claim():
-    """Five experts, of whom one moves against all others, in all three selections."""
+    """Moves one of five experts against all others, in all three selections."""
     epsilon, rounds = 1.5, 4
     params = experts.limited_updates_oblivious(num_experts=5, horizon=rounds).params(epsilon=epsilon, batch=1)
     others = np.full((rounds, 5), 0.5)

@@ -9,7 +9,7 @@ from tests.algorithms.experts.selections import regret_of
 
 
 def test_regret_of_batches_is_below_its_bound():
-    """ln N / rate + rate batch T / 8, in expectation."""
+    """Checks ln N / rate + rate batch T / 8, in expectation."""
     horizon, means = 2000, [0.5, 0.45, 0.5, 0.5]
     learner = experts.limited_updates_oblivious(num_experts=4, horizon=horizon)
     for epsilon in (5.0, math.inf):

@@ -35,7 +35,7 @@ FORMS = {
 
 # ---- steps -----------------------------------------------------------------------------------------------------------
 def numpy_projection(shares, floor):
-    """By root search: projections in relative entropy are max(floor, scale * shares)."""
+    """Projects by root search: projections in relative entropy are max(floor, scale * shares)."""
     return np.maximum(floor, shares * brentq(lambda c: np.maximum(floor, c * shares).sum() - 1, 0, 2, xtol=1e-15))
 
 
@@ -121,7 +121,7 @@ def compiled_step(horizon, mixing):
 
 
 def distribution_of_draws(params, losses, mixing="clipped"):
-    """The exact distribution of all draws after the first, which are independent where losses are given."""
+    """Returns the exact distribution of all draws after the first, which are independent where losses are given."""
     step, shares, distribution = compiled_step(len(losses), mixing), jnp.full(2, 0.5, float), {(): 1.0}
     for each in losses:
         shares = step(shares, params.learning_rate * jnp.asarray(each, float))
@@ -135,7 +135,7 @@ def distribution_of_draws(params, losses, mixing="clipped"):
 
 @functools.cache
 def exact_cost(learner_of, mixing="clipped"):
-    """The true rho over all 0/1 losses of 2 experts and 4 rounds, and the claim."""
+    """Returns the true rho over all 0/1 losses of 2 experts and 4 rounds, and the claim."""
     horizon, values = 4, {**VALUES, "epsilon": 1.0}
     learner = learner_of(mirror_descent(num_experts=2, horizon=horizon, num_switches=1, mixing=mixing))
     params, found = learner.params(**values), 0.0
@@ -145,7 +145,7 @@ def exact_cost(learner_of, mixing="clipped"):
     }
     for losses in distributions:
         for row in rows:
-            if row > losses[0]:  # what is replaced first, moves most
+            if row > losses[0]:  # the loss that is replaced first moves most
                 found = max(found, exact_rho(distributions[losses], distributions[(row, *losses[1:])]))
     return found, learner.guarantee(**values).rho
 
@@ -157,7 +157,7 @@ def test_exact_audit_of_sampling(mixing):
 
 
 def test_a_draw_is_recorded_with_its_cost():
-    """An exponential mechanism of a budget e costs rho = e^2 / 8; scores move within twice the rate."""
+    """Checks that an exponential mechanism of a budget e costs rho = e^2 / 8; scores move within twice the rate."""
     learner = mirror_descent(num_experts=3, horizon=5, num_switches=1)
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=1.0, delta=1e-6, learning_rate=0.01))
     state = learner.init(jax.random.key(0), params)
@@ -195,9 +195,9 @@ def test_draws_have_the_distribution_of_weights():
 
 
 def log_chances(num_experts, horizon, num_switches, epsilon, lanes):
-    """ln of the chance, given the noise, that all plays after the first are among half of the experts, [2, lanes].
+    """Returns ln P(all plays after the first are among half of the experts | noise), [2, lanes].
 
-    Either that half has no loss in the first round and the other has 1, or the other way round; later nobody has any.
+    That half has no loss in the first round and the other half has 1, or the other way round; later nobody has any.
     """
     learner = mirror_descent(num_experts=num_experts, horizon=horizon, num_switches=num_switches, constants="paper")
     params = jax.tree.map(jnp.asarray, learner.params(epsilon=epsilon))
@@ -237,7 +237,7 @@ def test_plays_of_the_published_form_exceed_epsilon(num_experts, lanes, about):
 
 # ---- independent versions --------------------------------------------------------------------------------------------
 def numpy_intervals(rng, losses, params, moves, lanes):
-    """Total loss of "intervals" by an independent version, [lanes]."""
+    """Returns the total loss of "intervals" by an independent version, [lanes]."""
     horizon, num_experts = losses.shape
     rates = np.asarray(params.interval_rates, np.float64)
     levels, share = len(rates), moves / (horizon - 1)
@@ -258,7 +258,7 @@ def numpy_intervals(rng, losses, params, moves, lanes):
 
 
 def numpy_noisy(rng, losses, params, share, lanes):
-    """Total loss of "noisy_losses" with Gaussian noise by an independent version, [lanes]."""
+    """Returns the total loss of "noisy_losses" with Gaussian noise by an independent version, [lanes]."""
     num_experts = losses.shape[1]
     weights, total = np.full((lanes, num_experts), 1 / num_experts), np.zeros(lanes)
     for each in losses:
@@ -364,7 +364,9 @@ def test_value_errors(values, message):
 
 
 def drift(step, start):
-    """The largest range of ln(w / w') over many rounds, over that of the one round whose losses differ."""
+    """Returns the largest range of ln(w / w') over many rounds, over the range in the one round with different
+    losses.
+    """
     num_experts, rate, switch_rate = 1000, jnp.asarray(5e-6, DTYPE), jnp.asarray(1e-6, DTYPE)
     first = (jnp.arange(num_experts) < num_experts // 2).astype(DTYPE)
 
@@ -381,9 +383,9 @@ def drift(step, start):
 
 @pytest.mark.skipif(X64, reason="64-bit floats round too little to be seen")
 def test_rounding_does_not_widen_what_draws_may_differ_by():
-    """At a learning rate of long horizons, many rounds later; shares that are rounded every round fail."""
+    """Checks learning rates of long horizons, many rounds later; shares that are rounded every round fail."""
     even = jnp.full(1000, 1e-3, DTYPE)
-    assert drift(exact_fixed_share_step, compensated.add(compensated.zero(even), even)) < 1.2  # of which logs are 0.1
+    assert drift(exact_fixed_share_step, compensated.add(compensated.zero(even), even)) < 1.2  # with logarithms 0.1
     assert drift(fixed_share_step, even) > 3  # planted
 
 

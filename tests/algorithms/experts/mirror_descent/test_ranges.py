@@ -12,7 +12,7 @@ from jaxdp.experts._mirror_descent.parameters import draws_reached
 
 @pytest.mark.parametrize(("num_experts", "num_switches"), [(2, 2), (2, 30), (5, 12), (5, 39)])
 def test_fixed_share_contracts_ranges(num_experts, num_switches):
-    """By what the learning rate counts on; of two experts with half of the weight each by no more than that."""
+    """Checks the contraction that the learning rate assumes; two experts of half the weight each reach it exactly."""
     horizon, rng = 40, np.random.default_rng(1)
     switch_rate = num_switches / (horizon - 1)
     first = np.concatenate([rng.dirichlet(np.full(num_experts, 0.3), 1000) + 1e-9, np.full((1000, num_experts), 1e-9)])
@@ -35,7 +35,7 @@ def test_fixed_share_contracts_ranges(num_experts, num_switches):
 @pytest.mark.parametrize("back", [1, 2, 10])
 @pytest.mark.parametrize("num_experts", [2, 3])
 def test_shares_that_nearly_swap_forget_nearly_nothing(num_experts, back, horizon):
-    """If almost every round is a switch, a switch rate rounded to fewer switches claims too little."""
+    """Checks that if almost every round is a switch, a switch rate rounded to fewer switches claims too little."""
     num_switches = max(1, horizon - back)
     odds = (1 - num_switches / (horizon - 1)) * (num_experts - 1) / (num_switches / (horizon - 1))
     contraction = abs(odds - 1) / (odds + 1)
@@ -44,7 +44,7 @@ def test_shares_that_nearly_swap_forget_nearly_nothing(num_experts, back, horizo
 
 
 def test_a_swap_of_two_experts_costs_what_is_claimed():
-    """Two shares that change places for ever: each draw tells the first loss anew."""
+    """Swaps two shares for ever, so that each draw reveals the first loss again."""
     horizon = 10**5
     learner = mirror_descent(num_experts=2, horizon=horizon, num_switches=horizon - 1)
     for rate in (None, 0.99 * math.sqrt(2 * zcdp_rho(1.0, 1e-6) / horizon)):

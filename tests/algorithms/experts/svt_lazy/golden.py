@@ -7,7 +7,7 @@ from tests.algorithms.experts.golden_tracking import draw, exponential_mechanism
 
 
 def svt_lazy_distribution(losses, rate, budget, threshold, most):
-    """Of the experts of all rounds and of the next one, and of rounds after which the next one is the last."""
+    """Returns the distribution of the experts of all rounds and of the next one, and of rounds before a run's last."""
     rounds, num_experts = losses.shape
     places, weights = laplace_grid(2 / budget)
     query_noise = scipy.stats.laplace(scale=4 / budget)

@@ -12,7 +12,7 @@ from tests.algorithms.experts.selections import KEY
 
 
 def lazy_losses(horizon, num_experts):
-    """Expert 7 never has a loss; the others begin to lose one after the other."""
+    """Makes losses: expert 7 never has one; the others begin to lose one after the other."""
     losses = np.zeros((horizon, num_experts))
     for expert in range(num_experts):
         losses[horizon // (2 * num_experts) * expert :, expert] = expert != 7
@@ -21,7 +21,9 @@ def lazy_losses(horizon, num_experts):
 
 @pytest.mark.parametrize("epsilon", [20.0, math.inf])
 def test_lazy_selections_are_below_their_bound(epsilon):
-    """With probability 1 - 2 failure_prob a loss of at most K (1 / rate + 2 a + 2), and fewer than K selections."""
+    """Checks, with probability 1 - 2 failure_prob, a loss of at most K (1 / rate + 2 a + 2) and fewer than K
+    selections.
+    """
     num_experts, horizon, lanes = 8, 20_000, 64
     learner = experts.svt_lazy(num_experts=num_experts, horizon=horizon)
     read = {"switches": lambda snapshot: snapshot.public.switches}

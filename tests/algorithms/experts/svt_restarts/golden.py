@@ -9,7 +9,7 @@ from tests.algorithms.experts.golden_tracking import draw, is_power_of_two, lapl
 
 
 class Thresholds:
-    """Of `svt_restarts`, window by window and block by block."""
+    """Thresholds of `svt_restarts`, window by window and block by block."""
 
     def __init__(self, *, num_experts, horizon, epsilon, failure_prob, check_every=1, margin=None):
         b, questions = failure_prob / 5, math.ceil(horizon / check_every)
@@ -21,21 +21,21 @@ class Thresholds:
         self.margin = usual if margin is None else margin
 
     def per_round(self, local_round):
-        """What is put down to chance in one round of an epoch, counted from 1."""
+        """Returns the part of the regret in one round of an epoch, counted from 1, that is attributed to chance."""
         if local_round == 1:
             return 1.0
         samples = 2 ** (int(math.log2(local_round)) - 1)
         return min(1.0, math.sqrt(2 * self.means / samples) + self.noise / samples)
 
     def of_window(self, first, last):
-        """For local rounds first to last."""
+        """Returns the threshold for local rounds first to last."""
         rounds = last - first + 1
         blocks = sum(self.per_round(each) for each in range(first, last + 1))
         return blocks + math.sqrt(rounds * self.own) + math.sqrt(rounds * self.best)
 
 
 def beginnings(kind, now, begin):
-    """Times, in questions, after which windows begin that end at `now`."""
+    """Returns the times, in questions, after which windows begin that end at `now`."""
     if kind == "all":
         return list(range(begin, now))
     times = {begin}
@@ -46,9 +46,9 @@ def beginnings(kind, now, begin):
 
 
 def svt_restarts_distribution(losses, epsilon, thresholds, *, sensitivity=2.0, selects=True, asks=True):
-    """Of experts (of all rounds and of the next one) and of the rounds at whose end epochs end.
+    """Returns the distribution of experts (of all rounds and of the next one) and of the rounds that end epochs.
 
-    `selects=False` selects uniformly, and `asks=False` never restarts: what is left is the other half's leak.
+    `selects=False` selects uniformly, and `asks=False` never restarts: the remaining leak is the other half's.
     """
     rounds, num_experts = losses.shape
     budget = epsilon / 2
@@ -57,7 +57,7 @@ def svt_restarts_distribution(losses, epsilon, thresholds, *, sensitivity=2.0, s
     distribution = {}
 
     def go(played, begin, experts, ends, chances):
-        """`chances`: the probability of all this and of the epoch's threshold noise, on the grid."""
+        """Goes on with `chances`: the probability of all this and of the epoch's threshold noise, on the grid."""
         if played == rounds:
             distribution[experts, ends] = distribution.get((experts, ends), 0.0) + float(chances.sum())
             return
@@ -88,7 +88,7 @@ def svt_restarts_distribution(losses, epsilon, thresholds, *, sensitivity=2.0, s
 
 
 def svt_restarts(generator, lanes, means, epsilon, *, failure_prob, margin, windows, check_every):
-    """Regret, and the number of restarts. One lane after the other."""
+    """Returns regret and the number of restarts, one lane after the other."""
     horizon, num_experts = means.shape
     thresholds = Thresholds(
         num_experts=num_experts,

@@ -18,7 +18,7 @@ SELECTION = {
 
 @pytest.mark.parametrize("windows", ["all", "dyadic"])
 def test_restarts_have_their_distribution(windows):
-    """Four rounds have all their windows among the dyadic ones but for one, of three rounds, that begins in round 2."""
+    """Plays four rounds: all their windows are dyadic except one, of three rounds, that begins in round 2."""
     epsilon, rounds = 16.0, len(HARD)
     learner = experts.svt_restarts(num_experts=2, horizon=rounds, windows=windows)
     values = {"epsilon": epsilon, "failure_prob": 0.5, "margin": -4.0}

@@ -20,7 +20,7 @@ SIZES = [2, 5, 16, 17, 40]  # up to 16 experts lanes are the fast axis
 
 
 def played(steps, num_experts, checks=100, check_every=1):
-    """The largest excess and the memory after some questions, of walks with equal values among them."""
+    """Returns the largest excess and the memory after some questions, of walks with equal values among them."""
     random = np.random.default_rng(num_experts)
     walks = jnp.asarray(random.integers(-2, 3, (LANES, checks, num_experts)).cumsum(1), jnp.result_type(int)) * THIRD
     begins = jnp.asarray(random.integers(0, checks // 2, LANES), jnp.result_type(int))
@@ -64,7 +64,7 @@ def test_windows_of_lower_words_are_those_of_sums(check_every, monkeypatch):
 
 @pytest.mark.parametrize("steps", [PLAIN, KERNELS])
 def test_regrets_beyond_a_word_are_seen(steps):
-    """A window of 344 questions in which a regret grew by 2^11 ranges, and one of 216, by 2^10."""
+    """Checks windows of 344 and 216 questions in which a regret grew by 2^11 and by 2^10 ranges."""
     windows = Dyadic(2, 6250, 16, steps)
     integer = jnp.result_type(int)
     memory = windows.empty()
@@ -98,7 +98,7 @@ def test_wrong_windows_are_noticed(name):
 
 @pytest.mark.parametrize(("windows", "is_laid_out"), [("dyadic", True), ("all", False)])
 def test_long_memories_keep_lanes_apart(windows, is_laid_out):
-    """A question reads a lane's own part of the memory of all windows, which must lie together."""
+    """Checks that a question reads a lane's part of the memory of all windows contiguously."""
     learner = jaxdp.experts.svt_restarts(num_experts=5, horizon=4000, windows=windows, check_every=4)
     run = jaxdp.simulator(learner, jaxdp.experts.stochastic_losses([0.5] * 5), 4000, engine="blocks")
     params = run.params(epsilon=1.0)

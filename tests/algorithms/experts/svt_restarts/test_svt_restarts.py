@@ -38,7 +38,7 @@ def check_no_false_restarts(restarts):
 
 @pytest.mark.optimised
 def test_a_shift_is_found():
-    """Gap 0.5, ten experts, 10^5 rounds. The full form is slow."""
+    """Plays gap 0.5, ten experts, 10^5 rounds; the full form is slow."""
     for epsilon, most in ((1.0, 5000), (4.0, 2000)):
         restarts, delays = detection(epsilon, lanes=8, check_every=16)
         assert np.median(delays) < most
@@ -49,7 +49,7 @@ def test_a_shift_is_found():
 @pytest.mark.optimised
 @pytest.mark.parametrize("check_every", [1, 16])
 def test_no_false_restarts(check_every):
-    """Losses whose distribution stays as it is. A margin that leaves the questions' noise out is planted."""
+    """Plays losses of a fixed distribution; a margin that ignores the questions' noise is planted."""
     restarts, _ = detection(1.0, lanes=50, check_every=check_every, horizon=5000, shift=False)
     check_no_false_restarts(restarts)
     restarts, _ = detection(1.0, lanes=50, check_every=check_every, horizon=5000, shift=False, margin=0.0)
@@ -79,7 +79,7 @@ def test_restarts_without_privacy_need_no_margin():
 
 
 def reusing(right):
-    """The new epoch begins with the round of the answer "above", as in the paper."""
+    """Starts the new epoch with the round of the answer "above", as in the paper."""
 
     def init(key, params):
         state = right.init(key, params)

@@ -23,10 +23,10 @@ def small_laplace() -> Case:
 
 
 def classical_gaussian() -> Case:
-    """Spends delta = 1.31e-3 in place of 1e-3, on an event which the other input makes 6e-7 likely.
+    """Spends delta = 1.31e-3 in place of 1e-3, on an event with probability 6e-7 under the other input.
 
-    The sum of two coordinates, because one normal number in float32 has steps of 1.2e-7 in its tail probability: by
-    itself, its rounding would break the twin's claim.
+    The release is a sum of two coordinates, because one normal number in float32 has steps of 1.2e-7 in its tail
+    probability: alone, its rounding would break the twin's claim.
     """
     zeros = np.zeros(2, np.float32)
     neighbours, spent = (zeros, zeros + np.float32(0.5**0.5)), claim(8.0, 1e-3)
@@ -36,7 +36,7 @@ def classical_gaussian() -> Case:
 
 
 def one_dimension_less(key, epsilon, value):
-    """The length Gamma(d - 1), whose noise has a density without bound where there is none."""
+    """Draws the length Gamma(d - 1), which makes noise of unbounded density."""
     key_length, key_direction = jax.random.split(key)
     length = jax.random.exponential(key_length)
     direction = jax.random.normal(key_direction, (2,))

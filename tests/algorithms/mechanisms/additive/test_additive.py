@@ -17,11 +17,12 @@ def laplace_noise(key, values, scale):
 
 
 def check_noise(mechanism, distribution):
-    """Independent noise of this distribution: mean absolute value to 5 standard errors, and the whole CDF.
+    """Checks independent noise of this distribution: mean absolute value to 5 standard errors, and the whole CDF.
 
     |X| has mean m and variance E X^2 - m^2, so the mean of n draws has standard error sqrt((E X^2 - m^2) / n). By
     Dvoretzky, Kiefer, Wolfowitz and Massart the empirical CDF is off by more than sqrt(ln(2 / p) / 2n) with probability
-    at most p, where p = 5.7e-7 is that of 5 standard errors. Neighbours' products have mean 0, variance (E X^2)^2.
+    at most p, where p = 5.7e-7 is the probability of 5 standard errors. Neighbours' products have mean 0, variance (E
+    X^2)^2.
     """
     values = np.full(NUM_DRAWS, MEAN, np.float32)
     noise = np.asarray(mechanism(jax.random.key(1), values), np.float64) - MEAN

@@ -1,4 +1,4 @@
-"""K-norm noise: its distribution, its span, exact sums, and what it refuses."""
+"""K-norm noise: its distribution, its span, exact sums, and refusals."""
 
 import math
 
@@ -27,7 +27,7 @@ def draws(dim, noise=None):
 
 
 def check_distribution(noise, rank):
-    """The length is Gamma(rank), the direction uniform, and they are independent."""
+    """Checks that the length is Gamma(rank), the direction uniform, and that they are independent."""
     length = np.linalg.norm(noise, axis=1)
     assert scipy.stats.kstest(length, scipy.stats.gamma(rank, scale=SCALE).cdf).statistic <= CLOSE
     direction = noise / length[:, None]

@@ -15,7 +15,7 @@ def keys_of(seed: int, length: int) -> jax.Array:
 
 
 def fed_one_by_one(counter: Counter, keys, params, values):
-    """What `read` gives after each entry."""
+    """Returns `read` after each entry."""
 
     @jax.jit
     def run(keys, params, values):
@@ -30,7 +30,7 @@ def fed_one_by_one(counter: Counter, keys, params, values):
 
 
 def errors(counter: Counter, params, length: int, keys=None) -> np.ndarray:
-    """[length, NUM_DRAWS] float64, of many counters on one stream."""
+    """Returns errors of many counters on one stream, [length, NUM_DRAWS] float64."""
     values = jax.random.randint(jax.random.key(9), (length,), 0, 2)
     streams = jnp.broadcast_to(values[:, None], (length, NUM_DRAWS))
     estimates = jax.jit(counter.prefixes)(keys_of(8, length) if keys is None else keys, params, streams)
@@ -38,13 +38,13 @@ def errors(counter: Counter, params, length: int, keys=None) -> np.ndarray:
 
 
 def check_variance(found: np.ndarray, variance: np.ndarray) -> None:
-    """Mean 0 and this variance at each time, to 5 standard errors; kurtosis is at most that of one Laplace variable."""
+    """Checks mean 0 and this variance at each time, to 5 standard errors; kurtosis is at most a Laplace variable's."""
     assert np.all(np.abs(found.mean(axis=1)) <= 5 * np.sqrt(variance / NUM_DRAWS))
     assert np.all(np.abs(np.square(found).mean(axis=1) / variance - 1) <= 5 * np.sqrt(5 / NUM_DRAWS))
 
 
 def drawn_noise(counter: Counter, keys, params, values) -> np.ndarray:
-    """[length, ...] standard normal variates that a counter draws when it is fed a stream."""
+    """Returns the standard normal variates [length, ...] that a counter draws when it is fed a stream."""
 
     @jax.jit
     def run(keys, params, values):

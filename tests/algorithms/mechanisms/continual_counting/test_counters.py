@@ -1,4 +1,4 @@
-"""What every counter keeps to, and what its factories refuse."""
+"""The contract of all counters, and refusals of their factories."""
 
 import math
 from typing import Any
@@ -38,7 +38,10 @@ def values_of(name, budget=1.0):
 
 @pytest.mark.parametrize("name", MAKE)
 def test_the_contract(name):
-    """Exact without noise; one compilation for every budget; many counters; a whole stream at once; NaN at the end."""
+    """Checks exact sums without noise; one compilation for every budget; many counters; whole streams.
+
+    NaN at the end.
+    """
     counter = MAKE[name](LENGTH - 1)
     values = jax.random.randint(jax.random.key(0), (LENGTH, 2), 0, 4)
     keys, totals = keys_of(1, LENGTH), np.cumsum(np.asarray(values), axis=0)
@@ -78,7 +81,7 @@ def test_the_contract(name):
 
 @pytest.mark.parametrize("name", ["tree", "plain tree", "toeplitz"])
 def test_counters_with_clocks_of_their_own(name):
-    """Fed in turns, each counter is what it would be alone at those times; it stands still in between."""
+    """Feeds counters in turns: each equals a counter alone at those times, and stands still in between."""
     counter = MAKE[name](LENGTH)
     params = counter.params(**values_of(name, math.inf))
     feed = jax.jit(counter.feed)
@@ -114,7 +117,7 @@ def test_integers_do_not_stall_and_floats_do_not_drift(name):
 
 
 def mean_squared_errors(counter, params, length, num_streams):
-    """[num_streams] over all times, fed entry by entry."""
+    """Returns mean squared errors over all times, [num_streams], fed entry by entry."""
 
     @jax.jit
     def run(key, params):
@@ -131,7 +134,7 @@ def mean_squared_errors(counter, params, length, num_streams):
 @pytest.mark.parametrize("name", ["tree", "best tree", "toeplitz", "doubling"])
 @pytest.mark.parametrize(("length", "num_streams"), [(2**10 - 1, 500), (2**20 - 1, 64)])
 def test_variances_of_long_streams(name, length, num_streams):
-    """Simulated, within 5 standard errors; half as much again is not."""
+    """Simulates variances, within 5 standard errors; half as much again is rejected."""
     make = tree_counter if name == "best tree" else MAKE[name]
     counter = make(horizon=length)
     params = counter.params(**({"rho": 1.0} if name == "toeplitz" else {"epsilon": 1.0}))
@@ -220,7 +223,7 @@ def test_errors():
 
 @pytest.mark.parametrize("make", [tree_counter, toeplitz_counter, doubling_counter])
 def test_what_is_no_number(make):
-    """Text, truth values, lists, None: on the host, by name."""
+    """Checks text, truth values, lists and None: refused on the host, by name."""
     for bad in (True, "3", None, [3]):
         with pytest.raises(ValueError, match=r"horizon must be a whole number >= 1, got"):
             make(horizon=bad)

@@ -24,20 +24,20 @@ MAKE = {
 
 
 def integers_of(sums: Sum) -> np.ndarray:
-    """The numbers of units."""
+    """Returns the numbers of units."""
     assert ((np.asarray(sums.part) >= 0) & (np.asarray(sums.part) < UNITS)).all()
     return np.asarray(sums.whole, np.int64) * UNITS + np.asarray(sums.part, np.int64)
 
 
 def neighbours() -> np.ndarray:
-    """[LENGTH, 3] streams that differ in one entry."""
+    """Makes streams [LENGTH, 3] that differ in one entry."""
     entries = np.random.default_rng(0).uniform(0.5, 1.0, (LENGTH, 1)).astype(np.float32).repeat(3, axis=1)
     entries[100] = [0.0, 1.0, 0.3]
     return entries
 
 
 def with_sums(state, large):
-    """The state with sums as large as that, of two entries, and half of what is in a larger block."""
+    """Returns the state with sums of this size, with two entries, and half of a larger block's."""
     if not hasattr(state, "nodes"):
         return state._replace(total=Sum(*(jnp.full_like(state.total.whole, word) for word in large)))
     sums = Sum(*(leaf.at[1].set(word) for leaf, word in zip(state.nodes.sums, large, strict=True)))
@@ -66,7 +66,7 @@ def test_a_replaced_entry_moves_sums_by_its_change_alone(name):
 
 
 def test_sums_of_floats_move_by_something_else():
-    """The mistake, with and without compensation."""
+    """Shows the mistake, with and without compensation."""
     entries = jnp.asarray(neighbours(), jnp.float32)
     start = compensated.zero(entries[0])._replace(total=jnp.full(3, 2.0**26, jnp.float32))
 
@@ -83,7 +83,7 @@ def test_sums_of_floats_move_by_something_else():
 
 
 def test_entries_are_multiples_of_a_unit():
-    """Against Python's integers, at both ends, at halves, and where there is no number."""
+    """Compares with Python's integers, at both ends, at halves, and for NaN."""
     values = [0.0, 1.0, -1.0, 0.3, -0.3, 2.0**-21, 3 * 2.0**-21, -(2.0**-21), 1 - 2.0**-22, -1e-30, 5.75]
     entries = np.asarray(values, jnp.result_type(float))
     exact = [round(float(value) * UNITS) for value in entries]
@@ -95,7 +95,7 @@ def test_entries_are_multiples_of_a_unit():
 
 
 def test_many_entries_are_summed_at_once():
-    """More than 32-bit integers hold the parts of."""
+    """Sums more entries than parts of 32-bit integers hold."""
     sums = Sum(jnp.full((2, 5000), 7, INTEGER), jnp.full((2, 5000), UNITS - 1, INTEGER))
     assert integers_of(jax.jit(lambda sums: sum_along(sums, 1))(sums)).tolist() == [5000 * (8 * UNITS - 1)] * 2
     if jnp.int32 == INTEGER:
@@ -104,7 +104,7 @@ def test_many_entries_are_summed_at_once():
 
 @pytest.mark.parametrize("name", MAKE)
 def test_whole_streams_are_summed_exactly(name):
-    """Without noise: what is released is the exact sum, rounded once; an infinite budget adds nothing."""
+    """Checks that without noise the release is the exact sum, rounded once; an infinite budget adds nothing."""
     make, values = MAKE[name]
     counter, entries = make(), neighbours()[90:110]
     params = counter.params(**dict.fromkeys(values, np.inf))

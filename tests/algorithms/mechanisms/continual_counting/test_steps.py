@@ -1,4 +1,4 @@
-"""Integer noise of counters: what a neighbour's stream needs of it to release the same, step by step."""
+"""Integer noise of counters: the change of noise that makes a neighbour's stream release the same, step by step."""
 
 import functools
 from fractions import Fraction
@@ -29,7 +29,7 @@ def integers(numbers) -> list[int]:
 
 
 def released(state, step: float) -> int:
-    """The exact sum and its error in steps, as `with_error` adds them, before they are a float."""
+    """Returns the exact sum plus its error in steps, as `with_error` adds them, before conversion to a float."""
     whole = Fraction(int(state.total.whole)) + Fraction(int(state.total.part), UNITS)
     error = sum(integers(state.errors)) if hasattr(state, "errors") else noise_of(state.sums)
     found = whole / Fraction(step) + error
@@ -46,7 +46,7 @@ def weights_of_sums() -> np.ndarray:
 
 
 def noise_of(sums: steps.Steps) -> int:
-    """The noise of a Toeplitz counter's estimate, as `toeplitz.noise_of`; the first sum has to be whole."""
+    """Returns the noise of a Toeplitz counter's estimate, as `toeplitz.noise_of`; the first sum must be whole."""
     first, *others = integers(sums)
     assert first % 2**toeplitz.PARTS == 0
     known = sum(weight * (each - first) for weight, each in zip(weights_of_sums()[1:], others, strict=True))
@@ -58,7 +58,7 @@ def words(number: int) -> steps.Steps:
 
 
 def cost(name: str, start: int, change: float, monkeypatch, *, rounds_sums: bool = False) -> float:
-    """The squared norm of what a neighbour's noise must be moved by, in standard deviations, against the claim's."""
+    """Returns the squared norm of the change of a neighbour's noise, in standard deviations, over the claim's."""
     counter, grids, scales, fresh = MAKE[name](), [], [], []
     params = counter.params(rho=RHO, l2_sensitivity=change)
     module = toeplitz if name == "toeplitz" else gaussian_tree

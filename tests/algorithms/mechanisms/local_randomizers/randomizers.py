@@ -17,14 +17,14 @@ DRAWS = 20_000  # the same in all tests, which share programs
 
 
 class Case(NamedTuple):
-    """A randomizer as it is tested.
+    """A randomizer and its test data.
 
     Attributes:
         randomizer: the randomizer.
-        values: a grid point, but for epsilon.
-        data: values to report, the first and the second of which have the worst second moment and spread.
+        values: a grid point, without epsilon.
+        data: values to report; the first has the worst second moment, the second the worst spread.
         outside: values outside the domain, each with the value that it must count as.
-        clipped: (one value, in float64) -> what is estimated of it, as one vector.
+        clipped: (one value, in float64) -> the estimated vector.
     """
 
     randomizer: LocalRandomizer
@@ -115,7 +115,7 @@ CASES = Lazy(
 
 
 def stacked(data):
-    """Values as one pytree of arrays, of the types in which users give them."""
+    """Stacks values to one pytree of arrays, of the types in which users give them."""
 
     def leaf(*parts):
         array = np.stack([np.asarray(part) for part in parts])
@@ -125,13 +125,13 @@ def stacked(data):
 
 
 def flat(estimates):
-    """[...] of any structure as [..., coordinates]: the leading axis, draws, and the second, values, are kept."""
+    """Flattens [...] of any structure to [..., coordinates]; keeps the leading axis, draws, and the second, values."""
     return jnp.concatenate([leaf.reshape(*leaf.shape[:2], -1) for leaf in jax.tree.leaves(estimates)], axis=-1)
 
 
 @functools.cache
 def sampler(name, draws):
-    """(key, params, data) -> [draws, values, coordinates] estimates."""
+    """Builds (key, params, data) -> [draws, values, coordinates] estimates."""
     randomizer = CASES[name].randomizer
 
     @jax.jit

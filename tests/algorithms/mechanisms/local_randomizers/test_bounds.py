@@ -1,4 +1,6 @@
-"""What a randomizer says of its estimates' size and spread is never too small, and at most twice what is seen."""
+"""A randomizer's bounds on the size and spread of its estimates are never too small, and at most twice the observed
+ones.
+"""
 
 import math
 from functools import partial
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 from jaxdp.mechanisms import moment_randomizer, scalar_randomizer, vector_randomizer
-from jaxdp.numerics.small_linear_algebra import symmetric
+from jaxdp.numerics.small_linear_algebra import symmetric_matrix
 from tests.algorithms.mechanisms.local_randomizers.randomizers import CASES, DRAWS, params_of, sampler, stacked
 
 KEY = partial(jax.random.key, 13)
@@ -18,7 +20,7 @@ EPSILONS = (0.1, 1.0, 8.0)
 
 
 def seen(name, epsilon):
-    """[draws, values, coordinates] estimates, of the two worst values."""
+    """Returns estimates of the two worst values, [draws, values, coordinates]."""
     estimates = sampler(name, DRAWS)(KEY(), params_of(name, epsilon), stacked(CASES[name].data))
     return np.asarray(estimates, float)[:, :2]
 
@@ -38,7 +40,7 @@ def check_second_moment(bound, estimates):
 
 
 def check_proxy(bound, estimates):
-    """2 ln E exp(x (Z - E Z)) / x^2 at several x, where Z estimates a value that is random itself."""
+    """Checks 2 ln E exp(x (Z - E Z)) / x^2 at several x, where Z estimates a value that is random itself."""
     # Half of one and half of the other value, and all of one: labels are then 1 half the time, or as rarely as ever.
     size = min(2 * DRAWS, len(estimates) * 2)
     mixtures = [estimates.reshape(size, -1), estimates[:, 0], estimates[:, 1]]
@@ -85,7 +87,7 @@ def test_bounds_hold_and_are_at_most_twice_what_is_seen(name):
 
 @pytest.mark.precision
 def test_golden():
-    """SPEC's sizes of a report for B = 1 and delta = 1e-5."""
+    """Checks SPEC's sizes of a report for B = 1 and delta = 1e-5."""
     for epsilon, rr, laplace, gaussian in ((0.5, 4.08, 5.66, 14.06), (1.0, 2.16, 2.83, 7.46), (4.0, 1.04, 0.71, 2.16)):
         unit = {"epsilon": epsilon, "low": -1.0}
         assert math.sqrt(scalar_randomizer().second_moment(**unit)) == pytest.approx(rr, abs=6e-3)
@@ -108,7 +110,7 @@ def test_randomized_response_has_the_least_second_moment():
 
 @pytest.mark.precision
 def test_moments_move_by_at_most_their_sensitivity():
-    """A search over pairs of users; the bound is reached at an angle of 60 degrees."""
+    """Searches pairs of users; the bound is reached at an angle of 60 degrees."""
     randomizer = moment_randomizer(3)
     params = randomizer.params(epsilon=math.inf, delta=0.1, reward_bound=5.0)
 
@@ -116,7 +118,7 @@ def test_moments_move_by_at_most_their_sensitivity():
     @jax.vmap
     def noised(x, y):
         outer, cross = randomizer.report(KEY(), params, (x, y))
-        return jnp.concatenate([symmetric(outer, 3).ravel(), cross / 5])
+        return jnp.concatenate([symmetric_matrix(outer, 3).ravel(), cross / 5])
 
     rng = np.random.default_rng(0)
     count = 20_000

@@ -1,4 +1,4 @@
-"""Local randomizers: unbiased, exact at infinity, private whatever the value."""
+"""Local randomizers: unbiased, exact at infinity, private for any value."""
 
 import math
 from functools import partial
@@ -44,7 +44,7 @@ def test_estimates_are_unbiased_for_the_clipped_value(name):
 @pytest.mark.precision
 @pytest.mark.parametrize("name", CASES)
 def test_values_outside_count_as_the_edge_and_infinity_reports_the_clipped_value(name):
-    """With equal keys the reports are equal: what is outside is as private as the edge."""
+    """Checks that with equal keys reports are equal, so that values outside are as private as the edge."""
     case = CASES[name]
     outside, inside = (stacked(part) for part in zip(*case.outside, strict=True))
     for epsilon in (1.0, math.inf):
@@ -73,24 +73,24 @@ def test_infinity_is_exact_bit_for_bit():
 
 @pytest.mark.parametrize("name", RANDOMIZERS)
 def test_an_audit_finds_no_more_than_is_claimed(name):
-    """Its neighbours are NaN, infinite or far outside the domain."""
+    """Audits neighbours that are NaN, infinite or far outside the domain."""
     entry = RANDOMIZERS[name]
     made = entry.make()
     params, claim = made.params(**entry.values), made.guarantee(**entry.values)
     found = audit(KEY(), Attack(made.release, params, entry.make_neighbours(), claim), trials=20_000)
     assert found.verdict == "consistent", found
-    if name != "moment_randomizer_paper":  # whose noise hides much more than it claims
+    if name != "moment_randomizer_paper":  # with noise that hides much more than it claims
         assert found.lower_bound > 0.1 * claim.epsilon, found
 
 
 def unclipped(key, params, value):
-    """Planted: noise for an interval, on a value outside."""
+    """Plants noise for an interval, on a value outside."""
     near = jnp.clip(jnp.nan_to_num(value, nan=-9.0), -9, 9)
     return laplace(key, near, params.epsilon, l1_sensitivity=params.width)
 
 
 def unprojected(key, params, value):
-    """Planted: a norm that overflows, and is taken for 0."""
+    """Plants a norm that overflows, and is taken for 0."""
     norm = jnp.sqrt(jnp.sum(value * value))
     shown = jnp.where(jnp.isfinite(norm), value / jnp.maximum(norm, 1), jnp.clip(value, -1, 1))
     return shown + params.noise_stddev * jax.random.normal(key, value.shape, value.dtype)
@@ -117,7 +117,7 @@ def test_an_audit_catches_mutants(name):
 @pytest.mark.precision
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_few_vectors_of_a_sphere_are_rounded(norm):
-    """Only those whose norm, as it is computed, is above the radius: 7% at most."""
+    """Checks that only vectors with a computed norm above the radius are rounded: 7% at most."""
     vectors = np.random.default_rng(0).uniform(-1, 1, (4000, 3)).astype(default_float())
     norms = abs(vectors).sum(1) if norm == "l1" else np.sqrt((vectors * vectors).sum(1))
     shown = np.asarray(jax.jit(jax.vmap(lambda vector, radius: into_ball(vector, radius, norm)))(vectors, norms))
@@ -229,7 +229,7 @@ def test_claims_and_names():
 
 @pytest.mark.precision
 def test_numpys_wide_integers_keep_their_signs():
-    """Without x64 JAX drops the upper bits of an int64 that becomes an int32: 2^32 would be 0."""
+    """Checks 2^32: without x64 JAX drops the upper bits of an int64 that becomes an int32, which leaves 0."""
     vector = np.asarray([2**32, -(2**32)], np.int64)
     moments, l1 = moment_randomizer(2), vector_randomizer((2,), "l1")
     found = l1.report(KEY(), l1.params(epsilon=math.inf), vector)

@@ -28,7 +28,7 @@ def values_of(name):
 
 @functools.cache
 def sums(name):
-    """[draws, totals] of single reports, as the randomizer's `total` has them."""
+    """Sums single reports, [draws, totals], as the randomizer's `total` has them."""
     randomizer, values = CASES[name].randomizer, values_of(name)
 
     @jax.jit
@@ -57,7 +57,7 @@ def totals(name):
 
 
 def check_one_distribution(one, other):
-    """Two samples: distribution functions of each total, and of differences, by Massart's bound at 1e-9 each."""
+    """Compares two samples: distribution functions of totals, and of differences, by Massart's bound at 1e-9 each."""
     allowed = 2 * math.sqrt(math.log(2e9) / 2 / DRAWS)
     one, other = (
         np.concatenate([x, np.diff(x, axis=1)], axis=1).astype(float).round(4) for x in map(np.asarray, (one, other))
@@ -75,7 +75,7 @@ def test_a_total_has_the_distribution_of_the_sum_of_reports(name):
         params = params_of(name, epsilon)
         expected = sums(name)(key_sums, params)
         check_one_distribution(expected, totals(name)(key_totals, params))
-        with pytest.raises(AssertionError):  # planted: reports at another epsilon, whose mean or spread is another
+        with pytest.raises(AssertionError):  # planted: reports at another epsilon, with another mean or spread
             check_one_distribution(expected, totals(name)(key_totals, params_of(name, epsilon / 2)))
     exact = totals(name)(KEY(), params_of(name, math.inf))
     assert np.all(np.asarray(exact) == (HAVE if name == "labels_5" else ONES))
@@ -90,7 +90,7 @@ def test_a_total_uses_no_key_twice(name):
 
 
 def test_one_users_noise_is_not_that_of_all():
-    """Planted: a total that is noised once."""
+    """Plants a total that gets noise once."""
     for name in ("binary_laplace", "binary_gaussian"):
         randomizer, params = CASES[name].randomizer, params_of(name, 1.0)
         once = jax.vmap(lambda key, c=randomizer, p=params: c.report(key, p, 1.0))(jax.random.split(KEY(), DRAWS))
@@ -101,7 +101,7 @@ def test_one_users_noise_is_not_that_of_all():
 @pytest.mark.precision
 @pytest.mark.parametrize("name", BINARY)
 def test_totals_of_many(name):
-    """Mean and variance of 10^9 reports, and of none; each arm of its own."""
+    """Checks mean and variance of 10^9 reports, and of none; separately for each arm."""
     total, params = CASES[name].randomizer.total, params_of(name, 0.7)
     assert total is not None
     count = jnp.asarray([10**9, 0, 1000], INTEGER)

@@ -17,7 +17,7 @@ def noisy_counts(key, epsilon, counts):
 
 
 def large_counts_as_floats() -> Case:
-    """One more of 2^29 + 32 moves a float32 by 64."""
+    """Stores counts as floats: one more than 2^29 + 32 moves a float32 by 64."""
     counts = (np.int32(2**29 + 32), np.int32(2**29 + 33))
     right = Attack(noisy_counts, np.float32(1), counts, claim(1.0))
     return Case(wrong=right._replace(release=floats_of_counts), right=(right,), trials=2_000)

@@ -18,12 +18,12 @@ def least_of(key, epsilon, scores):
 
 
 def wrong_sign(key, epsilon, scores):
-    """One-sided noise that hides the smallest score by raising it: log ratio up to (N - 1) epsilon."""
+    """Raises the smallest score by one-sided noise, which hides it: log ratio up to (N - 1) epsilon."""
     return jnp.argmin(scores + 2 / epsilon * jax.random.exponential(key, scores.shape, scores.dtype))
 
 
 def half_the_sensitivity() -> Case:
-    """Noise for scores that move by 1, on scores that move by 2."""
+    """Adds noise for scores that move by 1 to scores that move by 2."""
     scores = (np.asarray([2, 0, 0, 0], np.float32), np.asarray([0, 2, 2, 2], np.float32))
     right = Attack(best_of, np.float32(2), scores, claim(1.0))
     return Case(wrong=right._replace(params=np.float32(1)), right=(right,), trials=4_000)

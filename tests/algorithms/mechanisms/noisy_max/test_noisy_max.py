@@ -15,7 +15,7 @@ NOISES = ["exponential", "gumbel", "laplace"]
 
 
 def permute_and_flip(scores, epsilon, sensitivity):
-    """McKenna & Sheldon's Algorithm 1, exactly: every order of the candidates, a coin for each."""
+    """Computes McKenna & Sheldon's Algorithm 1 exactly: every order of the candidates, a coin for each."""
     accept = np.exp(epsilon * (scores - scores.max()) / (2 * sensitivity))
     probabilities = np.zeros(len(scores))
     orders = list(itertools.permutations(range(len(scores))))
@@ -33,7 +33,7 @@ def exponential_mechanism(scores, epsilon, sensitivity):
 
 
 def quadrature(scores, epsilon, sensitivity, pdf, cdf):
-    """P(j) as the integral of j's noise density times the others' distribution functions.
+    """Computes P(j) as the integral of j's noise density times the others' distribution functions.
 
     Gauss-Legendre between the kinks of the integrand, which lie where two noisy scores tie at a kink of the noise.
     """
@@ -53,7 +53,7 @@ def exact_probabilities(noise, scores, epsilon, sensitivity):
 
 
 def check_selection(select, probabilities, scores):
-    """Frequencies of n draws: the standard error of one is sqrt(p (1 - p) / n)."""
+    """Checks frequencies of n draws; the standard error of one is sqrt(p (1 - p) / n)."""
     chosen = select(jax.random.key(4), jnp.asarray(np.tile(scores, (NUM_DRAWS, 1)), jnp.float32))
     frequencies = np.bincount(np.asarray(chosen), minlength=len(scores)) / NUM_DRAWS
     assert np.all(np.abs(frequencies - probabilities) <= 5 * np.sqrt(probabilities * (1 - probabilities) / NUM_DRAWS))
@@ -78,7 +78,7 @@ def test_selection_probabilities(noise, epsilon, sensitivity):
 
 @pytest.mark.parametrize("noise", ["exponential", "gumbel"])
 def test_the_wrong_sign_is_caught(noise):
-    """argmin(score + noise) is not noisy min: the same check rejects it."""
+    """Checks that the same check rejects argmin(score + noise), which is not noisy min."""
     sampler = {"exponential": jax.random.exponential, "gumbel": jax.random.gumbel}[noise]
 
     def wrong_min(key, scores):
@@ -107,7 +107,7 @@ def test_exponential_noise_is_permute_and_flip():
 @pytest.mark.precision
 @pytest.mark.parametrize("noise", NOISES)
 def test_the_claimed_epsilon_and_the_monotone_convention(noise):
-    """The exact probabilities of neighbours: within epsilon, also with half the sensitivity if all move one way."""
+    """Checks exact probabilities of neighbours: within epsilon, also with half the sensitivity if all move one way."""
     epsilon = 1.0
     for base in [np.array([0.0, 0.4, 1.1]), np.array([0.0, 1.0, 2.0])]:
         for move in itertools.product([-1, 0, 1], repeat=3):
@@ -195,7 +195,9 @@ def test_errors(select):
 @pytest.mark.optimised
 @pytest.mark.parametrize("noise", ["gumbel", "laplace", "exponential"])
 def test_optimised_programs_choose_the_largest_noisy_score(noise):
-    """A program that added noise anew for each use of it took the first of equal scores for the last, lower one."""
+    """Checks a program that drew noise again for each use: it took the first of equal scores for the last, lower
+    one.
+    """
     scores, num_lanes = jnp.array([0, 0, -1]), 50_000
     keys = jax.random.split(jax.random.key(5), num_lanes)
     found = jax.jit(jax.vmap(lambda key: noisy_max(key, scores, jnp.float32(0.9), noise=noise)))(keys)

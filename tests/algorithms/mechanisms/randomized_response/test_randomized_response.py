@@ -14,7 +14,7 @@ EPSILONS = np.array([1e-3, 0.1, 1.0, 5.0, np.inf], np.float32)
 
 
 def response_probabilities(epsilon, num_labels):
-    """[label, report]: e^epsilon / (e^epsilon + K - 1) on the diagonal, the rest shared equally."""
+    """Returns [label, report]: e^epsilon / (e^epsilon + K - 1) on the diagonal, the rest shared equally."""
     keep = 1 / (1 + (num_labels - 1) * math.exp(-epsilon))
     matrix = np.full((num_labels, num_labels), (1 - keep) / (num_labels - 1))
     np.fill_diagonal(matrix, keep)
@@ -22,7 +22,7 @@ def response_probabilities(epsilon, num_labels):
 
 
 def assert_frequencies(frequencies, probabilities, num_draws):
-    """Of n draws: the standard error of a frequency is sqrt(p (1 - p) / n)."""
+    """Checks frequencies of n draws; the standard error of one is sqrt(p (1 - p) / n)."""
     error = np.abs(frequencies - probabilities)
     assert np.all(error <= 5 * np.sqrt(probabilities * (1 - probabilities) / num_draws) + 1e-12)
 
@@ -49,7 +49,7 @@ def test_response_probabilities(epsilon, num_labels):
 
 
 def test_a_move_that_can_stay_is_caught():
-    """Planted: "otherwise uniform on all labels", which keeps too often."""
+    """Plants "otherwise uniform on all labels", which keeps too often."""
 
     def respond(key, labels):
         key_move, key_label = jax.random.split(key)
@@ -61,7 +61,7 @@ def test_a_move_that_can_stay_is_caught():
 
 
 def probabilities_of_moving(monkeypatch, epsilon, num_labels):
-    """The exact probability that label 0 moves: bisects for the number of 32-bit words that move it."""
+    """Bisects for the number of 32-bit words that move label 0, which gives the exact probability."""
     low, high = 0, 2**32
     while low < high:
         middle = (low + high) // 2
@@ -75,7 +75,7 @@ def probabilities_of_moving(monkeypatch, epsilon, num_labels):
 @pytest.mark.parametrize("num_labels", [2, 3, 100])
 @pytest.mark.parametrize("epsilon", [1e-4, 1e-2, 0.3, 1.2, 5.0, 15.0, 30.0, 87.0, 90.0, 1e4, 3e38])
 def test_probabilities_are_within_the_claim_and_close_to_it(monkeypatch, epsilon, num_labels):
-    """Exactly, not by sampling: the log odds of the draw never exceed epsilon, and hardly fall short of it."""
+    """Checks exactly, without sampling: the log odds of the draw never exceed epsilon, and are hardly below it."""
     monkeypatch.setattr(jax.random, "randint", lambda key, shape, low, high, dtype: jnp.full(shape, low, dtype))
     move = probabilities_of_moving(monkeypatch, jnp.float32(epsilon), num_labels)
     assert move > 0  # at epsilon = 20 the float32 sigmoid is 1: comparing with it would never move a label
@@ -100,7 +100,9 @@ def test_a_sure_sign_turns_as_often_as_is_claimed(monkeypatch, epsilon):
 
 
 def chance_of_a_move(monkeypatch, epsilon, count):
-    """The exact probability that any of so many reports is a move: searches the first of the waiting times' words."""
+    """Searches the first of the waiting times' words for the exact probability that any of so many reports is a
+    move.
+    """
     low, width, moved = 0, 2**31, np.zeros(1, bool)
     while width > 1:
         width //= 2**10 if width > 2 else 2
@@ -117,7 +119,7 @@ def chance_of_a_move(monkeypatch, epsilon, count):
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("epsilon", [10.0, 15.0, 21.8, 22.3, 30.0, 90.0])
 def test_counts_show_a_move_as_often_as_is_claimed(monkeypatch, epsilon, count):
-    """A count that shows no move at all would tell two neighbours apart for certain."""
+    """Checks counts: one that shows no move at all would distinguish two neighbours for certain."""
     chance = chance_of_a_move(monkeypatch, jnp.float32(epsilon), count)
     claimed = -math.expm1(-count * math.log1p(1 / (1 + math.exp(epsilon))))
     assert claimed * (1 - 2e-6) <= chance <= claimed * (1 + 1e-4) + 1.5 * count / 2**32
@@ -164,7 +166,7 @@ def test_debiasing_one_hot_is_unbiased(epsilon):
 @pytest.mark.precision
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-3, 1.0, 30.0, 1000.0])
 def test_debiasing_is_exactly_unbiased_and_stable(epsilon):
-    """Averaged over the reports' exact probabilities, in float64, at the float32 estimates."""
+    """Averages over the reports' exact probabilities, in float64, at the float32 estimates."""
     for num_labels in [2, 3, 10]:
         estimates = np.asarray(
             debias_one_hot(np.arange(num_labels, dtype=np.int32), jnp.float32(epsilon), num_labels=num_labels), float
@@ -270,7 +272,7 @@ def test_one_compilation_for_every_epsilon_and_vmap_equals_loop():
 
 @pytest.mark.precision
 def test_flips_are_nested_in_epsilon():
-    """Common random numbers: with one key, what moves at a larger epsilon also moves at a smaller one."""
+    """Checks common random numbers: with one key, moves at a larger epsilon are also moves at a smaller one."""
     labels = jnp.zeros(2000, jnp.int32)
     flips = [randomized_response(jax.random.key(8), labels, epsilon) for epsilon in [0.1, 1.0, 3.0]]
     assert np.all(flips[0] >= flips[1])

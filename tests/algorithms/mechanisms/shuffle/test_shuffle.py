@@ -32,14 +32,17 @@ GRID = [(0.0, 0.5), (0.1, 0.5), (0.5, 1.0), (0.05, 1.0), (0.5, 2.0), (1.0, 2.0),
 
 
 def one_more_report(distribution, odds, one):
-    """Integer weights of counts after one more report; a bit is kept `odds.numerator : odds.denominator` times."""
+    """Returns integer weights of counts after one more report.
+
+    A bit is kept `odds.numerator : odds.denominator` times.
+    """
     moved, kept = (odds.denominator, odds.numerator) if one else (odds.numerator, odds.denominator)
     return [moved * a + kept * b for a, b in zip([*distribution, 0], [0, *distribution], strict=True)]
 
 
 @functools.cache
 def distributions_of_the_others(odds, batch):
-    """For every number of ones among the others, the weights of the count of their reports: report by report."""
+    """Returns, for every number of ones among the others, weights of the count of their reports: report by report."""
     zeros = [[1]]
     for _ in range(batch - 1):
         zeros.append(one_more_report(zeros[-1], odds, one=False))
@@ -53,7 +56,9 @@ def distributions_of_the_others(odds, batch):
 
 
 def enumerated_delta(epsilon, local_epsilon, batch):
-    """In whole numbers, but for the two exponentials: the largest divergence, and the numbers of ones that have it."""
+    """Computes the largest divergence, in whole numbers except the two exponentials, and the numbers of ones that
+    have it.
+    """
     odds, times = Fraction(math.exp(local_epsilon)), Fraction(math.exp(epsilon))
     deltas = []
     for distribution in distributions_of_the_others(odds, batch):
@@ -79,7 +84,7 @@ def test_delta_is_that_of_an_enumeration(batch):
 
 @pytest.mark.parametrize("batch", range(1, 13))
 def test_delta_of_few_users_to_ten_digits(batch):
-    """Of every size: an enumeration of the reports one by one, which shares no code with the library."""
+    """Enumerates the reports of every size one by one, with no code of the library."""
     for epsilon, local_epsilon in GRID:
         delta, _ = enumerated_delta(epsilon, local_epsilon, batch)
         assert abs(Fraction(shuffle_delta(epsilon, local_epsilon, batch)) - delta) <= Fraction(1, 10**10)
@@ -87,7 +92,7 @@ def test_delta_of_few_users_to_ten_digits(batch):
 
 @pytest.mark.parametrize(("epsilon", "local_epsilon", "batch"), [(0.1, 0.6, 120), (1.0, 5.0, 300), (0.2, 4.0, 401)])
 def test_the_worst_number_of_ones_of_all(epsilon, local_epsilon, batch):
-    """Where bounds on ranges of numbers are compared, as where each number is tried."""
+    """Checks where bounds on ranges of numbers are compared, and where each number is tried."""
     measure, looked_at = delta_measure(epsilon, local_epsilon), itertools.count(1)
     deltas = [measure(count_distribution(ones, local_epsilon, batch)) for ones in range(batch)]
 
@@ -102,7 +107,7 @@ def test_the_worst_number_of_ones_of_all(epsilon, local_epsilon, batch):
 
 
 def test_a_hundred_users_as_enumerated():
-    """The long test's largest batch, at one point; and the epsilon that belongs to this delta."""
+    """Checks the long test's largest batch, at one point; and the epsilon for this delta."""
     delta, _ = enumerated_delta(1.0, 2.0, 100)
     assert shuffle_delta(1.0, 2.0, 100) == pytest.approx(float(delta), rel=1e-9)
     assert shuffle_epsilon(float(delta), 2.0, 100) == pytest.approx(1.0, rel=1e-9)
@@ -121,7 +126,7 @@ def test_only_the_two_extreme_distributions_would_not_do():
 
 @pytest.mark.parametrize(("epsilon", "local_epsilon", "batch"), [(0.1, 2.5, 10_000), (0.05, 1.5, 10_000), (1, 8, 3000)])
 def test_delta_of_many_users_to_its_digits(epsilon, local_epsilon, batch):
-    """One distribution, of all others with a 1, in 60 digits."""
+    """Computes one distribution, of all others with a 1, in 60 digits."""
     with mpmath.workdps(60):
         keep = 1 / (1 + mpmath.exp(-mpmath.mpf(local_epsilon)))
         distribution = [(1 - keep) ** (batch - 1)]
@@ -200,7 +205,7 @@ def test_beyond_ten_thousand_users():
     huge = shuffle_local_epsilon(0.3, 1e-6, 10**7)
     assert huge == shuffle_local_epsilon_bound(0.3, 1e-6, 10**7) > exact
     assert shuffle_epsilon(1e-6, huge, 10**7) <= 0.3
-    assert shuffle_delta(0.3, huge, 10**7) > 1e-6  # that of 10,000 users
+    assert shuffle_delta(0.3, huge, 10**7) > 1e-6  # the value of 10,000 users
     assert shuffle_guarantee(0.3, 1e-6, local_epsilon=huge, batch=10**7).local_epsilon == huge
 
 

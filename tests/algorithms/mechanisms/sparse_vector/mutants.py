@@ -52,7 +52,9 @@ def variant(number: int, cutoff: int) -> Variant:
 
 
 def decisions_and_answers(key, variant: Variant, queries):
-    """[K] int32, below, above or stopped for each query; [K] float, the noisy answers that were above, else 0."""
+    """Returns below, above or stopped for each query, [K] int32, and the noisy answers that were above, else 0, [K]
+    float.
+    """
     key_threshold, key_queries = jax.random.split(key)
     laplace = jax.random.laplace(key_threshold, (len(queries) + 1,), queries.dtype)
     noisy = queries + variant.query_scale * jax.random.laplace(key_queries, queries.shape, queries.dtype)
@@ -75,7 +77,7 @@ def decisions(key, variant: Variant, queries):
 
 
 def queries(below: tuple[float, float], above: tuple[float, float], counts: tuple[int, int]):
-    """The first queries move from below[0] to below[1], the last from above[0] to above[1]."""
+    """Makes queries: the first move from below[0] to below[1], the last from above[0] to above[1]."""
     return tuple(np.repeat(np.asarray(pair, np.float32), counts) for pair in zip(below, above, strict=True))
 
 
@@ -89,7 +91,7 @@ def _case(number: int, cutoff: int, neighbours, trials: int, release=decisions) 
 
 
 def variant_3() -> Case:
-    """A small answer above betrays a small threshold, over which queries below are evidence."""
+    """Releases the answer above; a small one betrays a small threshold, over which queries below are evidence."""
     return _case(3, 1, queries((0, 1), (1, 0), (5, 1)), 300_000, decisions_and_answers)
 
 

@@ -15,7 +15,7 @@ SPLITS = {"even": 0.5, "optimal": 1 / (1 + 2 ** (2 / 3))}
 
 
 def distribution(queries, epsilon, *, threshold, sensitivity=1.0, split="even"):
-    """P(first above = k) by quadrature over the noisy threshold, Gauss-Legendre between the kinks."""
+    """Computes P(first above = k) by quadrature over the noisy threshold, Gauss-Legendre between the kinks."""
     e1 = epsilon * SPLITS[split]
     e2 = epsilon - e1
     scale, query_scale = sensitivity / e1, 2 * sensitivity / e2
@@ -55,7 +55,7 @@ def test_the_index_has_its_distribution(arguments):
 @pytest.mark.precision
 @pytest.mark.parametrize("split", SPLITS)
 def test_the_claimed_epsilon_is_kept_and_nearly_spent(split):
-    """Many queries just below and one above, all of which move against each other."""
+    """Moves many queries just below, and one above, against each other."""
     first, second = [0.0] * 40 + [1.0], [1.0] * 40 + [0.0]
     spent = exact_epsilon(*[distribution(q, 1.0, threshold=3.0, split=split) for q in (first, second)], delta=0.0)
     assert 0.8 < spent <= 1.0

@@ -26,10 +26,10 @@ LINKS = {
 def generalized_linear(
     generator, lanes, *, dim, num_arms, horizon, epsilon, delta, report, link="logistic", failure_prob=0.05
 ):
-    """Regret after the whole horizon, |theta~ - theta*|_V / beta then: contexts on the sphere, theta* = e_1.
+    """Returns regret and |theta~ - theta*|_V / beta after the whole horizon; contexts are on the sphere, theta* = e_1.
 
-    Rewards are 0 or 1; residuals may be 3 in absolute value, and noise is 1-sub-Gaussian. The model is computed anew in
-    every round.
+    Rewards are 0 or 1; residuals may be 3 in absolute value, and noise is 1-sub-Gaussian. The model is computed again
+    in every round.
     """
     mean, slope = LINKS[link]
     theta = np.eye(dim)[0]

@@ -19,7 +19,7 @@ BOUND = 3.0  # of residuals: 2 C + 1 at C = 1
 
 
 def _case(clip: float, noise_share: float, reward: float, trials: int) -> Case:
-    """Residuals that are clipped to [-clip, clip], with a share of the noise that residuals in [-3, 3] need.
+    """Builds a case: residuals are clipped to [-clip, clip], with a share of the noise that residuals in [-3, 3] need.
 
     The users differ in the sign of the reward alone.
     """
@@ -40,12 +40,12 @@ def _case(clip: float, noise_share: float, reward: float, trials: int) -> Case:
 
 
 def gradients_with_noise_for_the_mean_alone() -> Case:
-    """Noise for residuals of at most C, as published, which are as large as 2 C + 1."""
+    """Adds noise for residuals of at most C, as published; they can be as large as 2 C + 1."""
     return _case(BOUND, 1 / BOUND, 7.0, 2_000)
 
 
 def residual_unclipped() -> Case:
-    """Noise for residuals in [-3, 3] on those of rewards that are larger."""
+    """Adds noise for residuals in [-3, 3] to residuals of larger rewards."""
     return _case(np.inf, 1.0, 90.0, 2_000)
 
 

@@ -33,7 +33,7 @@ ARMS, DIM, ROUNDS = 5, 3, 40
 
 
 def plain(contexts, uniforms, theta, *, curvature, bound, residual=3.0, failure_prob=0.05, slow=1.0):
-    """GLOC with gradient descent, as Jun et al. (2017) and the paper write it, in NumPy; no noise."""
+    """Plays GLOC with gradient descent, as Jun et al. (2017) and the paper write it, in NumPy, without noise."""
     gram, cross, iterate, played = 2 * np.eye(DIM), np.zeros(DIM), np.zeros(DIM), []
     rate = slow / (residual * math.sqrt(ROUNDS))
     for t in range(ROUNDS):
@@ -89,7 +89,7 @@ def test_without_privacy(report):
 
 # ---- the ellipsoid ---------------------------------------------------------------------------------------------------
 def test_widths_are_those_of_the_proof():
-    """By the formulas of `_descent.py`, in float64, at 5 dimensions."""
+    """Compares widths with the formulas of `_descent.py`, in float64, at 5 dimensions."""
     dim, horizon, log = 5, 1000, math.log(6 * 1000 / 0.05)
     slope = math.e / (1 + math.e) ** 2
     for report, values in (("gaussian", PRIVATE), ("l2_ball", {"epsilon": 2.0})):
@@ -120,7 +120,7 @@ def randomizer_sizes(randomizer):
 
 
 def distances(lanes, rounds, report="gaussian", dim=2, **values):
-    """|theta~ - theta|_V / beta at ten checkpoints."""
+    """Returns |theta~ - theta|_V / beta at ten checkpoints."""
     learner = generalized_linear(num_arms=4, dim=dim, horizon=rounds, report=report, update_every=0.05)
 
     def distance(snapshot):
@@ -173,7 +173,7 @@ def test_residuals_are_clipped_and_contexts_scaled_down():
 
 
 def test_noise_of_gradients_is_that_of_their_bound():
-    """2 C + 1 times that of x x^T; a planted C is found."""
+    """Checks that noise is 2 C + 1 times the noise of x x^T; a planted C is detected."""
     learner = generalized_linear(**SIZES)
     params = learner.params(**PRIVATE)
     public = learner.init(KEY(), params).public
@@ -239,7 +239,7 @@ def test_bad_values(values, message):
 
 
 def test_contexts_of_whole_numbers():
-    """As for `linear_ucb`: in a user's own environment they may be."""
+    """Checks that a user's own environment may have integer contexts, as for `linear_ucb`."""
     learner = generalized_linear(num_arms=2, dim=2, horizon=9)
     params = learner.params(epsilon=math.inf, delta=1e-3)
     public = learner.init(jax.random.key(0), params).public

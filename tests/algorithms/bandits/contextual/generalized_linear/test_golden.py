@@ -19,7 +19,7 @@ LANES = 200
 
 @functools.cache
 def program(index):
-    """The run of a case, and the run of many lanes, compiled once."""
+    """Builds the run of a case, and the run of many lanes, compiled once."""
     case = {"link": "logistic", **CASES[index]}
     sizes = {name: case[name] for name in ("num_arms", "dim", "link")}
     learner = generalized_linear(**sizes, horizon=case["horizon"], report=case["report"], update_every=1)
@@ -43,7 +43,7 @@ def outputs(index, **changed):
 
 
 def unlike(found, expected):
-    """In how many standard errors the means differ, and quartiles' shares, at most."""
+    """Returns the largest difference of means, and of quartiles' shares, in standard errors."""
     error = math.hypot(found.std() / math.sqrt(len(found)), expected["standard_error"])
     apart = [abs(found.mean() - expected["mean"]) / error]
     for share, quartile in zip((0.25, 0.5, 0.75), expected["quartiles"], strict=True):
@@ -59,7 +59,7 @@ def test_the_distribution_is_that_of_the_plain_version(index):
 
 
 def test_a_planted_step_is_found():
-    """Half the noise of gradients, and so another step and radius."""
+    """Plants half the noise of gradients, which changes step and radius."""
     found = outputs(0, residual_bound=1.0)
     assert max(unlike(found[name], REFERENCE[0][name]) for name in found) > 5
 

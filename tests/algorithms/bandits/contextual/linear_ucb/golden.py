@@ -15,9 +15,10 @@ from tests.algorithms.bandits.contextual.golden_reports import (
 
 
 def linear_ucb(generator, lanes, *, dim, num_arms, horizon, epsilon, delta, report, failure_prob=0.05):
-    """Regret after the whole horizon, |theta~ - theta*|_V / beta then: contexts on the sphere, theta* = e_1 / 2.
+    """Returns regret and |theta~ - theta*|_V / beta after the whole horizon.
 
-    Rewards have uniform noise in [-1/2, 1/2], so that |y| <= 1; the model is computed anew in every round.
+    Contexts are on the sphere, theta* = e_1 / 2. Rewards have uniform noise in [-1/2, 1/2], so that |y| <= 1; the model
+    is computed again in every round.
     """
     theta = np.zeros(dim)
     theta[0] = 0.5

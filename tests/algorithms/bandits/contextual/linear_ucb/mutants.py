@@ -19,7 +19,7 @@ UNIT = np.array([[0.6, 0.8], [0.6, 0.8]])
 
 
 def _users(*told: tuple[np.ndarray, float]) -> tuple[UserData, UserData]:
-    """One round each: contexts [2, 2], and what either arm pays."""
+    """Makes one round for each user: contexts [2, 2], and the rewards of both arms."""
     first, second = (UserData(np.full((1, 2), reward), contexts[None]) for contexts, reward in told)
     return first, second
 
@@ -30,13 +30,13 @@ def _case(wrong: Learner, users: tuple[UserData, UserData], trials: int) -> Case
 
 
 def _noise(key: jax.Array, params: Any, right: Learner, public: Any) -> Moments:
-    """What a report adds to the moments."""
+    """Draws the noise that a report adds to the moments."""
     nothing = jnp.zeros((2, 2), jnp.result_type(float))
     return right.privatize(key, params, public, nothing, 0, nothing[0, 0])
 
 
 def reward_unclipped() -> Case:
-    """Noise for rewards in [-1, 1] on rewards that are not."""
+    """Adds noise for rewards in [-1, 1] to larger rewards."""
     right = linear_ucb(**SIZES)
 
     def privatize(key, params, public, context, action, feedback):
@@ -47,7 +47,7 @@ def reward_unclipped() -> Case:
 
 
 def context_unclipped() -> Case:
-    """Noise for contexts of unit length on longer ones."""
+    """Adds noise for contexts of unit length to longer contexts."""
     right = linear_ucb(**SIZES)
 
     def privatize(key, params, public, context, action, feedback):
@@ -59,7 +59,7 @@ def context_unclipped() -> Case:
 
 
 def chosen_action_in_the_report() -> Case:
-    """The action follows from the user's contexts, and tells of them."""
+    """Lets the action depend on the user's contexts, so that it reveals them."""
     right = linear_ucb(**SIZES)
 
     def privatize(key, params, public, context, action, feedback):
@@ -74,7 +74,7 @@ def chosen_action_in_the_report() -> Case:
 
 
 def rewards_without_noise() -> Case:
-    """x x^T is noised, and y x is not."""
+    """Adds noise to x x^T but not to y x."""
     right = linear_ucb(**SIZES)
 
     def privatize(key, params, public, context, action, feedback):

@@ -20,7 +20,7 @@ LANES = 100
 
 
 def excess(snapshot):
-    """How far the model is off, as a share of the ellipsoid's radius."""
+    """Returns the model's error as a share of the ellipsoid's radius."""
     model = snapshot.public.model
     apart = model.lower.T @ (model.theta - snapshot.world.theta)
     return jnp.sqrt(jnp.sum(apart**2)) / model.width
@@ -28,7 +28,7 @@ def excess(snapshot):
 
 @functools.cache
 def program(name, index):
-    """The run of a case, and the run of many lanes, compiled once."""
+    """Builds the run of a case, and the run of many lanes, compiled once."""
     case = LEARNERS[name][1][index]
     options = {"report": case["report"]} if "report" in case else {}
     sizes = {key: case[key] for key in ("dim", "num_arms", "horizon")}

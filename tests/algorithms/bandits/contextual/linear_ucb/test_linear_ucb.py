@@ -40,7 +40,7 @@ def problem():
 
 
 def oful(np_, contexts, noise, theta, *, horizon, failure_prob, regulariser=2.0, factor=None):
-    """Abbasi-Yadkori, Pal & Szepesvari (2011), Figure 1, with the confidence width of SPEC at Upsilon = 1."""
+    """Plays Abbasi-Yadkori, Pal & Szepesvari (2011), Figure 1, with the confidence width of SPEC at Upsilon = 1."""
     gram, cross, played = regulariser * np_.eye(DIM), np_.zeros(DIM), []
     log_term = math.log(6 * horizon / failure_prob)
     for t in range(ROUNDS):
@@ -87,7 +87,7 @@ def test_without_privacy_it_is_oful(report):
 
 # ---- the ellipsoid ---------------------------------------------------------------------------------------------------
 def test_radii_are_those_of_the_specification():
-    """With contexts of 5 dimensions, 5000 rounds, rewards in [-2, 2] with 1-sub-Gaussian noise."""
+    """Checks radii for contexts of 5 dimensions, 5000 rounds, and rewards in [-2, 2] with 1-sub-Gaussian noise."""
     dim, rounds, share, y = 5, 5000, 0.05, 2.0
     log = math.log(6 * rounds / share)
     values = {"epsilon": 1.0, "reward_bound": y, "failure_prob": share}
@@ -124,7 +124,7 @@ def test_radii_are_those_of_the_specification():
 
 @functools.cache
 def covering(report, rounds, dim, every):
-    """A run that records |theta~ - theta|_V / beta, and the run of many lanes, compiled once."""
+    """Builds a run that records |theta~ - theta|_V / beta, and the run of many lanes, compiled once."""
     learner = linear_ucb(num_arms=4, dim=dim, horizon=rounds, report=report, update_every=every)
 
     def distance(snapshot):
@@ -139,7 +139,7 @@ def covering(report, rounds, dim, every):
 
 
 def distances(report, lanes, rounds, dim, every, confidence=1.0):
-    """|theta~ - theta|_V / beta after some rounds: [lanes, checkpoints]."""
+    """Returns |theta~ - theta|_V / beta after some rounds: [lanes, checkpoints]."""
     run, go = covering(report, rounds, dim, every)
     values = {"epsilon": 1.0, "confidence_multiplier": confidence, **({"delta": 1e-3} if report == "gaussian" else {})}
     return np.asarray(go(jax.random.split(KEY(), lanes), run.params(**values))["distance"])
@@ -162,7 +162,7 @@ def test_the_ellipsoid_covers_theta_in_a_thousand_runs(report):
 # ---- long runs in float32 --------------------------------------------------------------------------------------------
 @pytest.fixture
 def same_variates(monkeypatch):
-    """Uniform and normal variates of either precision are those of float32."""
+    """Replaces uniform and normal variates of either precision by float32 variates."""
     for name in ("uniform", "normal"):
         own = getattr(jax.random, name)
 
@@ -184,7 +184,7 @@ def same_variates(monkeypatch):
 
 
 def long_run(horizon, lanes, report):
-    """Regret, and whether V is positive definite at every checkpoint: [lanes] each."""
+    """Returns regret, and whether V is positive definite at every checkpoint: [lanes] each."""
     learner = linear_ucb(num_arms=4, dim=2, horizon=horizon, report=report)
 
     def is_solved(snapshot):
@@ -213,12 +213,12 @@ def test_both_precisions_agree(same_variates, report):
 @pytest.mark.optimised
 @pytest.mark.parametrize("report", ["gaussian", "l2_ball"])
 def test_both_precisions_agree_in_long_runs(same_variates, report):
-    check_precisions(10**6, 100 if report == "gaussian" else 400, report)  # whose coins make paths part more often
+    check_precisions(10**6, 100 if report == "gaussian" else 400, report)  # with coins that make paths part more often
 
 
 # ---- when the model is solved for ------------------------------------------------------------------------------------
 def solve_times(update_every, rounds=40, growth=0.5):
-    """Of one dimension, where V is 1 + growth t."""
+    """Computes when a model of one dimension is solved for, where V is 1 + growth t."""
     keep = model_updater(update_every)
 
     def step(model, round_):

@@ -1,6 +1,6 @@
-"""A NumPy version of linear UCB under joint privacy, written from the papers, many lanes at once.
+"""A NumPy version of linear UCB under joint privacy, written from the papers, for many lanes at once.
 
-It shares no code with the library. The Toeplitz counter is the exact square root, of which the library's is within 1%.
+It shares no code with the library. The Toeplitz counter is the exact square root; the library's is within 1% of it.
 """
 
 import math
@@ -12,7 +12,7 @@ from tests.algorithms.bandits.contextual.golden_reports import analytic_gaussian
 
 
 def toeplitz_noise(generator, lanes, entries, horizon, epsilon, delta):
-    """[horizon, lanes, entries] noise of all prefix sums, and its standard deviation [horizon]."""
+    """Draws noise of all prefix sums, [horizon, lanes, entries], and returns its standard deviation, [horizon]."""
     steps = np.arange(1, horizon)
     root = np.concatenate([[1.0], np.cumprod((2 * steps - 1) / (2 * steps))])
     squares = np.cumsum(root**2)
@@ -23,7 +23,7 @@ def toeplitz_noise(generator, lanes, entries, horizon, epsilon, delta):
 
 
 def tree_noise(generator, lanes, entries, horizon, epsilon, delta):
-    """The same of a binary tree whose blocks are combined with those inside, bottom up."""
+    """Draws the same for a binary tree; each block is combined with the blocks inside it, bottom up."""
     levels = horizon.bit_length()
     weights = [1.0]
     for _ in range(1, levels):
@@ -48,7 +48,7 @@ def tree_noise(generator, lanes, entries, horizon, epsilon, delta):
 
 
 def linear_ucb_joint(generator, lanes, *, dim, num_arms, horizon, epsilon, delta, counter, failure_prob=0.05):
-    """Regret after the whole horizon, and |theta~ - theta*|_V / beta then; the problem is that of `linear_ucb`."""
+    """Returns regret and |theta~ - theta*|_V / beta after the whole horizon, on the problem of `linear_ucb`."""
     theta = np.zeros(dim)
     theta[0] = 0.5
     rows, columns = np.triu_indices(dim, 1)

@@ -18,7 +18,7 @@ TILT = math.pi / 6  # of either user from the first axis: their matrices differ 
 
 
 def _users(rewards: tuple[float, float]) -> tuple[UserData, UserData]:
-    """One round; contexts at 60 degrees, the same for both arms."""
+    """Makes one round with contexts at 60 degrees, the same for both arms."""
     first, second = (
         UserData(np.full((1, 2), reward), np.full((1, 2, 2), [math.cos(TILT), sign * math.sin(TILT)]))
         for reward, sign in zip(rewards, (1, -1), strict=True)
@@ -27,7 +27,7 @@ def _users(rewards: tuple[float, float]) -> tuple[UserData, UserData]:
 
 
 def cross_without_noise() -> Case:
-    """x x^T is counted with noise, and y x is not."""
+    """Counts x x^T with noise and y x without."""
     right = linear_ucb_joint(**SIZES)
 
     def update(key, params, state, report):

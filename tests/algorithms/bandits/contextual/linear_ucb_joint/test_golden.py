@@ -19,7 +19,7 @@ KEY = partial(jax.random.key, 53)
 
 @functools.cache
 def program(index):
-    """The run of a case, and the run of many lanes, compiled once."""
+    """Builds the run of a case, and the run of many lanes, compiled once."""
     case = CASES[index]
     sizes = {key: case[key] for key in ("dim", "num_arms", "horizon", "counter")}
     learner = linear_ucb_joint(**sizes, update_every=1)

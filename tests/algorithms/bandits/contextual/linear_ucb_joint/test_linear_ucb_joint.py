@@ -22,7 +22,7 @@ PRIVATE = {"epsilon": 1.0, "delta": 1e-3}
 COUNTERS = ("toeplitz", "tree")
 
 
-# ---- what is counted -------------------------------------------------------------------------------------------------
+# ---- counted values --------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("dim", [1, 2, 5])
 def test_the_joint_vector_has_the_norm_of_the_moments(dim):
     x, z = np.random.default_rng(0).normal(size=(2, dim)).astype(DTYPE)
@@ -37,7 +37,7 @@ def test_the_joint_vector_has_the_norm_of_the_moments(dim):
 
 
 def counted(learner, angle, reward):
-    """[D] what the counter is asked to noise for a user, and the sensitivity that is declared."""
+    """Returns the vector [D] that the counter gets for a user, and its declared sensitivity."""
     params = learner.params(**PRIVATE, reward_bound=2.0)
     state = learner.init(KEY(), params)
     context = jnp.asarray([[math.cos(angle), math.sin(angle)]] * 2, DTYPE)
@@ -79,7 +79,7 @@ def test_a_user_shows_the_curator_no_action_and_what_is_clipped():
 # ---- the model -------------------------------------------------------------------------------------------------------
 @functools.cache
 def compiled(learner, rounds, **record):
-    """A run of two dimensions, and the run of many lanes, compiled once."""
+    """Compiles a run of two dimensions, and the run of many lanes, once."""
     run = jaxdp.simulator(learner, linear_contexts(num_arms=4, dim=2), rounds, checkpoints=5, record=record)
     return run, jax.jit(jax.vmap(run, in_axes=(0, None)))
 

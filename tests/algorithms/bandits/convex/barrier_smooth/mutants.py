@@ -9,7 +9,7 @@ from tests.privacy.case import Case
 
 
 def losses_of_a_barrier_unclipped() -> Case:
-    """Noise for losses in [-1, 1] on losses that are not, as published."""
+    """Adds noise for losses in [-1, 1] to larger losses, as published."""
     right = barrier_smooth(dim=2, horizon=10, report="laplace")
 
     def privatize(key, params, public, context, action, feedback):

@@ -17,14 +17,14 @@ from tests.algorithms.bandits.convex.golden_convex import (
 
 
 def price(world):
-    """Of exploring, over its distance, the Lipschitz constant and the rounds."""
+    """Returns the cost of exploring, in units of its distance, the Lipschitz constant and the rounds."""
     return 3 + reach(world) / world["radius"]
 
 
 def one_point(
     generator, lanes, world, *, horizon, epsilon, bound, lipschitz, report="rr", stddev=0.0, noise=0.0, strong=None
 ):
-    """FKM, or for `strong`, the constant of strong convexity, its variant with steps 1 / (strong t)."""
+    """Plays FKM; with `strong`, the constant of strong convexity, its variant with steps 1 / (strong t)."""
     dim, radius = world["dim"], world["radius"]
     moment = second_moment(bound, report, epsilon, stddev)
     if strong is None:

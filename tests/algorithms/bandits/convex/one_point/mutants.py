@@ -16,7 +16,7 @@ VALUES = {"epsilon": 1.0}
 
 
 def _ends(low: float, high: float) -> tuple[UserData, UserData]:
-    """One round, whose loss is the one or the other."""
+    """Makes users with one round, with one of two losses."""
     return UserData(np.array([low])), UserData(np.array([high]))
 
 
@@ -26,7 +26,7 @@ def _case(wrong: Learner, right: Learner, users: tuple[UserData, UserData], tria
 
 
 def loss_unclipped() -> Case:
-    """Noise for losses in [-1, 1] on losses that are not, as published."""
+    """Adds noise for losses in [-1, 1] to larger losses, as published."""
     right = fkm(**SIZES, report="laplace")
 
     def privatize(key, params, public, context, action, feedback):

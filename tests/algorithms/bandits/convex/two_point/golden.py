@@ -19,7 +19,7 @@ from tests.algorithms.bandits.convex.golden_convex import (
 def two_point(
     generator, lanes, world, *, horizon, epsilon, lipschitz, report="rr", stddev=0.0, strong=None, constants="tuned"
 ):
-    """Descent by slopes between x + rho u and x - rho u; stddev is that of a slope's noise."""
+    """Takes descent steps by slopes between x + rho u and x - rho u; stddev is for the noise of a slope."""
     dim, radius = world["dim"], world["radius"]
     moment = second_moment(lipschitz, report, epsilon, stddev)
     apart = radius / horizon if constants == "tuned" else min(radius, math.log(horizon) / horizon)

@@ -19,7 +19,7 @@ HALF = 2**-0.5
 
 
 def _ends(low: float, high: float) -> tuple[UserData, UserData]:
-    """One round, whose loss is the one or the other."""
+    """Makes users with one round, with one of two losses."""
     return UserData(np.array([low])), UserData(np.array([high]))
 
 
@@ -40,7 +40,7 @@ def gaussian_without_its_root_of_2() -> Case:
 
 
 def same_noise_for_both_points() -> Case:
-    """Each of the two losses with the noise that one needs; its twin shares the budget, and draws anew."""
+    """Adds to each of two losses the noise that one needs; its twin divides the budget, and draws again."""
     made, randomizer = two_point(**SIZES, report="laplace"), scalar_randomizer("laplace")
 
     def reporting(is_same: bool) -> Learner:

@@ -11,7 +11,7 @@ from tests.algorithms.mechanisms.continual_counting.streams import check_varianc
 
 
 def test_doubling_epochs():
-    """Variances by the epochs' trees, and simulated; a tree of the wrong height fails."""
+    """Checks variances by the epochs' trees, and simulated; a tree of the wrong height fails."""
     length = 13
     times = np.arange(1, length + 1)
     for noise, arity, combine in (("laplace", 2, True), ("gaussian", 3, False)):

@@ -31,7 +31,7 @@ def toeplitz(column):
 
 
 def decoder(buffers, length):
-    """B, dense."""
+    """Returns B, dense."""
     powers = (1 - np.asarray(buffers.gaps, np.float64))[:, None] ** np.arange(length)
     return toeplitz(np.asarray(buffers.weights, np.float64) @ powers)
 
@@ -48,7 +48,7 @@ def test_the_square_root():
 
 
 def check_factorisation(buffers, norm, length):
-    """Sensitivity and variances are those of the dense matrices B and C = B^-1 A."""
+    """Compares sensitivity and variances with the dense matrices B and C = B^-1 A."""
     prefix = np.tril(np.ones((length, length)))
     rows = decoder(buffers, length)
     columns = np.linalg.solve(rows, prefix)
@@ -120,7 +120,7 @@ def test_simulated_covariance():
 
 
 def used_stddev(params, horizon):
-    """The standard deviation with what is added for rounding, which is little."""
+    """Returns the standard deviation including the small part that is added for rounding."""
     buffers = find_buffers(horizon)
     leaks = Leaks(buffers.gaps, buffers.weights / buffers.weights.sum())
     off = 4 * np.sqrt(horizon) * largest_rounding(leaks, horizon)
@@ -132,7 +132,7 @@ def used_stddev(params, horizon):
 
 @pytest.mark.precision
 def test_no_drift_in_float32():
-    """After 2^15 entries leaky sums are still those of exact arithmetic; decays as floats would leak 0.4% too much."""
+    """Compares leaky sums after 2^15 entries with exact arithmetic; decays as floats would leak 0.4% too much."""
     length = 2**15
     counter = toeplitz_counter(horizon=2**20)
     params, keys = counter.params(rho=0.5), keys_of(4, length)

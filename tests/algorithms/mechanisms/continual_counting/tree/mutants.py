@@ -25,7 +25,7 @@ def counter_at_twice_epsilon() -> Case:
 
 
 def counter_at_the_noise_of_one_level() -> Case:
-    """Every block is noised as if an entry were in no other."""
+    """Adds noise to every block as if an entry were in no other."""
     right = Attack(estimates, COUNTER.params(epsilon=1.0), STREAMS, claim(1.0))
     params = COUNTER.params(epsilon=1.0)
     wrong = dataclasses.replace(params, l1_sensitivity=params.l1_sensitivity / params.l1_sensitivity.dtype.type(2))
@@ -33,7 +33,7 @@ def counter_at_the_noise_of_one_level() -> Case:
 
 
 def little_noise_in_inner_blocks(horizon: int, trials: int) -> Case:
-    """Of a Gaussian tree the blocks that have blocks inside get a quarter of their noise."""
+    """Gives the inner blocks of a Gaussian tree a quarter of their noise."""
     values, stream = {"epsilon": 1.0, "delta": 1e-3}, np.zeros(horizon, np.int32)
     moved = stream.copy()
     moved[0] = 1

@@ -61,7 +61,10 @@ def test_best_arity_is_that_of_all_times(noise, combine, objective):
 
 
 def explicit(noise, values, arity, combine):
-    """[T] estimates from a tree written out: noise [T, levels] is that of the block of each level which ends then."""
+    """Computes [T] estimates from a tree written out.
+
+    Noise [T, levels] is for the block of each level that ends then.
+    """
     levels, length = noise.shape[1], len(values)
     weights = level_variances(arity, levels, combine)
 
@@ -85,7 +88,9 @@ def explicit(noise, values, arity, combine):
 
 
 def mixing(length, arity, combine, shares=fresh_shares):
-    """[T, T * levels] and [T, T]: errors by the noise of every block, and by what is new in a block that ends."""
+    """Returns errors by the noise of every block, [T, T * levels], and by the new noise in a block that ends, [T,
+    T].
+    """
     levels, weights = num_digits(length, arity), level_variances(arity, num_digits(length, arity), combine)
     units = np.eye(length * levels).reshape(-1, length, levels)
     blocks = np.stack([explicit(unit, np.zeros(length), arity, combine) for unit in units], axis=1)
@@ -103,7 +108,7 @@ def mixing(length, arity, combine, shares=fresh_shares):
 
 
 def _error(h, end, weights, fresh, arity, combine, new=True):
-    """[T] the error of a block by the one draw of each entry, without that of its own end if not new."""
+    """Returns the error of a block by the one draw of each entry, [T], without its own end's draw if not new."""
     row = np.zeros(fresh.shape[1])
     if new:
         row[end - 1] = fresh[h, end - 1]
@@ -137,7 +142,7 @@ def test_gaussian_trees_draw_once_an_entry(arity, combine):
 
 
 def drawn_noise(keys, params, levels, combine):
-    """[T, levels] what `feed` draws, for one counter."""
+    """Returns the noise [T, levels] that `feed` draws for one counter."""
     zeros = jnp.zeros(levels if combine else (), int)
     draw = lambda key: laplace(key, zeros, jnp.asarray(params.epsilon), l1_sensitivity=params.l1_sensitivity)  # noqa: E731
     noise = np.asarray(jax.vmap(draw)(keys), np.float64)
@@ -160,7 +165,7 @@ def test_estimates_are_those_of_an_explicit_tree(combine, arity):
 
 @pytest.mark.precision
 def test_combined_estimates_are_least_squares():
-    """Ordinary least squares on all blocks that have ended, at every time; a plain tree's are not."""
+    """Checks ordinary least squares on all blocks that have ended, at every time; a plain tree's estimates are not."""
     length, levels = 13, 4
     counter = tree_counter(horizon=length, arity=2)
     params, keys = counter.params(epsilon=1.0), keys_of(3, length)

@@ -12,7 +12,7 @@ from jaxdp.mechanisms import label_randomizer
 @pytest.mark.parametrize("num_labels", [2, 3, 10, 100])
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 8.0])
 def test_the_proxy_of_labels_by_their_exact_distribution(num_labels, epsilon):
-    """The least number that does for every probability of the larger estimate between its least and its most."""
+    """Checks the least proxy for every probability of the larger estimate between its least and its most."""
     decay = math.exp(-epsilon)
     keep = 1 / (1 + (num_labels - 1) * decay)
     gap = 1 / (keep - decay * keep)

@@ -10,19 +10,21 @@ from jaxdp.mechanisms import moment_randomizer
 from tests.privacy.case import Case, claim
 
 RANDOMIZER = moment_randomizer(2)
-# Two users (x, y) whose x x^T differ off the diagonal alone, and whose y x differ, too.
+# Two users (x, y): their x x^T differ off the diagonal alone, and their y x differ, too.
 USERS = (np.asarray([1, 1, 1], np.float32), np.asarray([1, -1, -1], np.float32))
 ROOT = math.sqrt(2)
 
 
 def drawn_once(key, params, user):
-    """What tells the two users apart best: x_1 x_2 and y x_1, weighed by the variance of their noise."""
+    """Attacks by the statistic that separates the two users best: x_1 x_2 and y x_1, weighted by the variance of
+    their noise.
+    """
     outer, cross = RANDOMIZER.report(key, params, (user[:2], user[2]))
     return outer[1] * 2 + cross[0] * ROOT
 
 
 def drawn_twice(key, params, user):
-    """Noise for both halves of the matrix, of which a symmetric one shows the same numbers twice."""
+    """Adds noise to both halves of the matrix; symmetric, it shows the same numbers twice."""
     (outer, cross), (again, _) = (
         RANDOMIZER.report(each, params, (user[:2], user[2])) for each in jax.random.split(key)
     )

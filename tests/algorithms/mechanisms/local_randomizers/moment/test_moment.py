@@ -24,7 +24,7 @@ SECOND = np.asarray([1 / 4, 3 / 4, ROOT * math.sqrt(3) / 4, -1 / 2, -math.sqrt(3
 
 
 def reports(vector, epsilon, radius=None):
-    """[DRAWS, 5]"""
+    """Returns reports, [DRAWS, 5]."""
     radius = sphere_radius(5, epsilon, ROOT) if radius is None else radius
     one = jax.jit(
         jax.vmap(lambda key: randomize_in_ball(key, jnp.asarray(vector), epsilon, radius=ROOT, report_radius=radius))
@@ -41,7 +41,10 @@ def check_mean_and_covariance(found, vector, radius):
 
 
 def test_mean_and_covariance_are_those_of_theory():
-    """E Z = v and E Z Z^T = B^2 / D. Planted: B of one dimension less; a side that is as likely at any length."""
+    """Checks E Z = v and E Z Z^T = B^2 / D. Planted: B of one dimension less.
+
+    A side that is as likely at any length.
+    """
     for vector in (FIRST, 0.3 * SECOND, 0 * FIRST):
         check_mean_and_covariance(reports(vector, 2.0), vector, sphere_radius(5, 2.0, ROOT))
     less = sphere_radius(4, 2.0, ROOT)
@@ -52,7 +55,7 @@ def test_mean_and_covariance_are_those_of_theory():
 
 
 def test_the_radius_is_that_of_spec():
-    """tau = 3.79 at dim = 5, epsilon = 1, where the analytic Gaussian has 7.91 at delta = 1e-5."""
+    """Checks tau = 3.79 at dim = 5, epsilon = 1, where the analytic Gaussian has 7.91 at delta = 1e-5."""
     for size in (2, 5, 20, 65):
         share = math.sqrt(math.pi) / 2 * size * gamma((size + 1) / 2) / gamma(size / 2 + 1)
         assert sphere_radius(size, 1.0, ROOT) == pytest.approx(ROOT / math.tanh(0.5) * share)
@@ -65,7 +68,7 @@ def test_the_radius_is_that_of_spec():
 
 
 def test_a_report_is_one_of_two_opposite_vectors_whatever_the_value():
-    """So that its distribution depends on the value through a coin alone, bit for bit."""
+    """Checks that the distribution depends on the value through a coin alone, bit for bit."""
     far, zero = (3e38 * np.ones(5), np.zeros(5))
     given = jnp.asarray(np.stack([FIRST, SECOND, 0.3 * SECOND, zero, far]), jnp.float32)
     keys = jax.random.split(KEY(), 200)
@@ -80,7 +83,7 @@ def test_a_report_is_one_of_two_opposite_vectors_whatever_the_value():
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 8.0, 30.0])
 def test_the_coin_is_never_surer_than_claimed(epsilon, monkeypatch):
-    """The 32 bits below which a sign turns are at least 2^32 / (1 + e^epsilon) and at most half of all."""
+    """Checks that the 32 bits below which a sign flips are between 2^32 / (1 + e^epsilon) and half of all."""
     for magnitude in (0.0, 0.5, 1.0):
         least = 2**32 * (0.5 - magnitude / 2 * math.tanh(epsilon / 2))
         for bits, turns in ((max(math.ceil(least) - 1, 0), True), (2**31, False)):
@@ -91,7 +94,7 @@ def test_the_coin_is_never_surer_than_claimed(epsilon, monkeypatch):
 
 
 def sides(vector, epsilon):
-    """The distribution of the sides of two users' vectors on which one user's report is."""
+    """Returns the distribution of the sides of two users' vectors for one user's report."""
     angle = math.acos(FIRST @ SECOND / 2)
     own = FIRST if vector is FIRST else SECOND
     alike = (math.pi - angle) / math.pi
@@ -103,7 +106,7 @@ def sides(vector, epsilon):
 
 
 def test_the_exact_distribution_of_sides():
-    """It spends all of epsilon, and the report has it. Planted: half of epsilon."""
+    """Checks that it spends all of epsilon, and that reports follow it. Planted: half of epsilon."""
     distributions = [sides(vector, 1.0) for vector in (FIRST, SECOND)]
     assert exact_epsilon(distributions[0], distributions[1]) == pytest.approx(1.0)
     for vector, distribution in zip((FIRST, SECOND), distributions, strict=True):
@@ -124,7 +127,7 @@ def test_a_tape_sees_one_release_of_the_whole_vector():
 
 # ---- how far reports from the ball spread ----------------------------------------------------------------------------
 def true_proxy(dim, bias):
-    """sup of 2 ln E exp(l (Z - E Z)) / l^2 over directions at an angle to the vector, its length, and l."""
+    """Returns sup of 2 ln E exp(l (Z - E Z)) / l^2 over directions at an angle to the vector, its length, and l."""
     angles = (np.arange(600) + 0.5) * (math.pi / 1200)
     s, w = np.sin(angles), np.cos(angles) ** (dim - 2)
     w, best = w / w.sum() / 2, 0.0
@@ -160,7 +163,7 @@ def test_proxies_of_many_dimensions():
 
 # ---- the paper's constants, and sums ---------------------------------------------------------------------------------
 def test_the_papers_constants():
-    """6 sqrt(2 ln(2.5 / delta)) / epsilon for both, at |y| <= 2."""
+    """Checks 6 sqrt(2 ln(2.5 / delta)) / epsilon for both, at |y| <= 2."""
     randomizer = moment_randomizer(3, constants="paper")
     params = randomizer.params(epsilon=1.0, delta=1e-5, reward_bound=2.0)
     sigma = 6 * math.sqrt(2 * math.log(2.5e5))
@@ -176,7 +179,10 @@ def test_the_papers_constants():
 
 @pytest.mark.parametrize("constants", ["tight", "paper"])
 def test_a_sum_of_reports_has_the_noise_of_all_of_them(constants):
-    """Its root of the count, in each entry. Planted: the noise of one report, and the count in place of its root."""
+    """Checks root of the count times the noise, in each entry.
+
+    Planted: the noise of one report, and count times the noise.
+    """
     randomizer = moment_randomizer(3, constants=constants)
     params = jax.tree.map(jnp.asarray, randomizer.params(epsilon=1.0, delta=1e-2, reward_bound=2.0))
     users = (jnp.asarray([[1.0, 0.0, 0.0], [0.6, 0.0, 0.8], [3.0, 4.0, 0.0]]), jnp.asarray([2.0, -1.0, jnp.nan]))

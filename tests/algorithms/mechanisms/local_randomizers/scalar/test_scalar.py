@@ -25,7 +25,7 @@ def test_integers_of_64_bits_are_clipped_and_not_wrapped():
 
 @pytest.mark.parametrize(("low", "high"), [(0.1, 0.7), (-1e-3, 1e5), (1e7, 1e7 + 2), (-3e-38, 1.0)])
 def test_randomized_response_of_the_ends_is_private(low, high, monkeypatch):
-    """What `randomize_scalar` is given never leaves its bound, however the interval rounds."""
+    """Checks that the argument of `randomize_scalar` never leaves its bound, however the interval rounds."""
     given = {}
     monkeypatch.setattr(
         scalar, "randomize_scalar", lambda key, v, e, bound: given.update(v=v, bound=bound) or jnp.ones(v.shape, int)
@@ -40,7 +40,7 @@ def test_randomized_response_of_the_ends_is_private(low, high, monkeypatch):
 @pytest.mark.skipif(WIDE, reason="the range of float32")
 @pytest.mark.parametrize("report", ["rr", "laplace"])
 def test_tiny_values_have_noise(report):
-    """The noise's scale, or half the width, is less than the least normal float: the value was reported as it is."""
+    """Checks a noise scale, or half width, below the least normal float: the value was reported as it is."""
     randomizer, keys = scalar_randomizer(report), jax.random.split(KEY(), 1000)
     params = randomizer.params(epsilon=10.0, high=1.5e-38)
     low, high = (

@@ -15,7 +15,7 @@ KEY = partial(jax.random.key, 7)
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_no_vector_leaves_the_ball(norm):
-    """Nor its edge, by more than the sensitivity counts."""
+    """Checks that no vector leaves the ball's edge by more than the sensitivity allows for."""
     size, radius = 200, 0.3
     randomizer = vector_randomizer((size,), norm)
     delta = {} if norm == "l1" else {"delta": 0.1}
