@@ -19,6 +19,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Hides from a worker's last collection of garbage, which pytest makes, what the process ends with."""
+    """Hides the objects with which a worker ends from its last collection of garbage, which pytest makes."""
     if hasattr(session.config, "workerinput"):
         gc.freeze()

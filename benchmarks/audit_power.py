@@ -7,10 +7,10 @@ Run as `python benchmarks/audit_power.py`, or with `mistakes` or `peer`; `peer` 
 each of an entry's neighbours, along its first path, and the bound of jax_privacy's `CanaryScoreAuditor` on the same
 outputs. That auditor takes one number for each output. It is given two, and the better one counts:
 
-- natural: what its user would write. That is the exact log likelihood ratio where it is known (Laplace and Gaussian
-  noise, K-norm noise, and mechanisms of few outputs whose distribution is written down), else the output if it is one
-  number, else the output's product with the difference of means, in units of each number's spread, as seen in the first
-  tenth of the outputs; of these, that tenth is not used again;
+- natural: the score that its user would write. That is the exact log likelihood ratio where it is known (Laplace and
+  Gaussian noise, K-norm noise, and mechanisms of few outputs with a written distribution), else the output if it is
+  one number, else the output's product with the difference of means, in units of each number's spread, as seen in the
+  first tenth of the outputs; that tenth is then not used again;
 - ours: the score that our audit learnt in that tenth, and by which it then got its bound.
 
 It has all other outputs, as it has no part of its own that shapes scores. The best of its strategies counts, which

@@ -6,7 +6,7 @@ mistake in all learners. All but the last kind keep every noise scale as it is:
 - twice: a datum is counted in its round, and once more in the next one;
 - cap: one use more than `budget` or `max_switches` allows; of learners without, the datum before is counted again
   in place of a datum where the exact sum so far is above a threshold;
-- phase: what is public stays as it was where the exact sum of all data so far is above a threshold;
+- phase: the public state stays as it was where the exact sum of all data so far is above a threshold;
 - noise: every round's update draws by the key of the first one;
 - sensitivity: noise is drawn for half the sensitivity, which is for twice the budget, or at half the scale.
 

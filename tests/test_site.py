@@ -152,7 +152,7 @@ def test_dead_links_are_seen():
 
 
 def undefined_names(path: Path, text: str) -> list[str]:
-    """Links from a name in code to a Python file that does not define it."""
+    """Returns links from a name in code to a Python file that does not define it."""
     undefined = []
     for name, target in re.findall(r"\[`(\w+)`\]\(([^()\s]+\.py)\)", text):
         defines = rf"^(def|class) {name}\b|^{name}(:.*)? = "

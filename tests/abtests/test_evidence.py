@@ -42,7 +42,7 @@ def largest_mean(evidence, pairs, rate):
 
 
 def test_running_totals_are_no_batch():
-    """By exact enumeration: with D from running totals the mean passes 1, so batches are disjoint."""
+    """Checks by exact enumeration that with D from running totals the mean passes 1, so batches are disjoint."""
 
     def totals(control, treatment, seen):
         return log_cosh(2.0 * (treatment - control)) - mean_discordant(seen, control, treatment) * log_cosh(2.0)

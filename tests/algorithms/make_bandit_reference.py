@@ -22,7 +22,7 @@ def laplace(generator, scale, shape):
 
 
 def explore_then_commit(generator, epsilon, *, means, explore_rounds, horizon):
-    """Every arm in turn; then the arm with the largest total of rewards plus Laplace(1 / epsilon)."""
+    """Plays every arm in turn; then the arm with the largest total of rewards plus Laplace(1 / epsilon)."""
     means = np.asarray(means)
     each = explore_rounds // len(means)
     rewards = generator.random((LANES, each, len(means))) < means
@@ -36,7 +36,10 @@ def explore_then_commit(generator, epsilon, *, means, explore_rounds, horizon):
 
 
 def exponential_weights(generator, epsilon, *, means, horizon):
-    """Expert i with probability proportional to exp(-rate * total noisy loss of i); noise Laplace(N / epsilon)."""
+    """Plays expert i with probability proportional to exp(-rate * total noisy loss of i).
+
+    Noise Laplace(N / epsilon).
+    """
     means = np.asarray(means)
     num = len(means)
     variance = 2 * (num / epsilon) ** 2

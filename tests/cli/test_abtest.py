@@ -16,7 +16,7 @@ def run(*arguments):
 
 @pytest.fixture
 def log(tmp_path):
-    """Arms of unequal size: 0.5 and 0.7 among users, reports at epsilon 1."""
+    """Makes arms of unequal size: 0.5 and 0.7 among users, reports at epsilon 1."""
     rng, path = np.random.default_rng(5), tmp_path / "log.csv"
     arm = rng.random(9_000) < 0.6
     flip = rng.random(9_000) < 1 / (1 + np.e)

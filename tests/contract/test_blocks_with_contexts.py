@@ -1,4 +1,4 @@
-"""Blocks of rounds with contexts: they equal single rounds, and audits of them find what is wrong."""
+"""Blocks of rounds with contexts: they equal single rounds, and audits of them find faults."""
 
 import math
 from typing import Any
@@ -23,7 +23,7 @@ LEARNER = local_moments(**SIZES)
 
 
 def test_contexts_reach_blocks():
-    """As they reach rounds, but for what a compiler fuses; contexts of other rounds are noticed."""
+    """Checks that contexts arrive as in rounds, up to a compiler's fusion; contexts of other rounds are noticed."""
     late = WORLD._replace(contexts=lambda keys, params, world: WORLD.contexts(keys, params, world)[::-1])  # pyright: ignore[reportOptionalCall]
 
     def released(environment, engine):
@@ -55,7 +55,7 @@ def test_an_order_is_refused():
 
 # ---- audits ----------------------------------------------------------------------------------------------------------
 def draw_user(key):
-    """Unit contexts, or longer ones; rewards beyond the bound, or NaN."""
+    """Draws unit contexts, or longer ones, and rewards beyond the bound, or NaN."""
     key_x, key_y = jax.random.split(key)
     points = jax.random.normal(key_x, (3, 2))
     points = 3 * points / jnp.sqrt(jnp.sum(points * points, axis=-1, keepdims=True))
@@ -63,7 +63,7 @@ def draw_user(key):
 
 
 def neighbours(rounds, changed):
-    """Every arm has the same context, so that the play does not matter."""
+    """Gives every arm the same context, so that the play does not matter."""
     x, z = np.asarray([1.0, 0.0]), np.asarray([0.5, math.sqrt(0.75)])
     contexts = np.broadcast_to(z, (rounds, 3, 2)).astype(default_float())
     first = UserData(np.ones((rounds, 3), default_float()), contexts)
@@ -73,7 +73,7 @@ def neighbours(rounds, changed):
 
 
 def test_a_tape_sees_each_report_of_a_block():
-    """Its sensitivity is that of one user's moments, sqrt(4.5), within a hundredth."""
+    """Checks that its sensitivity is one user's, sqrt(4.5), within a hundredth."""
     learner = local_moments(num_arms=3, dim=2, update_every=2)
     found = grey_box(KEY, learner, VALUES, draw_user, rounds=2, num_bases=2, num_neighbours=128, path="blocks")
     assert found.verdict == "consistent", found

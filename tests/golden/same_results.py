@@ -42,7 +42,7 @@ def quick_flags() -> str:
 def results(
     checkout: Path, bits: int, only: str, flags: str, file: Path, times: bool, worker: Path = WORKER
 ) -> dict[str, Outputs]:
-    """Outputs of every case, by the case's name and their own, from a process of its own."""
+    """Returns outputs of every case, by the case's name and their own, from a separate process."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
     environment |= {
         "PYTHONPATH": str(checkout),
@@ -58,7 +58,7 @@ def results(
 
 
 def under_new_names(results: Mapping[str, Outputs], names: Mapping[str, str]) -> dict[str, Outputs]:
-    """Returns results with the old names in those of cases and outputs replaced by the new ones."""
+    """Returns results with the old names of cases and outputs replaced by the new ones."""
     if not names:
         return dict(results)
     pattern = re.compile("|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)))

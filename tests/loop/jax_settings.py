@@ -26,7 +26,7 @@ gc.set_threshold(200_000, 20, 100)
 
 # JAX keeps every program that it has lowered, each in an MLIR context of its own of a megabyte, and each new context
 # looks through the tables of all that are alive. They are forgotten often, where JAX has these caches by these names;
-# what was traced and compiled is kept longer, for to trace common operations again takes some seconds.
+# traces and compiled programs are kept longer, because tracing common operations again takes some seconds.
 LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 LOWERED_CACHES = ("pjit", "_pjit_lower"), ("interpreters.pxla", "_cached_lowering_to_hlo")
 SOME, MANY = 50, 3000

@@ -22,7 +22,7 @@ WATCHDOG_SECONDS = 300  # batched eigh in one program over two CPU devices never
 
 
 def sweep(name, num_devices, chunk_size, file):
-    """The outputs of a sweep, by a process that has so many devices."""
+    """Returns the outputs of a sweep, by a process that has so many devices."""
     arguments = [name, str(num_devices), str(chunk_size), str(file)]
     command = [sys.executable, "-m", "tests.simulation.placement_worker", *arguments]
     subprocess.run(command, check=True, cwd=REPOSITORY, timeout=WATCHDOG_SECONDS)
@@ -33,7 +33,7 @@ def sweep(name, num_devices, chunk_size, file):
     "name", [pytest.param(name, marks=[pytest.mark.always] if name in ALWAYS else []) for name in NAMES]
 )
 def test_bit_identical_for_every_chunk_and_number_of_devices(tmp_path, name):
-    """27 lanes in tiles of 4: the last tile is padded, and devices get unequal shares."""
+    """Uses 27 lanes in tiles of 4: the last tile is padded, and devices get unequal shares."""
     expected, found = (sweep(name, devices, chunk, tmp_path / str(devices)) for devices, chunk in CHUNKS.items())
     assert all(np.isfinite(values).all() for values in expected.values())
     assert any(len(np.unique(values)) > 3 for values in expected.values())

@@ -374,7 +374,7 @@ def test_values_are_leaves():
 
 # ---- ties ------------------------------------------------------------------------------------------------------------
 def apart_if_reversed(lanes=2000, rounds=6):
-    """By how many standard errors at most mean regret differs for arms in reverse order, whose contexts are one-hot."""
+    """Returns the largest difference of mean regret, in standard errors, after reversing arms with one-hot contexts."""
     theta, found = np.array([0.6, 0.3, 0.0]), []
     learner = linear_ucb(num_arms=3, dim=3, horizon=rounds, update_every=2)
     worlds = [linear_contexts(np.eye(3), theta=each) for each in (theta, theta[::-1])]
