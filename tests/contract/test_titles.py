@@ -1,5 +1,7 @@
 """Every algorithm has a name for figures and tables, and no two learners or estimators share one."""
 
+from typing import Any
+
 import pytest
 
 from jaxdp.registry import ESTIMATORS, LEARNERS, MechanismEntry
@@ -14,6 +16,6 @@ def test_display_names_are_distinct_and_have_no_code(entries):
 
 
 def test_a_title_is_one_line_of_text():
-    functions = dict.fromkeys(("params", "guarantee", "release"), lambda: None)
+    functions: dict[str, Any] = dict.fromkeys(("params", "guarantee", "release"), lambda: None)
     with pytest.raises(ValueError, match="title must be one line of text, got 'two\\\\nlines'"):
         MechanismEntry(summary="doubles", title="two\nlines", neighbours=(0, 1), **functions)
