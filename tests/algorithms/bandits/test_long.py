@@ -46,7 +46,7 @@ def same_variates(monkeypatch):
             return own(key, shape, jnp.float32).astype(wanted)
 
         monkeypatch.setattr(jax.random, name, narrow)
-    for module, name in ((_ball_kernels, "normals"), (_tsallis_inf, "uniform_from_key")):
+    for module, name in ((_ball_kernels, "normal"), (_tsallis_inf, "uniform_from_key")):
         own = getattr(module, name)
 
         def cast_up(*given, own=own):

@@ -131,7 +131,7 @@ def test_runs_by_blocks_bit_for_bit(monkeypatch):
             np.testing.assert_array_equal(by_blocks[name], values)
 
     check()
-    monkeypatch.setattr(rounding, "rounded", lambda product: product)
+    monkeypatch.setattr(rounding, "round_product", lambda product: product)
     with pytest.raises(AssertionError):
         check()
 

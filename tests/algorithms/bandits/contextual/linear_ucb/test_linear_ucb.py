@@ -15,7 +15,7 @@ from jaxdp.bandits.contextual import _contexts, linear_contexts, linear_ucb
 from jaxdp.bandits.contextual import _ellipsoid as ellipsoid
 from jaxdp.bandits.contextual._model import Model, model_updater
 from jaxdp.mechanisms import Moments, analytic_gaussian
-from jaxdp.mechanisms.local_randomizers import moment
+from jaxdp.mechanisms.local_randomizers import _float_noise
 from jaxdp.random import fast_key, ties
 
 KEY = partial(jax.random.key, 8)
@@ -171,7 +171,7 @@ def same_variates(monkeypatch):
             return own(key, shape, jnp.float32, **range_).astype(wanted)
 
         monkeypatch.setattr(jax.random, name, narrow)
-    for module, name in ((_contexts, "world_uniforms"), (_contexts, "world_normals"), (moment, "normals")):
+    for module, name in ((_contexts, "world_uniforms"), (_contexts, "world_normals"), (_float_noise, "normal")):
         own = getattr(module, name)
 
         def cast_up(key, shape, dtype, *, own=own, **how):
