@@ -19,7 +19,7 @@ from jaxdp.core import (
     scalar_leaf,
 )
 from jaxdp.core.params import pytree_dataclass
-from jaxdp.dueling.reports import local_claim, randomized_outcome
+from jaxdp.dueling.reports import local_claim, report_outcome
 from jaxdp.random import ties, weighted_index
 from jaxdp.validation import (
     check_choice,
@@ -138,10 +138,6 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
         left = ties.largest(negated_plays, ties.ranks(ties.word_beside(key), num_arms))
         return jnp.stack([left, weighted_index(key, public.active.astype(default_float()))])
 
-    def privatize(key, params: Params, public: Public, context: None, action, feedback):
-        del public, context
-        return randomized_outcome(key, params.epsilon, action, feedback)
-
     def update(key, params: Params, state: State, report) -> State:
         del key
         public, (action, response) = state.public, report
@@ -161,7 +157,7 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
         guarantee=guarantee_for(params, local_claim),
         init=init,
         act=act,
-        privatize=privatize,
+        privatize=report_outcome,
         update=update,
         horizon=horizon,
         interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),

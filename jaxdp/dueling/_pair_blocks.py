@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Guarantee, Scalar, default_float
-from jaxdp.dueling._exploration import Params
 from jaxdp.mechanisms import laplace
 from jaxdp.mechanisms.numerical import laplace_delta
 from jaxdp.numerics.kernels import lanes_last
@@ -150,12 +149,6 @@ def claim(epsilon: float) -> Guarantee:
         argument="each outcome enters one total, released once by Laplace noise, at L1 sensitivity 1",
         numerical_delta=laplace_delta(epsilon),
     )
-
-
-def privatize(key, params: Params, public, context: None, action, feedback):
-    """Returns the pair and the outcome: in the central model the curator sees both."""
-    del key, params, public, context
-    return action, feedback
 
 
 def _is_between_blocks(duels: jax.Array) -> jax.Array:

@@ -30,6 +30,12 @@ def randomized_outcome(key: jax.Array, epsilon: Scalar, action: jax.Array, won: 
     return action, RESPONSE.report(key, LabelParams(epsilon=epsilon), won)
 
 
+def report_outcome(key, params, public, context, action, feedback) -> tuple[jax.Array, ...]:
+    """Returns the `randomized_outcome` at `params.epsilon`, as a `PrivatizeFn`."""
+    del public, context
+    return randomized_outcome(key, params.epsilon, action, feedback)
+
+
 def randomized_outcomes(
     key: jax.Array, epsilon: Scalar, counts: jax.Array, wins: jax.Array
 ) -> tuple[jax.Array, jax.Array]:

@@ -19,7 +19,7 @@ from jaxdp.core import Interface, Learner, Scalar, Space, State, default_float, 
 from jaxdp.dueling._double_thompson import blocks, kernels
 from jaxdp.dueling._double_thompson.draws import draw_left, draw_right, may_beat
 from jaxdp.dueling._exploration import Params, params
-from jaxdp.dueling.reports import count_report, local_claim, randomized_outcome
+from jaxdp.dueling.reports import count_report, local_claim, report_outcome
 from jaxdp.numerics.kernels import own_kernel
 from jaxdp.random import fast_key
 from jaxdp.validation import check_choice, check_num_arms
@@ -182,10 +182,6 @@ def _learner(num_arms: int, steps: Steps) -> Learner:
         right = steps.draw_right(key_second, left, first, second, is_uncertain(won, lost, spread))
         return jnp.stack([left, right])
 
-    def privatize(key, params: Params, public: Public, context: None, action, feedback):
-        del public, context
-        return randomized_outcome(key, params.epsilon, action, feedback)
-
     def update(key, params: Params, state: State, report) -> State:
         del key, params
         public = state.public
@@ -196,7 +192,7 @@ def _learner(num_arms: int, steps: Steps) -> Learner:
         guarantee=guarantee_for(params, local_claim),
         init=init,
         act=act,
-        privatize=privatize,
+        privatize=report_outcome,
         update=update,
         interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
     )

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Interface, Learner, Space, State, default_float, guarantee_for, pairs
+from jaxdp.core.central import reveal_feedback
 from jaxdp.dueling import _pair_blocks
 from jaxdp.dueling._double_thompson import kernels
 from jaxdp.dueling._double_thompson.draws import draw_left, draw_right
@@ -97,7 +98,7 @@ def learner_of(num_arms: int, steps: Steps) -> Learner:
         guarantee=guarantee_for(params, _pair_blocks.claim),
         init=init,
         act=act,
-        privatize=_pair_blocks.privatize,
+        privatize=reveal_feedback,
         update=update,
         interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
     )

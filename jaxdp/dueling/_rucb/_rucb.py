@@ -19,7 +19,7 @@ from jaxdp.core import Interface, Learner, Space, State, default_float, factory,
 from jaxdp.dueling._exploration import Params, params
 from jaxdp.dueling._rucb import blocks, kernels
 from jaxdp.dueling._rucb.draws import UNMET, draw_left, draw_right, next_hypothesis
-from jaxdp.dueling.reports import count_report, local_claim, randomized_outcome
+from jaxdp.dueling.reports import count_report, local_claim, report_outcome
 from jaxdp.random.threefry import two_uniforms
 from jaxdp.validation import check_choice, check_num_arms
 
@@ -174,10 +174,6 @@ def _learner(num_arms: int, steps: Steps) -> Learner:
         unmet = UNMET * jnp.tanh(params.epsilon / 2)
         return steps.duel(two_uniforms(key), public.wins, public.hypothesis, spread(params, public), unmet)
 
-    def privatize(key, params: Params, public: Public, context: None, action, feedback):
-        del public, context
-        return randomized_outcome(key, params.epsilon, action, feedback)
-
     def update(key, params: Params, state: State, report) -> State:
         del key
         public = state.public
@@ -190,7 +186,7 @@ def _learner(num_arms: int, steps: Steps) -> Learner:
         guarantee=guarantee_for(params, local_claim),
         init=init,
         act=act,
-        privatize=privatize,
+        privatize=report_outcome,
         update=update,
         interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
     )

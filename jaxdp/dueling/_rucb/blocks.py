@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Interface, Learner, Space, State, default_float, guarantee_for, pairs
+from jaxdp.core.central import reveal_feedback
 from jaxdp.dueling import _pair_blocks
 from jaxdp.dueling._exploration import Params, params
 from jaxdp.dueling._pair_blocks import Released
@@ -110,7 +111,7 @@ def learner_of(num_arms: int, steps: Steps) -> Learner:
         guarantee=guarantee_for(params, _pair_blocks.claim),
         init=init,
         act=act,
-        privatize=_pair_blocks.privatize,
+        privatize=reveal_feedback,
         update=update,
         interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
     )
