@@ -110,7 +110,7 @@ def selection_delta(num_scores: int, epsilon: float, *, selections: int = 1) -> 
 
 
 def weighted_delta(num_scores: int, draws: int) -> float | None:
-    """Bounds the delta that arithmetic adds to draws by `fine_index` whose weights exp(-score) one unit affects.
+    """Bounds the delta that arithmetic adds to draws by `fine_index`, if one unit affects the weights exp(-score).
 
     Weights in float64 are off by factors of 1 + 2^-42, and probabilities by 2^-53.
 
@@ -137,7 +137,7 @@ def vector_delta(epsilon: float, delta: float | None, *, numbers: int = NUMBERS)
 
 
 def sparse_vector_delta(epsilon: float) -> float | None:
-    """Bounds the delta that arithmetic adds to the run of the sparse vector technique whose queries one unit affects.
+    """Bounds the delta that arithmetic adds to a run of the sparse vector technique, if one unit affects its queries.
 
     Only two noises shift, each at a cost of half of epsilon: the noise of the threshold, and the noise of the query
     reported above. All other queries stay below a threshold that moves with them, for any distribution of their noise.

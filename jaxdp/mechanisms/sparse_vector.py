@@ -91,13 +91,15 @@ def above_threshold_init(
     )
 
 
-def restart(fresh: jax.Array, new: AboveThreshold, old: AboveThreshold) -> AboveThreshold:
-    """Returns the new run where `fresh`, [] bool, otherwise the old one: both of the same sensitivity and budget.
+def restart(fresh: jax.Array, started: AboveThreshold, running: AboveThreshold) -> AboveThreshold:
+    """Returns the run `started` where `fresh`, [] bool, otherwise `running`: both of the same sensitivity and budget.
 
     These and the noise's scale remain the same for all lanes of `jax.vmap`, and are computed once.
     """
-    threshold = jax.tree.map(lambda new, old: jnp.where(fresh, new, old), new.noisy_threshold, old.noisy_threshold)
-    return old._replace(noisy_threshold=threshold, halted=jnp.where(fresh, new.halted, old.halted))
+    threshold = jax.tree.map(
+        lambda start, run: jnp.where(fresh, start, run), started.noisy_threshold, running.noisy_threshold
+    )
+    return running._replace(noisy_threshold=threshold, halted=jnp.where(fresh, started.halted, running.halted))
 
 
 def above_threshold_step(
@@ -163,15 +165,15 @@ def _draw_threshold(
     query_scale: jax.Array,
 ) -> fixed_point.Sum:
     per_one, units = _grid(query_scale, sensitivity)
-    own = sensitivity.astype(jnp.float64) / (epsilon.astype(jnp.float64) * share)
-    scale, used = _scales(own, per_one, sensitivity)
+    threshold_scale = sensitivity.astype(jnp.float64) / (epsilon.astype(jnp.float64) * share)
+    scale, used = _scales(threshold_scale, per_one, sensitivity)
     noise = laplace_of(lambda noise, used: noise, key, (), used)
     # rounded up: a query on the grid reaches the threshold if it reaches the next step
     steps = jnp.ceil(threshold.astype(jnp.float64) * per_one) + jnp.where(scale == 0, 0, noise)
     noisy = jnp.clip(steps * units, -LARGEST_UNITS, LARGEST_UNITS).astype(jnp.int64)
-    whole, part = noisy >> fixed_point.BITS, noisy & (fixed_point.UNITS - 1)
+    ranges, part = noisy >> fixed_point.BITS, noisy & (fixed_point.UNITS - 1)
     integer = jnp.int64 if epsilon.dtype == jnp.float64 else jnp.int32
-    run = fixed_point.Sum(whole.astype(integer), part.astype(integer))
+    run = fixed_point.Sum(ranges.astype(integer), part.astype(integer))
     # a threshold that depends on the data is a query, too
     drawn = (noise / used).astype(sensitivity.dtype)
     entry = Entry(f"{NAME}_init", threshold, "max", key, sensitivity, epsilon, noise=drawn, distribution="laplace")
@@ -205,9 +207,9 @@ def _reaches(
     """Returns whether a query with noise, in steps, reaches the threshold of a run that has not halted."""
     del used
     noisy = jnp.round(wide(query) * grid.per_one) + jnp.where(grid.scale == 0, 0, noise)
-    whole, part = (word.astype(jnp.float64) for word in state.noisy_threshold)
+    ranges, part = (word.astype(jnp.float64) for word in state.noisy_threshold)
     # the threshold is exact, so that rounding of the sum does not affect the result; NaN never reaches it
-    is_above = noisy * grid.units >= whole * fixed_point.UNITS + part
+    is_above = noisy * grid.units >= ranges * fixed_point.UNITS + part
     return is_above & (grid.scale <= LARGEST_SCALE) & ~state.halted
 
 

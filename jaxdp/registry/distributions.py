@@ -2,7 +2,7 @@
 
 No function here calls the code of the mechanism that it describes. Each is a function (params, data, **sizes) of an
 entry's params and of one of its neighbours, on the host in float64. It returns probabilities by `outcome` of the
-output; for a learner, by `outcome` of what is `seen` of its transcript.
+output; for a learner, by `outcome` of the part of its transcript that is `seen`.
 """
 
 import math

@@ -150,13 +150,13 @@ def _with_options(command: Callable[..., None], study: Study, ending: str) -> Ca
 
 def _with_option_name(text: str, parameters: Sequence[inspect.Parameter]) -> str:
     """Replaces an argument at the start of a message by its option, if that has another name, such as --seeds."""
-    first, *rest = text.split(" ", 1)
+    first, *remainder = text.split(" ", 1)
     for parameter in parameters:
         for extra in getattr(parameter.annotation, "__metadata__", ()):
             # An annotated option has no default; Typer keeps the option's first name in that field.
             names = [extra.default, *(extra.param_decls or ())] if isinstance(extra, OptionInfo) else []
             if parameter.name == first and names and isinstance(names[0], str):
-                return " ".join([names[0], *rest])
+                return " ".join([names[0], *remainder])
     return text
 
 

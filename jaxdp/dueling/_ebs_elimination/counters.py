@@ -92,7 +92,7 @@ def feed(
         params: of the learner.
         nodes: the counters.
         entries: [num_arms] integers.
-        fed: [num_arms] bool, public: the arms whose counters get an entry.
+        fed: [num_arms] bool, public: the arms with counters that get an entry.
         shared: whether only one arm is fed, and only its noise is drawn.
     """
     done = tree.ending_blocks(nodes, entries, fed, trees.arity)

@@ -40,7 +40,7 @@ class Ending(NamedTuple):
 
     Attributes:
         starts: [columns] integers, their first times.
-        slack: [columns] float64, units that their regret must exceed beside what is allowed.
+        slack: [columns] float64, units that their regret must exceed in addition to the `allowed` part.
     """
 
     starts: jax.Array
