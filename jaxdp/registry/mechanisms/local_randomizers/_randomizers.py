@@ -44,7 +44,7 @@ def entry(
 
     return MechanismEntry(
         summary=summary,
-        family="randomizers",
+        family="local randomizers",
         source=source,
         proof="proved",
         factory=factory,
