@@ -148,7 +148,7 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
         guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
-        privatize=feedback_privatizer(randomizer),
+        privatize=feedback_privatizer(randomizer.report),
         update=update,
         horizon=horizon,
         interface=Interface(arms(num_arms), space),

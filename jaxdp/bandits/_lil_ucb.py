@@ -179,7 +179,7 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         guarantee=guarantee_for(values, reports.claim),
         init=init,
         act=act,
-        privatize=feedback_privatizer(reports, "randomizer"),
+        privatize=feedback_privatizer(reports.report, "randomizer"),
         update=update,
         done=done,
         recommend=recommend,

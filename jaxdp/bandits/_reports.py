@@ -126,14 +126,14 @@ def reward_clip(rewards: str) -> ClipFn | None:
     return None if rewards == "binary" else lambda params: (params.report.low, params.report.high)
 
 
-def feedback_privatizer(randomizer: LocalRandomizer, field: str = "report") -> PrivatizeFn:
-    """Returns the `privatize` of a learner with the randomizer's params in this field of `Params`.
+def feedback_privatizer(report: Callable[..., jax.Array], field: str = "report") -> PrivatizeFn:
+    """Returns the `privatize` of a learner that reports with the randomizer's params in this field of `Params`.
 
     Its result is the action, which everyone knows, and the user's report.
     """
 
     def privatize(key, params, public, context: None, action, feedback) -> tuple[jax.Array, jax.Array]:
         del public, context
-        return action, randomizer.report(key, getattr(params, field), feedback)
+        return action, report(key, getattr(params, field), feedback)
 
     return privatize

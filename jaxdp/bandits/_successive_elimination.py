@@ -201,7 +201,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         guarantee=guarantee_for(values, reports.claim),
         init=init,
         act=act,
-        privatize=feedback_privatizer(reports, "randomizer"),
+        privatize=feedback_privatizer(reports.report, "randomizer"),
         update=update,
         done=done,
         recommend=recommend,

@@ -120,7 +120,7 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
         guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
-        privatize=feedback_privatizer(randomizer),
+        privatize=feedback_privatizer(randomizer.report),
         update=update,
         interface=Interface(arms(num_arms), space),
         clip=reward_clip(rewards),

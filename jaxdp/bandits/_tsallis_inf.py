@@ -186,7 +186,7 @@ def tsallis_inf(
         guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
-        privatize=feedback_privatizer(randomizer),
+        privatize=feedback_privatizer(randomizer.report),
         update=update,
         horizon=horizon,
         interface=Interface(arms(num_arms), space),

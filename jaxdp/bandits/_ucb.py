@@ -150,7 +150,7 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         guarantee=guarantee_for(values, claim),
         init=init,
         act=act,
-        privatize=feedback_privatizer(randomizer),
+        privatize=feedback_privatizer(randomizer.report),
         update=update,
         interface=Interface(arms(num_arms), space),
         clip=reward_clip(rewards),

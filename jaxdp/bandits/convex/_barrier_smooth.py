@@ -152,7 +152,7 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         guarantee=guarantee_for(values, local_claim(report, UNIT)),
         init=init,
         act=act,
-        privatize=feedback_privatizer(randomizer, "randomizer"),
+        privatize=feedback_privatizer(randomizer.report, "randomizer"),
         update=update,
         horizon=rounds,
         interface=interface,

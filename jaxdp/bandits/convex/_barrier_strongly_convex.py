@@ -155,7 +155,7 @@ def barrier_strongly_convex(
         guarantee=guarantee_for(values, local_claim(report, UNIT)),
         init=init,
         act=act,
-        privatize=feedback_privatizer(randomizer, "randomizer"),
+        privatize=feedback_privatizer(randomizer.report, "randomizer"),
         update=update,
         horizon=rounds,
         interface=interface,

@@ -215,7 +215,7 @@ def _learner(
         guarantee=guarantee_for(params, local_claim(report, UNIT)),
         init=lambda key, params: start(body.dim),
         act=act,
-        privatize=feedback_privatizer(randomizer, "randomizer"),
+        privatize=feedback_privatizer(randomizer.report, "randomizer"),
         update=update,
         horizon=horizon,
         interface=convex_interface(body.points, "point"),

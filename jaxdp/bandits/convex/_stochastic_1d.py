@@ -158,7 +158,7 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
         guarantee=guarantee_for(values, local_claim(report, UNIT)),
         init=init,
         act=act,
-        privatize=feedback_privatizer(randomizer, "randomizer"),
+        privatize=feedback_privatizer(randomizer.report, "randomizer"),
         update=update,
         horizon=rounds,
         interface=interface,
