@@ -7,7 +7,7 @@ evaluates the collected reports or releases.
 >>> import jaxdp
 >>> plan = jaxdp.abtest(rate=0.02, lift=0.1, epsilon=1.0, trust="local")
 >>> plan.needs.fixed
-7388334
+7387620
 """
 
 from jaxdp.abtests._plan import Plan, abtest

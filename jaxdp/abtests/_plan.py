@@ -147,7 +147,7 @@ def abtest(
     Examples:
         >>> plan = abtest(rate=0.5, lift=0.1, epsilon=1.0, trust="central")
         >>> plan.needs.fixed, round(plan.power_at(2_000), 2)
-        (3144, 0.6)
+        (3146, 0.61)
     """
     check_probability("rate", rate)
     if check_number("lift", lift) == 0 or not 0 < rate * (1 + lift) < 1:
