@@ -175,6 +175,7 @@ def _learner_attack(entry: LearnerEntry, path: str) -> Attack:
         entry.values,
         entry.make_neighbours(),
         answer=entry.users_answer,
+        observe=entry.observe,
         path=path,
         draw_user=entry.make_user if entry.is_adaptive else None,
     )

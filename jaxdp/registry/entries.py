@@ -227,6 +227,8 @@ class LearnerEntry(Entry):
             `neighbours` are known. If it also takes `history`, by that name, it is an adversary who chooses users as
             they come, given a `jaxdp.audit.History`: it then draws all users except the one who differs.
         users_answer: how users answer an action.
+        observe: post-processing of the adversary's view, to make attacks sharper, as for `jaxdp.audit.learner_attack`;
+            None is the whole view.
         randomizes: whether reports are randomized responses: at any epsilon a report is the outcome or its opposite.
         draws_in_update: whether `update` draws the next play, also without privacy: from weights, or among equal
             scores.
@@ -240,6 +242,7 @@ class LearnerEntry(Entry):
     horizon: int = 0
     draw_user: Callable[..., UserData] | None = None
     users_answer: Callable[..., Any] = feedback_of_action
+    observe: Callable[[Any], Any] | None = None
     randomizes: bool = False
     draws_in_update: bool = False
     may_claim_less: bool = False

@@ -1,7 +1,9 @@
 """Entries of `ebs_elimination`."""
 
 from dataclasses import replace
+from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 from jaxdp import dueling
@@ -15,14 +17,29 @@ ORDER = 420  # in lists
 def _the_first_duel_moves(num_arms: int, rounds: int) -> tuple[UserData, UserData]:
     """Returns users who differ in the first: the left arm lost, or won.
 
-    The second arm always loses on the left, the others win. So if an arm is dropped, it is the second one. If it was
-    the first user's right arm, the wins over it are taken back: the user's answer is used again.
+    Arms take turns in a random order. The arm with the second turn loses on the left, the others win. So if an arm is
+    dropped, it is that one. If it was the first user's right arm, the wins over it are taken back: the user's answer is
+    used again.
     """
     lost = np.ones((rounds, num_arms, num_arms), np.int32)
-    lost[:, 1] = lost[0] = 0
+    lost[1::num_arms] = lost[0] = 0
     won = lost.copy()
     won[0] = 1
     return UserData(lost), UserData(won)
+
+
+def _with_both_uses(view: dict[str, Any]) -> dict[str, Any]:
+    """Adds the two numbers in which the first user's answer is used, wherever the arms' random turns put them.
+
+    They are the left arm's estimate after its first duel, and its change if the answer is taken back.
+    """
+    (left, right), public = view["action"][0], view["public"]
+    rounds = jnp.arange(len(public.active))
+    last = jnp.max(jnp.where(view["length"] > 0, rounds, 0)) if "length" in view else rounds[-1]
+    estimates = jnp.sum(public.estimates[..., left], axis=1)
+    is_taken_back = public.active[last, left] & ~public.active[last, right]
+    change = jnp.where(is_taken_back, estimates[last] - estimates[0], 0)
+    return {**view, "uses": jnp.stack([estimates[0], change])}
 
 
 def _an_early_drop(num_arms: int) -> tuple[UserData, UserData]:
@@ -48,6 +65,7 @@ EBS_ELIMINATION = duel_entry(
     values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.01},
     environment=ranked_arms,
     neighbours=_an_early_drop,
+    observe=_with_both_uses,
     second=Second(neighbours=_later_drops),
 )
 ENTRIES = {
