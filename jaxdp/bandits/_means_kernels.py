@@ -1,4 +1,8 @@
-"""The steps of `_means`, laid out for XLA on CPU; tests check that they equal the plain steps bit for bit."""
+"""The steps of `_means`, laid out for XLA on CPU; tests check that they equal the plain steps bit for bit.
+
+With the plain `update_means` a round of `ucb` takes twice as long, with 3 arms and with 10, in a sweep's program of 256
+lanes: `python benchmarks/run.py --clock processor "fast form of update_means in ucb"`.
+"""
 
 import jax
 import jax.numpy as jnp

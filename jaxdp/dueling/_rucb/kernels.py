@@ -1,7 +1,8 @@
 """The steps of RUCB for few arms, laid out for XLA on CPU: loops over lanes, with every arm and pair written out.
 
 Tests check that they equal the plain steps of `_rucb` bit for bit. For more than `MOST_ARMS` arms the plain steps are
-faster.
+faster. With 3 arms they take 1.5 times as long as these, with 10 arms 2.7 times, in a sweep's program of 256 lanes:
+`python benchmarks/run.py --clock processor "fast form of rucb"`.
 """
 
 import functools
