@@ -9,14 +9,13 @@ The steps of Algorithm 1 of Wu & Liu (2016) for release="local":
   a^(2).
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from jaxdp.core import Interface, Learner, Scalar, Space, State, default_float, factory, guarantee_for, pairs
-from jaxdp.dueling._double_thompson import blocks, kernels
+from jaxdp.dueling._double_thompson import blocks
 from jaxdp.dueling._double_thompson.draws import draw_left, draw_right, may_beat
 from jaxdp.dueling._exploration import Params, params
 from jaxdp.dueling.reports import count_report, local_claim, report_outcome
@@ -80,24 +79,6 @@ def posterior(won: jax.Array, lost: jax.Array, epsilon: Scalar) -> jax.Array:
     return 1 + bias * bias * duels * jnp.clip(share, 0, 1)
 
 
-class Steps(NamedTuple):
-    """The steps of a round that are computed from all arms.
-
-    Attributes:
-        num_beaten: (wins, spread) -> how many arms each arm may beat.
-        draw_left: (key of the draw, key for ties, shapes, how many arms each arm may beat) -> left arm.
-        draw_right: (key, left arm, first parameters against it, second ones, which arms are uncertain) -> right arm.
-    """
-
-    num_beaten: Callable[..., jax.Array]
-    draw_left: Callable[..., jax.Array]
-    draw_right: Callable[..., jax.Array]
-
-
-PLAIN = Steps(num_beaten, draw_left, draw_right)
-KERNELS = Steps(kernels.num_beaten, kernels.draw_left, kernels.draw_right)
-
-
 @factory
 def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
     """Draws two arms from the posterior: one that beats the most others, and one that beats the first (D-TS).
@@ -156,11 +137,6 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
     num_arms = check_num_arms(num_arms)
     if check_choice("release", release, RELEASES) == "blocks":
         return blocks.learner(num_arms)
-    return _learner(num_arms, KERNELS)  # for any number of arms
-
-
-def _learner(num_arms: int, steps: Steps) -> Learner:
-    """Builds double Thompson sampling from these steps of a round."""
 
     def init(key, params: Params) -> State:
         del key, params
@@ -175,11 +151,11 @@ def _learner(num_arms: int, steps: Steps) -> Learner:
         wins = public.wins.astype(float_)
 
         shapes = own_kernel(lambda wins: posterior(wins, wins.T, params.epsilon), wins)
-        left = steps.draw_left(key_first, key_ties, shapes, steps.num_beaten(wins, spread))
+        left = draw_left(key_first, key_ties, shapes, num_beaten(wins, spread))
 
         won, lost = public.wins[:, left].astype(float_), public.wins[left].astype(float_)
         first, second = posterior(won, lost, params.epsilon), posterior(lost, won, params.epsilon)
-        right = steps.draw_right(key_second, left, first, second, is_uncertain(won, lost, spread))
+        right = draw_right(key_second, left, first, second, is_uncertain(won, lost, spread))
         return jnp.stack([left, right])
 
     def update(key, params: Params, state: State, report) -> State:

@@ -1,6 +1,5 @@
 """Double Thompson sampling on wins that a curator releases with noise, in doubling blocks."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -9,7 +8,6 @@ import jax.numpy as jnp
 from jaxdp.core import Interface, Learner, Space, State, default_float, guarantee_for, pairs
 from jaxdp.core.central import reveal_feedback
 from jaxdp.dueling import _pair_blocks
-from jaxdp.dueling._double_thompson import kernels
 from jaxdp.dueling._double_thompson.draws import draw_left, draw_right
 from jaxdp.dueling._exploration import Params, params
 from jaxdp.dueling._pair_blocks import Evidence, Released
@@ -49,29 +47,8 @@ def uncertain_against(left: jax.Array, evidence: Evidence, spread: jax.Array) ->
     return (lowered <= 0) | (lowered * lowered <= 4 * spread * weight)
 
 
-class Steps(NamedTuple):
-    """The draws of a round.
-
-    Attributes:
-        draw_left: (key of the draw, key for ties, shapes, how many arms each arm may beat) -> left arm.
-        draw_right: (key, left arm, first parameters against it, second ones, which arms are uncertain) -> right arm.
-    """
-
-    draw_left: Callable[..., jax.Array]
-    draw_right: Callable[..., jax.Array]
-
-
-PLAIN = Steps(draw_left, draw_right)
-KERNELS = Steps(kernels.draw_left, kernels.draw_right)
-
-
 def learner(num_arms: int) -> Learner:
     """Builds `double_thompson` by blocks."""
-    return learner_of(num_arms, KERNELS)  # for any number of arms
-
-
-def learner_of(num_arms: int, steps: Steps) -> Learner:
-    """Builds double Thompson sampling by blocks from these draws of a round."""
 
     def init(key, params: Params) -> State:
         del key, params
@@ -84,9 +61,9 @@ def learner_of(num_arms: int, steps: Steps) -> Learner:
         spread = params.exploration_rate * jnp.log((public.round + 1).astype(default_float()))
         evidence = _pair_blocks.evidence(public.released, spread)
         first, second = posterior(evidence)
-        left = steps.draw_left(key_first, key_ties, first, num_beaten(evidence, spread))
+        left = draw_left(key_first, key_ties, first, num_beaten(evidence, spread))
         uncertain = uncertain_against(left, evidence, spread)
-        return jnp.stack([left, steps.draw_right(key_second, left, first[:, left], second[:, left], uncertain)])
+        return jnp.stack([left, draw_right(key_second, left, first[:, left], second[:, left], uncertain)])
 
     def update(key, params: Params, state: State, report) -> State:
         public = state.public

@@ -1,4 +1,4 @@
-"""RUCB and double Thompson sampling by blocks: their releases, bounds, and kernels equal to the plain steps."""
+"""RUCB and double Thompson sampling by blocks: their releases and bounds."""
 
 import math
 from functools import partial

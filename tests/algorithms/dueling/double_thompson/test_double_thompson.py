@@ -7,13 +7,26 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxdp.core import default_float
 from jaxdp.dueling import double_thompson
+from jaxdp.dueling._double_thompson.draws import may_beat
 from tests.algorithms.dueling.local_learners import DRAWS, check_shares, duels_drawn, start
 
 INTEGER = jnp.result_type(int)
 # Arm 0 beats arm 1 for certain by these counts; arm 2 has met no other.
 WINS = np.array([[0, 60, 0], [10, 0, 0], [0, 0, 0]])
 THOMPSON = partial(double_thompson, num_arms=3)  # the same object each time, compiled once
+
+
+def test_arms_that_may_win_are_those_of_the_upper_bound():
+    spread, float_ = 0.51 * np.log(500), default_float()
+    won, lost = np.meshgrid(np.arange(30), np.arange(30))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bound = won / (won + lost) + np.sqrt(spread / (won + lost))
+    expected = ~(bound <= 0.5)  # no bound before the first duel
+    found = may_beat(jnp.asarray(won, float_), jnp.asarray(lost, float_), jnp.asarray(spread, float_))
+    np.testing.assert_array_equal(found, expected)
+    assert not expected.all()
 
 
 def test_double_thompson_draws():
