@@ -29,6 +29,7 @@ from jaxdp.core.environment import (
 )
 from jaxdp.core.estimator import (
     CheckDataFn,
+    CovarianceFn,
     Estimator,
     FitFn,
     LabelsPrivatizeFn,
@@ -82,6 +83,7 @@ __all__ = [
     "CountPrivatizeFn",
     "CountUpdateFn",
     "Counts",
+    "CovarianceFn",
     "DoneFn",
     "Environment",
     "EstimateFn",

@@ -37,6 +37,12 @@ class NoiseFn(Protocol):
     def __call__(self, params: Any, features: jax.Array) -> Any: ...
 
 
+class CovarianceFn(Protocol):
+    """Returns the `jaxdp.estimation.Covariance` of an estimate theta, from releases and public features."""
+
+    def __call__(self, params: Any, features: jax.Array, report: Any, theta: jax.Array) -> Any: ...
+
+
 class Estimator(NamedTuple):
     """An offline algorithm: labels in, one estimate out.
 
@@ -52,6 +58,7 @@ class Estimator(NamedTuple):
             known facts to the estimator, may read them. If False, no fact that was read from features is passed.
         noise: describes the noise, if `fit` replaces labels by unbiased ones and takes the features to be public. None
             if it does anything else: confidence sets are then not available.
+        covariance: the estimate's, for standard errors. None if it is not known: intervals are then not available.
         made_by: the factory and its arguments, for people.
     """
 
@@ -63,6 +70,7 @@ class Estimator(NamedTuple):
     check_estimate: Callable[[Any], None] | None = None
     features_public: bool = False
     noise: NoiseFn | None = None
+    covariance: CovarianceFn | None = None
     made_by: MadeBy | None = None
 
     def __repr__(self) -> str:

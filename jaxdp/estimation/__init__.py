@@ -34,6 +34,7 @@ from jaxdp.estimation.policy import (
 )
 from jaxdp.estimation.problems import ballot_election, comparison_table, gaussian_rewards, plackett_luce_rewards
 from jaxdp.estimation.public_weights import WithCut, predicted_errors, quieter_noise
+from jaxdp.estimation.sandwich import Covariance
 from jaxdp.estimation.solver import Estimate
 from jaxdp.estimation.thurstone import thurstone_rr
 
@@ -41,6 +42,7 @@ __all__ = [
     "Bandit",
     "ConfidenceSet",
     "ConfidentEstimate",
+    "Covariance",
     "Estimate",
     "LabelNoise",
     "PessimisticPolicy",

@@ -8,16 +8,21 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 from numpy.typing import ArrayLike
+from scipy.stats import norm
 
 from jaxdp.checks import check_leaves, check_made
 from jaxdp.core import Estimator, default_float
 from jaxdp.estimation.doubts import warn_doubts
+from jaxdp.estimation.sandwich import Covariance
 from jaxdp.estimation.solver import Estimate
 from jaxdp.validation import (
     check_above,
+    check_choice,
     check_finite,
     check_key,
+    check_probability,
     refuse_private,
+    warn_caller,
     warn_large_delta,
 )
 
@@ -26,7 +31,14 @@ _INT32 = np.iinfo(np.int32).min, np.iinfo(np.int32).max
 
 
 def estimate(
-    estimator: Estimator, features: ArrayLike, labels: ArrayLike, *, key: jax.Array, **values: Any
+    estimator: Estimator,
+    features: ArrayLike,
+    labels: ArrayLike,
+    *,
+    key: jax.Array,
+    intervals: str | None = None,
+    confidence: float = 0.95,
+    **values: Any,
 ) -> Estimate:
     """Privatizes the labels and fits, after checking data and values on the host.
 
@@ -46,6 +58,12 @@ def estimate(
             preference), or floats in {0, 1/2, 1}, 1/2 for a tie; or the preferred of K actions, or [num_samples, K]
             rankings of them for `plackett_luce_mle`; or the labels of `Ballots.design`. Private.
         key: JAX key for privatizing and fitting.
+        intervals: "sandwich" for standard errors and normal confidence intervals, from H^-1 M H^-1 / n with the mean
+            curvature H and the mean squared slope M of the losses; None for neither. They include the privacy noise,
+            and are post-processing. `debiased_rr`, `mle` and `mle_rr` have robust ones, which hold if the link is
+            wrong (for the parameter that the estimator then finds). Intervals of `objective_perturbation` rely on the
+            link, because its labels are not released, and do not include the bias of its regularization.
+        confidence: of each parameter's interval, in (0, 1).
         **values: the values that the estimator's `params` take (epsilon, delta, radius, feature_norm, ...). If
             feature_norm (L) is given, every |x| must be at most 2 L, and the norm of an action's features at most L.
 
@@ -59,11 +77,16 @@ def estimate(
             features are so nearly dependent, or lengths of rows differ so much, that 32-bit floats cannot fit them. The
             warnings depend only on the report and on public features, so they are post-processing of the report.
 
+        RuntimeWarning: with intervals, if the radius bounds the estimate, which they do not allow for; if features do
+            not determine the estimate, and they are NaN; or if the curvature of `mle_rr` is not positive definite, and
+            they come from Fisher information, which relies on the link.
+
     Raises:
         TypeError: if a value that the estimator needs is missing, or it does not take a given value.
         ValueError: if it is called inside a JAX transformation, estimator is a factory that was not called, key is not
             a typed key, shapes are wrong, a feature is not finite, is too long for feature_norm or has a square out of
-            range, the estimator does not take a label, or a value is out of range.
+            range, the estimator does not take a label, a value is out of range, or intervals of the estimator are not
+            known.
         RuntimeError: if the solver did not converge and the estimator then releases nothing.
 
     Examples:
@@ -79,6 +102,11 @@ def estimate(
             "estimate must be called outside of jax.jit, jax.vmap and the like, as it checks data on the host, got "
             "traced arrays; inside, call estimator.privatize and estimator.fit"
         )
+    if intervals is not None:
+        check_choice("intervals", intervals, ("sandwich",))
+        check_probability("confidence", confidence)
+        if estimator.covariance is None:
+            raise ValueError(f"intervals must be None for {estimator.made_by}: the spread of its estimate is not known")
     check_key(key)
     feature_norm = values.get("feature_norm", np.inf)
     takes = inspect.signature(estimator.params)
@@ -112,7 +140,30 @@ def estimate(
     has_ridge = estimator.noise is not None and estimator.noise(params, features).regularization > 0
     repeats = len(labels) if (raw_features.ndim, labels.ndim) == (2, 2) else 1
     warn_doubts(estimator, result, raw_features, taken.arguments, repeats=repeats, ridge=bool(has_ridge))
-    return result
+    if estimator.covariance is None or intervals is None:
+        return result
+    covariance = jax.jit(estimator.covariance)(params, features, report, result.theta)
+    _warn_intervals(result.theta, covariance, taken.arguments.get("radius", np.inf), estimator.noise is None)
+    stderr = jnp.sqrt(jnp.diag(covariance.matrix))
+    reach = norm.ppf((1 + confidence) / 2) * stderr
+    return result._replace(stderr=stderr, interval=jnp.stack([result.theta - reach, result.theta + reach], axis=1))
+
+
+def _warn_intervals(theta: jax.Array, covariance: Covariance, radius: float, is_likelihood: bool) -> None:
+    """Warns of intervals that are NaN, ignore an active bound, or rely on the link where others do not."""
+    if np.isnan(covariance.matrix).any():
+        warn_caller("intervals are NaN: the features do not determine the estimate", RuntimeWarning)
+    elif np.linalg.norm(theta) >= radius * (1 - ROUNDING):
+        warn_caller(
+            f"intervals assume that the radius does not bound the estimate, got an estimate on radius={radius:g}",
+            RuntimeWarning,
+        )
+    if is_likelihood and not covariance.is_robust:
+        warn_caller(
+            "intervals come from Fisher information, because the curvature at the estimate is not positive definite: "
+            "they rely on the link",
+            RuntimeWarning,
+        )
 
 
 def _numbers(values: ArrayLike) -> np.ndarray:

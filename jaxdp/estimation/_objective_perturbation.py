@@ -34,6 +34,7 @@ from jaxdp.estimation.noisy_statistic import (
 from jaxdp.estimation.objectives import Objective, label_loss, statistic_objective
 from jaxdp.estimation.one_pass import AVERAGES, Pass, Recipe, one_pass
 from jaxdp.estimation.public_weights import cut_weights, feature_norms
+from jaxdp.estimation.sandwich import Covariance, statistic_covariance
 from jaxdp.estimation.solver import Estimate
 from jaxdp.mechanisms import gaussian
 from jaxdp.preferences import logistic
@@ -142,6 +143,10 @@ def objective_perturbation(
             return LabelNoise(spread, jnp.zeros_like(scale), beta, basis, weights, scale)
         return LabelNoise(spread, jnp.asarray(params.noise_multiplier, features.dtype) * unit, beta, basis, weights)
 
+    def covariance(params: Params, features, report, theta) -> Covariance:
+        del report  # known only through theta
+        return statistic_covariance(features, theta, label_noise(params, features))
+
     return full_batch_estimator(
         statistic_params("objective_perturbation", release, "tolerance"),
         statistic_claim(release),
@@ -151,6 +156,7 @@ def objective_perturbation(
         optimizer=optimizer,
         max_steps=max_steps,
         noise=label_noise,
+        covariance=covariance,
     )
 
 

@@ -346,7 +346,11 @@ def with_confidence(estimator: Estimator) -> Estimator:
         estimate: Estimate = estimator.fit(key, inner, features, report)
         leaves = {name: jnp.asarray(getattr(params, name), features.dtype) for name in ("radius", *defaults)}
         return ConfidentEstimate(
-            *estimate, confidence=confidence_set(estimate.theta, features, noise(inner, features), **leaves)
+            estimate.theta,
+            estimate.certificate,
+            estimate.steps,
+            estimate.converged,
+            confidence=confidence_set(estimate.theta, features, noise(inner, features), **leaves),
         )
 
     def check_estimate(estimate: ConfidentEstimate) -> None:

@@ -1,6 +1,7 @@
 """Maximum-likelihood estimators over a ball, from labels in the clear or from randomized labels."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -8,7 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from jaxdp.core import Estimator, Guarantee, NoiseFn, Scalar, guarantee_for, only, reusing_factory, scalar_leaf
+from jaxdp.core import (
+    CovarianceFn,
+    Estimator,
+    Guarantee,
+    NoiseFn,
+    Scalar,
+    guarantee_for,
+    only,
+    reusing_factory,
+    scalar_leaf,
+)
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.constraints import center, radius_leaf
 from jaxdp.estimation.label_noise import LabelNoise, randomized_labels, search_basis
@@ -18,11 +29,13 @@ from jaxdp.estimation.objectives import (
     Objective,
     label_loss,
     likelihood_objective,
+    randomized_information,
     randomized_label_loss,
     statistic_objective,
     sum_over_samples,
 )
 from jaxdp.estimation.public_weights import check_weights, cut_leaf, cut_weights
+from jaxdp.estimation.sandwich import Covariance, likelihood_covariance
 from jaxdp.estimation.solver import Estimate, minimize
 from jaxdp.preferences import Link, logistic
 from jaxdp.validation import check_above, check_count, check_epsilon
@@ -129,6 +142,7 @@ def full_batch_estimator(
     optimizer: optax.GradientTransformation | None,
     max_steps: int,
     noise: NoiseFn | None = None,
+    covariance: CovarianceFn | None = None,
 ) -> Estimator:
     """Builds an estimator from public features that minimises an objective over the ball of `params.radius`.
 
@@ -150,6 +164,7 @@ def full_batch_estimator(
         optimizer: see `mle`.
         max_steps: see `mle`.
         noise: as `Estimator.noise`.
+        covariance: as `Estimator.covariance`.
     """
     check_count("max_steps", max_steps)
 
@@ -173,7 +188,9 @@ def full_batch_estimator(
         )
         return estimate._replace(theta=estimate.theta / scale)
 
-    return Estimator(params, guarantee_for(params, claim), privatize, fit, features_public=True, noise=noise)
+    return Estimator(
+        params, guarantee_for(params, claim), privatize, fit, features_public=True, noise=noise, covariance=covariance
+    )
 
 
 @reusing_factory
@@ -243,6 +260,12 @@ def mle(
         within = center(features) if zero_sum else features
         return LabelNoise(one, zero, zero, search_basis(features, zero_sum=zero_sum), weights_of(params, within, one))
 
+    def covariance(params: WeightedParams, features, report, theta) -> Covariance:
+        within, targets = center(features) if zero_sum else features, report.astype(features.dtype)
+        weights = weights_of(params, within, jnp.ones((), features.dtype))
+        basis = search_basis(features, zero_sum=zero_sum)
+        return likelihood_covariance(features, targets, theta, label_loss(link), basis=basis, weights=weights)
+
     names = {"radius", "tolerance"} | ({"cut"} if is_weighted else set())
     return full_batch_estimator(
         only(params, names),
@@ -253,6 +276,7 @@ def mle(
         optimizer=optimizer,
         max_steps=max_steps,
         noise=noise if link.name == "logistic" else None,
+        covariance=covariance,
     )
 
 
@@ -300,6 +324,11 @@ def debiased_rr(
         del scale
         return _label_objective(features, unbiased_labels(report, params.epsilon).astype(features.dtype), link)
 
+    def covariance(params: Params, features, report, theta) -> Covariance:
+        targets = unbiased_labels(report, params.epsilon).astype(features.dtype)
+        basis = search_basis(features, zero_sum=zero_sum)
+        return likelihood_covariance(features, targets, theta, label_loss(link), basis=basis)
+
     return full_batch_estimator(
         make_params,
         randomized_labels_claim,
@@ -309,6 +338,7 @@ def debiased_rr(
         optimizer=optimizer,
         max_steps=max_steps,
         noise=randomized_labels(zero_sum) if link.name == "logistic" else None,
+        covariance=covariance,
     )
 
 
@@ -356,6 +386,12 @@ def mle_rr(
         loss = randomized_label_loss(link, jnp.asarray(params.epsilon, features.dtype))
         return likelihood_objective(features, report.astype(features.dtype), loss)
 
+    def covariance(params: Params, features, report, theta) -> Covariance:
+        epsilon, basis = jnp.asarray(params.epsilon, features.dtype), search_basis(features, zero_sum=zero_sum)
+        loss, targets = randomized_label_loss(link, epsilon), report.astype(features.dtype)
+        information = partial(randomized_information, link, epsilon)
+        return likelihood_covariance(features, targets, theta, loss, basis=basis, information=information)
+
     return full_batch_estimator(
         make_params,
         randomized_labels_claim,
@@ -364,4 +400,5 @@ def mle_rr(
         zero_sum=zero_sum,
         optimizer=optimizer,
         max_steps=max_steps,
+        covariance=covariance,
     )

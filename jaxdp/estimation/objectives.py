@@ -112,6 +112,22 @@ def randomized_label_loss(link: Link, epsilon: jax.Array) -> Loss:
     )
 
 
+def randomized_information(link: Link, epsilon: jax.Array, margins: jax.Array) -> jax.Array:
+    """Returns the Fisher information of one randomized label about its margin: P'(z)^2 / (P(z) P(-z)).
+
+    P(z) = p F(z) + (1 - p) F(-z) is the probability of the report 1, p = sigmoid(epsilon).
+
+    Args:
+        link: the preference model F.
+        epsilon: [] float > 0, budget of the randomized response.
+        margins: [num_samples] float.
+    """
+    truth, lie = jax.nn.sigmoid(epsilon), jax.nn.sigmoid(-epsilon)
+    up, down = link.cdf(margins), link.cdf(-margins)
+    density = up * link.slope(margins)  # F' = F (log F)'
+    return (jnp.tanh(epsilon / 2) * density) ** 2 / ((truth * up + lie * down) * (truth * down + lie * up))
+
+
 def likelihood_objective(
     features: jax.Array, targets: jax.Array, loss: Loss, *, careful: bool = False, weights: jax.Array | None = None
 ) -> Objective:

@@ -27,12 +27,16 @@ class Estimate(NamedTuple):
             Newton decrement is within 100 times the tolerance. With n samples, theta is then within 100 tolerance
             sqrt(n) standard errors of the minimiser, in any unit of the features: 0.1 at n = 10,000 and tolerance 1e-5.
             Directions that features determine only within rounding do not count.
+        stderr: [dim] float, standard errors; None unless `estimate` was asked for intervals.
+        interval: [dim, 2] float, ends of each parameter's confidence interval, for one parameter alone; None likewise.
     """
 
     theta: jax.Array
     certificate: jax.Array
     steps: jax.Array
     converged: jax.Array
+    stderr: jax.Array | None = None
+    interval: jax.Array | None = None
 
 
 def minimize(

@@ -1,0 +1,107 @@
+"""Covariances of estimates, for standard errors and intervals: V = H^-1 M H^-1 / n of M-estimators.
+
+H is the mean curvature of the losses and M the mean square of their slopes, both at the estimate. V does not assume
+that the model of the labels is right (Huber, 1967). Where labels are seen only through a noisy statistic, M is the
+model's instead, plus the noise.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.estimation.label_noise import LabelNoise
+from jaxdp.estimation.objectives import Loss
+from jaxdp.numerics.eigen import Eigen, eigh
+
+
+class Covariance(NamedTuple):
+    """The covariance of an estimate.
+
+    Attributes:
+        matrix: [dim, dim] float; zero in directions that the estimator does not search. NaN if features leave a
+            searched direction undetermined.
+        is_robust: [] bool, whether it holds if the model of the labels is wrong.
+    """
+
+    matrix: jax.Array
+    is_robust: jax.Array
+
+
+def likelihood_covariance(
+    features: jax.Array,
+    targets: jax.Array,
+    theta: jax.Array,
+    loss: Loss,
+    *,
+    basis: jax.Array | None,
+    weights: jax.Array | None = None,
+    information: Callable[[jax.Array], jax.Array] | None = None,
+) -> Covariance:
+    """Returns the sandwich covariance of the minimiser of a mean loss of margins.
+
+    Args:
+        features: [num_samples, dim] float.
+        targets: [num_samples] float, labels or reports as the loss takes them.
+        theta: [dim] float, the minimiser.
+        loss: one sample's.
+        basis: [dim, rank] float, as `LabelNoise.basis`.
+        weights: [num_samples] float >= 0, of the samples' losses; None is all 1.
+        information: margins -> [num_samples] float, Fisher information of one report about its margin. It replaces the
+            sandwich where the observed curvature is not positive definite; None if that cannot happen.
+    """
+    columns = features if basis is None else _product(features, basis)
+    margins = _product(features, theta)
+    weights = jnp.ones_like(margins) if weights is None else weights
+    curvature = eigh(_mean_square(columns, weights * loss.curvature(margins, targets)))
+    middle = _mean_square(columns, (weights * loss.slope(margins, targets)) ** 2)
+    matrix, is_robust = _between(curvature, middle, len(targets)), jnp.asarray(True)
+    if information is not None:
+        is_robust = curvature.values[0] > 0
+        fisher = _mean_square(columns, weights * information(margins))
+        matrix = jnp.where(is_robust, matrix, _between(eigh(fisher), fisher, len(targets)))
+    return Covariance(_embed(matrix, basis), is_robust)
+
+
+def statistic_covariance(features: jax.Array, theta: jax.Array, noise: LabelNoise) -> Covariance:
+    """Returns the covariance of the minimiser of a logistic objective with a noisy statistic of the labels.
+
+    V = H^-1 [(1/n) sum_i w_i^2 sigmoid'(z_i) x_i x_i^T + N / n] H^-1 / n with H = (1/n) sum_i w_i sigmoid'(z_i)
+    x_i x_i^T + (beta / n) I, and N the covariance of the noise on the statistic: s^2 I for Gaussian noise, (r + 1) b^2
+    I for K-norm noise of scale b in r dimensions. Labels are not released, so the middle is the model's, and V does not
+    hold if the model is wrong. The bias that beta adds is not part of V.
+    """
+    columns = features if noise.basis is None else _product(features, noise.basis)
+    count, rank = columns.shape
+    margins = _product(features, theta)
+    weights = jnp.ones_like(margins) if noise.weights is None else noise.weights
+    slopes = jax.nn.sigmoid(margins) * jax.nn.sigmoid(-margins)
+    identity = jnp.eye(rank, dtype=columns.dtype)
+    variance = noise.statistic_stddev**2
+    if noise.k_norm_scale is not None:
+        variance = variance + (rank + 1) * noise.k_norm_scale**2
+    curvature = eigh(_mean_square(columns, weights * slopes) + noise.regularization / count * identity)
+    middle = _mean_square(columns, weights**2 * slopes) + variance / count * identity
+    return Covariance(_embed(_between(curvature, middle, count), noise.basis), jnp.asarray(False))
+
+
+def _between(curvature: Eigen, middle: jax.Array, count: int) -> jax.Array:
+    """Returns H^-1 M H^-1 / n; NaN if H is singular within rounding."""
+    sizes = jnp.abs(curvature.values)
+    is_singular = ~(jnp.min(sizes) > len(sizes) * jnp.finfo(sizes.dtype).eps * jnp.max(sizes))
+    inverse = _product(curvature.vectors / curvature.values[None, :], curvature.vectors.T)
+    return jnp.where(is_singular, jnp.nan, _product(_product(inverse, middle), inverse) / count)
+
+
+def _mean_square(columns: jax.Array, weights: jax.Array) -> jax.Array:
+    """Returns the mean of w_i x_i x_i^T."""
+    return _product(columns.T * weights[None, :], columns) / len(weights)
+
+
+def _embed(matrix: jax.Array, basis: jax.Array | None) -> jax.Array:
+    return matrix if basis is None else _product(basis, _product(matrix, basis.T))
+
+
+def _product(left: jax.Array, right: jax.Array) -> jax.Array:
+    return jnp.matmul(left, right, precision="highest")
