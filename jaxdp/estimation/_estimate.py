@@ -36,7 +36,7 @@ def estimate(
     labels: ArrayLike,
     *,
     key: jax.Array,
-    intervals: str | None = None,
+    intervals: Any = None,  # callers that unpack a dict of floats pass type checks
     confidence: float = 0.95,
     **values: Any,
 ) -> Estimate:
