@@ -90,7 +90,7 @@ def test_a_mechanism(name):
     entry = MECHANISMS[name]
     check_line(entry)
     check_line(entry.make())
-    if entry.family == "randomizers":
+    if entry.family == "local randomizers":
         assert entry.factory is not None
         randomizer = entry.factory(**{**entry.variant, **entry.sizes})
         assert isinstance(randomizer, jaxdp.core.LocalRandomizer)

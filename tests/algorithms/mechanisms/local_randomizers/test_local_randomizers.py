@@ -16,7 +16,7 @@ from jaxdp.registry import MECHANISMS
 from tests.algorithms.mechanisms.local_randomizers.randomizers import CASES, DRAWS, params_of, sampler, stacked
 
 KEY = partial(jax.random.key, 7)
-RANDOMIZERS = {name: entry for name, entry in MECHANISMS.items() if entry.family == "randomizers"}
+RANDOMIZERS = {name: entry for name, entry in MECHANISMS.items() if entry.family == "local randomizers"}
 WIDE = jax.config.read("jax_enable_x64")
 
 
