@@ -40,6 +40,10 @@ NOTICED, SURVIVED, NOT_DECIDED, NOT_THERE = "noticed", "survived", "not decided"
 EQUIVALENT: dict[str, str] = {
     "jaxdp/experts/_comparators.py off by one: _difference(switched, stay) < 0 -> (_difference(switched, stay) <= 0) "
     "in is_better = _difference(switched, stay) < 0": "of two equal sums it is the same which one is kept",
+    "jaxdp/experts/_mirror_descent/parameters.py sign: 1 - 1e-9 -> (1 + 1e-09) "
+    "in end = math.log(min(largest, (1 - 1e-9) / scale))": "scipy's bounded search stays 1e-5 away from its end",
+    "jaxdp/estimation/_offline_bandit.py constant: 2 -> (4) "
+    "in uniforms = jax.random.uniform(key_actions, (2, num_samples, 1), cumulative.dtype)": "two of four rows are used",
 }
 EITHER_WAY = {
     "maximum",

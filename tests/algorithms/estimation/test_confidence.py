@@ -340,3 +340,9 @@ def test_metrics_of_the_offline_bandit():
 def test_wrong_bandits(build, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         build()
+
+
+@pytest.mark.always
+def test_a_set_without_a_shape_has_no_interval():
+    none = ConfidenceSet(jnp.zeros(2), jnp.zeros((2, 2)), jnp.ones(()))
+    assert np.isnan(none.interval(jnp.asarray([1.0, 1.0]))).all()

@@ -4,10 +4,12 @@ import warnings
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from jaxdp.estimation import (
+    Estimate,
     debiased_rr,
     estimate,
     mle,
@@ -101,3 +103,21 @@ def test_arguments_without_a_hash_give_an_estimator_each_time():
     with pytest.raises(ValueError, match="weights must be one of"):
         objective_perturbation(weights=unhashable)
     assert plackett_luce_mle(max_steps=unhashable) is not plackett_luce_mle(max_steps=unhashable)
+
+
+@pytest.mark.always
+def test_labels_and_the_fit_are_drawn_from_two_keys():
+    """Replaces both functions by draws from their keys."""
+
+    def privatize(key, params, features, labels):
+        del params, features, labels
+        return jax.random.uniform(key)
+
+    def fit(key, params, features, report):
+        del params, features
+        theta = jnp.stack([report, jax.random.uniform(key)])
+        return Estimate(theta, jnp.zeros(()), jnp.zeros((), jnp.int32), jnp.asarray(True))
+
+    estimator = debiased_rr()._replace(privatize=privatize, fit=fit, check_estimate=None)
+    first, second = estimate(estimator, FEATURES, LABELS, key=jax.random.key(0), epsilon=1.0).theta
+    assert first != second

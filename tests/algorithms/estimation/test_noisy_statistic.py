@@ -142,3 +142,19 @@ def test_the_chosen_cut_has_the_unit_of_the_features():
     assert cut(0) > 0.1
     for exponent in (-100, 100) if np.float32 == DTYPE else (-900, 900):
         assert cut(exponent) == pytest.approx(cut(0), rel=1e-5)
+
+
+def test_the_error_of_an_exact_sum_bounds_what_its_rounding_adds():
+    """Compares the sum's change with the exact change of one term, for terms that need all bits of a float64."""
+    thirds = np.random.default_rng(0).uniform(1.5, 3, (1000, 1)).astype(np.float32)
+    changed = thirds.copy()
+    changed[0] = -3.0
+
+    @jax.jit
+    @in_64_bits
+    def run(thirds):
+        return exact_statistic(thirds.astype(jnp.float64) / 3, jnp.ones(1, jnp.float64))
+
+    (total, error), (other, _) = run(thirds), run(changed)
+    change = Fraction(float(other[0])) - Fraction(float(total[0])) + 1 + Fraction(float(thirds[0, 0]) / 3)
+    assert 2.0**-60 < abs(change) <= float(error)

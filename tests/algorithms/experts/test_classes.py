@@ -147,6 +147,17 @@ def test_a_sequence_is_drawn_by_weight_and_rolled_by_the_prior(name, late):
     assert g_test(found, merged(prior, drawn)) < 1e-4  # planted: without the losses
 
 
+@pytest.mark.always
+def test_a_switch_is_to_any_other_expert():
+    made = classes.markov(switch_rate=0.3)(num_experts=3, horizon=9)
+    label = jax.eval_shape(made.draw, jax.random.key(0), made.init(), jnp.int32(0))
+    label = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), label)._replace(expert=jnp.int32(1))
+    roll = jax.jit(jax.vmap(lambda key: made.roll(key, label, jnp.int32(0)).expert))
+    shares = np.bincount(roll(jax.random.split(jax.random.key(1), 20_000)), minlength=3) / 20_000
+    errors = np.sqrt(np.asarray([0.15 * 0.85, 0.3 * 0.7, 0.15 * 0.85]) / 20_000)
+    assert (np.abs(shares - [0.15, 0.7, 0.15]) < 5 * errors).all()
+
+
 # ---- many rounds -----------------------------------------------------------------------------------------------------
 def shifting(horizon, num_segments, num_experts, nats, seed=0):
     """Makes scaled losses [horizon, num_experts] float32: each segment's best expert gains so many nats on the

@@ -155,3 +155,23 @@ def test_sequences_of_no_switch_are_those_of_one_expert():
                 weights = made.forward(weights, jnp.int32(round_), losses)
             distributions.append(np.asarray(made.marginal(weights, jnp.int32(8))))
         np.testing.assert_allclose(*distributions, rtol=TOLERANCE)
+
+
+@pytest.mark.always
+def test_a_step_and_gains_in_ordinary_numbers():
+    """Compares a round with flow to the next row with arithmetic on the numbers themselves."""
+    sums = Scaled(jnp.asarray([[1, 1.5], [1.25, 1]], FLOAT), jnp.asarray([[0, -1], [-2, 1]], jnp.int32))
+    losses = jnp.asarray([0, 0.875], FLOAT)
+    flow = Flow(np.asarray([0.5, 0.25]), 1)
+
+    @jax.jit
+    def run(sums, losses):
+        return _filter.step(flow, sums, losses), _filter.gains(sums, losses), _filter.gains(sums, losses + 4096)
+
+    (after, removed), gains, shifted = jax.tree.map(np.asarray, run(sums, losses))
+    numbers = np.asarray(sums.mantissa) * 2.0 ** np.asarray(sums.power)
+    kept = numbers * np.exp(-np.asarray(losses))
+    expected = np.stack([kept[0], kept[1] + 0.5 * kept[0, ::-1]])
+    np.testing.assert_allclose(after.mantissa * 2.0 ** (after.power + removed), expected, rtol=TOLERANCE)
+    np.testing.assert_allclose(np.diff(gains), np.diff(np.log2(kept.sum(1) / numbers.sum(1))), rtol=TOLERANCE)
+    np.testing.assert_array_equal(gains, shifted)

@@ -66,6 +66,13 @@ def test_equal_segments_as_a_value():
     assert two.tolist() == five.tolist()  # of one key
 
 
+@pytest.mark.always
+def test_drawn_times_are_ascending_rounds():
+    times = worlds_of(shifting_losses(num_experts=2, horizon=6, num_shifts=3, shift_times="drawn"), 20).shift_times
+    assert times.shape == (20, 3)
+    assert (np.diff(times, prepend=0, append=6) > 0).all()
+
+
 def test_drawn_times_are_all_sets_of_rounds():
     environment = shifting_losses(num_experts=2, horizon=6, num_shifts=3, shift_times="drawn")
     lanes = 20_000

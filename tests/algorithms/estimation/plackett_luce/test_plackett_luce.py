@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from jaxdp.estimation import (
+    Estimate,
     debiased_rr,
     estimate,
     mle,
@@ -143,3 +144,16 @@ def test_a_simulation_of_all():
     margins = np.asarray(sample.features, float) @ np.asarray(result.theta - sample.truth, float)
     pairs = [(margins[:, j] - margins[:, k]) ** 2 for j, k in itertools.combinations(range(3), 2)]
     np.testing.assert_allclose(found, np.sqrt(np.mean(pairs)), rtol=1e-4)
+
+
+@pytest.mark.always
+def test_the_semi_norm_error_is_over_pairs_of_actions():
+    problem = plackett_luce_rewards(num_samples=6, num_actions=4, dim=2)
+    params = problem.params()
+    sample = jax.jit(problem.sample)(jax.random.key(0), params)
+    theta = jnp.asarray([0.3, -0.2], DTYPE)
+    estimated = Estimate(theta, jnp.zeros(()), jnp.zeros((), jnp.int32), jnp.asarray(True))
+    utilities = np.asarray(sample.features) @ (np.asarray(theta) - np.asarray(sample.truth))
+    squares = [(row[i] - row[j]) ** 2 for row in utilities for i, j in itertools.combinations(range(4), 2)]
+    error = jax.jit(problem.metrics)(params, sample, estimated)["semi_norm_error"]
+    assert float(error) == pytest.approx(np.sqrt(np.mean(squares)), rel=1e-5)

@@ -405,3 +405,17 @@ def test_clipped_sampling_is_refused_where_rounding_would_cost():
     else:
         with pytest.raises(ValueError, match="horizon must be <= 100000 for clipped sampling in 32-bit floats"):
             mirror_descent(**sizes)
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 30.0])
+def test_the_rate_of_laplace_noise_minimises_its_bound(epsilon):
+    """Compares with a grid of rates up to the largest one with a finite generating function."""
+    best = mirror_descent_parameters(
+        epsilon=epsilon, num_experts=10, horizon=10**6, num_switches=5, form="noisy_losses", noise="laplace"
+    )
+    nats = math.log(10) + 5 * math.log(9) + 5 * math.log((10**6 - 1) / 5) + 5
+    scale = 10 / epsilon
+    rates = np.exp(np.linspace(-12, math.log(min(math.sqrt(8 * nats / 10**6), (1 - 1e-9) / scale)), 100_001))
+    bounds = nats / rates + 10**6 * (rates / 8 - np.log1p(-((rates * scale) ** 2)) / rates)
+    assert best.regret_bound == pytest.approx(bounds.min(), rel=1e-6)
+    assert best.learning_rate == pytest.approx(rates[bounds.argmin()], rel=1e-2)

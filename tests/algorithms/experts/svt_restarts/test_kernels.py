@@ -106,3 +106,13 @@ def test_long_memories_keep_lanes_apart(windows, is_laid_out):
     traced = jax.make_jaxpr(jax.vmap(run, (0, None)))(jax.random.split(jax.random.key(0), 3), params)
     shape = re.escape(f"[{','.join(map(str, (3, *memory)))}]")
     assert bool(re.search(rf"{shape} = layout_constraint", str(traced))) == is_laid_out
+
+
+@pytest.mark.parametrize("check_every", [1, 3, 16, 100, 5_000])
+def test_regrets_of_short_levels_fit_in_an_integer(check_every):
+    """Checks the largest regret of a window of the last short level; in 32 bits the next level's is too large."""
+    short = Dyadic(2, 2**20, check_every).short
+    largest = np.iinfo(np.dtype(jnp.result_type(int))).max
+    regrets = [2 ** (level + 1) * check_every * fixed_point.UNITS for level in range(short + 1)]
+    assert all(regret <= largest for regret in regrets[:short])
+    assert largest > 2**31 or regrets[short] > largest
