@@ -12,6 +12,7 @@ import pytest
 import jaxdp
 from jaxdp.dueling import ebs_elimination, utility_duels
 from jaxdp.dueling._ebs_elimination import arms as ebs_arms
+from jaxdp.dueling._ebs_elimination import calibration
 from jaxdp.dueling._ebs_elimination import counters as ebs_counters
 from jaxdp.dueling._ebs_elimination.radii import noise_lines, score_radii
 from jaxdp.mechanisms import tree_radius
@@ -124,6 +125,19 @@ def test_tables_of_the_two_constants():
     assert float(tight.noise.epsilon) == 0.25
     gaussian = ebs_elimination(num_arms=4, horizon=1000, noise="gaussian", arity=11).params(epsilon=0.5, delta=1e-5)
     assert gaussian.noise.l2_sensitivity == pytest.approx(math.sqrt(2 * 3))  # three levels
+
+
+def test_half_of_the_failure_probability_is_for_the_counters(monkeypatch):
+    """Checks that each counter at each of its clocks has an equal share of it."""
+    shares = []
+
+    def noted(**values):
+        shares.append(values["failure_prob"])
+        return noise_lines(**values)
+
+    monkeypatch.setattr(calibration, "noise_lines", noted)
+    ebs_elimination(num_arms=4, horizon=1000).params(epsilon=0.5, failure_prob=0.1)
+    assert shares == [pytest.approx(0.1 / 2 / (4 * (1000 + 4)), rel=1e-12)]
 
 
 # ---- removals --------------------------------------------------------------------------------------------------------

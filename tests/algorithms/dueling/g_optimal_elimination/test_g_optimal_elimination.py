@@ -3,7 +3,7 @@
 import functools
 import math
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ import pytest
 import jaxdp
 from jaxdp.dueling import g_optimal_elimination, linear_duels
 from jaxdp.dueling._g_optimal_elimination import _g_optimal_elimination as module
+from jaxdp.dueling._g_optimal_elimination import bulk
 from jaxdp.dueling._g_optimal_elimination.phase_designs import Design, first_design, most_pairs
 
 KEY = partial(jax.random.key, 31)
@@ -127,6 +128,30 @@ def test_counts_are_those_of_the_rounds():
             assert found.tolist() == expected.tolist()
     late = lone._replace(played=jnp.asarray(LARGEST - 3, INTEGER))
     assert int(plan(late, jnp.asarray(100, INTEGER)).sum()) == 3
+
+
+def test_counts_add_the_wins_of_the_pairs_that_were_played():
+    """Checks the sums of the third and fourth round of a phase with three slots, the last of them not yet played."""
+
+    class Public(NamedTuple):
+        duels: jax.Array
+        plays: jax.Array
+        played: jax.Array
+
+    public = Public(jnp.asarray([[0, 1], [1, 2], [0, 2]]), jnp.asarray([3, 2, 4]), jnp.asarray(2))
+    algorithm = bulk.Algorithm(
+        num_arms=3,
+        slots=lambda public, rounds: rounds,
+        length=lambda public: public.plays.sum(),
+        wins_so_far=lambda state: jnp.asarray([2, 0, 0]),
+        advance=lambda key, params, public, wins, rounds: jaxdp.core.State(wins, rounds),
+    )
+    state, plan = jaxdp.core.State((), public), jaxdp.core.CountPlan(jnp.zeros(9, int))
+    played = jnp.asarray([[0, 1, 0], [0, 0, 1], [0, 0, 0]]).ravel()
+    won = jnp.asarray([[0, 1, 5], [0, 0, 3], [0, 0, 0]]).ravel()  # at most one win a duel
+    update = jax.jit(bulk.counts(algorithm).update_counts)
+    wins, rounds = update(KEY(), (), state, plan, (played, won))
+    assert (wins.tolist(), int(rounds)) == ([3, 1, 0], 2)
 
 
 @pytest.mark.parametrize("constants", ["tight", "paper"])

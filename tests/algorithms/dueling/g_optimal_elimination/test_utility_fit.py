@@ -51,6 +51,15 @@ def test_the_model_is_the_least_in_the_ball(dim, rank, radius):
     assert max(gap_of_model(*each, radius) for each in zip(wrong, points, plays, wins, strict=True)) > 3e-3
 
 
+@pytest.mark.always  # no other test notices a loop that does not count its steps
+def test_steps_are_counted(monkeypatch):
+    """Checks that a search of one step ends with Newton's first one, far from the minimum at ln 9."""
+    monkeypatch.setattr(_utility_fit, "MOST_STEPS", 1)
+    points, plays = jnp.ones((1, 1), FLOAT), jnp.asarray([4], INTEGER)
+    fit = jax.jit(lambda wins: fit_in_ball(points, plays, wins, jnp.int32(1), jnp.asarray(9.0, FLOAT)))
+    assert float(fit(jnp.full(1, 3.6, FLOAT))[0]) == pytest.approx((0.9 - 0.5) / 0.25, rel=1e-5)
+
+
 @pytest.mark.parametrize("radius", [5.0, 20.0, 40.0])
 def test_models_whose_chances_are_nearly_certain_are_finite(radius):
     """Checks chances that floats round to 1, with a curvature far below rounding errors; also with noise."""

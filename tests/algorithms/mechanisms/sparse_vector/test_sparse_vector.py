@@ -8,6 +8,9 @@ import scipy.stats
 
 from jaxdp.audit import exact_epsilon, g_test
 from jaxdp.mechanisms import above_threshold, above_threshold_init, above_threshold_step
+from jaxdp.mechanisms._grid import LARGEST_SCALE
+from jaxdp.mechanisms.sparse_vector import AboveThreshold, Grid, _reaches
+from jaxdp.numerics.fixed_point import Sum
 
 NUM_DRAWS = 40_000
 QUERIES = np.array([0.0, 1.0, -0.5, 2.0])
@@ -106,6 +109,17 @@ def test_one_compilation_for_every_epsilon_and_vmap_equals_loop():
     assert len(traces) == 1
     np.testing.assert_array_equal(jax.vmap(select)(epsilons), loop)
     assert loop[-1] == 3
+
+
+def test_nothing_is_above_where_noise_is_too_large_to_draw():
+    """Checks both sides of the largest scale, in a run whose threshold the query reaches."""
+    with jax.enable_x64(True):
+        one, noise = jnp.asarray(1.0), jnp.asarray(LARGEST_SCALE)
+        threshold = Sum(jnp.asarray(0), jnp.asarray(2))
+        run = AboveThreshold(threshold, one, one, one, jnp.asarray(False))
+        for scale, reaches in ((LARGEST_SCALE, True), (np.nextafter(LARGEST_SCALE, np.inf), False)):
+            grid = Grid(one, one, jnp.asarray(scale), noise)
+            assert bool(_reaches(noise, grid.drawn, one, grid, run)) == reaches
 
 
 @pytest.mark.precision

@@ -141,6 +141,20 @@ def test_gaussian_trees_draw_once_an_entry(arity, combine):
     np.testing.assert_allclose(jax.jit(counter.prefixes)(keys, params, values), expected, rtol=1e-5, atol=1e-4)
 
 
+def test_clocks_of_gaussian_trees_count_in_digits():
+    """Checks that a block of three ends at each third entry, and a block of nine at each ninth."""
+    counter = tree_counter(horizon=12, arity=3, noise="gaussian")
+    params = counter.params(rho=0.5)
+
+    @jax.jit
+    def run(keys):
+        feed = lambda state, key: (after := counter.feed(key, params, state, 1), after.digits)  # noqa: E731
+        return jax.lax.scan(feed, counter.init(keys[0], params), keys)[1]
+
+    digits = np.asarray(run(keys_of(1, 12)))
+    np.testing.assert_array_equal(digits, [[t % 3, t // 3 % 3, t // 9] for t in range(1, 13)])
+
+
 def drawn_noise(keys, params, levels, combine):
     """Returns the noise [T, levels] that `feed` draws for one counter."""
     zeros = jnp.zeros(levels if combine else (), int)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from jaxdp.mechanisms import vector_randomizer
+from jaxdp.mechanisms.local_randomizers._ball import OnSphere
 
 KEY = partial(jax.random.key, 7)
 
@@ -30,3 +31,12 @@ def test_no_vector_leaves_the_ball(norm):
         inside = np.linalg.norm(values.astype(float), 1 if norm == "l1" else 2, axis=1) < radius
     normal = inside & (scales > 1e-30)
     assert np.array_equal(shown[normal], values[normal])
+
+
+def test_coordinates_of_points_on_a_sphere_are_within_their_quantiles():
+    """Checks the circle, where a coordinate is a cosine of a uniform angle, and the sphere, where it is uniform."""
+    share = 0.05 / 10 / 2
+    circle = OnSphere(size=2.0, report_radius=3.0, bias=1.0, coordinates=2).range_bound(10, 0.05)
+    assert circle == pytest.approx(2 * 3 * math.cos(math.pi * share / 2), rel=1e-9)
+    sphere = OnSphere(size=2.0, report_radius=3.0, bias=1.0, coordinates=3).range_bound(10, 0.05)
+    assert sphere == pytest.approx(2 * 3 * (1 - 0.05 / 10 / 3), rel=1e-9)
