@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
+import jax
 import pytest
 import typer
 import xarray as xr
@@ -24,6 +25,7 @@ PAGES = {
 }
 CLUSTER, JOB_ARRAY, TRACKERS = "docs/howto/dask.md", "docs/howto/slurm.md", "docs/howto/experiment_trackers.md"
 MADE_UP = ("mlflow", "wandb")  # imports of the page on trackers, which the tests do not need
+WITH_ADAM = "docs/howto/any_model.md"  # Optax's Adam needs JAX's usual promotion of types
 STUDIES = ("docs/howto/run_a_study.md", "docs/howto/own_data.md")
 BRIEF = ("jaxdp list", "--comparisons docs/examples", "--release")
 TASKS = 4
@@ -31,6 +33,7 @@ TASKS = 4
 PRINTED = {
     "README.md": ["0.001-DP", "no claim"],
     "docs/explanation/trust_models.md": ["0.5-DP, local, one duel's outcome", "1.5"],
+    WITH_ADAM: ["0.92 of new pairs", "4-DP, local, one person", "chosen"],
     "docs/howto/audit_my_code.md": ["violated", "consistent"],
     "docs/howto/own_data.md": ["True"],
     "docs/howto/own_learner.md": ["consistent", "epsilon"],
@@ -89,8 +92,9 @@ def in_shell(folder, *command, **variables):
 def run_page(page: str) -> dict[str, Any]:
     """Executes a page's Python, block after block, as cells of one notebook."""
     module = types.ModuleType("a_notebook")
-    for block in blocks(PAGES[page], "python"):
-        exec(compile(block, page, "exec"), module.__dict__)
+    with jax.numpy_dtype_promotion("standard" if page == WITH_ADAM else jax.config.read("jax_numpy_dtype_promotion")):
+        for block in blocks(PAGES[page], "python"):
+            exec(compile(block, page, "exec"), module.__dict__)
     return module.__dict__
 
 

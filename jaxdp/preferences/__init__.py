@@ -20,7 +20,9 @@ from jaxdp.preferences.matrices import (
     utility_matrix,
 )
 from jaxdp.preferences.models import sample_choices, sample_comparisons, sample_rankings
+from jaxdp.preferences.pairs import Pairs, pairs_from_chosen_rejected
 from jaxdp.preferences.preflib import read_ballots, write_ballots
+from jaxdp.preferences.reports import PrivateLabels, debiased_loss, private_labels, to_jsonl
 from jaxdp.preferences.tables import ComparisonTable, baseball1987, read_comparisons
 
 __all__ = [
@@ -28,6 +30,8 @@ __all__ = [
     "ChoiceData",
     "ComparisonTable",
     "Link",
+    "Pairs",
+    "PrivateLabels",
     "RewardData",
     "baseball1987",
     "borda_gaps",
@@ -38,6 +42,7 @@ __all__ = [
     "condorcet_winner",
     "copeland_winners",
     "cyclic_matrix",
+    "debiased_loss",
     "differential_features",
     "effective_borda_scores",
     "gaussian_choices",
@@ -48,13 +53,16 @@ __all__ = [
     "logistic",
     "lower_bound_matrix",
     "pair_features",
+    "pairs_from_chosen_rejected",
     "preference_gaps",
+    "private_labels",
     "probit",
     "read_ballots",
     "read_comparisons",
     "sample_choices",
     "sample_comparisons",
     "sample_rankings",
+    "to_jsonl",
     "utility_matrix",
     "write_ballots",
 ]
