@@ -47,7 +47,7 @@ def stages_of(wanted: naming.Subject) -> tuple[list[Stage], list[str]]:
 
 def entries_to_check(wanted: naming.Subject) -> list[str]:
     """Returns the entry itself; for a file, the entries with a factory in it, or else the first few that use it."""
-    defined = [name for name in wanted.entries if naming.factory_of(name)[0] in wanted.own]
+    defined = naming.entries_defined_in(wanted)
     return [*(wanted.entries if wanted.text in wanted.entries else defined or wanted.entries)][:MOST]
 
 

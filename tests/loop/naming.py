@@ -84,11 +84,13 @@ def subject(text: str) -> Subject:
     if not files or not path.is_relative_to(LIBRARY) or any(file.suffix != ".py" for file in files):
         paths = {each for file in LIBRARY.rglob("*.py") for each in (file, file.parent)}
         known = [*entries(), *sorted(each.relative_to(ROOT).as_posix() for each in paths)]
-        near = ", ".join(difflib.get_close_matches(text, known, 4) or ("rucb", "jaxdp/stats"))
+        longer = [name for name in entries() if text and text in name]
+        near = difflib.get_close_matches(text, known, 4) or longer
         raise UnknownNameError(
-            f"NAME must be a registered name, or a file or folder of jaxdp, got {text!r}; near it: {near}"
+            f"NAME must be a registered name, or a file or folder of jaxdp, such as rucb or jaxdp/stats, got {text!r}"
+            f"{'; near it: ' * bool(near)}{', '.join(near[:4])}"
         )
-    names = tuple(name for name in entries() if set(files) & {*files_of(name)})
+    names = tuple(name for name in entries() if set(files) & {*files_of(name), entry_file(name)})
     factories = frozenset(factory_of(name) for name in names)
     return Subject(path.relative_to(ROOT).as_posix(), names, files, frozenset(files), factories)
 
@@ -136,12 +138,30 @@ def tests_of(path: str | Path) -> list[Path]:
     return [file for file in test_files() if names_in_file(file, wanted) or (wanted.entries and by_registry(file))]
 
 
-def folder_of(path: str) -> Path:
-    """Returns where tests of a file or folder of the library stand: beside other layers' tests, or of algorithms."""
-    layer, *names = Path(path).relative_to("jaxdp").with_suffix("").parts
-    if layer in ALGORITHMS:
-        return TESTS / "algorithms" / place_of(ROOT / path, LIBRARY)
-    return TESTS.joinpath(layer, *names)
+def folder_of(text: str) -> Path:
+    """Returns where tests of an entry, a file or a folder stand: beside other layers' tests, or of algorithms."""
+    if text in entries():
+        return TESTS / "algorithms" / place_of(factory_of(text)[0], LIBRARY)
+    parts = Path(text).relative_to("jaxdp").with_suffix("").parts
+    if parts and parts[0] in ALGORITHMS:
+        return TESTS / "algorithms" / place_of(ROOT / text, LIBRARY)
+    return TESTS.joinpath(*parts)
+
+
+def entry_file(name: str) -> Path:
+    """Returns the file of the registry that has an entry."""
+    return LIBRARY / "registry" / f"{place_of(factory_of(name)[0], LIBRARY)}.py"
+
+
+def with_other_trees(wanted: Subject) -> list[Path]:
+    """Returns a subject's files, those of the registry with entries that it defines, and its folder of tests."""
+    defined = [wanted.text] if wanted.text in wanted.entries else entries_defined_in(wanted)
+    return sorted({*wanted.files, *map(entry_file, defined), *folder_of(wanted.text).rglob("*.py")})
+
+
+def entries_defined_in(wanted: Subject) -> list[str]:
+    """Returns the entries whose factories are in a subject's own files."""
+    return [name for name in wanted.entries if factory_of(name)[0] in wanted.own]
 
 
 def place_of(file: Path, tree: Path) -> str:

@@ -32,7 +32,7 @@ class Selection:
 
     def __init__(self, wanted: naming.Subject, *, skip_slow: bool = True) -> None:
         self.wanted, self.skip_slow, self.durations = wanted, skip_slow, read_durations(naming.ROOT)
-        self.folders = [naming.folder_of(wanted.text)] if "/" in wanted.text else []
+        self.folder = naming.folder_of(wanted.text)
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -59,7 +59,7 @@ class Selection:
         """Returns whether a test names the subject: in its code, or as a parameter."""
         if isinstance(item, pytest.DoctestItem):
             return item.path in self.wanted.own
-        if any(item.path.is_relative_to(folder) for folder in self.folders):
+        if item.path.is_relative_to(self.folder):
             return True
         if item.path == naming.ZOO:
             return self.names_case(item)
@@ -91,7 +91,7 @@ class Selection:
 
 def files_for(wanted: naming.Subject) -> list[Path]:
     """Returns the test files that may name the subject, and its own files for their doctests."""
-    folder = naming.folder_of(wanted.text) if "/" in wanted.text else None
+    folder = naming.folder_of(wanted.text)
     tests = [
         file
         for file in naming.test_files()
@@ -99,7 +99,7 @@ def files_for(wanted: naming.Subject) -> list[Path]:
         and (
             naming.names_in_file(file, wanted)
             or (wanted.entries and naming.by_registry(file))
-            or (folder is not None and file.is_relative_to(folder))
+            or file.is_relative_to(folder)
         )
     ]
     return [*tests, *sorted(wanted.own)]

@@ -39,8 +39,8 @@ TESTS_SECONDS = 20.0  # processor time, after which no further test starts
 
 
 def style(wanted: naming.Subject) -> str:
-    """Runs the linter and the formatter over the subject's files."""
-    files = list(map(str, wanted.files))
+    """Runs the linter and the formatter over the subject's files, entries and tests."""
+    files = list(map(str, naming.with_other_trees(wanted)))
     for what, arguments in (("lint", ["check", "--quiet"]), ("format", ["format", "--check", "--quiet"])):
         done = _ran([sys.executable, "-m", "ruff", *arguments, *files])
         if done.returncode:
@@ -49,8 +49,8 @@ def style(wanted: naming.Subject) -> str:
 
 
 def types(wanted: naming.Subject) -> str:
-    """Checks the types of the subject's files."""
-    files = list(map(str, wanted.files))
+    """Checks the types of the subject's files, entries and tests."""
+    files = list(map(str, naming.with_other_trees(wanted)))
     done = _ran([sys.executable, "-m", "pyright", "--pythonpath", sys.executable, *files])
     if done.returncode:
         errors = [line.strip() for line in done.stdout.splitlines() if " error: " in line]

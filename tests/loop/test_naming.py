@@ -65,12 +65,23 @@ def test_a_word_that_is_also_an_option_names_no_entry(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("text", "near"), [("rucp", "rucb"), ("jaxdp/stat", "jaxdp/stats,"), ("tests/stats", "near it")]
+    ("text", "near"), [("rucp", "rucb"), ("jaxdp/stat", "jaxdp/stats,"), ("tests/stats", ""), ("exp3", "exp3_laplace")]
 )
 def test_an_unknown_name_is_refused_with_near_ones(text, near):
-    with pytest.raises(naming.UnknownNameError, match=f"NAME must be .*, got '{text}'; near it: ") as caught:
+    with pytest.raises(naming.UnknownNameError, match=f"NAME must be .*, got '{text}'; near it: {near}"):
         naming.subject(text)
-    assert near in str(caught.value)
+    with pytest.raises(naming.UnknownNameError, match=r"got 'nothing'$"):
+        naming.subject("nothing")
+
+
+def test_an_algorithm_has_its_files_in_three_trees():
+    place = "dueling/rucb"
+    there = {naming.LIBRARY / "registry" / f"{place}.py", TESTS / "algorithms" / place / "test_rucb.py"}
+    for text in ("rucb", "jaxdp/dueling/_rucb"):
+        assert {DUELING / "_rucb" / "_rucb.py", *there} < {*naming.with_other_trees(naming.subject(text))}
+    assert naming.subject(f"jaxdp/registry/{place}.py").entries == ("rucb", "rucb_blocks")
+    for name in naming.entries():
+        assert naming.entry_file(name).is_file()
 
 
 def test_importers_are_of_the_same_package():

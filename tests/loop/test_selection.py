@@ -39,6 +39,13 @@ def test_a_test_is_chosen_by_its_code_or_its_parameters():
     assert chosen("rucb", [by_code, *others, golden, by_parameter]) == [golden, by_code, by_parameter]
 
 
+def test_tests_in_its_folder_are_chosen_though_they_do_not_name_it():
+    own = item("algorithms/mechanisms/sparse_vector/test_sparse_vector.py", "test_the_claimed_epsilon_is_kept")
+    other = item("algorithms/dueling/rucb/test_kernels.py", "test_runs_are_equal")
+    assert chosen("above_threshold", [own, other]) == [own]
+    assert own.path in files_for(naming.subject("above_threshold"))
+
+
 def test_slow_tests_are_left_out_except_the_only_mistakes():
     test = "test_a_mistake_is_flagged_and_its_twin_is_not"
     mistake = item("privacy/test_mutants.py", test, "counters of duels at half their noise", slow=True)
