@@ -1,4 +1,4 @@
-"""Comparison of blocks with single rounds: if they agree, the audit of rounds holds for blocks, too."""
+"""Compares a learner's blocks with its single rounds: if both agree, an audit of the rounds also holds for blocks."""
 
 from functools import partial
 from typing import Any
@@ -10,15 +10,16 @@ import numpy as np
 from jaxdp.audit.forced import Base, draws_without_history
 from jaxdp.audit.play import play
 
-RUNS = 4096  # in one of so many, noise larger or smaller by one percent changes a choice
-LARGEST = 2**24  # numbers in the transcripts of all runs
-QUICKLY = {"xla_backend_optimization_level": 0}  # compiled for few runs
+RUNS = 4096  # in about one of 4096 runs, noise that is 1% too large or too small changes a choice
+LARGEST = 2**24  # most numbers that the transcripts of all runs may have together
+QUICKLY = {"xla_backend_optimization_level": 0}  # compiles quickly: each program is called once
 
 
 def blocks_equal_rounds(key: jax.Array, base: Base) -> bool:
-    """Returns whether blocks give the plays and public states of single rounds, bit for bit, in random runs.
+    """Returns whether blocks give the same actions and public states as single rounds, bit for bit, in random runs.
 
-    Not tried if users react, since within a block they see less than in single rounds: returns False.
+    Returns False without a comparison if users react to the past: within a block they see less of it than in single
+    rounds.
 
     Args:
         key: a typed PRNG key.
@@ -46,11 +47,13 @@ def blocks_equal_rounds(key: jax.Array, base: Base) -> bool:
     pairs = [
         *zip(jax.tree.leaves(blocks.actions), jax.tree.leaves(rounds.actions), strict=True),
         *(
-            (many[run, start], play_run[run, end])
-            for many, play_run in zip(jax.tree.leaves(blocks.after), jax.tree.leaves(rounds.after), strict=True)
+            (of_blocks[run, start], of_rounds[run, end])
+            for of_blocks, of_rounds in zip(jax.tree.leaves(blocks.after), jax.tree.leaves(rounds.after), strict=True)
         ),
     ]
-    return all(bool(jnp.array_equal(many, play_run, equal_nan=_is_float(play_run))) for many, play_run in pairs)
+    return all(
+        bool(jnp.array_equal(of_blocks, of_rounds, equal_nan=_is_float(of_rounds))) for of_blocks, of_rounds in pairs
+    )
 
 
 def _users(base: Base, key: jax.Array) -> Any:

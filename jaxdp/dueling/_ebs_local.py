@@ -39,8 +39,8 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        squared_radius: [] float > 0, of the confidence interval of one report's mean; for n reports it is n times
-            smaller.
+        squared_radius: [] float > 0, r^2, of the confidence interval around one report; for the mean of n reports it
+            is r^2 / n.
     """
 
     epsilon: Scalar
@@ -63,7 +63,7 @@ class Public(NamedTuple):
 
 @factory
 def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learner:
-    """Plays the least played active arm against a random one; drops arms with an interval below another arm's.
+    """Plays the least played active arm against a random active arm; drops arms with an interval below another's.
 
     Among several least played arms the left one is chosen at random.
 
@@ -82,8 +82,8 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
         wins, clipped to {0, 1}.
 
     Raises:
-        ValueError: if num_arms < 2 or the number of pairs exceeds the integer range, horizon < 1, or constants has
-            another name.
+        ValueError: if num_arms < 2 or the number of pairs exceeds the integer range, horizon < 1, or constants is not
+            one of the two names.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -101,11 +101,11 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
         DP-Dueling (Saha & Asi, 2024), Algorithm 1 and Remark 3. At epsilon = inf it is the algorithm without privacy.
 
     Deviations:
-        * Randomized response biases shares and intervals by the same factor. So the decisions equal those of the
-          reports' undebiased shares with the interval r / sqrt(n), which is what the code computes.
+        * Debiasing multiplies the differences of shares and the intervals by the same factor c. So the code decides by
+          the shares of reported wins, without debiasing, and by intervals r / sqrt(n). The decisions are the same.
         * All arms are compared after every round, and dropped together.
-        * As in the paper, whose analysis takes the active set and n_i as fixed although they depend on the outcomes,
-          failure_prob is proved for a fixed set only; privacy does not depend on it.
+        * failure_prob is proved only if the active set and n_i are fixed in advance. As in the paper, whose analysis
+          takes them as fixed, they depend on the outcomes. Privacy does not depend on failure_prob.
     """
     num_arms, horizon = check_num_arms(num_arms), check_horizon(horizon)
     is_paper = check_choice("constants", constants, CONSTANTS) == "paper"
@@ -124,16 +124,16 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
 
     def init(key, params: Params) -> State:
         del key, params
-        none = jnp.zeros((num_arms, num_arms), jnp.result_type(int))
-        return State((), Public(jnp.ones(num_arms, bool), none, none))
+        zeros = jnp.zeros((num_arms, num_arms), jnp.result_type(int))
+        return State((), Public(jnp.ones(num_arms, bool), zeros, zeros))
 
-    def duels(public: Public, counts: jax.Array) -> jax.Array:
-        """Sums an arm's counts, as the left one, over active opponents."""
+    def sum_active(public: Public, counts: jax.Array) -> jax.Array:
+        """Sums each left arm's counts over active opponents."""
         return jnp.sum(jnp.where(public.active[None, :], counts, 0), axis=1, dtype=counts.dtype)
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del params, context
-        played = duels(public, public.plays)
+        played = sum_active(public, public.plays)
         negated_plays = jnp.where(public.active, -played, jnp.iinfo(played.dtype).min)
         left = ties.largest(negated_plays, ties.ranks(ties.word_beside(key), num_arms))
         return jnp.stack([left, weighted_index(key, public.active.astype(default_float()))])
@@ -146,7 +146,7 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
             wins=public.wins.at[action[0], action[1]].add(response.astype(public.wins.dtype)),
         )
         float_ = default_float()
-        played, won = (duels(public, counts).astype(float_) for counts in (public.plays, public.wins))
+        played, won = (sum_active(public, counts).astype(float_) for counts in (public.plays, public.wins))
         share = won / jnp.maximum(played, 1)
         radius = jnp.where(played > 0, jnp.sqrt(params.squared_radius / jnp.maximum(played, 1)), jnp.inf)
         best = jnp.max(jnp.where(public.active, share - radius, -jnp.inf))

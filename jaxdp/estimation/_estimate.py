@@ -26,7 +26,7 @@ from jaxdp.validation import (
     warn_large_delta,
 )
 
-ROUNDING = 1e-6  # features in float32
+ROUNDING = 1e-6  # relative error of norms of features in float32
 _INT32 = np.iinfo(np.int32).min, np.iinfo(np.int32).max
 
 
@@ -36,14 +36,15 @@ def estimate(
     labels: ArrayLike,
     *,
     key: jax.Array,
-    intervals: Any = None,  # callers that unpack a dict of floats pass type checks
+    intervals: Any = None,  # Any: type checkers then accept callers who unpack a dict of floats
     confidence: float = 0.95,
     **values: Any,
 ) -> Estimate:
     """Privatizes the labels and fits, after checking data and values on the host.
 
     Errors never show a label or say which records have a bad one: they only count these records. If an estimator keeps
-    features private too, only shapes and dtypes are checked, and the estimator makes each record valid.
+    features private too, only shapes and dtypes are checked, and the estimator then clips or replaces
+    invalid values.
 
     Features phi(chosen) - phi(rejected) with labels that are all 1 are not private at any epsilon, because the features
     then contain the preference and the label is constant. Orient every pair first, by a public rule (such as the order
@@ -55,14 +56,16 @@ def estimate(
             float, the features of K actions, for K-wise estimators; or the features of `Ballots.design`. Public, unless
             the claim covers them.
         labels: [num_samples] in {0, 1}, 1 where a1 was preferred (which of the two is a1 must not depend on the
-            preference), or floats in {0, 1/2, 1}, 1/2 for a tie; or the preferred of K actions, or [num_samples, K]
-            rankings of them for `plackett_luce_mle`; or the labels of `Ballots.design`. Private.
+            preference), or floats in {0, 1/2, 1}, 1/2 for a tie. For K-wise estimators, [num_samples] indices of the
+            preferred actions or, for `plackett_luce_mle`, also [num_samples, K] rankings. Or the labels of
+            `Ballots.design`. Private.
         key: JAX key for privatizing and fitting.
         intervals: "sandwich" for standard errors and normal confidence intervals, from H^-1 M H^-1 / n with the mean
-            curvature H and the mean squared slope M of the losses; None for neither. They include the privacy noise,
-            and are post-processing. `debiased_rr`, `mle` and `mle_rr` have robust ones, which hold if the link is
-            wrong (for the parameter that the estimator then finds). Intervals of `objective_perturbation` rely on the
-            link, because its labels are not released, and do not include the bias of its regularization.
+            curvature H and the mean squared slope M of the losses; None for neither. They account for the privacy
+            noise, and are post-processing. Intervals of `debiased_rr`, `mle` and `mle_rr` are robust: they also hold if
+            the link is wrong, for the parameter to which the estimator then converges. Intervals of
+            `objective_perturbation` rely on the link, because its labels are not released, and do not allow for the
+            bias of its regularization.
         confidence: of each parameter's interval, in (0, 1).
         **values: the values that the estimator's `params` take (epsilon, delta, radius, feature_norm, ...). If
             feature_norm (L) is given, every |x| must be at most 2 L, and the norm of an action's features at most L.
@@ -77,16 +80,16 @@ def estimate(
             features are so nearly dependent, or lengths of rows differ so much, that 32-bit floats cannot fit them. The
             warnings depend only on the report and on public features, so they are post-processing of the report.
 
-        RuntimeWarning: with intervals, if the radius bounds the estimate, which they do not allow for; if features do
-            not determine the estimate, and they are NaN; or if the curvature of `mle_rr` is not positive definite, and
-            they come from Fisher information, which relies on the link.
+        RuntimeWarning: with intervals: if the radius bounds the estimate, because intervals do not allow for this; if
+            features do not determine the estimate (intervals are then NaN); or if the curvature of `mle_rr` is not
+            positive definite (intervals then come from Fisher information, and rely on the link).
 
     Raises:
         TypeError: if a value that the estimator needs is missing, or it does not take a given value.
         ValueError: if it is called inside a JAX transformation, estimator is a factory that was not called, key is not
             a typed key, shapes are wrong, a feature is not finite, is too long for feature_norm or has a square out of
-            range, the estimator does not take a label, a value is out of range, or intervals of the estimator are not
-            known.
+            range, a label is not one that the estimator accepts, a value is out of range, or intervals are requested
+            of an estimator that has none.
         RuntimeError: if the solver did not converge and the estimator then releases nothing.
 
     Examples:
@@ -109,13 +112,15 @@ def estimate(
             raise ValueError(f"intervals must be None for {estimator.made_by}: the spread of its estimate is not known")
     check_key(key)
     feature_norm = values.get("feature_norm", np.inf)
-    takes = inspect.signature(estimator.params)
-    if "feature_norm" not in takes.parameters:
+    signature = inspect.signature(estimator.params)
+    if "feature_norm" not in signature.parameters:
         values = {name: value for name, value in values.items() if name != "feature_norm"}  # checked below only
     try:
-        takes.bind(**values)
+        signature.bind(**values)
     except TypeError as error:
-        raise TypeError(f"values must be what the estimator takes, {', '.join(takes.parameters)}: {error}") from None
+        raise TypeError(
+            f"values must be those that the estimator takes ({', '.join(signature.parameters)}): {error}"
+        ) from None
     params = check_leaves("the estimator", estimator.params(**values))
     features, labels = _numbers(features), _numbers(labels)
     raw_features = features
@@ -126,36 +131,37 @@ def estimate(
     if values.get("delta") and (claim := estimator.guarantee(**values)).is_private:
         warn_large_delta(claim.delta, len(labels))
     if labels.ndim == 1 and features.ndim == 2 and np.issubdtype(labels.dtype, np.floating):
-        labels = jnp.asarray(np.clip(np.nan_to_num(labels), 0, 1), default_float())  # labels may be ties
+        labels = jnp.asarray(np.clip(np.nan_to_num(labels), 0, 1), default_float())  # 1/2 is a tie
     else:
-        labels = jnp.asarray(np.clip(np.nan_to_num(labels), *_INT32).astype(np.int32))  # none wraps around
+        labels = jnp.asarray(np.clip(np.nan_to_num(labels), *_INT32).astype(np.int32))  # no label wraps around
     key_privatize, key_fit = jax.random.split(key)
     report = estimator.privatize(key_privatize, params, features, labels)
-    with jax.default_matmul_precision("highest"):  # otherwise GPUs round the factors of products
+    with jax.default_matmul_precision("highest"):  # otherwise GPUs round the factors of matrix products
         result = jax.jit(estimator.fit)(key_fit, params, features, report)
     if estimator.check_estimate is not None:
         estimator.check_estimate(result)
-    taken = takes.bind(**values)
-    taken.apply_defaults()
+    bound = signature.bind(**values)
+    bound.apply_defaults()
     has_ridge = estimator.noise is not None and estimator.noise(params, features).regularization > 0
     repeats = len(labels) if (raw_features.ndim, labels.ndim) == (2, 2) else 1
-    warn_doubts(estimator, result, raw_features, taken.arguments, repeats=repeats, ridge=bool(has_ridge))
+    warn_doubts(estimator, result, raw_features, bound.arguments, repeats=repeats, ridge=bool(has_ridge))
     if estimator.covariance is None or intervals is None:
         return result
     covariance = jax.jit(estimator.covariance)(params, features, report, result.theta)
-    _warn_intervals(result.theta, covariance, taken.arguments.get("radius", np.inf), estimator.noise is None)
+    _warn_intervals(result.theta, covariance, bound.arguments.get("radius", np.inf), estimator.noise is None)
     stderr = jnp.sqrt(jnp.diag(covariance.matrix))
     reach = norm.ppf((1 + confidence) / 2) * stderr
     return result._replace(stderr=stderr, interval=jnp.stack([result.theta - reach, result.theta + reach], axis=1))
 
 
 def _warn_intervals(theta: jax.Array, covariance: Covariance, radius: float, is_likelihood: bool) -> None:
-    """Warns of intervals that are NaN, ignore an active bound, or rely on the link where others do not."""
+    """Warns of intervals that are NaN, ignore an active bound, or rely on the link where robust ones fail."""
     if np.isnan(covariance.matrix).any():
         warn_caller("intervals are NaN: the features do not determine the estimate", RuntimeWarning)
     elif np.linalg.norm(theta) >= radius * (1 - ROUNDING):
         warn_caller(
-            f"intervals assume that the radius does not bound the estimate, got an estimate on radius={radius:g}",
+            "intervals assume that the radius does not bound the estimate, got an estimate at the bound, "
+            f"radius={radius:g}",
             RuntimeWarning,
         )
     if is_likelihood and not covariance.is_robust:
@@ -236,8 +242,8 @@ def check_choices(
     wrong = ~np.isin(choices, np.arange(num_actions))
     refuse_private("labels", f"actions in [0, {num_actions})", wrong if choices.ndim == 1 else wrong.any(axis=1))
     if choices.ndim == 2:
-        is_other = (np.sort(choices, axis=1) != np.arange(num_actions)).any(axis=1)
-        refuse_private("labels", "rankings that hold every action once", is_other)
+        is_no_ranking = (np.sort(choices, axis=1) != np.arange(num_actions)).any(axis=1)
+        refuse_private("labels", "rankings that hold every action once", is_no_ranking)
     norms = np.linalg.norm(values.astype(np.float64), axis=2).max(axis=1)
     worst = int(np.argmax(norms))
     if norms[worst] > feature_norm * (1 + ROUNDING):
@@ -249,7 +255,9 @@ def check_choices(
 
 def _check_no_text(labels: np.ndarray) -> None:
     if labels.dtype.kind in "USO" and any(isinstance(label, str | bytes) for label in labels.ravel()):
-        raise ValueError(f"labels must be numbers, got text (dtype {labels.dtype}): convert it, as by astype(int)")
+        raise ValueError(
+            f"labels must be numbers, got text (dtype {labels.dtype}): convert them, for example by labels.astype(int)"
+        )
 
 
 def _check_features(name: str, features: ArrayLike, shape: str) -> np.ndarray:
@@ -267,6 +275,7 @@ def _check_size(name: str, values: np.ndarray) -> None:
     worst = np.unravel_index(np.argmax(sizes), sizes.shape)
     if not (sizes[worst] == 0 or lower <= sizes[worst] <= upper):
         raise ValueError(
-            f"{name} must have a largest entry in [{lower:.1g}, {upper:.1g}], so that squares fit {info.dtype}, got "
-            f"{values[worst]:g} at index {tuple(map(int, worst))}: multiply them by a constant"
+            f"{name} must have a largest absolute entry in [{lower:.1g}, {upper:.1g}], so that squares "
+            f"are in the range of {info.dtype}, got {values[worst]:g} at index {tuple(map(int, worst))}: multiply them "
+            "by a constant"
         )

@@ -1,4 +1,4 @@
-"""Warnings of estimates that a careful user would not trust. They read only the release and public features."""
+"""Warnings about estimates that a careful user would not trust. They read only the release and public features."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,12 +9,12 @@ from jaxdp.core import Estimator, default_float
 from jaxdp.estimation.newton import FARTHEST
 from jaxdp.validation import WITH_X64, warn_caller
 
-NEARLY_DEPENDENT = 2e-3  # smallest over largest singular value of columns of norm 1; below it float32 cannot fit
-OVERSHOOT = 8.0  # learning rate times squared norm: 2 over the largest curvature 1/4 of the logistic loss
-STANDSTILL = 0.1  # sum of all steps times curvature: theta has moved a tenth of the way
-SATURATED = 0.04  # Fisher information relative to that at theta = 0
-RANK = 1e-9  # relative eigenvalues below it are rounding
-FEWEST_NATS = 4.0  # Fisher information on the scale of theta: at 4, the variance of its logarithm is 1 / 4
+NEARLY_DEPENDENT = 2e-3  # least singular value over the largest, at columns of norm 1; below it, float32 fits are wrong
+OVERSHOOT = 8.0  # largest learning rate times squared norm: 2 / (1/4), for the logistic loss of curvature <= 1/4
+STANDSTILL = 0.1  # learning rate times curvature, summed over steps: theta has moved a tenth of the way to the minimum
+SATURATED = 0.04  # Fisher information at theta over the one at 0: below it, answers are nearly certain
+RANK = 1e-9  # eigenvalues below this fraction of the largest one are rounding errors
+FEWEST_NATS = 4.0  # Fisher information about the logarithm of theta's size, whose estimate has variance 1 / 4 at 4
 
 
 def warn_unconverged(estimator: Estimator, estimate: Any, features: np.ndarray, values: Mapping[str, Any]) -> None:
@@ -22,11 +22,11 @@ def warn_unconverged(estimator: Estimator, estimate: Any, features: np.ndarray, 
     radius, advice = values.get("radius"), "Bring the columns of features to similar sizes, of about 1"
     size = _size(features) if estimator.features_public else 0.0
     if radius is not None and np.isinf(radius):
-        advice = "Give a radius (without one noisy labels may have no minimum), or b" + advice[1:]
+        advice = "Give a radius (without one, the loss of noisy labels may have no minimum), or b" + advice[1:]
     elif radius is not None and radius * size > FARTHEST:
         advice = (
-            f"A radius of {radius:g} does not bound the search for features of size {size:.1g}: multiply the features "
-            "by a constant, so that their size is about 1, and choose the radius for these"
+            f"A radius of {radius:g} does not bound the search for theta if features have size {size:.1g}: "
+            "multiply the features by a constant, so that their size is about 1, and choose a radius for such features"
         )
     warn_caller(
         f"the estimate did not converge in {int(estimate.steps)} steps, its certificate is "
@@ -42,24 +42,25 @@ def warn_one_pass(features: np.ndarray, learning_rate: float, *, is_weighted: bo
     squares = np.sum(wide**2, axis=-1).max(axis=1)
     typical = np.median(squares) if is_weighted else np.mean(squares)
     if learning_rate * typical > OVERSHOOT:
-        effect, change = "steps overshoot, and theta is where the last ones led", "lower"
+        fault, effect, change = "large", "steps overshoot, and the last ones determine theta", "lower"
     elif len(squares) * learning_rate * typical / 4 < STANDSTILL and typical > 0:
-        effect, change = "steps hardly leave 0, where theta starts", "raise"
+        fault, effect, change = "small", "theta hardly leaves 0, where it starts", "raise"
     else:
         return
     warn_caller(
-        f"do not rely on theta: with learning_rate {learning_rate:g} and features whose squared norm is {typical:.2g} "
-        f"{effect}. Multiply the features by a constant, so that their norm is about 1, or {change} learning_rate",
+        f"do not rely on theta: learning_rate {learning_rate:g} is too {fault} for features whose squared norm is "
+        f"{typical:.2g}, so that {effect}. Multiply the features by a constant, so that their norm is about 1, or "
+        f"{change} learning_rate",
         RuntimeWarning,
     )
 
 
 def warn_no_minimum(features: np.ndarray, theta: np.ndarray, *, repeats: int = 1) -> None:
-    """Warns of a search without a bound if the objective seems to have no minimum; `repeats` is labels per row."""
+    """Warns that the objective of a search without a bound seems to have no minimum; rows have `repeats` labels."""
     wide = features.astype(np.float64)
     wide = wide if wide.ndim == 3 else np.stack([wide, np.zeros_like(wide)], axis=1)
     sizes = np.abs(wide).max(axis=(0, 1))
-    wide, scaled = wide / np.where(sizes > 0, sizes, 1), theta.astype(np.float64) * sizes
+    wide, scaled_theta = wide / np.where(sizes > 0, sizes, 1), theta.astype(np.float64) * sizes
 
     def information(at: np.ndarray) -> np.ndarray:
         margins = wide @ at
@@ -69,26 +70,26 @@ def warn_no_minimum(features: np.ndarray, theta: np.ndarray, *, repeats: int = 1
         flat = centred.reshape(-1, centred.shape[-1])
         return repeats * flat.T @ flat
 
-    values, vectors = np.linalg.eigh(information(np.zeros_like(scaled)))
+    values, vectors = np.linalg.eigh(information(np.zeros_like(scaled_theta)))
     spanned = values > values.max() * RANK
     if not spanned.any():
         return
     roots, vectors = np.sqrt(values[spanned]), vectors[:, spanned]
-    ratios, directions = np.linalg.eigh((vectors / roots).T @ information(scaled) @ (vectors / roots))
-    along = directions[:, 0] @ (roots * (scaled @ vectors))
-    if ratios[0] < SATURATED and ratios[0] * along**2 < FEWEST_NATS:
-        # nearly all answers are certain in some direction: the Fisher information is far below its value at theta = 0,
-        # and too small to determine the size of theta
+    ratios, directions = np.linalg.eigh((vectors / roots).T @ information(scaled_theta) @ (vectors / roots))
+    coordinate = directions[:, 0] @ (roots * (scaled_theta @ vectors))
+    if ratios[0] < SATURATED and ratios[0] * coordinate**2 < FEWEST_NATS:
+        # In some direction of theta, nearly all answers are certain: the Fisher information is far below its value at
+        # theta = 0, and too small to determine the size of theta.
         warn_caller(
-            f"do not rely on the size of theta, of norm {np.linalg.norm(theta):.2g}: by it some answers are certain, "
-            "and the objective may have no minimum, as where labels can be separated. Give a radius, of a few units "
-            "where features are about 1",
+            f"do not rely on the size of theta (its norm is {np.linalg.norm(theta):.2g}): it makes some answers nearly "
+            "certain, and the objective may have no minimum, for example because labels can be separated. Give a "
+            "radius: a few units if features have a size of about 1",
             RuntimeWarning,
         )
 
 
 def warn_rounded_features(features: np.ndarray) -> None:
-    """Warns of features that do not determine theta in float32: nearly dependent columns, or few far longer rows."""
+    """Warns of features that do not determine theta in float32: nearly dependent columns, or a few much longer rows."""
     wide = features.astype(np.float64)
     if wide.ndim == 3:  # a part that all actions share affects no choice
         wide = wide[:, 1:] - wide[:, :1]
@@ -98,12 +99,12 @@ def warn_rounded_features(features: np.ndarray) -> None:
     lengths = np.linalg.norm(wide, axis=1)
     rows = wide[lengths > 0] / lengths[lengths > 0, None]
     eps = np.finfo(features.dtype if np.issubdtype(features.dtype, np.floating) else np.float64).eps
-    alike = _singular_values(rows)  # the spanned directions do not depend on the lengths of rows
-    rank = int(np.sum(alike > 8 * np.sqrt(len(sizes)) * eps))
+    direction_values = _singular_values(rows)  # rows of any lengths span the same directions
+    rank = int(np.sum(direction_values > 8 * np.sqrt(len(sizes)) * eps))
     least = min(_singular_values(wide)[:rank], default=1.0)
     if least >= NEARLY_DEPENDENT:
         return
-    if min(alike[:rank]) >= NEARLY_DEPENDENT:
+    if min(direction_values[:rank]) >= NEARLY_DEPENDENT:
         ratio = lengths.max() / np.median(lengths[lengths > 0])
         sentence = (
             f"the longest row of features is {ratio:.1g} times the median one: 32-bit floats lose the information in "
@@ -112,8 +113,8 @@ def warn_rounded_features(features: np.ndarray) -> None:
     else:
         sentence = (
             f"columns of features are nearly dependent (with columns of norm 1, the least singular value is "
-            f"{least:.1g} of the largest): 32-bit floats do not determine theta along their difference, even if "
-            f"`converged` is True. Drop a column, or use 64 bits{WITH_X64}"
+            f"{least:.1g} of the largest): 32-bit floats do not determine theta along the difference of these "
+            f"columns, even if `converged` is True. Drop a column, or use 64 bits{WITH_X64}"
         )
     warn_caller(sentence, RuntimeWarning)
 
@@ -122,13 +123,13 @@ def _size(features: np.ndarray) -> float:
     return float(np.sqrt(np.mean(features.astype(np.float64) ** 2)))
 
 
-def _is_free(features: np.ndarray, values: Mapping[str, Any]) -> bool:
+def _is_unbounded(features: np.ndarray, values: Mapping[str, Any]) -> bool:
     """Returns whether the radius is infinite or too large to bound a search."""
     return values.get("radius", 0.0) * max(_size(features), np.finfo(float).tiny) > FARTHEST
 
 
 def _singular_values(columns: np.ndarray) -> np.ndarray:
-    """Returns the singular values, decreasing, relative to the largest, of columns divided by their norms."""
+    """Returns the singular values of columns of norm 1, as fractions of the largest one, in decreasing order."""
     norms = np.linalg.norm(columns, axis=0)
     triangle = np.linalg.qr(columns / np.where(norms > 0, norms, 1), mode="r")
     singular = np.linalg.svd(triangle, compute_uv=False)
@@ -157,7 +158,7 @@ def warn_doubts(
         return
     if not np.all(estimate.converged):
         warn_unconverged(estimator, estimate, features, values)
-    elif reads_features and not ridge and _is_free(features, values):
+    elif reads_features and not ridge and _is_unbounded(features, values):
         warn_no_minimum(features, np.asarray(estimate.theta), repeats=repeats)
     if reads_features and not ridge and default_float() == np.float32:
         warn_rounded_features(features)

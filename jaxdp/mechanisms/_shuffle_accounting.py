@@ -13,7 +13,7 @@ from jaxdp.mechanisms._shuffled_bits import (
     LEFT_OUT,
     MARGIN,
     largest_exact,
-    last,
+    largest_true,
     odds,
     tail_epsilon,
     worst,
@@ -27,23 +27,23 @@ LARGEST_EXACT = 10_000  # users; the time of the exact computation grows at leas
 def shuffle_delta(epsilon: float, local_epsilon: float, batch: int) -> float:
     """Returns the smallest delta at which a shuffled batch of binary randomized responses is (epsilon, delta)-DP.
 
-    Shuffled bits only reveal their number of ones. Its two distributions, for either bit of one user, are compared in
-    both directions and for every number of ones among the others; the result is the largest delta. This maximum is
-    often, but not always, reached if all others hold the same bit.
+    Shuffled bits only reveal their number of ones, which has one distribution for each value of one user's bit. The
+    two are compared in both directions, for every number of ones among the other users. The result is the largest
+    delta, which is often, but not always, reached if all others hold the same bit.
 
-    The value never increases with epsilon or batch, nor decreases with local_epsilon: reports at a larger local_epsilon
-    can be randomized further after shuffling, and a batch with one more user can be simulated by adding this user's
-    report to the count.
+    The value never increases with epsilon or batch, and never decreases with local_epsilon: reports at a larger
+    local_epsilon can be randomized further after shuffling, and a batch with one more user can be simulated by adding
+    this user's report to the count.
 
     Args:
         epsilon: >= 0. At 0 the value is the total variation distance.
         local_epsilon: budget of one report before it is shuffled, > 0.
-        batch: number of users shuffled together, >= 1. Above 10,000 the value for 10,000 is returned, which is valid
-            for more.
+        batch: number of users shuffled together, >= 1. Above 10,000 the value for 10,000 is returned, which is also
+            valid for larger batches.
 
     Returns:
-        delta in [0, 1], rounded up by at most a relative 2e-10 plus 1e-35; 0 if epsilon >= local_epsilon, otherwise 1
-        above local_epsilon = 500.
+        delta in [0, 1], rounded up by at most a relative 2e-10 plus 1e-35; 0 if epsilon >= local_epsilon; otherwise 1
+        if local_epsilon > 500.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.
@@ -67,7 +67,7 @@ def shuffle_delta(epsilon: float, local_epsilon: float, batch: int) -> float:
 
 
 def shuffle_worst_ones(epsilon: float, local_epsilon: float, batch: int) -> int:
-    """Returns the number of ones among the others at which `shuffle_delta` is attained, for auditors to attack.
+    """Returns the number of ones among the other users that attains `shuffle_delta`: the worst case, for auditors.
 
     Args:
         epsilon: in [0, local_epsilon).
@@ -75,8 +75,8 @@ def shuffle_worst_ones(epsilon: float, local_epsilon: float, batch: int) -> int:
         batch: users who are shuffled together, in [1, 10,000].
 
     Returns:
-        k in [0, batch). With k other ones, a large count is the best evidence that the user's bit is 1; with batch - 1
-        - k, a small count is equally good evidence for 0.
+        k in [0, batch). If k of the other users hold a one, a large count is the best evidence that the user's bit is
+        1. If batch - 1 - k of them do, a small count is equally good evidence that it is 0.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.
@@ -112,7 +112,7 @@ def shuffle_epsilon(delta: float, local_epsilon: float, batch: int) -> float:
         delta: in (0, 1).
         local_epsilon: budget of one report before it is shuffled, > 0.
         batch: number of users shuffled together, >= 1. Above 10,000 the value is the smaller of the value for 10,000
-            and `shuffle_epsilon_bound`, if its condition holds.
+            and `shuffle_epsilon_bound`, if local_epsilon is in the range of the latter.
 
     Returns:
         epsilon in [0, local_epsilon], rounded up by about 1e-10.
@@ -141,13 +141,13 @@ def shuffle_epsilon(delta: float, local_epsilon: float, batch: int) -> float:
     )
     if local_epsilon > LARGEST_LOCAL:
         return local_epsilon
-    mass = delta * (1 - MARGIN) - LEFT_OUT
+    usable_delta = delta * (1 - MARGIN) - LEFT_OUT
     bounds = [local_epsilon]
-    if mass > 0:
-        measure = functools.partial(tail_epsilon, mass, *odds(local_epsilon))
+    if usable_delta > 0:
+        measure = functools.partial(tail_epsilon, usable_delta, *odds(local_epsilon))
         exact, _ = worst(measure, local_epsilon, min(batch, LARGEST_EXACT))
         bounds.append(max(0.0, exact + MARGIN * (1 + exact)))
-    if batch > LARGEST_EXACT and local_epsilon <= _largest_bounded(delta, batch):
+    if batch > LARGEST_EXACT and local_epsilon <= _largest_local_epsilon_of_bound(delta, batch):
         bounds.append(shuffle_epsilon_bound(delta, local_epsilon, batch))
     return min(bounds)
 
@@ -161,7 +161,8 @@ def shuffle_local_epsilon(epsilon: float, delta: float, batch: int) -> float:
         epsilon: > 0; infinity gives infinity.
         delta: in (0, 1).
         batch: number of users shuffled together, >= 1. Above 10,000 the value is the larger of the value for 10,000,
-            which is valid for more users, and `shuffle_local_epsilon_bound`, if that exists.
+            which is also valid for larger batches, and `shuffle_local_epsilon_bound`, if batch is in the range of the
+            latter.
 
     Returns:
         A local epsilon >= epsilon, rounded down by a relative 1e-9.
@@ -186,7 +187,7 @@ def shuffle_local_epsilon(epsilon: float, delta: float, batch: int) -> float:
     if epsilon == math.inf:
         return math.inf
     exact = largest_exact(epsilon, delta, min(batch, LARGEST_EXACT))
-    if batch <= LARGEST_EXACT or _largest_bounded(delta, batch) <= 0:
+    if batch <= LARGEST_EXACT or _largest_local_epsilon_of_bound(delta, batch) <= 0:
         return exact
     return max(exact, shuffle_local_epsilon_bound(epsilon, delta, batch))
 
@@ -203,7 +204,8 @@ def shuffle_epsilon_bound(delta: float, local_epsilon: float, batch: int) -> flo
         batch: users who are shuffled together, >= 1.
 
     Returns:
-        epsilon > 0, rounded up by a relative 1e-12. It may be larger than local_epsilon, which is also valid.
+        epsilon > 0, rounded up by a relative 1e-12. If it exceeds local_epsilon, the smaller
+        local_epsilon is a valid epsilon, too.
 
     Raises:
         ValueError: if local_epsilon is above that limit, or an argument is outside its range or NaN.
@@ -226,7 +228,7 @@ def shuffle_epsilon_bound(delta: float, local_epsilon: float, batch: int) -> flo
         _check_local(local_epsilon),
         check_count("batch", batch, maximum=INT64_MAX),
     )
-    limit = _largest_bounded(delta, batch)
+    limit = _largest_local_epsilon_of_bound(delta, batch)
     if local_epsilon > limit:
         raise ValueError(
             f"local_epsilon must be <= log(batch / (16 log(2 / delta))) = {limit:.4g} for the closed form, got "
@@ -246,7 +248,8 @@ def shuffle_local_epsilon_bound(epsilon: float, delta: float, batch: int) -> flo
         batch: number of users shuffled together, > 16 log(2 / delta).
 
     Returns:
-        A local epsilon > 0, rounded down by a relative 1e-12. It may be smaller than epsilon, which is also valid.
+        A local epsilon > 0, rounded down by a relative 1e-12. If it is below epsilon, the larger epsilon
+        is a valid local epsilon, too.
 
     Raises:
         ValueError: if batch is too small for the closed form, or an argument is outside its range or NaN.
@@ -261,7 +264,7 @@ def shuffle_local_epsilon_bound(epsilon: float, delta: float, batch: int) -> flo
         None.
     """
     epsilon, delta, batch = check_epsilon(epsilon), check_delta(delta), check_count("batch", batch, maximum=INT64_MAX)
-    limit = _largest_bounded(delta, batch)
+    limit = _largest_local_epsilon_of_bound(delta, batch)
     if not limit > 0:
         raise ValueError(
             f"batch must be > 16 log(2 / delta) = {16 * math.log(2 / delta):.4g} for the closed form, got {batch}; "
@@ -278,23 +281,23 @@ def shuffle_local_epsilon_bound(epsilon: float, delta: float, batch: int) -> flo
     low = limit
     while not holds(low):  # the bound tends to 0 with local_epsilon
         low /= 2
-    return last(holds, low, 2 * low)
+    return largest_true(holds, low, 2 * low)
 
 
 def shuffle_guarantee(
     epsilon: float, delta: float, *, local_epsilon: float, batch: int, privacy_unit: str = "one bit"
 ) -> Guarantee:
-    """Returns the claim of a shuffled batch of binary randomized responses.
+    """Returns the privacy claim of a shuffled batch of binary randomized responses.
 
     Args:
-        epsilon: > 0; infinity claims nothing.
+        epsilon: > 0; infinity makes no claim.
         delta: in (0, 1).
         local_epsilon: budget of one report before it is shuffled, > 0.
         batch: users who are shuffled together, >= 1.
         privacy_unit: the data of one user.
 
     Returns:
-        An approximate claim in the shuffle model, with batch and local_epsilon.
+        A claim of approximate DP in the shuffle model, which records batch and local_epsilon.
 
     Raises:
         ValueError: if such a batch is not known to be (epsilon, delta)-DP, or an argument is outside its range or NaN.
@@ -327,6 +330,6 @@ def _check_local(local_epsilon: float) -> float:
     return check_above("local_epsilon", local_epsilon, 0.0)
 
 
-def _largest_bounded(delta: float, batch: int) -> float:
+def _largest_local_epsilon_of_bound(delta: float, batch: int) -> float:
     """Returns the local epsilon up to which the closed form is proved."""
     return math.log(batch / (16 * math.log(2 / delta)))

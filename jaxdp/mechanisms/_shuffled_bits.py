@@ -16,7 +16,7 @@ LEFT_OUT = 1e-35  # larger than the neglected probability
 LARGEST_LOCAL = 500.0  # beyond this local epsilon a report counts as not randomized
 
 
-def last(holds: Callable[[float], bool], low: float, high: float) -> float:
+def largest_true(holds: Callable[[float], bool], low: float, high: float) -> float:
     """Returns nearly the largest number at which a condition holds, by bisection: it holds at low, and not at high."""
     while high - low > 1e-13 * high:
         middle = low + (high - low) / 2
@@ -43,7 +43,7 @@ def largest_exact(epsilon: float, delta: float, batch: int) -> float:
     while holds(high):
         low, high = high, 2 * high
     while True:
-        candidate = last(holds, low, high)
+        candidate = largest_true(holds, low, high)
         if candidate <= epsilon:
             return epsilon
         delta_found, ones = worst_delta(epsilon, candidate, batch)

@@ -22,7 +22,9 @@ def grid(help: str, *names: str) -> Any:
 
 
 Epsilons = Annotated[Sequence[float], grid("Privacy budget epsilon, > 0; inf for no privacy. Repeat for several.")]
-Registered = Annotated[Sequence[str], grid("Learner, by its name in `list`. Repeat for several. Default: all.")]
+Registered = Annotated[
+    Sequence[str], grid("Learner, by its name in the output of `list`. Repeat for several. Default: all.")
+]
 NumSeeds = Annotated[int, grid("Repetitions (seeds) of every setting.", "--seeds")]
 Horizon = Annotated[int, typer.Option(help="Rounds, >= 100.")]
 GaussianDelta = Annotated[float, typer.Option(help="Delta of learners with Gaussian noise, in (0, 1).")]

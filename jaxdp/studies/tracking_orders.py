@@ -1,4 +1,4 @@
-"""The orders of Table 1 of Asi et al. (2025), as lines and as exponents for comparison with simulated regret."""
+"""Orders (growth rates) of the bounds in Table 1 of Asi et al. (2025): lines and exponents beside simulated regret."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,40 +16,43 @@ class Order(NamedTuple):
     """A bound of Table 1.
 
     Attributes:
-        text: its number in the paper.
-        at: (epsilon, setting, delta) -> the bound, up to a factor.
+        text: the theorem's name in the paper, for captions.
+        at: (epsilon, setting, delta) -> the bound, up to a constant factor.
     """
 
     text: str
     at: Callable[[float, Setting, float], np.ndarray]
 
 
-def _tuple(setting: Setting) -> dict[str, int]:
+def _sizes(setting: Setting) -> dict[str, int]:
     return {"horizon": setting.horizon, "num_experts": setting.num_experts, "num_switches": setting.num_switches}
 
 
 def _lower(epsilon: float, setting: Setting, delta: float) -> np.ndarray:
     del delta
     if setting.num_switches > setting.num_experts:
-        return np.array(np.nan)  # the bound gives each phase its own expert
-    return theory.shifting_lower(epsilon, **_tuple(setting))
+        return np.array(np.nan)  # the bound's proof needs a different expert in each phase
+    return theory.shifting_lower(epsilon, **_sizes(setting))
 
 
 _LOWER = Order("lower bound of section 3.2", _lower)
 ORDERS = {  # for each kind of adversary, the upper bound first
-    "shifting": (Order("Thm 3.6", lambda epsilon, at, delta: theory.shifting_upper(epsilon, **_tuple(at))), _LOWER),
+    "shifting": (
+        Order("Thm 3.6", lambda epsilon, setting, delta: theory.shifting_upper(epsilon, **_sizes(setting))),
+        _LOWER,
+    ),
     "oblivious": (
         Order(
             "Cor 4.1.1, claimed",
-            lambda epsilon, at, delta: theory.oblivious_upper(epsilon, **_tuple(at), delta=delta),
+            lambda epsilon, setting, delta: theory.oblivious_upper(epsilon, **_sizes(setting), delta=delta),
         ),
         _LOWER,
     ),
     "adaptive": (
-        Order("Thm 5.2, claimed", lambda epsilon, at, delta: theory.adaptive_upper(epsilon, **_tuple(at))),
+        Order("Thm 5.2, claimed", lambda epsilon, setting, delta: theory.adaptive_upper(epsilon, **_sizes(setting))),
         Order(
             "Thm 5.1, lower bound",
-            lambda epsilon, at, delta: theory.adaptive_lower(epsilon, at.horizon, at.num_switches),
+            lambda epsilon, setting, delta: theory.adaptive_lower(epsilon, setting.horizon, setting.num_switches),
         ),
     ),
 }
@@ -60,11 +63,14 @@ def orders_note(rows: Sequence[Setting]) -> str:
     if not rows[0].num_switches:
         return ""
     texts = {ORDERS[ADVERSARIES[base.adversary].kind][0].text: None for base in rows}
-    return f"Orders ({'; '.join(texts)}) go through the lowest first mark: compare slopes."
+    return f"Orders of bounds ({'; '.join(texts)}) pass through the lowest first mark: compare slopes."
 
 
 def order_lines(x: Any, points: Sequence[tuple[float, Setting]], delta: float) -> list[Line]:
-    """Returns the upper bound of Table 1 as a line through the lowest first mark, if it is defined at all points."""
+    """Returns the upper bound of Table 1 as a line, scaled to pass through the lowest of the curves' first marks.
+
+    The list is empty unless the bound is positive and finite wherever x is finite.
+    """
     order = ORDERS[ADVERSARIES[points[0][1].adversary].kind][0]
     bounds = heights(order, points, delta)
     if np.all((bounds > 0) & np.isfinite(bounds) | ~np.isfinite(np.asarray(x, float))):
@@ -84,7 +90,7 @@ def heights(order: Order, points: Sequence[tuple[float, Setting]], delta: float)
 
 
 def slope(x: np.ndarray, bound: np.ndarray) -> str:
-    """Formats the exponent of a bound; a dash if the bound is not known and positive everywhere."""
+    """Formats the exponent of a bound; a dash unless the bound is known and positive at every point."""
     if not np.all(bound > 0):
         return "-"
     return f"{np.polyfit(np.log(np.asarray(x, float)), np.log(bound), 1)[0] + 0.0:.2f}"

@@ -57,7 +57,7 @@ def ones_counted_wrongly() -> Entry:
         def holds(local: float) -> bool:
             return measure(epsilon, local)(bits.count_distribution(num_users // 2, local, num_users)) <= delta
 
-        return np.asarray(bits.last(holds, epsilon, 20.0), default_float())
+        return np.asarray(bits.largest_true(holds, epsilon, 20.0), default_float())
 
     def guarantee(*, epsilon: float, delta: float, num_users: int):
         right = MECHANISMS["shuffled_randomized_response"].guarantee

@@ -251,7 +251,7 @@ CENTRAL = functools.cache(
         (
             lambda: estimate(objective_perturbation(), *DATA, key=KEY(), epsilon=1.0),
             TypeError,
-            "values must be what the estimator takes, epsilon, delta, .* missing a required argument: 'delta'",
+            r"values must be those that the estimator takes \(epsilon, delta, .*\): missing a required argument",
         ),
         *(
             (call, ValueError, r"key must be one typed PRNG key, as jax.random.key\(0\) makes, got ")

@@ -1,6 +1,7 @@
-"""Elimination by designs many rounds at a time: by blocks (bit for bit the results of single rounds), and by counts.
+"""Plays many rounds of elimination by designs at a time: in blocks, or by counts of duels.
 
-A bulk step plays rounds of one phase, whose duels are known before the first one.
+Blocks give the results of single rounds, bit for bit. A bulk step plays rounds of one phase, whose duels are known
+before the first one.
 """
 
 from collections.abc import Callable
@@ -20,10 +21,11 @@ class Algorithm(NamedTuple):
 
     Attributes:
         num_arms: number of arms.
-        slots: (public, rounds of the phase) -> their slots of `duels`, int32.
+        slots: (public, indices of rounds in the phase) -> their slots in `public.duels`, int32.
         length: (public) -> [] integer, rounds of the phase.
         wins_so_far: (state) -> [num_slots] integer, of this phase.
-        advance: (key, params, public, wins, rounds) -> state after that many more rounds, with the phase's wins then.
+        advance: (key, params, public, wins, rounds) -> state after `rounds` more rounds of the phase; `wins` are the
+            phase's wins including these rounds.
     """
 
     num_arms: int
@@ -48,26 +50,26 @@ def blocks(algorithm: Algorithm) -> Blocks:
     def update_block(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         _, feedback = report
         public: Any = state.public
-        every = jnp.arange(len(keys), dtype=public.plays.dtype)
-        won = jnp.where(every < plan.length, jnp.clip(feedback, 0, 1), 0).astype(every.dtype)
-        wins = algorithm.wins_so_far(state).at[algorithm.slots(public, public.played + every)].add(won)
+        offsets = jnp.arange(len(keys), dtype=public.plays.dtype)
+        won = jnp.where(offsets < plan.length, jnp.clip(feedback, 0, 1), 0).astype(offsets.dtype)
+        wins = algorithm.wins_so_far(state).at[algorithm.slots(public, public.played + offsets)].add(won)
         return algorithm.advance(keys[plan.length - 1], params, public, wins, plan.length), plan.length
 
     return Blocks(BLOCK, plan, update_block)
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Builds counts of ordered pairs, in the order of a flattened matrix."""
+    """Builds play by counts of ordered pairs (left, right), in the order of a flattened [num_arms, num_arms] matrix."""
     num_arms = algorithm.num_arms
 
     def count_duels(public: Any, ahead: jax.Array) -> jax.Array:
-        """Returns the duels of each pair in the next rounds of the phase, [num_slots]."""
+        """Returns [num_slots] the number of duels of each pair in the next `ahead` rounds of the phase."""
         ends = jnp.cumsum(public.plays)
-        begins = jnp.maximum(ends - public.plays, public.played)
-        return jnp.maximum(jnp.minimum(ends, public.played + ahead) - begins, 0)
+        starts = jnp.maximum(ends - public.plays, public.played)
+        return jnp.maximum(jnp.minimum(ends, public.played + ahead) - starts, 0)
 
     def pair_indices(public: Any) -> jax.Array:
-        """Returns each pair's index in a flattened matrix, [num_slots]."""
+        """Returns [num_slots] each pair's index in the flattened matrix."""
         return public.duels[:, 0] * num_arms + public.duels[:, 1]
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:
@@ -76,10 +78,10 @@ def counts(algorithm: Algorithm) -> Counts:
         return CountPlan(jnp.zeros(num_arms**2, duels.dtype).at[pair_indices(public)].add(duels))
 
     def update_counts(key, params: Any, state: State, plan: CountPlan, report) -> State:
-        played, won = report
+        num_duels, won = report
         public: Any = state.public
-        ahead = played.sum(dtype=public.plays.dtype)
-        won = jnp.clip(won, 0, played).astype(ahead.dtype)[pair_indices(public)]
+        ahead = num_duels.sum(dtype=public.plays.dtype)
+        won = jnp.clip(won, 0, num_duels).astype(ahead.dtype)[pair_indices(public)]
         won = jnp.where(count_duels(public, ahead) > 0, won, 0)
         return algorithm.advance(key, params, public, algorithm.wins_so_far(state) + won, ahead)
 

@@ -6,8 +6,9 @@ both are rational,
 
     c(x) = b_0^-1 prod_j (1 - l_j x) / (1 - m_j x),        b(x) = b_0 prod_j (1 - m_j x) / ((1 - x) prod_j (1 - l_j x)),
 
-with 0 < 1 - m_1 < 1 - l_1 < 1 - m_2 < ...: coefficients are positive sums of powers of decays, so that the noise B z is
-a weighted sum of a few leaky running sums of z. Formulas use *gaps* 1 - decay, which may be tiny.
+with 0 < 1 - m_1 < 1 - l_1 < 1 - m_2 < ...: the coefficients of b are sums, with positive weights, of powers of 1 and of
+the *decays* l_j. So the noise B z is a weighted sum of a few leaky running sums of z. Formulas use *gaps*, 1 - l_j and
+1 - m_j, which may be tiny.
 """
 
 from typing import NamedTuple
@@ -16,9 +17,9 @@ import numpy as np
 
 from jaxdp.validation import check_count
 
-EXACT = 2**16
-TOLERANCE = 1.01  # largest ratio of the worst variance to that with the square root
-MOST = 16
+EXACT = 2**16  # terms of a series that are summed one by one
+TOLERANCE = 1.01  # largest ratio of the worst variance to the worst variance of the square-root factorisation
+MOST = 16  # buffers
 
 
 class Buffers(NamedTuple):
@@ -36,14 +37,15 @@ class Buffers(NamedTuple):
 def square_root_norm(horizon: int) -> float:
     """Returns s = sum over i < horizon of f_i^2 for (1 - x)^(-1/2) = sum f_i x^i: f_0 = 1, f_i = f_{i-1} (2i - 1) / 2i.
 
-    The square-root factorisation's largest variance is s^2 / (2 rho), for entries of sensitivity 1: s is both the
-    squared sensitivity of its C and the squared norm of the last row of its B.
+    Under rho-zCDP, the square-root factorisation's largest variance is s^2 / (2 rho), for entries of sensitivity 1: s
+    is both the squared sensitivity of its C and the squared norm of the last row of its B.
 
     Args:
         horizon: >= 1.
 
     Returns:
-        s, to about 1e-11: beyond 2^16 terms by f_i^2 = 1 / (pi (i + 1/4)) + O(i^-3).
+        s, with an error of about 1e-11: beyond 2^16 terms, f_i^2 = 1 / (pi (i + 1/4)) + O(i^-3) is taken without
+        its last term.
 
     Source:
         Fichtenberger, Henzinger & Upadhyay (2023); Henzinger, Upadhyay & Upadhyay (2023).
@@ -66,19 +68,21 @@ def square_root_coefficients(length: int) -> np.ndarray:
 
 
 def find_buffers(horizon: int, num_buffers: int | None = None) -> Buffers:
-    """Finds buffers with the least worst variance up to the horizon, for their sensitivity up to the horizon.
+    """Finds buffers that minimise the largest noise variance up to the horizon, for a given privacy budget.
+
+    The noise is scaled to the sensitivity up to the horizon.
 
     Args:
         horizon: >= 1.
-        num_buffers: 1 to 16 leaky sums, beside one that does not leak. None is the smallest number within 1% of the
-            square root's worst variance.
+        num_buffers: 1 to 16 leaky sums, beside one that does not leak. None takes the smallest number whose worst
+            variance is within 1% of the worst variance of the square-root factorisation.
 
     Returns:
-        The result of a local search that starts at evenly spaced logarithms.
+        The result of a local search that starts at gaps with evenly spaced log-odds.
 
     Raises:
         ValueError: if num_buffers is out of its range.
-        RuntimeError: if no number of buffers up to 16 comes within 1%.
+        RuntimeError: if num_buffers is None and no number up to 16 comes within 1%.
 
     Source:
         Dvijotham, McMahan, Pillutla, Steinke & Thakurta (2024), for the family and its closed forms.
@@ -95,24 +99,28 @@ def find_buffers(horizon: int, num_buffers: int | None = None) -> Buffers:
         search = minimize(_objective, start, args=(horizon,), method="BFGS", options={"maxiter": 500})
         best = min(search.x, start, key=lambda variables: _objective(variables, horizon))
         if num_buffers is not None or np.exp(_objective(best, horizon)) <= goal:
-            noise_gaps, gaps = _gaps(best)
-            return _decoder(noise_gaps, gaps)
-    raise RuntimeError(f"no factorisation within 1% of the square root found for horizon {horizon}")
+            return _decoder(*_gaps(best))
+    raise RuntimeError(
+        f"horizon {horizon} has no factorisation found within 1% of the square root's variance: give num_buffers"
+    )
 
 
 def row_norms(buffers: Buffers, times: np.ndarray) -> np.ndarray:
     """Returns [...] the sum over i < t of b_i^2 for times t: the variance of the noise (B z)_t, for z of variance 1."""
     products, rates = _pairs(buffers)
-    flat = -np.expm1(np.asarray(times, np.float64)[..., None] * rates)
-    leaking = np.where(rates < 0, flat / np.where(rates < 0, -np.expm1(rates), 1.0), times[..., None])
-    return leaking @ products
+    one_minus_powers = -np.expm1(np.asarray(times, np.float64)[..., None] * rates)
+    geometric_sums = np.where(
+        rates < 0, one_minus_powers / np.where(rates < 0, -np.expm1(rates), 1.0), times[..., None]
+    )
+    return geometric_sums @ products
 
 
 def sensitivity(buffers: Buffers, horizon: int) -> float:
-    """Returns the largest column norm of C = B^-1 A, of the first column: the change of C x if an entry changes by 1.
+    """Returns the norm of the first column of C = B^-1 A, which is the largest of its columns.
 
-    It is computed for these weights and gaps as given, possibly rounded: C's poles are the roots of b's numerator, one
-    between every two neighbouring gaps, and all coefficients of C are positive.
+    It is the largest norm of the change of C x if an entry of x changes by 1. It is computed for these weights and gaps
+    as given, possibly rounded: C's poles are the roots of b's numerator, one between every two neighbouring gaps, and
+    all coefficients of C are positive.
     """
     weights, gaps = (np.asarray(array, np.float64) for array in buffers)
 
@@ -132,7 +140,7 @@ def _root(numerator, gaps: np.ndarray, j: int) -> float:
     from scipy.optimize import root_scalar
 
     low, high = gaps[j], gaps[j + 1]
-    if j:  # the pole of the lower gap is in the sum: step off it
+    if j:  # the sum in the numerator divides by zero at the lower gap: start just above it
         low = np.nextafter(low, high)
     tight = {"xtol": 1e-300, "rtol": 4 * np.finfo(float).eps, "maxiter": 1000}
     return root_scalar(numerator, args=(j,), bracket=(low, high), method="brentq", **tight).root
@@ -147,7 +155,7 @@ def _gaps(variables: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _residues(poles: np.ndarray, zeros: np.ndarray) -> np.ndarray:
-    """Returns [num_buffers] a_j in prod (1 - l x) / (1 - m x) = constant + sum a_j / (1 - m_j x), by gaps of m, l."""
+    """Returns [num_buffers] a_j in prod (1 - l x) / (1 - m x) = constant + sum a_j / (1 - m_j x), from 1 - m, 1 - l."""
     differences = poles[None] - poles[:, None]
     np.fill_diagonal(differences, 1.0)
     return np.prod(zeros[None] - poles[:, None], axis=1) / (np.prod(differences, axis=1) * (1 - poles))

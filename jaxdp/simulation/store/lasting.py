@@ -18,10 +18,10 @@ except ImportError:  # Zarr 3.1.3 depends on another package for the same checks
 
 
 def stamp(root: Path) -> tuple[int, int]:
-    """Returns the identity of a store on disk, inode and mtime of its `zarr.json`, which changes when the sweep grows.
+    """Returns the inode and mtime of a store's `zarr.json`, which identify the store until its sweep grows.
 
     Raises:
-        OSError: if there is none.
+        OSError: if there is no such file.
     """
     return _stamp_of((root / METADATA).stat())
 
@@ -37,27 +37,27 @@ class LastingStore(LocalStore):
     results and no description of them.
 
     Attributes:
-        description: the parsed content of the store's file of metadata, which is read once; None if it is not JSON.
+        description: the parsed content of the store's metadata file, which is read once; None if it is not JSON.
     """
 
     def __init__(self, root: Path | str, *, read_only: bool = False) -> None:
-        """Records which store is there.
+        """Opens the store at `root`, and records which one it is.
 
         Raises:
-            OSError: if there is none.
+            OSError: if there is no store.
         """
         super().__init__(root, read_only=read_only)
         try:
             with (self.root / METADATA).open("rb") as file:
-                self._first: tuple[int, int] | None = _stamp_of(os.fstat(file.fileno()))
+                self._opened_stamp: tuple[int, int] | None = _stamp_of(os.fstat(file.fileno()))
                 self._text = file.read()
         except OSError as error:
             raise OSError(f"results must be where they were written, but {self.root} is gone") from error
-        self.description, self._summed = None, frozenset()
+        self.description, self._checked_arrays = None, frozenset()
         try:
             self.description = json.loads(self._text)
             arrays = self.description["consolidated_metadata"]["metadata"]
-            self._summed = frozenset(name for name in arrays if arrays[name]["codecs"][-1]["name"] == "crc32c")
+            self._checked_arrays = frozenset(name for name in arrays if arrays[name]["codecs"][-1]["name"] == "crc32c")
         except (ValueError, KeyError, TypeError, IndexError):  # `find_fault` reports it
             pass
 
@@ -68,13 +68,13 @@ class LastingStore(LocalStore):
             return None
 
     def _grew(self) -> bool:
-        """Returns whether the store at the path is the opened one, with a larger sweep."""
+        """Returns whether the store at the path is the opened one, after its sweep grew or its labels were mended."""
         try:
             arrays = json.loads((self.root / METADATA).read_text())["consolidated_metadata"]["metadata"]
             layout = json.loads(arrays["computed"]["attributes"]["layout"])
         except (OSError, KeyError, ValueError):
             return False
-        return self._first is not None and list(self._first) in layout.get("before", [])
+        return self._opened_stamp is not None and list(self._opened_stamp) in layout.get("before", [])
 
     def check_same(self) -> None:
         """Checks that the opened store is still there.
@@ -82,13 +82,13 @@ class LastingStore(LocalStore):
         A reader may go on when the sweep grows: existing files keep their contents.
 
         Raises:
-            OSError: if not.
+            OSError: if it is not.
         """
         current = self._stamp()
-        if current == self._first:
+        if current == self._opened_stamp:
             return
         if self.read_only and self._grew():
-            self._first = current
+            self._opened_stamp = current
             return
         if not self.read_only:
             raise OSError(
@@ -105,33 +105,33 @@ class LastingStore(LocalStore):
     async def get(
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
-        """As `LocalStore.get`, of the same store."""
+        """Returns a file's content, as `LocalStore.get`, after checking that the opened store is still there."""
         self.check_same()
         if key == METADATA and byte_range is None:  # one consistent snapshot: metadata is consolidated in one file
             return (prototype or default_buffer_prototype()).buffer.from_bytes(self._text)
         return self._check_sum(key, await super().get(key, prototype, byte_range), byte_range)
 
     def get_sync(self, key: str, **keywords: Any) -> Buffer | None:
-        """Returns a file's content, as `LocalStore.get_sync`, from the same store."""
+        """Returns a file's content, as `LocalStore.get_sync`, after checking that the opened store is still there."""
         self.check_same()
         if key == METADATA and keywords.get("byte_range") is None:
             return (keywords.get("prototype") or default_buffer_prototype()).buffer.from_bytes(self._text)
         return self._check_sum(key, super().get_sync(key, **keywords), keywords.get("byte_range"))
 
     async def set(self, key: str, value: Buffer) -> None:
-        """As `LocalStore.set`, of the same store."""
+        """Writes a file, as `LocalStore.set`, after checking that the opened store is still there."""
         self.check_same()
         await super().set(key, value)
 
     def set_sync(self, key: str, value: Buffer) -> None:
-        """Writes a file, as `LocalStore.set_sync`, to the same store."""
+        """Writes a file, as `LocalStore.set_sync`, after checking that the opened store is still there."""
         self.check_same()
         super().set_sync(key, value)
 
     def _check_sum(self, key: str, value: Buffer | None, byte_range: ByteRequest | None) -> Buffer | None:
-        """Checks that a whole chunk ends with its checksum: Zarr's own error does not name the file."""
+        """Returns a file's content; checks the checksum of a whole chunk, since Zarr's own error names no file."""
         name, _, chunk_key = key.partition("/")
-        if value is None or byte_range is not None or name not in self._summed or not chunk_key.startswith("c"):
+        if value is None or byte_range is not None or name not in self._checked_arrays or not chunk_key.startswith("c"):
             return value
         content = value.as_numpy_array()
         if len(content) < 4 or crc32c(content[:-4]) != int.from_bytes(content[-4:].tobytes(), "little"):

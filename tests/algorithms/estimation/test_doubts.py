@@ -47,7 +47,7 @@ def fit(estimator, features=FEATURES, labels=LABELS, **values):
 def test_a_radius_that_bounds_nothing_for_long_features_is_named(estimator, size):
     """Checks a radius times a size that overflows margins: theta was NaN."""
     with pytest.warns(
-        RuntimeWarning, match="A radius of 5 does not bound the search for features of size 1e"
+        RuntimeWarning, match="A radius of 5 does not bound the search for theta if features have size 1e"
     ) as caught:
         theta = fit(estimator, FEATURES * size, epsilon=0.05, radius=5.0).theta
     assert len(caught) == 1
