@@ -123,7 +123,7 @@ def grey_box(
         steps, replaced_rounds = steps_of(scene), np.concatenate([[-1], np.asarray(replaced)])
         run = replay(scene, steps, key_play, streams, replaced_rounds, programs=programs)
         runs.append(Played(scene, steps, key_play, streams, run))
-        if run.changed and path != "rounds":  # which takes seconds, and can only end in the same way
+        if run.changed and path != "rounds":  # further runs take seconds, and can only end in the same way
             break
     faults, notes = judge_changes(jax.random.fold_in(key, 1), runs)
     noise_faults, num_drawn = distribution_faults(jax.random.fold_in(key, 2), runs[0])

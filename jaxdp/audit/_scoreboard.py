@@ -34,7 +34,7 @@ __all__ = [
 
 SLACK = 1e-6  # relative, by which an exact budget may exceed the claim: probabilities are rounded
 FEW = 50_000  # fewest trials of a first look
-FIRST_LOOK = 10  # a first look takes one trial in so many
+FIRST_LOOK = 10  # a first look takes one trial in this many
 LAST_LOOK = 0.5  # share of the error for the most promising way, attacked again by all trials
 FOUND = 2  # pairs of inputs that are attacked after a search
 JUDGED = 10**5  # fewest trials for the verdict "blunt"

@@ -17,8 +17,8 @@ THRESHOLDS = 32  # on each column
 COLUMNS = 12  # used at most: those whose means or spreads differ most
 CELLS = 1024  # cells of outputs by their bits
 SURE = 2.0  # standard errors by which frequencies are moved to the worse side
-STRANGERS = 4  # one in so many new pairs is random
-FEWER = 0.1  # penalty for a pair that was scored once; over n for n scores
+STRANGERS = 4  # one new pair in this many is random
+FEWER = 0.1  # penalty on a pair's mean score, if it was scored once; divided by n if it was scored n times
 AS_LOW = -100.0  # NaN on the scale of `_squeeze`, below all numbers
 
 

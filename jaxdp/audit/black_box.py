@@ -20,7 +20,7 @@ from jaxdp.core import Guarantee
 from jaxdp.core.made_by import shorten
 from jaxdp.validation import check_count, check_key, check_probability
 
-SHARE = 10  # one trial in so many shapes the scores, and another one chooses the guesses; the rest evaluate them
+SHARE = 10  # one trial in this many shapes the scores, another one chooses the guesses, the rest evaluate them
 LARGEST_SAMPLE = 2**17  # outputs kept to shape the scores
 LARGEST_KEPT = 2**24  # numbers kept in all
 FEWEST_TRIALS = 100

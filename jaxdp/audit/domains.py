@@ -298,12 +298,12 @@ def _with_specials(dice: Dice, row: Any, specials: Sequence[Sequence[float]]) ->
 
 
 def _draw_place(dice: Dice, rows: int, current: jax.Array, other: jax.Array) -> jax.Array:
-    """Draws the row to change: mostly the same; or the first, the last, any, or the other's."""
+    """Draws the row to change: half of the time the current one; else the first, the last, any, or the other pair's."""
     return dice.one_of([current, current, current, current, jnp.int32(0), jnp.int32(rows - 1), dice.below(rows), other])
 
 
 def _sometimes_rows(dice: Dice, share: float, rows: int) -> jax.Array:
-    """Draws [rows] bool: with odds `share` one row, all, every second, those before one, or from one on; else none."""
+    """Draws which rows, [rows] bool: with probability `share` one, all, every second, or all on one side; else none."""
     index = jnp.arange(rows, dtype=jnp.int32)
     where, every = dice.below(rows), jnp.ones(rows, bool)
     some = dice.one_of([index == where, every, index % 2 == 0, index < where, index >= where])

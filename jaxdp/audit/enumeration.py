@@ -23,7 +23,7 @@ from jaxdp.checks import check_made
 from jaxdp.core import Guarantee, Learner
 from jaxdp.validation import check_count
 
-DIGITS = 5  # of floats in outcomes: so many agree when float32 arithmetic is reordered
+DIGITS = 5  # digits of floats in outcomes that agree even if float32 arithmetic is reordered
 NUM_KEYS = 64  # for the calls of each function at each of its arguments
 MOST = 2**20  # distinct transcripts of one round, after merging
 

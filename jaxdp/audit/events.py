@@ -12,7 +12,7 @@ from jaxdp.audit.additive import SIGNIFICANT, Bins, Hinges, binned_logit, fit_bi
 from jaxdp.audit.classifier import Weights, logit, train
 from jaxdp.audit.sampling import BUCKETS, LOW_BITS, Outputs, Score, evaluate
 
-FEWEST_SEEN = 32  # a histogram suffices if each outcome is seen so often
+FEWEST_SEEN = 32  # a histogram suffices if each outcome is seen at least this often
 CHANCE = 1e-3  # probability that outputs which never repeat are taken for ones that do
 LARGEST_VECTOR = 8  # coordinates up to which each is a score by itself
 NUM_THRESHOLDS = 512

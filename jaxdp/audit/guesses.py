@@ -3,7 +3,7 @@
 Let P and Q be the distributions of the output under either input, and (epsilon, delta) hold. At delta = 0 an output at
 which the guess is "the first" is of the first input with probability P / (P + Q) <= s, where s = 1 / (1 +
 exp(-epsilon)), and likewise for the second. The coins are independent, so the number of right guesses out of n is
-stochastically at most binomial with n trials and success probability s, whatever the outputs were. The Clopper-Pearson
+stochastically at most binomial with n trials and success probability s, for any outputs. The Clopper-Pearson
 limit on s bounds epsilon: there are no two limits, one from below under one input and one from above under the other,
 that must both hold.
 
@@ -60,7 +60,7 @@ def guess_bound(right: int, guesses: int, coins: int, *, sides: int, delta: floa
 
 
 def set_aside(coins: int, *, sides: int, delta: float, error: float) -> int:
-    """Returns the smallest number that a binomial of `coins` and sides / 2 times delta exceeds seldom enough."""
+    """Returns the least number that a Binomial(coins, sides delta / 2) exceeds with probability <= ASIDE * error."""
     rate = sides * delta / 2
     low, high = -1, coins
     if rate == 0:

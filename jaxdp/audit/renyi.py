@@ -178,9 +178,9 @@ def _log_ratios(counts: np.ndarray, other_counts: np.ndarray, number: int) -> np
 
 
 def _merits(values: np.ndarray, counts: np.ndarray, other_counts: np.ndarray, odds: float) -> np.ndarray:
-    """Estimates `rho_bound` for each order if it is positive, else its distance from that: [orders] float64."""
+    """Estimates `rho_bound` for each order, [orders] float64; a bound that is not positive is rescaled."""
     # Bernstein's inequality with estimated variances stands in for the bets. A bound that is not positive is divided by
-    # the inequality's deduction, so that more trials make the best of these positive first.
+    # the inequality's deduction: of such bounds, the largest quotient is the first to become positive with more trials.
     gains, losses = _variables(values, ORDERS[:, None])
     (gain, slack), (loss, other_slack) = _means(gains, counts, odds), _means(losses, other_counts, odds)
     estimate = _rate(gain, loss)

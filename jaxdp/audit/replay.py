@@ -15,7 +15,7 @@ from jaxdp.audit.steps import Scene, Step, at, choose, places_of, react, step_ke
 from jaxdp.core import State
 from jaxdp.mechanisms import tape
 
-QUICKLY = {"xla_backend_optimization_level": 0}  # for few steps; all lanes run the same scalar code
+QUICKLY = {"xla_backend_optimization_level": 0}  # compiles quickly, for few steps; all lanes run the same scalar code
 LANE = "jaxdp_lane"
 Use = Callable[[jax.Array], jax.Array]
 traced_apart = jax.make_user_context(None)  # takes a name: traces under another name are not taken from the cache

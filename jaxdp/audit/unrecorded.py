@@ -163,7 +163,7 @@ def _no_tape(stage: str, round_: Any) -> Iterator[None]:
 
 
 def _some_independent(played: Played, changed: list[Changed]) -> bool:
-    """Returns whether some changed entry stays, whatever replaces the recorded values."""
+    """Returns whether some changed entry keeps its value for every shift of the recorded values."""
     steps = played.steps[: max(change.step for change in changed) + 1]
     base_streams = jax.tree.map(lambda x: x[:1], played.streams)
     independent = [[mask.copy() for mask in change.where] for change in changed]

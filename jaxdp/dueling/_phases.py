@@ -56,8 +56,8 @@ class Public(NamedTuple):
 class ReleaseFn(Protocol):
     """Releases the end of a phase, from the `wins` of the whole phase: returns (arms that stay, `Public.seen`).
 
-    Arms that stay are [num_arms] bool; an inactive arm may be among them, and does not come back. `public` is that of
-    any round of the phase: only its `played` differs between rounds, and has no meaning here.
+    Arms that stay are [num_arms] bool; an inactive arm may be among them, and does not come back. `public` may be
+    the public state of any round of the phase: only its `played` differs between rounds, and must not be used here.
     """
 
     def __call__(self, key: jax.Array, params: Any, public: Public, wins: jax.Array) -> tuple[jax.Array, Any]: ...

@@ -21,10 +21,11 @@ class Algorithm(NamedTuple):
         num_arms: number of arms.
         integer: the type of counts.
         num_active: (public) -> [] integer.
-        duels: (public, rounds of the phase) -> [..., 2] int32, their pairs.
+        duels: (public, indices of rounds in the phase) -> [..., 2] int32, their pairs.
         rounds_of_phase: (params, public) -> [] integer.
         wins_so_far: (state) -> [num_arms] integer, of this phase.
-        advance: (key, params, public, wins, rounds) -> state after that many more rounds, with the phase's wins then.
+        advance: (key, params, public, wins, rounds) -> state after `rounds` more rounds of the phase; `wins` are the
+            phase's wins including these rounds.
     """
 
     num_arms: int
@@ -60,7 +61,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm, privatize_counts: CountPrivatizeFn) -> Counts:
-    """Builds counts of ordered pairs, in the order of a flattened matrix."""
+    """Builds play by counts of ordered pairs (left, right), in the order of a flattened [num_arms, num_arms] matrix."""
     num_arms, integer = algorithm.num_arms, algorithm.integer
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:

@@ -24,8 +24,8 @@ def local_budget(epsilon: float, delta: float, users: int, calibration: str) -> 
         epsilon: > 0; infinity gives infinity.
         delta: in (0, 1).
         users: in the batch, >= 1.
-        calibration: "tight", by the exact divergence (for more than 10,000 users that of 10,000, or the closed form
-            where it allows more); or "bound", by the closed form alone.
+        calibration: "tight", by the exact divergence (for more than 10,000 users by the exact divergence of 10,000
+            users, or by the closed form if this allows more); or "bound", by the closed form alone.
 
     Raises:
         ValueError: if the condition of the closed form fails at epsilon itself, for "bound".

@@ -13,7 +13,7 @@ import numpy as np
 
 MARGIN = 1e-10  # relative; covers rounding of the exact delta, see `shuffle_delta`
 LEFT_OUT = 1e-35  # larger than the neglected probability
-LARGEST_LOCAL = 500.0  # beyond this local epsilon a report counts as not randomized
+LARGEST_LOCAL = 500.0  # above this local epsilon, a report is treated as if it were not randomized
 
 
 def largest_true(holds: Callable[[float], bool], low: float, high: float) -> float:
@@ -26,10 +26,11 @@ def largest_true(holds: Callable[[float], bool], low: float, high: float) -> flo
 
 @functools.lru_cache(maxsize=4096)  # a search over the batch repeats calls
 def largest_exact(epsilon: float, delta: float, batch: int) -> float:
-    """Returns `shuffle_local_epsilon` by the exact delta.
+    """Returns the largest local epsilon whose exact delta is at most `delta`, for `shuffle_local_epsilon`.
 
-    The search checks few numbers of ones among the others, and then all of them; a worse one is added to the few. The
-    delta of each number is monotone in the local epsilon, for the same reason as their maximum.
+    The search checks a few numbers of ones among the others, the suspects, and then all numbers. If another number is
+    worse, it becomes a suspect, and the search starts again. The delta of each number is monotone in the local epsilon,
+    for the same reason as their maximum.
     """
     suspects = {batch - 1}
 
@@ -64,8 +65,8 @@ def worst(measure: Callable[[np.ndarray], float], local_epsilon: float, batch: i
     """Returns the largest measure over distributions of the others' count, and the number of ones among them.
 
     One more user's report can be added to the count afterwards, so the measure never increases with the zeros or the
-    ones among the others. So the measure at `least` zeros, with as many ones as go with `most` zeros, bounds the
-    measure at any number of zeros in between. The range with the largest bound is halved until it is a single number.
+    ones among the others. So the measure with `least` zeros and num_others - `most` ones bounds the measure at any
+    number of zeros from `least` to `most`. The range with the largest bound is halved until it is a single number.
     """
     num_others = batch - 1
 
@@ -115,12 +116,12 @@ def odds(local_epsilon: float) -> tuple[float, float]:
 
 
 def count_distribution(ones: int, local_epsilon: float, batch: int) -> np.ndarray:
-    """Returns probabilities of the count of batch - 1 reports, `ones` of them of ones, without far tails."""
+    """Returns probabilities of the count of batch - 1 reports, if `ones` of the users hold a one, without far tails."""
     return reports_distribution(ones, batch - 1 - ones, local_epsilon)
 
 
 def reports_distribution(ones: int, zeros: int, local_epsilon: float) -> np.ndarray:
-    """Returns probabilities of the count of the reports of this many ones and zeros, without far tails."""
+    """Returns probabilities of the count of reports, for this many users who hold ones and zeros, without far tails."""
     keep, move = odds(local_epsilon)
     return np.convolve(binomial(ones, keep, move), binomial(zeros, move, keep))
 

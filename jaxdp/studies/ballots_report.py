@@ -118,7 +118,7 @@ def these_voters(results: xr.Dataset, seeds: str) -> str:
 
 
 def fewest_seeds(num_learners: int) -> int:
-    """Returns the fewest seeds that can show that the best of so many learners names the winner surely."""
+    """Returns the fewest seeds that can show that the best of `num_learners` names the winner surely."""
     return seeds_needed(SURELY, confidence=_confidence(num_learners), sides=2)
 
 

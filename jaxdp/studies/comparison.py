@@ -94,7 +94,7 @@ def keep_last_round(run: Run, outputs: Sequence[str], values: Mapping[str, Any])
 def distinct_learners(
     left_out: Collection[str], is_candidate: Callable[[LearnerEntry], bool]
 ) -> dict[str, LearnerEntry]:
-    """Returns the registered candidates without some keywords of their variants, each variant once, by first name."""
+    """Returns the registered candidates by name, without some keywords; of equal variants only the first."""
     candidates: dict[str, LearnerEntry] = {}
     for name, entry in LEARNERS.items():
         variant = {key: value for key, value in entry.variant.items() if key not in left_out}
@@ -106,14 +106,14 @@ def distinct_learners(
 
 
 def resize(entry: Any, horizon: int, **sizes: int) -> Any:
-    """Returns the entry for so many rounds or labels; sizes that are not given, and suit a tiny problem, are default.
+    """Returns the entry for `horizon` rounds or labels; sizes that are not given get their factory's defaults.
 
     `num_arms` is the number of arms or of experts.
     """
     known = {**sizes, "num_experts": sizes.get("num_arms"), "num_samples": horizon, "horizon": horizon}
     names = (*entry.sizes, "horizon") if isinstance(entry, LearnerEntry) else entry.sizes
     chosen = {name: known.get(name) for name in names}
-    if "explore_rounds" in chosen:  # which has no default
+    if "explore_rounds" in chosen:  # it has no default
         chosen["explore_rounds"] = sizes["num_arms"] * math.ceil(horizon ** (2 / 3) / sizes["num_arms"])
     return entry.sized(**chosen)
 

@@ -82,7 +82,7 @@ def naming_learners() -> dict[str, LearnerEntry]:
 
 
 def default_learners(known: Mapping[str, LearnerEntry]) -> list[str]:
-    """Returns the learners that play by default: the first of those that only differ in their noise."""
+    """Returns the learners that play by default: of learners that only differ in their noise, the first."""
     firsts: dict[Any, str] = {}
     for name, entry in known.items():
         firsts.setdefault((entry.factory, entry.variant.get("release")), name)
@@ -90,7 +90,7 @@ def default_learners(known: Mapping[str, LearnerEntry]) -> list[str]:
 
 
 def make_learner(name: str, entry: LearnerEntry, num_arms: int, horizon: int) -> Learner:
-    """Makes the learner for so many alternatives and rounds; other sizes, for a tiny problem, take their defaults."""
+    """Makes the learner for `num_arms` alternatives and `horizon` rounds; other sizes get their factory's defaults."""
     factory = getattr(dueling, name, None)
     if factory is not None and "features" in parameters(factory):
         return factory(features=np.eye(num_arms), **entry.variant)

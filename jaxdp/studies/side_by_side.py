@@ -46,7 +46,7 @@ class Task(NamedTuple):
 
 
 def usual_jobs(claims: int, cores: int, backend: str) -> int:
-    """Returns the default number of processes for so many claims: one on an accelerator, which cannot be shared."""
+    """Returns the default number of processes for this many claims: one on an accelerator, which cannot be shared."""
     return min(MOST, cores) if claims >= FEWEST and backend == "cpu" else 1
 
 

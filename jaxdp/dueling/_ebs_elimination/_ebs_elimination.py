@@ -63,7 +63,7 @@ KERNELS = Steps(kernels.opponents, kernels.noise_line)
 def ebs_elimination(
     *, num_arms: int, horizon: int, constants: str = "tight", noise: str = "laplace", arity: int | None = None
 ) -> Learner:
-    """Plays the least played active arm against a random one; counts wins privately and drops arms with low scores.
+    """Plays the least played active arm against a random active arm; drops arms with low private counts of wins.
 
     Each arm has a counter. It is fed the outcome whenever the arm is on the left. With S the active arms and n_i the
     duels of i as the left arm against arms in S, after each round i is dropped if

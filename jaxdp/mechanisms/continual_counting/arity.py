@@ -133,7 +133,10 @@ def mean_digits(horizon: int, arity: int) -> np.ndarray:
 
 
 def _max(horizon: int, arity: int, variances: np.ndarray) -> float:
-    """Returns the largest variance up to the horizon: there, or at a time with one digit less and lower digits full."""
+    """Returns the largest variance up to the horizon.
+
+    It is attained at the horizon, or at a time with one of the horizon's digits lowered by 1 and all lower digits full.
+    """
     digits = digits_of(np.asarray(horizon), arity, len(variances))
     worst = float(digits @ variances)
     for h in range(len(variances)):

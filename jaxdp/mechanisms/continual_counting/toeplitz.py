@@ -46,7 +46,7 @@ PARTS = 12  # binary digits of leaky sums below a step
 
 
 class ToeplitzState(NamedTuple):
-    """Toeplitz counters. Secret: neither half may be released by itself.
+    """Toeplitz counters. Secret: neither `total` nor `sums` may be released by itself.
 
     Attributes:
         clock: [*clocks] integers, entries fed; at most horizon + 1.
@@ -78,13 +78,13 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
 
     Let A = B C be the matrix of prefix sums. C x is released with independent Gaussian noise z, and A x + B z is
     computed from it. B and C are Toeplitz with rational generating functions, so the noise is a sum of a few leaky
-    running sums. They are searched on the host. The largest variance is within 1% of the largest variance of the
-    square-root factorisation, which is nearly optimal. State: num_buffers + 2 numbers for each counter; six buffers
-    suffice up to 2^20 entries.
+    running sums. Their decays and weights are found by a search on the host. The largest variance is within 1% of the
+    largest variance of the square-root factorisation, which is nearly optimal. State: num_buffers + 2 numbers for each
+    counter; six buffers suffice up to 2^20 entries.
 
     Args:
         horizon: largest number of entries.
-        num_buffers: number of leaky running sums, 1 to 16; None is the smallest number within 1%.
+        num_buffers: number of leaky running sums, 1 to 16; None takes the smallest number within 1%.
 
     Returns:
         A counter. `feed` draws one normal variate for each counter, two from each hash. `prefixes` uses the noise that

@@ -44,7 +44,7 @@ class Chunk(NamedTuple):
         return np.concatenate([np.arange(*run) for run in self.runs])
 
     def only(self, keep: np.ndarray) -> "Chunk":
-        """Returns the chunk, which has all lanes of its block, with the lanes in `keep` alone: [block's shape] bool."""
+        """Returns a chunk with all lanes of its block, reduced to the lanes in `keep` ([block's shape] bool)."""
         return self._replace(runs=_as_runs(self.lanes[keep.ravel()].tolist()))
 
     @property
@@ -129,7 +129,7 @@ def share(all_chunks: Sequence[Chunk], index: int, count: int) -> list[Chunk]:
     """Returns the chunks that one of several processes computes.
 
     They are consecutive within each program and each part of a sweep that grew, so that each process gets its share of
-    all.
+    each.
 
     Args:
         all_chunks: from `chunks`.

@@ -38,8 +38,8 @@ class Growth:
             identity: of the larger sweep.
 
         Raises:
-            ValueError: if the store cannot hold an axis's new values in their type, or the store has arrays of others
-                along an axis that grows.
+            ValueError: if the store cannot hold an axis's new values in their type, or the store has arrays
+                other than the sweep's along an axis that grows.
         """
         self.store, self._template, self._identity = store, template, identity
         lead = list(next(iter(template.data_vars.values())).dims)[: len(store.chunks[0].block)]
@@ -64,7 +64,7 @@ class Growth:
         self._check_others()
 
     def moves(self, tile_size: int) -> bool:
-        """Returns whether a stored lane would have another position in its tile in one sweep over everything."""
+        """Returns whether a stored lane would have another position in its tile if the larger sweep ran at once."""
         number = np.zeros((), np.int64)
         by_axis = list(self._old_positions.values())[len(self.layout["static_sizes"]) :]
         for positions, size in zip(by_axis, self.layout["sizes"], strict=True):
@@ -78,7 +78,9 @@ class Growth:
         return chunks(layout["static_sizes"], layout["sizes"], layout["chunk"], order=layout["order"])
 
     def write(self) -> None:
-        """Makes the store one of the larger sweep. The caller has the creation lock, and no process writes the store.
+        """Turns the store into a store of the larger sweep.
+
+        The caller has the creation lock, and no process writes the store.
 
         Raises:
             OSError: if files cannot be written. The store is then unchanged.
@@ -143,7 +145,7 @@ class Growth:
         )
 
     def _check_others(self) -> None:
-        """Checks that no arrays of others lie along an axis that grows: the store would then be unreadable."""
+        """Checks that no arrays except the sweep's lie along an axis that grows: the store would become unreadable."""
         sweep_arrays = {*self.layout["outputs"], COMPUTED, *self._positions}
         for name, metadata in self._metadata().items():
             along = set(metadata.get("dimension_names") or ()) & set(self._kinds)

@@ -14,10 +14,10 @@ from jaxdp.simulation.store.processor import processor, settings
 from jaxdp.simulation.store.provenance import as_json, key_record
 
 LONGEST = 160  # characters of a value in a difference's text
-# Raised when equal programs and parameters come to mean other results (by the numbering of lanes, their seeds, their
-# padding to tiles or their layout in arrays), and when claims are recorded in other words. All other changes of jaxdp
-# show in the programs, their parameters or their claims. The version itself is therefore not recorded, and a release
-# that leaves those unchanged resumes older stores.
+# FORMAT is increased when equal programs and parameters come to mean other results (by the numbering of lanes, their
+# seeds, their padding to tiles or their layout in arrays), and when claims are recorded in other words. All other
+# changes of jaxdp show in the programs, their parameters or their claims. The version itself is therefore not recorded,
+# and a release that leaves those unchanged resumes older stores.
 FORMAT = 4
 LIBRARIES = ("jax", "jaxlib", "scipy")  # on a CPU, JAX factorizes matrices with SciPy's OpenBLAS
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def open(store: str | Path) -> "xr.Dataset":
     """Opens a store for reading, with NaN for lanes that are not computed yet.
 
-    `xarray.open_zarr` shows zero for integers and False for truth values there, so that means are wrong.
+    `xarray.open_zarr` shows zero for integers and False for truth values there, so that averages over lanes are wrong.
 
     Args:
         store: path of a store that `sweep(..., store=...)` wrote, is writing, or left unfinished.
