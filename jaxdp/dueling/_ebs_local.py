@@ -104,8 +104,8 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
         * Debiasing multiplies the differences of shares and the intervals by the same factor c. So the code decides by
           the shares of reported wins, without debiasing, and by intervals r / sqrt(n). The decisions are the same.
         * All arms are compared after every round, and dropped together.
-        * failure_prob is proved only if the active set and n_i are fixed in advance. As in the paper, whose analysis
-          takes them as fixed, they depend on the outcomes. Privacy does not depend on failure_prob.
+        * failure_prob is proved only if the active set and n_i are fixed in advance, as the paper's analysis assumes.
+          Here, as in the paper's algorithm, they depend on the outcomes. Privacy does not depend on failure_prob.
     """
     num_arms, horizon = check_num_arms(num_arms), check_horizon(horizon)
     is_paper = check_choice("constants", constants, CONSTANTS) == "paper"

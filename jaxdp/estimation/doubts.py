@@ -14,7 +14,7 @@ OVERSHOOT = 8.0  # largest learning rate times squared norm: 2 / (1/4), for the 
 STANDSTILL = 0.1  # learning rate times curvature, summed over steps: theta has moved a tenth of the way to the minimum
 SATURATED = 0.04  # Fisher information at theta over the one at 0: below it, answers are nearly certain
 RANK = 1e-9  # eigenvalues below this fraction of the largest one are rounding errors
-FEWEST_NATS = 4.0  # Fisher information about the logarithm of theta's size, whose estimate has variance 1 / 4 at 4
+FEWEST_NATS = 4.0  # Fisher information about the logarithm of theta's size; at 4, its estimate has variance 1 / 4
 
 
 def warn_unconverged(estimator: Estimator, estimate: Any, features: np.ndarray, values: Mapping[str, Any]) -> None:

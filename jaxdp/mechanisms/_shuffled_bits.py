@@ -26,7 +26,7 @@ def largest_true(holds: Callable[[float], bool], low: float, high: float) -> flo
 
 @functools.lru_cache(maxsize=4096)  # a search over the batch repeats calls
 def largest_exact(epsilon: float, delta: float, batch: int) -> float:
-    """Returns the largest local epsilon whose exact delta is at most `delta`, for `shuffle_local_epsilon`.
+    """Returns the largest local epsilon at which the exact delta is at most `delta`, for `shuffle_local_epsilon`.
 
     The search checks a few numbers of ones among the others, the suspects, and then all numbers. If another number is
     worse, it becomes a suspect, and the search starts again. The delta of each number is monotone in the local epsilon,

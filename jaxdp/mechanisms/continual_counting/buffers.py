@@ -74,8 +74,8 @@ def find_buffers(horizon: int, num_buffers: int | None = None) -> Buffers:
 
     Args:
         horizon: >= 1.
-        num_buffers: 1 to 16 leaky sums, beside one that does not leak. None takes the smallest number whose worst
-            variance is within 1% of the worst variance of the square-root factorisation.
+        num_buffers: 1 to 16 leaky sums, beside one that does not leak. None takes the smallest number with a worst
+            variance within 1% of the worst variance of the square-root factorisation.
 
     Returns:
         The result of a local search that starts at gaps with evenly spaced log-odds.
