@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jaxdp import testing as testing
     from jaxdp import theory as theory
     from jaxdp.abtests import abtest
-    from jaxdp.core import Environment, Estimator, Guarantee, Learner, Problem, Sample, State
+    from jaxdp.core import Environment, Estimator, Guarantee, Learner, Ledger, Problem, Sample, State
     from jaxdp.registry import register as register
     from jaxdp.simulation import (
         Run,
@@ -53,6 +53,7 @@ __all__ = [
     "Estimator",
     "Guarantee",
     "Learner",
+    "Ledger",
     "Problem",
     "Run",
     "Sample",
@@ -102,7 +103,7 @@ _MODULES = (
 )
 _WHERE = {
     "jaxdp.abtests": ("abtest",),
-    "jaxdp.core": ("Environment", "Estimator", "Guarantee", "Learner", "Problem", "Sample", "State"),
+    "jaxdp.core": ("Environment", "Estimator", "Guarantee", "Learner", "Ledger", "Problem", "Sample", "State"),
     "jaxdp.registry": ("register",),
     "jaxdp.simulation": (
         "Snapshot",

@@ -63,6 +63,7 @@ from jaxdp.core.learner import (
     SwitchWhenFn,
     UpdateFn,
 )
+from jaxdp.core.ledger import Ledger
 from jaxdp.core.local_randomizer import EstimateFn, LocalRandomizer, ReportFn, TotalFn
 from jaxdp.core.made_by import MadeBy, factory, reusing_factory
 from jaxdp.core.params import Scalar, default_float, interval_leaves, leaf_rounded_down, only, scalar_leaf
@@ -98,6 +99,7 @@ __all__ = [
     "Interface",
     "LabelsPrivatizeFn",
     "Learner",
+    "Ledger",
     "LocalRandomizer",
     "MadeBy",
     "MeansFn",

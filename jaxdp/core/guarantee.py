@@ -235,7 +235,8 @@ class Guarantee:
 
         Claims of one kind compose in their currency: epsilons, deltas and rhos add up, and mus add as root of the sum
         of squares. Beside zCDP, a pure claim counts as rho = epsilon^2 / 2 and a Gaussian one as rho = mu^2 / 2. Every
-        other pair is composed as (epsilon, delta).
+        other pair is composed as (epsilon, delta). The second mechanism may depend on the first one's result; its
+        budget may not. If budgets are chosen as results come in, use a `jaxdp.Ledger`.
 
         Args:
             other: the guarantee of the other release, on the same data.

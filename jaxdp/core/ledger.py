@@ -1,0 +1,293 @@
+"""A budget that is spent release by release: which ones still fit, for everyone and for each person."""
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jaxdp.core.conversions import zcdp_rho
+from jaxdp.core.guarantee import Guarantee
+from jaxdp.validation import check_choice, check_epsilon, check_number
+
+EVERYONE = "everyone"
+ACCOUNTING = ("sums", "zcdp")
+KEPT = Fraction(9, 10)  # of delta, for the conversion of zCDP; the rest is for the deltas of programs' arithmetic
+FORMAT = 1
+
+
+class Spent(NamedTuple):
+    """Sums over releases. Their decimal digits are added exactly.
+
+    Attributes:
+        epsilon: of pure and approximate claims; 0 with accounting "zcdp".
+        delta: of approximate claims, and of the programs' arithmetic.
+        rho: of zCDP, Gaussian and pure claims; 0 with accounting "sums".
+    """
+
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    rho: Fraction = Fraction(0)
+
+    def plus(self, other: "Spent") -> "Spent":
+        """Returns both together."""
+        return Spent(*(one + two for one, two in zip(self, other, strict=True)))
+
+
+class Ledger:
+    """A privacy budget of persons, and the releases that it was spent on.
+
+    `spend` is called before each release and refuses one that does not fit. The next release may be chosen after seeing
+    the results of earlier ones: the rule is a privacy filter. Save the ledger before you make the release: `save`
+    refuses to overwrite what another process has spent.
+
+    Args:
+        epsilon: the budget of each person, > 0 and finite.
+        delta: the failure probability of each person, in [0, 1).
+        accounting: "sums": epsilons and deltas add up, for pure and approximate claims. "zcdp": rhos add up to the
+            largest rho that 0.9 delta converts to at most epsilon, for zCDP, Gaussian and pure claims; it holds
+            more small releases, and needs a delta.
+        privacy_unit: the unit that the budget protects. Claims of other units are refused: see
+            `Guarantee.at_user_level`.
+
+    Raises:
+        ValueError: if an argument is out of its range.
+
+    Privacy:
+        - Claim: all releases together are (epsilon, delta)-DP for each person, also if they were chosen adaptively.
+        - Why: Sums of epsilons and deltas are a filter (Rogers et al.); so are sums of rhos and deltas (Whitehouse et
+          al.). Who takes part in a release must be public.
+        - A person is stored as a salted hash. The salt is in the file: whoever has it can test a guessed id.
+
+    Source:
+        Rogers, Roth, Ullman & Vadhan (2016), "Privacy odometers and filters", section 4; Whitehouse, Ramdas, Rogers &
+        Wu (2023), "Fully adaptive composition in differential privacy".
+
+    Examples:
+        >>> ledger = Ledger(epsilon=1.0)
+        >>> claim = Guarantee.pure(0.4, trust_model="central", privacy_unit="one person", argument="noise")
+        >>> ledger.spend(claim)
+        >>> ledger.spend(claim, persons=["ann", "bob"])
+        >>> ledger.balance("ann"), ledger.balance("eve"), ledger.fits(claim, persons=["ann"])
+        (0.2, 0.6, False)
+    """
+
+    def __init__(
+        self, *, epsilon: float, delta: float = 0.0, accounting: str = "sums", privacy_unit: str = "one person"
+    ) -> None:
+        if check_epsilon(epsilon) == float("inf"):
+            raise ValueError("epsilon must be finite, got inf")
+        if not 0 <= check_number("delta", delta) < 1:
+            raise ValueError(f"delta must be in [0, 1), got {delta}")
+        if check_choice("accounting", accounting, ACCOUNTING) == "zcdp" and delta == 0:
+            raise ValueError('delta must be > 0 for accounting="zcdp", got 0')
+        self.epsilon, self.delta, self.accounting, self.privacy_unit = epsilon, delta, accounting, privacy_unit
+        self._salt = secrets.token_hex(16)
+        self._entries: list[dict[str, Any]] = []
+        self._everyone = Spent()
+        self._persons: dict[str, Spent] = {}
+        self._largest_own = Spent()  # of each sum over persons
+
+    def spend(self, guarantee: Guarantee, *, persons: str | Iterable[Any] = EVERYONE) -> None:
+        """Records a release, before it is made.
+
+        Args:
+            guarantee: its claim, for the ledger's privacy unit.
+            persons: "everyone", or the public ids of the persons who take part: text or whole numbers.
+
+        Raises:
+            ValueError: if it does not fit, with the largest epsilon or rho that does; or if the claim has no budget, is
+                joint, of another unit or adjacency, or of a kind that the accounting does not add.
+        """
+        cost, hashes = self._cost(guarantee), self._hashes(persons)
+        if not self._fits(cost, hashes):
+            left = float(self._balance(self._most(hashes)))
+            name = "epsilon" if self.accounting == "sums" else "rho"
+            whose = "everyone" if hashes is None else f"each of {len(hashes)} persons"
+            raise ValueError(
+                f"guarantee must fit into what is left of the budget of {whose}, {name} {left:.4g}, got {guarantee}"
+            )
+        self._record(cost, hashes)
+        self._entries.append({"claim": guarantee.to_dict(), "persons": EVERYONE if hashes is None else sorted(hashes)})
+
+    def fits(self, guarantee: Guarantee, *, persons: str | Iterable[Any] = EVERYONE) -> bool:
+        """Returns whether `spend` would accept the release. Records nothing; may raise as `spend` does."""
+        return self._fits(self._cost(guarantee), self._hashes(persons))
+
+    def balance(self, person: Any = EVERYONE) -> float:
+        """Returns the epsilon (accounting "sums") or rho ("zcdp") that is left, for a person or a release of everyone.
+
+        What is left of delta is not counted.
+        """
+        return float(self._balance(self._most(None if person == EVERYONE else self._hashes([person]))))
+
+    def tight_epsilon(self, person: Any = EVERYONE) -> float:
+        """Returns dp-accounting's epsilon, at this ledger's delta, of the releases that read a person's data.
+
+        It is valid only if the list of releases had been fixed in advance, and is shown for comparison: a release is
+        refused by `spend` even if it would fit by this number. By default of the releases that read everyone's data.
+
+        Raises:
+            ImportError: if dp-accounting is not installed (`pip install 'jaxdp[accounting]'`).
+            ValueError: if the ledger's delta does not exceed the sum of the claims' deltas.
+        """
+        own = None if person == EVERYONE else next(iter(self._hashes([person]) or ()))
+        read = [entry for entry in self._entries if entry["persons"] == EVERYONE or own in entry["persons"]]
+        claims = [_claim_of(entry["claim"]) for entry in read]
+        delta = self.delta - sum(claim.delta + (claim.numerical_delta or 0.0) for claim in claims)
+        if not claims:
+            return 0.0
+        if delta <= 0:
+            raise ValueError(f"delta must exceed the sum of the claims' deltas, got {self.delta}")
+        kind = "rdp" if any(claim.rho is not None for claim in claims) else "pld"
+        from dp_accounting import NeighboringRelation  # optional
+        from dp_accounting.pld import PLDAccountant
+        from dp_accounting.rdp import RdpAccountant
+
+        relation = NeighboringRelation.REPLACE_ONE if kind == "rdp" else NeighboringRelation.ADD_OR_REMOVE_ONE
+        accountant = RdpAccountant(neighboring_relation=relation) if kind == "rdp" else PLDAccountant(relation)
+        for claim in claims:
+            accountant.compose(claim.to_dp_event(accountant=kind, delta_apart=True))
+        return float(accountant.get_epsilon(delta))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the ledger as JSON, in one step.
+
+        Raises:
+            ValueError: if the file holds releases that this ledger does not know: nothing is lost.
+            OSError: if it cannot be written.
+        """
+        path = Path(path)
+        if path.exists():
+            there = json.loads(path.read_text(encoding="utf-8"))
+            entries = there.get("releases")
+            if there.get("salt") != self._salt or entries != self._entries[: len(entries)]:
+                raise ValueError(f"path must be new or hold an earlier state of this ledger, got {os.fspath(path)}")
+        content = {
+            "format": FORMAT,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "accounting": self.accounting,
+            "privacy_unit": self.privacy_unit,
+            "salt": self._salt,
+            "releases": self._entries,
+        }
+        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        part.write_text(json.dumps(content, indent=1), encoding="utf-8")
+        os.replace(part, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Ledger":
+        """Reads a ledger that `save` wrote, and checks that all its releases fit.
+
+        Raises:
+            ValueError: if the file is no ledger, or its releases exceed its budget.
+            OSError: if it cannot be read.
+        """
+        name = os.fspath(path)
+        try:
+            content = json.loads(Path(path).read_text(encoding="utf-8"))
+            if content.pop("format") != FORMAT:
+                raise ValueError(f"of format {FORMAT}")
+            salt, entries = str(content.pop("salt")), content.pop("releases")
+            ledger = cls(**content)
+            ledger._salt = salt
+            for entry in entries:
+                claim, hashes = _claim_of(entry["claim"]), entry["persons"]
+                cost = ledger._cost(claim)
+                hashes = None if hashes == EVERYONE else {str(each) for each in hashes}
+                if not ledger._fits(cost, hashes):
+                    raise ValueError("within its budget")
+                ledger._record(cost, hashes)
+                ledger._entries.append(entry)
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise ValueError(f"path must be a file that Ledger.save wrote, got {name}: {error}") from None
+        return ledger
+
+    def __repr__(self) -> str:
+        delta = f", delta={self.delta:g}" if self.delta else ""
+        spent = self._everyone.epsilon if self.accounting == "sums" else self._everyone.rho
+        name = "epsilon" if self.accounting == "sums" else "rho"
+        return (
+            f"Ledger(epsilon={self.epsilon:g}{delta}, accounting={self.accounting!r}, {self.privacy_unit}): "
+            f"{len(self._entries)} releases, {name} {float(spent):.4g} of {float(self._total):.4g} spent by everyone, "
+            f"{len(self._persons)} persons with more"
+        )
+
+    @property
+    def _total(self) -> Fraction:
+        if self.accounting == "sums":
+            return _decimal(self.epsilon)
+        return _decimal(zcdp_rho(self.epsilon, float(KEPT * _decimal(self.delta))))
+
+    def _cost(self, guarantee: Guarantee) -> Spent:
+        """Returns what a release costs, after checking that the ledger can add it."""
+        if guarantee.trust_model == "joint" or not guarantee.is_private:
+            raise ValueError(f"guarantee must have a budget, and not be joint, got {guarantee}")
+        if guarantee.privacy_unit != self.privacy_unit:
+            raise ValueError(f"guarantee must be for {self.privacy_unit}, see Guarantee.at_user_level, got {guarantee}")
+        first = self._entries[0]["claim"] if self._entries else guarantee.to_dict()
+        for name in ("adjacency", "sensitive_fields"):
+            value = guarantee.to_dict()[name]
+            if value != first[name]:
+                raise ValueError(f"guarantee must have the {name} of earlier releases, {first[name]}, got {value}")
+        numerical = _decimal(guarantee.numerical_delta or 0.0)
+        if self.accounting == "sums":
+            if guarantee.kind not in ("pure", "approximate"):
+                raise ValueError(f'guarantee must have an epsilon for accounting="sums", got {guarantee}')
+            return Spent(_decimal(guarantee.epsilon), _decimal(guarantee.delta) + numerical)
+        if guarantee.kind == "approximate":
+            raise ValueError(f'guarantee must not be an (epsilon, delta) claim for accounting="zcdp", got {guarantee}')
+        budget = guarantee.epsilon if guarantee.mu is None else guarantee.mu
+        rho = _decimal(budget) ** 2 / 2 if guarantee.rho is None else _decimal(guarantee.rho)
+        return Spent(Fraction(0), numerical, rho)
+
+    def _hashes(self, persons: str | Iterable[Any]) -> set[str] | None:
+        """Returns the salted hashes of ids; None for everyone."""
+        if isinstance(persons, str):
+            if persons != EVERYONE:
+                raise ValueError(f"persons must be {EVERYONE!r} or a list of ids, got {persons!r}")
+            return None
+        ids = list(persons)
+        if not ids:
+            raise ValueError("persons must have at least one id, got none")
+        return {hashlib.sha256(f"{self._salt}:{each}".encode()).hexdigest()[:32] for each in ids}
+
+    def _most(self, hashes: set[str] | None) -> Spent:
+        """Returns the largest of each sum among those persons, including what everyone spent."""
+        if hashes is None:
+            return self._everyone.plus(self._largest_own)
+        own = [self._persons.get(each, Spent()) for each in hashes]
+        return self._everyone.plus(Spent(*(max(sums) for sums in zip(*own, strict=True))))
+
+    def _balance(self, spent: Spent) -> Fraction:
+        return self._total - (spent.epsilon if self.accounting == "sums" else spent.rho)
+
+    def _fits(self, cost: Spent, hashes: set[str] | None) -> bool:
+        after = self._most(hashes).plus(cost)
+        most_delta = _decimal(self.delta) * (1 if self.accounting == "sums" else 1 - KEPT)
+        return self._balance(after) >= 0 and after.delta <= most_delta
+
+    def _record(self, cost: Spent, hashes: set[str] | None) -> None:
+        if hashes is None:
+            self._everyone = self._everyone.plus(cost)
+            return
+        for each in hashes:
+            own = self._persons[each] = self._persons.get(each, Spent()).plus(cost)
+            self._largest_own = Spent(*(max(pair) for pair in zip(self._largest_own, own, strict=True)))
+
+
+def _decimal(value: float) -> Fraction:
+    """Returns the number that the digits say: three times 0.1 is 0.3."""
+    return Fraction(repr(float(value)))
+
+
+def _claim_of(values: dict[str, Any]) -> Guarantee:
+    """Restores a claim from `Guarantee.to_dict`."""
+    fields: dict[str, Any] = {name: float("inf") if value == "inf" else value for name, value in values.items()}
+    names = fields["sensitive_fields"]
+    fields["sensitive_fields"] = None if names is None else tuple(names)
+    return Guarantee(**{**fields, "adversary_view": frozenset(fields["adversary_view"])})
