@@ -104,11 +104,11 @@ class Ledger:
         """
         cost, hashes = self._cost(guarantee), self._hashes(persons)
         if not self._fits(cost, hashes):
-            left = float(self._balance(self._most(hashes)))
+            available = float(self._balance(self._most(hashes)))
             name = "epsilon" if self.accounting == "sums" else "rho"
             whose = "everyone" if hashes is None else f"each of {len(hashes)} persons"
             raise ValueError(
-                f"guarantee must fit into what is left of the budget of {whose}, {name} {left:.4g}, got {guarantee}"
+                f"guarantee must fit into the rest of the budget of {whose}, {name} {available:.4g}, got {guarantee}"
             )
         self._record(cost, hashes)
         self._entries.append({"claim": guarantee.to_dict(), "persons": EVERYONE if hashes is None else sorted(hashes)})
@@ -118,9 +118,9 @@ class Ledger:
         return self._fits(self._cost(guarantee), self._hashes(persons))
 
     def balance(self, person: Any = EVERYONE) -> float:
-        """Returns the epsilon (accounting "sums") or rho ("zcdp") that is left, for a person or a release of everyone.
+        """Returns the epsilon (accounting "sums") or rho ("zcdp") that a person, or a release of everyone, may spend.
 
-        What is left of delta is not counted.
+        Deltas may allow less.
         """
         return float(self._balance(self._most(None if person == EVERYONE else self._hashes([person]))))
 
@@ -134,8 +134,8 @@ class Ledger:
             ImportError: if dp-accounting is not installed (`pip install 'jaxdp[accounting]'`).
             ValueError: if the ledger's delta does not exceed the sum of the claims' deltas.
         """
-        own = None if person == EVERYONE else next(iter(self._hashes([person]) or ()))
-        read = [entry for entry in self._entries if entry["persons"] == EVERYONE or own in entry["persons"]]
+        person_hash = None if person == EVERYONE else next(iter(self._hashes([person]) or ()))
+        read = [entry for entry in self._entries if entry["persons"] == EVERYONE or person_hash in entry["persons"]]
         claims = [_claim_of(entry["claim"]) for entry in read]
         delta = self.delta - sum(claim.delta + (claim.numerical_delta or 0.0) for claim in claims)
         if not claims:
@@ -162,9 +162,9 @@ class Ledger:
         """
         path = Path(path)
         if path.exists():
-            there = json.loads(path.read_text(encoding="utf-8"))
-            entries = there.get("releases")
-            if there.get("salt") != self._salt or entries != self._entries[: len(entries)]:
+            saved = json.loads(path.read_text(encoding="utf-8"))
+            entries = saved.get("releases")
+            if saved.get("salt") != self._salt or entries != self._entries[: len(entries)]:
                 raise ValueError(f"path must be new or hold an earlier state of this ledger, got {os.fspath(path)}")
         content = {
             "format": FORMAT,
@@ -198,7 +198,7 @@ class Ledger:
             for entry in entries:
                 claim, hashes = _claim_of(entry["claim"]), entry["persons"]
                 cost = ledger._cost(claim)
-                hashes = None if hashes == EVERYONE else {str(each) for each in hashes}
+                hashes = None if hashes == EVERYONE else {str(person_hash) for person_hash in hashes}
                 if not ledger._fits(cost, hashes):
                     raise ValueError("within its budget")
                 ledger._record(cost, hashes)
@@ -224,7 +224,7 @@ class Ledger:
         return _decimal(zcdp_rho(self.epsilon, float(KEPT * _decimal(self.delta))))
 
     def _cost(self, guarantee: Guarantee) -> Spent:
-        """Returns what a release costs, after checking that the ledger can add it."""
+        """Returns the costs of a release, after checking that the ledger can add them."""
         if guarantee.trust_model == "joint" or not guarantee.is_private:
             raise ValueError(f"guarantee must have a budget, and not be joint, got {guarantee}")
         if guarantee.privacy_unit != self.privacy_unit:
@@ -254,14 +254,14 @@ class Ledger:
         ids = list(persons)
         if not ids:
             raise ValueError("persons must have at least one id, got none")
-        return {hashlib.sha256(f"{self._salt}:{each}".encode()).hexdigest()[:32] for each in ids}
+        return {hashlib.sha256(f"{self._salt}:{person}".encode()).hexdigest()[:32] for person in ids}
 
     def _most(self, hashes: set[str] | None) -> Spent:
         """Returns the largest of each sum among those persons, including what everyone spent."""
         if hashes is None:
             return self._everyone.plus(self._largest_own)
-        own = [self._persons.get(each, Spent()) for each in hashes]
-        return self._everyone.plus(Spent(*(max(sums) for sums in zip(*own, strict=True))))
+        spent = [self._persons.get(person_hash, Spent()) for person_hash in hashes]
+        return self._everyone.plus(Spent(*(max(sums) for sums in zip(*spent, strict=True))))
 
     def _balance(self, spent: Spent) -> Fraction:
         return self._total - (spent.epsilon if self.accounting == "sums" else spent.rho)
@@ -275,9 +275,9 @@ class Ledger:
         if hashes is None:
             self._everyone = self._everyone.plus(cost)
             return
-        for each in hashes:
-            own = self._persons[each] = self._persons.get(each, Spent()).plus(cost)
-            self._largest_own = Spent(*(max(pair) for pair in zip(self._largest_own, own, strict=True)))
+        for person_hash in hashes:
+            spent = self._persons[person_hash] = self._persons.get(person_hash, Spent()).plus(cost)
+            self._largest_own = Spent(*(max(pair) for pair in zip(self._largest_own, spent, strict=True)))
 
 
 def _decimal(value: float) -> Fraction:

@@ -20,7 +20,7 @@ def test_decimal_budgets_add_up_exactly():
     for _ in range(3):
         ledger.spend(pure(0.1))
     assert ledger.balance() == 0
-    with pytest.raises(ValueError, match="guarantee must fit into what is left of the budget of everyone, epsilon 0, "):
+    with pytest.raises(ValueError, match="guarantee must fit into the rest of the budget of everyone, epsilon 0, "):
         ledger.spend(pure(1e-12))
     assert "3 releases, epsilon 0.3 of 0.3 spent by everyone" in repr(ledger)
 
