@@ -27,7 +27,8 @@ class Selection:
 
     Args:
         wanted: the subject.
-        skip_slow: whether tests marked slow are left out, except the only mistakes of the zoo, and one if all are slow.
+        skip_slow: whether tests marked slow are left out, except the quickest of independent versions or of the zoo's
+            mistakes where all of these are slow, and one if all tests are.
     """
 
     def __init__(self, wanted: naming.Subject, *, skip_slow: bool = True) -> None:
@@ -40,8 +41,9 @@ class Selection:
         chosen = self.of_ids([item for item in items if self.names(item)])
         if self.skip_slow:
             quick = [item for item in chosen if item.get_closest_marker("slow") is None]
-            if not any(kind_of(item) == "mutants" for item in quick):
-                quick += [item for item in chosen if kind_of(item) == "mutants"][:1]
+            for kind in ("golden", "mutants"):
+                if not any(kind_of(item) == kind for item in quick):
+                    quick += sorted((item for item in chosen if kind_of(item) == kind), key=self.known_seconds)[:1]
             chosen = quick or sorted(chosen, key=self.place)[:1]
         chosen.sort(key=self.place)
         kept = {*map(id, chosen)}
@@ -54,6 +56,11 @@ class Selection:
         is_own = item.path.stem.removeprefix("test_") in stems
         seconds = self.durations.get(item.nodeid, UNKNOWN)
         return KINDS.index(kind_of(item)), not is_own, UNKNOWN if seconds is None else seconds
+
+    def known_seconds(self, item: pytest.Item) -> float:
+        """Returns a test's duration, infinite if it is unknown."""
+        seconds = self.durations.get(item.nodeid)
+        return float("inf") if seconds is None else seconds
 
     def names(self, item: pytest.Item) -> bool:
         """Returns whether a test names the subject: in its code, or as a parameter."""

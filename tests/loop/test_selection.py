@@ -21,9 +21,11 @@ def item(path: str, test: str, *values: Any, slow: bool = False) -> Any:
     )
 
 
+CONFIG: Any = SimpleNamespace(hook=SimpleNamespace(pytest_deselected=lambda items: None))
+
+
 def chosen(text, items):
-    config: Any = SimpleNamespace(hook=SimpleNamespace(pytest_deselected=lambda items: None))
-    Selection(naming.subject(text)).pytest_collection_modifyitems(config, items)
+    Selection(naming.subject(text)).pytest_collection_modifyitems(CONFIG, items)
     return items
 
 
@@ -55,6 +57,18 @@ def test_slow_tests_are_left_out_except_the_only_mistakes():
     )
     assert chosen("ebs_elimination", [long, mistake, other]) == [mistake]
     assert [kind_of(each) for each in (mistake, long)] == ["mutants", "tests"]
+
+
+def test_a_slow_independent_version_is_not_left_out_if_it_is_the_only_one():
+    folder = "algorithms/dueling/g_optimal_elimination"
+    quick = item(f"{folder}/test_utility_fit.py", "test_the_model_is_the_least_in_the_ball")
+    unknown = item(f"{folder}/test_golden.py", "test_the_reference_can_be_made_again", slow=True)
+    golden = item(f"{folder}/test_golden.py", "test_equals_the_independent_version", slow=True)
+    selection = Selection(naming.subject("g_optimal_elimination"))
+    selection.durations = {golden.nodeid: 7.4, unknown.nodeid: None}
+    items = [quick, unknown, golden]
+    selection.pytest_collection_modifyitems(CONFIG, items)
+    assert items == [golden, quick]
 
 
 def test_where_all_tests_are_slow_one_is_left():

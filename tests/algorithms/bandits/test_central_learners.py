@@ -3,17 +3,41 @@
 import math
 from functools import partial
 
+import jax
 import numpy as np
 import pytest
 
 from jaxdp.bandits import bernoulli_bandit, successive_elimination_central, ucb_central
-from tests.algorithms.bandits.central_learners import final
+from tests.algorithms.bandits.central_learners import KEY, final
 
 
 def test_horizons_of_a_billion():
     for learner in (successive_elimination_central(num_arms=3), ucb_central(num_arms=3)):
         found = final(learner, bernoulli_bandit([0.9, 0.5, 0.1]), 10**9, {"epsilon": 1.0}, 20)
         assert (found["best_arm_plays"] > 10**9 - 20_000).all()
+
+
+CLIPPED = {
+    "blocks": partial(ucb_central, num_arms=2),
+    "tree": partial(ucb_central, num_arms=2, release="tree", horizon=4),
+    "epochs": partial(successive_elimination_central, num_arms=2),
+}
+
+
+@pytest.mark.always  # no other test notices rewards that are not clipped
+@pytest.mark.parametrize("name", CLIPPED)
+def test_rewards_beyond_0_and_1_are_clipped(name):
+    """Checks what sensitivity 1 rests on: the states after a reward that is too large, and after one below 0."""
+    learner = CLIPPED[name]()
+    params = learner.params(epsilon=math.inf)
+    state = learner.init(KEY(), params)
+    arm = learner.act(KEY(), params, state.public, None)
+    update = jax.jit(lambda reward: learner.update(KEY(), params, state, (arm, reward)))
+    below, nothing, one, beyond = (jax.tree.leaves(update(reward)) for reward in (-3, 0, 1, 7))
+    same = lambda some, others: all(map(np.array_equal, some, others))  # noqa: E731
+    assert same(below, nothing)
+    assert same(beyond, one)
+    assert not same(nothing, one)
 
 
 def noise_bound(blocks, tail):
