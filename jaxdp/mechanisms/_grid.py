@@ -14,13 +14,14 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp.core import default_float
-from jaxdp.mechanisms._integer_noise import ONE_DIGIT, power_below
+from jaxdp.mechanisms._integer_noise import power_below
 from jaxdp.numerics import fixed_point
 
 Exact = jax.Array | fixed_point.Sum
 LARGEST = 2.0**61  # largest value in steps, for leads
 LARGEST_SCALE = 2.0**47  # in steps, so that noise is an integer below 2^53
-FINEST, COARSEST = 2.0**-21, 2.0**-10  # Laplace step over sensitivity; less if many numbers share it
+FINEST, COARSEST = 2.0**-16, 2.0**-10  # Laplace step over sensitivity; coarsest if a single number has all of it
+FEW = 2.0**16  # steps of a Laplace scale, if the step may be so coarse: arithmetic adds a delta in proportion to them
 NORMAL_STEP = 2.0**-24  # over the standard deviation
 K_NORM_STEP = 2.0**-14  # over the noise scale and over the sensitivity per coordinate
 UNKNOWN = 2.0**-7  # least sensitivity over stddev that is assumed if none is declared
@@ -34,7 +35,7 @@ class Grid(NamedTuple):
         per_one: [] float64, 1 / step.
         scale: [] float64, scale of the noise in steps, for the sensitivity after rounding; 0 without noise, NaN if the
             noise cannot be represented.
-        drawn: [] float64, scale for drawing: the same, with 2^21 in place of 0 and NaN.
+        drawn: [] float64, scale for drawing: the same, with 2^16 in place of 0 and NaN.
     """
 
     step: jax.Array
@@ -100,23 +101,25 @@ def wide(values: Exact) -> jax.Array:
 def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Grid:
     """Returns the grid of Laplace noise on values of this L1 sensitivity; sensitivity and epsilon are [] float64.
 
-    The step is so large that noise is one digit, unless values would be rounded by more than 2^-10 of the sensitivity.
+    The scale has at most `FEW` steps, unless values would be rounded by more than 2^-10 of the sensitivity.
     """
     entries = max(math.prod(shape_of(exact)), 1)
-    shared = power_below(sensitivity) / 2 ** math.ceil(math.log2(entries))
+    finest = power_below(sensitivity) * FINEST
     # sums and integers are multiples of it
     unit = 1 / fixed_point.UNITS if isinstance(exact, fixed_point.Sum) else 1.0 if is_integer(exact) else 0.0
-    finest = jnp.minimum(power_below(sensitivity) * FINEST, unit) if unit else shared * FINEST
-    # integers are not rounded; nor are sums, unless their noise would need more digits
-    coarsest = 1.0 if is_integer(exact) else jnp.maximum(shared * COARSEST, finest)
+    coarsest = power_below(sensitivity) / 2 ** math.ceil(math.log2(entries)) * COARSEST
+    coarsest = 1.0 if is_integer(exact) else jnp.maximum(coarsest, jnp.minimum(finest, unit))  # integers stay exact
     step = finest * step_for(sensitivity / (finest * epsilon), coarsest / finest)
     rounding = jnp.where(step <= unit, 0, entries)
     return _grid(step, (sensitivity / step + rounding) / epsilon, (sensitivity > 0) & (epsilon > 0))
 
 
 def step_for(scale: jax.Array, largest: jax.Array | float) -> jax.Array:
-    """Returns a power of two in [1, largest], such that noise of this scale is one digit in steps of this size."""
-    times = scale * ((1 + COARSEST) * 2 / ONE_DIGIT)  # with room for the change by rounding
+    """Returns a power of two in [1, largest], such that noise of this scale has at most `FEW` steps of this size.
+
+    If `largest` is below 1, it is the result.
+    """
+    times = scale * ((1 + COARSEST) * 2 / FEW)  # with room for the change by rounding
     return jnp.clip(power_below(jnp.clip(times, 1, LARGEST_SCALE)), 1, largest)
 
 
@@ -183,4 +186,4 @@ def is_integer(exact: Exact) -> bool:
 def _grid(step: jax.Array, scale: jax.Array, valid: jax.Array) -> Grid:
     scale = jnp.where(valid & (scale <= LARGEST_SCALE), scale, jnp.nan)
     step = jnp.where(scale >= 0, step, 1.0)  # also without noise: leads are differences of steps
-    return Grid(step, 1 / step, scale, jnp.where(scale > 0, scale, 2.0**21))
+    return Grid(step, 1 / step, scale, jnp.where(scale > 0, scale, FEW))

@@ -55,10 +55,10 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
     Deviations:
         - Values are rounded to a grid, and real noise is rounded down to it, as whole numbers in float64. The result is
           the rounded-down output of the Laplace mechanism on values that moved by at most one step more, and the noise
-          is calibrated for this. A step is between 2^-22 and 2^-10 of the sensitivity, divided among the values if they
-          are floats; within this range it is 2^-22 to 2^-21 of sensitivity / epsilon.
-        - Float64 logarithms of 64-bit words add a delta below 1e-9 for each value. Noise ends at 43 scales. A traced
-          scale that is 0, infinite or NaN although noise is needed, or beyond 2^47 steps, gives NaN.
+          is calibrated for this. A step is between 2^-17 and 2^-10 of the sensitivity, and within this range 2^-16 to
+          2^-15 of sensitivity / epsilon. It is at most 1 for integers. Several values share the upper limit.
+        - Float64 logarithms of 64-bit words add a delta below 1e-9 for each value, up to epsilon = 10. Noise ends at 43
+          scales. A traced scale that is 0, infinite or NaN although noise is needed, or beyond 2^47 steps, gives NaN.
         - The generator, Threefry with 20 rounds, is not cryptographic.
 
     Examples:
@@ -203,7 +203,7 @@ def k_norm(
 
     Deviations:
         Integers on a grid, as in `laplace`, with a step of at most 2^-14 of the noise's scale. The added delta is below
-        1e-9 d^(3/2), for epsilon down to 0.01.
+        1e-9 d^(3/2), for epsilon from 0.01 to 10.
 
     Examples:
         >>> sums = jnp.array([10.0, 20.0], jnp.float32)

@@ -4,43 +4,43 @@ All bounds count only releases that one unit of privacy enters. Other releases h
 neighbours, and the same program has the same distribution. Float64 functions are assumed to be right within two units
 in the last place, and random bits to be ideal.
 
-Laplace noise of s steps up to 2^22 is one digit, from a variate v with errors 2^-51.4 v and 2^-53. So an integer's
+Laplace noise of s steps up to 2^18 is one digit, from a variate v with errors 2^-51.4 v and 2^-53. So an integer's
 probability is off by a factor of 1 + s (2^-50.4 v + 2^-52). The mean of v is 1 under one neighbour, and at most 1 +
 epsilon under the other. If probabilities of a release are off by factors of 1 + a and 1 + b, delta is at most the mean
-of a + b, s 2^-48.9 (1 + epsilon / 2): outputs that exceed the factor e^epsilon exceed it by no more. Noise of more
-steps has two digits. The first is like noise of 2^17 steps, and the second has probabilities off by factors of less
-than 1 + 2^-33: together they add less.
+of a + b, s 2^-48.9 (1 + epsilon / 2): outputs that exceed the factor e^epsilon exceed it by no more. Words have steps
+of 2^-63, and each of the 43.7 s integers on one side has a probability that is off by at most 2^-64: this adds s
+2^-58.5 (1 + e^epsilon). Noise of more steps has two digits. The first is like noise of 2^17 steps, and the second has
+probabilities off by factors of less than 1 + 2^-33: together they add less than noise of 2^18 steps.
 
 Normal noise of s steps is two digits from the Box-Muller transform, with an error of 2^-48.5 r + 2^-52 / r at radius r.
 So probability factors have mean 1, and differ from 1 by a = 2^-43.9 sqrt(s) in root mean square. The product of the
 factors of n numbers, drawn one after the other, differs from 1 by sqrt((1 + a^2)^n - 1) in root mean square. The
 neighbour's product differs by at most e^rho times as much under the other distribution (Cauchy-Schwarz, with the
-divergence of order 2).
+divergence of order 2). Steps of the words are not counted here: an integer's probability averages them over 2^62
+angles.
 """
 
 import math
 
 from jaxdp.mechanisms.calibration import analytic_gaussian
 
-LAPLACE_STEPS = 2.0**22  # most steps in a sensitivity, unless many numbers share it; and in one digit
+FEW, ONE_DIGIT = 2.0**16, 2.0**18  # most steps in a Laplace scale, if the step may be coarse; and in one digit
+FINE, COARSE = 2.0**17 * (1 + 2**-10), 2.0**11 * (1 + 2**-10)  # most steps in a sensitivity, after rounding
 NORMAL_STEPS = 2.0**25  # in a standard deviation
 TOEPLITZ_STEPS = 2.0**27.1  # in a standard deviation of `toeplitz_counter`
 NUMBERS = 100  # assumed length of vectors if a claim does not know it
-K_NORM = 1e-9  # of `k_norm` at epsilon >= 0.01, times numbers^(3/2)
+K_NORM = 1e-9  # of `k_norm` at epsilon from 0.01 to 10, times numbers^(3/2)
 NORMAL_FACTOR = 2.0**-43.9
 SELECTION = 2.0**-35  # for an index of `noisy_max`: twice the relative error of its probabilities
 
 
-def laplace_delta(
-    epsilon: float, *, releases: int = 1, numbers: int = 1, sensitivity: float = 1.0, spread: int = 1
-) -> float | None:
+def laplace_delta(epsilon: float, *, releases: int = 1, numbers: int = 1, spread: int = 1) -> float | None:
     """Bounds the delta that arithmetic adds to the releases by the Laplace mechanism that one unit affects.
 
     Args:
         epsilon: of each release, > 0.
         releases: number of consecutive releases that the unit is in.
         numbers: how many numbers of a release the unit changes.
-        sensitivity: declared sensitivity of a release.
         spread: length of a release of floats, which have finer steps.
 
     Returns:
@@ -51,13 +51,18 @@ def laplace_delta(
 
     Examples:
         >>> f"{laplace_delta(1.0):.1e}"
-        '1.2e-08'
+        '1.9e-10'
     """
     if math.isinf(epsilon):
         return None
-    steps = min(LAPLACE_STEPS, LAPLACE_STEPS * max(1.0, float(spread), sensitivity / 4) / epsilon)
-    ends = math.exp(min(epsilon, 700.0)) * 2.0**-62  # tail beyond the largest noise
-    return below_one(releases * numbers * (steps * 2.0**-48.9 * (1 + epsilon / 2) + ends))
+    steps = max(min(FEW, FINE / epsilon), COARSE * 2 ** math.ceil(math.log2(spread)) / epsilon)
+    return below_one(releases * numbers * _one_laplace(steps, epsilon))
+
+
+def _one_laplace(steps: float, epsilon: float) -> float:
+    """Bounds the delta of one number with noise of so many steps."""
+    words = 2.0**-58.5 * (1 + math.exp(min(epsilon, 700.0)))
+    return min(steps, ONE_DIGIT) * (2.0**-48.9 * (1 + epsilon / 2) + words)
 
 
 def normal_delta(numbers: int, *, rho: float, steps: float = NORMAL_STEPS) -> float | None:
@@ -133,7 +138,8 @@ def vector_delta(epsilon: float, delta: float | None, *, numbers: int = NUMBERS)
         return None
     if delta is not None:
         return normal_delta(numbers, rho=gaussian_rho(epsilon, delta))
-    return below_one(K_NORM * numbers**1.5 * max(1.0, (0.01 / epsilon) ** 2))
+    words = math.exp(min(max(0.0, epsilon - 10), 700.0))  # steps of the words, far out
+    return below_one(K_NORM * numbers**1.5 * max(1.0, (0.01 / epsilon) ** 2) * words)
 
 
 def sparse_vector_delta(epsilon: float) -> float | None:
@@ -145,7 +151,10 @@ def sparse_vector_delta(epsilon: float) -> float | None:
     Args:
         epsilon: of the run, > 0.
     """
-    return laplace_delta(epsilon / 2, releases=2, sensitivity=16.0)
+    if math.isinf(epsilon):
+        return None
+    steps = max(FEW, 2 * COARSE / (epsilon / 2))  # a query moves by twice its sensitivity
+    return below_one(2 * _one_laplace(steps, epsilon / 2))
 
 
 def nodes_delta(epsilon: float, levels: int) -> float | None:
@@ -155,7 +164,9 @@ def nodes_delta(epsilon: float, levels: int) -> float | None:
         epsilon: of all nodes, > 0.
         levels: number of levels of the tree.
     """
-    return laplace_delta(epsilon / levels, releases=levels, sensitivity=4.0 * levels)
+    return laplace_delta(
+        epsilon / levels, releases=levels, spread=2
+    )  # at most `levels` numbers of it are released at once
 
 
 def all_of(*deltas: float | None) -> float | None:

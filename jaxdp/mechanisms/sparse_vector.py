@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp.mechanisms._arrays import Scalar, float_array, positive_scalar
-from jaxdp.mechanisms._grid import COARSEST, LARGEST_SCALE, Exact, exact_values, step_for, wide
+from jaxdp.mechanisms._grid import COARSEST, FEW, LARGEST_SCALE, Exact, exact_values, step_for, wide
 from jaxdp.mechanisms._integer_noise import laplace_of, power_below
 from jaxdp.mechanisms._traced import traced_once
 from jaxdp.mechanisms.tape import Entry, amend, is_open, record, recording
@@ -223,7 +223,7 @@ def _grid(query_scale: jax.Array, sensitivity: jax.Array) -> tuple[jax.Array, ja
 def _scales(scale: jax.Array, per_one: jax.Array, sensitivity: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Returns a scale in steps, for a sensitivity enlarged by one rounding step, and a valid scale for drawing."""
     steps = scale * (per_one + 1 / sensitivity.astype(jnp.float64))
-    return steps, jnp.where((steps > 0) & (steps <= LARGEST_SCALE), steps, LARGEST_SCALE)
+    return steps, jnp.where((steps > 0) & (steps <= LARGEST_SCALE), steps, FEW)
 
 
 def above_threshold(

@@ -286,6 +286,6 @@ def test_the_command(tmp_path):
     result = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "out")])
     assert result.exit_code == 0, result.output
     assert "ADVICE at epsilon = 1, 400 rounds: use ucb_central." in result.output
-    assert "ucb_central: 1-DP (rounding: delta 1e-08), central, one round's reward; proved; by counts" in result.output
+    assert "ucb_central: 1-DP (rounding: delta 2e-10), central, one round's reward; proved; by counts" in result.output
     assert (tmp_path / "out" / "figure.png").stat().st_size > 0
     assert STUDY.simulate is advise
