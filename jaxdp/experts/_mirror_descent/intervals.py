@@ -112,6 +112,7 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
         round, distributions, shares = state.public
         stddev = jnp.asarray(params.noise_stddev)
         losses = jnp.sum(distributions * (report.astype(distributions.dtype) * (1 / UNITS))[None], axis=1)
+        losses = jnp.minimum(losses, 1)  # a rounded distribution may have a sum above 1, and so a larger sensitivity
         noisy = gaussian(key_losses, losses, stddev, l2_sensitivity=math.sqrt(num_levels))
         # An interval of length 2^k ends when the count of rounds is a multiple of 2^k: its totals are forgotten.
         lengths = jnp.left_shift(1, jnp.arange(num_levels, dtype=round.dtype))

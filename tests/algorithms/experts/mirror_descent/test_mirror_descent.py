@@ -16,7 +16,7 @@ from jaxdp.experts import mirror_descent, mirror_descent_parameters
 from jaxdp.experts._mirror_descent.sampling import step_of
 from jaxdp.experts._shares import exact_fixed_share_step, fixed_share_step, project
 from jaxdp.mechanisms.tape import recording
-from jaxdp.numerics import compensated
+from jaxdp.numerics import compensated, fixed_point
 from tests.algorithms.experts.counted_mutants import claimed_as_published, overspent
 
 DTYPE = jnp.result_type(float)
@@ -167,6 +167,23 @@ def test_a_draw_is_recorded_with_its_cost():
     budget = 2 * float(params.learning_rate)
     assert (entry.name, float(entry.epsilon)) == ("play", pytest.approx(budget))
     assert float(jnp.asarray(entry.rho)) == pytest.approx(budget**2 / 8)
+
+
+def test_losses_of_intervals_are_at_most_1():
+    """Checks losses of 1 for distributions whose sums are rounded above 1: their noise is for losses in [0, 1]."""
+    num_experts = 1000
+    learner = mirror_descent(num_experts=num_experts, horizon=4, num_switches=1, form="intervals")
+    params = jax.tree.map(jnp.asarray, learner.params(**VALUES))
+    state = learner.init(jax.random.key(0), params)
+    tried = jax.nn.softmax(jax.random.normal(jax.random.key(2), (200, num_experts), DTYPE), axis=1)
+    highest = tried[tried.sum(1).argmax()]
+    assert float(highest.sum()) > 1
+    same = jnp.broadcast_to(highest, state.public.distributions.shape)
+    state = state._replace(public=state.public._replace(distributions=same))
+    with recording() as entries:
+        learner.update(jax.random.key(1), params, state, jnp.full(num_experts, fixed_point.UNITS, jnp.result_type(int)))
+    released = next(entry for entry in entries if entry.name == "gaussian")
+    assert np.all(np.asarray(released.value) == 1)
 
 
 def test_a_rate_beyond_the_budget_is_flagged():
