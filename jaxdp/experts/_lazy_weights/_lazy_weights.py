@@ -24,7 +24,7 @@ from jaxdp.core import (
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._lane_kernels import keep_lane_layout, select  # a layout for CPUs
-from jaxdp.experts._lazy_weights.decisions import draw, scale_losses, wants_another
+from jaxdp.experts._lazy_weights.decisions import Weighing, draw, wants_another, weigh_experts, weigh_sequences
 from jaxdp.experts._lazy_weights.parameters import (
     ACCOUNTINGS,
     SMALLEST,
@@ -39,7 +39,7 @@ from jaxdp.experts._scaled import Scaled
 from jaxdp.experts._sequence_class import Label, SequenceClass, Sequences, Weights
 from jaxdp.experts.classes import static
 from jaxdp.mechanisms import round_up
-from jaxdp.mechanisms.numerical import all_of, below_one, weighted_delta
+from jaxdp.mechanisms.numerical import all_of, weighted_delta
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import Sum
 from jaxdp.numerics.kernels import any_lane
@@ -70,11 +70,11 @@ class Private(NamedTuple):
     """The values that depend on losses.
 
     Attributes:
-        weights: weights of the class, before this batch.
+        weights: weights of the class, before this batch; for `static()` the experts' exact sums of losses.
         losses: [num_experts] sums, in this batch so far.
     """
 
-    weights: Weights
+    weights: Weights | Sum
     losses: Sum
 
 
@@ -159,11 +159,11 @@ def lazy_weights(
 
     Deviations:
         Privacy constants are proved here, and smaller than in the sources. Every class runs exactly, without a list of
-        its sequences. Weights are floats, which round: `numerical_delta` has a proved bound. If there is no bound below
-        1, as for many rounds in float32, the claim's argument says so. For sequences that may switch, in float32, the
-        range of a resample was observed to exceed 2 rate by 3% at T = 10^6 and by 8% at 10^7. Losses are rounded to
-        multiples of 2^-20, and the losses of a batch are summed as integers; evidence is a compensated sum of rate *
-        loss in floats. Whether a sequence is kept is computed in 64 bits. When the prior moves a sequence on, switches
+        its sequences. Losses are rounded to multiples of 2^-20, and summed as integers: those of a batch, and for
+        `static()` all. Weights of `static()` and whether a sequence is kept are computed from them in 64 bits. Weights
+        of sequences that may switch are products of floats, which round: `numerical_delta` has a proved bound. If there
+        is no bound below 1, as for many rounds in float32, the claim's argument says so; the range of a resample was
+        observed to exceed 2 rate by 3% at T = 10^6 and by 8% at 10^7. When the prior moves a sequence on, switches
         have a resolution of 2^-23.
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
@@ -171,6 +171,8 @@ def lazy_weights(
     is_pure = check_choice("accounting", accounting, ACCOUNTINGS) == "pure"
     sequences = static() if sequences is None else sequences
     chain = sequences(num_experts=num_experts, horizon=horizon)
+    is_static = chain.name == str(static())
+    weighing = weigh_experts(num_experts) if is_static else weigh_sequences(chain)
     switches = chain.num_switches if num_switches is None else check_count("num_switches", num_switches, 0)
     if switches is None:
         raise ValueError(f"num_switches must be given for {chain.name}, got None")
@@ -224,20 +226,15 @@ def lazy_weights(
         return Guarantee.pure(spent, **fields) if is_pure else Guarantee.zcdp(spent, **fields)
 
     def rounding_delta(chosen: LazyParameters) -> float | None:
-        """Returns the delta of rounding: probabilities of each resample are off by factors of e^(2 r) at most."""
+        """Returns the delta of rounding, in each draw and in weights that are floats."""
+        if is_static:
+            return weighted_delta(num_experts, chosen.budget)
         sums = jax.eval_shape(chain.init).sums
-        num_weights = sums.mantissa.size if isinstance(sums, Scaled) else num_experts
-        log = rounding_of_weights(
-            chosen.learning_rate,
-            -(-horizon // chosen.batch),
-            num_experts=num_experts,
-            num_weights=num_weights,
-            horizon=horizon,
-            is_static=chain.name == str(static()),
-            unit=float(jnp.finfo(default_float()).eps) / 2,
+        assert isinstance(sums, Scaled)
+        return all_of(
+            rounding_of_weights(chosen, num_experts=num_experts, num_weights=sums.mantissa.size, horizon=horizon),
+            weighted_delta(sums.mantissa.size, chosen.budget),
         )
-        rounded = below_one(2 * chosen.budget * math.expm1(min(2 * log, 1.0)))
-        return all_of(rounded, weighted_delta(num_weights, chosen.budget))
 
     def steps(params: Params, round: jax.Array) -> jax.Array:
         """Returns the class's round in this round's batch: the class starts late, with one step left for each batch."""
@@ -246,9 +243,8 @@ def lazy_weights(
 
     def init(key, params: Params) -> State:
         none = jnp.zeros((), jnp.result_type(int))
-        weights = chain.init()
-        label = chain.draw(key, weights, steps(params, none))
-        return State(Private(weights, fixed_point.zero(num_experts)), Public(none, label, none))
+        label = chain.draw(key, chain.init(), steps(params, none))
+        return State(Private(weighing.init(), fixed_point.zero(num_experts)), Public(none, label, none))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del key, params, context
@@ -263,7 +259,17 @@ def lazy_weights(
         after = jax.lax.cond(
             any_lane(is_end),
             lambda: _batch_end(
-                chain, key, params, weights, losses, public, played, steps(params, public.round), is_end, is_pure
+                chain,
+                weighing,
+                key,
+                params,
+                weights,
+                losses,
+                public,
+                played,
+                steps(params, public.round),
+                is_end,
+                is_pure,
             ),
             lambda: State(Private(weights, losses), public._replace(round=played)),
         )
@@ -305,9 +311,10 @@ _VALUES = ("epsilon", "delta", "learning_rate", "fake_switch_prob", "batch", "bu
 
 def _batch_end(
     chain: SequenceClass,
+    weighing: Weighing,
     key: jax.Array,
     params: Params,
-    weights: Weights,
+    weights: Weights | Sum,
     losses: Sum,
     public: Public,
     played: jax.Array,
@@ -318,11 +325,11 @@ def _batch_end(
     """Advances by rounds that may end the batch: then weights change, and the sequence is kept or drawn again."""
     key_keep, key_draw, key_roll = jax.random.split(key, 3)
     may = is_end & (public.resamples < params.budget)
-    moved = chain.forward(weights, step, scale_losses(params.learning_rate, losses).astype(default_float()))
+    moved = weighing.absorb(params.learning_rate, weights, step, losses)
     own_loss = Sum(*(of_expert(word, public.label.expert) for word in losses))
     resampled = may & wants_another(key_keep, params, own_loss, may, is_pure)
     drawn, rolled = (
-        draw(key_draw, chain, params, moved, step + 1, resampled),
+        draw(key_draw, chain.num_experts, weighing, params, moved, step + 1, resampled),
         chain.roll(key_roll, public.label, step),
     )
 

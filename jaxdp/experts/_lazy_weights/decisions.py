@@ -1,12 +1,13 @@
 """The two mechanisms of `lazy_weights`: the decision to keep a sequence (64 bits, exact losses), and the resample."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Scalar
-from jaxdp.experts._sequence_class import Label, SequenceClass, Weights
+from jaxdp.core import Scalar, default_float
+from jaxdp.experts._sequence_class import Label, SequenceClass
 from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import Sum, in_64_bits
@@ -53,13 +54,62 @@ def _exceeds(
     return jnp.where(switch_prob < keep_prob, drawn < switch_prob, drawn >= keep_prob)
 
 
+class Weighing(NamedTuple):
+    """The weights of sequences by which one is drawn again.
+
+    Attributes:
+        init: () -> weights before any loss.
+        absorb: (rate, weights, step, losses) -> weights, after a batch with these losses, [num_experts].
+        distribution: (rate, weights, step) -> [num_rows * num_experts] float, a sequence's state at a step, of sum 1.
+    """
+
+    init: Callable[[], Any]
+    absorb: Callable[[Scalar, Any, jax.Array, Sum], Any]
+    distribution: Callable[[Scalar, Any, jax.Array], jax.Array]
+
+
+def weigh_sequences(chain: SequenceClass) -> Weighing:
+    """Returns the weights of a class, as floats."""
+
+    def absorb(rate: Scalar, weights: Any, step: jax.Array, losses: Sum) -> Any:
+        return chain.forward(weights, step, scale_losses(rate, losses).astype(default_float()))
+
+    def distribution(rate: Scalar, weights: Any, step: jax.Array) -> jax.Array:
+        del rate
+        return chain.distribution(weights, step).ravel()
+
+    return Weighing(chain.init, absorb, distribution)
+
+
+def weigh_experts(num_experts: int) -> Weighing:
+    """Returns the weights of sequences of one expert: exact sums of losses, from which weights are computed."""
+
+    def absorb(rate: Scalar, totals: Sum, step: jax.Array, losses: Sum) -> Sum:
+        del rate, step
+        return fixed_point.plus(totals, losses)
+
+    @in_64_bits
+    def distribution(rate: Scalar, totals: Sum, step: jax.Array) -> jax.Array:
+        del step
+        odds = jnp.exp(-scale_losses(rate, fixed_point.excess_over_least(totals)))
+        return odds / odds.sum()
+
+    return Weighing(lambda: fixed_point.zero(num_experts), absorb, distribution)
+
+
 def draw(
-    key: jax.Array, chain: SequenceClass, params: Any, weights: Weights, step: jax.Array, resampled: jax.Array
+    key: jax.Array,
+    num_experts: int,
+    weighing: Weighing,
+    params: Any,
+    weights: Any,
+    step: jax.Array,
+    resampled: jax.Array,
 ) -> Label:
     """Draws a sequence by weight."""
-    distribution = chain.distribution(weights, step).ravel()
-    scores = jnp.log(distribution)
+    distribution = weighing.distribution(params.learning_rate, weights, step)
+    scores = jnp.log(distribution).astype(default_float())
     epsilon = jnp.where(resampled, 2 * params.learning_rate, 0)
     recorded = record(Entry("resample", scores, "spread", key, params.learning_rate, epsilon, jnp.square(epsilon) / 8))
     state = fine_index(key, distribution if recorded is scores else jax.nn.softmax(recorded))
-    return Label(state % chain.num_experts, state // chain.num_experts)
+    return Label(state % num_experts, state // num_experts)

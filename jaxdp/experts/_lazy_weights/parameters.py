@@ -4,11 +4,14 @@ import functools
 import math
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
+from jaxdp.core import default_float
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.experts._sequence_class import Sequences
 from jaxdp.experts.classes import static
+from jaxdp.mechanisms.numerical import below_one
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon
 
 ACCOUNTINGS = ("zcdp", "pure")
@@ -51,35 +54,26 @@ def privacy_cost(learning_rate, fake_switch_prob, budget, *, accounting: str):
     return np.maximum(learning_rate, stays) + 2 * learning_rate * budget
 
 
-def rounding_of_weights(
-    learning_rate: float,
-    batches: int,
-    *,
-    num_experts: int,
-    num_weights: int,
-    horizon: int,
-    is_static: bool,
-    unit: float,
-) -> float:
-    """Returns a bound on the rounding error of a log weight, up to the same summand for all, in nats.
+def rounding_of_weights(chosen: LazyParameters, *, num_experts: int, num_weights: int, horizon: int) -> float | None:
+    """Bounds the delta of weights that are products of floats; None if the bound is not below 1.
 
     Terms are positive, so relative errors add up. A weight is off by less than 14 N + 64 units in a batch: by the
     product with exp(-scaled loss), 8; by the sum of the others of its row, which is at least a sixth of the sum from
-    which it is computed by subtraction, 6 (N + 2); by the flow, 4; and by the row's evidence, 8 N + 40. Without flow a
-    log weight is a compensated sum of scaled losses, off by 2 units of each; reading it costs 3 units of the largest
-    difference. Sums of the distribution account for the remaining terms.
+    which it is computed by subtraction, 6 (N + 2); by the flow, 4; and by the row's evidence, 8 N + 40. Evidence is a
+    compensated sum, off by 2 units of each scaled loss, and reading it costs 3 units of the largest difference. Sums of
+    the distribution account for the remaining terms. If log weights are off by r, the probabilities of each resample
+    are off by factors of e^(2 r) at most.
 
     Args:
-        learning_rate: rate of the learner.
-        batches: number of batches absorbed.
+        chosen: parameters of the learner.
         num_experts: N.
         num_weights: number of weights in all rows.
         horizon: rounds T.
-        is_static: whether there is no flow.
-        unit: half of the last place of 1, of the floats in use.
     """
-    steps = 0 if is_static else batches * (14 * num_experts + 64)
-    return unit * (steps + 5 * learning_rate * horizon + num_weights + 32)
+    batches = -(-horizon // chosen.batch)
+    units = batches * (14 * num_experts + 64) + 5 * chosen.learning_rate * horizon + num_weights + 32
+    log = units * float(jnp.finfo(default_float()).eps) / 2
+    return below_one(2 * chosen.budget * math.expm1(min(2 * log, 1.0)))
 
 
 def enough_resamples(learning_rate, fake_switch_prob, num_decisions, horizon: int):

@@ -85,6 +85,12 @@ CASES = {
     ),
     "mirror_descent": Case(intervals, {"delta": 1e-3}, within_an_interval),
     "lazy_weights": Case(lazy, {"delta": 1e-3, "batch": 2**30}, late, ("losses",)),
+    "lazy_weights, weights": Case(
+        lambda: experts.lazy_weights(num_experts=EXPERTS, horizon=HORIZON),
+        {"delta": 1e-3, "batch": 1},
+        lambda state: state,
+        ("weights",),
+    ),
     "svt_restarts, totals": Case(restarts, {}, within_an_epoch, ("selection", "totals")),
     "svt_restarts, regrets": Case(restarts, {}, within_an_epoch, ("regrets",), lambda units: units[:, :1] - units),
 }

@@ -19,6 +19,7 @@ from jaxdp.experts import (
     mirror_descent,
 )
 from jaxdp.experts._counter_parameters import static_bound
+from jaxdp.experts._lazy_weights.decisions import weigh_experts
 from tests.algorithms.experts.counted_mutants import for_one_expert, too_little_noise
 
 VALUES: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6}
@@ -143,7 +144,7 @@ def test_without_privacy_all_learners_have_the_same_weights():
         weights_of(
             lazy_weights(**sizes),
             {**FREE, "batch": 1},
-            lambda state: made.distribution(state.private.weights, jnp.int32(0))[0],
+            lambda state: weigh_experts(num_experts).distribution(rate, state.private.weights, jnp.int32(0)),
         ),
     ]
     for found in alike:
