@@ -22,6 +22,17 @@ def test_regret():
     assert regret(still, hedge_distribution, losses, best) < math.sqrt(math.log(4) * HORIZON / 2)
 
 
+@pytest.mark.always  # no other test of hedge alone uses its plays
+def test_the_expert_with_the_smallest_losses_is_played():
+    learner, keys = hedge(num_experts=3, horizon=5), jax.random.split(jax.random.key(0), 20)
+    params = learner.params(learning_rate=100.0)
+    start = learner.init(keys[0], params)
+    public = learner.update(keys[0], params, start, np.asarray([1.0, 0.0, 1.0], np.float32)).public
+    plays = jax.jit(jax.vmap(lambda key, public: learner.act(key, params, public, None), in_axes=(0, None)))
+    assert set(plays(keys, public).tolist()) == {1}
+    assert set(plays(keys, start.public).tolist()) == {0, 1, 2}
+
+
 def test_errors():
     with pytest.raises(ValueError, match="num_experts must be a whole number >= 2, got 1"):
         hedge(num_experts=1, horizon=5)
