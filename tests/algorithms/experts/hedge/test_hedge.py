@@ -28,7 +28,7 @@ def test_the_expert_with_the_smallest_losses_is_played():
     params = learner.params(learning_rate=100.0)
     start = learner.init(keys[0], params)
     public = learner.update(keys[0], params, start, np.asarray([1.0, 0.0, 1.0], np.float32)).public
-    plays = jax.jit(jax.vmap(lambda key, public: learner.act(key, params, public, None), in_axes=(0, None)))
+    plays = jax.vmap(lambda key, public: learner.act(key, params, public, None), in_axes=(0, None))
     assert set(plays(keys, public).tolist()) == {1}
     assert set(plays(keys, start.public).tolist()) == {0, 1, 2}
 
