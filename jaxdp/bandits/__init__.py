@@ -5,7 +5,10 @@ from jaxdp.bandits._drifting import drifting_bandit
 from jaxdp.bandits._exp3 import exp3
 from jaxdp.bandits._explore_then_commit import explore_then_commit
 from jaxdp.bandits._lil_ucb import lil_ucb
+from jaxdp.bandits._logged_rewards import logged_rewards
 from jaxdp.bandits._other_distributions import bounded_bandit, heavy_tailed_bandit
+from jaxdp.bandits._policy_value import PolicyValue, evaluate_policy
+from jaxdp.bandits._replay import LoggedFeedback, on_logged
 from jaxdp.bandits._reward_sequence import reward_sequence
 from jaxdp.bandits._successive_elimination import successive_elimination
 from jaxdp.bandits._successive_elimination_central import successive_elimination_central
@@ -16,16 +19,21 @@ from jaxdp.bandits._ucb_central import ucb_central
 from jaxdp.bandits.environments import bernoulli_bandit, gaussian_bandit
 
 __all__ = [
+    "LoggedFeedback",
+    "PolicyValue",
     "bernoulli_bandit",
     "bounded_bandit",
     "contextual",
     "convex",
     "drifting_bandit",
+    "evaluate_policy",
     "exp3",
     "explore_then_commit",
     "gaussian_bandit",
     "heavy_tailed_bandit",
     "lil_ucb",
+    "logged_rewards",
+    "on_logged",
     "reward_sequence",
     "successive_elimination",
     "successive_elimination_central",

@@ -1,7 +1,8 @@
 """Statistics of sweeps: intervals, paired differences, exponents, the smallest sufficient epsilon, crossings of curves.
 
 Every function takes one xarray DataArray with a dimension of independent repetitions, by default `seed`, and works on
-each point of the other dimensions. Lazy arrays are computed, in float64. A NaN is never skipped: its point is NaN.
+each point of the other dimensions; `replay_interval` takes the Dataset of a replay. Lazy arrays are computed, in
+float64. A NaN is never skipped: its point is NaN.
 Intervals are by Student's t unless stated otherwise; a single seed has none, and its limits are NaN.
 
 >>> import xarray as xr
@@ -14,8 +15,18 @@ Intervals are by Student's t unless stated otherwise; a single seed has none, an
 from jaxdp.stats._crossover import crossover
 from jaxdp.stats._paired import paired
 from jaxdp.stats._power_law import power_law
+from jaxdp.stats._replay_interval import replay_interval
 from jaxdp.stats._seeds_needed import seeds_needed
 from jaxdp.stats._smallest_epsilon import smallest_epsilon
 from jaxdp.stats.intervals import mean_interval, share_interval
 
-__all__ = ["crossover", "mean_interval", "paired", "power_law", "seeds_needed", "share_interval", "smallest_epsilon"]
+__all__ = [
+    "crossover",
+    "mean_interval",
+    "paired",
+    "power_law",
+    "replay_interval",
+    "seeds_needed",
+    "share_interval",
+    "smallest_epsilon",
+]

@@ -50,8 +50,8 @@ def read_contexts(
         typer.Option(
             "--contexts",
             help="Your data in place of random contexts: .npz with contexts [T, K, d] and rewards [T, K], or with "
-            "logged actions [T] and rewards [T]; or .npy with contexts [T, K, d] alone, on which rewards follow a "
-            "linear model.",
+            "logged actions [T] and rewards [T], and propensities [T, K] unless arms were uniform; or .npy with "
+            "contexts [T, K, d] alone, on which rewards follow a linear model.",
             show_default=False,
         ),
     ] = None,

@@ -7,18 +7,17 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-import scipy.stats
 import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxdp import plotting
+from jaxdp.bandits._uniform_log import REFUTED, NonuniformLogWarning
 from jaxdp.bandits.contextual import context_sequence, logged_contexts, on_logged
-from jaxdp.bandits.contextual._uniform_log import REFUTED, NonuniformLogWarning
 from jaxdp.core import Environment
 from jaxdp.preferences.files import file_error, short_repr
 from jaxdp.simulation import Run, simulator
+from jaxdp.stats._replay_interval import replay_errors, replay_half_width
 from jaxdp.studies import comparison as shared
 from jaxdp.studies.command import mean_and_half_width
 from jaxdp.studies.linear_learners import LEARNERS, are_refused, bind_delta, check_learners, labels_of
@@ -34,19 +33,25 @@ class Data(NamedTuple):
         contexts: [horizon, num_arms, dim] numbers, each context of norm at most 1.
         rewards: [horizon, num_arms], the reward of every arm; or [horizon], the logged rewards.
         actions: [horizon] whole numbers, the logged arms; None if the rewards of all arms are known.
+        propensities: [horizon, num_arms] in (0, 1], the probabilities with which the logging policy chose arms, or
+            [horizon], of the logged arms; None for uniform arms.
+        min_propensity: [] number, the smallest propensity of any arm in any round, as for `logged_contexts`; or None.
     """
 
     contexts: np.ndarray
     rewards: np.ndarray
     actions: np.ndarray | None = None
+    propensities: np.ndarray | None = None
+    min_propensity: np.ndarray | None = None
 
 
 def read_contexts(path: str | os.PathLike[str]) -> Data:
     """Reads contexts and rewards from an `.npz` file, as `numpy.savez` writes it, or contexts from an `.npy` file.
 
     An `.npz` file holds `contexts` [horizon, num_arms, dim], and either `rewards` [horizon, num_arms], or logged
-    `actions` [horizon] and `rewards` [horizon]. An `.npy` file, as `numpy.save` writes it, holds contexts alone; the
-    rewards then follow a linear model, see `linear_rewards`. `context_sequence` and `logged_contexts` check the values.
+    `actions` [horizon] and `rewards` [horizon]. A log may also hold `propensities` [horizon, num_arms] or [horizon],
+    and `min_propensity` []. An `.npy` file, as `numpy.save` writes it, holds contexts alone; the rewards then follow a
+    linear model, see `linear_rewards`. `context_sequence` and `logged_contexts` check the values.
 
     Args:
         path: the file.
@@ -88,14 +93,17 @@ def read_contexts(path: str | os.PathLike[str]) -> Data:
             "contexts must be [T, K, d], and rewards [T, K], or [T] with actions [T], got shapes "
             + ", ".join(f"{key} {value.shape}" for key, value in arrays.items()),
         )
+    for key in ("propensities", "min_propensity"):
+        if key in arrays and "actions" not in arrays:
+            raise file_error(name, "data", f"{key} must come with logged actions, got none")
+    if (floor := arrays.get("min_propensity")) is not None and (floor.ndim or floor.dtype.kind not in "iuf"):
+        raise file_error(name, "data", f"min_propensity must be one number, got shape {floor.shape} of {floor.dtype}")
     return Data(**arrays)
 
 
 def _check_names(name: str, arrays: Sequence[str]) -> None:
     """Refuses arrays that would be ignored."""
     unknown = [array for array in arrays if array not in Data._fields]
-    if "propensities" in unknown:
-        raise file_error(name, "data", "propensities are not supported yet: logged arms must have been drawn uniformly")
     if unknown:
         raise file_error(
             name, "data", f"arrays must be {', '.join(Data._fields)}, got {', '.join(map(short_repr, unknown))}"
@@ -121,8 +129,9 @@ def ldp_linear_logged(
     """Simulates the rewards of learners on the user's contexts, for every learner, epsilon and seed.
 
     If the rewards of all arms are known, learners play every round. On logged data they are evaluated by replay: a
-    round counts only if the learner plays the logged arm, and the learner only learns from such rounds. This is a
-    simulation, and its output is not private. Seeds only differ in the learners' randomness.
+    round counts only if the learner plays the logged arm and, with propensities, a coin says so. The learner only
+    learns from such rounds. This is a simulation, and its output is not private. Seeds only differ in the learners'
+    randomness, and in coins.
 
     Args:
         data: the user's data.
@@ -138,17 +147,14 @@ def ldp_linear_logged(
         epsilon, seed); NaN if no round counts, or the learner's privacy is not proved. `mean_reward` is the mean reward
         of uniform play, or of the logging policy with its standard error `mean_error`. `best_reward` is the mean reward
         of the best arm of each round, NaN for logged data. Logged data also have `round_error`, the standard error of
-        `reward` over the rounds that count.
+        `reward` over the rounds that count, and `shared_error`, the part of it that seeds share.
 
     Raises:
-        ValueError: if a value is out of range, or tests refute that logged arms were drawn uniformly (a p-value below
-            1e-6), which replay assumes.
+        ValueError: if a value is out of range, or tests refute that logged arms were drawn uniformly or with the given
+            propensities (a p-value below 1e-6), which replay assumes.
     """
     names, is_logged = check_learners(learner), data.actions is not None
-    if data.actions is not None:
-        environment = _with_squares(_uniform_log(data))
-    else:
-        environment = context_sequence(data.contexts, data.rewards)
+    environment = _checked_log(data) if is_logged else context_sequence(data.contexts, data.rewards)
     horizon, num_arms, dim = data.contexts.shape
 
     def build(learner: str) -> Run:
@@ -161,10 +167,8 @@ def ldp_linear_logged(
     ).isel(round=-1, drop=True)
     played = results.matched if is_logged else xr.full_like(results.reward, horizon)
     is_left_out = are_refused(names, epsilon)
-    rewards = xr.Dataset({"played": played, "reward": results.reward / played.where(played > 0)}).where(~is_left_out)
-    if is_logged:
-        variance = (results.square / played - rewards.reward**2).clip(0) * played / (played - 1).where(played > 1)
-        rewards["round_error"] = (variance / played) ** 0.5
+    means = replay_errors(results) if is_logged else xr.Dataset({"reward": results.reward / played})
+    rewards = xr.Dataset({"played": played}).assign(means).where(~is_left_out)
     best = float("nan") if is_logged else float(np.max(data.rewards, axis=1).mean(dtype=np.float64))
     return (
         rewards.transpose("learner", "epsilon", "seed", ...)
@@ -174,46 +178,34 @@ def ldp_linear_logged(
         .assign_coords(
             mean_error=np.std(data.rewards, dtype=np.float64, ddof=1) / horizon**0.5 if is_logged else np.nan
         )
-        .assign_coords(is_logged=is_logged, beyond=float(np.mean(np.abs(data.rewards) > 1)))
+        .assign_coords(is_logged=is_logged, has_propensities=data.propensities is not None)
+        .assign_coords(beyond=float(np.mean(np.abs(data.rewards) > 1)))
         .assign_attrs(results.attrs, privacy=NOT_PRIVATE)
     )
 
 
-def _uniform_log(data: Data) -> Environment:
-    """Returns the environment of a log. Raises a ValueError if its arms were not drawn uniformly."""
+def _checked_log(data: Data) -> Environment:
+    """Returns the environment of a log. Raises a ValueError if its arms were not drawn as replay assumes."""
     assert data.actions is not None
+    floor = None if data.min_propensity is None else float(data.min_propensity)
     with warnings.catch_warnings():
         warnings.simplefilter("error", NonuniformLogWarning)
         try:
-            return logged_contexts(data.contexts, data.actions, data.rewards)
+            return logged_contexts(
+                data.contexts, data.actions, data.rewards, propensities=data.propensities, min_propensity=floor
+            )
         except NonuniformLogWarning as warning:
-            raise ValueError(f"contexts must come from a log with uniformly drawn arms: {warning}") from None
-
-
-def _with_squares(environment: Environment) -> Environment:
-    """Adds the outcome `square`, the squared reward of rounds that count, for their sampling error."""
-
-    def feedback(*arguments):
-        world, answer, outcome = environment.feedback(*arguments)
-        return world, answer, {**outcome, "square": jnp.square(outcome["reward"])}
-
-    return environment._replace(feedback=feedback)
+            rule = "contexts must come from a log with uniformly drawn arms"
+            if data.propensities is not None:
+                rule = "propensities must be those with which arms were drawn"
+            raise ValueError(f"{rule}: {warning}") from None
 
 
 def _half_width(results: xr.Dataset) -> xr.DataArray:
-    """Returns the half width of the 95% confidence interval of mean rewards, over seeds and, in a log, over rounds.
-
-    Seeds share the rounds of a log. So their sampling errors count as one error, and its variance is added to the
-    variance of the mean over seeds. With one seed the variance over seeds is unknown, and left out.
-    """
-    _, half = mean_and_half_width(results.reward)
+    """Returns the half width of the 95% confidence interval of mean rewards, over seeds and, in a log, over rounds."""
     if not bool(results.is_logged):
-        return half
-    seed_error = half if results.sizes["seed"] > 1 else xr.zeros_like(half)
-    played = results.played.mean("seed")
-    round_error = results.round_error.mean("seed")  # error of one seed's mean
-    quantile = xr.apply_ufunc(scipy.stats.t.ppf, 0.975, (played - 1).where(played > 1))
-    return ((quantile * round_error) ** 2 + seed_error**2) ** 0.5
+        return mean_and_half_width(results.reward)[1]
+    return replay_half_width(results, results.played, "seed", 0.95)
 
 
 def figure(results: xr.Dataset) -> Figure:
@@ -227,9 +219,7 @@ def figure(results: xr.Dataset) -> Figure:
     plotting.bound(ax, results.epsilon.values, float(results.mean_reward), label=reference)
     figure.explain(
         title=f"Linear bandits on {int(results.horizon):,} rounds of your data",
-        note="Logged rounds count if the learner plays the logged arm. Bands: over seeds alone."
-        if results.is_logged
-        else "",
+        note="Logged rounds count by replay. Bands: over seeds alone." if results.is_logged else "",
     )
     return figure
 
@@ -251,11 +241,7 @@ def report(results: xr.Dataset) -> str:
     parts = [shared.format_table(f"mean reward per round, {int(results.horizon):,} rounds", head, rows)]
     if is_logged:
         parts.append(shared.format_table("rounds that count", head, counts))
-        parts.append(
-            "By replay: a round counts if the learner plays the logged arm. If logged arms were drawn uniformly, and "
-            "rounds are independent, the mean reward estimates what the learner earns in as many rounds of its own. No "
-            f"test of arms alone, or against contexts, refutes uniform arms (p >= {REFUTED:g}); this is no proof."
-        )
+        parts.append(_replay_note(bool(results.has_propensities)))
     if float(results.beyond) > 0:
         parts.append(f"Learners clip rewards to [-1, 1]; {float(results.beyond):.1%} of your rewards lie outside.")
     seeds = plotting.seed_count(results.sizes["seed"])
@@ -275,3 +261,16 @@ def report(results: xr.Dataset) -> str:
         "and is not private."
     )
     return "\n\n".join(parts)
+
+
+def _replay_note(has_propensities: bool) -> str:
+    """Formats how rounds count, and the assumptions of replay."""
+    coin, drawn, tested = "", "uniformly", "uniform arms"
+    if has_propensities:
+        coin = ", and a public coin of probability (smallest propensity) / (propensity of the arm) says so"
+        drawn, tested = "with the log's propensities", "uniform arms in rounds that coins keep"
+    return (
+        f"By replay: a round counts if the learner plays the logged arm{coin}. If logged arms were drawn {drawn}, and "
+        "rounds are independent, the mean reward estimates what the learner earns in as many rounds of its own. No "
+        f"test of arms alone, or against contexts, refutes {tested} (p >= {REFUTED:g}); this is no proof."
+    )

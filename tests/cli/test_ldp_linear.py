@@ -11,8 +11,8 @@ import scipy.stats
 import xarray as xr
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+from jaxdp.bandits._uniform_log import _by_all_contexts, _by_own_context
 from jaxdp.bandits.contextual import logged_contexts
-from jaxdp.bandits.contextual._uniform_log import _by_all_contexts, _by_own_context
 from jaxdp.studies import ldp_linear as study
 from jaxdp.studies import ldp_linear_logged as logged
 from jaxdp.studies.declared import BoundStudy
@@ -188,6 +188,59 @@ def test_logs_that_are_not_uniform_are_refused():
         logged_contexts(contexts, uniform, rewards)
 
 
+def log_by_trait(rounds=4000):
+    """Makes a log whose policy prefers the arm that a trait pays: the reward is the trait, whatever the arm."""
+    generator = np.random.default_rng(6)
+    trait = generator.integers(2, size=rounds)
+    propensities = np.array([[0.8, 0.2], [0.4, 0.6]])[trait]
+    actions = (generator.random(rounds) < propensities[:, 1]).astype(int)
+    contexts = np.broadcast_to([[0.8, 0.0], [0.0, 0.8]], (rounds, 2, 2)).astype(np.float32)
+    return {"contexts": contexts, "rewards": trait.astype(float), "actions": actions, "propensities": propensities}
+
+
+@pytest.mark.parametrize("is_1d", [False, True])
+def test_a_log_with_propensities(is_1d, tmp_path):
+    path, data = tmp_path / "log.npz", log_by_trait()
+    if is_1d:
+        data["propensities"] = data["propensities"][np.arange(4000), data["actions"]]
+        data["min_propensity"] = 0.2
+    np.savez(path, **data)
+    made = study.STUDY.bind(learner=["joint"], epsilon=[math.inf], num_seeds=4, path=path)
+    assert isinstance(made, BoundStudy)
+    results = made.simulate()
+    mean, half = float(results.reward.mean()), float(logged._half_width(results).squeeze())
+    assert abs(mean - 0.5) < 2 * half
+    assert half < 0.05
+    assert float(results.played.mean()) == pytest.approx(0.2 * 4000, rel=0.2)
+    assert (results.shared_error < results.round_error).all()
+    text = made.report(results)
+    assert "a public coin of probability (smallest propensity) / (propensity of the arm) says so" in text
+    assert "with the log's propensities" in text
+    del data["propensities"]
+    data.pop("min_propensity", None)
+    with pytest.raises(ValueError, match=r"uniformly drawn arms: .* give the propensities"):
+        logged.ldp_linear_logged(logged.Data(**data), epsilon=[1.0], delta=1e-5, num_seeds=1, key=jax.random.key(5))
+
+
+def test_wrong_propensities_of_a_log_are_refused():
+    data = log_by_trait()
+    cases = (
+        (data["propensities"][:, ::-1], "propensities must be those with which arms were drawn: "),
+        (data["propensities"][:9], r"propensities must be \[4000, 2\]"),
+        (np.where(data["propensities"] == 0.8, np.nan, data["propensities"]), "propensities must be finite"),
+        (2 * data["propensities"], r"propensities must be in \(0, 1\]"),
+    )
+    for propensities, said in cases:
+        with pytest.raises(ValueError, match=said):
+            logged.ldp_linear_logged(
+                logged.Data(**{**data, "propensities": propensities}),
+                epsilon=[1.0],
+                delta=1e-5,
+                num_seeds=1,
+                key=jax.random.key(5),
+            )
+
+
 def test_p_values_of_uniform_logs_are_uniform():
     """Checks that columns of other units, sums of other columns, and constants are no fault of the log."""
     generator, values = np.random.default_rng(5), []
@@ -241,8 +294,12 @@ def test_errors(tmp_path):
     good, files = own_data(True), {}
     files["rewards must be among its arrays"] = {"contexts": good["contexts"]}
     files[r"contexts must be \[T, K, d\]"] = {**good, "contexts": good["contexts"][0]}
-    files["propensities are not supported yet"] = {**good, "propensities": np.ones(60)}
-    files["data: arrays must be contexts, rewards, actions, got 'action'"] = {**good, "action": good["actions"]}
+    files["propensities must come with logged actions, got none"] = {**own_data(False), "propensities": np.ones(60)}
+    files["min_propensity must be one number, got shape"] = {**good, "min_propensity": np.ones(60)}
+    files["arrays must be contexts, rewards, actions, propensities, min_propensity, got 'action'"] = {
+        **good,
+        "action": good["actions"],
+    }
     files["not a readable npz or npy file"] = None
     for number, (said, arrays) in enumerate(files.items()):
         path = tmp_path / f"{number}.npz"

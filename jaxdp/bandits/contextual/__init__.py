@@ -1,11 +1,12 @@
 """Contextual bandits: environments, and one factory for each algorithm."""
 
+from jaxdp.bandits._replay import LoggedFeedback, on_logged
 from jaxdp.bandits.contextual._context_sequence import context_sequence
 from jaxdp.bandits.contextual._environments import generalized_linear_contexts, linear_contexts
 from jaxdp.bandits.contextual._generalized_linear import generalized_linear
 from jaxdp.bandits.contextual._linear_ucb import linear_ucb
 from jaxdp.bandits.contextual._linear_ucb_joint import linear_ucb_joint
-from jaxdp.bandits.contextual._replay import LoggedFeedback, logged_contexts, on_logged
+from jaxdp.bandits.contextual._logged_contexts import logged_contexts
 
 __all__ = [
     "LoggedFeedback",

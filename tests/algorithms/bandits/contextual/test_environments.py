@@ -308,8 +308,8 @@ def test_on_logged_takes_any_contextual_learner():
     found = jax.jit(run)(KEY(), run.params(epsilon=1.0, delta=1e-3))
     assert 0 <= int(found["matched"][-1]) <= 6
     assert repr(learner).startswith("on_logged(")
-    with pytest.raises(ValueError, match="learner must declare an interface with contexts"):
-        contextual.on_logged(jaxdp.bandits.thompson(num_arms=2))
+    with pytest.raises(ValueError, match="learner must declare an interface, got None"):
+        contextual.on_logged(learner._replace(interface=None))
     with pytest.raises(ValueError, match="learner must be a Learner, got int"):
         contextual.on_logged(3)  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="learner must not be for logged data already"):

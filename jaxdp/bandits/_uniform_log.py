@@ -13,7 +13,7 @@ class NonuniformLogWarning(RuntimeWarning):
     """Logged arms were not drawn uniformly, so replay is biased."""
 
 
-def nonuniformity(contexts: np.ndarray, actions: np.ndarray) -> str | None:
+def nonuniformity(contexts: np.ndarray | None, actions: np.ndarray, num_arms: int) -> str | None:
     """Returns the test that refutes uniformly drawn arms, with its p-value; None if no test does.
 
     The hypothesis is that every arm is drawn uniformly, for any contexts. Three tests are made. Pearson's test compares
@@ -26,19 +26,21 @@ def nonuniformity(contexts: np.ndarray, actions: np.ndarray) -> str | None:
     traits that are not in the contexts.
 
     Args:
-        contexts: [horizon, num_arms, dim] finite.
+        contexts: [horizon, num_arms, dim] finite; None for the first test alone.
         actions: [horizon] integers in [0, num_arms).
+        num_arms: number of arms.
     """
-    horizon, num_arms, dim = contexts.shape
+    horizon = len(actions)
     counts = np.bincount(actions, minlength=num_arms)
     tests = []
     if num_arms > 1 and horizon >= _ROUNDS_PER_DEGREE * (num_arms - 1):
         shares = ", ".join(f"{share:.1%}" for share in counts[:8] / horizon) + ", ..." * (num_arms > 8)
         tests.append((float(chisquare(counts).pvalue), f"chi-square by arm: shares of {shares}"))
-    if horizon >= _ROUNDS_PER_DEGREE * dim:
+    dim = 0 if contexts is None else contexts.shape[2]
+    if contexts is not None and horizon >= _ROUNDS_PER_DEGREE * dim:
         tests.append((_by_own_context(contexts, actions), "score test of arms against their contexts"))
     columns = num_arms * dim
-    if columns <= _MOST_COLUMNS and horizon >= _ROUNDS_PER_DEGREE * (num_arms - 1) * columns:
+    if contexts is not None and columns <= _MOST_COLUMNS and horizon >= _ROUNDS_PER_DEGREE * (num_arms - 1) * columns:
         tests.append((_by_all_contexts(contexts, actions), "score test of arms against the contexts of all arms"))
     least, which = min(tests, default=(1.0, ""))
     if least >= REFUTED:

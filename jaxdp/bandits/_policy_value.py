@@ -1,0 +1,221 @@
+"""The value of a fixed policy, estimated from rounds that another policy played."""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.stats
+from numpy.typing import ArrayLike
+
+from jaxdp.bandits._propensities import SUM_ERROR, check_actions, check_propensities, select_logged
+from jaxdp.validation import check_choice, check_finite, check_probability, check_within, warn_caller
+
+METHODS = ("ips", "snips", "dr")
+FOLDS = 5
+RIDGE = 1.0
+FEW = 50  # effective rounds, below which an interval is warned of
+
+
+class PolicyValue(NamedTuple):
+    """An estimate of a policy's mean reward per round.
+
+    Attributes:
+        mean: the estimate; with several policies, the mean over them.
+        stderr: its standard error, over rounds and over policies.
+        interval: (low, high), by Student's t.
+        effective_sample_size: (sum of weights)^2 / (sum of squared weights): that many rounds in which the policy had
+            played itself would have the same spread of weights; with several policies, the mean over them.
+    """
+
+    mean: float
+    stderr: float
+    interval: tuple[float, float]
+    effective_sample_size: float
+
+
+def evaluate_policy(
+    policy: ArrayLike,
+    actions: ArrayLike,
+    rewards: ArrayLike,
+    propensities: ArrayLike,
+    *,
+    method: str = "dr",
+    contexts: ArrayLike | None = None,
+    predictions: ArrayLike | None = None,
+    confidence: float = 0.95,
+) -> PolicyValue:
+    """Estimates the mean reward of a fixed policy from logged rounds.
+
+    With w = policy / propensity of the logged arm, r the reward and q(a) a prediction of arm a's reward:
+
+    * "ips": the mean of w r, unbiased;
+    * "snips": the sum of w r over the sum of w. It does not change with the units of rewards, and its bias vanishes as
+      rounds grow;
+    * "dr", doubly robust: the mean of sum_a policy(a) q(a) + w (r - q(logged arm)). It is unbiased for any q that does
+      not depend on the round's own reward, and precise if q is.
+
+    The policy must not have learned from these rounds, because it would have fitted their rewards: split the log, learn
+    on one part and evaluate on the other. The function cannot check this. Use replay (`logged_contexts`) for a learner
+    that keeps learning.
+
+    Args:
+        policy: [horizon, num_arms] in [0, 1], the probabilities with which the policy would play each arm in each
+            round, with the sum 1; or [num_seeds, horizon, num_arms], policies of independent seeds, such as of a
+            private learner that was run several times.
+        actions: [horizon] whole numbers in [0, num_arms), the arms that were played.
+        rewards: [horizon] finite, the rewards of these arms.
+        propensities: [horizon, num_arms] or [horizon], as for `logged_contexts`, except that an arm which the policy
+            never plays in a round may have the propensity 0 there.
+        method: "ips", "snips" or "dr".
+        contexts: [horizon, num_arms, dim] finite, for "dr" without predictions: a ridge regression for each arm, with
+            penalty 1 and an intercept, fitted on the other folds. The fold of round t is t modulo 5. Without contexts
+            the prediction is the arm's mean in the other folds.
+        predictions: [horizon, num_arms] finite, your own q for "dr", which must not come from these rounds either.
+        confidence: of the interval, in (0, 1).
+
+    Returns:
+        The estimate. Rounds are independent, and shared by the policies: their error is one error, to which the spread
+        of the policies over their number is added.
+
+    Warns:
+        RuntimeWarning: if the effective sample size is below 50: few rounds then decide, and the interval, which relies
+            on a normal limit, covers less than it says.
+
+    Raises:
+        ValueError: if an argument is not such an array, if the policy plays an arm of propensity 0, if method is
+            unknown, or if contexts or predictions are given where they are not used.
+
+    Privacy:
+        - None: the estimate is computed from rewards without noise.
+
+    Source:
+        Horvitz & Thompson (1952); Swaminathan & Joachims (2015), "The self-normalized estimator for counterfactual
+        learning"; Dudík, Langford & Li (2011), "Doubly robust policy evaluation and learning", with folds as by
+        Chernozhukov et al. (2018).
+
+    Deviations:
+        None.
+
+    Examples:
+        >>> rng = np.random.default_rng(0)
+        >>> actions = (rng.random(4000) < 0.2).astype(int)
+        >>> clicks = (rng.random(4000) < np.where(actions == 1, 0.8, 0.3)).astype(int)
+        >>> always_one = np.tile([0.0, 1.0], (4000, 1))
+        >>> value = evaluate_policy(always_one, actions, clicks, np.tile([0.8, 0.2], (4000, 1)), method="snips")
+        >>> low, high = value.interval
+        >>> low < 0.8 < high, high - low < 0.1
+        (True, True)
+    """
+    check_choice("method", method, METHODS)
+    check_probability("confidence", confidence)
+    policies, logged_arms, logged_rewards, weights = _check_log(policy, actions, rewards, propensities)
+    horizon, num_arms = policies.shape[1:]
+    if method != "dr" and (contexts is not None or predictions is not None):
+        raise ValueError(f"contexts and predictions must be None, except for method 'dr', got them for {method!r}")
+    sizes = weights.sum(axis=1) ** 2 / np.maximum((weights**2).sum(axis=1), np.finfo(float).tiny)
+    if method == "dr":
+        scores = _predictions(contexts, predictions, logged_arms, logged_rewards, num_arms)
+        errors = logged_rewards - scores[np.arange(horizon), logged_arms]
+        terms = np.einsum("sta,ta->st", policies, scores) + weights * errors
+    elif method == "ips":
+        terms = weights * logged_rewards
+    else:
+        totals = weights.sum(axis=1, keepdims=True)
+        if not (totals > 0).all():
+            raise ValueError(f"policy must play a logged arm in some round for method 'snips', got none in {horizon}")
+        ratio = (weights * logged_rewards).sum(axis=1, keepdims=True) / totals
+        terms = ratio + weights * (logged_rewards - ratio) * horizon / totals  # its first-order expansion
+    size = float(sizes.mean())
+    if size < FEW:
+        warn_caller(
+            f"effective sample size is {size:.1f} of {horizon} rounds, below {FEW}: few rounds decide the estimate, "
+            "and its interval is too narrow",
+            RuntimeWarning,
+        )
+    return _summary(terms, size, confidence)
+
+
+def _check_log(
+    policy: ArrayLike, actions: ArrayLike, rewards: ArrayLike, propensities: ArrayLike
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Returns policies [num_seeds, horizon, num_arms], actions, rewards, and weights [num_seeds, horizon]."""
+    array = check_within("policy", policy, 0.0, 1.0)
+    if array.ndim not in (2, 3) or array.shape[-2] < 2 or array.shape[-1] < 2 or not array.size:
+        raise ValueError(
+            "policy must be [horizon, num_arms] or [num_seeds, horizon, num_arms], with at least two rounds and arms, "
+            f"got shape {array.shape}"
+        )
+    policies = array.astype(np.float64).reshape(-1, *array.shape[-2:])
+    sums = policies.sum(axis=2)
+    if (np.abs(sums - 1) > SUM_ERROR).any():
+        worst = sums.flat[np.argmax(np.abs(sums - 1))]
+        raise ValueError(f"policy must have probabilities with the sum 1 in each round, got {worst:g}")
+    horizon, num_arms = policies.shape[1:]
+    logged_arms = check_actions(actions, horizon, num_arms, like="policy")
+    logged_rewards = check_finite("rewards", rewards, is_private=True).astype(np.float64)
+    if logged_rewards.shape != (horizon,):
+        raise ValueError(f"rewards must be [{horizon}], as policy, got shape {logged_rewards.shape}")
+    every = check_propensities(propensities, logged_arms, num_arms)
+    if every.ndim == 2 and (excluded := ((every == 0) & (policies > 0)).any(axis=0)).any():
+        index = tuple(np.argwhere(excluded)[0].tolist())
+        raise ValueError(
+            f"propensities must be > 0 for each arm that the policy plays, whose reward is unknown otherwise, got 0 at "
+            f"index {index}"
+        )
+    weights = policies[:, np.arange(horizon), logged_arms] / select_logged(every, logged_arms)
+    return policies, logged_arms, logged_rewards, weights
+
+
+def _predictions(
+    contexts: ArrayLike | None,
+    predictions: ArrayLike | None,
+    logged_arms: np.ndarray,
+    rewards: np.ndarray,
+    num_arms: int,
+) -> np.ndarray:
+    """Returns predicted rewards of every arm, [horizon, num_arms]."""
+    horizon = len(rewards)
+    if predictions is not None:
+        if contexts is not None:
+            raise ValueError("contexts must be None with predictions, which replace the regression, got both")
+        scores = check_finite("predictions", predictions).astype(np.float64)
+        if scores.shape != (horizon, num_arms):
+            raise ValueError(f"predictions must be [{horizon}, {num_arms}], as policy, got shape {scores.shape}")
+        return scores
+    features = np.zeros((horizon, num_arms, 0))
+    if contexts is not None:
+        features = check_finite("contexts", contexts).astype(np.float64)
+        if features.ndim != 3 or features.shape[:2] != (horizon, num_arms):
+            raise ValueError(f"contexts must be [{horizon}, {num_arms}, dim], as policy, got shape {features.shape}")
+    fold_of_round = np.arange(horizon) % FOLDS
+    scores = np.empty((horizon, num_arms))
+    for fold in range(FOLDS):
+        is_inside = fold_of_round == fold
+        for arm in range(num_arms):
+            is_used = ~is_inside & (logged_arms == arm)
+            if not is_used.any():
+                scores[is_inside, arm] = rewards[~is_inside].mean()
+                continue
+            rows, targets = features[is_used, arm], rewards[is_used]
+            center = rows.mean(axis=0)
+            moments = (rows - center).T @ (rows - center) + RIDGE * np.eye(rows.shape[1])
+            slopes = np.linalg.solve(moments, (rows - center).T @ (targets - targets.mean()))
+            scores[is_inside, arm] = targets.mean() + (features[is_inside, arm] - center) @ slopes
+    return scores
+
+
+def _summary(terms: np.ndarray, size: float, confidence: float) -> PolicyValue:
+    """Returns the mean of terms [num_seeds, horizon], where policies share rounds, with its interval."""
+    num_seeds, horizon = terms.shape
+    alone = float(terms.var(axis=1, ddof=1).mean() / horizon)  # of one policy's mean, over rounds
+    seed_variance, common = 0.0, alone
+    if num_seeds > 1:
+        together = float(terms.mean(axis=0).var(ddof=1) / horizon)
+        # together = common + (alone - common) / num_seeds
+        common = max((num_seeds * together - alone) / (num_seeds - 1), 0.0)
+        seed_variance = float(terms.mean(axis=1).var(ddof=1) / num_seeds)
+    round_quantile, seed_quantile = (
+        scipy.stats.t.ppf((1 + confidence) / 2, max(degrees, 1)) for degrees in (size - 1, num_seeds - 1)
+    )
+    half = float(np.sqrt(round_quantile**2 * common + seed_quantile**2 * seed_variance))
+    mean = float(terms.mean())
+    return PolicyValue(mean, float(np.sqrt(common + seed_variance)), (mean - half, mean + half), size)

@@ -1,0 +1,115 @@
+"""Propensities of logs: the probabilities with which a logging policy chose its arms."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxdp.core import default_float
+from jaxdp.validation import check_finite, check_number, refuse_private
+
+SUM_ERROR = 1e-3  # of a round's propensities, which may be float16
+RULE = "propensities must be in (0, 1]"
+
+
+def check_actions(actions: ArrayLike, horizon: int, num_arms: int, *, like: str) -> np.ndarray:
+    """Returns logged arms.
+
+    Args:
+        actions: [horizon] whole numbers in [0, num_arms).
+        horizon: number of rounds.
+        num_arms: number of arms.
+        like: the argument that sets the horizon, for the error.
+
+    Raises:
+        ValueError: if actions are not such an array; the error shows none of them.
+    """
+    logged_arms = check_finite("actions", actions, is_private=True)
+    if logged_arms.shape != (horizon,) or not np.issubdtype(logged_arms.dtype, np.integer):
+        raise ValueError(
+            f"actions must be [{horizon}] integers, as {like}, got {logged_arms.dtype} {list(logged_arms.shape)}"
+        )
+    refuse_private("actions", f"in [0, {num_arms})", (logged_arms < 0) | (logged_arms >= num_arms))
+    return logged_arms
+
+
+def check_propensities(propensities: ArrayLike, logged_arms: np.ndarray, num_arms: int) -> np.ndarray:
+    """Returns propensities as float64. Errors show entries, because propensities are public.
+
+    Args:
+        propensities: [horizon, num_arms] in [0, 1], each row with the sum 1; or [horizon], of the logged arms. The
+            propensity of a logged arm is above 0.
+        logged_arms: [horizon] integers in [0, num_arms).
+        num_arms: number of arms.
+
+    Raises:
+        ValueError: if they are not such an array.
+    """
+    array, horizon = check_finite("propensities", propensities), len(logged_arms)
+    if array.shape not in ((horizon, num_arms), (horizon,)):
+        raise ValueError(
+            f"propensities must be [{horizon}, {num_arms}], of every arm, or [{horizon}], of the logged arms, got "
+            f"shape {array.shape}"
+        )
+    wide = array.astype(np.float64)
+    _refuse_entries(RULE, wide, (wide < 0) | (wide > 1))
+    logged = select_logged(wide, logged_arms)
+    _refuse_entries(f"{RULE} for a logged arm", logged, logged <= 0)
+    if wide.ndim == 2:
+        sums = wide.sum(axis=1)
+        _refuse_entries("propensities of a round must sum to 1", sums, np.abs(sums - 1) > SUM_ERROR)
+    return wide
+
+
+def select_logged(propensities: np.ndarray, logged_arms: np.ndarray) -> np.ndarray:
+    """Returns the propensities of the logged arms, [horizon]."""
+    return propensities if propensities.ndim == 1 else propensities[np.arange(len(logged_arms)), logged_arms]
+
+
+def coin_probabilities(
+    propensities: ArrayLike | None, min_propensity: float | None, logged_arms: np.ndarray, num_arms: int
+) -> np.ndarray | None:
+    """Returns the probabilities with which rounds may count in a replay; None if all may.
+
+    A round with the logged arm a is kept with probability c / p(a), where c is at most the propensity of any arm in any
+    round. Then each arm is logged and kept with the probability c, for any context and all that the logging policy saw.
+    With the smallest propensity of each round in place of c, rounds would be kept in proportion to it.
+
+    Args:
+        propensities: as for `check_propensities`; None for uniform arms.
+        min_propensity: c; None for the smallest entry of propensities of every arm.
+        logged_arms: [horizon] integers in [0, num_arms).
+        num_arms: number of arms.
+
+    Returns:
+        [horizon] default float in (0, 1].
+
+    Raises:
+        ValueError: if propensities are not such an array, or an arm has the propensity 0; if min_propensity is not in
+            (0, 1] or larger than a propensity, is given without propensities, or missing if only logged arms have some.
+    """
+    if propensities is None:
+        if min_propensity is not None:
+            raise ValueError(f"min_propensity must be None without propensities, got {min_propensity}")
+        return None
+    checked = check_propensities(propensities, logged_arms, num_arms)
+    _refuse_entries(f"{RULE} for every arm, as a learner may play each of them", checked, checked <= 0)
+    smallest = float(checked.min())
+    if min_propensity is None:
+        if checked.ndim == 1:
+            raise ValueError(
+                "min_propensity must be given with propensities of the logged arms alone, as the smallest propensity "
+                "of any arm in any round, got None"
+            )
+        min_propensity = smallest
+    if not 0 < check_number("min_propensity", min_propensity) <= smallest:
+        raise ValueError(
+            f"min_propensity must be > 0, and at most {smallest:g}, the smallest of the propensities, because a larger "
+            f"one biases replay, got {min_propensity:g}"
+        )
+    return (min_propensity / select_logged(checked, logged_arms)).astype(default_float())
+
+
+def _refuse_entries(rule: str, values: np.ndarray, is_wrong: np.ndarray) -> None:
+    """Raises a ValueError with the first wrong entry, if there is one."""
+    if is_wrong.any():
+        index = tuple(np.argwhere(is_wrong)[0].tolist())
+        raise ValueError(f"{rule}, got {values[index]:g} at index {index}")

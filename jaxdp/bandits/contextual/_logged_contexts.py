@@ -1,0 +1,74 @@
+"""Logged rounds with contexts, for evaluation by replay."""
+
+from numpy.typing import ArrayLike
+
+from jaxdp.bandits._propensities import check_actions, coin_probabilities
+from jaxdp.bandits._replay import logged_environment
+from jaxdp.bandits.contextual._context_sequence import stored_contexts
+from jaxdp.core import Environment, Space, factory
+from jaxdp.sequences import kept_numbers
+
+
+@factory
+def logged_contexts(
+    contexts: ArrayLike,
+    actions: ArrayLike,
+    rewards: ArrayLike,
+    *,
+    propensities: ArrayLike | None = None,
+    min_propensity: float | None = None,
+) -> Environment:
+    """Logged data, for evaluation by replay: a round counts if the learner plays the logged arm, and a coin says so.
+
+    Use it with learners from `on_logged`. If rounds are independent, and logged arms were drawn with these
+    propensities, the rounds that count have the same distribution as if the learner had played that many rounds itself:
+    `reward` over `matched` estimates its reward per round. `jaxdp.stats.replay_interval` has an interval.
+
+    The coin of a round falls on "counts" with probability c / p, where p is the propensity of the logged arm and c the
+    smallest propensity of any arm in any round. Coins are public, and of the lane's own. So a share c of all rounds
+    counts. Where arms are uniform, the coin always says "counts".
+
+    Without propensities, logged arms must have been drawn uniformly. Otherwise the estimate is biased, and can exceed
+    the reward of any policy. A `RuntimeWarning` is given if tests (of counts by arm, and of arms against contexts)
+    refute uniform arms at a p-value below 1e-6; with propensities, they test rounds that coins keep. A log that passes
+    them may still not be uniform.
+
+    Args:
+        contexts: [horizon, num_arms, dim] finite, of norm at most 1 up to rounding. Stored as by `context_sequence`.
+        actions: [horizon] whole numbers in [0, num_arms), the arms that were played.
+        rewards: [horizon] finite, the rewards of these arms.
+        propensities: [horizon, num_arms] in (0, 1], the probabilities with which the logging policy chose each arm,
+            given all that it saw, with the sum 1 in a round; or [horizon], of the logged arms alone. None for uniform
+            arms.
+        min_propensity: c, in (0, 1], at most the propensity of any arm in any round; by default the smallest of
+            propensities of every arm. It must be given with propensities of the logged arms alone. A smaller c is
+            unbiased as well, and fewer rounds count.
+
+    Returns:
+        An environment for at most `horizon` rounds, actions in [0, num_arms), contexts ([num_arms, dim] float) and
+        `LoggedFeedback`. Outcomes: `matched`, the number of rounds that count; `reward`, their total reward, and
+        `squared_reward`; with propensities also these sums with rounds weighted by their coins' probabilities, as
+        `shared_matched` and so on, for intervals. An action outside [0, num_arms) never matches, and makes `reward`
+        NaN.
+
+    Raises:
+        ValueError: if an argument is not such an array or number, or needs more memory than the device has free.
+
+    Source:
+        Li, Chu, Langford & Schapire (2010), section 4; Li, Chu, Langford & Wang (2011), Theorem 1. With propensities
+        the coin is rejection sampling of uniform arms: Dudík, Erhan, Langford & Li (2012), section 4.
+
+    Deviations:
+        The stream ends with the log, so the number of rounds that count is random. The smallest propensity of the log
+        stands for the smallest one that the logging policy could have had.
+    """
+    stored = stored_contexts(contexts)
+    horizon, num_arms, _ = stored.shape
+    logged_arms = check_actions(actions, horizon, num_arms, like="contexts")
+    stored_rewards = kept_numbers("rewards", rewards, ("horizon",))
+    if stored_rewards.shape != (horizon,):
+        raise ValueError(f"rewards must be [{horizon}], as contexts, got shape {stored_rewards.shape}")
+    coins = coin_probabilities(propensities, min_propensity, logged_arms, num_arms)
+    return logged_environment(
+        stored, logged_arms, stored_rewards, coins, num_arms=num_arms, reward_space=Space("numbers")
+    )

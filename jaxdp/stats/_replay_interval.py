@@ -1,0 +1,101 @@
+"""Intervals of rewards from replay: over the rounds of the log, which seeds share, and over seeds."""
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from scipy.special import stdtrit
+
+from jaxdp.stats.arrays import check_array, means, student_quantile
+from jaxdp.validation import check_probability, warn_caller
+
+TOTALS = ("matched", "reward", "squared_reward")
+
+
+def replay_interval(totals: xr.Dataset, over: str = "seed", *, confidence: float = 0.95) -> xr.Dataset:
+    """Computes the mean reward per round that counts in a replay, with its interval over rounds and seeds.
+
+    Seeds share the rounds of a log, so their sampling errors count as one error. Its variance is added to the variance
+    of the mean over seeds. With propensities seeds toss coins of their own, and so share some of the rounds only: the
+    common error then comes from rounds that another seed keeps as well, if it plays the same arms. If seeds play other
+    arms, the interval is wider than needed. With one seed all of its sampling error counts, and how seeds differ is
+    unknown and left out: the interval is then too narrow, unless seeds hardly differ.
+
+    Args:
+        totals: of `jaxdp.sweep` or `run`, with the outcomes of `logged_contexts` or `logged_rewards`, and independent
+            repetitions along `over`.
+        over: the dimension of seeds.
+        confidence: of each interval, in (0, 1).
+
+    Returns:
+        `mean`, `low` and `high`, float64, without `over`; and `effective_sample_size`: the mean of so many rounds would
+        have the same sampling error. It is at least the mean number of rounds that count. NaN if no round counts in one
+        of the seeds.
+
+    Warns:
+        RuntimeWarning: for one seed: seeds may differ by more than the rounds' error, because a learner may learn from
+            its rounds or not.
+
+    Raises:
+        ValueError: if totals lack an outcome or the dimension, or confidence is outside (0, 1).
+
+    Examples:
+        >>> sums = {"matched": [400.0, 420.0], "reward": [200.0, 200.0], "squared_reward": [200.0, 200.0]}
+        >>> interval = replay_interval(xr.Dataset({name: ("seed", values) for name, values in sums.items()}))
+        >>> print(f"{interval['mean']:.3f}")
+        0.488
+    """
+    check_probability("confidence", confidence)
+    if not isinstance(totals, xr.Dataset):
+        raise ValueError(f"totals must be an xarray Dataset, got {type(totals).__name__}")
+    if missing := [name for name in TOTALS if name not in totals]:
+        raise ValueError(f"totals must have the outcomes of a replay, got none named {', '.join(missing)}")
+    names = [*TOTALS, *(f"shared_{name}" for name in TOTALS if f"shared_{name}" in totals)]
+    for name in names:
+        check_array(name, totals[name], over)
+    errors = replay_errors(totals[names].astype(np.float64))
+    played = totals.matched.astype(np.float64)
+    mean, _, count = means(errors.reward, over)
+    if count < 2:
+        warn_caller(
+            "one seed does not show how seeds differ: the interval covers the error of rounds alone", RuntimeWarning
+        )
+    half = replay_half_width(errors, played, over, confidence)
+    alone, shared = (errors[name].mean(over, skipna=False) ** 2 for name in ("round_error", "shared_error"))
+    rounds = played.mean(over, skipna=False)
+    size = rounds * alone / (shared + (alone - shared) / count)
+    size = size.where(alone > 0, rounds)  # rewards that are all equal
+    intervals = {"mean": mean, "low": mean - half, "high": mean + half}
+    return xr.Dataset({**intervals, "effective_sample_size": size.where(mean.notnull())})
+
+
+def replay_errors(totals: xr.Dataset) -> xr.Dataset:
+    """Returns each seed's mean `reward`, its `round_error`, and the part of it that seeds share, `shared_error`."""
+    played = totals.matched
+    reward = totals.reward / played.where(played > 0)
+    unbiased = played / (played - 1).where(played > 1)
+    variance = (totals.squared_reward / played - reward**2).clip(0) * unbiased
+    round_error = shared_error = (variance / played) ** 0.5
+    if "shared_matched" in totals:
+        squares = totals.shared_squared_reward - 2 * reward * totals.shared_reward
+        squares = (squares + reward**2 * totals.shared_matched).clip(0)
+        shared_error = np.minimum((squares * unbiased) ** 0.5 / played, round_error)
+    return xr.Dataset({"reward": reward, "round_error": round_error, "shared_error": shared_error})
+
+
+def replay_half_width(errors: xr.Dataset, played: xr.DataArray, over: str, confidence: float) -> xr.DataArray:
+    """Returns the half width of the interval of the mean over seeds.
+
+    Args:
+        errors: by `replay_errors`.
+        played: rounds that count.
+        over: the dimension of seeds.
+        confidence: in (0, 1).
+    """
+    probability, count = (1 + confidence) / 2, errors.sizes[over]
+    rounds = played.mean(over)
+    quantile: Any = xr.apply_ufunc(stdtrit, (rounds - 1).where(rounds > 1), probability)
+    if count < 2:
+        return quantile * errors.round_error.mean(over)
+    seed_half = student_quantile(probability, count) * means(errors.reward, over).error
+    return ((quantile * errors.shared_error.mean(over)) ** 2 + seed_half**2) ** 0.5
