@@ -39,10 +39,11 @@ def grey_box(
 ) -> GreyBox:
     """Measures how far one user moves the values that a learner noises, and compares it with declared sensitivities.
 
-    Plays the learner against random users. Then plays it again with a tape open, with the same keys and *the same plays
-    and public states put in*, for runs in which one user is replaced, in the leaves that the claim's `sensitive_fields`
-    name. Each mechanism's value is recorded, and the base's value is put in its place. So every release stays as it
-    was, and the next value differs by the one user's data alone. The audit finds:
+    Plays the learner against random users. Then replays this run many times with the same keys and *the same plays and
+    public states*, each time with one user replaced, in the leaves that the claim's `sensitive_fields` name. A tape
+    records each value to which a mechanism adds noise, and the mechanism gets the original run's value instead. So
+    every release is as in the original run, and each recorded value differs by the one user's data alone. The audit
+    finds:
 
     * a declared sensitivity that is exceeded; a sum of costs beyond the claim;
     * a change of anything that the claim's `adversary_view` lets an adversary see (a path around the noise);
@@ -56,11 +57,11 @@ def grey_box(
     replaced one are seen. The stopping time of a learner with `done` is always seen. In the shuffle model the reports'
     mechanisms are compared with `local_epsilon`; the amplification by shuffling is not accounted for.
 
-    A change may have been noised by a mechanism that writes nothing on the tape. It has not if the changed value is the
-    same with 4096 keys (too few for randomized response that writes nothing at an epsilon above about 6). Otherwise, if
-    nothing at all was recorded, the verdict is "cannot tell". If the learner records some of its releases, a change is
-    a fault if all of it depends on them: data are added to a noised number. If some of it does not, the verdict is
-    "cannot tell", too.
+    A changed value may have noise from a mechanism that records nothing on the tape. It has none, which is a fault, if
+    it is the same with 4096 keys (too few for unrecorded randomized response at an epsilon above about 6). Otherwise,
+    if nothing at all was recorded, the verdict is "cannot tell". If the learner records some of its releases, a change
+    is a fault if all of it depends on them: data are added to a number that already has noise. If some of it does not,
+    the verdict is "cannot tell", too.
 
     Rounds and counts whose releases lie behind no branch, loop or inner `jit` are compiled, once for all of them. Other
     steps run operation by operation, a round in about a tenth of a second, a block in up to some seconds, so that a

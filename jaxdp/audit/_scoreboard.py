@@ -117,7 +117,7 @@ def scoreboard(
         trials: outputs under each input of the most promising way, >= 100.
         confidence: that all lower bounds of all rows hold. Each of n rows has an error probability of (1 - confidence)
             / n. Within a row attacks share it evenly, except that the one by all trials has a half, if others had
-            fewer. With probability `confidence` all correct claims stay consistent.
+            fewer. With at least this probability no lower bound refutes a correct claim.
         thorough: whether every path gets all trials and a long search (also of a learner), every point is attacked, a
             second point on all paths, and the grey box looks at both points.
         searched: whether inputs are searched, and points attacked. Otherwise only the given inputs at the claim's own

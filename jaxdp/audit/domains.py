@@ -175,7 +175,7 @@ def perturb_entries(
         The domain. Numbers are ties, powers of two and others, near to the ends and far from them.
 
     Raises:
-        ValueError: if norm has another name, or by is not > 0.
+        ValueError: if norm is unknown, or by is not > 0.
 
     Examples:
         >>> domain = perturb_entries((3,), norm="l1", by=1.0)

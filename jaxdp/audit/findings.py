@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from jaxdp.audit.accounting import exact, noise_scale, scalar
-from jaxdp.audit.replay import Release, Site, alike
+from jaxdp.audit.replay import Release, Site, is_shared
 from jaxdp.core import Guarantee
 from jaxdp.core.made_by import shorten
 from jaxdp.mechanisms import tape
@@ -85,7 +85,7 @@ def wrong_use(release: Release) -> list[str]:
     entry, faults = release.entry, []
     for name in SCALES:
         scale = getattr(entry, name)
-        if scale is not None and not alike(np.asarray(scale)):
+        if scale is not None and not is_shared(np.asarray(scale)):
             faults.append(f"{'threshold' if name == 'run' else name} of {release.site} depends on private data")
     value = exact(entry.value)
     for bound, outside in ((entry.low, np.less), (entry.high, np.greater)):

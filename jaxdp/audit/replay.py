@@ -1,4 +1,9 @@
-"""Replays of a transcript under neighbouring users, with a tape open: noised values, and changes around them."""
+"""Replays of a transcript under neighbouring users: the values that get noise, and everything else that changes.
+
+The base is the users with whom the transcript was played. A neighbour replaces one of them. A tape records each value
+to which a mechanism adds noise, and hands the mechanism the base's value instead. So the releases of all neighbours
+equal the base's, unless data reach them on another path.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,15 +16,15 @@ import numpy as np
 from jaxdp.audit.accounting import Change, change
 from jaxdp.audit.adversary import UserData
 from jaxdp.audit.seen import is_seen, stop_is_seen
-from jaxdp.audit.steps import Scene, Step, at, choose, places_of, react, step_keys
+from jaxdp.audit.steps import Scene, Step, at, choose, react, slots_of, step_keys
 from jaxdp.core import State
 from jaxdp.mechanisms import tape
 
-QUICKLY = {"xla_backend_optimization_level": 0}  # compiles quickly, for few steps; all lanes run the same scalar code
+COMPILER_OPTIONS = {"xla_backend_optimization_level": 0}  # compiles quickly, for few steps; lanes run the same code
 LANE = "jaxdp_lane"
 Use = Callable[[jax.Array], jax.Array]
-traced_apart = jax.make_user_context(None)  # takes a name: traces under another name are not taken from the cache
-_traces = [object()]  # name of the traces made under tapes; a new name discards them
+traced_apart = jax.make_user_context(None)  # (name): JAX reuses a cached trace only under the same name
+_traces = [object()]  # the name under which steps are traced with a tape; a new name makes JAX trace again
 NOT_CONCRETE = (
     jax.errors.ConcretizationTypeError,
     jax.errors.TracerArrayConversionError,
@@ -29,7 +34,7 @@ NOT_CONCRETE = (
 
 
 class UnreadableError(ValueError):
-    """A learner's releases lie where no tape can read them."""
+    """An error: a learner calls a mechanism where a tape cannot read its value."""
 
 
 class Site(NamedTuple):
@@ -44,7 +49,7 @@ class Site(NamedTuple):
 
 
 class Release(NamedTuple):
-    """One release of a run, under the base's users (index 0) and under neighbours."""
+    """One release of a run. Arrays of the entry and of the change have the base first, then all neighbours."""
 
     round: int
     site: Site
@@ -53,13 +58,13 @@ class Release(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """A part of an adversary's view of a step, where neighbours changed it.
+    """A part of an adversary's view of a step that differs between the base and a neighbour.
 
     Attributes:
         step: number of the step.
         what: "the play", "the report", "the public state" or "the stop".
-        where: for each of its leaves, which entries changed.
-        base: for each leaf, its value under the base's users.
+        where: for each leaf of this part, which entries differ.
+        base: for each leaf, the base's value.
     """
 
     step: int
@@ -73,8 +78,8 @@ class Run(NamedTuple):
 
     Attributes:
         releases: in order.
-        changed: changes while everything recorded stayed.
-        seen: for each step, an adversary's view of it under the base's users.
+        changed: the parts of the view that differ although every recorded value was the base's.
+        seen: for each step, an adversary's view under the base's users.
         private: before each step, the private state under the base's users.
     """
 
@@ -85,25 +90,27 @@ class Run(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A step that was compiled, for any round.
+    """A compiled step, which plays any round.
 
     Attributes:
         run: (transcript, start, keys, streams, private, public) -> entries' numbers, the view, and the next state.
-        made: (stage, round, entry) of each release, as the step was traced. Stages and entries' words hold for every
-            round that the program plays; rounds and entries' numbers are tracers, and are taken from the call.
-        name: of the traces made for it.
+        records: (stage, round, entry) of each release, from the trace of the step. Stages and the entries' text are the
+            same for every round. Rounds and the entries' numbers are tracers: the call gives the round, and `run`
+            returns the numbers.
+        name: the name under which the step is traced.
     """
 
     run: Callable[..., Any]
-    made: list[tuple[str, Any, tape.Entry]]
+    records: list[tuple[str, Any, tape.Entry]]
     name: object
 
 
-Programs = dict[Any, Program | None]  # of steps, by which leaves of the public state differ; None: not compiled
+# Steps, by the leaves of the public state that differ among neighbours; None for a step that cannot be compiled.
+Programs = dict[Any, Program | None]
 
 
-def bases(value: jax.Array) -> jax.Array:
-    """Returns the base's value in place of each neighbour's."""
+def base_value(value: jax.Array) -> jax.Array:
+    """Returns the base's value, in place of each neighbour's."""
     return jax.lax.all_gather(value, LANE)[0]
 
 
@@ -114,21 +121,22 @@ def replay(
     streams: UserData,
     where: np.ndarray,
     *,
-    use: Use = bases,
+    use: Use = base_value,
     programs: Programs | None = None,
 ) -> Run:
     """Plays a transcript again, step by step.
 
-    The adversary's view of plays and of public states is put in, and the base's value in place of each value that is
-    noised. Blocks and counts end at the first step in which something changes all the same: such steps take seconds.
+    The transcript's plays and public states replace the replay's, as far as the adversary sees them. By default each
+    value that gets noise is replaced by the base's. With blocks and counts, where a step takes seconds, the replay ends
+    after the first step in which the view still differs.
 
     Args:
-        scene: of the replay.
-        steps: of the transcript.
-        key: with which it was played.
-        streams: users, [neighbours + 1, rounds, ...]; the first ones are the base's.
-        where: [neighbours + 1] the round whose user is replaced; -1 for the base.
-        use: value -> the value that is noised.
+        scene: the learner and the transcript.
+        steps: all steps of the transcript.
+        key: the key with which the transcript was played.
+        streams: users, [neighbours + 1, rounds, ...]; the base's are first.
+        where: [neighbours + 1] the round in which the neighbour has another user; -1 for the base.
+        use: value -> the value that gets noise instead.
         programs: compiled steps, shared by replays with the same learner, users' shapes and `use`; None runs every step
             operation by operation.
 
@@ -136,7 +144,7 @@ def replay(
         The releases, changes, views and private states.
 
     Raises:
-        UnreadableError: if a mechanism is called where its value cannot be read.
+        UnreadableError: if a mechanism is called where a tape cannot read its value.
     """
     lanes = len(where)
     key_init, keys = step_keys(scene, key)
@@ -147,21 +155,21 @@ def replay(
         if scene.sees_public:
             public = at(scene.transcript.before, step.start)
             axes = jax.tree.map(lambda _: None, public)
-        else:  # a value that is equal in all lanes may be branched on
-            axes = jax.tree.map(lambda x: None if alike(np.asarray(x)) else 0, public)
-            public = jax.tree.map(lambda x: x[0] if alike(np.asarray(x)) else x, public)
+        else:  # values that all neighbours share are not batched, so that a learner can branch on them
+            axes = jax.tree.map(lambda x: None if is_shared(np.asarray(x)) else 0, public)
+            public = jax.tree.map(lambda x: x[0] if is_shared(np.asarray(x)) else x, public)
         run.private.append(at(private, 0))
-        entries_made, view, private, public = _step(scene, step, keys, streams, private, public, axes, use, programs)
+        entries, view, private, public = _step(scene, step, keys, streams, private, public, axes, use, programs)
         numbers: dict[tuple[str, int, str], int] = {}
-        for stage, round_, entry in entries_made:
+        for stage, round_, entry in entries:
             count = numbers[stage, round_, entry.name] = numbers.get((stage, round_, entry.name), -1) + 1
             run.releases.append(Release(round_, Site(stage, entry.name, count), entry, change(entry)))
-        is_own = (where >= step.start) & (where < step.start + step.length)
+        is_replaced = (where >= step.start) & (where < step.start + step.length)
         run.seen.append({what: [leaf[0] for leaf in leaves] for what, leaves in view.items()})
         changes = []
         for what, leaves in view.items():
             # In the joint model everyone but the replaced user must see the same.
-            others = ~is_own if scene.guarantee.trust_model == "joint" and what == "the play" else slice(None)
+            others = ~is_replaced if scene.guarantee.trust_model == "joint" and what == "the play" else slice(None)
             masks = [np.asarray(_differ(leaf[others], leaf[:1]).any(axis=0)) for leaf in leaves]
             if any(mask.any() for mask in masks):
                 changes.append(Changed(number, what, masks, run.seen[-1][what]))
@@ -171,13 +179,13 @@ def replay(
     return run
 
 
-def alike(batch: np.ndarray) -> bool:
+def is_shared(batch: np.ndarray) -> bool:
     """Returns whether all neighbours have the base's value."""
     return not _differ(batch, batch[:1]).any()
 
 
 def visible(scene: Scene, play: Any, report: Any, state: State, used: Any) -> dict[str, Any]:
-    """Returns the parts of a step that an adversary sees, by the claim."""
+    """Returns the parts of a step that the adversary of the learner's guarantee sees."""
     claim, view = scene.guarantee, {}
     if scene.sees_public and claim.trust_model != "local":
         view["the public state"] = (state.public, used)
@@ -202,23 +210,28 @@ def _step(
     use: Use,
     programs: Programs | None,
 ) -> tuple[list[tuple[str, int, tape.Entry]], dict[str, list[np.ndarray]], Any, Any]:
-    """Plays one step under all users at once: entries of [neighbours + 1, ...], the view, and the next state."""
+    """Plays one step with the base and all neighbours: arrays have a leading axis of neighbours + 1.
+
+    Returns the entries, the view, and the next private and public state.
+    """
     result = None
-    if programs is not None and scene.path != "blocks":  # a block's plan determines the slots that are read
+    if programs is not None and scene.path != "blocks":  # a block's rounds depend on the values of its plan
         result = _run_compiled(scene, step, keys, streams, private, public, axes, use, programs)
     if result is None:
         records: list[tuple[str, Any, tape.Entry]] = []
-        one = _one(scene, step, keys, use, records)
-        # Users are batched, but the public state is not: branches on it run as branches, and record their releases.
+        play_one = _player(scene, step, keys, use, records)
+        # The public state is not batched: of a branch on it only the side taken runs, and its releases are recorded.
         try:
-            # Earlier traces without a tape would be taken from JAX's cache and write nothing.
+            # Under their own name: JAX's cached traces without a tape would record nothing.
             with jax.disable_jit(), traced_apart(_traces[0]):
-                arrays, seen, state, _ = jax.vmap(one, in_axes=(0, 0, axes), axis_name=LANE)(streams, private, public)
+                arrays, seen, state, _ = jax.vmap(play_one, in_axes=(0, 0, axes), axis_name=LANE)(
+                    streams, private, public
+                )
         except NOT_CONCRETE as error:
-            _traces[0] = object()  # the branch's cached trace would write nothing either
+            _traces[0] = object()  # the trace that failed is cached, too, and would record nothing
             raise UnreadableError(
                 "releases must be made at the top level of act, privatize and update, or behind branches on public "
-                "values: not behind a branch on private data, whose choice would tell, nor inside a vmap (call the "
+                "values: not behind a branch on private data, which would reveal them, nor inside a vmap (call the "
                 f"mechanism once, with an array); got {type(error).__name__}"
             ) from error
     else:
@@ -241,16 +254,19 @@ def _run_compiled(
     use: Use,
     programs: Programs,
 ) -> Any:
-    """Plays a step by a program for all rounds; None if a release lies behind a branch, or a loop."""
+    """Plays a step by a program that is compiled once for all rounds.
+
+    Returns None if that is impossible, for example because a release lies behind a branch or a loop.
+    """
     kind = jax.tree.structure(axes)
     if kind not in programs:
         records: list[tuple[str, Any, tape.Entry]] = []
 
         def run(transcript: Any, start: Any, keys: Any, streams: UserData, private: Any, public: Any) -> Any:
-            one = _one(scene._replace(transcript=transcript), step._replace(start=start), keys, use, records)
-            return jax.vmap(one, in_axes=(0, 0, axes), axis_name=LANE)(streams, private, public)
+            play_one = _player(scene._replace(transcript=transcript), step._replace(start=start), keys, use, records)
+            return jax.vmap(play_one, in_axes=(0, 0, axes), axis_name=LANE)(streams, private, public)
 
-        programs[kind] = Program(jax.jit(run, compiler_options=QUICKLY), records, object())
+        programs[kind] = Program(jax.jit(run, compiler_options=COMPILER_OPTIONS), records, object())
     program = programs[kind]
     if program is None:
         return None
@@ -262,23 +278,23 @@ def _run_compiled(
     except NOT_CONCRETE:
         programs[kind] = None
         return None
-    return [(stage, step.start, entry) for stage, _, entry in program.made], arrays, seen, state
+    return [(stage, step.start, entry) for stage, _, entry in program.records], arrays, seen, state
 
 
-def _one(
+def _player(
     scene: Scene, step: Step, keys: Any, use: Use, records: list[tuple[str, Any, tape.Entry]]
 ) -> Callable[..., Any]:
     """Returns a function of (users, private, public) that plays a step for one neighbour and adds to `records`."""
 
-    # The noised values are the last output. Callers need not read them: they are returned so that JAX refuses a release
-    # inside a branch or a loop, where they are tracers of the branch's own.
-    def one(users: UserData, private: Any, public: Any) -> Any:
+    # Callers do not use the last output, the values that get noise. It makes JAX raise an error if a release lies in a
+    # branch or a loop: there the value is a tracer, which must not leave the branch.
+    def play_one(users: UserData, private: Any, public: Any) -> Any:
         records.clear()
-        noised: list[jax.Array] = []
+        used_values: list[jax.Array] = []
 
         def replace_value(value: jax.Array) -> jax.Array:
-            noised.append(use(value))
-            return noised[-1]
+            used_values.append(use(value))
+            return used_values[-1]
 
         @contextmanager
         def open_tape(stage: str, round_: int) -> Iterator[None]:
@@ -288,17 +304,18 @@ def _one(
 
         play = choose(scene, step, keys, users, public, open_tape)
         plan = at(scene.transcript.actions, step.start) if scene.path == "rounds" and scene.sees_plays else play
-        slots = places_of(scene, step, plan, public)
+        slots = slots_of(scene, step, plan, public)
         report, state, used = react(scene, step, keys, users, State(private, public), plan, slots, open_tape)
-        return [_arrays(entry) for _, _, entry in records], visible(scene, play, report, state, used), state, noised
+        view = visible(scene, play, report, state, used)
+        return [_numbers(entry) for _, _, entry in records], view, state, used_values
 
-    return one
+    return play_one
 
 
-def _arrays(entry: tape.Entry) -> dict[str, jax.Array]:
-    """Returns the entry's numbers, which a vmap may return."""
-    words = ("name", "norm", "distribution", "each")
-    numbers = {name: x for name, x in entry._asdict().items() if name not in words and x is not None}
+def _numbers(entry: tape.Entry) -> dict[str, jax.Array]:
+    """Returns the entry's numbers: the other fields are no arrays, which a vmap can return."""
+    not_arrays = ("name", "norm", "distribution", "each")
+    numbers = {name: x for name, x in entry._asdict().items() if name not in not_arrays and x is not None}
     return jax.tree.map(jnp.asarray, numbers)
 
 

@@ -14,7 +14,7 @@ from jaxdp.audit.seen import visible_history
 from jaxdp.core import Blocks, Environment, Guarantee, Learner, State
 from jaxdp.simulation.run.rounds import Keys
 
-OpenTape = Callable[[str, Any], AbstractContextManager[Any]]  # (stage, round): where mechanisms write
+OpenTape = Callable[[str, Any], AbstractContextManager[Any]]  # (stage, round) -> context that records mechanisms
 
 
 class Scene(NamedTuple):
@@ -26,7 +26,7 @@ class Scene(NamedTuple):
         params: the learner's, as arrays.
         guarantee: the learner's.
         path: "rounds", "blocks" or "counts".
-        transcript: the original run, whose plays and public states are put in.
+        transcript: the original run; the replay uses its plays and public states, as far as the adversary sees them.
     """
 
     learner: Learner
@@ -53,7 +53,7 @@ class Scene(NamedTuple):
 
 
 class Step(NamedTuple):
-    """The position of a step.
+    """The rounds of a step.
 
     Attributes:
         start: [] integer, the round at which it starts, from 0.
@@ -70,7 +70,7 @@ class StepResult(NamedTuple):
     """The result of a step.
 
     Attributes:
-        report: that the curator saw.
+        report: the report to the curator.
         state: the learner's, afterwards.
         used: the number of rounds, if the step decides it; else None.
     """
@@ -94,13 +94,13 @@ def steps_of(scene: Scene) -> list[Step]:
 
 
 def step_keys(scene: Scene, key: jax.Array) -> tuple[jax.Array, Keys]:
-    """Returns the key of `init`, and those of each round, with spare ones for empty slots of a block."""
+    """Returns the key of `init`, and the keys of each round, with spare ones for empty slots of a block."""
     longest = max((blocks.length for blocks in scene.learner.blocks), default=0) if scene.path == "blocks" else 0
     return keys_of(key, scene.rounds + 2 * longest)
 
 
 def at(tree: Any, index: Any) -> Any:
-    """Returns each array's row."""
+    """Returns the row of each array at the index."""
     return jax.tree.map(lambda x: x[index], tree)
 
 
@@ -108,10 +108,10 @@ def choose(scene: Scene, step: Step, keys: Keys, users: UserData, public: Any, o
     """Returns the next play: an action, or a plan of actions or of counts.
 
     Args:
-        scene: of the replay.
-        step: to play.
-        keys: of all rounds.
-        users: of all rounds.
+        scene: the learner and the transcript.
+        step: the step to play.
+        keys: keys of all rounds.
+        users: users of all rounds.
         public: the public state.
         open_tape: context manager around the learner's computations.
     """
@@ -129,7 +129,7 @@ def choose(scene: Scene, step: Step, keys: Keys, users: UserData, public: Any, o
         return blocks.plan(keys.act[slots], params, public, contexts, limit)
 
 
-def places_of(scene: Scene, step: Step, plan: Any, public: Any) -> tuple[tuple[int, int], ...]:
+def slots_of(scene: Scene, step: Step, plan: Any, public: Any) -> tuple[tuple[int, int], ...]:
     """Returns (slot, round) for all planned slots of a block."""
     if scene.path != "blocks":
         return ()
@@ -148,18 +148,18 @@ def react(
     slots: tuple[tuple[int, int], ...],
     open_tape: OpenTape,
 ) -> StepResult:
-    """Plays the consequences of a plan: users answer, reports are made, and the learner takes them in.
+    """Plays a step after its plan: users answer, their reports are made, and the learner updates its state.
 
-    Mechanisms of a block's reports are called one slot after the other, so that each can be read.
+    The reports of a block are made one slot after the other, so that a tape can read each of them.
 
     Args:
-        scene: of the replay.
-        step: to play.
-        keys: of all rounds.
-        users: of all rounds.
-        state: the learner's.
-        plan: returned by `choose`.
-        slots: of a block, as `places_of` returns them.
+        scene: the learner and the transcript.
+        step: the step to play.
+        keys: keys of all rounds.
+        users: users of all rounds.
+        state: the learner's state.
+        plan: the output of `choose`.
+        slots: the slots of a block, as `slots_of` returns them; () on other paths.
         open_tape: context manager around the learner's computations.
     """
     learner, params, start, public = scene.learner, scene.params, step.start, state.public
@@ -181,7 +181,7 @@ def react(
         with open_tape("update_counts", start):
             return StepResult(report, counts.update_counts(keys.update[start], params, state, plan, report), None)
     blocks = learner.blocks[step.block]
-    every = start + _order(blocks, params, public)
+    rounds = start + _order(blocks, params, public)
     played = [(slot, start + round_, at(plan.actions, slot)) for slot, round_ in slots]
     feedbacks = {slot: _feedback_to(world, round_, action) for slot, round_, action in played}
     reports = {}
@@ -191,7 +191,7 @@ def react(
             reports[slot] = learner.privatize(keys.user[round_], params, public, context, action, feedbacks[slot])
     report = _rows_of(reports, blocks.length)
     with open_tape("update_block", start):
-        state, used = blocks.update_block(keys.update[every], params, state, plan, report)
+        state, used = blocks.update_block(keys.update[rounds], params, state, plan, report)
     return StepResult(report, state, used)
 
 

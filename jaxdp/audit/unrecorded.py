@@ -10,13 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.audit.adversary import UserData
-from jaxdp.audit.replay import Changed, Run, bases, replay, visible
-from jaxdp.audit.steps import Scene, Step, at, choose, places_of, react, step_keys
+from jaxdp.audit.replay import Changed, Run, base_value, replay, visible
+from jaxdp.audit.steps import Scene, Step, at, choose, react, slots_of, step_keys
 from jaxdp.core import State
 
 KEYS = 4096  # for each run
-# Shifts of recorded values, to see what depends on them: the size, and the binary digit of an entry's index that
-# decides whether it goes up or down (0: all go up). One of the shifts changes any choice among entries.
+# Shifts of recorded values, which show what depends on them: the size, and the binary digit of an entry's index that
+# decides whether it goes up or down (0: all go up). Any choice among entries changes under at least one shift.
 SHIFTS = tuple(
     (sign * size, digit) for size, digit in ((1.0, 0), (1e6, 0), (1e6, 1), (1e6, 2), (1e6, 4)) for sign in (1, -1)
 )
@@ -26,10 +26,10 @@ class Played(NamedTuple):
     """A run of the base's users, and its replay.
 
     Attributes:
-        scene: of the replay.
-        steps: of the transcript.
-        key: with which it was played.
-        streams: users, [neighbours + 1, rounds, ...].
+        scene: the learner and the transcript.
+        steps: all steps of the transcript.
+        key: the key with which the transcript was played.
+        streams: users, [neighbours + 1, rounds, ...]; the base's are first.
         run: the result of the replay.
     """
 
@@ -41,13 +41,13 @@ class Played(NamedTuple):
 
 
 def judge_changes(key: jax.Array, played: list[Played]) -> tuple[list[str], list[str]]:
-    """Judges the changes of a view while every recorded release stayed.
+    """Judges the changes of a view that occur although every recorded value is the base's.
 
-    An entry of the view that follows the users and not the key was never noised: a fault. An entry that is random given
-    the users may be noised by a mechanism that writes nothing on the tape, so that nothing can be decided. It is a
-    fault all the same if it depends on recorded values, and so does every other changed entry of that kind: then data
-    are added to a noised number. If one changed entry of a play (a report, a public state, the stop) is random and
-    independent of all recorded values, unrecorded noise explains every change there that is random.
+    An entry of the view that depends on the users and not on the key got no noise: a fault. An entry that is random
+    given the users may have noise from a mechanism that records nothing, so that nothing can be decided. But it is a
+    fault if it and all other changed entries of its kind depend on recorded values: then data are added to a number
+    that already has noise. If one changed entry of a play (a report, a public state, the stop) is random and
+    independent of all recorded values, unrecorded noise explains all random changes there.
 
     Args:
         key: a typed PRNG key.
@@ -64,13 +64,13 @@ def judge_changes(key: jax.Array, played: list[Played]) -> tuple[list[str], list
             faults.append(_around(what))
         elif not any(run.run.releases for run in played):
             notes.append(
-                f"{what} follows the users and the key, but nothing was recorded: noise cannot be measured where it "
-                "writes no entry (jaxdp.mechanisms.tape.record)"
+                f"{what} depends on the users and the key, but nothing was recorded: noise can be measured only if its "
+                "mechanism records an entry (jaxdp.mechanisms.tape.record)"
             )
         elif any(_some_independent(run, changed) for run, changed in changed_runs):
             notes.append(
-                f"{what} changes although every recorded value stays, by noise that writes no entry "
-                "(jaxdp.mechanisms.tape.record)"
+                f"{what} changes although all recorded values are held fixed: it has noise from a mechanism that "
+                "records no entry (jaxdp.mechanisms.tape.record)"
             )
         else:
             faults.append(_around(what))
@@ -78,12 +78,12 @@ def judge_changes(key: jax.Array, played: list[Played]) -> tuple[list[str], list
 
 
 def _around(what: str) -> str:
-    return f"{what} changes although every noised value stays: a path around the noise"
+    return f"{what} changes although all values that get noise are held fixed: a path around the noise"
 
 
 def _all_random(key: jax.Array, changed_runs: list[tuple[Played, list[Changed]]], steps: dict[Any, Any]) -> bool:
     """Returns whether all changed entries take other values with other keys."""
-    # For integers, such as labels that are seldom flipped, it suffices if they do so in one of the steps.
+    # An integer, such as a label that is seldom flipped, need vary in one of the steps only.
     ever_varies: dict[Any, np.ndarray] = {}
     integer_masks: list[tuple[Any, np.ndarray]] = []
     for run, changed in changed_runs:
@@ -102,7 +102,7 @@ def _all_random(key: jax.Array, changed_runs: list[tuple[Played, list[Changed]]]
 
 
 def _vary_keys(key: jax.Array, played: Played, count: int, steps: dict[Any, Any]) -> list[dict[str, list[np.ndarray]]]:
-    """Returns, for the first `count` steps, which entries of the view change with the key, the base's users staying."""
+    """Returns, for the first `count` steps, which entries of the base's view change with the key."""
     scene, users = played.scene, at(played.streams, 0)
     key_init, keys = jax.vmap(lambda k: step_keys(scene, k))(jax.random.split(key, KEYS))
     private, public = jax.jit(jax.vmap(lambda k: scene.learner.init(k, scene.params)))(key_init)
@@ -125,15 +125,15 @@ def _vary_keys(key: jax.Array, played: Played, count: int, steps: dict[Any, Any]
 def played_plan(
     scene: Scene, step: Step, keys: Any, users: UserData, public: Any
 ) -> tuple[Any, tuple[tuple[int, int], ...]]:
-    """Returns the play or the plan of a step that was played with these keys, and the places of its rounds."""
+    """Returns the play or the plan of a step that was played with these keys, and the slots of its rounds."""
     if scene.path == "rounds":
         return at(scene.transcript.actions, step.start), ()
     plan = choose(scene, step, keys, users, public, _no_tape)
-    return plan, places_of(scene, step, plan, public)
+    return plan, slots_of(scene, step, plan, public)
 
 
 def _many_keys(scene: Scene, step: Step, slots: tuple[tuple[int, int], ...]) -> Any:
-    """Builds a step with many keys at once: the entries that differ among them, and the next states."""
+    """Builds a compiled step that plays many keys at once: the entries that vary with the key, and the next states."""
     axis = None if scene.sees_public else 0
 
     @jax.jit
@@ -181,7 +181,7 @@ def _some_independent(played: Played, changed: list[Changed]) -> bool:
 
 def _shift_entries(shift: float, digit: int, value: jax.Array) -> jax.Array:
     """Returns the base's value with each entry moved up or down."""
-    value = bases(value)
+    value = base_value(value)
     if value.dtype == bool:
         return ~value
     down = (jnp.arange(value.size) & digit > 0).reshape(value.shape)

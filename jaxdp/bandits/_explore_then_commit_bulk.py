@@ -1,4 +1,4 @@
-"""Explore-then-commit many rounds at a time: by blocks (bit for bit the results of single rounds), and by counts.
+"""Explore-then-commit many rounds at a time: in blocks (bit for bit the results of single rounds), and as counts.
 
 No block and no plan of counts contains both exploration and commitment. So `advance` can determine from the number of
 rounds whether exploration ends with the last of them.
@@ -25,8 +25,8 @@ class Algorithm(NamedTuple):
         explore_rounds: rounds of exploration.
         arm: (round, best_arm) -> the arm to play in a round.
         to_integers: (params, rewards) -> rewards as integers.
-        add: (state, integers of each arm) -> totals, which stay as they are after exploration.
-        advance: (key, params, state, totals, rounds) -> state after so many rounds.
+        add: (state, integers of each arm) -> new totals; after exploration they do not change.
+        advance: (key, params, state, totals, rounds) -> state after this number of rounds.
     """
 
     num_arms: int

@@ -1,4 +1,4 @@
-"""Successive elimination many rounds at a time: by blocks (bit for bit the results of single rounds), and by counts.
+"""Successive elimination many rounds at a time: in blocks (bit for bit the results of single rounds), and as counts.
 
 A block is some sweeps over the active arms; it ends where arms are dropped. A plan of counts is as many sweeps as
 cannot drop an arm before the last of them.

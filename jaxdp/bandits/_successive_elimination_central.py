@@ -196,15 +196,15 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         return in_turn(public, public.played)
 
     def update(key, params: Params, state: State, report) -> State:
-        arm, paid = report
+        arm, reward = report
         is_played = jnp.arange(num_arms, dtype=arm.dtype) == arm
-        paid = jnp.where(is_played, jnp.clip(paid, 0, 1), 0).astype(integer)
-        return advance(key, params, state, paid, jnp.ones((), integer))
+        rewards = jnp.where(is_played, jnp.clip(reward, 0, 1), 0).astype(integer)
+        return advance(key, params, state, rewards, jnp.ones((), integer))
 
-    def advance(key, params: Params, state: State, paid: jax.Array, rounds: jax.Array) -> State:
+    def advance(key, params: Params, state: State, rewards: jax.Array, rounds: jax.Array) -> State:
         """Advances by some rounds of the epoch, with each arm's rewards; drops arms if the epoch ends with them."""
         public: Public = state.public
-        totals = jnp.where(public.played == 0, 0, state.private.totals) + paid
+        totals = jnp.where(public.played == 0, 0, state.private.totals) + rewards
         after = public._replace(played=public.played + rounds)
         after = jax.lax.cond(
             (after.played == length(params, public)) & (size_of(public) > 1),

@@ -1,4 +1,4 @@
-"""Elimination in epochs many rounds at a time: by blocks (bit for bit the results of single rounds), and by counts.
+"""Elimination in epochs many rounds at a time: in blocks (bit for bit the results of single rounds), and as counts.
 
 No block and no plan of counts crosses the end of an epoch, where `advance` drops arms.
 """
@@ -25,7 +25,7 @@ class Algorithm(NamedTuple):
         size: (public) -> [] integer, the number of active arms.
         length: (params, public) -> [] integer, rounds of this epoch.
         in_turn: (public, played) -> the arms to play in these rounds of the epoch.
-        advance: (key, params, state, rewards of each arm, rounds) -> state after so many rounds.
+        advance: (key, params, state, rewards of each arm, rounds) -> state after this number of rounds.
     """
 
     num_arms: int
@@ -50,8 +50,8 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
     def update_block(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         actions, feedback = report
-        paid = totals_of(actions, rewards_of(feedback, plan.length, integer), algorithm.num_arms)
-        return algorithm.advance(keys[plan.length - 1], params, state, paid, plan.length), plan.length
+        totals = totals_of(actions, rewards_of(feedback, plan.length, integer), algorithm.num_arms)
+        return algorithm.advance(keys[plan.length - 1], params, state, totals, plan.length), plan.length
 
     return Blocks(BLOCK_PER_ARM * algorithm.num_arms, plan, update_block)
 
@@ -66,8 +66,8 @@ def counts(algorithm: Algorithm) -> Counts:
         return CountPlan(jnp.where(public.active, turns(positions, size, public.played, ahead), 0))
 
     def update_counts(key, params: Any, state: State, plan: CountPlan, report) -> State:
-        counts, paid = report
-        won = jnp.clip(paid, 0, counts).astype(algorithm.integer)
-        return algorithm.advance(key, params, state, won, counts.sum(dtype=algorithm.integer))
+        counts, totals = report
+        totals = jnp.clip(totals, 0, counts).astype(algorithm.integer)
+        return algorithm.advance(key, params, state, totals, counts.sum(dtype=algorithm.integer))
 
     return Counts(plan, reveal_totals, update_counts)

@@ -1,4 +1,4 @@
-"""Upper confidence bounds on totals of rewards that a curator releases with noise."""
+"""UCB1 in the central model: upper confidence bounds of means, from noisy totals of rewards."""
 
 import math
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ from jaxdp.random import ties
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive
 
 RELEASES = ("blocks", "tree")
-LARGEST_TAIL = 80.0  # exp(-80) is a float32
+LARGEST_TAIL = 80.0  # exp(-80) is a normal float32
 
 
 @pytree_dataclass
@@ -41,7 +41,7 @@ class Params:
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
         exploration_rate: [] float > 0, the factor of ln t in the logarithm of a bound's failure probability.
-        counter: params of the counters; () by blocks.
+        counter: params of the counters with release="tree"; () with "blocks".
     """
 
     epsilon: Scalar
@@ -50,7 +50,7 @@ class Params:
 
 
 class Private(NamedTuple):
-    """The curator's private state, by blocks.
+    """The curator's private state with release="blocks"; with "tree" it is the counters' states.
 
     Attributes:
         total: [] integer, rewards of the current block; reset to zero in the first round of a block.
@@ -60,14 +60,15 @@ class Private(NamedTuple):
 
 
 class Public(NamedTuple):
-    """Public state: released values, and statistics of them.
+    """Public state: released values, and statistics of them; "blocks" and "tree" are values of `release`.
 
     Attributes:
         round: [] integer, rounds played.
-        plays: [num_arms] integer, plays of each arm: in blocks that have ended; by trees in all rounds.
-        sums: [num_arms] noisy sums of each arm's rewards: compensated by blocks; by trees the counters' estimates.
-        arm: [] int32, the arm of the current block, or of the next one; by trees of the next round.
-        played: [] integer, rounds of the block played.
+        plays: [num_arms] integer, plays of each arm: "blocks", in blocks that have ended; "tree", in all rounds.
+        sums: [num_arms] noisy sums of each arm's rewards: "blocks", compensated sums; "tree", the counters' estimates.
+        arm: [] int32: "blocks", the arm of the current block, or between blocks of the next one; "tree", the arm of the
+            next round.
+        played: [] integer: "blocks", rounds played in the current block; "tree", 0.
     """
 
     round: jax.Array
@@ -82,16 +83,17 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
     """Plays the arm with the largest upper confidence bound of its mean, from noisy totals of rewards.
 
     An arm's bound is S / n + sqrt(x / (2 n)) + q / n, where S is the noisy total of n rewards and x = exploration_rate
-    ln t after t rounds. Except with probability t^-exploration_rate the noise in S is at most q; the square root bounds
-    the sampling error likewise. Arms that have not been played go first, in turn. Among equal bounds, each arm is
-    equally likely.
+    ln t after t rounds. Except with probability t^-exploration_rate the noise in S is at most q. Except with the same
+    probability the sampling error is at most the square root. Arms that have not been played go first, in turn. Among
+    equal bounds, each arm is equally likely.
 
-    * "blocks": an arm is played until it has been played 1, 2, 4, 8, ... times in all. Then the total since its last
-      release gets Laplace(1 / epsilon) noise, and the next arm is chosen. S is the sum of its J totals. For every l in
+    * "blocks": a block ends when its arm has 1, 2, 4, 8, ... plays in all. Then the total since the arm's last release
+      gets Laplace(1 / epsilon) noise, and the next arm is chosen. S is the sum of the arm's J totals. For every l in
       (0, 1), Chernoff's bound on their noise is (x - J ln(1 - l^2)) / (epsilon l). The choice l^2 = x / (x + J) gives q
       = (x + J ln(1 + x / J)) sqrt(1 + J / x) / epsilon, within a few percent of the smallest bound.
     * "tree": each arm has a continual counter of `horizon` entries, fed in every round in which the arm is played; all
-      bounds are computed in every round. This is the obvious design, but the noise in S grows with the whole horizon.
+      bounds are computed in every round. This is the obvious design, but the noise in S grows with the horizon, also
+      for arms that are seldom played.
 
     Args:
         num_arms: number of arms, >= 2.
@@ -99,8 +101,8 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         horizon: rounds T, >= 1; required for "tree", otherwise None.
 
     Returns:
-        A learner for binary rewards ([] int32, clipped to {0, 1}); its actions are arms ([] int32). With "blocks" it
-        has blocks and counts.
+        A learner for binary rewards ([] int32, clipped to {0, 1}); its actions are arms ([] int32). With "blocks"
+        the learner can also play many rounds at once, in blocks or as counts.
 
     Raises:
         ValueError: if num_arms < 2, release is not one of these names, or horizon < 1; or if horizon is missing for
@@ -114,10 +116,11 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one round's reward; adjacency: replace one.
-        - Sensitivity: By blocks a reward adds at most 1 to one total of one arm, and each total is released once with
+        - Sensitivity, "blocks": A reward adds at most 1 to one total of one arm, and each total is released once with
           Laplace(1 / epsilon) noise. Arms and ends of blocks are functions of earlier releases, so blocks concern
-          different users and compose in parallel. By trees a reward is one entry of one arm's counter, of L1
-          sensitivity 1, and clocks are functions of earlier releases.
+          different users and compose in parallel.
+        - Sensitivity, "tree": A reward is one entry of one arm's counter, of L1 sensitivity 1, and clocks are functions
+          of earlier releases.
         - Released: `sums`.
         - Private: `total`, the counters' states.
 
@@ -126,7 +129,7 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         (2015) for "tree"; Azize & Basu (2022) for doubling blocks.
 
     Deviations:
-        S sums all of an arm's blocks, not only the last: J noise variates, but half as much sampling error. The tree's
+        S sums all of an arm's blocks, not only the last: J noise variates, but half the sampling variance. The tree's
         radius is the exact two-sided Chernoff bound of its own noise. Noise is integer, as in `laplace`.
 
     Examples:
@@ -169,8 +172,8 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         )
 
     def init(key, params: Params) -> State:
-        plays, none = jnp.zeros(num_arms, integer), jnp.zeros(num_arms, default_float())
-        public = Public(plays[0], plays, none if is_tree else compensated.zero(none), jnp.int32(0), plays[0])
+        plays, sums = jnp.zeros(num_arms, integer), jnp.zeros(num_arms, default_float())
+        public = Public(plays[0], plays, sums if is_tree else compensated.zero(sums), jnp.int32(0), plays[0])
         if counter is None:
             return State(Private(plays[0]), public)
         return State(counter.init(key, params.counter, (num_arms,), clocks=(num_arms,)), public)
@@ -180,19 +183,22 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         return public.arm
 
     def update_blocks(key, params: Params, state: State, report) -> State:
-        _, paid = report
-        return advance(key, params, state, jnp.clip(paid, 0, 1).astype(integer), jnp.ones((), integer))
+        _, reward = report
+        return advance(key, params, state, jnp.clip(reward, 0, 1).astype(integer), jnp.ones((), integer))
 
     def length(public: Public) -> jax.Array:
-        """Returns the rounds of the block: as many as the arm has plays, 1 at first, at most the largest integer."""
+        """Returns the length of the block in rounds: the arm's plays before it, at least 1.
+
+        If the arm's plays would exceed the largest integer, it returns this integer: the block never ends.
+        """
         before = public.plays[public.arm]
         return jnp.where(before > jnp.iinfo(integer).max // 2, jnp.iinfo(integer).max, jnp.maximum(before, 1))
 
-    def advance(key, params: Params, state: State, paid: jax.Array, num: jax.Array) -> State:
-        """Advances by `num` rounds with total reward `paid`; releases the block's total if the block ends with them."""
+    def advance(key, params: Params, state: State, reward: jax.Array, num_rounds: jax.Array) -> State:
+        """Advances by some rounds of a block with total `reward`; releases the block's total if the block ends."""
         public = state.public
-        total = jnp.where(public.played == 0, 0, state.private.total) + paid
-        after = public._replace(round=public.round + num, played=public.played + num)
+        total = jnp.where(public.played == 0, 0, state.private.total) + reward
+        after = public._replace(round=public.round + num_rounds, played=public.played + num_rounds)
 
         def end_block() -> Public:
             is_played = jnp.arange(num_arms, dtype=public.arm.dtype) == public.arm
@@ -206,9 +212,9 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
 
     def update_tree(key, params: Params, state: State, report) -> State:
         assert counter is not None
-        public, (arm, paid) = state.public, report
+        public, (arm, reward) = state.public, report
         is_played = jnp.arange(num_arms, dtype=arm.dtype) == arm
-        entry = jnp.where(is_played, jnp.clip(paid, 0, 1), 0).astype(integer)
+        entry = jnp.where(is_played, jnp.clip(reward, 0, 1), 0).astype(integer)
         private = counter.feed(key, params.counter, state.private, entry, is_played)
         plays, sums = public.plays + is_played.astype(integer), counter.read(params.counter, private)
         next_arm = best(key, params, public.round + 1, plays, sums)
@@ -217,7 +223,7 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
     def best(key, params: Params, round_: jax.Array, plays: jax.Array, sums: jax.Array) -> jax.Array:
         """Returns the arm with the largest bound, from noisy sums S: `tail` is x, `noise` q, and `blocks` J."""
         float_ = sums.dtype
-        # At least ln 2, so positive: after round 1 an arm that was not played goes first anyway.
+        # ln 2 in place of ln 1 = 0: the noise bound divides by x. After round 1 an arm without plays goes first anyway.
         tail = params.exploration_rate * jnp.log(jnp.maximum(round_, 2).astype(float_))
         inverse = 1 / jnp.maximum(plays, 1).astype(float_)  # 1 / n
         if counter is None:
@@ -232,7 +238,7 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         """Returns the number of an arm's blocks, at least 1: they end after 1, 2, 4, 8, ... plays."""
         return (jnp.iinfo(integer).bits - jax.lax.clz(jnp.maximum(plays, 1))).astype(integer)
 
-    many = bulk.Algorithm(num_arms, integer, length, advance)
+    algorithm = bulk.Algorithm(num_arms, integer, length, advance)
     return Learner(
         params=params,
         guarantee=guarantee_for(params, claim),
@@ -240,8 +246,8 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         act=act,
         privatize=reveal_feedback,
         update=update_tree if is_tree else update_blocks,
-        blocks=() if is_tree else (bulk.blocks(many),),
-        counts=None if is_tree else bulk.counts(many),
+        blocks=() if is_tree else (bulk.blocks(algorithm),),
+        counts=None if is_tree else bulk.counts(algorithm),
         horizon=rounds,
         interface=Interface(arms(num_arms), Space("integers", (), 0, 1)),
     )

@@ -1,6 +1,6 @@
-"""Upper confidence bounds on released totals, many rounds at a time: by blocks (as by single rounds), and by counts.
+"""UCB1 from noisy totals, many rounds at a time: in blocks (bit for bit the results of single rounds), and as counts.
 
-All rounds played at once lie in one of the algorithm's own doubling blocks, in which one arm is played.
+All rounds that are played at once lie in one of the algorithm's own doubling blocks, in which one arm is played.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class Algorithm(NamedTuple):
         num_arms: number of arms.
         integer: the type of counts.
         length: (public) -> [] integer, rounds of the doubling block.
-        advance: (key, params, state, rewards, rounds) -> state after so many rounds.
+        advance: (key, params, state, total reward, rounds) -> state after this number of rounds.
     """
 
     num_arms: int
@@ -44,8 +44,8 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
     def update_block(keys, params: Any, state: State, plan: BlockPlan, report) -> tuple[State, jax.Array]:
         _, feedback = report
-        paid = jnp.sum(rewards_of(feedback, plan.length, algorithm.integer))
-        return algorithm.advance(keys[plan.length - 1], params, state, paid, plan.length), plan.length
+        reward = jnp.sum(rewards_of(feedback, plan.length, algorithm.integer))
+        return algorithm.advance(keys[plan.length - 1], params, state, reward, plan.length), plan.length
 
     return Blocks(BLOCK, plan, update_block)
 
@@ -59,8 +59,8 @@ def counts(algorithm: Algorithm) -> Counts:
         return CountPlan(jnp.where(is_played, algorithm.rounds_ahead(public, limit), 0))
 
     def update_counts(key, params: Any, state: State, plan: CountPlan, report) -> State:
-        counts, paid = report
-        won = jnp.clip(paid, 0, counts).sum(dtype=algorithm.integer)
-        return algorithm.advance(key, params, state, won, counts.sum(dtype=algorithm.integer))
+        counts, totals = report
+        reward = jnp.clip(totals, 0, counts).sum(dtype=algorithm.integer)
+        return algorithm.advance(key, params, state, reward, counts.sum(dtype=algorithm.integer))
 
     return Counts(plan, reveal_totals, update_counts)

@@ -168,7 +168,7 @@ def ball(dim: int, radius: float = 1.0, *, norm: str = "l2") -> Space:
     """Returns the space of vectors of bounded norm.
 
     Raises:
-        ValueError: if dim < 1, radius is not finite and > 0, or norm has another name.
+        ValueError: if dim < 1, radius is not finite and > 0, or norm is unknown.
 
     Examples:
         >>> print(ball(3))

@@ -50,13 +50,13 @@ class PairDesign(NamedTuple):
 def g_optimal(points: object, *, gap: float = 1e-3) -> Design:
     """Finds weights on few points that make the largest |z|^2_{V^-1} of all points small: at most rank (1 + gap).
 
-    V = sum_k weights_k z_k z_k^T. With N answers at points in these shares, least squares errs by at most sqrt(value /
-    N) standard deviations of an answer at every point of the set; value = rank is the minimum.
+    V = sum_k weights_k z_k z_k^T. With N answers at points in these shares, least squares errs at every point of the
+    set by at most sqrt(value / N) standard deviations of an answer; value = rank is the minimum.
 
     Args:
-        points: [num_points, dim] numbers. Points may repeat, or lie in a subspace; V is then that of coordinates of
-            their span. A direction counts towards the rank if, with each column in units of its largest entry, the
-            points' components along it are longer than 16 dim rounding errors relative to the longest point.
+        points: [num_points, dim] numbers. Points may repeat, or lie in a subspace; V is then the matrix for
+            coordinates of their span. A direction counts towards the rank if, with each column in units of its largest
+            entry, the points' components along it are longer than 16 dim rounding errors relative to the longest point.
         gap: > 0, how far above the optimum the largest may be.
 
     Returns:

@@ -90,7 +90,7 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
     Raises:
         ValueError: if there is no voter, there are fewer than two arms, ranks are not whole numbers >= 0 in a matrix
             (NaN is not allowed), they take more memory than the host has free, there would be 2^31 rounds or more,
-            answers_per_voter < 1, regret has another name, or it needs a Condorcet winner and there is none.
+            answers_per_voter < 1, regret is unknown, or it needs a Condorcet winner and there is none.
 
     Privacy:
         - Voters' own randomness, their coins, is part of their answers.

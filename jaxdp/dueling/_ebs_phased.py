@@ -65,7 +65,7 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
         the order of a flattened matrix). Feedback is [] int32, 1 if the left arm wins, clipped to {0, 1}.
 
     Raises:
-        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or constants has another name.
+        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or constants is unknown.
 
     Values:
         epsilon: the privacy budget, > 0.

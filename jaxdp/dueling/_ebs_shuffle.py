@@ -74,7 +74,7 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
         the order of a flattened matrix). Feedback is [] int32, 1 if the left arm wins, clipped to {0, 1}.
 
     Raises:
-        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or calibration has another name;
+        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or calibration is unknown;
             from `params`, if a value is out of range, or for "bound" if the closed form's condition, epsilon <= log(n /
             (16 log(2 / delta))), fails in the smallest batch.
 

@@ -174,7 +174,7 @@ def versatile_sparring(
         wins, clipped to {0, 1}.
 
     Raises:
-        ValueError: if num_arms < 2, report or losses has another name, or horizon < 1; or if horizon is missing for
+        ValueError: if num_arms < 2, report or losses is unknown, or horizon < 1; or if horizon is missing for
             Gaussian reports, or given for others.
 
     Values:

@@ -114,7 +114,7 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Env
         pseudo-regret of a duel of the arm with itself, `correct` whether it is zero.
 
     Raises:
-        ValueError: if preference_matrix is not a preference matrix, regret has another name, or it needs a Condorcet
+        ValueError: if preference_matrix is not a preference matrix, regret is unknown, or it needs a Condorcet
             winner and there is none; from `params`, if gap moves a preference out of [0, 1] or too close to 1/2 for
             float64, or all preferences are 1/2.
 

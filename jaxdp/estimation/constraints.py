@@ -34,7 +34,7 @@ def project(theta: jax.Array, radius: jax.Array, *, zero_sum: bool = False) -> j
     Returns:
         [dim] float.
     """
-    if zero_sum:  # the hyperplane is a subspace and the ball is centred at zero: projecting on both in turn is exact
+    if zero_sum:  # first onto the hyperplane: scaling into the ball then stays in it, so the result is exact
         theta = center(theta)
     bounded = projections.projection_l2_ball(theta, jnp.where(jnp.isinf(radius), 1.0, radius).astype(theta.dtype))
     return jnp.where(jnp.isinf(radius), theta, bounded)

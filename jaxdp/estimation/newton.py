@@ -11,7 +11,7 @@ from jaxdp.estimation.objectives import Evaluation
 from jaxdp.numerics.eigen import Eigen, eigh
 
 SECULAR_STEPS = 12  # Newton on the secular equation converges monotonically, quadratically near the root
-FARTHEST = 1e6  # bounds the search without a radius, if there is no minimum; products of its powers fit float32
+FARTHEST = 1e6  # radius of searches without one, which may have no minimum; products of its powers fit float32
 LARGEST_DAMPING = 1e12
 FIRST_DAMPING = 0.1  # relative to the mean curvature
 ROUNDINGS = 8  # times sqrt(dim) eps: size of rounding errors relative to the largest eigenvalue, or to 1

@@ -78,7 +78,10 @@ class Weighted(NamedTuple):
 
     @classmethod
     def of(cls, lengths: jax.Array, report: WithCut, scale: jax.Array) -> "Weighted":
-        """Builds weights for features of these lengths, and divides the report by scale, [] or [dim] float."""
+        """Builds weights for features of these lengths; divides the report by the mean weight and by the scale.
+
+        The scale is [] or [dim] float.
+        """
         weights = cut_weights(lengths, report.cut)
         mean = jnp.mean(weights)
         return cls(weights / mean, report.report / scale / mean, mean)

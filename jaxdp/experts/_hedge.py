@@ -45,8 +45,8 @@ def hedge(*, num_experts: int, horizon: int) -> Learner:
 
     Privacy:
         - None.
-        - `lazy_weights`, `counter_weights` over `static()` and `exponential_weights` have the same distribution of
-          plays at epsilon = inf and the same rate.
+        - Plays have the distribution of `exponential_weights`, of `lazy_weights` and of `counter_weights` over
+          `static()`, each at epsilon = inf and the same learning rate.
 
     Source:
         Freund & Schapire (1997); the rate by Hoeffding's lemma, Cesa-Bianchi & Lugosi (2006), Theorem 2.2.

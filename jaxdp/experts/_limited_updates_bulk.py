@@ -1,4 +1,4 @@
-"""Limited updates many rounds at a time: by blocks, with the same bits as single rounds, and by counts.
+"""Limited updates many rounds at a time: in blocks, with the same bits as single rounds, and as counts.
 
 Rounds are taken together within one of the algorithm's own blocks. At its end an expert is selected.
 """

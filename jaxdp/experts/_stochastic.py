@@ -18,7 +18,7 @@ from jaxdp.random.coins import coins
 
 @pytree_dataclass
 class StochasticParams:
-    """Independent losses of 0 or 1.
+    """Traced values.
 
     Attributes:
         means: [num_experts] float in [0, 1], the experts' mean losses.
@@ -36,13 +36,15 @@ def stochastic_losses(means: ArrayLike, *, num_switches: int | None = None) -> E
     Args:
         means: [num_experts] in [0, 1], mean losses.
         num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, >= 0.
-            If None, the environment has feedback totals and no metrics in hindsight.
+            If None, the environment computes no metrics in hindsight; in exchange it has feedback totals, with which
+            learners play many rounds at once.
 
     Returns:
         An environment for actions in [0, num_experts) and losses ([num_experts] float in [0, 1]), with blocks.
         Outcomes: `loss`, of the expert played; `pseudo_regret`, its mean loss less the smallest mean. Both are NaN for
         an expert outside [0, num_experts). With num_switches, metrics in hindsight are as for `loss_sequence`. Without
-        it, feedback totals are [num_experts] integers, because counts of losses of 1 must be exact.
+        it, feedback totals are [num_experts] integers, the number of each expert's losses equal to 1: sums of floats
+        would not be exact.
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1], or num_switches is not a whole number
@@ -69,18 +71,18 @@ def stochastic_losses(means: ArrayLike, *, num_switches: int | None = None) -> E
         del key, params
         return () if switches is None else init_comparison(len(base_means), switches)
 
-    def draw_losses(key, params: StochasticParams, action):
+    def draw_round(key, params: StochasticParams, action):
         losses = coins(key, jnp.asarray(params.means))
         gap = entry(jnp.asarray(params.gaps), action)
         return losses, {"loss": entry(losses, action), "pseudo_regret": gap}
 
     def feedback(key, params: StochasticParams, world, action):
-        losses, outcome = draw_losses(key, params, action)
+        losses, outcome = draw_round(key, params, action)
         return () if switches is None else add_round(world, losses, outcome["loss"]), losses, outcome
 
     def block(keys, params: StochasticParams, world, contexts: None, actions):
         del contexts
-        losses, outcome = jax.vmap(lambda key, action: draw_losses(key, params, action))(keys, actions)
+        losses, outcome = jax.vmap(lambda key, action: draw_round(key, params, action))(keys, actions)
         return () if switches is None else add_rounds(world, losses, outcome["loss"]), losses, outcome
 
     def feedback_totals(key, params: StochasticParams, world, counts):

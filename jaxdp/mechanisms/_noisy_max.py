@@ -54,7 +54,7 @@ def noisy_max(
 
     Raises:
         ValueError: if scores are neither floats nor integers, have no axis or, if not traced, contain NaN; if
-            noise has another name; or if epsilon or sensitivity is not a scalar, or is a Python or NumPy number that is
+            noise is unknown; or if epsilon or sensitivity is not a scalar, or is a Python or NumPy number that is
             not > 0.
 
     Privacy:
@@ -99,7 +99,7 @@ def _noisy_max(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: ja
     recorded = draws.astype(float_type(exact))
     entry = Entry("noisy_max", exact, "spread", key, sensitivity, epsilon, rho, noise=recorded, distribution=noise)
     scores = wide(record(entry))
-    # differences first: they are exact, and small for scores that matter
+    # differences first: for scores near the largest they are exact, and small
     behind = scores - scores.max(-1, keepdims=True)
     noisy = behind + 2 * sensitivity / epsilon * draws
     order = ties.ranks(ties.word_beside(key), behind.size).reshape(behind.shape)

@@ -45,14 +45,14 @@ def dot_plot(
         reference: position of a grey line for comparison.
         xlabel: text of the axis; None derives it from the values' name.
         title: of the figure, or of the axes if `ax` is given.
-        legend: whether axes in a figure of your own get a legend.
+        legend: whether `ax` gets a legend; ignored if jaxdp made the figure: then `explain` draws one legend.
         over: the dimension of seeds.
 
     Returns:
         The axes.
 
     Raises:
-        ValueError: if the values have other dimensions of several values, or an option is not among its choices.
+        ValueError: if the values have other dimensions with several values, or an option is not among its choices.
 
     Examples:
         >>> values = xr.DataArray([[3.0, 5.0], [1.0, 2.0]], {"item": ["tea", "coffee"]}, ("item", "seed"), "ability")
@@ -94,14 +94,14 @@ def slopes(
         labels: texts for the values of the lines and of `hue`.
         xlabel: text of the axis; None names the power.
         title: of the figure, or of the axes if `ax` is given.
-        legend: whether axes in a figure of your own get a legend.
+        legend: whether `ax` gets a legend; ignored if jaxdp made the figure: then `explain` draws one legend.
         over: the dimension of seeds.
 
     Returns:
         The axes.
 
     Raises:
-        ValueError: if the values have other dimensions of several values, or x has fewer than two positive and finite
+        ValueError: if the values have other dimensions with several values, or x has fewer than two positive and finite
             values.
 
     Examples:

@@ -36,7 +36,7 @@ def bound(
             that height at the first x.
         label: legend text. Bounds of several colours with one text share one entry.
         color: of the line; None for the colours above.
-        legend: whether axes in a figure of your own get a legend.
+        legend: whether `ax` gets a legend; ignored if jaxdp made the figure: then `explain` draws one legend.
 
     Returns:
         The axes. A scaled bound is not drawn if the first mark is missing or not positive, or the bound is not finite.

@@ -11,7 +11,7 @@ from jaxdp.plotting.places import places, prepare_x, prepare_y
 from jaxdp.plotting.records import NEUTRAL, Drawn, curves_on, note, record
 from jaxdp.plotting.style import style
 
-NEEDED = ("difference", "low", "high")
+REQUIRED = ("difference", "low", "high")
 LEVEL = 0.05
 
 
@@ -31,17 +31,18 @@ def paired(
     """Draws paired differences from a reference, as `jaxdp.stats.paired` computes them, with intervals and a zero line.
 
     Args:
-        differences: with `difference`, `low` and `high`. If it has `p_adjusted` or else `p_value`, marks are open where
-            that is above 0.05.
-        x: dimension on the horizontal axis; None is `epsilon`, or else the only remaining one of several values.
-        hue: dimension with one curve for each value; None is the only remaining one of several values.
+        differences: with `difference`, `low` and `high`. With `p_adjusted`, or without it `p_value`, marks are open
+            unless this p-value is at most 0.05.
+        x: dimension on the horizontal axis. None is `epsilon`; without it `round`, or the only other dimension with
+            several values.
+        hue: dimension with one curve for each value; None is the only other dimension with several values.
         ax: axes to draw on; None makes a figure, which a notebook shows.
         labels: legend text of each value of `hue`.
         xscale: as in `curves`.
         xlabel: text of the axis; None derives it from the name.
         ylabel: text of the axis; None is "paired difference".
         title: of the figure, or of the axes if `ax` is given.
-        legend: whether axes in a figure of your own get a legend.
+        legend: whether `ax` gets a legend; ignored if jaxdp made the figure: then `explain` draws one legend.
 
     Returns:
         The axes.
@@ -51,15 +52,15 @@ def paired(
 
     Examples:
         >>> coords = {"epsilon": [0.1, 1.0, float("inf")]}
-        >>> found = {"difference": [3.0, 1.0, 0.0], "low": [2.0, -1.0, -1.0], "high": [4.0, 3.0, 1.0]}
-        >>> paired(xr.Dataset({name: ("epsilon", numbers) for name, numbers in found.items()}, coords))
+        >>> costs = {"difference": [3.0, 1.0, 0.0], "low": [2.0, -1.0, -1.0], "high": [4.0, 3.0, 1.0]}
+        >>> paired(xr.Dataset({name: ("epsilon", numbers) for name, numbers in costs.items()}, coords))
         <axes: paired difference against ε>
     """
-    missing = [name for name in NEEDED if not isinstance(differences, xr.Dataset) or name not in differences]
+    is_dataset = isinstance(differences, xr.Dataset)
+    missing = [name for name in REQUIRED if not is_dataset or name not in differences]
     if missing:
-        raise ValueError(
-            f"differences must be a Dataset with difference, low and high, got none of {', '.join(missing)}"
-        )
+        given = f"one without {', '.join(missing)}" if is_dataset else type(differences).__name__
+        raise ValueError(f"differences must be a Dataset with difference, low and high, got {given}")
     difference = differences.difference
     if x is None:
         x = "epsilon" if "epsilon" in difference.dims and hue != "epsilon" else natural_x(difference, hue)
@@ -67,8 +68,8 @@ def paired(
     hue = remaining[0] if hue is None and len(remaining) == 1 else hue
     otherwise = "draw them all with x={0} or hue={0}"
     settled = {name: settle(differences[name], ("x", x), ("hue", hue), otherwise=otherwise) for name in differences}
-    along = values_of(settled["difference"][x])
-    positions = places(x, along, xscale, [label_of(x, value, labels) for value in along])
+    x_values = values_of(settled["difference"][x])
+    positions = places(x, x_values, xscale, [label_of(x, value, labels) for value in x_values])
     ax = axes_to_draw_on(ax, title)
     positions = prepare_x(ax, positions)
     prepare_y(ax, "linear", settled["difference"].values)
@@ -78,7 +79,7 @@ def paired(
     start = len(curves_on(ax))
     for index, value in enumerate(hues):
         point = {} if hue is None else {hue: index}
-        middle, low, high = (settled[name].isel(point).values[positions.order] for name in NEEDED)
+        middle, low, high = (settled[name].isel(point).values[positions.order] for name in REQUIRED)
         text = "" if hue is None else label_of(hue, value, labels)
         look = style(start + index, ax)
         marks, spread = "mean of paired differences", "their intervals"
@@ -86,10 +87,10 @@ def paired(
         points = draw_curve(ax, positions, curve, look, index, len(hues))
         record(ax, curve)
         if p_values is not None:
-            unsure = ~(p_values.isel(point).values[positions.order] <= LEVEL)
-            behind = to_rgba(ax.get_facecolor())
-            open_marks = {**look, "linestyle": "none", "markerfacecolor": behind, "zorder": 3}
-            ax.plot(points[unsure], middle[unsure], **open_marks)
+            insignificant = ~(p_values.isel(point).values[positions.order] <= LEVEL)
+            background = to_rgba(ax.get_facecolor())
+            open_marks = {**look, "linestyle": "none", "markerfacecolor": background, "zorder": 3}
+            ax.plot(points[insignificant], middle[insignificant], **open_marks)
     if p_values is not None:
         note(ax, f"Open marks: {'p adjusted' if p_values.name == 'p_adjusted' else 'p'} > {LEVEL:g}.")
     ax.grid(visible=True, which="major", alpha=0.35)

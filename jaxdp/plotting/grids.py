@@ -66,7 +66,7 @@ def facets(
         A figure, which a notebook shows: one legend above, and below the meaning of marks and bands.
 
     Raises:
-        ValueError: if the values have other dimensions of several values, or neither `col` nor `row` is given.
+        ValueError: if the values have other dimensions with several values, or neither `col` nor `row` is given.
 
     Examples:
         >>> values = xr.DataArray([[[3.0, 5.0], [1.0, 2.0]]] * 2, dims=("epsilon", "round", "seed"), name="regret")

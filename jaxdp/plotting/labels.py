@@ -149,10 +149,10 @@ def settle(values: xr.DataArray, *chosen: tuple[str, Any], over: str = "seed", o
 
 
 def natural_x(values: xr.DataArray, *taken: Any, over: str = "seed") -> str:
-    """Returns the default horizontal axis: rounds, or the only remaining dimension of several numbers.
+    """Returns the default horizontal axis: rounds, or the only other dimension with several values.
 
     Raises:
-        ValueError: if there is none, or more than one.
+        ValueError: if there is no such dimension, or more than one.
     """
     free = [str(name) for name in values.dims if name not in (over, *taken)]
     if values.sizes.get("round", 1) > 1 and "round" in free:

@@ -43,8 +43,8 @@ def curves(
     Args:
         values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds, `x` and
             `hue` have one value.
-        x: dimension on the horizontal axis. None is `round`, or else the only remaining dimension of several values. An
-            infinite value stands apart at the right, behind a break of the axis.
+        x: dimension on the horizontal axis. None is `round`; without it, the only other dimension with several values.
+            An infinite value stands apart at the right, behind a break of the axis.
         hue: dimension with one curve for each value.
         ax: axes to draw on; None makes a figure, which a notebook shows. Curves are added to those already there.
         band: "t" (mean, 95% confidence interval by Student's t), "quantile" (median, central 95% of seeds), "share"
@@ -58,14 +58,14 @@ def curves(
         xlabel: text of the axis; None derives it from the name and its attributes `long_name` and `units`.
         ylabel: text of the axis.
         title: of the figure, or of the axes if `ax` is given.
-        legend: whether axes in a figure of your own get a legend.
+        legend: whether `ax` gets a legend; ignored if jaxdp made the figure: then `explain` draws one legend.
         over: the dimension of seeds.
 
     Returns:
         The axes. The figure's caption, or `caption(ax)`, explains marks and bands, cut bands and missing marks.
 
     Raises:
-        ValueError: if the values have other dimensions of several values, or an option is not among its choices.
+        ValueError: if the values have other dimensions with several values, or an option is not among its choices.
 
     Examples:
         >>> values = xr.DataArray([[3.0, 5.0], [1.0, 2.0]], {"epsilon": [1.0, 2.0]}, ("epsilon", "seed"), "l2_error")

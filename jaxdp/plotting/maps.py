@@ -55,7 +55,7 @@ def heatmap(
         The axes. A cell whose mean is not finite is empty.
 
     Raises:
-        ValueError: if the values have other dimensions of several values, or an option is not among its choices.
+        ValueError: if the values have other dimensions with several values, or an option is not among its choices.
 
     Examples:
         >>> values = xr.DataArray(np.ones((2, 3, 4)), {"epsilon": [1.0, 2.0], "gap": [0.1, 0.2, 0.3]},

@@ -80,7 +80,7 @@ def election(ballots: Ballots, results: xr.Dataset) -> str:
 
 
 def other_reading(ballots: Ballots, unranked: str) -> str:
-    """Returns the number of ballots that compare no pair, and the winner under the other reading of unranked items."""
+    """Returns the number of ballots without a preference, and the winner under the other reading of unranked items."""
     if ballots.data_type.endswith("c"):
         return ""
     readings = {"unknown": ballots, "last": ballots.with_unranked_last()}

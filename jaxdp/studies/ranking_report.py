@@ -62,17 +62,17 @@ def report(results: xr.Dataset, data: ComparisonTable | Ballots, *, unranked: st
 
 
 def silent_ballots(ballots: Ballots, unranked: str) -> str:
-    """Returns a sentence that counts the ballots that compare no pair."""
+    """Returns a sentence that counts the ballots that state no preference."""
     silent, count = ballots.num_silent(unranked=unranked), ballots.num_ballots
     single = sum(times for order, times in zip(ballots.orders, ballots.counts, strict=True) if len(sum(order, ())) == 1)
     return (
-        f"{single:,} of {count:,} ballots rank one item. With --unranked {unranked}, {silent:,} of {count:,} compare no"
-        " pair."
+        f"{single:,} of {count:,} ballots rank one item. With --unranked {unranked}, {silent:,} of {count:,} state no"
+        " preference."
     )
 
 
 def other_reading(results: xr.Dataset, ballots: Ballots, unranked: str) -> str:
-    """Returns the number of ballots that compare no pair, and the winner under the other reading of unranked items.
+    """Returns the number of ballots without a preference, and the winner under the other reading of unranked items.
 
     Empty if every ballot ranks all items. A file does not state its reading: in an election unranked items lose, but a
     voter who was asked about some items does not compare the others.

@@ -10,7 +10,10 @@ NARROWEST = 40  # columns
 
 
 def terminal_width() -> int | None:
-    """Returns the columns of the terminal that shows standard output; None if output goes to a pipe or a file."""
+    """Returns the width of the terminal in columns, at least 40.
+
+    None if standard output goes to a pipe or a file and the variable COLUMNS is not set.
+    """
     if not (sys.stdout.isatty() or "COLUMNS" in os.environ):
         return None
     return max(shutil.get_terminal_size().columns, NARROWEST)

@@ -281,7 +281,7 @@ class LearnerPrograms(Programs):
                 replayed, report, _ = self.step(roots, params, step.before)
                 first, second = step.after.state, replayed.state
                 if self.draws_in_update:
-                    second = second._replace(public=jax.tree.map(_whole_numbers_of, first.public, second.public))
+                    second = second._replace(public=jax.tree.map(_ignore_whole_numbers, first.public, second.public))
                 chex.assert_trees_all_equal(
                     {"report": step.report, "state": first},
                     {"report": report, "state": second},
@@ -367,6 +367,6 @@ def _drop_weak_types(tree: Any) -> Any:
     return jax.tree.map(drop, tree)
 
 
-def _whole_numbers_of(one: jax.Array, other: jax.Array) -> jax.Array:
-    """Returns `other`, or `one` where it has integers, which then are equal."""
+def _ignore_whole_numbers(one: jax.Array, other: jax.Array) -> jax.Array:
+    """Returns `other` if it has floats, otherwise `one`: a comparison with `one` then ignores whole numbers."""
     return other if jnp.issubdtype(other.dtype, jnp.inexact) else one

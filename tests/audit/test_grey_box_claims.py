@@ -12,7 +12,7 @@ from jaxdp.core import Guarantee, Interface, Learner, Space, State, arms
 from jaxdp.mechanisms import laplace, noisy_max, randomized_response
 from tests.audit import small_learners as small
 
-AROUND = "changes although every noised value stays: a path around the noise"
+AROUND = "changes although all values that get noise are held fixed: a path around the noise"
 
 
 draw_bit = small.draw_corners(1)
@@ -51,7 +51,7 @@ def turned(key, params, label):
 def test_noise_that_writes_nothing_cannot_be_told():
     found = look(small.releases_of(lambda key, params, report: own_noise(key, params, report[0])))
     assert (found.verdict, found.faults, found.sites) == ("cannot tell", (), ())
-    assert "the public state follows the users and the key, but nothing was recorded" in found.notes[0]
+    assert "the public state depends on the users and the key, but nothing was recorded" in found.notes[0]
     rare = small.releases_of(lambda key, params, report: turned(key, params, report[0].astype(jnp.int32)), np.int32(0))
     assert look(rare).verdict == "cannot tell"
 
@@ -99,7 +99,7 @@ def test_learners_that_record_some_of_their_noise():
     assert both(False, 1.0).faults == (f"the public state {AROUND}",)  # though random, and larger than the exact value
     found = both(True, 0.0)
     assert (found.verdict, found.faults) == ("cannot tell", ())
-    assert "by noise that writes no entry" in found.notes[0]
+    assert "noise from a mechanism that records no entry" in found.notes[0]
 
 
 def test_a_raw_number_in_a_noisy_choice():

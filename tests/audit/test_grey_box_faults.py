@@ -74,7 +74,9 @@ def test_the_value_itself_beside_its_noisy_release():
         return jnp.stack([noisy(key, report[0], params), report[0]])
 
     found = look(small.releases_of(release, np.zeros(2)))
-    assert found.faults == ("the public state changes although every noised value stays: a path around the noise",)
+    assert found.faults == (
+        "the public state changes although all values that get noise are held fixed: a path around the noise",
+    )
 
 
 def test_a_report_with_the_value_itself():
@@ -84,7 +86,9 @@ def test_a_report_with_the_value_itself():
         return noisy(key, feedback, params), feedback
 
     learner = blank._replace(privatize=privatize, update=lambda key, params, state, report: state)
-    assert look(learner).faults == ("the report changes although every noised value stays: a path around the noise",)
+    assert look(learner).faults == (
+        "the report changes although all values that get noise are held fixed: a path around the noise",
+    )
 
 
 def draw_context(key):
@@ -96,7 +100,9 @@ def test_plays_of_private_contexts():
         return look(small.shows_its_context(trust_model), draw_user=draw_context)
 
     assert found("joint").verdict == "consistent"  # nobody else sees the own play
-    assert found("central").faults == ("the play changes although every noised value stays: a path around the noise",)
+    assert found("central").faults == (
+        "the play changes although all values that get noise are held fixed: a path around the noise",
+    )
 
 
 @pytest.mark.parametrize(("share", "verdict"), [(1.0, "consistent"), (5.0, "violated")])

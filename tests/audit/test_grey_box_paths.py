@@ -71,7 +71,9 @@ def test_totals_that_no_mechanism_sees():
 
     wrong = right._replace(counts=right.counts._replace(update_counts=update_counts))
     result = found(wrong, "counts", num_bases=8)  # one user in some runs decides which total is the largest
-    assert result.faults == ("the public state changes although every noised value stays: a path around the noise",)
+    assert result.faults == (
+        "the public state changes although all values that get noise are held fixed: a path around the noise",
+    )
 
     def own_noise(key, params, state, plan, report):
         noisy = report[1].astype(float) + jax.random.laplace(key, report[1].shape) / params.epsilon
@@ -109,7 +111,7 @@ def test_blocks_that_cannot_be_read_are_what_rounds_are():
         jax.random.key(0), learner._replace(blocks=blocks), entry.values, entry.make_user, **options
     )
     assert half.verdict == "cannot tell"
-    assert "in blocks: the public state follows the users and the key" in half.notes[0]
+    assert "in blocks: the public state depends on the users and the key" in half.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ def test_without_a_condorcet_winner():
 def test_the_report_says_who_wins_the_other_way():
     plump = Ballots(("A", "B"), (((0,),), ((1,), (0,)), ((0,), (1,))), (6, 3, 1))
     text = ballots_report.other_reading(plump, "unknown")
-    assert "6 of 10 ballots rank one item. With --unranked unknown, 6 of 10 compare no pair." in text
+    assert "6 of 10 ballots rank one item. With --unranked unknown, 6 of 10 state no preference." in text
     assert "with --unranked last, as elections count ballots,\nit is A." in text
     assert "it is B." in ballots_report.other_reading(plump, "last")
     assert study.winner_of(plump) == (1, "Condorcet")

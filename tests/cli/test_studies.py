@@ -203,7 +203,7 @@ def test_the_report_says_who_is_first_the_other_way(unranked, silent, first, lea
     assert f"   1  {first}  {lead:.3f}" in ranking_report.ranking(clear)
     text = ranking_report.other_reading(clear, PLUMP, unranked)
     assert text.startswith("\n6 of 10 ballots rank one item. With --unranked ")
-    assert f"With --unranked {unranked}, {silent} of 10 compare no pair." in text
+    assert f"With --unranked {unranked}, {silent} of 10 state no preference." in text
     assert f"It is {first}, but with --unranked" in text
     assert text.endswith(f"\nit is {other}, by {behind:.3f} log odds.")
 
@@ -226,7 +226,7 @@ def test_the_other_reading_is_left_out_where_there_is_none():
     assert ranking_report.other_reading(clear, complete, "unknown") == ""
     same = Ballots(("x", "y", "z"), (((0,),), ((0,), (1,), (2,)), ((2,), (1,), (0,))), (6, 3, 1))
     text = ranking_report.other_reading(clear, same, "unknown")
-    assert text.endswith("6 of 10 compare no pair. x comes first with --unranked last, too.")
+    assert text.endswith("6 of 10 state no preference. x comes first with --unranked last, too.")
     alone = Ballots(("x", "y", "z"), (((0,),), ((1,),)), (6, 3))
     assert ranking_report.other_reading(clear, alone, "last").endswith(
         "With --unranked unknown they do not connect all items."

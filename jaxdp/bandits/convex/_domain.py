@@ -18,7 +18,7 @@ DOMAINS = ("ball", "box")
 
 
 class BarrierPoint(Protocol):
-    """A point with the barrier's Hessian there, in units in which R = 1; see `_barrier.BarrierPoint`."""
+    """A point and the barrier's Hessian at it, in units of the domain's radius R; see `_barrier.BarrierPoint`."""
 
     @property
     def x(self) -> jax.Array: ...
@@ -40,8 +40,8 @@ class Domain(NamedTuple):
         barrier_parameter: theta of the barrier: 1 for a ball, d for a box.
         points: the space of points.
         holds: (x) -> whether x lies in the domain, up to rounding, [] bool; NaN does not.
-        project: (x, R) -> the nearest point of a domain of another R.
-        descend: (x, step, R) -> the point nearest to x + step of a domain of another R; x and the result are
+        project: (x, r) -> the point nearest to x in the domain of radius r, in place of R.
+        descend: (x, step, r) -> the point nearest to x + step in the domain of radius r; x and the result are
             `compensated.Sum`s.
         minimize: (slope, curvature) -> the minimiser of <slope, x> + curvature |x|^2 / 2 + barrier, in units in which R
             = 1; curvature None is 0.
@@ -58,8 +58,10 @@ class Domain(NamedTuple):
     minimize: Callable[..., BarrierPoint]
 
     @property
-    def bias(self) -> float:
-        """The cost per round of exploring at distance del, divided by G del for the Lipschitz constant G: 3 + D / R.
+    def exploration_cost(self) -> float:
+        """A bound on the cost per round of exploring at distance del, in units of G del, G the Lipschitz constant.
+
+        It is 3 + D / R.
 
         The loss at the point played exceeds the loss at the iterate by at most G del. Descent is on a smoothed loss,
         which differs from the loss by at most G del, both at the iterate and at the comparison point. The comparison
@@ -72,8 +74,7 @@ def checked_domain(domain: str, dim: int, radius: float) -> Domain:
     """Returns the domain of this name.
 
     Args:
-        domain: "ball", all points of Euclidean norm at most `radius`; or "box", all points with entries in [-radius,
-            radius].
+        domain: "ball" (points of Euclidean norm at most `radius`) or "box" (points with entries in [-radius, radius]).
         dim: of points, >= 1.
         radius: finite and > 0.
 

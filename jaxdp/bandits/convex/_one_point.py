@@ -106,8 +106,8 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
     def params(*, epsilon: float, delta: float = 0.0, loss_bound: float = 1.0, lipschitz: float = 1.0) -> Params:
         randomizer_inputs = randomizer_values(report, epsilon, delta, "loss_bound", loss_bound)
         reports, size = randomizer.params(**randomizer_inputs), math.sqrt(randomizer.second_moment(**randomizer_inputs))
-        bias = body.bias * check_positive("lipschitz", lipschitz)  # s G
-        wide = math.sqrt(body.reach * body.dim * size / bias) * rounds**-0.25
+        cost = body.exploration_cost * check_positive("lipschitz", lipschitz)  # s G
+        wide = math.sqrt(body.reach * body.dim * size / cost) * rounds**-0.25
         return Params(
             randomizer=reports,
             exploration=scalar_leaf("del", min(body.radius, wide)),
@@ -168,7 +168,7 @@ def strongly_convex_one_point(
         randomizer_inputs = randomizer_values(report, epsilon, delta, "loss_bound", loss_bound)
         reports, moment = randomizer.params(**randomizer_inputs), randomizer.second_moment(**randomizer_inputs)
         curved = check_positive("strong_convexity", strong_convexity)  # mu
-        drop = body.bias * curved * check_positive("lipschitz", lipschitz) * rounds  # s mu G T
+        drop = body.exploration_cost * curved * check_positive("lipschitz", lipschitz) * rounds  # s mu G T
         wide = math.cbrt(body.dim**2 * moment * (1 + math.log(rounds)) / drop)
         explored = min(body.radius, wide)
         return Params(

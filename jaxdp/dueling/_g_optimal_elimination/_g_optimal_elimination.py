@@ -152,7 +152,7 @@ def g_optimal_elimination(
         recommendation is the active arm with the largest estimated utility; ties are broken at random.
 
     Raises:
-        ValueError: if features are not as above, constants has another name, or horizon is out of range, missing for
+        ValueError: if features are not as above, constants is unknown, or horizon is out of range, missing for
             "paper" or given for "tight", or design_gap is not > 0; from `params`, if a value is out of range.
 
     Values:

@@ -125,7 +125,7 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
         wins, clipped to {0, 1}.
 
     Raises:
-        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or release has another name.
+        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or release is unknown.
 
     Values:
         epsilon: the privacy budget, > 0.

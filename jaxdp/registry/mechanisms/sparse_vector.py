@@ -20,7 +20,7 @@ from jaxdp.registry.mechanisms._releases import (
 ORDER = 50  # in lists
 
 
-def _added_delta(epsilon: float, delta: float) -> float | None:
+def _numerical_delta(epsilon: float, delta: float) -> float | None:
     return sparse_vector_delta(epsilon / 2)
 
 
@@ -33,7 +33,11 @@ def _first_above(data):
 
 
 def _last_above(num_queries: int, sensitivity: float = 1.0) -> Pair:
-    """Returns queries: all but the last suggest a high threshold, which the last must reach against the change."""
+    """Returns the queries 0, ..., 0, s and s, ..., s, 0, with s the sensitivity.
+
+    An audit separates them by the event that only the last query is above. In the second case earlier queries lie below
+    the noisy threshold only if it is high, and then the last query must reach it from 0.
+    """
     last = np.zeros(num_queries, np.float32)
     last[-1] = sensitivity
     return last, np.float32(sensitivity) - last
@@ -52,7 +56,7 @@ ENTRIES = {
         sizes={"num_queries": 9},
         values={"epsilon": 1.0},
         params=for_sensitivity,
-        guarantee=claim("central", UNIT, f"AboveThreshold on queries of sensitivity 1, {text}", _added_delta),
+        guarantee=claim("central", UNIT, f"AboveThreshold on queries of sensitivity 1, {text}", _numerical_delta),
         release=_above_threshold,
         grid={"epsilon": BUDGETS, "sensitivity": SENSITIVITIES},
         other_sizes=({"num_queries": 3},),

@@ -39,7 +39,7 @@ def program_hash(traced: Any, text: str) -> str:
 
 
 def constant_bytes(traced: Any) -> int:
-    """Returns the memory of the arrays that a program closes over.
+    """Returns the size in bytes of the arrays that a program closes over.
 
     Args:
         traced: of `jax.jit(...).trace(...)`.

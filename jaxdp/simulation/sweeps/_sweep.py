@@ -215,9 +215,8 @@ def sweep(
                         )
                         if count == 1:
                             opened.clean()
-                        again = (
-                            "the same call without overwrite" if overwrite else "the same call"
-                        )  # overwrite starts over
+                        # with overwrite the sweep would start over
+                        again = "the same call without overwrite" if overwrite else "the same call"
                         _to_store(source, opened, share(opened.chunks, index, count), nans, report, again)
                 stored = open_dataset(path)
                 if bool(stored[COMPUTED].all()):

@@ -13,7 +13,7 @@ from jaxdp.registry.mechanisms.local_randomizers._randomizers import GAUSSIAN, H
 
 ORDER = 90  # in lists
 
-_USERS = (  # contexts about 60 degrees apart, and after each the reward
+_USERS = (  # a context and then its reward, for each user; the contexts are about 60 degrees apart
     np.asarray([HUGE, 0, np.inf], np.float32),
     np.asarray([1 / 2, 27 / 32, -HUGE], np.float32),
 )
@@ -30,7 +30,7 @@ def _report_moments(randomizer: LocalRandomizer, key: jax.Array, params: Any, da
 
 
 def _total_moments(randomizer: LocalRandomizer, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
-    """Returns the total report of one user."""
+    """Returns the total for one user, in place of a report."""
     assert randomizer.total is not None
     outer, cross = randomizer.total(key, params, exact_moments(params, (data[:2], data[2])), jnp.ones((), jnp.int32))
     return jnp.concatenate([outer, cross])
@@ -57,19 +57,19 @@ ENTRIES = {
         ),
         (
             "moment_randomizer_paper",
-            "with noise apart, as published",
+            "with separate noise, as published",
             "Zheng, Cai, Huang, Li & Wang (2020), Algorithm 5",
             {"constants": "paper"},
             {
                 "total": _total_moments,
-                "values": {"epsilon": 1.4, "delta": 1e-2},  # of less the noise hides too much to be told
+                "values": {"epsilon": 1.4, "delta": 1e-2},  # at a smaller epsilon the noise hides faults from audits
                 "grid": {"epsilon": (0.1, 1.0)},
-                "reached": 0.2,  # two releases, which no two users move as far as may be at once, and loose constants
+                "reached": 0.2,  # no pair of users attains the sensitivities of both releases; loose constants
             },
         ),
         (
             "moment_randomizer_l2_ball",
-            "as a vector of a sphere",
+            "as a random vector on a sphere",
             "Duchi, Jordan & Wainwright (2018), section 4.2.3",
             {"report": "l2_ball"},
             {},

@@ -18,7 +18,7 @@ ORDER = 60  # in lists
 
 
 def scalar_distribution(params: Any, data: Any) -> OutputDistribution:
-    """Returns the distribution over two numbers c widths from the centre of an interval.
+    """Returns the distribution of a report: two numbers, each c times the interval's width away from its centre.
 
     Its mean is the clipped number. c is (e^epsilon + 1) / (2 (e^epsilon - 1)), so that for a number at an edge the
     likelier end is e^epsilon times as likely as the other.
@@ -30,27 +30,27 @@ def scalar_distribution(params: Any, data: Any) -> OutputDistribution:
     return {as_outcome(np.asarray(centre + reach)): upper, as_outcome(np.asarray(centre - reach)): lower}
 
 
-# Values outside the domain count as values at its edge; these two are the farthest apart, or nearly so.
+# Values outside the interval count as its nearest end, NaN as the lower end: no two values are farther apart.
 _SCALARS = (np.asarray(np.nan, np.float32), np.asarray(HUGE, np.float32))
 
 
-def _within_one(data: jax.Array) -> jax.Array:
+def _clip_to_one(data: jax.Array) -> jax.Array:
     return jnp.where(data > -1, jnp.minimum(data, 1), -1).astype(default_float())
 
 
 ENTRIES = {
     f"scalar_randomizer_{report}": entry(
-        f"reports a number of an interval {text}",
+        f"reports a number in an interval {text}",
         scalar_randomizer,
         source,
         _SCALARS,
-        _within_one,
+        _clip_to_one,
         variant={"report": report},
-        values={"low": -1.0, **more},
+        values={"low": -1.0, **other_values},
         grid={"low": (0.5, -3.0)},
         distribution=scalar_distribution if report == "rr" else None,
     )
-    for report, text, source, more in (
+    for report, text, source, other_values in (
         (
             "rr",
             "as one of two numbers, without bias",
