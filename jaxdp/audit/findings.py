@@ -22,11 +22,11 @@ class Measured:
 
     Attributes:
         site: the mechanism and the function that calls it.
-        norm: of the change, as `tape.Entry` names it.
+        norm: norm of the changes, named as in `tape.Entry`.
         declared: largest change that the learner declares; None if it declares none.
         measured: largest change found.
-        releases: number of releases there in one run.
-        drawn: number of noise values that were drawn there and compared with the recorded distribution; 0 if none.
+        releases: number of releases at the site in one run.
+        drawn: number of noise values drawn for the site and compared with the recorded distribution; 0 if none.
     """
 
     site: str
@@ -42,11 +42,11 @@ class GreyBox:
     """The result of a grey-box audit.
 
     Attributes:
-        guarantee: that was attacked.
-        sites: the sites of releases, and the changes there; empty if nothing was released in the rounds played.
+        guarantee: the guarantee that was audited.
+        sites: the sites of releases, and the changes at each; empty if nothing was released in the rounds played.
         spent: largest epsilon that the accounting of the recorded releases gives to a pair of neighbours found, at the
-            claimed delta (0.01 for zCDP and Gaussian claims); in the shuffle model that of one user's report. Not a
-            lower bound on the true epsilon: several mechanisms may cost less than their sum.
+            claimed delta (0.01 for zCDP and Gaussian claims); in the shuffle model the epsilon of one user's
+            report. Not a lower bound on the true epsilon: several mechanisms may cost less than their sum.
         faults: as sentences.
         notes: the questions left open, and why.
         pair: users of two runs who differ in one round, for whom `spent` is reached; None if nothing was released.
@@ -54,8 +54,8 @@ class GreyBox:
             densities, under a base's users and under neighbours, of all numbers with Laplace or Gaussian noise. It is
             exact for that transcript, if noise has the recorded distribution. If these noisy numbers follow from what
             the claim lets an adversary see, it is a lower bound on the epsilon of a pure claim, true without any error
-            probability; it never exceeds `spent`. None in the shuffle model, and if all changes by neighbours, or none,
-            meet other randomness.
+            probability; it never exceeds `spent`. None in the shuffle model, and if no neighbour changes values with
+            such noise alone.
     """
 
     guarantee: Guarantee
@@ -81,7 +81,7 @@ class GreyBox:
 
 
 def wrong_use(release: Release) -> list[str]:
-    """Returns the faults in how one release is noised."""
+    """Returns the faults in the noise of one release."""
     entry, faults = release.entry, []
     for name in SCALES:
         scale = getattr(entry, name)
@@ -135,7 +135,7 @@ def measure_sites(runs: list[list[Release]], drawn: Mapping[Site, int]) -> tuple
 
 
 def find_reuse(runs: list[list[Release]]) -> list[str]:
-    """Returns faults for keys and noise that are used twice. Noise must be equal in every run."""
+    """Returns faults for keys that are used twice in any run, and for noise that is equal in all runs."""
     faults, places = [], []
     for releases in runs:
         keys = [((r.round, r.site), np.asarray(r.entry.key)[0].tobytes()) for r in releases if r.entry.key is not None]

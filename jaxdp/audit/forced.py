@@ -1,4 +1,4 @@
-"""Runs for a replay: users who are drawn, perhaps reacting to the past, and the transcripts of their runs."""
+"""Plays the runs that are replayed: draws their users, who may react to the past, and records transcripts."""
 
 from collections.abc import Callable, Mapping
 from functools import partial

@@ -1,4 +1,4 @@
-"""Test whether noise follows its recorded distribution: it is drawn again with many keys, and compared."""
+"""Tests whether noise follows its recorded distribution: draws it again with many keys, and compares."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -82,7 +82,7 @@ def ks_distance(ordered: np.ndarray, distribution: str) -> float:
 
 
 def _draw_noise(key: jax.Array, played: Played, number: int) -> dict[tuple[int, Site], np.ndarray]:
-    """Draws one step's noise with many keys, by round and site: [KEYS, ...]. All else is as it was played."""
+    """Draws one step's noise with many keys, by round and site: [KEYS, ...]. Everything else is as in the run."""
     scene, step, users = played.scene, played.steps[number], at(played.streams, 0)
     public, private = at(scene.transcript.before, step.start), played.run.private[number]
     _, right_keys = step_keys(scene, played.key)

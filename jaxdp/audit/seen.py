@@ -26,9 +26,10 @@ class Parts(NamedTuple):
 
 
 def is_seen(claim: Guarantee, what: str) -> bool:
-    """Returns whether an adversary sees `what` of a round: it is logged, or an action of the joint model's others.
+    """Returns whether an adversary sees `what` of rounds: if it is logged, and for the actions of the joint model.
 
-    In the joint model every user sees their own action, and all except the one who differs may be the adversary's.
+    In the joint model every user sees their own action, and all users except the one who differs may be
+    the adversary's.
 
     Args:
         claim: of the learner.

@@ -28,7 +28,7 @@ def clip_losses(losses: jax.Array) -> jax.Array:
 
 
 def loss_privatizer(num_experts: int, *, is_gaussian: bool) -> PrivatizeFn:
-    """Builds the `privatize` of noised losses, by `params.noise_stddev` for Gaussian noise, else `params.epsilon`."""
+    """Builds a `privatize` that adds Gaussian (`params.noise_stddev`) or Laplace noise (`params.epsilon`) to losses."""
 
     def privatize(key, params, public, context, action, feedback) -> jax.Array:
         del public, context, action
@@ -49,8 +49,8 @@ def reveal_losses(key, params, public, context, action, feedback) -> jax.Array:
 
 def of_expert(losses: jax.Array, expert: jax.Array) -> jax.Array:
     """Returns the loss of one expert, []; 0 if no such expert exists."""
-    its = jnp.where(jnp.arange(losses.shape[-1], dtype=expert.dtype) == expert, losses, 0)
-    return jnp.sum(its, dtype=losses.dtype)
+    masked = jnp.where(jnp.arange(losses.shape[-1], dtype=expert.dtype) == expert, losses, 0)
+    return jnp.sum(masked, dtype=losses.dtype)
 
 
 def units_of(losses: jax.Array) -> jax.Array:

@@ -18,7 +18,7 @@ from jaxdp.validation import check_positive
 
 @pytree_dataclass
 class SequenceParams:
-    """Losses that are fixed in advance.
+    """Traced values.
 
     Attributes:
         losses: [horizon, num_experts] uint8, float16 or float, in [0, scale].

@@ -1,4 +1,4 @@
-"""Steps of weights that no expert loses for good: fixed share, and the projection on a clipped simplex."""
+"""Steps of weights that keep every expert's share above 0: fixed share, and the projection on a clipped simplex."""
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ def exponential_step(shares: jax.Array, scaled_losses: jax.Array) -> jax.Array:
 
 
 def fixed_share_step(shares: jax.Array, scaled_losses: jax.Array, switch_rate: jax.Array) -> jax.Array:
-    """Applies losses; then each share passes the part `switch_rate` to all others alike.
+    """Applies losses; then each share passes the fraction `switch_rate` of itself to the others, in equal parts.
 
     Args:
         shares: [n] float > 0, n >= 2, of sum 1.

@@ -78,15 +78,15 @@ def largest_with_laplace(scores: np.ndarray) -> list[float]:
 
 
 def budget_of(params: Any) -> float:
-    """Returns the privacy budget that params hold, or are."""
+    """Returns the privacy budget: `params.epsilon`, or params if they are a number."""
     return float(getattr(params, "epsilon", params))
 
 
 def two_ends(share: float, epsilon: float) -> tuple[float, float]:
-    """Returns probabilities of the upper and of the lower end, for a number at this share of the way up.
+    """Returns the probabilities of the upper and the lower end, for a number at this share of the way up between them.
 
-    Each is precise. A number at one end is reported as this end e^epsilon times as often as the other; in between, the
-    mean is linear.
+    Neither is computed by a subtraction from 1. A number at one end is reported as this end e^epsilon times as often as
+    the other; in between, the mean is linear.
     """
     likely, unlikely = float(expit(epsilon)), float(expit(-epsilon))
     return share * likely + (1 - share) * unlikely, share * unlikely + (1 - share) * likely

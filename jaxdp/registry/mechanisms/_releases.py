@@ -22,8 +22,8 @@ def claim(
     """Returns a `guarantee`: pure, or approximate if a delta is given.
 
     Args:
-        trust_model: of the claim.
-        unit: of privacy.
+        trust_model: the claim's trust model.
+        unit: the privacy unit.
         argument: why the claim holds.
         added: (epsilon, delta) -> the delta that arithmetic adds.
     """
@@ -50,7 +50,7 @@ mechanism_entry = partial(MechanismEntry, family="mechanisms", proof="proved")
 def at_sizes(
     make: Callable[..., Any], sizes: Iterable[str], function: Callable[..., Any], *inputs: str
 ) -> Callable[..., Any]:
-    """Returns (*inputs, **sizes, **values) -> function(made, *inputs, **values), with what is made at these sizes."""
+    """Returns (*inputs, **sizes, **values) -> function(made, *inputs, **values), where `made` is make(**sizes)."""
 
     def call(*arguments: Any, **named: Any) -> Any:
         made = make(**{size: named.pop(size) for size in sizes})
@@ -68,7 +68,7 @@ def at_sizes(
 RELEASED = ("key", "params", "data")  # inputs of a release
 
 
-NUMBERS = 8  # of a release, at most: see the sizes
+NUMBERS = 8  # largest number of values in one release, at any size of an entry
 
 
 def laplaces(epsilon: float, delta: float) -> float | None:

@@ -19,7 +19,7 @@ def _leads(data):
 
 
 def _one_more(num_counts: int, sensitivity: float = 1.0) -> Pair:
-    """Returns counts that float32 cannot distinguish; the first is larger by 1, or by the sensitivity."""
+    """Returns two vectors of counts that float32 cannot distinguish: the first count grows by the sensitivity."""
     totals = np.full(num_counts, 2**29 + 32, np.int32)
     more = totals.copy()
     more[0] += int(sensitivity)
@@ -35,7 +35,7 @@ ENTRIES = {
         summary="adds Laplace noise to totals, and reports by how much each is behind the largest",
         source="Dwork & Roth (2014), Theorem 3.6",
         factory=mechanisms.noisy_leads,
-        sizes={"num_counts": 5},  # of two, one difference alone is seen, which tells less
+        sizes={"num_counts": 5},  # with two counts only one difference is seen, which reveals less
         values={"epsilon": 1.0},
         params=for_sensitivity,
         guarantee=claim(

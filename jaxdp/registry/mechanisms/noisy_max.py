@@ -20,7 +20,7 @@ from jaxdp.registry.mechanisms._releases import (
 ORDER = 30  # in lists
 
 
-def _added_delta(epsilon: float, delta: float) -> float | None:
+def _numerical_delta(epsilon: float, delta: float) -> float | None:
     return selection_delta(NUMBERS, epsilon)
 
 
@@ -29,7 +29,10 @@ def _noisy_max(key, params, data, *, noise):
 
 
 def _all_scores_move(num_scores: int, sensitivity: float = 1.0) -> Pair:
-    """Returns scores of which the first goes down and all others up, by the sensitivity: it is seldom the largest."""
+    """Returns scores before and after the first falls and all others rise, each by the sensitivity.
+
+    The first score is far below the others, so it is seldom selected.
+    """
     first = np.zeros(num_scores, np.float32)
     first[0] = -3 * sensitivity
     second = first + np.float32(sensitivity)
@@ -50,7 +53,7 @@ ENTRIES = {
         sizes={"num_scores": 3},
         values={"epsilon": 1.0},
         params=for_sensitivity,
-        guarantee=claim("central", UNIT, f"{text} of scale 2 / epsilon on scores of sensitivity 1", _added_delta),
+        guarantee=claim("central", UNIT, f"{text} of scale 2 / epsilon on scores of sensitivity 1", _numerical_delta),
         release=_noisy_max,
         grid={"epsilon": BUDGETS, "sensitivity": SENSITIVITIES},
         other_sizes=({"num_scores": 8},),

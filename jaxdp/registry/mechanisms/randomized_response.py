@@ -28,7 +28,7 @@ ORDER = 20  # in lists
 
 
 def sign_distribution(params: Any, data: Any) -> OutputDistribution:
-    """Returns the distribution of a random sign, with the number's mean times (e^epsilon - 1) / (e^epsilon + 1)."""
+    """Returns the distribution of a random sign; its mean is the number times (e^epsilon - 1) / (e^epsilon + 1)."""
     return dict(zip((1, -1), two_ends((float(data) + 1) / 2, budget_of(params)), strict=True))
 
 

@@ -34,9 +34,9 @@ def guarantee(*, epsilon: float, delta: float, num_users: int) -> Guarantee:
 
 
 def worst_bits(num_users: int) -> Bits:
-    """Returns users of whom the first holds 0 or 1.
+    """Returns two batches of bits, in which the first user holds 0 or 1.
 
-    Of the others, as many hold a 1 as reveal most at the entry's values.
+    The number of other users with a 1 is the one that reveals most at the entry's values.
     """
     epsilon = VALUES["epsilon"]
     local_epsilon = mechanisms.shuffle_local_epsilon(epsilon, VALUES["delta"], num_users)
@@ -49,7 +49,7 @@ def worst_bits(num_users: int) -> Bits:
 
 
 def _all_others_hold_one(num_users: int) -> Bits:
-    """Returns users of whom the first holds 0 or 1 and all others a 1, which is extreme for any accounting."""
+    """Returns two batches of bits: the first user holds 0 or 1, all others 1, an extreme case for any accounting."""
     one = np.ones(num_users, np.int32)
     zero = one.copy()
     zero[0] = 0
