@@ -1,4 +1,4 @@
-"""Phased eliminations in bulk: by blocks, with the results of single rounds, and by counts.
+"""Phased eliminations many rounds at a time: in blocks, with the results of single rounds, and as counts.
 
 A bulk step plays rounds of one phase, in which every pair is known before the first duel.
 """

@@ -93,7 +93,7 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
 
     * "local": the debiased share of wins in N duels of i and j, +- c sqrt(exploration_rate ln t / N),
       c = (e^epsilon + 1) / (e^epsilon - 1).
-    * "blocks": the share of wins in noisy totals of doubling blocks, and the bounds of `rucb` by blocks.
+    * "blocks": the share of wins in noisy totals of doubling blocks, and the bounds of `rucb(release="blocks")`.
 
     Args:
         num_arms: number of arms, >= 2.
@@ -130,9 +130,10 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
           clipped to [0, 1]. Debiased reports have a variance c^2 times as large, so N of them are worth about N / c^2
           outcomes.
         * "blocks": a = s N and b = (1 - s) N, where s is the noisy share of wins, clipped to [0, 1], and a block of n
-          duels counts in N as n^2 / (n + 8 / epsilon^2): so many outcomes would have the variance of its share of wins,
-          noise included. The noise does not have the distribution of a Beta variate; its tails are longer. At epsilon =
-          inf there is no noise, but posteriors still wait for the end of a block. Integer noise, as in `laplace`.
+          duels counts in N as n^2 / (n + 8 / epsilon^2): with this number of outcomes a share of wins has the same
+          variance as the block's, noise included. The noise does not have the distribution of a Beta variate; its tails
+          are longer. At epsilon = inf there is no noise, but posteriors still wait for the end of a block. Integer
+          noise, as in `laplace`.
     """
     num_arms = check_num_arms(num_arms)
     if check_choice("release", release, RELEASES) == "blocks":

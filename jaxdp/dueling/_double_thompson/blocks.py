@@ -48,7 +48,7 @@ def uncertain_against(left: jax.Array, evidence: Evidence, spread: jax.Array) ->
 
 
 def learner(num_arms: int) -> Learner:
-    """Builds `double_thompson` by blocks."""
+    """Builds `double_thompson(release="blocks")`."""
 
     def init(key, params: Params) -> State:
         del key, params

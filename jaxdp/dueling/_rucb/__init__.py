@@ -1,3 +1,3 @@
-"""RUCB, round by round and by blocks."""
+"""RUCB, from local reports or from noisy totals of blocks."""
 
 from jaxdp.dueling._rucb._rucb import rucb as rucb

@@ -81,12 +81,12 @@ KERNELS = Steps(blocks_kernels.view, blocks_kernels.duel)
 
 
 def learner(num_arms: int) -> Learner:
-    """Builds `rucb` by blocks."""
+    """Builds `rucb(release="blocks")`."""
     return learner_of(num_arms, KERNELS if num_arms <= MOST_ARMS else PLAIN)
 
 
 def learner_of(num_arms: int, steps: Steps) -> Learner:
-    """Builds RUCB by blocks from these steps of a round."""
+    """Builds RUCB on noisy totals of blocks, from these steps of a round."""
 
     def init(key, params: Params) -> State:
         del key, params
