@@ -12,7 +12,7 @@ from jaxdp.audit.play import play
 
 RUNS = 4096  # in about one of 4096 runs, noise that is 1% too large or too small changes a choice
 LARGEST = 2**24  # most numbers that the transcripts of all runs may have together
-QUICKLY = {"xla_backend_optimization_level": 0}  # compiles quickly: each program is called once
+COMPILER_OPTIONS = {"xla_backend_optimization_level": 0}  # compiles quickly: each program is called once
 
 
 def blocks_equal_rounds(key: jax.Array, base: Base) -> bool:
@@ -37,7 +37,7 @@ def blocks_equal_rounds(key: jax.Array, base: Base) -> bool:
     users = jax.vmap(partial(_users, base))(jax.random.split(key_users, count))
 
     def runs(path: str) -> Any:
-        compiled = jax.jit(jax.vmap(partial(play_run, path)), compiler_options=QUICKLY)
+        compiled = jax.jit(jax.vmap(partial(play_run, path)), compiler_options=COMPILER_OPTIONS)
         return compiled(jax.random.split(key_runs, count), users)
 
     blocks, rounds = runs("blocks"), runs("rounds")

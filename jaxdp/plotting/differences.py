@@ -59,8 +59,8 @@ def paired(
     is_dataset = isinstance(differences, xr.Dataset)
     missing = [name for name in REQUIRED if not is_dataset or name not in differences]
     if missing:
-        given = f"one without {', '.join(missing)}" if is_dataset else type(differences).__name__
-        raise ValueError(f"differences must be a Dataset with difference, low and high, got {given}")
+        received = f"one without {', '.join(missing)}" if is_dataset else type(differences).__name__
+        raise ValueError(f"differences must be a Dataset with difference, low and high, got {received}")
     difference = differences.difference
     if x is None:
         x = "epsilon" if "epsilon" in difference.dims and hue != "epsilon" else natural_x(difference, hue)
