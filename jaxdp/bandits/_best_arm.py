@@ -22,15 +22,15 @@ class Reports(NamedTuple):
     """The randomizer from rewards to the server, with its names, claim and interface.
 
     Attributes:
-        names: of the randomizer's values.
+        names: names of the randomizer's values.
         params: (those values) -> Params of the randomizer.
         variance_proxy: (those values) -> float; reports are sub-Gaussian with this proxy.
         report: (key, params of the randomizer, reward) -> number.
         total: as `LocalRandomizer.total` if reports are bits; else None.
         is_exact: whether reports are integers.
         claim: (epsilon, delta=0.0) -> Guarantee.
-        interface: of the learner.
-        clip: of the learner, with the randomizer's params in `Params.randomizer`; None for binary rewards.
+        interface: as `Learner.interface`.
+        clip: as `Learner.clip`, with the randomizer's params in `Params.randomizer`; None for binary rewards.
     """
 
     names: tuple[str, ...]

@@ -23,7 +23,7 @@ class Params:
     """Traced values.
 
     Attributes:
-        report: of the randomizer.
+        report: parameters of the local randomizer.
         losses: maps reports to losses in [0, 1].
         learning_rate: [] float > 0.
     """
@@ -49,16 +49,17 @@ class Public(NamedTuple):
 def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "binary") -> Learner:
     """Plays arm i with probability w_i proportional to exp(-learning_rate L_i) (Exp3).
 
-    L_i is the sum of estimated losses of arm i so far. A report becomes a loss y in [0, 1], affine in the reward; if
-    arm I was played, the loss of arm i is estimated by y 1[i = I] / w_i.
+    L_i is the sum of estimated losses of arm i so far. An affine function maps each report to a loss y, clipped to
+    [0, 1]; if arm I was played, the loss of arm i is estimated by y 1[i = I] / w_i.
 
     Args:
         num_arms: number of arms K, >= 2.
         horizon: rounds T, >= 1.
         report: "rr" (randomized response; losses are bits), or the reward with noise: "laplace" (scale 1 / epsilon for
             rewards in [0, 1]) or "gaussian". With noise the loss is (1 - report + m) / (1 + 2 m), clipped to [0, 1],
-            where all noise is within m except with probability failure_prob: m = ln(T / failure_prob) / epsilon for
-            Laplace noise, s sqrt(2 ln(2 T / failure_prob)) for Gaussian noise of standard deviation s.
+            where no noise of the T rounds exceeds m in absolute value, except with probability failure_prob; m is
+            ln(T / failure_prob) / epsilon for Laplace noise, s sqrt(2 ln(2 T / failure_prob)) for Gaussian noise of
+            standard deviation s.
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
 
     Returns:
@@ -78,26 +79,27 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
     Privacy:
         - Claim: epsilon-DP (randomized response, Laplace) or (epsilon, delta)-DP (Gaussian) in the local model.
         - Unit: one round's reward; adjacency: replace one, by anything.
-        - Why: A reward leaves the user's device once, after it was clipped; everything else is post-processing.
+        - Why: A reward leaves the user's device once, clipped and randomized; everything else is post-processing.
         - Released: all reports.
         - Private: none.
 
     Source:
-        Auer, Cesa-Bianchi, Freund & Schapire (2002), in the form for losses of Bubeck & Cesa-Bianchi (2012), Theorem
-        3.1: the same algorithm at epsilon = inf. Tossou & Dimitrakakis (2017), with Laplace reports scaled to [0, 1].
-        The regret on rewards in [0, 1] is at most c sqrt(2 T K ln K), with c = (e^epsilon + 1) / (e^epsilon - 1) for
-        randomized response and c = 1 + 2 m for noise, unless noise exceeds m.
+        Auer, Cesa-Bianchi, Freund & Schapire (2002), in the version for losses by Bubeck & Cesa-Bianchi (2012), Theorem
+        3.1: at epsilon = inf the learner is this version. Tossou & Dimitrakakis (2017), with Laplace reports scaled to
+        [0, 1]. The regret on rewards in [0, 1] is at most c sqrt(2 T K ln K), with c = (e^epsilon + 1) / (e^epsilon -
+        1) for randomized response and c = 1 + 2 m for noise, unless noise exceeds m.
 
     Deviations:
-        There is no share of uniform play, as in the form for losses. Tossou & Dimitrakakis privatize in the central
-        model; here each user adds the noise, after clipping the reward. Estimated losses are compensated sums.
+        Unlike the algorithm of 2002, no uniform play is mixed in; the version for losses mixes in none, either. Tossou
+        & Dimitrakakis privatize in the central model; here each user adds the noise, after clipping the reward.
+        Estimated losses are compensated sums.
 
     Examples:
         >>> import jax, jaxdp
         >>> learner = exp3(num_arms=2, horizon=1000, report="laplace")
         >>> run = jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.9, 0.1]), horizon=1000)
         >>> outputs = run(jax.random.key(0), run.params(epsilon=10.0))
-        >>> bool(outputs["pseudo_regret"][-1] < 300)  # uniform arms: 400
+        >>> bool(outputs["pseudo_regret"][-1] < 300)  # uniformly random arms: 400
         True
     """
     num_arms, horizon = check_count("num_arms", num_arms, 2), check_horizon(horizon)
@@ -124,8 +126,8 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
 
     def init(key, params: Params) -> State:
         del key, params
-        none = jnp.zeros(num_arms, default_float())
-        return State((), Public(compensated.zero(none), none + 1 / num_arms))
+        zeros = jnp.zeros(num_arms, default_float())
+        return State((), Public(compensated.zero(zeros), zeros + 1 / num_arms))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del params, context
@@ -139,7 +141,7 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
             public.losses, jnp.where(is_played, unit_loss(params.losses, reported) / public.weights, 0)
         )
         loss_gaps = (losses.total - losses.total.min()) - losses.excess  # differences of large numbers first
-        odds = jnp.exp(-params.learning_rate * jnp.maximum(loss_gaps, 0))  # an excess may exceed a difference
+        odds = jnp.exp(-params.learning_rate * jnp.maximum(loss_gaps, 0))  # rounding errors may exceed a gap
         return State((), Public(losses, odds / odds.sum()))
 
     values = only(params, (*names, *(() if report == "rr" else ("failure_prob",)), "learning_rate"))

@@ -24,7 +24,7 @@ class Params:
     """Traced values.
 
     Attributes:
-        randomizer: of the reports.
+        randomizer: parameters of the randomizer of the reports.
         squared_width: [] float > 0, ((1 + b) (1 + sqrt(e)))^2 2 (1 + e) times the variance proxy of a report.
         log_risk: [] float > 0, ln(1 / w).
         patience: [] float > 0, L: an arm wins when it has at least 1 + L times as many plays as all others together.

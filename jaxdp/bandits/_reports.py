@@ -57,7 +57,7 @@ def local_claim(report: str, unit: str) -> Callable[..., Guarantee]:
 
     Args:
         report: as for `scalar_randomizer`.
-        unit: of privacy.
+        unit: unit of privacy.
 
     Returns:
         (epsilon, delta=0.0) -> Guarantee, in the local model.
@@ -81,7 +81,7 @@ class Reports(NamedTuple):
     Attributes:
         randomizer: for one reward.
         rewards: the space of rewards.
-        names: of the randomizer's values, as the learner calls them.
+        names: names of the randomizer's values, as the learner calls them.
         params: (**values) -> ScalarParams; ignores values that the randomizer does not have.
         claim: (epsilon, delta=0.0) -> Guarantee.
     """

@@ -30,7 +30,7 @@ class Params:
     """Traced values.
 
     Attributes:
-        randomizer: of the reports.
+        randomizer: parameters of the randomizer of the reports.
         squared_width: [] float > 0, 8 times the variance proxy of a report, times confidence_multiplier^2.
         log_risk: [] float, ln(pi^2 K / (3 failure_prob)).
     """

@@ -22,7 +22,7 @@ class Params:
     """Traced values.
 
     Attributes:
-        report: of the randomizer.
+        report: parameters of the randomizer.
         bits: maps reports to losses in [0, 1]; a bit is 1 - loss.
     """
 
@@ -79,7 +79,7 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
         >>> import jax, jaxdp
         >>> run = jaxdp.simulator(thompson(num_arms=2), jaxdp.bandits.bernoulli_bandit([0.9, 0.1]), horizon=1000)
         >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
-        >>> bool(outputs["pseudo_regret"][-1] < 100)  # uniform arms: 400
+        >>> bool(outputs["pseudo_regret"][-1] < 100)  # uniformly random arms: 400
         True
     """
     num_arms = check_count("num_arms", num_arms, 2)

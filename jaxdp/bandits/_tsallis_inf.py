@@ -24,7 +24,7 @@ class Params:
     """Traced values.
 
     Attributes:
-        report: of the randomizer.
+        report: parameters of the randomizer.
         losses: maps reports to losses in [0, 1].
     """
 
@@ -115,7 +115,7 @@ def tsallis_inf(
     Privacy:
         - Claim: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model.
         - Unit: one round's reward; adjacency: replace one, by anything.
-        - Why: A reward leaves the user's device once, after it was clipped; everything else is post-processing.
+        - Why: A reward leaves the user's device once, clipped and randomized; everything else is post-processing.
         - Released: all reports.
         - Private: none.
 
@@ -136,7 +136,7 @@ def tsallis_inf(
         >>> import jax, jaxdp
         >>> run = jaxdp.simulator(tsallis_inf(num_arms=2), jaxdp.bandits.bernoulli_bandit([0.9, 0.1]), horizon=1000)
         >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
-        >>> bool(outputs["pseudo_regret"][-1] < 150)  # uniform arms: 400
+        >>> bool(outputs["pseudo_regret"][-1] < 150)  # uniformly random arms: 400
         True
     """
     num_arms = check_count("num_arms", num_arms, 2)

@@ -13,10 +13,10 @@ from jaxdp.validation import check_probability
 
 @pytree_dataclass
 class UnitLosses:
-    """Traced values: the report `centre + reach` is the loss 0, and `centre - reach` is the loss 1.
+    """Traced values: the report `centre + reach` becomes the loss 0, and `centre - reach` the loss 1.
 
     Attributes:
-        centre: [] float, of the interval of rewards.
+        centre: [] float, centre of the interval of rewards.
         reach: [] float > 0; reports farther than this from the centre are clipped.
     """
 
@@ -29,12 +29,13 @@ def unit_losses(params: ScalarParams, report: str, horizon: int = 1, failure_pro
 
     Let B be half the width of the interval of rewards. Reports by randomized response lie at the distance B c, c =
     (e^epsilon + 1) / (e^epsilon - 1), from its centre: their losses are 0 or 1. With noise the reach is B + m, where m
-    bounds all of `horizon` noise variates with probability 1 - failure_prob: m = s sqrt(2 ln(2 T / failure_prob)) for
-    Gaussian noise of standard deviation s, m = b ln(T / failure_prob) for Laplace noise of scale b.
+    bounds the absolute values of all `horizon` noise variates with probability 1 - failure_prob: m is
+    s sqrt(2 ln(2 T / failure_prob)) for Gaussian noise of standard deviation s, and b ln(T / failure_prob) for Laplace
+    noise of scale b.
 
     Args:
-        params: of the randomizer.
-        report: its name.
+        params: parameters of the randomizer.
+        report: name of the report, "rr", "laplace" or "gaussian".
         horizon: T, rounds; randomized response ignores it.
         failure_prob: in (0, 1).
 

@@ -37,7 +37,7 @@ class Params:
     Attributes:
         means: [num_arms] float, the arms' mean rewards.
         gaps: [num_arms] float >= 0, how far each mean lies below the largest.
-        stddev: [] float, of a Gaussian reward; NaN for Bernoulli rewards.
+        stddev: [] float, standard deviation of a Gaussian reward; NaN for Bernoulli rewards.
     """
 
     means: np.ndarray
@@ -95,7 +95,7 @@ def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
 
     Args:
         means: [num_arms] finite.
-        stddev: of a reward, > 0; the default of the value.
+        stddev: standard deviation of a reward, > 0; the default of the value.
 
     Returns:
         An environment for actions in [0, num_arms) and rewards ([] float, unbounded), with blocks. Outcomes and
@@ -185,9 +185,9 @@ def bandit_of(num_arms: int, params: Callable[..., HasGaps], feedback, feedback_
 
     Args:
         num_arms: number of arms.
-        params: of the environment; regrets and judgements use its gaps.
-        feedback: of the environment.
-        feedback_totals: of the environment, or None.
+        params: as `Environment.params`; regrets and judgements use the gaps of its result.
+        feedback: as `Environment.feedback`.
+        feedback_totals: as `Environment.feedback_totals`, or None.
         rewards: the space of rewards.
     """
     params()  # raises now if no values could be valid

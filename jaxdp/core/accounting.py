@@ -7,9 +7,10 @@ from typing import Any
 def dp_event(claim: Any, *, accountant: str = "pld", delta_apart: bool = False) -> Any:
     """Returns the event whose privacy loss is the worst that a claim allows; see `Guarantee.to_dp_event`.
 
-    A Gaussian claim is the Gaussian mechanism at noise multiplier 1 / mu. A pure claim is binary randomized response at
-    its epsilon: every epsilon-DP mechanism is a post-processing of it (Kairouz, Oh & Viswanath, 2015). Discrete Laplace
-    noise of sensitivity 1 has the same two privacy losses with the same probabilities.
+    For a claim of mu-GDP the event is the Gaussian mechanism with noise multiplier 1 / mu. For a pure claim it is
+    binary randomized response at the same epsilon: every epsilon-DP mechanism is a post-processing of it (Kairouz, Oh &
+    Viswanath, 2015). The accountant "pld" gets discrete Laplace noise of sensitivity 1 instead, which has the same two
+    privacy losses with the same probabilities.
 
     Raises:
         ValueError: if the claim has a delta and `delta_apart` is False.
@@ -35,6 +36,7 @@ def dp_event(claim: Any, *, accountant: str = "pld", delta_apart: bool = False) 
         return DiscreteLaplaceDpEvent(claim.epsilon, sensitivity=1)
     odds = math.exp(-claim.epsilon)  # P(lie) / P(truth)
     response = dp_accounting.RandomizedResponseDpEvent(2 * odds / (1 + odds), num_buckets=2)
-    # This event costs nothing. Accountants that would count the response too low (PLD, `REPLACE_SPECIAL`) refuse it.
+    # This event has no privacy loss. Accountants that would underestimate the loss of randomized response (PLD,
+    # `REPLACE_SPECIAL`) refuse this event, and so the composition.
     nothing = dp_accounting.SampledWithoutReplacementDpEvent(1, 0, dp_accounting.GaussianDpEvent(1.0))
     return dp_accounting.ComposedDpEvent([response, nothing])

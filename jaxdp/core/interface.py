@@ -23,7 +23,7 @@ class Space(NamedTuple):
 
     Attributes:
         kind: "integers" or "numbers" (floats).
-        shape: of the arrays.
+        shape: shape of the arrays.
         low: smallest entry.
         high: largest entry.
         radius: largest norm of an array; infinity for no ball.

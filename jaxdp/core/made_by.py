@@ -25,7 +25,7 @@ class MadeBy:
     without their names.
 
     Attributes:
-        name: of the factory.
+        name: name of the factory.
         arguments: by name, as passed; arguments left at their defaults are omitted. An array with more than 1,000
             entries, which would take memory as long as the algorithm lives, is replaced by its shape and dtype.
 

@@ -30,7 +30,7 @@ def scalar_leaf(name: str, value: float) -> np.floating:
     """Returns a host number as a `Params` leaf.
 
     Args:
-        name: of the value, for the error.
+        name: name of the value, for the error.
         value: a number; infinity and NaN are allowed.
 
     Returns:
@@ -90,7 +90,7 @@ def only(params: Callable[..., Any], names: Collection[str]) -> Callable[..., An
 
     Args:
         params: (**values) -> Params.
-        names: of the values that matter.
+        names: names of the values that matter.
 
     Returns:
         A function with the remaining signature.

@@ -34,7 +34,7 @@ def html_of(value: Any, kind: str) -> str:
 
     Args:
         value: object with `params`, `made_by`, and perhaps `guarantee`, `interface`.
-        kind: of the object, in one word.
+        kind: kind of the object, in one word.
 
     Returns:
         A table without colours of its own, so that it is readable on light and dark backgrounds.

@@ -1,4 +1,4 @@
-"""Sums of many floats that do not stall: plain float32 addition of 1 stops at 2^24."""
+"""Sums of many floats that never stop growing: a plain float32 sum of ones stays at 2^24."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 
 class Sum(NamedTuple):
-    """A running total of floats of one shape.
+    """A running total of float arrays of one shape.
 
     Attributes:
         total: the sum so far.

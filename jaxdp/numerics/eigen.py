@@ -30,7 +30,7 @@ def eigh(matrix: jax.Array) -> Eigen:
     threads of the same pool in which it waits for them; two programs at once, as a sweep runs them, then wait for each
     other forever: from about 100 lanes of 10 dimensions on.
 
-    Derivatives are those of distinct eigenvalues; if some are equal, derivatives of vectors are not finite.
+    Derivatives assume distinct eigenvalues; if some are equal, derivatives of vectors are not finite.
     """
     return Eigen(*_decompose_one(matrix))
 

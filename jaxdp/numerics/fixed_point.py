@@ -28,8 +28,8 @@ class Sum(NamedTuple):
     """A sum of data, exactly: whole + part / 2^20 ranges.
 
     Attributes:
-        whole: [...] integers of the default type, whole ranges, rounded down.
-        part: [...] the same, units beyond them, in [0, 2^20).
+        whole: [...] integers of the default type, the number of whole ranges, rounded down.
+        part: [...] integers of the same type, the units beyond the whole ranges, in [0, 2^20).
     """
 
     whole: jax.Array
@@ -96,7 +96,7 @@ def from_floats(values: jax.Array) -> Sum:
 
 
 def add(running: Sum, more: jax.Array, *, restart: jax.Array | None = None) -> Sum:
-    """Adds units, those of one datum each or sums of up to 2^10 data; to 0 where `restart`, [] bool, is set."""
+    """Adds the units of a datum, or their sum over up to 2^10 data, to `running`, or to 0 if `restart` ([] bool)."""
 
     def add_part(running: Sum, more: jax.Array, restart: jax.Array | None = None) -> Sum:
         if restart is not None:

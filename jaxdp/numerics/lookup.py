@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 
 def entry(table: jax.Array, *indices: jax.Array) -> jax.Array:
-    """Returns table[indices], or NaN if an index is outside the table; negative ones are outside.
+    """Returns table[indices], or NaN if an index is outside the table. Negative indices are outside.
 
     Args:
         table: [sizes..., ...] float.
@@ -29,10 +29,10 @@ def entry(table: jax.Array, *indices: jax.Array) -> jax.Array:
     hole = jnp.full((1, *table.shape[len(indices) :]), jnp.nan, table.dtype)
     if hole.ndim > 1:  # avoids a copy of a large table's rows
         return jnp.where(inside, nearest_entry(table, *indices), hole[0])
-    place = jnp.where(
+    position = jnp.where(
         inside, _flat_index(wider, table.shape), table.size
     )  # the NaN is an additional entry: no select over the table
-    return jnp.append(table.ravel(), hole).at[place].get(mode="promise_in_bounds", wrap_negative_indices=False)
+    return jnp.append(table.ravel(), hole).at[position].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
 def nearest_entry(table: jax.Array, *indices: jax.Array) -> jax.Array:
@@ -51,7 +51,7 @@ def widen_index(index: jax.Array) -> jax.Array:
 def _flat_index(indices: list[jax.Array], sizes: tuple[int, ...]) -> jax.Array:
     """Returns the index in a flattened table."""
     # Indices of wider types become int32 only here, where they lie in the table: int32 may not hold other values.
-    place, *rest = (index.astype(jnp.int32) for index in indices)
+    position, *rest = (index.astype(jnp.int32) for index in indices)
     for index, size in zip(rest, sizes[1:], strict=False):
-        place = place * size + index
-    return place
+        position = position * size + index
+    return position

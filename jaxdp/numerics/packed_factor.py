@@ -29,7 +29,7 @@ def factor_and_solve(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax
     """Returns the Cholesky factor L of a symmetric matrix V, and V^-1 rhs.
 
     Args:
-        entries: [dim (dim + 1) / 2] float, V's, as `triangle` returns them; V is positive definite.
+        entries: [dim (dim + 1) / 2] float, entries of V, as `triangle` returns them; V is positive definite.
         rhs: [dim] float.
 
     Returns:
@@ -47,7 +47,7 @@ def factor_and_solve(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax
 
 
 def factor_and_solve_plain(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns `factor_and_solve`, by a square matrix."""
+    """Returns the result of `factor_and_solve`, computed with a square matrix."""
     lower = cholesky(symmetric_matrix(entries, len(rhs)))
     return lower.T[np.triu_indices(len(rhs))], cholesky_solve(lower, rhs)
 
@@ -94,7 +94,7 @@ def inverse_norms(columns: jax.Array, vectors: jax.Array) -> jax.Array:
     """Returns |x|_V^-1 of vectors x.
 
     Args:
-        columns: [dim (dim + 1) / 2] float, of V's factor, as `factor_and_solve` gives them.
+        columns: [dim (dim + 1) / 2] float, columns of V's factor, as `factor_and_solve` gives them.
         vectors: [count, dim] float.
 
     Returns:
@@ -110,7 +110,7 @@ def inverse_norms(columns: jax.Array, vectors: jax.Array) -> jax.Array:
 
 
 def inverse_norms_plain(columns: jax.Array, vectors: jax.Array) -> jax.Array:
-    """Returns `inverse_norms`, by a square factor."""
+    """Returns the result of `inverse_norms`, computed with a square factor."""
     solutions = solve_lower(lower_factor(columns, vectors.shape[1]), vectors.T)
     return jnp.sqrt(jnp.sum(solutions * solutions, axis=0))
 

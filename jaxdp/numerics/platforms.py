@@ -1,4 +1,4 @@
-"""Computations that CPUs and other devices have in forms of their own."""
+"""Computations with one implementation for CPUs, and another for other devices."""
 
 import contextlib
 import functools
@@ -12,16 +12,16 @@ _platform: ContextVar[str | None] = ContextVar("platform", default=None)
 
 
 def by_platform(*arguments: Any, cpu: Callable[..., Any], default: Callable[..., Any]) -> Any:
-    """Returns the result of the platform's form, as `jax.lax.platform_dependent` does.
+    """Returns the result of the platform's implementation, as `jax.lax.platform_dependent` does.
 
-    That function traces every form. If JAX has only CPUs, only their form is traced, which saves a sixth to a quarter
-    of the time until a program is compiled. Such a process lowers the CPU's form for other platforms, too, unless it
-    traces within `trace_for`; it has the same values there.
+    That function traces every implementation. If JAX has only CPUs, only theirs is traced, which saves a sixth to a
+    quarter of the time until a program is compiled. Such a process lowers the CPU's implementation for other platforms,
+    too, unless it traces within `trace_for`; it has the same values there.
 
     Args:
         arguments: pytrees of arrays.
-        cpu: the form for CPUs.
-        default: the form for other devices; a result of the same shapes and dtypes.
+        cpu: the implementation for CPUs.
+        default: the implementation for other devices; its result has the same shapes and dtypes.
     """
     if is_cpu() and has_only_cpus():
         return cpu(*arguments)

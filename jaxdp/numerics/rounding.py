@@ -5,9 +5,9 @@ import jax.numpy as jnp
 
 
 def round_product(product: jax.Array) -> jax.Array:
-    """Returns a product unchanged, rounded before it enters a sum.
+    """Returns a product unchanged, and makes the compiler round it before it enters a sum.
 
-    A compiler may compute a product and a sum in one operation that rounds once, or not, depending on the program
-    around them. Two programs that must agree bit for bit separate the two by this.
+    Otherwise it may or may not compute a product and a sum in one operation that rounds once, depending on the program
+    around them. Two programs that must agree bit for bit call this function on their products.
     """
     return jnp.maximum(product, jnp.finfo(product.dtype).min)

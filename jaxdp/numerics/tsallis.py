@@ -26,10 +26,10 @@ def tsallis_weights(losses: jax.Array, learning_rate: jax.Array, excess: jax.Arr
         y)^-2 for d_i >= 0, the least of them 0, and y is in [1, sqrt(num_arms)].
 
     Deviations:
-        Halley's method for (sum of weights)^(-1/2) = 1, not Newton's for their sum: as a function of y that is concave
-        and increasing, for equal d_i even linear. Its steps are limited to twice Newton's, and to the interval of the
-        root. From y = num_arms^(1/4) 2 steps leave 10^-7 for up to 16 arms, and 4 for up to 65536; under x64 there is
-        one step more, which leaves 10^-13.
+        Halley's method for (sum of weights)^(-1/2) = 1, not Newton's for their sum. The left side is concave and
+        increasing in y, and linear if all d_i are equal. Its steps are limited to twice Newton's, and to the interval
+        of the root. From y = num_arms^(1/4) 2 steps leave 10^-7 for up to 16 arms, and 4 for up to 65536; under x64
+        there is one step more, which leaves 10^-13.
 
     Examples:
         >>> print(tsallis_weights(jnp.array([0.0, 0.0, 1e30]), jnp.float32(2.0)).round(3))
@@ -51,16 +51,16 @@ def _scaled_gaps(losses: jax.Array, half_rate: jax.Array, lowest: jax.Array, *ex
 
 
 def _weights(root: jax.Array, *losses: jax.Array) -> jax.Array:
-    below = _scaled_gaps(*losses) + lanes_last(root)[None]
-    return lanes_last(1 / (below * below))
+    distances = _scaled_gaps(*losses) + lanes_last(root)[None]
+    return lanes_last(1 / (distances * distances))
 
 
 def _root(*losses: jax.Array) -> jax.Array:
     """Returns the y for which the sum of (_scaled_gaps + y)^-2 is 1: [...]."""
-    behind = _scaled_gaps(*losses)
-    size, is_long = len(behind), len(behind) > WRITTEN_OUT
-    parts = [behind] if is_long else list(behind)  # few parts: no loop of tiny steps
-    y = jnp.full_like(behind[0], size**0.25)
+    gaps = _scaled_gaps(*losses)
+    size, is_long = len(gaps), len(gaps) > WRITTEN_OUT
+    parts = [gaps] if is_long else list(gaps)  # few parts: no loop of tiny steps
+    y = jnp.full_like(gaps[0], size**0.25)
 
     def total(terms: list[jax.Array]) -> jax.Array:
         return terms[0].sum(0) if is_long else sum(terms, jnp.zeros_like(y))

@@ -40,9 +40,9 @@ def gaussian_choices(
 ) -> ChoiceData:
     """Draws choices by the Plackett-Luce model whose features and parameter are standard Gaussian.
 
-    Action k of K is preferred with odds exp(φ_k·θ*); θ* and all φ are N(0, I), then shrunk to the norms given. θ*
-    depends on the key, dim, parameter_norm and zero_sum only. Pure: may be jitted and vmapped over keys. Floats are of
-    JAX's default type.
+    Action k of K is preferred with a probability proportional to exp(φ_k·θ*); θ* and all φ are N(0, I), then shrunk to
+    the norms given. θ* depends on the key, dim, parameter_norm and zero_sum only. Pure: may be jitted and vmapped over
+    keys. Floats are of JAX's default type.
 
     Args:
         key: PRNG key.
@@ -50,9 +50,9 @@ def gaussian_choices(
         num_actions: K, >= 2.
         dim: number of features, >= 1.
         rankings: whether labels rank all K actions, in place of naming the best.
-        feature_norm: L > 0, to which longer φ are shrunk. None: none is, and L is the largest norm drawn, which may be
-            used like a bound known in advance if only the labels are private.
-        parameter_norm: B > 0, to which θ* is shrunk if it is longer; None: not shrunk.
+        feature_norm: L > 0: a longer φ is shrunk to this norm. None shrinks none, and L is the largest norm drawn,
+            which may be used like a bound known in advance if only the labels are private.
+        parameter_norm: B > 0: a longer θ* is shrunk to this norm; None does not shrink it.
         zero_sum: whether to subtract θ*'s mean before it is shrunk.
 
     Returns:

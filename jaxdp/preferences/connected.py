@@ -18,7 +18,7 @@ def comparison_groups(table: ComparisonTable) -> list[tuple[str, ...]]:
     function of private outcomes.
 
     Args:
-        table: of comparisons.
+        table: table of comparisons.
 
     Returns:
         Groups in the order of their first items, each in the order of `table.items`.
@@ -41,12 +41,12 @@ def check_connected(name: str, table: ComparisonTable, way_out: str = "rank each
     """Checks that comparisons connect all items.
 
     Args:
-        name: of the argument, for the error.
-        table: of comparisons.
+        name: name of the argument, for the error.
+        table: table of comparisons.
         way_out: advice in the error.
 
     Raises:
-        ValueError: if they do not, with the groups; their names are public.
+        ValueError: if they do not; it names the groups, which are public.
     """
     groups = comparison_groups(table)
     if len(groups) > 1:

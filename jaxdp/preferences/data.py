@@ -50,9 +50,9 @@ def gaussian_comparisons(
         num_samples: number of comparisons, >= 1.
         dim: number of features, >= 1.
         link: P(first preferred) as a function of the margin x·θ*.
-        feature_norm: L > 0, to which longer φ are shrunk (`inf`: none is, and L is `inf`). None: none is, and L is the
-            largest norm drawn, which may be used like a bound known in advance if only the labels are private.
-        parameter_norm: B > 0, to which θ* is shrunk if it is longer; None: not shrunk.
+        feature_norm: L > 0: a longer φ is shrunk to this norm; `inf` shrinks none. None shrinks none, either, and L is
+            the largest norm drawn, which may be used like a bound known in advance if only the labels are private.
+        parameter_norm: B > 0: a longer θ* is shrunk to this norm; None does not shrink it.
         zero_sum: whether to subtract θ*'s mean before it is shrunk, so that <1, θ*> = 0.
 
     Returns:

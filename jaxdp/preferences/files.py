@@ -19,7 +19,7 @@ def utf8_text(data: bytes, name: str) -> str:
 
     Args:
         data: content of the file.
-        name: of the file, for the error.
+        name: name of the file, for the error.
 
     Returns:
         The text.

@@ -17,7 +17,7 @@ def check_preferences(name: str, values: ArrayLike) -> np.ndarray:
     """Returns values as a preference matrix.
 
     Args:
-        name: of the matrix, for the error.
+        name: name of the matrix, for the error.
         values: [num_arms, num_arms] in [0, 1], P[i, j] = the probability that i beats j.
 
     Returns:

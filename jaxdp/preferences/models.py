@@ -17,8 +17,8 @@ def sample_comparisons(key: jax.Array, margins: jax.Array, link: Link = logistic
         link: P(first preferred) as a function of the margin.
 
     Returns:
-        Labels of the margins' shape, int32 in {0, 1}: 1 (first preferred) with probability F(margin), exact up to the
-        spacing of uniform draws, 2^-23 in float32 and 2^-52 in float64.
+        Labels of the margins' shape, int32 in {0, 1}. A label is 1 (first preferred) with probability
+        `link.cdf(margin)`, up to the spacing of uniform draws: 2^-23 in float32 and 2^-52 in float64.
 
     Source:
         Bradley & Terry (1952) for the logistic link, Thurstone (1927) for the probit.
@@ -33,13 +33,15 @@ def sample_comparisons(key: jax.Array, margins: jax.Array, link: Link = logistic
 
 
 def sample_choices(key: jax.Array, utilities: jax.Array) -> jax.Array:
-    """Draws the item preferred to all others (Plackett-Luce, top-1): item k of K with odds exp(utilities[k]).
+    """Draws the item preferred to all others (Plackett-Luce, top-1).
 
-    With the same key, the result is the first item of `sample_rankings`.
+    Item k of K has a probability proportional to exp(utilities[k]). With the same key, the result is the first item of
+    `sample_rankings`.
 
     Args:
         key: PRNG key.
-        utilities: [..., K] float; -inf is never preferred to a finite one, and a NaN is taken for the best.
+        utilities: [..., K] float; an item at -inf is never preferred to one at a finite utility, and NaN counts as the
+            best.
 
     Returns:
         [...] int32 in [0, K), exact up to the rounding of utilities and Gumbel noise.
@@ -55,7 +57,9 @@ def sample_choices(key: jax.Array, utilities: jax.Array) -> jax.Array:
 
 
 def sample_rankings(key: jax.Array, utilities: jax.Array) -> jax.Array:
-    """Draws a full ranking of K items (Plackett-Luce): each place by `sample_choices` among the remaining items.
+    """Draws a full ranking of K items (Plackett-Luce).
+
+    Each next item is distributed as `sample_choices` among the items that remain.
 
     Args:
         key: PRNG key.
@@ -77,4 +81,4 @@ def sample_rankings(key: jax.Array, utilities: jax.Array) -> jax.Array:
 
 def _perturb(key: jax.Array, utilities: jax.Array) -> jax.Array:
     utilities = jnp.asarray(utilities)
-    return utilities + jax.random.gumbel(key, utilities.shape, utilities.dtype, mode="high")  # no coarse upper tail
+    return utilities + jax.random.gumbel(key, utilities.shape, utilities.dtype, mode="high")  # "low" has a coarse tail

@@ -22,7 +22,7 @@ def parquet_rows(
 
     Args:
         data: content of the file.
-        name: of the file, for errors.
+        name: name of the file, for errors.
         check_columns: raises ValueError, with the reason alone, if the columns' names are wrong.
 
     Yields:

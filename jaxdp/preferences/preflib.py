@@ -97,7 +97,7 @@ def parse_ballots(data: bytes, name: str) -> Ballots:
 
     Args:
         data: content of the file.
-        name: of the file, for its type and for errors.
+        name: name of the file, for its type and for errors.
 
     Returns:
         As `read_ballots`.

@@ -168,7 +168,7 @@ def parse_comparisons(data: bytes, name: str) -> ComparisonTable:
 
     Args:
         data: content of the file.
-        name: of the file, for errors.
+        name: name of the file, for errors.
 
     Returns:
         As `read_comparisons`.

@@ -22,34 +22,35 @@ def crossover(
 ) -> xr.Dataset:
     """Finds where the means of two curves measured on the same seeds cross, with a confidence interval.
 
-    Between grid points each seed's difference a - b is interpolated, linearly in ln x. The crossing is where the mean
-    difference changes its sign. The interval spans all points at which Student's interval of the interpolated
-    differences contains 0 (test inversion, solved exactly as in Fieller's theorem): a point where the interpolated true
-    means are equal is one of them with probability `confidence`, exactly so for Gaussian differences. This is the
-    crossing of straight lines between grid points: if the true curves bend between them, take a finer grid.
+    Between grid points each seed's difference a - b is interpolated, linearly in ln x or in x (`scale`). The crossing
+    is where the mean difference changes its sign. The confidence interval spans each x at which Student's interval for
+    the mean of the interpolated differences contains 0 (test inversion, solved exactly as in Fieller's theorem). An x
+    where the interpolated true means are equal is one of these with probability `confidence`, which is exact for
+    Gaussian differences. Straight lines connect the grid points: if the true curves bend between grid points, take a
+    finer grid.
 
     Args:
         a: numbers with the dimensions `along` and `over`.
         b: as a, with the same labels; further dimensions are treated point by point.
-        along: the dimension with the curves' x as coordinate, at least two finite ones, in any order. A point at
-            infinity has no place on either scale, and is left out.
-        over: the dimension of independent repetitions; a and b met the same world in each.
-        confidence: of the interval, in (0, 1).
-        scale: of the linear interpolation: "log", for x > 0, or "linear".
+        along: the dimension whose coordinate is x: at least two finite values, in any order. A point at infinity has no
+            place on either scale, and is left out.
+        over: the dimension of independent repetitions; in each, a and b were measured in the same simulated world.
+        confidence: confidence of the interval, in (0, 1).
+        scale: scale of x for the linear interpolation: "log", for x > 0, or "linear".
 
     Returns:
-        Without `along` and `over`: `estimate`, the crossing at the smallest x; `crossings`, their number; `low` and
-        `high`, which span the points that may be crossings, of all of them if there are several.
+        Without `along` and `over`: `estimate`, the crossing at the smallest x; `crossings`, the number of crossings;
+        `low` and `high`, the ends of the confidence interval. If there are several crossings, it spans all of them.
 
         * No change of sign: `estimate` is NaN. `low` and `high` still span where a crossing may be; they are NaN if
-          each point is shown not to be one.
+          the test rejects every x.
         * If the first grid point may be a crossing, the data do not determine how far below it the curves cross: `low`
           is the end of the scale, 0 ("log") or -infinity. If the last may be, `high` is infinity.
-        * NaN in either curve makes all four NaN, and a single seed `low` and `high`.
+        * If either curve has a NaN, all four are NaN. With a single seed, `low` and `high` are NaN.
 
     Raises:
-        ValueError: if a or b lack a dimension or have other labels, x repeat or are not > 0 on the logarithmic scale,
-            or another argument is out of its range.
+        ValueError: if a or b lacks a dimension, their labels differ, a value of x is repeated or is not > 0 on the
+            logarithmic scale, or another argument is out of its range.
 
     Source:
         Fieller (1954), the set of all values that a test does not reject, for a ratio of means.
@@ -78,25 +79,32 @@ def crossover(
     if len(x) < 2 or (log and not (x > 0).all()):
         rule = "at least two finite values" + (", all > 0 (or scale='linear')" if log else "")
         raise ValueError(f"{along} must have {rule}, got {a[along].values.tolist()}")
-    positions_found = _crossings(difference.values, student_quantile((1 + confidence) / 2, difference.sizes[over]))
+    found = _crossings(difference.values, student_quantile((1 + confidence) / 2, difference.sizes[over]))
     positions, template = np.arange(len(x)), difference.isel({along: 0, over: 0}, drop=True)
 
     def x_at(position: np.ndarray) -> np.ndarray:
         return np.exp(np.interp(position, positions, np.log(x))) if log else np.interp(position, positions, x)
 
-    low = np.where(positions_found.low == 0, 0.0 if log else -np.inf, x_at(positions_found.low))
-    high = np.where(positions_found.high == positions[-1], np.inf, x_at(positions_found.high))
+    low = np.where(found.low == 0, 0.0 if log else -np.inf, x_at(found.low))
+    high = np.where(found.high == positions[-1], np.inf, x_at(found.high))
     parts = {
-        "estimate": x_at(positions_found.estimate),
+        "estimate": x_at(found.estimate),
         "low": low,
         "high": high,
-        "crossings": positions_found.crossings,
+        "crossings": found.crossings,
     }
     return xr.Dataset({name: template.copy(data=part) for name, part in parts.items()})
 
 
 class _Found(NamedTuple):
-    """Positions on the grid, from 0, with fractions between them: [...] float64, NaN if there is none."""
+    """Crossings on a grid: [...] float64, NaN if there is none.
+
+    Attributes:
+        estimate: position of the first crossing; 0 is the first grid point, 0.5 is half way to the second.
+        low: position of the lower end of the confidence interval.
+        high: position of the upper end.
+        crossings: number of crossings.
+    """
 
     estimate: np.ndarray
     low: np.ndarray
@@ -105,23 +113,25 @@ class _Found(NamedTuple):
 
 
 def _crossings(values: np.ndarray, quantile: float) -> _Found:
-    """Returns the crossings of zero of curves [..., places, seeds]."""
+    """Returns the crossings of zero of curves [..., grid points, seeds]."""
     mean, count = values.mean(-1), values.shape[-1]
     centred = values - mean[..., None]
-    scale = quantile**2 / (count * max(count - 1, 1))
-    variance = scale * (centred**2).sum(-1)
-    common = scale * (centred[..., :-1, :] * centred[..., 1:, :]).sum(-1)
+    factor = quantile**2 / (count * max(count - 1, 1))
+    margins = factor * (centred**2).sum(-1)  # squares of half the widths of Student's intervals
+    joint = factor * (centred[..., :-1, :] * centred[..., 1:, :]).sum(-1)
     start, step = mean[..., :-1], np.diff(mean)
-    starts, steps = variance[..., :-1], variance[..., :-1] + variance[..., 1:] - 2 * common
+    start_margin, step_margin = margins[..., :-1], margins[..., :-1] + margins[..., 1:] - 2 * joint
     # At the fraction w of a step, Student's interval contains 0 where square w^2 + 2 half w + constant <= 0.
-    square, half, constant = step**2 - steps, start * step - (common - starts), start**2 - starts
-    ends = mean**2 <= variance
+    square = step**2 - step_margin
+    half = start * step - (joint - start_margin)
+    constant = start**2 - start_margin
+    ends = mean**2 <= margins
     with np.errstate(divide="ignore", invalid="ignore"):
-        large = -(half + np.copysign(np.sqrt(half**2 - square * constant), half))
-        roots = np.stack([large / square, constant / large, -start / step], -1)
+        numerator = -(half + np.copysign(np.sqrt(half**2 - square * constant), half))  # no digits cancel
+        roots = np.stack([numerator / square, constant / numerator, -start / step], -1)
     signs = np.sign(mean)
-    for index_now in range(1, signs.shape[-1]):  # a curve that touches zero without crossing keeps its sign
-        signs[..., index_now] = np.where(signs[..., index_now] == 0, signs[..., index_now - 1], signs[..., index_now])
+    for point in range(1, signs.shape[-1]):  # a curve that touches zero without crossing keeps its sign
+        signs[..., point] = np.where(signs[..., point] == 0, signs[..., point - 1], signs[..., point])
     crosses = signs[..., :-1] * signs[..., 1:] < 0
     between = (roots >= 0) & (roots <= 1)
     between[..., 2] = crosses  # rounding must not lose the estimate
@@ -132,10 +142,10 @@ def _crossings(values: np.ndarray, quantile: float) -> _Found:
     estimate = np.where(np.isfinite(crossing), crossing, np.nan)
     low, high = np.fmin.reduce(points, -1), np.fmax.reduce(points, -1)
     is_known = ~np.isnan(mean).any(-1)
-    limited = is_known & (count > 1)
+    has_interval = is_known & (count > 1)
     return _Found(
         np.where(is_known, estimate, np.nan),
-        np.where(limited, low, np.nan),
-        np.where(limited, high, np.nan),
+        np.where(has_interval, low, np.nan),
+        np.where(has_interval, high, np.nan),
         np.where(is_known, crosses.sum(-1), np.nan),
     )

@@ -21,28 +21,28 @@ def paired(
 ) -> xr.Dataset:
     """Compares the mean at every label of a dimension with the mean at one of them, paired by seed.
 
-    In a sweep all learners and all epsilons meet the same worlds, seed by seed. The effect of a seed's world on all of
-    them cancels in their difference, so its interval (Student's, of the differences) is narrower than two separate
-    intervals suggest. Along "epsilon" against infinity the differences are the cost of privacy. Where worlds differ the
-    interval is still valid, but no narrower: learners that play by counts meet worlds of their own.
+    In a sweep each seed draws one world for all learners and all epsilons. The effect of this world on all of them
+    cancels in their difference, so its interval (Student's, of the differences) is narrower than two separate intervals
+    suggest. Along "epsilon" against infinity the differences are the cost of privacy. Where worlds differ the interval
+    is still valid, but no narrower: learners that play by counts have worlds of their own.
 
     Args:
         values: numbers with the dimensions `along` and `over`; seeds are independent.
         along: the dimension whose labels are compared, such as "learner" or "epsilon".
         against: the label that the others are compared with.
         over: the dimension of independent repetitions.
-        confidence: of each interval alone, in (0, 1): that of one comparison, not of all together.
+        confidence: confidence of each interval alone, in (0, 1), not of all comparisons together.
         adjust: "holm" for `p_adjusted`, or None for none.
 
     Returns:
         Along the other labels: `difference` (label minus `against`), `low` and `high`; `p_value`, two-sided, of no
-        difference, 1 if all differences are 0; and `p_adjusted`, by Holm over all comparisons of the result, those
-        along further dimensions too. If all with p_adjusted <= 0.05 are called different, one or more of these calls
+        difference, 1 if all differences are 0; and `p_adjusted`, by Holm over all comparisons of the result, including
+        those along further dimensions. If all with p_adjusted <= 0.05 are called different, one or more of these calls
         are wrong with probability at most 5%. A comparison that is NaN is counted, and stays NaN.
 
     Raises:
-        ValueError: if values lack a dimension, labels repeat, `against` is not among them or alone, or another argument
-            is out of its range.
+        ValueError: if values lack a dimension, a label is repeated, `against` is not a label or is the only one, or
+            another argument is out of its range.
 
     Source:
         Holm (1979), the step-down procedure; it needs no assumption on the dependence of comparisons.

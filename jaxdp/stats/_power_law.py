@@ -13,9 +13,9 @@ def power_law(values: xr.DataArray, x: str, over: str = "seed", *, confidence: f
     """Fits the exponent a of mean ~ x^a: the least-squares slope through (ln x, ln mean), with a confidence interval.
 
     The slope is a weighted sum of ln mean, so that seed s moves it by sum_x w(x) value(s, x) / mean(x) over the number
-    of seeds (delta method). Its standard error is that of the mean of these sums, and the interval has Student's
-    quantile: seeds are independent, values of one seed at several x need not be. The interval says how far another set
-    of seeds would move the slope, not whether the mean follows a power law.
+    of seeds (delta method). The standard error of the slope is the standard error of the mean of these sums, and the
+    interval has Student's quantile: seeds are independent, but values of one seed at several x need not be. The
+    interval says how far another set of seeds would move the slope, not whether the mean follows a power law.
 
     A 95% interval covers at least 94.5% from 8 seeds on for values whose Gaussian spread is a fifth of their mean, and
     from 100 on for skew ones that spread by 70% (two gamma factors, one of them common to the curve of a seed). For the
@@ -25,11 +25,11 @@ def power_law(values: xr.DataArray, x: str, over: str = "seed", *, confidence: f
         values: at least two x; other dimensions are fitted one by one.
         x: dimension with a coordinate, positive and finite.
         over: the dimension of independent repetitions.
-        confidence: of each interval, in (0, 1).
+        confidence: confidence of each interval, in (0, 1).
 
     Returns:
-        `exponent`, `low` and `high`, without x and seeds. A mean that is not positive, or NaN, makes all three NaN; a
-        single seed the last two.
+        `exponent`, `low` and `high`, without x and seeds. If a mean is NaN or not positive, all three are NaN. With a
+        single seed the last two are NaN.
 
     Raises:
         ValueError: if values lack a dimension, there are fewer than two values of x, or one is not positive and finite.

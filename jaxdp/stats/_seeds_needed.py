@@ -1,4 +1,4 @@
-"""The number of repetitions that can show a share at all."""
+"""The smallest number of repetitions with which a lower bound on a share can be shown."""
 
 import math
 
@@ -6,14 +6,14 @@ from jaxdp.validation import check_probability
 
 
 def seeds_needed(at_least: float, *, confidence: float = 0.95, sides: int = 1) -> int:
-    """Returns the fewest seeds that can show a share of at least this; they do if all of them are hits.
+    """Returns the fewest seeds that can show a share of at least `at_least`: they show it if all of them are hits.
 
-    Use it before a sweep: with fewer seeds no outcome is an answer, neither yes nor no. A share of at most p needs as
-    many as one of at least 1 - p. If some seeds may miss, more are needed.
+    Use it before a sweep: with fewer seeds no outcome is an answer, neither yes nor no. To show a share of at most p
+    takes as many as to show a share of at least 1 - p. If some seeds may miss, more are needed.
 
     Args:
         at_least: the share to be shown, in (0, 1).
-        confidence: of the conclusion, in (0, 1).
+        confidence: confidence of the conclusion, in (0, 1).
         sides: 1 for a one-sided limit, as in `smallest_epsilon`; 2 for the lower limit of `share_interval`.
 
     Raises:

@@ -38,7 +38,7 @@ def smallest_epsilon(
 
     Args:
         metric: numbers with the dimensions `along` and `over`; seeds are independent.
-        at_most: upper bound for the mean; or give
+        at_most: upper bound for the mean. Exactly one of `at_most` and `at_least` must be given.
         at_least: lower bound for the mean.
         along: the dimension with epsilons as coordinate, in any order; infinity is the largest.
         over: the dimension of independent repetitions.

@@ -15,7 +15,7 @@ class Means(NamedTuple):
     Attributes:
         mean: float64; NaN where a value is.
         error: float64 >= 0, the standard error of the mean; NaN if a value is not finite, and for a single value.
-        repetitions: their number.
+        repetitions: number of repetitions.
     """
 
     mean: xr.DataArray
@@ -52,10 +52,10 @@ def check_distinct_numbers(values: xr.DataArray, along: str) -> np.ndarray:
     if along not in values.coords or values[along].dtype.kind not in "iuf":
         got = values[along].values.tolist() if along in values.coords else "none"
         raise ValueError(f"{along} must have numbers as coordinate, got {got}")
-    places = values[along].values.astype(np.float64)
-    if np.isnan(places).any() or len(np.unique(places)) < len(places):
-        raise ValueError(f"{along} must have different numbers as coordinate, got {places.tolist()}")
-    return places
+    numbers = values[along].values.astype(np.float64)
+    if np.isnan(numbers).any() or len(np.unique(numbers)) < len(numbers):
+        raise ValueError(f"{along} must have different numbers as coordinate, got {numbers.tolist()}")
+    return numbers
 
 
 def means(values: xr.DataArray, over: str) -> Means:

@@ -26,9 +26,9 @@ def mean_interval(
     "t" is Student's interval: exact for Gaussian values, however few; too narrow for few values of a skew distribution
     (for exponential ones a 95% interval covers 89% at 8 seeds and 92% at 20).
 
-    "bootstrap" is for these. It is the studentized bootstrap: quantiles of (mean* - mean) / error* over resamples of
-    the seeds replace Student's. If Student's interval reaches further, it is widened to that. A 95% interval covers at
-    least 94.5% from 8 seeds on for Gaussian and gamma values (shape 4, skewness 1), from 20 on for exponential ones
+    "bootstrap" is for such values. It is the studentized bootstrap: quantiles of (mean* - mean) / error* over resamples
+    of the seeds replace Student's. Where Student's interval reaches further, its limit is used. A 95% interval covers
+    at least 94.5% from 8 seeds on for Gaussian and gamma values (shape 4, skewness 1), from 20 on for exponential ones
     (skewness 2), from 100 on for lognormal ones with sigma = 1 (skewness 6). For 8 Gaussian values it covers 96.4%, and
     is wider than Student's. Fewer than 8 seeds are too few for it. If too many resamples hold one value only, as for 2
     or 3 seeds, or values that rarely differ, its limits are infinite.
@@ -38,9 +38,9 @@ def mean_interval(
     Args:
         values: numbers, independent along `over`.
         over: the dimension of independent repetitions.
-        confidence: of each interval, in (0, 1).
+        confidence: confidence of each interval, in (0, 1).
         method: "t" or "bootstrap".
-        num_resamples: of the bootstrap, at least 2 / (1 - confidence) - 1. All points share them.
+        num_resamples: number of resamples of the bootstrap, at least 2 / (1 - confidence) - 1. All points share them.
         random_state: integer >= 0, the seed of the bootstrap's resamples: equal numbers, equal intervals.
 
     Returns:
@@ -81,7 +81,7 @@ def share_interval(hits: xr.DataArray, over: str = "seed", *, confidence: float 
     Args:
         hits: 0 or 1 (or False or True), independent along `over`. A NaN makes its point NaN.
         over: the dimension of independent repetitions.
-        confidence: of each interval, in (0, 1): a lower bound on how often it contains the probability of a hit.
+        confidence: confidence of each interval, in (0, 1), a lower bound on its coverage of the probability of a hit.
 
     Returns:
         `share`, `low` and `high`, float64 in [0, 1], without `over`.
@@ -106,7 +106,7 @@ def share_interval(hits: xr.DataArray, over: str = "seed", *, confidence: float 
 
 
 def count_hits(hits: xr.DataArray, over: str) -> tuple[xr.DataArray, xr.DataArray]:
-    """Counts the hits, and returns where the count is known: with a NaN it has no meaning.
+    """Counts the hits, and returns where the count is known: a count over values with a NaN is not.
 
     Raises:
         ValueError: if a value is neither 0 nor 1 nor NaN.

@@ -20,7 +20,7 @@ STUDIES = {
     "ldp-best-arm": "Rounds that local privacy adds until the best arm is found (Zheng et al., 2020: LDP-Bandits).",
     "tracking-regret": "Cost of privacy in tracking the best of several experts (Asi et al., 2025: Tracking, Table 1).",
     "tracking-your-losses": "Compare private learners in tracking the best expert on your own losses.",
-    "tracking-separation": "Test learners against adversaries who react (Asi et al., 2025: Tracking, Theorem 5.1).",
+    "tracking-separation": "Compare learners against adversaries who react (Asi et al., 2025: Tracking, Theorem 5.1).",
     "trust-models": "Compare bandits with a trusted curator, with local privacy and without privacy.",
     "dueling-trust": "Compare dueling bandits that trust a curator, a shuffler or nobody.",
 }

@@ -16,10 +16,10 @@ NONE = "none"
 
 
 def with_noise(results: xr.Dataset, dim: int) -> xr.Dataset:
-    """Adds the noise that is shown at each epsilon.
+    """Adds a coordinate that names the noise to show at each epsilon.
 
     Args:
-        results: results of both noises, with the dimension epsilon and the scalar coordinate delta.
+        results: results with both kinds of noise, with the dimension epsilon and the scalar coordinate delta.
         dim: number of coordinates that noise is added to.
 
     Returns:
@@ -33,14 +33,14 @@ def with_noise(results: xr.Dataset, dim: int) -> xr.Dataset:
 
 
 def merge_noises(results: xr.Dataset) -> xr.Dataset:
-    """Merges the two estimators that differ in their noise into one.
+    """Merges each pair of estimators that differ only in their noise.
 
     Args:
         results: results of `with_noise`, or of this function.
 
     Returns:
-        The results without the K-norm estimators: at each epsilon the remaining names have the values of the noise that
-        `noise` names.
+        The results without the K-norm estimators. At each epsilon, each remaining estimator has its values for the kind
+        of noise in the coordinate `noise`.
     """
     names = results.estimator.values.tolist()
     merged_names = [name for name in names if not name.endswith(SUFFIX)]

@@ -1,7 +1,8 @@
-"""Test learners against adversaries who react (Asi et al., 2025: Tracking, Theorem 5.1).
+"""Compare learners against adversaries who react (Asi et al., 2025: Tracking, Theorem 5.1).
 
-Compares their regret on losses that are fixed in advance with their regret
-against an adversary who punishes repeats, at equal ε sqrt(T / S).
+Compares the regret of each learner on losses that are fixed in advance with its
+regret against an adversary who punishes repeated plays, at equal ε sqrt(T / S),
+for T rounds and S switches.
 """
 
 import dataclasses
@@ -50,7 +51,7 @@ NUM_SEEDS = 8
 TILE_SIZE = 28
 
 LABELS = {"shifting": "losses fixed in advance: shifting", "punish_repeats": "losses that react: punish_repeats"}
-ORDER_LABEL = "order of Thm 5.1 (lower bound), drawn with the factor 1"
+ORDER_LABEL = "order of Thm 5.1 (lower bound), drawn with constant 1"
 
 
 def tracking_separation(
@@ -122,7 +123,7 @@ def tracking_separation(
 
 
 def threshold(ratio: np.ndarray, horizon: int, num_switches: int) -> np.ndarray:
-    """Returns the bound of Theorem 5.1 / T, with the factor 1, at these values of epsilon sqrt(T / S)."""
+    """Returns 1 / T times the lower bound of Theorem 5.1, with constant 1, where `ratio` is epsilon sqrt(T / S)."""
     epsilon = np.asarray(ratio, float) * math.sqrt(num_switches / horizon)
     return theory.adaptive_lower(epsilon, horizon, num_switches) / horizon
 
@@ -160,8 +161,8 @@ def figure(results: xr.Dataset) -> Figure:
         xlabel="ε sqrt(T / S)",
         ylabel="dynamic regret / T",
         title="Losses fixed in advance, and losses that react to plays",
-        note=f"N = {int(results.num_experts)}, S = {switches}. Thm 5.1 is an order with logarithms, for "
-        "N >= 2 T / S and tiny delta, for the worst adversary: these curves do not confirm its threshold.",
+        note=f"N = {int(results.num_experts)}, S = {switches}. Thm 5.1 holds up to constants and logarithms, "
+        "for N >= 2 T / S and tiny delta, against the worst adversary: these curves do not confirm its threshold.",
     )
 
 
@@ -190,8 +191,8 @@ def report(results: xr.Dataset) -> str:
         f"with delta = {float(results.delta):g}.",
         "punish_repeats gives the loss 1 to the expert that was played in the previous round: a learner that keeps an "
         "expert for long loses in most rounds, for any ε. Theorem 5.1 says that below a ratio of order 1 / ln(T) every "
-        "private learner has such an adversary. It is an order, for N >= 2 T / S and delta <= (S + 1)^3 / T^3. These "
-        "runs do not satisfy these conditions: nothing here confirms it.",
+        "private learner has such an adversary. It holds up to constants, for N >= 2 T / S and delta <= (S + 1)^3 / "
+        "T^3. These runs do not satisfy these conditions: nothing here confirms it.",
     ]
     return "\n\n".join([table(results), *notes])
 

@@ -29,7 +29,7 @@ def context_distribution(contexts: ArrayLike | str, num_arms: int | None, dim: i
     Args:
         contexts: one of DISTRIBUTIONS, or [num_arms, dim] fixed arms.
         num_arms: arms in a round; None for fixed arms.
-        dim: of contexts; None for fixed arms.
+        dim: dimension of contexts; None for fixed arms.
 
     Returns:
         (num_arms, dim, key -> [num_arms, dim] float).
@@ -66,7 +66,7 @@ def check_contexts(name: str, contexts: np.ndarray, ndim: int) -> np.ndarray:
     """Returns `contexts` if they are at least two arms in the unit ball.
 
     Args:
-        name: of the argument, for errors.
+        name: name of the argument, for errors.
         contexts: finite numbers.
         ndim: the number of axes; the last two are [num_arms, dim].
 

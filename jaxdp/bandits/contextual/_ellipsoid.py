@@ -68,7 +68,7 @@ def gaussian_radii(
         failure_prob: in (0, 1).
         noise_stddev: >= 0.
         cross_stddev: >= 0.
-        noise_proxy: of rewards, > 0.
+        noise_proxy: variance proxy of rewards, > 0.
 
     Raises:
         ValueError: if failure_prob or noise_proxy is out of range.
@@ -106,8 +106,8 @@ def ball_radii(
         failure_prob: in (0, 1).
         noise_stddev: >= 0, the root mean square of each coordinate of a report; 0 for reports without noise.
         cross_stddev: >= 0; in every direction the noise of u is sub-Gaussian with this as its standard deviation.
-        report_radius: of the sphere.
-        noise_proxy: of rewards, > 0.
+        report_radius: radius of the sphere.
+        noise_proxy: variance proxy of rewards, > 0.
 
     Raises:
         ValueError: if failure_prob or noise_proxy is out of range.
@@ -147,7 +147,7 @@ def eigenvalue_bound(radii: Radii, noise: jax.Array) -> jax.Array:
     """Returns the bound L >= 1 on eigenvalues of the matrix noise, [] float; V is shifted by 2 L.
 
     Args:
-        radii: of the noise.
+        radii: radii of the noise.
         noise: [] float, its size n.
     """
     return jnp.maximum(1, radii.matrix_rate * noise + radii.matrix_offset)
@@ -157,7 +157,7 @@ def noise_width(radii: Radii, bound: jax.Array, noise: jax.Array) -> jax.Array:
     """Returns how far the noise and the shift may move the model in the norm of V, [] float.
 
     Args:
-        radii: of the noise.
+        radii: radii of the noise.
         bound: [] float, L.
         noise: [] float, its size n.
     """
@@ -168,7 +168,7 @@ def reward_width(radii: Radii, bound: jax.Array, rounds: jax.Array, dim: int) ->
     """Returns how far the randomness of rewards may move the model in the norm of V, [] float.
 
     Args:
-        radii: of the noise.
+        radii: radii of the noise.
         bound: [] float, L.
         rounds: [] float, t.
         dim: d of contexts.

@@ -76,7 +76,7 @@ def linear_contexts(
             uniform in the cube [-1/sqrt(dim), 1/sqrt(dim)]^dim, which lies in the ball and is the fastest. Or
             [num_arms, dim], of norm at most 1: arms that are the same in every round.
         num_arms: arms in a round, >= 2; None for fixed arms.
-        dim: of contexts, >= 1; None for fixed arms.
+        dim: dimension of contexts, >= 1; None for fixed arms.
         theta: [dim], not zero, of norm at most 1; None: each lane draws it uniformly from a sphere.
         rewards: the noise added to the mean: "uniform" in [-noise, noise]; or "gaussian", with standard deviation
             noise. Or "binary": a reward is 1 or -1.

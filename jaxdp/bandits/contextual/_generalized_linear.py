@@ -55,7 +55,7 @@ class Params:
 
     Attributes:
         randomizer: of the report; its "reward" is the residual g(x . w) - y, and its reward_bound is residual_bound.
-        radii: of the noise, in the confidence ellipsoid.
+        radii: radii of the noise, in the confidence ellipsoid.
         descent: steps, and their part of the ellipsoid's radius.
         confidence_multiplier: [] float > 0, multiplies the ellipsoid's radius.
     """

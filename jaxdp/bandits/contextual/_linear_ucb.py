@@ -45,8 +45,8 @@ class Params:
     """Traced values.
 
     Attributes:
-        randomizer: of the report.
-        radii: of the confidence ellipsoid.
+        randomizer: parameters of the randomizer of the report.
+        radii: radii of the confidence ellipsoid.
         confidence_multiplier: [] float > 0, multiplies the ellipsoid's radius.
     """
 

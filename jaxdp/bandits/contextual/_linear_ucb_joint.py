@@ -47,7 +47,7 @@ class Params:
 
     Attributes:
         counter: params of the counter.
-        radii: of the confidence ellipsoid, per standard deviation of the counter.
+        radii: radii of the confidence ellipsoid, per standard deviation of the counter.
         reward_bound: [] float > 0, rewards are clipped to this absolute value.
         confidence_multiplier: [] float > 0, multiplies the ellipsoid's radius.
     """

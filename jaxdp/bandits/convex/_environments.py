@@ -28,7 +28,7 @@ def linear_losses(
     where the best point is a corner.
 
     Args:
-        dim: of points, >= 1.
+        dim: dimension of points, >= 1.
         radius: R of the domain, finite and > 0.
         feedback: "point": an action is a point ([dim] float), and the feedback its loss. "difference": an action is
             `Probe(centre, offset)`, and the feedback f(centre + offset) - f(centre - offset), computed without

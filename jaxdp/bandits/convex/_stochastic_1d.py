@@ -40,7 +40,7 @@ class Public(NamedTuple):
 
     Attributes:
         low: [] float, the interval's lower end.
-        width: [] float, of the interval.
+        width: [] float, width of the interval.
         level: [] int32, i - 1, counted from 0.
         plays: [] integer, rounds in this epoch.
         sums: sums of [3] floats, the epoch's reports at the three points.

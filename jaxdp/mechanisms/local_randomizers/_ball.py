@@ -23,8 +23,8 @@ def randomize_in_ball(
 ) -> jax.Array:
     """Reports a vector of length at most `radius` as a vector of length `report_radius`, without bias.
 
-    A direction w is drawn from the unit sphere. The report is report_radius times w or -w: with probability 1/2 +
-    |vector| / (2 radius) tanh(epsilon / 2) the one on the vector's side, otherwise the other one.
+    A direction w is drawn from the unit sphere. The report is report_radius times w or -w: the one on the
+    vector's side with probability 1/2 + tanh(epsilon / 2) |vector| / (2 radius), otherwise the other one.
 
     Args:
         key: a PRNG key.
@@ -58,9 +58,9 @@ def randomize_in_ball(
     turns = sign_turns(key_coin, jnp.minimum(length / radius, 1), epsilon)
     direction = jax.random.normal(key_direction, vector.shape, vector.dtype)
     size = jnp.sqrt(jnp.sum(direction * direction))
-    # a generator of finitely many numbers may draw the zero vector, which stands for the first axis
-    first = jnp.zeros_like(direction).at[0].set(1)
-    candidate = jnp.where(size > 0, direction / jnp.where(size > 0, size, 1), first) * jnp.asarray(
+    # floating-point normals may all be zero: the direction is then the first axis
+    first_axis = jnp.zeros_like(direction).at[0].set(1)
+    candidate = jnp.where(size > 0, direction / jnp.where(size > 0, size, 1), first_axis) * jnp.asarray(
         report_radius, vector.dtype
     )
     towards = jnp.sum(candidate * vector) >= 0
@@ -71,7 +71,7 @@ def sphere_radius(dim: int, epsilon: float, radius: float) -> float:
     """Returns the length of reports at which `randomize_in_ball` is unbiased.
 
     A coordinate of a random unit vector has E|w_1| = Gamma(dim / 2) / (sqrt(pi) Gamma((dim + 1) / 2)), so that a report
-    of length B has the mean vector / radius tanh(epsilon / 2) B E|w_1|.
+    of length B has the mean tanh(epsilon / 2) B E|w_1| vector / radius.
 
     Args:
         dim: dimension of vectors, >= 2.
@@ -89,7 +89,7 @@ class OnSphere(NamedTuple):
     """A coordinate of a report by `randomize_in_ball`.
 
     Attributes:
-        size: factor of the coordinate.
+        size: factor by which the coordinate is multiplied.
         report_radius: length of reports.
         bias: tanh(epsilon / 2).
         coordinates: number of coordinates of the vector.
@@ -101,27 +101,29 @@ class OnSphere(NamedTuple):
     coordinates: int
 
     def range_bound(self, horizon: int, failure_prob: float) -> float:
-        """Bounds by the Beta(1 / 2, (dim - 1) / 2) distribution of a squared coordinate, as of a random unit vector."""
+        """Applies a union bound over coordinates and rounds."""
+        # the square of a random unit vector's coordinate has the distribution Beta(1 / 2, (dim - 1) / 2)
         share = failure_prob / horizon / self.coordinates
         return self.size * self.report_radius * math.sqrt(1 - betaincinv((self.coordinates - 1) / 2, 0.5, share))
 
     def second_moment(self) -> float:
-        """Returns the second moment, which is the same as for a random unit vector."""
+        """Returns the second moment of the coordinate: a report's direction has that of a random unit vector."""
         return (self.size * self.report_radius) ** 2 / self.coordinates
 
     def variance_proxy(self) -> float:
-        """Returns the proxy for reports of random vectors of any distribution."""
+        """Returns the variance proxy for random vectors of any distribution."""
         return (self.size * self.report_radius) ** 2 * any_proxy(self.coordinates, self.bias)
 
 
 @functools.lru_cache(maxsize=256)
 def fixed_proxy(dim: int, bias: float) -> float:
-    """Returns nearly the least s^2 such that a unit report of any fixed vector minus its mean is s^2-sub-Gaussian.
+    """Returns a variance proxy, nearly the least, for reports of length 1 minus their mean, of any fixed vector.
 
-    In any direction the report has the density h(s) (1 + k(s)), where h is the density of a random unit vector's
-    coordinate, and k(s) is `bias` times |vector| / radius times P(towards | s) - P(away | s): odd, not decreasing, and
-    at most `bias`. Given its mean, E exp(l s) is largest for l > 0 where k is `bias` above some c and 0 below, and for
-    l < 0 where k is constant (since sinh(l s) / s increases), so that a search over c or this constant, and l,
+    Along any direction a report has a coordinate x with density h(x) (1 + k(x)). Here h is the density of a coordinate
+    of a random unit vector w, and k(x) is `bias` |vector| / radius times P(w.vector > 0 | x) - P(w.vector < 0 | x). For
+    a direction on the vector's side (the others mirror it) k is odd, not decreasing, and at most `bias`. Among all such
+    k with a given mean of x, E exp(l x) is largest for l > 0 if, on x > 0, k is `bias` above some c and 0 below, and
+    for l < 0 if k is constant there (since sinh(l x) / x increases). So a search over c or this constant, and over l,
     suffices.
 
     Args:
@@ -129,7 +131,7 @@ def fixed_proxy(dim: int, bias: float) -> float:
         bias: tanh(epsilon / 2), in (0, 1].
 
     Returns:
-        s^2 in float64, from a grid search and raised by a factor of 1 + 1e-4; between 1 / dim and 1.13 / (dim - 1).
+        The proxy in float64, from a grid search, raised by a factor of 1 + 1e-4: between 1 / dim and 1.13 / (dim - 1).
     """
     coordinates, logs = _half_sphere(dim)
     above = _from_here(np.exp(logs) * coordinates)
@@ -146,21 +148,21 @@ def fixed_proxy(dim: int, bias: float) -> float:
 
 @functools.lru_cache(maxsize=256)
 def any_proxy(dim: int, bias: float) -> float:
-    """Returns the proxy as `fixed_proxy` for random vectors of any distribution, including their own spread."""
+    """Returns a variance proxy as `fixed_proxy`, for random vectors of any distribution: it includes their spread."""
     coordinates, logs = _half_sphere(dim)
-    # k is odd, |k| <= `bias`. Given its mean, E exp(l s) is largest if k is `bias` above some c,
-    # and -`bias` below.
-    means = 2 * bias * (_from_here(np.exp(logs) * coordinates) - _up_to_here(np.exp(logs) * coordinates))
+    # Here k of `fixed_proxy` is an average over vectors: odd, |k| <= `bias`. Among all such k with a given mean of x,
+    # E exp(l x) is largest if, on x > 0, k is `bias` above some c and -`bias` below.
+    means = 2 * bias * (_from_here(np.exp(logs) * coordinates) - _before_here(np.exp(logs) * coordinates))
     best = 1 / dim
     for slope in _slopes(dim):
         up, down, shift = _tilt_both_ways(coordinates, logs, slope)
-        total = _from_here((1 + bias) * up + (1 - bias) * down) + _up_to_here((1 - bias) * up + (1 + bias) * down)
+        total = _from_here((1 + bias) * up + (1 - bias) * down) + _before_here((1 - bias) * up + (1 + bias) * down)
         best = max(best, 2 / slope**2 * (shift + float(np.max(_log(total) - slope * means))))
     return best * (1 + SPARE)
 
 
 def _half_sphere(dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns values s > 0 of one coordinate of a random unit vector, and log probabilities that add up to 1 / 2."""
+    """Returns values > 0 of a random unit vector's coordinate, and the logs of probabilities that add up to 1 / 2."""
     nodes = max(NODES, int(64 * math.sqrt(dim)))
     angles = (np.arange(nodes) + 0.5) * (math.pi / 2 / nodes)
     logs = (dim - 2) * np.log(np.cos(angles))
@@ -168,7 +170,7 @@ def _half_sphere(dim: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _tilt_both_ways(coordinates: np.ndarray, logs: np.ndarray, slope: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Returns probabilities times exp(slope s - shift) and exp(-slope s - shift), and the shift against overflow."""
+    """Returns probabilities times exp(slope x - shift) and exp(-slope x - shift), and the shift against overflow."""
     up = logs + slope * coordinates
     shift = float(up.max())
     return np.exp(up - shift), np.exp(logs - slope * coordinates - shift), shift
@@ -184,7 +186,7 @@ def _from_here(terms: np.ndarray) -> np.ndarray:
     return np.append(np.cumsum(terms[::-1])[::-1], 0.0)
 
 
-def _up_to_here(terms: np.ndarray) -> np.ndarray:
+def _before_here(terms: np.ndarray) -> np.ndarray:
     """Returns sums of the terms before each term; the first one is 0."""
     return np.append(0.0, np.cumsum(terms))
 

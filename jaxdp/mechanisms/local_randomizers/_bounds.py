@@ -38,7 +38,8 @@ class Additive(NamedTuple):
     coordinates: int = 1
 
     def range_bound(self, horizon: int, failure_prob: float) -> float:
-        """Bounds by P(|Laplace| > b x) = exp(-x) or P(|Gaussian| > s x) <= 2 exp(-x^2 / 2), over all coordinates."""
+        """Applies a union bound over coordinates and rounds."""
+        # P(|Laplace| > b x) = exp(-x), and P(|Gaussian| > s x) <= 2 exp(-x^2 / 2)
         tail = math.log(self.coordinates) + math.log(horizon) - math.log(failure_prob)
         return self.size + self.scale * (tail if self.noise == "laplace" else math.sqrt(2 * (tail + math.log(2))))
 

@@ -36,7 +36,7 @@ class ScalarParams:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity reports values as they are.
-        noise_stddev: [] float >= 0, of Gaussian noise; zero for other reports.
+        noise_stddev: [] float >= 0, standard deviation of Gaussian noise; zero for other reports.
         low: [] float, lower end of the clipping interval.
         high: [] float, upper end of the clipping interval.
         width: [] float, high - low, rounded up.

@@ -23,7 +23,7 @@ class VectorParams:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity reports vectors as they are.
-        noise_stddev: [] float >= 0, of Gaussian noise; zero for Laplace noise.
+        noise_stddev: [] float >= 0, standard deviation of Gaussian noise; zero for Laplace noise.
         radius: [] float > 0; longer vectors are scaled down to this norm.
         sensitivity: [] float, twice the radius, rounded up.
     """
@@ -86,7 +86,7 @@ def vector_randomizer(shape: tuple[int, ...], norm: str) -> LocalRandomizer:
         )
 
     def report(key, params: VectorParams, value: ArrayLike) -> jax.Array:
-        value = jnp.asarray(value, default_float())  # at once, as for a scalar
+        value = jnp.asarray(value, default_float())  # before arithmetic, as in `scalar_randomizer`
         if value.shape != sizes:
             raise ValueError(f"value must have shape {sizes}, got {value.shape}")
         clipped = into_ball(value, params.radius, norm)
@@ -132,5 +132,5 @@ def into_ball(vector: jax.Array, radius: Scalar, norm: str) -> jax.Array:
 
 
 def norm_error(num_entries: int) -> float:
-    """Bounds the relative excess of a norm over the result of `into_ball`, by rounding in sums of this many terms."""
+    """Returns a bound on the relative excess of the norm of an `into_ball` result over the radius, by rounding."""
     return (num_entries + 8) * float(jnp.finfo(default_float()).eps)

@@ -16,7 +16,8 @@ class BlockEvents(NamedTuple):
     Attributes:
         actions: pytree of [block length, ...] arrays, as planned.
         report: pytree of [block length, ...] arrays.
-        slot_rounds: [block length] integers: for each slot, the block's round stored there.
+        slot_rounds: [block length] integers: for each index of `actions` and `report`, the round stored there, counted
+            from 0 at the start of the block; the block length where there is none.
         used: [] integer, the number of rounds played.
     """
 
@@ -35,7 +36,7 @@ def privatize_block(
     plan: BlockPlan,
     feedback: Any,
 ) -> Any:
-    """Returns the reports of a block's rounds, each made with `public` as at the start of the block."""
+    """Returns the reports of a block's rounds, each made with the public state at the start of the block."""
 
     def one(key: jax.Array, context: Any, action: Any, answer: Any) -> Any:
         return learner.privatize(key, params, public, context, action, answer)
@@ -53,12 +54,12 @@ def play_block(
     play: Play,
     stop: jax.Array,
 ) -> tuple[Play, BlockEvents]:
-    """Plays one block, up to the round `stop` at most, and returns its events."""
-    answer = environment.block
-    assert answer is not None
+    """Plays one block, whose rounds all lie before `stop`. Returns the play after it, and its events."""
+    answer_block = environment.block
+    assert answer_block is not None
     learner_params, env_params, public = params["learner"], params["environment"], play.state.public
-    natural = jnp.arange(blocks.length, dtype=play.round.dtype)
-    order = blocks.slot_rounds(learner_params, public).astype(natural.dtype) if blocks.slot_rounds else natural
+    indices = jnp.arange(blocks.length, dtype=play.round.dtype)
+    order = blocks.slot_rounds(learner_params, public).astype(indices.dtype) if blocks.slot_rounds else indices
     keys = jax.vmap(lambda round_: round_keys(roots, round_, horizon))(play.round + order)
     limit = jnp.minimum(stop - play.round, blocks.length)
     contexts = None
@@ -66,13 +67,13 @@ def play_block(
         assert environment.contexts is not None
         contexts = environment.contexts(keys.context, env_params, play.world)
     plan = blocks.plan(keys.act, learner_params, public, contexts, limit)
-    if blocks.slot_rounds and jax.tree.leaves(play.world):  # worlds depend on earlier rounds
-        slot_of_round = jnp.zeros_like(natural).at[order].set(natural, mode="drop")
+    if blocks.slot_rounds and jax.tree.leaves(play.world):  # the world needs the actions in playing order
+        slot_of_round = jnp.zeros_like(indices).at[order].set(indices, mode="drop")
         actions = jax.tree.map(lambda leaf: leaf[slot_of_round], plan.actions)
-        worlds, *answers = answer(keys.feedback[slot_of_round], env_params, play.world, contexts, actions)
+        worlds, *answers = answer_block(keys.feedback[slot_of_round], env_params, play.world, contexts, actions)
         feedback, outcome = jax.tree.map(lambda leaf: leaf[jnp.minimum(order, blocks.length - 1)], answers)
     else:
-        worlds, feedback, outcome = answer(keys.feedback, env_params, play.world, contexts, plan.actions)
+        worlds, feedback, outcome = answer_block(keys.feedback, env_params, play.world, contexts, plan.actions)
     report = privatize_block(learner, keys.user, learner_params, public, contexts, plan, feedback)
     state, used = blocks.update_block(keys.update, learner_params, play.state, plan, report)
     used = used.astype(play.round.dtype)

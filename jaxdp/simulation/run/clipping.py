@@ -18,10 +18,10 @@ def warn_outside(learner: Learner, environment: Environment, params: Any, name: 
     """Warns if a mean of the environment's feedback lies outside the interval to which the learner clips feedback.
 
     Args:
-        learner: who plays.
+        learner: the learner that plays.
         environment: supplies the feedback.
-        params: on the host, with the entries "learner" and "environment".
-        name: of the learner, for the warning.
+        params: parameters on the host, with the entries "learner" and "environment".
+        name: name of the learner, for the warning.
         takes: names of the learner's values.
     """
     if learner.clip is None or environment.means is None:

@@ -32,9 +32,9 @@ def begin(who: str, init: Callable[..., Any], key: jax.Array, params: Any) -> An
 
     Args:
         who: names the function, for messages.
-        init: of a learner or an environment.
-        key: its key.
-        params: its parameters.
+        init: `init` of a learner or an environment.
+        key: key for `init`.
+        params: parameters of the learner or the environment.
 
     Returns:
         The state, or the world.
@@ -54,12 +54,12 @@ def check_round(learner: Learner, environment: Environment, keys: Keys, params: 
     """Traces one round, function by function.
 
     Args:
-        learner: who plays.
-        environment: what it plays against.
-        keys: of a round.
-        params: with the entries "learner" and "environment".
-        state: the learner's, from `init`.
-        world: the environment's, from `init`.
+        learner: the learner that plays.
+        environment: the environment that it plays against.
+        keys: keys of a round.
+        params: parameters, with the entries "learner" and "environment".
+        state: state of the learner, from its `init`.
+        world: state of the environment, from its `init`.
 
     Returns:
         Shapes of the round's context, action and outcomes.
@@ -122,13 +122,13 @@ def check_many(
     """Traces one block, or totals, function by function, after `check_round`.
 
     Args:
-        learner: who plays.
-        environment: what it plays against.
+        learner: the learner that plays.
+        environment: the environment that it plays against.
         engine: "blocks" or "counts", which both have.
-        keys: of a round.
-        params: with the entries "learner" and "environment".
-        state: the learner's, from `init`.
-        world: the environment's, from `init`.
+        keys: keys of a round.
+        params: parameters, with the entries "learner" and "environment".
+        state: state of the learner, from its `init`.
+        world: state of the environment, from its `init`.
         shapes: returned by `check_round`.
 
     Raises:

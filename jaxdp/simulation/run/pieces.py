@@ -14,17 +14,17 @@ import jax.numpy as jnp
 
 from jaxdp.simulation.run.rounds import Play
 
-LOOK = 1.5  # cost of a look in rounds, about, by the kernels that XLA launches for an H100
-BRANCH = 0.7  # cost of the host's wait in rounds, if pieces differ in length
+LOOK = 1.5  # approximate cost of reading a checkpoint, in rounds, by the kernels that XLA launches for an H100
+BRANCH = 0.7  # cost of the host's wait, in rounds, if pieces differ in length
 
 
 class Pieces(NamedTuple):
     """Pieces of the rounds up to the last checkpoint, in order.
 
     Attributes:
-        rounds: in a long piece.
-        lengths: of each piece, `rounds` or 1.
-        looks: of each piece, the index of the checkpoint that it leads to.
+        rounds: number of rounds in a long piece.
+        lengths: number of rounds in each piece, `rounds` or 1.
+        looks: for each piece, the index of the checkpoint that it leads to.
     """
 
     rounds: int
@@ -38,7 +38,7 @@ class Pieces(NamedTuple):
 
 
 def cut(checkpoints: Sequence[int]) -> Pieces:
-    """Returns the cheapest pieces. Each piece costs a look at its end, and different lengths cost waiting.
+    """Returns the cheapest pieces. Each piece reads a checkpoint at its end, and different lengths cost waiting.
 
     Args:
         checkpoints: increasing rounds >= 1.
@@ -66,7 +66,7 @@ def play_pieces(
         checkpoints: increasing rounds >= 1.
         step: plays a round.
         look: reads the outputs of a checkpoint.
-        play: before the first round.
+        play: state before the first round.
 
     Returns:
         (play after the last checkpoint, outputs with a leading axis of checkpoints).

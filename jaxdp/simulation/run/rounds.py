@@ -26,10 +26,10 @@ class Play(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        state: the learner's.
-        world: the environment's.
+        state: state of the learner.
+        world: state of the environment.
         outcomes: sums over the rounds played.
-        action: the latest, or None if nothing reads it.
+        action: the latest action, or None if nothing reads it.
         stopped: [] bool, whether the learner is done; None for a learner without a stopping time.
     """
 
@@ -84,12 +84,12 @@ def interact(
     """Plays one round.
 
     Args:
-        learner: who plays.
-        environment: what it plays against.
-        keys: of the round.
-        params: with the entries "learner" and "environment".
-        state: the learner's, before the round.
-        world: the environment's, before the round.
+        learner: the learner that plays.
+        environment: the environment that it plays against.
+        keys: keys of the round.
+        params: parameters, with the entries "learner" and "environment".
+        state: state of the learner before the round.
+        world: state of the environment before the round.
 
     Returns:
         (state, world, events): the state and the world after the round, and its events.

@@ -18,10 +18,10 @@ class Snapshot(NamedTuple):
     """The state of one lane, passed to functions that record something.
 
     Attributes:
-        params: the run's, with the entries "learner" and "environment".
+        params: parameters of the run, with the entries "learner" and "environment".
         public: the learner's released state.
         world: the environment's state.
-        action: the latest; None by counts.
+        action: the latest action; None if the learner plays by counts.
         round: [] integer, rounds played.
     """
 

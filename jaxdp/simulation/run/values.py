@@ -101,8 +101,8 @@ def check_point(params: Any, names: Collection[str]) -> None:
     """Checks that a run's parameters were made by its own `params`.
 
     Args:
-        params: of the run.
-        names: of the parts that `params` makes.
+        params: parameters of the run.
+        names: names of the parts that `params` makes.
 
     Raises:
         ValueError: if not.

@@ -1,9 +1,9 @@
 """Chunks: lanes that are computed, handed over and written together, each a block of the results' arrays.
 
-Lanes are numbered as the grid: seeds change fastest, then the last axis. A chunk is a block of the arrays (*static
-axes, *axes, seed), which one file can hold, and the lanes in it. In a sweep that has not grown, a chunk's lanes are one
-run of numbers. A store that has grown keeps its blocks, which may then have several runs of lanes, and keeps values in
-the order in which they were added, which may differ from the grid's.
+Lanes are numbered in the grid's order: seeds change fastest, then the last axis. A chunk is a block of the arrays
+(*static axes, *axes, seed), which one file can hold, and the lanes in it. In a sweep that has not grown, a chunk's
+lanes are one run of numbers. A store that has grown keeps its blocks, which may then have several runs of lanes, and
+keeps values in the order in which they were added, which may differ from the grid's.
 """
 
 import math
@@ -17,7 +17,7 @@ class Chunk(NamedTuple):
     """Lanes of one program, and their position in the results.
 
     Attributes:
-        number: among all chunks of the sweep.
+        number: index among all chunks of the sweep.
         program: index of the combination of static values, in the order of the grid.
         runs: (first, one past the last) of the lanes' numbers, in the order of the block. If a block is partly
             computed, they may be the missing lanes' alone.
@@ -62,8 +62,8 @@ def chunk_shape(sizes: Sequence[int], lanes: int) -> tuple[int, ...]:
     """Returns the largest block of at most `lanes` lanes, numbered consecutively.
 
     Args:
-        sizes: of (*axes, seed).
-        lanes: requested for a chunk, >= 1.
+        sizes: sizes of (*axes, seed).
+        lanes: number of lanes requested for a chunk, >= 1.
 
     Returns:
         Sizes of the block: 1 along the first axes, then a part of one axis, then all of the others.
@@ -92,8 +92,8 @@ def chunks(
     """Returns all chunks of a sweep, in the order in which they are stored, program by program.
 
     Args:
-        static_sizes: of the static axes.
-        sizes: of (*axes, seed).
+        static_sizes: sizes of the static axes.
+        sizes: sizes of (*axes, seed).
         shape: from `chunk_shape`, for these sizes or for the sizes of the sweep before it grew.
         order: for every dimension of (*static axes, *axes, seed), the grid indices of the stored values; None for a
             dimension in the grid's order. If empty, all are in the grid's order.
@@ -133,7 +133,7 @@ def share(all_chunks: Sequence[Chunk], index: int, count: int) -> list[Chunk]:
 
     Args:
         all_chunks: from `chunks`.
-        index: of the process, in [0, count).
+        index: index of the process, in [0, count).
         count: number of processes.
     """
     groups: dict[tuple[int, int], list[Chunk]] = {}
@@ -141,7 +141,7 @@ def share(all_chunks: Sequence[Chunk], index: int, count: int) -> list[Chunk]:
         groups.setdefault((chunk.program, chunk.part), []).append(chunk)
     chunks_of_process = []
     for (program, part), group in groups.items():
-        turn = (index + program + part) % count  # if chunks are fewer than processes, each group starts elsewhere
+        turn = (index + program + part) % count  # each group starts with another process, if chunks are fewer
         chunks_of_process += group[len(group) * turn // count : len(group) * (turn + 1) // count]
     return chunks_of_process
 

@@ -36,7 +36,7 @@ def open_or_create(
     """Opens the store of a sweep, or creates it.
 
     Args:
-        path: of the store.
+        path: path of the store.
         template: a dataset with the sweep's variables, coordinates and attributes; values of variables are not used.
         identity: from `identity.identity`.
         chunk: returns the shape of a chunk along (*axes, seed); called only if the store is created here.
@@ -91,7 +91,7 @@ def check_same_sweep(
 
     Args:
         store: the store.
-        identity: of the sweep.
+        identity: identity of the sweep.
         can_grow: as for `open_or_create`.
 
     Raises:

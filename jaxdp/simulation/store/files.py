@@ -128,7 +128,7 @@ class Store:
         """Returns computed lanes of a chunk of the larger sweep that this sweep may grow to.
 
         Args:
-            chunk: of the larger sweep, with all its lanes.
+            chunk: chunk of the larger sweep, with all its lanes.
             max_lanes: the largest number of lanes.
 
         Returns:

@@ -33,9 +33,9 @@ class Growth:
         """Determines the positions of all values, and writes nothing.
 
         Args:
-            store: of a sweep that is a part of the larger one.
+            store: store of a sweep that is a part of the larger one.
             template: a dataset of the larger sweep's variables, coordinates and attributes, as for `open_or_create`.
-            identity: of the larger sweep.
+            identity: identity of the larger sweep.
 
         Raises:
             ValueError: if the store cannot hold an axis's new values in their type, or the store has arrays

@@ -29,8 +29,8 @@ def program_hash(traced: Any, text: str) -> str:
     out of it, so the arrays are hashed separately.
 
     Args:
-        traced: of `jax.jit(...).trace(...)`.
-        text: of `traced.lower()`.
+        traced: result of `jax.jit(...).trace(...)`.
+        text: text of `traced.lower()`.
     """
     digest = hashlib.sha256(text.encode())
     for constant in _constants(traced.jaxpr):
@@ -42,7 +42,7 @@ def constant_bytes(traced: Any) -> int:
     """Returns the size in bytes of the arrays that a program closes over.
 
     Args:
-        traced: of `jax.jit(...).trace(...)`.
+        traced: result of `jax.jit(...).trace(...)`.
     """
     return sum(getattr(constant, "nbytes", 0) for constant in _constants(traced.jaxpr))
 
@@ -80,13 +80,13 @@ def identity(
     Args:
         key: root key.
         device: where tiles run; results may differ in the last bits between kinds of devices.
-        compiler_options: of programs.
+        compiler_options: options that programs are compiled with.
         tile_size: lanes in a tile.
         num_seeds: seeds at every grid point.
         axes: labels of the grid's values.
         static_axes: labels of the static values.
-        coords: of the run's own dimensions, as checkpoints.
-        outputs: of a lane: dimensions' names, shape and dtype of each.
+        coords: coordinates of the run's own dimensions, such as checkpoints.
+        outputs: names of dimensions, shape and dtype of each output of a lane.
         programs: by the text of its static values, the hashes of each program, its parameters and its guarantees.
     """
     kind = "" if device.platform == "cpu" else f": {device.device_kind}"
@@ -150,7 +150,7 @@ def differences_of_stores(sweep: Mapping[str, Any], stored: Mapping[str, Any]) -
     """Returns the differences between a sweep's record and a store's as text, which is empty if they are the same.
 
     Args:
-        sweep: its record.
+        sweep: record of the sweep.
         stored: the record of the store.
     """
     sweep = json.loads(json.dumps(sweep))
@@ -167,7 +167,7 @@ def shortfalls(sweep: Mapping[str, Any], stored: Mapping[str, Any]) -> list[str]
     """Returns the reasons why a store cannot grow to a sweep, as far as their records show.
 
     Args:
-        sweep: its record.
+        sweep: record of the sweep.
         stored: the record of the store.
 
     Returns:
@@ -193,12 +193,12 @@ def check_format(path: Any, sweep: Mapping[str, Any], stored: Mapping[str, Any])
     """Checks that a store is of this version's format.
 
     Args:
-        path: of the store.
-        sweep: its record.
+        path: path of the store.
+        sweep: record of the sweep.
         stored: the record of the store.
 
     Raises:
-        ValueError: if not.
+        ValueError: if it is of another format.
     """
     if stored.get("format") != sweep["format"]:
         raise ValueError(

@@ -14,28 +14,28 @@ from jaxdp.validation import check_local_path
 
 
 def describe(path: str | Path) -> str:
-    """Returns a text about a store: its contents, how complete it is, its provenance and its claims.
+    """Describes a store: its contents, how much is computed, its provenance and its algorithms' privacy claims.
 
     Args:
-        path: of the store; a sweep may be writing it.
+        path: path of the store. A sweep may be writing to the store meanwhile.
 
     Returns:
-        Lines of text. Damaged chunks are named.
+        Lines of text, with a line for each damaged chunk.
 
     Raises:
-        ValueError: if there is no store, or path is an address.
+        ValueError: if path holds no store, or is an address such as s3://bucket/runs.
     """
     path = check_local_path("store", path)
     store = Store(path)
     nans = NanCount()
     missing, damaged = store.examine(store.chunks, nans)
     dataset = open_dataset(path)
-    done = store.lanes_computed()
+    num_computed = store.lanes_computed()
     total = int(np.prod(store.layout["static_sizes"] + store.layout["sizes"]))
-    source = provenance(dataset)
-    record = source.record
-    lines = [f"{path}: {done:,} of {total:,} lanes computed ({done / total:.1%})"]
-    lines += [f"  {text}" for text in (*_by_program(store, source, missing), *damaged.values())]
+    origin = provenance(dataset)
+    record = origin.record
+    lines = [f"{path}: {num_computed:,} of {total:,} lanes computed ({num_computed / total:.1%})"]
+    lines += [f"  {text}" for text in (*_by_program(store, origin, missing), *damaged.values())]
     lines += ["", "results"]
     for name, values in sorted(dataset.data_vars.items(), key=lambda pair: str(pair[0])):
         if name != COMPUTED:
@@ -56,18 +56,18 @@ def describe(path: str | Path) -> str:
         f"tiles of {record['tile_size']} lanes",
         "",
         "guarantees",
-        *(f"  {text}" for text in _guarantees(source)),
+        *(f"  {text}" for text in _guarantees(origin)),
     ]
     return "\n".join(lines)
 
 
-def _by_program(store: Store, source: Provenance, missing: list[Any]) -> list[str]:
-    """Returns how complete each program is, if some are incomplete."""
-    if len(source.static_points) < 2 or not missing:
+def _by_program(store: Store, origin: Provenance, missing: list[Any]) -> list[str]:
+    """Returns how many lanes of each combination of static values are computed; no lines for one, or if all are."""
+    if len(origin.static_points) < 2 or not missing:
         return []
     lanes = int(np.prod(store.layout["sizes"]))
     lines = []
-    for index, values in enumerate(source.static_points):
+    for index, values in enumerate(origin.static_points):
         left = sum(chunk.num_lanes for chunk in missing if chunk.program == index)
         static = ", ".join(f"{name}={value}" for name, value in values.items())
         lines.append(f"{static}: {lanes - left:,} of {lanes:,}")
@@ -75,7 +75,7 @@ def _by_program(store: Store, source: Provenance, missing: list[Any]) -> list[st
 
 
 def _parts(store: Store, dataset: Any) -> list[str]:
-    """Returns for each part of a sweep that grew the values it added, the time, and the versions."""
+    """Returns, for each part of a grown sweep, when and with which versions it was computed, and its new values."""
     dims = dataset[COMPUTED].dims
     order = store.layout.get("order", [None] * len(dims))
     stored = {
@@ -104,20 +104,20 @@ def _range(values: np.ndarray) -> str:
     return str(values[0]) if len(values) == 1 else f"{values[0]} to {values[-1]}"
 
 
-def _guarantees(source: Provenance) -> list[str]:
-    """Returns, for each algorithm and argument, its claims and at how many grid points each is made."""
+def _guarantees(origin: Provenance) -> list[str]:
+    """Returns each algorithm's privacy claims: the reason of each, and the number of grid points at each budget."""
     counts_by_claim: dict[tuple[str, str], dict[str, int]] = {}
-    for point in source.points:
+    for point in origin.points:
         for name, claim in point.guarantees.items():
-            reason = ""
+            terms = ""
             if claim.is_private:
-                reason = f", {claim.trust_model}, {claim.privacy_unit}, {claim.adjacency}: {claim.argument}"
-            counts = counts_by_claim.setdefault((name, reason), {})
+                terms = f", {claim.trust_model}, {claim.privacy_unit}, {claim.adjacency}: {claim.argument}"
+            counts = counts_by_claim.setdefault((name, terms), {})
             budget = budget_text(claim)
             counts[budget] = counts.get(budget, 0) + 1
     lines = []
-    for (name, reason), counts in counts_by_claim.items():
-        lines.append(f"{name}{reason}")
+    for (name, terms), counts in counts_by_claim.items():
+        lines.append(f"{name}{terms}")
         lines += [f"    {budget} at {count} grid point{'s' if count > 1 else ''}" for budget, count in counts.items()]
     return lines
 

@@ -56,8 +56,8 @@ def share_lock(store: Path, index: int, count: int) -> Iterator[None]:
     The locks are in a folder beside the store, so that they outlive its replacement.
 
     Args:
-        store: its path.
-        index: of the share, in [0, count).
+        store: path of the store.
+        index: index of the share, in [0, count).
         count: number of shares.
 
     Raises:

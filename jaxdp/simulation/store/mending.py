@@ -25,7 +25,7 @@ def mend_labels(store: Store, template: "xr.Dataset") -> list[str]:
     """Rewrites the damaged coordinates of a store. The caller has the creation lock.
 
     Args:
-        store: of the sweep.
+        store: store of the sweep.
         template: the sweep's dataset, with its labels.
 
     Returns:
@@ -51,7 +51,7 @@ def add_checksum(store: Store, template: "xr.Dataset") -> list[str]:
     The caller has the creation lock, and no other process writes the store. Readers may continue.
 
     Args:
-        store: of the sweep.
+        store: store of the sweep.
         template: the sweep's dataset, with its labels and its provenance.
 
     Returns:

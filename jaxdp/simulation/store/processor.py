@@ -93,7 +93,7 @@ def blas_threads(text: str) -> int | None:
     """Returns the number of threads that factorize matrices, if it can change results.
 
     Args:
-        text: of a program, as StableHLO.
+        text: text of a program, as StableHLO.
 
     Returns:
         The number of OpenBLAS's threads; None if the program factorizes no matrix of more than `SMALL` rows.

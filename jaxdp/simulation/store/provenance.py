@@ -62,7 +62,7 @@ def provenance(results: "xr.Dataset") -> Provenance:
     """Reads the provenance that a sweep wrote beside its results.
 
     Args:
-        results: of a sweep, or any dataset that has kept its attributes.
+        results: results of a sweep, or any dataset that has kept its attributes.
 
     Raises:
         ValueError: if the results have none, or it is damaged.
