@@ -55,7 +55,7 @@ class Reports(NamedTuple):
         """Adds a report to the sum of each arm in `is_played`; the other sums keep their bits.
 
         Args:
-            sums: so far.
+            sums: sums so far.
             is_played: [num_arms] bool.
             reports: [] or [num_arms].
         """

@@ -23,7 +23,7 @@ def check_report(report: str, known: tuple[str, ...]) -> str:
     """Returns `report` if the learner supports it.
 
     Raises:
-        ValueError: if it does not.
+        ValueError: if the learner does not support it.
     """
     if report == "laplace" and "laplace" not in known:
         raise ValueError(
@@ -42,7 +42,7 @@ def randomizer_values(values: Mapping[str, float]) -> dict[str, float]:
     """Returns a learner's values under the names that `scalar_randomizer` uses.
 
     Args:
-        values: by the learner's names.
+        values: values by the learner's names.
 
     Raises:
         ValueError: if reward_low or reward_high is out of range.
@@ -79,7 +79,7 @@ class Reports(NamedTuple):
     """A randomizer for rewards, with its names, params and claim.
 
     Attributes:
-        randomizer: for one reward.
+        randomizer: randomizer for one reward.
         rewards: the space of rewards.
         names: names of the randomizer's values, as the learner calls them.
         params: (**values) -> ScalarParams; ignores values that the randomizer does not have.

@@ -82,8 +82,8 @@ def tsallis_inf(
     """Plays Tsallis-INF, for stochastic and for adversarial rewards, without knowing which (best of both worlds).
 
     In round t arm i is played with probability w_i = 4 / (rate (L_i - x))^2. Here rate is the paper's eta_t, L_i is the
-    sum of estimated losses so far, and x < min L is the number for which the w_i sum to 1. A report becomes a loss y in
-    [0, 1], affine and decreasing in the reward. If arm I was played, the estimated losses of the round are
+    sum of estimated losses so far, and x < min L is the number for which the w_i sum to 1. A decreasing affine function
+    maps each report to a loss y, clipped to [0, 1]. If arm I was played, the estimated losses of the round are
 
     * "iw", importance-weighted: y 1[i = I] / w_i, with rate 2 / sqrt(t);
     * "rv", of reduced variance: 1[i = I] (y - b_i) / w_i + b_i, where b_i = 1/2 if w_i >= rate^2, else 0, with rate 4 /
@@ -161,8 +161,8 @@ def tsallis_inf(
 
     def init(key, params: Params) -> State:
         del key, params
-        none = jnp.zeros(num_arms, default_float())
-        return State((), Public(jnp.zeros((), jnp.result_type(int)), compensated.zero(none), none + 1 / num_arms))
+        zeros = jnp.zeros(num_arms, default_float())
+        return State((), Public(jnp.zeros((), jnp.result_type(int)), compensated.zero(zeros), zeros + 1 / num_arms))
 
     def rate(round_: jax.Array, dtype) -> jax.Array:  # rounds count from 0 here; the docstring counts t from 1
         return rate_factor / jnp.sqrt((round_ + 1).astype(dtype))

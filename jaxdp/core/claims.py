@@ -8,7 +8,7 @@ from jaxdp.core.guarantee import Guarantee
 
 
 def guarantee_for(params: Callable[..., Any], claim: Callable[..., "Guarantee"]) -> Callable[..., "Guarantee"]:
-    """Builds the `guarantee` of an algorithm, which claims only for values that `params` accepts.
+    """Builds the `guarantee` of an algorithm, which returns a claim only for values that `params` accepts.
 
     Args:
         params: (**values) -> Params.

@@ -58,7 +58,8 @@ class Estimator(NamedTuple):
             known facts to the estimator, may read them. If False, no fact that was read from features is passed.
         noise: describes the noise, if `fit` replaces labels by unbiased ones and takes the features to be public. None
             if it does anything else: confidence sets are then not available.
-        covariance: the estimate's, for standard errors. None if it is not known: intervals are then not available.
+        covariance: returns the covariance of the estimate, for standard errors. None if it is not known: intervals are
+            then not available.
         made_by: the factory and its arguments, for people.
     """
 
@@ -127,7 +128,7 @@ class Problem(NamedTuple):
         dims: names of the dimensions of each metric, for labelling.
         coords: values along those dimensions, where they have any.
         known: names of the `Params` fields that each sample's `known` provides.
-        known_from_features: names of those that its `known_from_features` provides.
+        known_from_features: names of the `Params` fields that each sample's `known_from_features` provides.
         made_by: the factory and its arguments, for people.
     """
 

@@ -166,7 +166,8 @@ class Blocks(NamedTuple):
     """The next rounds, in order. A run in blocks equals the run round by round, bit for bit.
 
     Keys come as one array, one key a round: the very keys that `act`, `privatize` and `update` get in those rounds. The
-    reports of a block are those of `Learner.privatize` for each of its rounds, with `public` as at the block's start.
+    reports of a block are those of `Learner.privatize` for each of its rounds, made with the public state at the start
+    of the block.
 
     Attributes:
         length: rounds in a block, >= 1.

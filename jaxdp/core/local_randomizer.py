@@ -47,10 +47,11 @@ class TotalFn(Protocol):
 
 
 class LocalRandomizer(NamedTuple):
-    """A randomizer that each user applies to one value. A locally private algorithm has one, and is else a black box.
+    """A randomizer that each user applies to one value.
 
-    The black box needs bounds on the size and the spread of estimates: `range_bound`, `second_moment` and
-    `variance_proxy`. They are numbers of the host, each for the worst coordinate of an array and never too small.
+    A locally private algorithm consists of one and of a black box that reads estimates. The black box needs bounds on
+    the size and the spread of estimates: `range_bound`, `second_moment` and `variance_proxy`. They are computed on the
+    host, each for the worst coordinate of an array, and are never too small.
 
     Attributes:
         params: (**values) -> Params. On the host: validates one grid point and calibrates its noise in float64.

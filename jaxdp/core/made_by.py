@@ -26,8 +26,8 @@ class MadeBy:
 
     Attributes:
         name: name of the factory.
-        arguments: by name, as passed; arguments left at their defaults are omitted. An array with more than 1,000
-            entries, which would take memory as long as the algorithm lives, is replaced by its shape and dtype.
+        arguments: arguments by name, as passed; arguments left at their defaults are omitted. An array with more than
+            1,000 entries, which would take memory as long as the algorithm lives, is replaced by its shape and dtype.
 
     Examples:
         >>> MadeBy("explore_then_commit", {"num_arms": 4, "explore_rounds": 800})

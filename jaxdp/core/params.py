@@ -67,7 +67,7 @@ def interval_leaves(
     Args:
         low: the lower end.
         high: the upper end.
-        names: of both ends, for errors.
+        names: names of both ends, for errors.
 
     Returns:
         (low, high), rounded to nearest.

@@ -120,9 +120,9 @@ class Ballots:
         no answer.
 
         Args:
-            unranked: a ballot's answer about a ranked alternative and an unranked one: "unknown", none, as PrefLib
-                defines incomplete orders and as models of partial rankings read them; or "last", the ranked one is
-                above, as elections count them.
+            unranked: a ballot's answer about a ranked alternative and an unranked one. With "unknown" it has no answer,
+                as PrefLib defines incomplete orders and as models of partial rankings read them. With "last" the ranked
+                one is above, as elections count them.
 
         Returns:
             [num_orders, num_pairs] int8 in {0, 1, 2} for the pairs i < j in the order of `pair_indices`: 2 where i is
@@ -157,8 +157,8 @@ class Ballots:
     def comparisons(self, *, unranked: str = "unknown") -> ComparisonTable:
         """Returns all pairs of alternatives with an answer, as a table of comparisons.
 
-        One ballot makes up to num_items (num_items - 1) / 2 comparisons. A guarantee for one comparison is none for one
-        ballot. The table makes public which pairs were compared, and so who was ranked.
+        One ballot makes up to num_items (num_items - 1) / 2 comparisons. A guarantee for one comparison does not hold
+        for one ballot. The table makes public which pairs were compared, and so who was ranked.
 
         Args:
             unranked: as for `answers`.

@@ -54,8 +54,8 @@ def write_ballots(ballots: Ballots, path: str | os.PathLike[str]) -> None:
     `read_ballots` restores the same ballots.
 
     Args:
-        ballots: to write. PrefLib asks for the most restrictive type, which is `ballots.data_type`; any that
-            the orders fit is written.
+        ballots: the ballots to write. PrefLib asks for the most restrictive type, which is `ballots.data_type`; any
+            that the orders fit is written.
         path: the file; its name ends in .soc, .soi, .toc or .toi.
 
     Raises:

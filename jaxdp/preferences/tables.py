@@ -139,7 +139,7 @@ def read_comparisons(path: str | os.PathLike[str]) -> ComparisonTable:
     dropped. A comparison is one row: two rows for one tie, a win for each side, would make it two units of privacy.
 
     CSV and JSON lines may hold battles instead: `model_a`, `model_b` and `winner`, which is model_a, model_b, or
-    one of tie, tie (bothbad) and both_bad, which are ties. Columns beside these and `weight` are not read.
+    one of tie, tie (bothbad) and both_bad, which are ties. Columns other than these and `weight` are not read.
 
     CSV is UTF-8 text whose first line names the columns; lines that are blank or all spaces are skipped. In a Parquet
     file the names are text or whole numbers, and the weights numbers of any type. Reading it takes pyarrow: `pip

@@ -32,7 +32,7 @@ def crossover(
     Args:
         a: numbers with the dimensions `along` and `over`.
         b: as a, with the same labels; further dimensions are treated point by point.
-        along: the dimension whose coordinate is x: at least two finite values, in any order. A point at infinity has no
+        along: the dimension with the coordinate x: at least two finite values, in any order. A point at infinity has no
             place on either scale, and is left out.
         over: the dimension of independent repetitions; in each, a and b were measured in the same simulated world.
         confidence: confidence of the interval, in (0, 1).

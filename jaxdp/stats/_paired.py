@@ -28,7 +28,7 @@ def paired(
 
     Args:
         values: numbers with the dimensions `along` and `over`; seeds are independent.
-        along: the dimension whose labels are compared, such as "learner" or "epsilon".
+        along: the dimension with the labels to compare, such as "learner" or "epsilon".
         against: the label that the others are compared with.
         over: the dimension of independent repetitions.
         confidence: confidence of each interval alone, in (0, 1), not of all comparisons together.

@@ -108,7 +108,7 @@ def _fewest_seeds(method: str, bound: float, is_at_least: bool, confidence: floa
 
 
 def _limits_of_share(hits: xr.DataArray, over: str, error: float) -> tuple[xr.DataArray, xr.DataArray]:
-    """Returns one-sided limits, each of which fails with probability at most `error`; NaN where a value is."""
+    """Returns one-sided limits; each one fails with probability at most `error`. NaN where a value is NaN."""
     from jaxdp.audit.intervals import lower_limit, upper_limit  # imports all of jaxdp.audit
 
     total, known = count_hits(hits, over)

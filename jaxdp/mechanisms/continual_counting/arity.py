@@ -15,7 +15,7 @@ def check_arity(arity: int) -> int:
     """Returns the arity as an int, after checking that it is >= 2 and that its digits fit the integer type.
 
     Raises:
-        ValueError: if not.
+        ValueError: if it is < 2, or its digits do not fit.
     """
     return check_horizon(arity, name="arity", minimum=2, spare=1)
 

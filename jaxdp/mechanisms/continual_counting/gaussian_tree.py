@@ -61,7 +61,7 @@ class GaussianTreeState(NamedTuple):
 
 
 class GaussianTree(NamedTuple):
-    """The part of a counter that depends on how noise is drawn; its fields are those of `Counter`."""
+    """The part of a counter that depends on how noise is drawn; its fields are the fields of `Counter`."""
 
     init: Any
     feed: Any

@@ -107,7 +107,7 @@ class OnSphere(NamedTuple):
         return self.size * self.report_radius * math.sqrt(1 - betaincinv((self.coordinates - 1) / 2, 0.5, share))
 
     def second_moment(self) -> float:
-        """Returns the second moment of the coordinate: a report's direction has that of a random unit vector."""
+        """Returns the coordinate's second moment, which is the same as for a random vector of that length."""
         return (self.size * self.report_radius) ** 2 / self.coordinates
 
     def variance_proxy(self) -> float:

@@ -54,7 +54,7 @@ def play_block(
     play: Play,
     stop: jax.Array,
 ) -> tuple[Play, BlockEvents]:
-    """Plays one block, whose rounds all lie before `stop`. Returns the play after it, and its events."""
+    """Plays the rounds of one block that come before `stop`. Returns the play after them, and their events."""
     answer_block = environment.block
     assert answer_block is not None
     learner_params, env_params, public = params["learner"], params["environment"], play.state.public

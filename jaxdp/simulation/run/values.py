@@ -12,7 +12,7 @@ from jaxdp.core import default_float
 from jaxdp.validation import did_you_mean
 
 _NOTHING: Mapping[str, Collection[str]] = MappingProxyType({})
-Taker = tuple[str, Callable[..., Any]]  # who it is, for errors, and the function
+Taker = tuple[str, Callable[..., Any]]  # a function that takes values, after its name for errors
 
 
 def parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
@@ -23,7 +23,7 @@ def parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
 def with_names(function: Callable[..., Any], takers: Sequence[Taker]) -> Callable[..., Any]:
     """Returns the function of named values with a signature that lists the names, for `help` and completion.
 
-    A name has the default of the first taker that has the name.
+    The default of a name is its default in the first taker that takes it.
     """
     all_parameters: dict[str, inspect.Parameter] = {}
     for _, taker in takers:
@@ -105,7 +105,7 @@ def check_point(params: Any, names: Collection[str]) -> None:
         names: names of the parts that `params` makes.
 
     Raises:
-        ValueError: if not.
+        ValueError: if they were made otherwise.
     """
     if not (isinstance(params, Mapping) and set(params) == set(names)):
         is_dict = isinstance(params, Mapping)
@@ -119,12 +119,12 @@ def check_taken(
     """Checks that some function accepts every value, and that every required value is given.
 
     Args:
-        values: by name.
+        values: values by name.
         takers: the functions that take values.
-        supplied: by taker, names that are supplied by other means.
+        supplied: for each taker, names of values that are supplied by other means.
 
     Raises:
-        ValueError: if not.
+        ValueError: if no function accepts a value, or a required value is missing.
     """
     names = {name for _, function in takers for name in parameters(function)}
     for name in values:

@@ -95,7 +95,7 @@ def check_same_sweep(
         can_grow: as for `open_or_create`.
 
     Raises:
-        ValueError: if not, with the difference, and advice to grow the store only if it can grow.
+        ValueError: if it is of another sweep, with the difference, and advice to grow the store only if it can grow.
     """
     check_format(store.path, identity, store.identity)
     difference = differences_of_stores(identity, store.identity)

@@ -40,7 +40,7 @@ class Store:
     """An open store.
 
     Attributes:
-        path: of its folder.
+        path: path of its folder.
         chunks: all chunks of the sweep.
     """
 
@@ -189,7 +189,7 @@ class Store:
         """Checks that every chunk marked as computed has its files, without reading them.
 
         Raises:
-            ValueError: if not, with a file.
+            ValueError: if a file is missing; it names the file.
         """
         for chunk in self.chunks:
             if not self._marks(chunk):

@@ -44,7 +44,7 @@ def processor(device: Any) -> str:
     """Returns a device's processor as words.
 
     Args:
-        device: of JAX.
+        device: a device of JAX.
 
     Returns:
         For a CPU, its model as one word and its features that matter to floats; otherwise the device's kind and its
