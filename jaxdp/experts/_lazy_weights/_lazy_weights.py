@@ -159,7 +159,7 @@ def lazy_weights(
 
     Deviations:
         Privacy constants are proved here, and smaller than in the sources. Every class runs exactly, without a list of
-        its sequences. Losses are rounded to multiples of 2^-20, and summed as integers: those of a batch, and for
+        its sequences. Losses are rounded to multiples of 2^-20, and summed as integers: a batch's losses, and for
         `static()` all. Weights of `static()` and whether a sequence is kept are computed from them in 64 bits. Weights
         of sequences that may switch are products of floats, which round: `numerical_delta` has a proved bound. If there
         is no bound below 1, as for many rounds in float32, the claim's argument says so; the range of a resample was
