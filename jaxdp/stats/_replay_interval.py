@@ -73,13 +73,13 @@ def replay_errors(totals: xr.Dataset) -> xr.Dataset:
     """Returns each seed's mean `reward`, its `round_error`, and the part of it that seeds share, `shared_error`."""
     played = totals.matched
     reward = totals.reward / played.where(played > 0)
-    unbiased = played / (played - 1).where(played > 1)
-    variance = (totals.squared_reward / played - reward**2).clip(0) * unbiased
+    several = played.where(played > 1)
+    variance = (totals.squared_reward / played - reward**2).clip(0) * played / (several - 1)
     round_error = shared_error = (variance / played) ** 0.5
     if "shared_matched" in totals:
         squares = totals.shared_squared_reward - 2 * reward * totals.shared_reward
         squares = (squares + reward**2 * totals.shared_matched).clip(0)
-        shared_error = np.minimum((squares * unbiased) ** 0.5 / played, round_error)
+        shared_error = np.minimum((squares * played / (several - 1)) ** 0.5 / played, round_error)
     return xr.Dataset({"reward": reward, "round_error": round_error, "shared_error": shared_error})
 
 

@@ -92,7 +92,7 @@ def test_coins_of_lanes_differ_and_do_not_depend_on_the_learner():
     params = environment.params()
 
     def matched(key, round_):
-        return environment.feedback(key, params, round_, jnp.asarray(log.actions)[round_])[1].matched
+        return environment.feedback(key, params, round_, jnp.asarray(log.actions, jnp.int32)[round_])[1].matched
 
     keys = jax.random.split(jax.random.key(0), 40)
     counts = jax.vmap(
