@@ -52,17 +52,18 @@ def replace_columns(written: jax.Array, now: jax.Array, memory: jax.Array) -> ja
     return jnp.where(written[None], now[:, None], memory)
 
 
-def largest_short(regrets: Sum, memory: jax.Array) -> jax.Array:
-    """Returns the largest regret, over experts, since each column was remembered: [levels] units, float64.
+def largest_short(regrets: Sum, memory: jax.Array, short: int) -> jax.Array:
+    """Returns the largest regret, over experts, since each of the first columns was remembered: [short] units, float64.
 
     The regrets must fit in an integer, so that the difference of lower words is right even if they wrapped around.
     """
-    return jnp.max(low_words(regrets)[:, None] - memory, axis=0).astype(jnp.float64)
+    return jnp.max(low_words(regrets)[:, None] - memory[:, :short], axis=0).astype(jnp.float64)
 
 
 def largest_long(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
-    """Computes `largest_short` where differences may be larger."""
-    return jnp.max(wide(regrets)[:, None] - wide(Sum(whole, low & (UNITS - 1))), axis=0)
+    """Computes `largest_short` of the last columns, those of `whole`, where differences may be larger."""
+    part = low[:, -whole.shape[1] :] & (UNITS - 1)
+    return jnp.max(wide(regrets)[:, None] - wide(Sum(whole, part)), axis=0)
 
 
 def wide(sums: Sum) -> jax.Array:
@@ -80,14 +81,14 @@ class Steps(NamedTuple):
 
     Attributes:
         replace_columns: (written, now, memory) -> memory.
-        largest_short: (regrets, lower words of memory) -> [levels] units.
-        largest_long: (regrets, lower words of memory, its whole ranges) -> [levels] units.
+        largest_short: (regrets, lower words of memory, number of columns) -> units of the first columns.
+        largest_long: (regrets, lower words of memory, its whole ranges) -> units of the last columns.
         largest: ([n] float64) -> [], the largest.
         alone: (function, *inputs) -> function(*inputs), for trees of arrays.
     """
 
     replace_columns: Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
-    largest_short: Callable[[Sum, jax.Array], jax.Array]
+    largest_short: Callable[[Sum, jax.Array, int], jax.Array]
     largest_long: Callable[[Sum, jax.Array, jax.Array], jax.Array]
     largest: Callable[[jax.Array], jax.Array]
     alone: Callable[..., jax.Array]
@@ -210,9 +211,9 @@ class Dyadic(NamedTuple):
         # The words in memory decide: with the 64-bit integers of this function, `self.short` would be all levels.
         short, since = memory.low.shape[1] - memory.whole.shape[1], []
         if short > 0:
-            since.append(self.steps.largest_short(regrets, memory.low[:, :short]))
+            since.append(self.steps.largest_short(regrets, memory.low, short))  # a slice here would be stored
         if short < self.levels:
-            since.append(self.steps.largest_long(regrets, memory.low[:, short:], memory.whole))
+            since.append(self.steps.largest_long(regrets, memory.low, memory.whole))
         parts = [
             slice(0, len(regrets_since)) if index == 0 else slice(short, None)
             for index, regrets_since in enumerate(since)

@@ -19,12 +19,12 @@ def replace_columns(written: jax.Array, now: jax.Array, memory: jax.Array) -> ja
     return lanes_last(jnp.where(written[None], lanes_last(now)[:, None], lanes_last(memory)))
 
 
-def largest_short(regrets: Sum, memory: jax.Array) -> jax.Array:
+def largest_short(regrets: Sum, memory: jax.Array, short: int) -> jax.Array:
     """Computes `windows.largest_short`."""
 
     def since(regrets: Sum, memory: jax.Array) -> jax.Array:
         low = jnp.left_shift(lanes_last(regrets.whole), BITS) | lanes_last(regrets.part)
-        return lanes_last(largest(low[:, None] - lanes_last(memory)).astype(jnp.float64))
+        return lanes_last(largest(low[:, None] - lanes_last(memory)[:, :short]).astype(jnp.float64))
 
     return lanes_last(own_kernel(since, *jax.tree.map(lanes_last, (regrets, memory))))
 
@@ -33,9 +33,10 @@ def largest_long(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
     """Computes `windows.largest_long`."""
 
     def since(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
+        part = lanes_last(low)[:, -whole.shape[1] :] & (UNITS - 1)
         now, then = (
             lanes_last(words.whole).astype(jnp.float64) * UNITS + lanes_last(words.part).astype(jnp.float64)
-            for words in (regrets, Sum(whole, low & (UNITS - 1)))
+            for words in (regrets, Sum(whole, part))
         )
         return lanes_last(largest(now[:, None] - then))
 

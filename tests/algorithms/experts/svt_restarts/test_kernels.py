@@ -85,7 +85,7 @@ WRONG = {
         replace_columns=lambda written, *sums: KERNELS.replace_columns(jnp.roll(written, 1), *sums)
     ),
     "the first expert's sums": KERNELS._replace(
-        largest_short=lambda regrets, memory: (low_words(regrets)[0] - memory[0]).astype(jnp.float64)
+        largest_short=lambda regrets, low, short: (low_words(regrets)[0] - low[0, :short]).astype(jnp.float64)
     ),
     "the smallest": KERNELS._replace(largest=lambda values: -KERNELS.largest(-values)),
 }
