@@ -11,6 +11,7 @@ from benchmarks.settings import ARMS, EPSILON, KEEP, MEANS, SMALL
 from jaxdp.bandits import (
     bernoulli_bandit,
     explore_then_commit,
+    pairwise_elimination,
     successive_elimination_central,
     thompson,
     tsallis_inf,
@@ -148,6 +149,13 @@ ROWS = [
         FEW_MEANS,
         10**9,
         1000,
+    ),
+    counts(
+        "pairwise_elimination",
+        lambda horizon: pairwise_elimination(num_arms=ARMS),
+        MEANS,
+        10**9,
+        250,
     ),
     counts(
         "successive_elimination_central",

@@ -7,6 +7,7 @@ from jaxdp.bandits._explore_then_commit import explore_then_commit
 from jaxdp.bandits._lil_ucb import lil_ucb
 from jaxdp.bandits._logged_rewards import logged_rewards
 from jaxdp.bandits._other_distributions import bounded_bandit, heavy_tailed_bandit
+from jaxdp.bandits._pairwise_elimination import pairwise_elimination
 from jaxdp.bandits._policy_value import PolicyValue, evaluate_policy
 from jaxdp.bandits._replay import LoggedFeedback, on_logged
 from jaxdp.bandits._reward_sequence import reward_sequence
@@ -34,6 +35,7 @@ __all__ = [
     "lil_ucb",
     "logged_rewards",
     "on_logged",
+    "pairwise_elimination",
     "reward_sequence",
     "successive_elimination",
     "successive_elimination_central",

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._reports import ENDS, REWARD, REWARDS, check_report, local_claim, randomizer_values, value_names
-from jaxdp.core import ClipFn, Guarantee, Interface, Space, arms, default_float
+from jaxdp.core import ClipFn, CountPlan, Counts, Guarantee, Interface, Space, State, arms, default_float
 from jaxdp.core.local_randomizer import TotalFn
 from jaxdp.mechanisms import label_randomizer, scalar_randomizer
 from jaxdp.numerics import compensated
@@ -77,6 +77,63 @@ def mean(sums: Sums, plays: jax.Array) -> jax.Array:
     """Returns each arm's average report, [num_arms] float; 0 without plays."""
     dtype = default_float()
     return total(sums).astype(dtype) / jnp.maximum(plays, 1).astype(dtype)
+
+
+def num_active(public: Any) -> jax.Array:
+    """Returns the number of active arms, [] int32."""
+    return jnp.sum(public.active, dtype=jnp.int32)
+
+
+def rank(public: Any) -> jax.Array:
+    """Returns the position of each active arm in a sweep over them, [num_arms] int32."""
+    return jnp.cumsum(public.active, dtype=jnp.int32) - 1
+
+
+def sweep_counts(
+    reports: Reports,
+    sweeps_ahead: Callable[[Any, Any], jax.Array],
+    drop: Callable[[Any, Any, jax.Array], Any],
+) -> Counts:
+    """Returns counts for a learner that plays its active arms in turn, with reports that are bits.
+
+    Public states have the fields `active`, `sweeps`, `turn` and `sums` of `successive_elimination`.
+
+    Args:
+        reports: of rewards.
+        sweeps_ahead: (params, public) -> [] number, how many sweeps end before an arm can be dropped; at least one is
+            played.
+        drop: (params, public, is_over) -> public after the last sweep, without the arms that are dropped; `is_over`:
+            [] bool, whether a sweep ended.
+    """
+
+    def plan(key, params: Any, public: Any, limit) -> CountPlan:
+        del key
+        arms_left, ranks = num_active(public).astype(limit.dtype), rank(public)
+        whole_sweeps = jnp.minimum(jnp.maximum(sweeps_ahead(params, public), 1).astype(limit.dtype), limit // arms_left)
+        is_whole = (public.turn == 0) & (whole_sweeps > 0)
+        in_part = (ranks >= public.turn) & ((ranks - public.turn).astype(limit.dtype) < limit)
+        counts = jnp.where(is_whole, whole_sweeps, in_part.astype(limit.dtype))
+        return CountPlan(jnp.where(public.active, counts, 0))
+
+    def privatize(key, params: Any, public: Any, plan: CountPlan, totals):
+        del public
+        assert reports.total is not None
+        return plan.counts, reports.total(key, params.randomizer, jnp.clip(totals, 0, plan.counts), plan.counts)
+
+    def update_counts(key, params: Any, state: State, plan: CountPlan, report) -> State:
+        del key, plan
+        public, (counts, reported) = state.public, report
+        arms_left = num_active(public).astype(counts.dtype)
+        turn = public.turn.astype(counts.dtype) + jnp.sum(counts, dtype=counts.dtype)  # may be many sweeps
+        over, turn = turn // arms_left, turn % arms_left
+        public = public._replace(
+            sweeps=public.sweeps + over.astype(public.sweeps.dtype),
+            turn=turn.astype(jnp.int32),
+            sums=public.sums + reported.astype(public.sweeps.dtype),
+        )
+        return State((), drop(params, public, over > 0))
+
+    return Counts(plan, privatize, update_counts)
 
 
 def reports_of(report: str, rewards: str, num_arms: int) -> Reports:

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits import _successive_elimination_bulk as bulk
-from jaxdp.bandits._best_arm import Sums, lowest, mean, reports_of, total
+from jaxdp.bandits._best_arm import Sums, lowest, mean, num_active, rank, reports_of, total
 from jaxdp.bandits._reports import feedback_privatizer
 from jaxdp.core import (
     Learner,
@@ -148,12 +148,6 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         sweeps, sums = jnp.zeros((), jnp.result_type(int)), reports.zero_sums(num_arms)
         return State((), Public(jnp.ones(num_arms, bool), sweeps, jnp.int32(0), sums, own_word(key)))
 
-    def size(public: Public) -> jax.Array:  # [] int32, the number of active arms
-        return jnp.sum(public.active, dtype=jnp.int32)
-
-    def rank(public: Public) -> jax.Array:  # [num_arms] int32, the position of each active arm in a sweep
-        return jnp.cumsum(public.active, dtype=jnp.int32) - 1
-
     def act(key, params: Params, public: Public, context: None) -> jax.Array:
         del key, params, context
         return jnp.argmax(public.active & (rank(public) == public.turn)).astype(jnp.int32)
@@ -162,7 +156,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         del key
         public, (action, reported) = state.public, report
         sums = reports.add(public.sums, every == action, reported)
-        is_over = public.turn + 1 == size(public)
+        is_over = public.turn + 1 == num_active(public)
         sweeps = public.sweeps + is_over.astype(public.sweeps.dtype)
         active = public.active & ~(is_over & far_below(params, public.active, sweeps, sums))
         turn = jnp.where(is_over, 0, public.turn + 1)
@@ -185,7 +179,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
 
     def done(params: Params, public: Public) -> jax.Array:
         del params
-        return size(public) == 1
+        return num_active(public) == 1
 
     def recommend(params: Params, public: Public) -> jax.Array:
         del params
@@ -194,7 +188,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         means = jnp.where(public.active, means, -jnp.inf)
         return ties.largest(means, ties.ranks(public.tie_word, num_arms))
 
-    many = bulk.Algorithm(num_arms, reports, size, rank, leads, radius, far_below)
+    many = bulk.Algorithm(num_arms, reports, leads, radius, far_below)
     values = only(params, (*reports.names, "failure_prob", "confidence_multiplier"))
     return Learner(
         params=values,

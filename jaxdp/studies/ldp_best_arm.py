@@ -28,6 +28,7 @@ from jaxdp.theory import ldp_bandits as theory
 from jaxdp.validation import check_count, check_delta, check_horizon, check_positive, check_probability
 
 LEARNERS: dict[str, Callable[[int], Learner]] = {
+    "pairwise_elimination": lambda num_arms: bandits.pairwise_elimination(num_arms=num_arms),
     "lil_ucb": lambda num_arms: bandits.lil_ucb(num_arms=num_arms),
     "lil_ucb_heuristic": lambda num_arms: bandits.lil_ucb(num_arms=num_arms, constants="heuristic"),
     "successive_elimination": lambda num_arms: bandits.successive_elimination(num_arms=num_arms),
@@ -37,7 +38,7 @@ LEARNERS: dict[str, Callable[[int], Learner]] = {
     ),
 }
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, float("inf"))
-COMPARED = ("lil_ucb", "lil_ucb_heuristic", "successive_elimination")
+COMPARED = ("pairwise_elimination", "lil_ucb", "lil_ucb_heuristic", "successive_elimination")
 ARMS = 2
 GAP = 0.4
 FAILURE_PROB = 0.05

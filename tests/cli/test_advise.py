@@ -236,7 +236,7 @@ def test_variants_of_candidates_are_those_of_the_problem():
     assert found["linear_ucb"] == {}
     assert found["linear_ucb_joint_tree"] == {"counter": "tree"}
     finders = advise_problems.PROBLEMS["best-arm"].candidates()
-    assert set(finders) == {"lil_ucb", "lil_ucb_gaussian", "successive_elimination"}
+    assert set(finders) == {"pairwise_elimination", "lil_ucb", "lil_ucb_gaussian", "successive_elimination"}
     assert finders["lil_ucb_gaussian"].variant == {"report": "gaussian"}
 
 

@@ -78,7 +78,7 @@ def test_every_learner_can_be_made():
 
 def test_errors():
     cases: Any = (
-        ({"learner": ["rucb"]}, "learner must be one of lil_ucb, "),
+        ({"learner": ["rucb"]}, "learner must be one of pairwise_elimination, "),
         ({"num_arms": 1}, "num_arms must be a whole number >= 2, got 1"),
         ({"gap": 1.5}, r"gap must be in \(0, 1\], got 1.5"),
         ({"gap": math.nan}, "gap must be > 0, got nan"),

@@ -27,6 +27,7 @@ IN_TURN = (
     "ebs_phased",
     "ebs_shuffle",
     "g_optimal_elimination",
+    "pairwise_elimination",
     *(name for name in LEARNERS if name.startswith("successive_elimination")),
 )
 ROUNDS = 24

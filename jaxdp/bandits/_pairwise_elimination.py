@@ -1,0 +1,231 @@
+"""Best-arm identification by tests of pairs of users, on bits that users randomize."""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
+
+from jaxdp.bandits._best_arm import mean, num_active, rank, reports_of, sweep_counts
+from jaxdp.bandits._reports import feedback_privatizer
+from jaxdp.core import Learner, Scalar, State, default_float, factory, guarantee_for, only, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
+from jaxdp.random import ties
+from jaxdp.random.key_bits import own_word
+from jaxdp.validation import check_at_least, check_count, check_number, check_probability
+
+NUM_SLOPES = 20  # each half of the one before: gaps down to a millionth of the largest cost as much
+LARGEST_SLOPE = 3.0
+
+
+@pytree_dataclass
+class Params:
+    """Traced values.
+
+    Attributes:
+        randomizer: of the reports.
+        slopes: [NUM_SLOPES] float > 0, l.
+        worse_costs: [NUM_SLOPES] float, log cosh(l): the cost of a discordant pair in tests that an arm is worse.
+        near_costs: [NUM_SLOPES] float, the same in tests that an arm is at most the tolerance worse.
+        threshold: [] float, of the log e-values.
+    """
+
+    randomizer: Any
+    slopes: np.ndarray
+    worse_costs: np.ndarray
+    near_costs: np.ndarray
+    threshold: Scalar
+
+
+class Public(NamedTuple):
+    """Public state: the reports, and the arms that remain.
+
+    Attributes:
+        active: [num_arms] bool, the arms that remain.
+        sweeps: [] integer, how often every active arm has been played.
+        turn: [] int32, how many of the active arms have been played once more.
+        sums: [num_arms] integers, sums of each arm's reports.
+        begin: [] integer, the sweeps before this batch.
+        sums_before: [num_arms] integers, sums of reports before this batch.
+        discordant: [num_arms, num_arms] float, the number of discordant pairs of two arms, batch by batch its mean over
+            pairings.
+        near: [num_arms] bool, the arms that are shown to be at most the tolerance worse than all others.
+        tie_word: [] uint32, a random word; it fixes the order in which the recommendation takes equal arms.
+    """
+
+    active: jax.Array
+    sweeps: jax.Array
+    turn: jax.Array
+    sums: jax.Array
+    begin: jax.Array
+    sums_before: jax.Array
+    discordant: jax.Array
+    near: jax.Array
+    tie_word: jax.Array
+
+
+@factory
+def pairwise_elimination(*, num_arms: int) -> Learner:
+    """Plays the remaining arms in turn and drops an arm once pairs of users show that it is worse than another one.
+
+    The k-th users of two arms are a pair. Between equal arms a pair with different reports is a fair coin, at any rate
+    and any epsilon, so a test needs no variance and no gap. With D such pairs and the lead S of one arm, the e-value is
+    the mean of exp(l S) / cosh(l)^D over 20 values of l, each half of the one before. An arm is dropped once another
+    active arm's e-value against it reaches (num_arms - 1) / failure_prob. Tests are made after 1, 2, ..., 100 sweeps
+    over the active arms, then after 1% more each; D is counted batch by batch between them, as its mean over pairings.
+
+    With a tolerance w the learner also stops once an active arm is shown to be at most w worse than all other active
+    arms: without one it plays on and on between arms that are equally good.
+
+    Args:
+        num_arms: number of arms K, >= 2.
+
+    Returns:
+        A learner for binary rewards ([] int32, clipped to {0, 1}) that plays and recommends arms ([] int32), with
+        counts. It stops; its recommendation is not the best arm (with a tolerance: worse than it by more than that)
+        with probability <= failure_prob.
+
+    Raises:
+        ValueError: if num_arms < 2.
+
+    Values:
+        epsilon: the privacy budget, > 0.
+        failure_prob: in (0, 1), by default 0.05.
+        tolerance: w in [0, 1), by default 0: how much worse than the best arm the recommended one may be, in units of
+            the reward.
+
+    Privacy:
+        - Claim: epsilon-DP in the local model.
+        - Unit: one round's reward; adjacency: replace one, by anything.
+        - Why: A reward leaves the user's device once, by randomized response; everything else, the stopping time
+          included, is post-processing.
+        - Released: all reports.
+        - Private: none.
+
+    Source:
+        Wald (1947), "Sequential Analysis", chapter 6, for pairs; the mixture and the union bound are ours:
+        `docs/proofs/pairs.md`.
+
+    Deviations:
+        None.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> bandit = jaxdp.bandits.bernoulli_bandit([0.1, 0.9, 0.5])
+        >>> run = jaxdp.simulator(pairwise_elimination(num_arms=3), bandit, horizon=100_000, engine="counts")
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
+        >>> outputs["correct"].tolist(), outputs["censored"].tolist()
+        ([True], False)
+    """
+    num_arms = check_count("num_arms", num_arms, 2)
+    reports = reports_of("rr", "binary", num_arms)
+    every = jnp.arange(num_arms, dtype=jnp.int32)
+
+    def params(*, epsilon: float, failure_prob: float = 0.05, tolerance: float = 0.0) -> Params:
+        check_probability("failure_prob", failure_prob)
+        if check_at_least("tolerance", check_number("tolerance", tolerance), 0.0) >= 1:
+            raise ValueError(f"tolerance must be < 1, got {tolerance}")
+        randomizer = reports.params(epsilon=epsilon)
+        slopes = min(epsilon, LARGEST_SLOPE) * 0.5 ** np.arange(NUM_SLOPES)
+        # If an arm is worse by more than w, at least this share of discordant pairs is won by the better one.
+        share = 1 / (1 + math.exp(-4 * tolerance * math.tanh(epsilon / 2)))
+        tests = (num_arms - 1) * (1 if tolerance == 0 else 2)
+        dtype = default_float()
+        return Params(
+            randomizer=randomizer,
+            slopes=slopes.astype(dtype),
+            worse_costs=_log_mean_exp(slopes, 0.5).astype(dtype),
+            near_costs=_log_mean_exp(slopes, share).astype(dtype),
+            threshold=scalar_leaf("log((K - 1) / failure_prob)", math.log(tests) - math.log(failure_prob)),
+        )
+
+    def init(key, params: Params) -> State:
+        del params
+        zero, sums = jnp.zeros((), jnp.result_type(int)), jnp.zeros(num_arms, jnp.result_type(int))
+        discordant = jnp.zeros((num_arms, num_arms), default_float())
+        active, none = jnp.ones(num_arms, bool), jnp.zeros(num_arms, bool)
+        return State((), Public(active, zero, jnp.int32(0), sums, zero, sums, discordant, none, own_word(key)))
+
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del key, params, context
+        return jnp.argmax(public.active & (rank(public) == public.turn)).astype(jnp.int32)
+
+    def update(key, params: Params, state: State, report) -> State:
+        del key
+        public, (action, reported) = state.public, report
+        is_over = public.turn + 1 == num_active(public)
+        public = public._replace(
+            sweeps=public.sweeps + is_over.astype(public.sweeps.dtype),
+            turn=jnp.where(is_over, 0, public.turn + 1),
+            sums=reports.add(public.sums, every == action, reported),
+        )
+        return State((), test(params, public, is_over))
+
+    def batch_size(public: Public) -> jax.Array:
+        return jnp.maximum(public.begin // 100, 1)
+
+    def sweeps_ahead(params: Params, public: Public) -> jax.Array:
+        del params
+        return public.begin + batch_size(public) - public.sweeps
+
+    def test(params: Params, public: Public, is_over: jax.Array) -> Public:
+        """Returns the public state after the last sweep; at the end of a batch arms may be dropped."""
+        size = batch_size(public)
+        is_end = is_over & (public.sweeps - public.begin == size)
+        ones, shares = (public.sums - public.sums_before).astype(default_float()), size.astype(default_float())
+        without = 1 - ones / shares
+        discordant = public.discordant + ones[:, None] * without[None, :] + without[:, None] * ones[None, :]
+        # leads[x, y]: of y over x
+        leads = (public.sums[None, :] - public.sums[:, None]).astype(default_float())
+        is_pair = public.active[:, None] & public.active[None, :] & (every[:, None] != every[None, :])
+        is_worse = is_pair & (_log_e_value(params.slopes, params.worse_costs, leads, discordant) >= params.threshold)
+        is_near = ~is_pair | (_log_e_value(params.slopes, params.near_costs, leads, discordant) >= params.threshold)
+        active = public.active & ~jnp.any(is_worse, axis=1)
+        after = public._replace(
+            active=active,
+            begin=public.sweeps,
+            sums_before=public.sums,
+            discordant=discordant,
+            near=active & jnp.all(is_near, axis=0),
+        )
+        return jax.tree.map(lambda new, old: jnp.where(is_end, new, old), after, public)
+
+    def done(params: Params, public: Public) -> jax.Array:
+        del params
+        return (num_active(public) == 1) | jnp.any(public.near)
+
+    def recommend(params: Params, public: Public) -> jax.Array:
+        del params
+        ahead = rank(public) < public.turn  # these arms have one report more
+        means = mean(public.sums, public.sweeps + ahead.astype(public.sweeps.dtype))
+        candidates = jnp.where(jnp.any(public.near), public.near, public.active)
+        means = jnp.where(candidates, means, -jnp.inf)
+        return ties.largest(means, ties.ranks(public.tie_word, num_arms))
+
+    values = only(params, ("epsilon", "failure_prob", "tolerance"))
+    return Learner(
+        params=values,
+        guarantee=guarantee_for(values, reports.claim),
+        init=init,
+        act=act,
+        privatize=feedback_privatizer(reports.report, "randomizer"),
+        update=update,
+        done=done,
+        recommend=recommend,
+        counts=sweep_counts(reports, sweeps_ahead, test),
+        interface=reports.interface,
+        min_horizon=num_arms + 1,
+    )
+
+
+def _log_mean_exp(slopes: np.ndarray, share: float) -> np.ndarray:
+    """Returns log((1 - share) e^l + share e^-l), the log mean of e^(l s) where s = 1 has the probability 1 - share."""
+    return slopes + np.log1p(share * np.expm1(-2 * slopes))
+
+
+def _log_e_value(slopes: jax.Array, costs: jax.Array, leads: jax.Array, discordant: jax.Array) -> jax.Array:
+    """Returns the log of the mean over slopes of exp(l S - cost D), for each pair."""
+    powers = leads[..., None] * slopes[None, None] - discordant[..., None] * costs[None, None]
+    return logsumexp(powers, axis=-1) - math.log(NUM_SLOPES)
