@@ -84,8 +84,8 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
 
     Returns:
         A learner for binary rewards ([] int32, clipped to {0, 1}) that plays and recommends arms ([] int32), with
-        counts. It stops; its recommendation is not the best arm (with a tolerance: worse than it by more than that)
-        with probability <= failure_prob.
+        counts: `engine="counts"` takes one step from test to test, which long runs need. It stops; its recommendation
+        is not the best arm (with a tolerance: worse than it by more than that) with probability <= failure_prob.
 
     Raises:
         ValueError: if num_arms < 2.

@@ -82,7 +82,8 @@ def ldp_best_arm(
 
     def build(learner: str) -> Run:
         made = LEARNERS[learner](num_arms)
-        run = simulator(made, world, horizon, checkpoints=[horizon])
+        engine = "auto" if made.blocks else "counts"
+        run = simulator(made, world, horizon, engine=engine, checkpoints=[horizon])
         fixed = {"failure_prob": failure_prob, **({"delta": delta} if "delta" in parameters(made.params) else {})}
         return bind_values(keep_stopping_outputs(run), fixed)
 
