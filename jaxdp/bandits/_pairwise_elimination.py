@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
+from jax.typing import ArrayLike
 
 from jaxdp.bandits._best_arm import mean, num_active, rank, reports_of, sweep_counts
 from jaxdp.bandits._reports import feedback_privatizer
@@ -190,7 +191,7 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
             discordant=discordant,
             near=active & jnp.all(is_near, axis=0),
         )
-        return jax.tree.map(lambda new, old: jnp.where(is_end, new, old), after, public)
+        return jax.tree.map(lambda tested, untested: jnp.where(is_end, tested, untested), after, public)
 
     def done(params: Params, public: Public) -> jax.Array:
         del params
@@ -225,7 +226,8 @@ def _log_mean_exp(slopes: np.ndarray, share: float) -> np.ndarray:
     return slopes + np.log1p(share * np.expm1(-2 * slopes))
 
 
-def _log_e_value(slopes: jax.Array, costs: jax.Array, leads: jax.Array, discordant: jax.Array) -> jax.Array:
+def _log_e_value(slopes: ArrayLike, costs: ArrayLike, leads: jax.Array, discordant: jax.Array) -> jax.Array:
     """Returns the log of the mean over slopes of exp(l S - cost D), for each pair."""
-    powers = leads[..., None] * slopes[None, None] - discordant[..., None] * costs[None, None]
+    slopes, costs = jnp.asarray(slopes)[None, None], jnp.asarray(costs)[None, None]
+    powers = leads[..., None] * slopes - discordant[..., None] * costs
     return logsumexp(powers, axis=-1) - math.log(NUM_SLOPES)

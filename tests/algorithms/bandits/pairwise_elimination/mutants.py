@@ -26,8 +26,8 @@ def reports_at_twice_epsilon() -> Case:
         return right.counts.privatize(key, doubled(params), public, plan, totals)
 
     wrong = right._replace(privatize=privatize, counts=right.counts._replace(privatize=privatize_counts))
-    first, other = (UserData(np.full((2, 2), reward, np.int32)) for reward in (0, 1))
-    users = first, UserData(np.concatenate([np.asarray(other.feedback)[:1], np.asarray(first.feedback)[1:]]))
+    rewards = np.zeros((2, 2), np.int32)
+    users = UserData(rewards), UserData(np.asarray([[1, 1], [0, 0]], np.int32))  # the first user's rewards differ
     attacks = [
         learner_attack(learner, {"epsilon": 1.0, "failure_prob": 0.9}, users, path=path)
         for learner in (wrong, right)
