@@ -92,6 +92,24 @@ def test_policies_of_seeds_share_rounds():
     assert mixed.stderr > np.std(values, ddof=1) / math.sqrt(8) * 0.999, "planted: rounds alone"
 
 
+def test_intervals_of_random_policies_cover_their_mean():
+    """Draws policies whose probability of arm 1 is uniform. Planted: the first policy's interval, of rounds alone."""
+    truth, horizon, runs, rng = MEANS.mean(), 300, 200, np.random.default_rng(0)
+    covered, planted = 0, 0
+    for seed in range(runs):
+        log = draw_log(seed, horizon, MEANS)
+        shares = rng.random(10)
+        policies = np.tile(np.stack([1 - shares, shares], axis=1)[:, None, :], (1, horizon, 1))
+        arguments = (log.actions, log.rewards, log.propensities)
+        low, high = evaluate_policy(policies, *arguments, method="snips").interval
+        covered += low < truth < high
+        low, high = evaluate_policy(policies[0], *arguments, method="snips").interval
+        planted += low < truth < high
+    error = math.sqrt(0.95 * 0.05 / runs)
+    assert abs(covered / runs - 0.95) < 5 * error
+    assert planted / runs < 0.95 - 5 * error
+
+
 def test_few_effective_rounds_are_warned_of():
     log = draw_log(8, 60, MEANS)
     with pytest.warns(RuntimeWarning, match=r"effective sample size is .* of 60 rounds, below 50"):
