@@ -61,7 +61,7 @@ def largest_short(regrets: Sum, memory: jax.Array, short: int) -> jax.Array:
 
 
 def largest_long(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
-    """Computes `largest_short` of the last columns, those of `whole`, where differences may be larger."""
+    """Computes `largest_short` of the last columns, as many as `whole` has, where differences may be larger."""
     part = low[:, -whole.shape[1] :] & (UNITS - 1)
     return jnp.max(wide(regrets)[:, None] - wide(Sum(whole, part)), axis=0)
 
