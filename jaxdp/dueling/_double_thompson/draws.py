@@ -35,7 +35,11 @@ def draw_left(key_first: jax.Array, key_ties: jax.Array, shapes: jax.Array, beat
     """
     i, j = np.triu_indices(len(shapes), 1)  # i < j: one draw a pair, since theta[j, i] = 1 - theta[i, j]
     above_half = _is_above_half(key_first, shapes[i, j], shapes[j, i])
-    beats = jnp.zeros(shapes.shape, bool).at[i, j].set(above_half).at[j, i].set(~above_half)
+    pair, is_first = np.zeros(shapes.shape, np.int32), np.zeros(shapes.shape, bool)
+    pair[i, j] = pair[j, i] = np.arange(len(i))
+    is_first[i, j] = True
+    # Read, not written: on a GPU, where a program gives the same bits each time, a scatter takes some sixty kernels.
+    beats = (above_half[pair] == is_first) & ~np.eye(len(shapes), dtype=bool)
     num_beaten = jnp.sum(beats, axis=1, dtype=jnp.int32)
     num_beaten = jnp.where(beatable == jnp.max(beatable), num_beaten, -1)  # -1: no candidate
     uniform = jax.random.uniform(key_ties, dtype=default_float())
