@@ -92,7 +92,8 @@ def in_shell(folder, *command, **variables):
 def run_page(page: str) -> dict[str, Any]:
     """Executes a page's Python, block after block, as cells of one notebook."""
     module = types.ModuleType("a_notebook")
-    with jax.numpy_dtype_promotion("standard" if page == WITH_ADAM else jax.config.read("jax_numpy_dtype_promotion")):
+    strict_or_not = jax.config.jax_numpy_dtype_promotion  # pyright: ignore[reportAttributeAccessIssue]
+    with jax.numpy_dtype_promotion("standard" if page == WITH_ADAM else strict_or_not):
         for block in blocks(PAGES[page], "python"):
             exec(compile(block, page, "exec"), module.__dict__)
     return module.__dict__
