@@ -11,6 +11,7 @@ from benchmarks.settings import ARMS, EPSILON, KEEP, MEANS, SMALL
 from jaxdp.bandits import (
     bernoulli_bandit,
     explore_then_commit,
+    noisy_argmax,
     pairwise_elimination,
     successive_elimination_central,
     thompson,
@@ -163,5 +164,12 @@ ROWS = [
         MEANS,
         10**9,
         250,
+    ),
+    counts(
+        "noisy_argmax",
+        lambda horizon: noisy_argmax(num_arms=8, num_rounds=horizon),
+        FEW_MEANS,
+        10**9,
+        1000,
     ),
 ]

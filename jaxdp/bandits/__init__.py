@@ -6,6 +6,7 @@ from jaxdp.bandits._exp3 import exp3
 from jaxdp.bandits._explore_then_commit import explore_then_commit
 from jaxdp.bandits._lil_ucb import lil_ucb
 from jaxdp.bandits._logged_rewards import logged_rewards
+from jaxdp.bandits._noisy_argmax import noisy_argmax
 from jaxdp.bandits._other_distributions import bounded_bandit, heavy_tailed_bandit
 from jaxdp.bandits._pairwise_elimination import pairwise_elimination
 from jaxdp.bandits._policy_value import PolicyValue, evaluate_policy
@@ -34,6 +35,7 @@ __all__ = [
     "heavy_tailed_bandit",
     "lil_ucb",
     "logged_rewards",
+    "noisy_argmax",
     "on_logged",
     "pairwise_elimination",
     "reward_sequence",

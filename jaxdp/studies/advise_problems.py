@@ -85,7 +85,8 @@ def _duelers() -> dict[str, LearnerEntry]:
 def _finders() -> dict[str, LearnerEntry]:
     """Returns learners that stop once they identify the best of binary arms, with the constants of their proofs."""
     return comparison.distinct_learners(
-        ("rewards", "constants"), lambda entry: entry.family == "bandits" and entry.make().done is not None
+        ("rewards", "constants"),
+        lambda entry: entry.family == "bandits" and "failure_prob" in entry.values and entry.make().done is not None,
     )
 
 

@@ -29,6 +29,7 @@ SPENT = {
     "ebs_shuffle": 1.238362,  # of one report, before it is shuffled
 }
 ROUNDS = {"explore_then_commit": 13, "explore_then_commit_bounded": 13, "ebs_phased": 10} | {
+    "noisy_argmax": 7,
     "successive_elimination_central": 12,
     "ebs_elimination": 4,
     "ebs_elimination_gaussian": 10,

@@ -28,7 +28,7 @@ from jaxdp.testing import check_registered
 
 KEY = jax.random.key(11)
 ENTRIES = {**MECHANISMS, **LEARNERS, **ESTIMATORS}
-OTHER = {"num_arms": 4, "num_experts": 7, "explore_rounds": 8, "horizon": 9, "arity": 3} | {
+OTHER = {"num_arms": 4, "num_experts": 7, "explore_rounds": 8, "num_rounds": 8, "horizon": 9, "arity": 3} | {
     "num_samples": 20, "dim": 2, "num_actions": 3, "num_voters": 9, "num_items": 5,
     "num_counts": 3, "num_scores": 5, "num_queries": 4, "num_labels": 3, "num_users": 6,
 }  # fmt: skip

@@ -36,7 +36,7 @@ WITHOUT_ARMS = {name for name, entry in LEARNERS.items() if entry.family in ("co
 NAMES = [name for name in LEARNERS if name not in WITHOUT_ARMS]
 DECIDED_BY_TIES = [
     *("explore_then_commit", "ucb", "lil_ucb", "successive_elimination", "limited_updates", "ebs_local"),
-    "g_optimal_elimination",
+    *("g_optimal_elimination", "noisy_argmax"),
 ]
 
 

@@ -1,0 +1,179 @@
+"""Best-arm identification with a fixed number of rounds and a single private selection."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.bandits import _explore_then_commit_bulk as bulk
+from jaxdp.core import Guarantee, Interface, Learner, Scalar, Space, State, arms, factory, guarantee_for, scalar_leaf
+from jaxdp.core.central import reveal_feedback
+from jaxdp.core.params import pytree_dataclass
+from jaxdp.mechanisms import noisy_max
+from jaxdp.mechanisms.numerical import selection_delta
+from jaxdp.validation import check_count, check_epsilon
+
+
+@pytree_dataclass
+class Params:
+    """Traced values.
+
+    Attributes:
+        epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
+    """
+
+    epsilon: Scalar
+
+
+class Private(NamedTuple):
+    """The curator's private state.
+
+    Attributes:
+        totals: [num_arms] integer, rewards of each arm.
+    """
+
+    totals: jax.Array
+
+
+class Public(NamedTuple):
+    """Public state: released values.
+
+    Attributes:
+        round: [] integer, rounds played.
+        best_arm: [] int32, the recommendation; before the last round an arm drawn without data.
+    """
+
+    round: jax.Array
+    best_arm: jax.Array
+
+
+@factory
+def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
+    """Plays every arm equally often, then recommends the arm with the largest noisy total of rewards, and stops.
+
+    Each total gets exponential noise of mean 1 / epsilon, once. Among equal totals, as they occur without noise, each
+    arm is equally likely. Before the last round the recommendation is an arm drawn uniformly, without data.
+
+    Args:
+        num_arms: number of arms K, >= 2.
+        num_rounds: rounds in all, a positive multiple of num_arms.
+
+    Returns:
+        A learner for binary rewards ([] int32, clipped to {0, 1}) that plays and recommends arms ([] int32), with
+        blocks and counts. It stops after num_rounds rounds.
+
+    Raises:
+        ValueError: if num_arms < 2, or num_rounds is not a positive multiple of it or exceeds the largest integer.
+
+    Values:
+        epsilon: the privacy budget, > 0.
+
+    Privacy:
+        - Claim: epsilon-DP in the central model.
+        - Unit: one round's reward; adjacency: replace one.
+        - Sensitivity: A reward enters one arm's total once: one total changes by at most 1, up or down, and no other
+          one changes. Given the noise of all other arms, an arm is selected if its own noise exceeds the largest other
+          noisy total less its own total. This threshold therefore moves by at most 1, not by 2 as for scores that move
+          in different directions. Exponential noise of mean 1 / epsilon exceeds t >= 0 with probability
+          exp(-epsilon t), and t < 0 always: this probability changes by a factor of at most exp(epsilon).
+        - Released: `best_arm`.
+        - Private: `totals`.
+
+    Source:
+        Report noisy max, Dwork & Roth (2014), Claim 3.9; with exponential noise it is permute-and-flip (McKenna &
+        Sheldon, 2020; Ding et al., 2021), here with half the noise, as only one score moves. With n = num_rounds / K
+        and all other means at least D below the best one, the recommendation is wrong with probability at most
+
+            (K - 1) (exp(-n D^2 / 4) + exp(-epsilon n D / 2) / 2):
+
+        for a wrong arm the lead of the best total is below n D / 2 (Hoeffding's inequality), or the difference of two
+        noises, which is Laplace(1 / epsilon), exceeds n D / 2.
+
+    Deviations:
+        Noise is drawn in 64 bits, as in `noisy_max`.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> bandit = jaxdp.bandits.bernoulli_bandit([0.1, 0.9, 0.5])
+        >>> run = jaxdp.simulator(noisy_argmax(num_arms=3, num_rounds=300), bandit, horizon=300)
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
+        >>> outputs["correct"].tolist(), outputs["rounds"].tolist()
+        ([True], 300)
+    """
+    num_arms, num_rounds = check_count("num_arms", num_arms, 2), check_count("num_rounds", num_rounds)
+    if num_rounds % num_arms:
+        raise ValueError(f"num_rounds must be a positive multiple of num_arms={num_arms}, got {num_rounds}")
+    integer = jnp.result_type(int)
+
+    def params(*, epsilon: float) -> Params:
+        return Params(epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)))
+
+    def claim(epsilon: float) -> Guarantee:
+        return Guarantee.pure(
+            epsilon,
+            trust_model="central",
+            privacy_unit="one round's reward",
+            argument="each reward moves one total, by at most 1; one arm is selected privately by all totals",
+            numerical_delta=selection_delta(num_arms, epsilon),
+        )
+
+    def init(key, params: Params) -> State:
+        del params
+        best_arm = jax.random.randint(key, (), 0, num_arms, jnp.int32)
+        return State(Private(jnp.zeros(num_arms, integer)), Public(jnp.zeros((), integer), best_arm))
+
+    def arm(round_: jax.Array, best_arm: jax.Array) -> jax.Array:
+        del best_arm
+        return (round_ % num_arms).astype(jnp.int32)
+
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del key, params, context
+        return arm(public.round, public.best_arm)
+
+    def update(key, params: Params, state: State, report) -> State:
+        action, reward = report
+        is_played = jnp.arange(num_arms, dtype=action.dtype) == action
+        totals = add(state, jnp.where(is_played, to_integers(params, reward), 0))
+        return advance(key, params, state, totals, jnp.ones_like(state.public.round))
+
+    def to_integers(params: Params, rewards: jax.Array) -> jax.Array:
+        del params
+        return jnp.clip(rewards, 0, 1).astype(integer)
+
+    def add(state: State, more: jax.Array) -> jax.Array:
+        return state.private.totals + jnp.where(state.public.round < num_rounds, more, 0)
+
+    def advance(key, params: Params, state: State, totals: jax.Array, played: jax.Array) -> State:
+        """Advances the state by some rounds, and selects an arm if the last round is among them."""
+        public: Public = state.public
+        round_ = public.round + played
+        best_arm = jax.lax.cond(
+            round_ == num_rounds,
+            lambda: noisy_max(key, totals, params.epsilon, sensitivity=0.5),  # half, as only one total moves
+            lambda: public.best_arm,
+        )
+        return State(Private(totals), Public(round_, best_arm))
+
+    def done(params: Params, public: Public) -> jax.Array:
+        del params
+        return public.round >= num_rounds
+
+    def recommend(params: Params, public: Public) -> jax.Array:
+        del params
+        return public.best_arm
+
+    many = bulk.Algorithm(num_arms, num_rounds, arm, to_integers, add, advance)
+    return Learner(
+        params=params,
+        guarantee=guarantee_for(params, claim),
+        init=init,
+        act=act,
+        privatize=reveal_feedback,
+        update=update,
+        done=done,
+        recommend=recommend,
+        blocks=(bulk.blocks(many),),
+        counts=bulk.counts(many),
+        interface=Interface(arms(num_arms), Space("integers", (), 0, 1), recommendation=arms(num_arms)),
+        min_horizon=num_rounds,
+    )
