@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from jaxdp.bandits import bernoulli_bandit, successive_elimination_central, ucb_central
+from jaxdp.bandits import bernoulli_bandit, noisy_argmax, successive_elimination_central, ucb_central
 from tests.algorithms.bandits.central_learners import KEY, final
 
 
@@ -21,6 +21,7 @@ CLIPPED = {
     "blocks": partial(ucb_central, num_arms=2),
     "tree": partial(ucb_central, num_arms=2, release="tree", horizon=4),
     "epochs": partial(successive_elimination_central, num_arms=2),
+    "selection": partial(noisy_argmax, num_arms=2, num_rounds=4),
 }
 
 

@@ -3,7 +3,6 @@
 import math
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.stats
@@ -39,7 +38,7 @@ def play(engine, epsilon, means=MEANS, lanes=LANES):
 
 
 # ---- errors ----------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("engine", ["rounds", "blocks", "counts"])
+@pytest.mark.parametrize("engine", ["rounds", "blocks", pytest.param("counts", marks=pytest.mark.always)])
 def test_errors_are_as_the_formula_says(engine):
     """Checks 30 users an arm at means .6 and .5: errors at epsilon .3, and not those of half or twice the noise."""
     exact = errors_of_two((0.6, 0.5), ROUNDS // 2, 0.3)
@@ -98,16 +97,6 @@ def test_before_the_last_round_the_recommendation_is_drawn_without_data():
     before, after = np.asarray(found["correct"]).T
     check_share(before.mean(), 0.5)
     assert after.all()
-
-
-def test_rewards_beyond_0_and_1_are_clipped():
-    """Checks what the sensitivity rests on."""
-    learner = noisy_argmax(num_arms=2, num_rounds=4)
-    params = learner.params(epsilon=1.0)
-    state = learner.init(KEY(), params)
-    for reward, counted in ((-3, 0), (0, 0), (1, 1), (7, 1)):
-        after = learner.update(KEY(), params, state, (jnp.int32(0), jnp.int32(reward)))
-        assert after.private.totals.tolist() == [counted, 0]
 
 
 # ---- errors of arguments ---------------------------------------------------------------------------------------------
