@@ -33,7 +33,7 @@ TASKS = 4
 PRINTED = {
     "README.md": ["0.001-DP", "no claim"],
     "docs/explanation/trust_models.md": ["0.5-DP, local, one duel's outcome", "1.5"],
-    WITH_ADAM: ["0.92 of new pairs", "4-DP, local, one person", "chosen"],
+    WITH_ADAM: [" of new pairs are ordered", "4-DP, local, one person", "chosen"],
     "docs/howto/audit_my_code.md": ["violated", "consistent"],
     "docs/howto/own_data.md": ["True"],
     "docs/howto/own_learner.md": ["consistent", "epsilon"],
@@ -92,8 +92,8 @@ def in_shell(folder, *command, **variables):
 def run_page(page: str) -> dict[str, Any]:
     """Executes a page's Python, block after block, as cells of one notebook."""
     module = types.ModuleType("a_notebook")
-    strict_or_not = jax.config.jax_numpy_dtype_promotion  # pyright: ignore[reportAttributeAccessIssue]
-    with jax.numpy_dtype_promotion("standard" if page == WITH_ADAM else strict_or_not):
+    as_users_do = page == WITH_ADAM or jax.config.read("jax_enable_x64")  # pages have floats of 32 bits
+    with jax.numpy_dtype_promotion("standard" if as_users_do else "strict"):
         for block in blocks(PAGES[page], "python"):
             exec(compile(block, page, "exec"), module.__dict__)
     return module.__dict__

@@ -247,7 +247,7 @@ def shuffled(num_arms: int, batch: int) -> Pair:
         del key, params
         private: Shuffler = state.private
         public: Server = state.public
-        reports, wins = private.reports + 1, private.wins + report
+        reports, wins = private.reports + 1, private.wins + report.astype(private.wins.dtype)
         full = reports == batch
         mine = jnp.arange(num_arms, dtype=jnp.int32) == public.arm
         totals = jnp.where(full & mine, jnp.stack([wins, reports])[:, None], 0)
@@ -330,7 +330,8 @@ def judging_bandit(num_arms: int) -> Environment:
 
     def evaluate(params, world, recommendation):
         del world
-        return {"correct": recommendation == jnp.argmax(params), "simple_regret": params.max() - params[recommendation]}
+        is_correct = recommendation == jnp.argmax(params).astype(recommendation.dtype)
+        return {"correct": is_correct, "simple_regret": params.max() - params[recommendation]}
 
     return Environment(
         params=lambda: np.linspace(0.2, 0.8, num_arms).astype(default_float()),

@@ -5,6 +5,7 @@ import importlib
 import inspect
 import re
 
+import jax
 import pytest
 
 import jaxdp
@@ -61,6 +62,7 @@ def test_its_ballots_are_those_of_the_example(number):
     assert names["ballots"] == jaxdp.preferences.read_ballots(example)
 
 
+@pytest.mark.skipif(jax.config.read("jax_enable_x64"), reason="notebooks are executed in JAX's usual precision")
 @pytest.mark.parametrize(
     "script",
     SCRIPTS,
