@@ -31,8 +31,8 @@ class Plan(NamedTuple):
         needs: users needed.
         other_trust: the same with the other trust model.
         without_privacy: the same without privacy.
-        schedule: the curator's looks; None for the local test, which looks after each of the first hundred pairs and
-            then after 1% more.
+        schedule: the curator's looks; None for the local test, which looks after each of the first 200 pairs and
+            then after about 1% more.
     """
 
     rate: float

@@ -69,7 +69,7 @@ def table(setting: Setting, needs: Sequence[Needs], schedule: Schedule | None) -
 def looks_text(schedule: Schedule | None) -> str:
     """Returns the end of a sentence that says when the test looks."""
     if schedule is None:
-        return "1, 2, ..., 100 pairs, then after 1% more each."
+        return "1, 2, ..., 200 pairs, then after about 1% more each."
     return f"{schedule.first:,} pairs, then after {schedule.growth:.0%} more each, and releases new pairs once."
 
 

@@ -116,8 +116,8 @@ class AnytimeLocal(NamedTuple):
             treatment: `[treatment users]`, likewise.
 
         Returns:
-            The verdict, by looks after 1, 2, ..., 100 pairs and then after 1% more each. The last look is at the last
-            of these numbers of pairs that was reached.
+            The verdict, by looks after 1, 2, ..., 200 pairs and then after about 1% more each. The last look is
+            at the last of these numbers of pairs that was reached.
 
         Raises:
             ValueError: if a report is not 0 or 1, or an arm has none.

@@ -7,7 +7,7 @@ LOCAL_GROWTH = 100  # the next look comes after one more pair in a hundred, at l
 
 
 def local_looks() -> Iterator[int]:
-    """Yields the number of pairs at each look of the local test: 1, 2, ..., 100, then 1% more each."""
+    """Yields the number of pairs at each look of the local test: 1, 2, ..., 200, then about 1% more each."""
     pairs = 0
     while True:
         pairs += max(1, pairs // LOCAL_GROWTH)

@@ -74,8 +74,8 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
     The k-th users of two arms are a pair. Between equal arms a pair with different reports is a fair coin, at any rate
     and any epsilon, so a test needs no variance and no gap. With D such pairs and the lead S of one arm, the e-value is
     the mean of exp(l S) / cosh(l)^D over 20 values of l, each half of the one before. An arm is dropped once another
-    active arm's e-value against it reaches (num_arms - 1) / failure_prob. Tests are made after 1, 2, ..., 100 sweeps
-    over the active arms, then after 1% more each; D is counted batch by batch between them, as its mean over pairings.
+    active arm's e-value against it reaches (num_arms - 1) / failure_prob. Tests are made after 1, 2, ..., 200 sweeps
+    over the active arms, then after about 1% more each. Between two tests D is counted as its mean over pairings.
 
     With a tolerance w the learner also stops once an active arm is shown to be at most w worse than all other active
     arms: without one it plays on and on between arms that are equally good.

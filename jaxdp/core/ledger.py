@@ -41,8 +41,8 @@ class Ledger:
     """A privacy budget of persons, and the releases that it was spent on.
 
     `spend` is called before each release and refuses one that does not fit. The next release may be chosen after seeing
-    the results of earlier ones: the rule is a privacy filter. Save the ledger before you make the release: `save`
-    refuses to overwrite what another process has spent.
+    the results of earlier ones: the rule is a privacy filter. Save the ledger before you make the release. `save`
+    refuses to overwrite releases that it does not know, but it is no lock: let one process at a time spend and save.
 
     Args:
         epsilon: the budget of each person, > 0 and finite.
@@ -60,6 +60,7 @@ class Ledger:
         - Claim: all releases together are (epsilon, delta)-DP for each person, also if they were chosen adaptively.
         - Why: Sums of epsilons and deltas are a filter (Rogers et al.); so are sums of rhos and deltas (Whitehouse et
           al.). Who takes part in a release must be public.
+        - The delta of a program's arithmetic (`Guarantee.numerical_delta`) counts if a claim states it.
         - A person is stored as a salted hash. The salt is in the file: whoever has it can test a guessed id.
 
     Source:
@@ -157,14 +158,13 @@ class Ledger:
         """Writes the ledger as JSON, in one step.
 
         Raises:
-            ValueError: if the file holds releases that this ledger does not know: nothing is lost.
+            ValueError: if the file is no ledger, or holds releases that this ledger does not know: nothing is lost.
             OSError: if it cannot be written.
         """
         path = Path(path)
         if path.exists():
-            saved = json.loads(path.read_text(encoding="utf-8"))
-            entries = saved.get("releases")
-            if saved.get("salt") != self._salt or entries != self._entries[: len(entries)]:
+            saved = Ledger.load(path)
+            if saved._salt != self._salt or saved._entries != self._entries[: len(saved._entries)]:
                 raise ValueError(f"path must be new or hold an earlier state of this ledger, got {os.fspath(path)}")
         content = {
             "format": FORMAT,

@@ -36,13 +36,12 @@ from jaxdp.estimation.objectives import (
 )
 from jaxdp.estimation.public_weights import check_weights, cut_leaf, cut_weights
 from jaxdp.estimation.sandwich import Covariance, likelihood_covariance
-from jaxdp.estimation.solver import Estimate, minimize
+from jaxdp.estimation.solver import Estimate, minimize, scaling_units
 from jaxdp.preferences import Link, logistic
 from jaxdp.validation import check_above, check_count, check_epsilon
 
 MAX_STEPS = 200
 TOLERANCE = 1e-5  # float32 resolves a mean gradient to about 1e-7
-APART = 7  # a column is scaled by itself if its size differs from the overall size by 2^7 or more
 
 
 @pytree_dataclass
@@ -112,26 +111,6 @@ def _label_objective(
     return likelihood_objective(features, targets, label_loss(link), weights=weights)
 
 
-def _units(features: jax.Array, radius: jax.Array, *, zero_sum: bool) -> tuple[jax.Array, jax.Array]:
-    """Returns powers of two: the size of all features, [], and the divisor of each column, [dim] or []."""
-    features = jax.lax.stop_gradient(features)  # estimates do not depend on the scaling
-    largest = jnp.max(jnp.abs(features))
-    squares = jnp.mean((features / largest) ** 2, axis=tuple(range(features.ndim - 1)))  # in range
-
-    def exponent(size: jax.Array) -> jax.Array:  # exponent of the largest power of two <= size
-        return jnp.frexp(jnp.where((size > 0) & jnp.isfinite(size), size, 1))[1] - 1
-
-    one = jnp.ones((), features.dtype)
-    unit = jnp.ldexp(one, exponent(largest * jnp.sqrt(jnp.mean(squares))))
-    if zero_sum:  # components in different units would not sum to zero
-        return unit, unit
-    ratio = exponent(largest * jnp.sqrt(squares) / unit)
-    # Columns share one divisor, so that norms keep their meaning; without a radius a column of another size has its
-    # own.
-    is_apart = jnp.isinf(radius) & (jnp.abs(ratio) >= APART)
-    return unit, unit * jnp.ldexp(one, jnp.where(is_apart, ratio, 0))
-
-
 def full_batch_estimator(
     params: Callable[..., Any],
     claim: Callable[..., Guarantee],
@@ -173,7 +152,7 @@ def full_batch_estimator(
         features = center(features) if zero_sum else features
         unit = scale = jnp.ones((), features.dtype)
         if optimizer is None:
-            unit, scale = _units(features, params.radius, zero_sum=zero_sum)
+            unit, scale = scaling_units(features, params.radius, zero_sum=zero_sum)
         radius = jnp.asarray(params.radius, features.dtype) * unit
         if optimizer is None:  # a radius beyond the farthest point that an unbounded search visits bounds nothing
             radius = jnp.where(radius > FARTHEST, jnp.inf, radius)

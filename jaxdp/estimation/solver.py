@@ -11,6 +11,7 @@ from jaxdp.estimation.constraints import center, project
 from jaxdp.estimation.newton import NewtonState, newton_on_ball, relative_rounding
 from jaxdp.estimation.objectives import Evaluation, Objective
 
+APART = 7  # a column is scaled by itself if its size differs from the overall size by 2^7 or more
 DECREMENT_RATIO = 100  # largest Newton decrement over the tolerance
 
 
@@ -135,3 +136,23 @@ def minimize(
     # derivatives through the steps would be NaN, since many steps are undone
     theta, best = jax.lax.custom_root(displacement, jnp.zeros(dim, radius.dtype), search, solve, has_aux=True)
     return Estimate(theta, best.certificate, best.steps.astype(jnp.int32), best.converged.astype(bool))
+
+
+def scaling_units(features: jax.Array, radius: jax.Array, *, zero_sum: bool) -> tuple[jax.Array, jax.Array]:
+    """Returns powers of two: the size of all features, [], and the divisor of each column, [dim] or []."""
+    features = jax.lax.stop_gradient(features)  # estimates do not depend on the scaling
+    largest = jnp.max(jnp.abs(features))
+    squares = jnp.mean((features / largest) ** 2, axis=tuple(range(features.ndim - 1)))  # in range
+
+    def exponent(size: jax.Array) -> jax.Array:  # exponent of the largest power of two <= size
+        return jnp.frexp(jnp.where((size > 0) & jnp.isfinite(size), size, 1))[1] - 1
+
+    one = jnp.ones((), features.dtype)
+    unit = jnp.ldexp(one, exponent(largest * jnp.sqrt(jnp.mean(squares))))
+    if zero_sum:  # components in different units would not sum to zero
+        return unit, unit
+    ratio = exponent(largest * jnp.sqrt(squares) / unit)
+    # Columns share one divisor, so that norms keep their meaning; without a radius a column of another size has its
+    # own.
+    is_apart = jnp.isinf(radius) & (jnp.abs(ratio) >= APART)
+    return unit, unit * jnp.ldexp(one, jnp.where(is_apart, ratio, 0))

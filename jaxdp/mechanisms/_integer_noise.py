@@ -4,8 +4,9 @@ A float64 logarithm moves the point at which noise passes from one integer k to 
 of an integer. So Laplace noise of a scale up to 2^18 uses one logarithm, and larger noise two digits with a word each.
 A normal variate of standard deviation 2^24 is the sum of two: one of standard deviation 2^14 in multiples of 2^10, and
 one of standard deviation 2^11. The total variation between the program's distribution and the real one, also at outputs
-e^epsilon times less likely, is then below 1e-9 for each number. Noise ends at 43 scales, and at 9.3 standard
-deviations. Sums of integers beyond float64's digits are rounded once, which is post-processing.
+e^epsilon times less likely, is then below 1e-9 for each number, for Laplace noise up to epsilon = 10. Noise ends at 43
+scales, and at 9.3 standard deviations. Sums of integers beyond float64's digits are rounded once, which is
+post-processing.
 """
 
 import math

@@ -164,9 +164,8 @@ def nodes_delta(epsilon: float, levels: int) -> float | None:
         epsilon: of all nodes, > 0.
         levels: number of levels of the tree.
     """
-    return laplace_delta(
-        epsilon / levels, releases=levels, spread=2
-    )  # at most `levels` numbers of it are released at once
+    # `levels` numbers share a sensitivity of `levels`: a step is at least half as large as for a number of its own
+    return laplace_delta(epsilon / levels, releases=levels, spread=2)
 
 
 def all_of(*deltas: float | None) -> float | None:

@@ -113,13 +113,16 @@ def debiased_loss(margins: ArrayLike, reports: ArrayLike, epsilon: ArrayLike) ->
     stopping at small epsilon. Differentiable, and may be jitted; a linear model's mean loss is convex.
 
     Args:
-        margins: [...] float, a model's log odds that the first of the pair is preferred: the difference of two rewards
-            or, for DPO, beta times the difference of the two log ratios of the policy and its reference.
+        margins: [...] numbers, a model's log odds that the first of the pair is preferred: the difference of two
+            rewards or, for DPO, beta times the difference of the two log ratios of the policy and its reference.
         reports: [...] integers in {0, 1}.
         epsilon: [] or [...] float > 0, the budget of the reports. A wrong value gives a biased loss.
 
     Returns:
-        [...] float, one loss a report.
+        [...] float, one loss a report, in at least JAX's default precision.
+
+    Raises:
+        ValueError: if shapes differ, or an epsilon that is not a JAX array is not > 0.
 
     Privacy:
         - post-processing, costs nothing.
@@ -129,12 +132,22 @@ def debiased_loss(margins: ArrayLike, reports: ArrayLike, epsilon: ArrayLike) ->
         flip probability as `label_smoothing` it is the loss `loss_type="robust"` of TRL's DPO trainer.
 
     Examples:
-        >>> print(debiased_loss(jnp.array([0.5, 0.5]), jnp.array([1, 0], jnp.int32), jnp.inf))
-        [0.474077 0.974077]
+        >>> losses = debiased_loss(jnp.array([0.5, 0.5]), jnp.array([1, 0], jnp.int32), jnp.inf)
+        >>> [f"{loss:.3f}" for loss in losses]
+        ['0.474', '0.974']
     """
-    margins = jnp.asarray(margins)
-    reports, epsilon = jnp.asarray(reports, margins.dtype), jnp.asarray(epsilon, margins.dtype)
-    estimates = 0.5 + (reports - 0.5) / jnp.tanh(epsilon / 2)
+    margins, reports = jnp.asarray(margins), jnp.asarray(reports)
+    dtype = jnp.float64 if margins.dtype == jnp.float64 else default_float()  # a short epsilon would be rounded
+    epsilon = epsilon if isinstance(epsilon, jax.Array) else np.asarray(epsilon, float)
+    if isinstance(epsilon, np.ndarray) and not (epsilon > 0).all():
+        raise ValueError(f"epsilon must be > 0, got {epsilon.min():g}")
+    if reports.shape != margins.shape or epsilon.shape not in ((), margins.shape):
+        raise ValueError(
+            f"reports must have the shape of margins, {margins.shape}, and epsilon too or none, got {reports.shape} "
+            f"and {epsilon.shape}"
+        )
+    margins, epsilon = margins.astype(dtype), jnp.asarray(epsilon, dtype)
+    estimates = 0.5 + (reports.astype(dtype) - 0.5) / jnp.tanh(epsilon / 2)
     return jax.nn.softplus(margins) - estimates * margins
 
 
@@ -169,8 +182,10 @@ def to_jsonl(
         if len(column) != len(private.reports):
             raise ValueError(f"{name} must have one text a report, {len(private.reports)}, got {len(column)}")
     rows = zip(prompts, first, second, private.reports.tolist(), private.flip_probs.tolist(), strict=True)
-    with Path(path).open("x", encoding="utf-8") as file:
-        for prompt, one, other, report, flip_prob in rows:
-            chosen, rejected = (one, other) if report else (other, one)
-            row = {"prompt": prompt, "chosen": chosen, "rejected": rejected, "flip_prob": flip_prob}
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    lines = []
+    for prompt, one, other, report, flip_prob in rows:
+        chosen, rejected = (one, other) if report else (other, one)
+        row = {"prompt": prompt, "chosen": chosen, "rejected": rejected, "flip_prob": flip_prob}
+        lines.append(json.dumps(row, ensure_ascii=False) + "\n")
+    with Path(path).open("x", encoding="utf-8") as file:  # no file if a row cannot be written
+        file.writelines(lines)

@@ -51,7 +51,7 @@ def test_equal_arms_stay_undecided(local):
 
 
 def test_looks_are_batches_of_the_same_reports(local):
-    """Checks by hand: ones after 1, 2, ..., 100 pairs, and after 101, ... pairs with 1% more each."""
+    """Checks by hand: ones after 1, 2, ..., 200 pairs, and after 202, ... pairs with about 1% more each."""
     control, treatment = reports((0.5, 0.6), (500, 500))
     ends = list(range(101))
     while ends[-1] + ends[-1] // 100 <= 500:

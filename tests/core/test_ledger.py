@@ -132,6 +132,11 @@ def test_two_processes_do_not_overwrite_each_other(tmp_path):
         other.save(path)
     with pytest.raises(ValueError, match="path must be new"):
         Ledger(epsilon=1.0).save(path)
+    notes = tmp_path / "notes.json"
+    notes.write_text("[1, 2")
+    with pytest.raises(ValueError, match=r"path must be a file that Ledger\.save wrote, got .*notes\.json"):
+        one.save(notes)
+    assert notes.read_text() == "[1, 2"
     assert Ledger.load(path).balance() == pytest.approx(0.3)
 
 

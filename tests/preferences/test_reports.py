@@ -74,6 +74,19 @@ def test_the_loss_has_a_slope_and_takes_a_budget_a_report():
     np.testing.assert_allclose(slopes, -0.5 / np.tanh(np.asarray([0.5, 1.0])), rtol=1e-5)
 
 
+def test_the_loss_takes_any_numbers_and_refuses_other_shapes():
+    """Checks whole and short margins, with which epsilon must not be rounded, and a column that would broadcast."""
+    reports, exact = jnp.ones(2, jnp.int32), debiased_loss(jnp.asarray([1.0, 2.0]), jnp.ones(2, jnp.int32), 0.7)
+    for dtype in (jnp.int32, jnp.bfloat16):
+        np.testing.assert_array_equal(debiased_loss(jnp.asarray([1, 2], dtype), reports, 0.7), exact)
+    for shape, epsilon in (((2, 1), 0.7), ((2,), np.ones(3))):
+        with pytest.raises(ValueError, match=r"reports must have the shape of margins, \(2,\), and epsilon too"):
+            debiased_loss(jnp.zeros(2), jnp.ones(shape, jnp.int32), epsilon)
+    for epsilon in (0.0, -1.0, math.nan, np.asarray([1.0, 0.0])):
+        with pytest.raises(ValueError, match="epsilon must be > 0, got"):
+            debiased_loss(jnp.zeros(2), reports, epsilon)
+
+
 def test_a_file_of_reports_has_no_labels(tmp_path):
     labels = np.zeros(400, int)
     private = private_labels(labels, 1.0, key=KEY)
@@ -88,6 +101,8 @@ def test_a_file_of_reports_has_no_labels(tmp_path):
         to_jsonl(private, path, **texts)
     with pytest.raises(ValueError, match="second must have one text a report, 400, got 3"):
         to_jsonl(private, tmp_path / "other", **{**texts, "second": ["a", "b", "c"]})
+    with pytest.raises(TypeError):
+        to_jsonl(private, tmp_path / "other", **{**texts, "second": [object()] * 400})  # pyright: ignore[reportArgumentType]
     assert not (tmp_path / "other").exists()
 
 

@@ -29,7 +29,7 @@ def share_covered(low, high):
 @pytest.mark.parametrize("seed_stddev", [0.0, 0.3])
 @pytest.mark.parametrize("coin", [0.2, 1.0])
 def test_intervals_cover(coin, seed_stddev):
-    """Planted: errors of rounds as if no round were shared."""
+    """Checks coverage. Planted: errors of rounds as if no round were shared."""
     results, error = replays(coin, seed_stddev=seed_stddev), math.sqrt(0.95 * 0.05 / DATASETS)
     interval = replay_interval(results)
     assert 0.95 - 5 * error <= share_covered(interval.low, interval.high) <= 0.985

@@ -46,7 +46,7 @@ def replayed_mean(coins):
 
 
 def test_only_the_smallest_propensity_of_all_rounds_is_unbiased():
-    """The mean reward of arm 1 is 1/2. Planted: every larger acceptance is biased, in either direction."""
+    """Checks the mean reward 1/2 of arm 1. Planted: every larger acceptance is biased, in either direction."""
     traits = np.arange(2)
     coins = coin_probabilities(PROPENSITIES, None, np.ones(2, int), 2)
     assert coins is not None
@@ -91,12 +91,12 @@ def test_coins_of_lanes_differ_and_do_not_depend_on_the_learner():
     environment = bandits.logged_rewards(log.actions, log.rewards, num_arms=2, propensities=log.propensities)
     params = environment.params()
 
-    def matched(key, round_):
+    def match_of(key, round_):
         return environment.feedback(key, params, round_, jnp.asarray(log.actions, jnp.int32)[round_])[1].matched
 
     keys = jax.random.split(jax.random.key(0), 40)
     counts = jax.vmap(
-        lambda key: jax.vmap(lambda round_: matched(jax.random.fold_in(key, round_), round_))(jnp.arange(300))
+        lambda key: jax.vmap(lambda round_: match_of(jax.random.fold_in(key, round_), round_))(jnp.arange(300))
     )(keys)
     shares = np.asarray(counts).mean(axis=0)
     expected = PROPENSITIES.min() / log.propensities[np.arange(300), log.actions]
@@ -145,7 +145,7 @@ def test_claims_that_hide_actions_are_not_kept():
 
 
 def replay_answer(answers, history, action):
-    """Answers as a log does: the arm and the coin are public, the reward is private."""
+    """Returns feedback as a log gives it: the arm and the coin are public, the reward is private."""
     matched = (action == answers["arm"]) & (answers["coin"] == 1)
     return LoggedFeedback(jnp.where(matched, answers["reward"], 0), matched.astype(jnp.int32))
 
@@ -157,7 +157,7 @@ def counts_a_paid_round_only(answers, history, action):
 
 
 def neighbours():
-    """Two arms in turn, with a coin that refuses the second round; the reward of the first round may be another."""
+    """Makes rounds of two arms in turn, with a coin that refuses the second one; the first reward differs."""
     public = {"arm": np.array([0, 0, 1, 1], np.int32), "coin": np.array([1, 0, 1, 1], np.int32)}
     first, second = (UserData({**public, "reward": np.array([paid, 1, 1, 0], np.int32)}) for paid in (0, 1))
     return first, second
@@ -194,7 +194,7 @@ ACTIONS, REWARDS = [0, 1, 1], [0, 1, 0]
 GOOD = np.array([[0.5, 0.5], [0.2, 0.8], [0.25, 0.75]])
 
 
-def changed(row, column, value):
+def change_entry(row, column, value):
     wrong = GOOD.copy()
     wrong[row, column] = value
     return wrong
@@ -205,12 +205,12 @@ def changed(row, column, value):
     [
         ({"propensities": GOOD[:2]}, r"propensities must be \[3, 2\], of every arm, or \[3\], .*, got shape \(2, 2\)"),
         ({"propensities": GOOD.T}, r"got shape \(2, 3\)"),
-        ({"propensities": changed(1, 1, math.nan)}, r"propensities must be finite, got nan at index \(1, 1\)"),
-        ({"propensities": changed(1, 1, 1.5)}, r"propensities must be in \(0, 1\], got 1.5 at index \(1, 1\)"),
-        ({"propensities": changed(1, 1, -0.1)}, r"propensities must be in \(0, 1\], got -0.1 at index \(1, 1\)"),
+        ({"propensities": change_entry(1, 1, math.nan)}, r"propensities must be finite, got nan at index \(1, 1\)"),
+        ({"propensities": change_entry(1, 1, 1.5)}, r"propensities must be in \(0, 1\], got 1.5 at index \(1, 1\)"),
+        ({"propensities": change_entry(1, 1, -0.1)}, r"propensities must be in \(0, 1\], got -0.1 at index \(1, 1\)"),
         ({"propensities": [[0.5, 0.5], [1.0, 0.0], [0.5, 0.5]]}, r"for a logged arm, got 0 at index \(1,\)"),
         ({"propensities": [[0.5, 0.5], [0.0, 1.0], [0.5, 0.5]]}, r"for every arm, as .*, got 0 at index \(1, 0\)"),
-        ({"propensities": changed(2, 1, 0.7)}, r"propensities of a round must sum to 1, got 0.95 at index \(2,\)"),
+        ({"propensities": change_entry(2, 1, 0.7)}, r"propensities of a round must sum to 1, got 0.95 at index \(2,\)"),
         ({"propensities": GOOD[:, 1], "min_propensity": None}, "min_propensity must be given with propensities of the"),
         ({"propensities": GOOD, "min_propensity": 0.3}, "at most 0.2, the smallest of the propensities, .*, got 0.3"),
         ({"propensities": GOOD, "min_propensity": 0.0}, "min_propensity must be > 0, .*, got 0"),
@@ -232,7 +232,7 @@ def test_bad_logs(options, message):
 
 def test_bad_propensities_of_a_log_with_contexts():
     contexts = np.zeros((3, 2, 1))
-    for wrong in (changed(0, 0, 1.5), GOOD[:2]):
+    for wrong in (change_entry(0, 0, 1.5), GOOD[:2]):
         with pytest.raises(ValueError, match="propensities must be"):
             contextual.logged_contexts(contexts, ACTIONS, REWARDS, propensities=wrong)
 

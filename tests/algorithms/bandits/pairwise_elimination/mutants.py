@@ -14,16 +14,16 @@ def reports_at_twice_epsilon() -> Case:
     right = pairwise_elimination(num_arms=2)
     assert right.counts is not None
 
-    def doubled(params):
+    def double_epsilon(params):
         randomizer = dataclasses.replace(params.randomizer, epsilon=2 * params.randomizer.epsilon)
         return dataclasses.replace(params, randomizer=randomizer)
 
     def privatize(key, params, public, context, action, feedback):
-        return right.privatize(key, doubled(params), public, context, action, feedback)
+        return right.privatize(key, double_epsilon(params), public, context, action, feedback)
 
     def privatize_counts(key, params, public, plan, totals):
         assert right.counts is not None
-        return right.counts.privatize(key, doubled(params), public, plan, totals)
+        return right.counts.privatize(key, double_epsilon(params), public, plan, totals)
 
     wrong = right._replace(privatize=privatize, counts=right.counts._replace(privatize=privatize_counts))
     rewards = np.zeros((2, 2), np.int32)

@@ -131,11 +131,11 @@ def test_half_of_the_failure_probability_is_for_the_counters(monkeypatch):
     """Checks that each counter at each of its clocks has an equal share of it."""
     shares = []
 
-    def noted(**values):
+    def note_shares(**values):
         shares.append(values["failure_prob"])
         return noise_lines(**values)
 
-    monkeypatch.setattr(calibration, "noise_lines", noted)
+    monkeypatch.setattr(calibration, "noise_lines", note_shares)
     ebs_elimination(num_arms=4, horizon=1000).params(epsilon=0.5, failure_prob=0.1)
     assert shares == [pytest.approx(0.1 / 2 / (4 * (1000 + 4)), rel=1e-12)]
 
