@@ -11,7 +11,8 @@ from jaxdp.bandits import _tsallis_inf, convex
 from jaxdp.bandits.convex import _ball_kernels
 from jaxdp.random import fast_key
 
-pytestmark = pytest.mark.optimised
+X64 = jax.config.read("jax_enable_x64")
+pytestmark = [pytest.mark.optimised, pytest.mark.skipif(X64, reason="compares 32 bits with 64 by itself")]
 
 PROBLEMS = {
     "fkm": (convex.fkm, {"slope": 0.5, "lipschitz": 0.5, "loss_bound": 0.5}),
