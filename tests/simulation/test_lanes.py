@@ -19,7 +19,7 @@ UNSPLIT = {name: value for name, value in OPTIONS.items() if name != "xla_disabl
 
 
 def simulate(key, params):
-    values = jnp.exp(jnp.sin(params["scale"] * jax.random.normal(jaxdp.random.fast_key(key), (SIZE,))))
+    values = jnp.exp(jnp.sin(params["scale"] * jax.random.normal(jaxdp.random.fast_key(key), (SIZE,), jnp.float32)))
     weights = jax.nn.softmax(values)
     return {"total": values.sum(), "mean": weights @ values, "values": jnp.log1p(values) / weights}
 
