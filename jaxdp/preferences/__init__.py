@@ -20,6 +20,7 @@ from jaxdp.preferences.matrices import (
     utility_matrix,
 )
 from jaxdp.preferences.models import sample_choices, sample_comparisons, sample_rankings
+from jaxdp.preferences.pair_files import read_pairs
 from jaxdp.preferences.pairs import Pairs, pairs_from_chosen_rejected
 from jaxdp.preferences.preflib import read_ballots, write_ballots
 from jaxdp.preferences.reports import PrivateLabels, debiased_loss, private_labels, to_jsonl
@@ -59,6 +60,7 @@ __all__ = [
     "probit",
     "read_ballots",
     "read_comparisons",
+    "read_pairs",
     "sample_choices",
     "sample_comparisons",
     "sample_rankings",

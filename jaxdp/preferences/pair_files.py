@@ -1,0 +1,305 @@
+"""Readers of pairs of responses from JSON lines, Parquet and .npy files, which return public features alone."""
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxdp.preferences.files import file_error, short_repr
+from jaxdp.preferences.pairs import ORIENTATIONS, Pairs, orient_pairs
+from jaxdp.validation import check_choice, check_flag, check_key, refuse_private
+
+TIES = ("half", "coin", "drop")
+Name = str | os.PathLike[str] | None
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def read_pairs(
+    table: str | os.PathLike[str] | None = None,
+    *,
+    first: Name = None,
+    second: Name = None,
+    label: Name = None,
+    chosen: Name = None,
+    rejected: Name = None,
+    tie: Name = None,
+    person: Name = None,
+    ties: str = "half",
+    ties_public: bool = False,
+    drop_duplicates: bool = False,
+    drop_identical: bool = False,
+    orient: str = "bytes",
+    key: jax.Array | None = None,
+) -> Pairs:
+    """Reads pairs of responses from JSON lines, Parquet and .npy files, as public features and private labels.
+
+    A file has either (first, second, label) or (chosen, rejected). In both forms the first response of a pair, and the
+    order of rows, follow a rule of the unordered pair alone, as in `pairs_from_chosen_rejected`: if `first`
+    is always the winner, the result does not show this. Features chosen - rejected are never returned.
+
+    Other columns may know the winner as well, such as a judge's score: they are not read. Errors about a column that
+    may know the winner count rows, and do not name them.
+
+    Args:
+        table: a file of JSON lines (`.jsonl`) or Parquet (`.parquet`, which takes `pip install 'jaxdp[parquet]'`).
+            None: all columns are .npy files.
+        first: features of a response: a column of the table with lists of dim numbers; or, if the name ends in `.npy`,
+            a file of [num_rows, dim] float16, float32 or float64 in the order of the table's rows. It is mapped into
+            memory, and never loaded as a whole.
+        second: features of the other response.
+        label: with `first` and `second`, a column or a .npy file of labels in {0, 1/2, 1}; 1: the first was preferred;
+            1/2: a tie. None (null) and NaN are missing labels, which are private too, and count as ties.
+        chosen: features of the preferred response, in place of `first`.
+        rejected: features of the other response, in place of `second`.
+        tie: with `chosen` and `rejected`, a column or a .npy file of truth values: whether the two tied, in any order.
+        person: a column or a .npy file of public ids, text or integers, of who gave each label.
+        ties: "half": labels are float32, and 1/2 is a tie. "coin": a fair coin of the key decides ties, for
+            algorithms that take labels 0 and 1 alone. "drop": rows that tie or have no label are dropped.
+        ties_public: whether others may know which rows tie or have no label. It must be True for "drop", and then
+            `Pairs.restate` adds it to claims.
+        drop_duplicates: whether of rows with the same unordered pair and the same person only the first of the file
+            is kept, whoever won.
+        drop_identical: whether rows with two equal responses are dropped.
+        orient: as for `pairs_from_chosen_rejected`.
+        key: for ties="coin" and orient="coin" alone; as secret as the labels.
+
+    Returns:
+        Features, labels, rows (counted from 0) and persons.
+
+    Raises:
+        ValueError: if columns are missing or of another type or length, features are not finite, an argument does not
+            fit the others, or the table is Parquet and pyarrow is not installed.
+        OSError: if a file cannot be read.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> np.save(folder / "won.npy", np.float16([[1, 0], [0, 3]]))
+        >>> np.save(folder / "lost.npy", np.float16([[0, 1], [2, 0]]))
+        >>> pairs = read_pairs(chosen=folder / "won.npy", rejected=folder / "lost.npy")
+        >>> swapped = read_pairs(chosen=folder / "lost.npy", rejected=folder / "won.npy")
+        >>> print((pairs.features == swapped.features).all(), pairs.labels + swapped.labels)
+        True [1. 1.]
+    """
+    first, second, label, chosen, rejected, tie, person = (
+        None if name is None else os.fspath(name) for name in (first, second, label, chosen, rejected, tie, person)
+    )
+    by_winner = chosen is not None or rejected is not None
+    responses = (chosen, rejected) if by_winner else (first, second)
+    if None in responses or (by_winner and not (first is second is label is None)):
+        raise ValueError(
+            "columns must be first, second and label, or chosen and rejected, got "
+            f"first={first!r}, second={second!r}, label={label!r}, chosen={chosen!r}, rejected={rejected!r}"
+        )
+    if by_winner is (label is not None) or (tie is not None and not by_winner):
+        raise ValueError(
+            "label must be given with first and second, and tie only with chosen and rejected, got "
+            f"label={label!r}, tie={tie!r}"
+        )
+    check_choice("ties", ties, TIES)
+    if check_flag("ties_public", ties_public) is not (ties == "drop"):
+        raise ValueError(
+            'ties_public must be True with ties="drop", which shows which rows tie or have no label, and left out '
+            f'otherwise, got ties={ties!r}, ties_public={ties_public}; ties="half" and ties="coin" protect ties'
+        )
+    check_choice("orient", orient, ORIENTATIONS)
+    if (key is None) is (ties == "coin" or orient == "coin"):
+        raise ValueError(
+            f'key must be given for ties="coin" or orient="coin", and left out otherwise, got ties={ties!r}, '
+            f"orient={orient!r}, key={key}"
+        )
+    coins: tuple[Any, Any] = (None, None) if key is None else tuple(jax.random.split(check_key(key)))
+    left_name, right_name = (str(name) for name in responses)  # none is None
+    names = [name for name in (left_name, right_name, label, tie, person) if name is not None]
+    columns = _columns(table, names)
+    left, right = _responses(columns, left_name, right_name)
+    for name in names:
+        if len(columns[name]) != len(left):
+            raise ValueError(
+                f"{name} must have one entry a row, as {left_name} with {len(left)}, got {len(columns[name])}"
+            )
+    ids = None if person is None else _ids(person, columns[person])
+    values = np.ones(len(left), np.float32) if label is None else _labels(label, columns[label])
+    if tie is not None:
+        values = np.where(_truths(tie, columns[tie]), np.float32(0.5), values)
+    pairs, digests = orient_pairs(left, right, coins[0] if orient == "coin" else None)
+    values = values[pairs.rows]
+    labels = np.where(pairs.labels == 1, values, 1 - values)
+    keep = np.ones(len(labels), bool)
+    if ties == "drop":
+        keep &= labels != 0.5
+    if drop_identical:
+        keep &= pairs.features.any(axis=1)
+    if drop_duplicates:
+        # a public rule must not count rows that ties or labels removed: duplicates are found among all rows
+        keep &= ~_repeats(digests, None if ids is None else ids[pairs.rows])
+    if ties == "coin":
+        heads = np.asarray(jax.random.bits(coins[1], labels.shape) & 1)
+        labels = np.where(labels == 0.5, heads, labels)
+    labels = labels.astype(np.float32 if ties == "half" else np.int32)
+    persons = None if ids is None else ids[pairs.rows][keep]
+    return Pairs(
+        pairs.features if keep.all() else pairs.features[keep], labels[keep], pairs.rows[keep], persons, ties == "drop"
+    )
+
+
+def _columns(table: str | os.PathLike[str] | None, names: Sequence[str]) -> dict[str, Any]:
+    """Reads columns by name; names in .npy are files, which are mapped into memory."""
+    files = [name for name in names if name.endswith(".npy")]
+    in_table = [name for name in names if name not in files]
+    if in_table and table is None:
+        raise ValueError(f"table must be given for the columns {', '.join(in_table)}: only names in .npy are files")
+    columns: dict[str, Any] = {}
+    for name in files:
+        try:
+            columns[name] = np.load(name, mmap_mode="r", allow_pickle=False)
+        except (ValueError, EOFError):
+            raise ValueError(f"{name} must be a .npy file of numbers or text, got another one") from None
+    if table is not None and in_table:
+        read = {".jsonl": _json_columns, ".parquet": _parquet_columns}.get(Path(table).suffix.lower())
+        if read is None:
+            raise ValueError(f"table must end in .jsonl or .parquet, got {os.fspath(table)!r}")
+        columns |= read(Path(table), in_table)
+    return columns
+
+
+def _json_columns(path: Path, names: Sequence[str]) -> dict[str, list[Any]]:
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    with path.open(encoding="utf-8-sig") as file:
+        for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
+                row = None
+            if not isinstance(row, dict):
+                raise file_error(str(path), f"line {number}", "not a JSON object")
+            for name in names:
+                if name not in row:
+                    keys = short_repr(sorted(map(str, row)))
+                    raise file_error(
+                        str(path), f"line {number}", f"no column {name!r} among {keys}; write null for none"
+                    )
+                columns[name].append(row[name])
+    if not all(columns.values()):
+        raise file_error(str(path), "line 1", "the file is empty")
+    return columns
+
+
+def _parquet_columns(path: Path, names: Sequence[str]) -> dict[str, Any]:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise ValueError(f"{path}: reading Parquet takes pyarrow: pip install 'jaxdp[parquet]'") from error
+    try:
+        schema = pq.read_schema(path).names
+        missing = [name for name in names if name not in schema]
+        read = None if missing else pq.read_table(path, columns=list(names))
+    except pa.ArrowException:
+        raise file_error(str(path), "data", "not a readable Parquet file") from None
+    if read is None:
+        raise file_error(str(path), "schema", f"no column {missing[0]!r} among {short_repr(sorted(schema))}")
+    return {name: _parquet_values(read.column(name)) for name in names}
+
+
+def _parquet_values(column: Any) -> np.ndarray | list[Any]:
+    """Returns a column as a list; lists of equally many numbers as a table, without an object for each number."""
+    import pyarrow.types as kinds
+
+    kind = column.type
+    if kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind):
+        array, numeric = (
+            column.combine_chunks(),
+            kinds.is_integer(kind.value_type) or kinds.is_floating(kind.value_type),
+        )
+        lengths = array.value_lengths()
+        values = array.flatten()
+        if numeric and len(array) and len(lengths.unique()) == 1 and not array.null_count and not values.null_count:
+            wide = values.to_numpy(zero_copy_only=False)
+            return (wide if wide.dtype == np.float16 else wide.astype(np.float32)).reshape(len(array), -1)
+    return column.to_pylist()
+
+
+def _responses(columns: dict[str, Any], left: str, right: str) -> tuple[np.ndarray, np.ndarray]:
+    """Returns two tables of floats of equal shape and type; an error is the same if the two are swapped."""
+    tables = [columns[name] for name in (left, right)]
+    if all(isinstance(table, np.ndarray) for table in tables):
+        kinds = sorted({f"{table.dtype} {table.shape}" for table in tables})
+        if len(kinds) > 1 or tables[0].ndim != 2 or 0 in tables[0].shape or tables[0].dtype.kind != "f":
+            raise ValueError(
+                f"{left} and {right} must be tables of floats with one shape and type, got {' and '.join(kinds)}"
+            )
+        return tables[0], tables[1]
+    tables = [
+        table.tolist() if isinstance(table, np.ndarray) and not name.endswith(".npy") else table
+        for name, table in zip((left, right), tables, strict=True)
+    ]
+    if any(isinstance(table, np.ndarray) for table in tables):
+        raise ValueError(f"{left} and {right} must be two columns of the table, or two .npy files, got one of each")
+    rows = [row for table in tables for row in table]
+    dim = max((len(row) for row in rows if isinstance(row, list)), default=0)
+    num_rows = len(tables[0])
+    is_wrong = np.array([not _is_vector(row, dim) for row in rows]).reshape(2, num_rows).any(axis=0)
+    if dim == 0 or is_wrong.any():
+        raise ValueError(
+            f"{left} and {right} must be lists of {max(dim, 1)} numbers, got others in {is_wrong.sum()} of {num_rows} "
+            "rows: features are embeddings, not texts"
+        )
+    wide = np.asarray(rows, np.float32).reshape(2, num_rows, dim)
+    return wide[0], wide[1]
+
+
+def _is_vector(row: Any, dim: int) -> bool:
+    return (
+        isinstance(row, list)
+        and len(row) == dim
+        and all(type(number) in (int, float) and abs(number) <= _LARGEST for number in row)
+    )
+
+
+def _labels(name: str, column: Any) -> np.ndarray:
+    """Returns labels with 1/2 for missing ones, [num_rows] float32."""
+    values = [0.5 if value is None or value != value else value for value in _as_list(name, column)]
+    refuse_private(name, "0, 1/2, 1 or missing", np.array([value not in (0, 0.5, 1) for value in values]))
+    return np.asarray(values, np.float32)
+
+
+def _truths(name: str, column: Any) -> np.ndarray:
+    values = _as_list(name, column)
+    refuse_private(name, "true or false", np.array([value not in (True, False) for value in values]))
+    return np.asarray(values, bool)
+
+
+def _ids(name: str, column: Any) -> np.ndarray:
+    """Returns public ids, which are all text or all integers."""
+    values = _as_list(name, column)
+    kinds = {type(value) for value in values}
+    if kinds not in ({str}, {int}):
+        types = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise ValueError(f"{name} must be ids that are all text or all integers, got {types}")
+    return np.asarray(values)
+
+
+def _as_list(name: str, column: Any) -> list[Any]:
+    if isinstance(column, np.ndarray):
+        if column.ndim != 1:
+            raise ValueError(f"{name} must be one-dimensional, got shape {column.shape}")
+        return column.tolist()
+    return column
+
+
+def _repeats(digests: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
+    """Finds repeats of an earlier unordered pair of the same person among sorted rows, [num_samples] bool."""
+    number = np.zeros(len(digests), np.uint64)
+    if ids is not None:
+        number = np.unique(ids, return_inverse=True)[1].astype(np.uint64)
+    _, earliest = np.unique(np.column_stack([digests, number]), axis=0, return_index=True)
+    repeats = np.ones(len(digests), bool)
+    repeats[earliest] = False
+    return repeats
