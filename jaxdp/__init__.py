@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from jaxdp import abtests as abtests
     from jaxdp import audit as audit
     from jaxdp import bandits as bandits
+    from jaxdp import comparisons as comparisons
     from jaxdp import core as core
     from jaxdp import design as design
     from jaxdp import dueling as dueling
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from jaxdp import testing as testing
     from jaxdp import theory as theory
     from jaxdp.abtests import abtest
+    from jaxdp.comparisons import Comparison, compare
     from jaxdp.core import Environment, Estimator, Guarantee, Learner, Ledger, Problem, Sample, State
     from jaxdp.registry import register as register
     from jaxdp.simulation import (
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Comparison",
     "Environment",
     "Estimator",
     "Guarantee",
@@ -64,6 +67,8 @@ __all__ = [
     "bandits",
     "cache_compilations",
     "claims",
+    "compare",
+    "comparisons",
     "core",
     "design",
     "dueling",
@@ -86,6 +91,7 @@ _MODULES = (
     "abtests",
     "audit",
     "bandits",
+    "comparisons",
     "core",
     "design",
     "dueling",
@@ -103,6 +109,7 @@ _MODULES = (
 )
 _WHERE = {
     "jaxdp.abtests": ("abtest",),
+    "jaxdp.comparisons": ("Comparison", "compare"),
     "jaxdp.core": ("Environment", "Estimator", "Guarantee", "Learner", "Ledger", "Problem", "Sample", "State"),
     "jaxdp.registry": ("register",),
     "jaxdp.simulation": (

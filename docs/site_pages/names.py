@@ -32,6 +32,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "random": ("jaxdp.random",),
     "stats": ("jaxdp.stats",),
     "abtests": ("jaxdp.abtests",),
+    "comparisons": ("jaxdp.comparisons",),
     "plotting": ("jaxdp.plotting",),
     "audit": ("jaxdp.audit",),
     "registry": ("jaxdp.registry",),

@@ -36,6 +36,7 @@ TITLES = {
     "random": "Random bits and samplers",
     "stats": "Statistics",
     "abtests": "Tests of two arms",
+    "comparisons": "Comparisons",
     "plotting": "Figures",
     "audit": "Audits",
     "registry": "The registry",

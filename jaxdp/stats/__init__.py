@@ -12,6 +12,7 @@ Intervals are by Student's t unless stated otherwise; a single seed has none, an
 1.83 in [1.12, 2.55], p = 0.008
 """
 
+from jaxdp.stats._all_pairs import all_pairs
 from jaxdp.stats._crossover import crossover
 from jaxdp.stats._paired import paired
 from jaxdp.stats._power_law import power_law
@@ -21,6 +22,7 @@ from jaxdp.stats._smallest_epsilon import smallest_epsilon
 from jaxdp.stats.intervals import mean_interval, share_interval
 
 __all__ = [
+    "all_pairs",
     "crossover",
     "mean_interval",
     "paired",

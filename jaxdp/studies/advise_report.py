@@ -1,13 +1,11 @@
 """The report of `advise`: rankings by paired differences, changes between budgets, and the figure."""
 
-from functools import partial
-
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxdp import plotting
-from jaxdp.stats import paired
+from jaxdp.stats import all_pairs
 from jaxdp.studies.advise_problems import PROBLEMS, Problem
 from jaxdp.studies.command import columns, mean_and_half_width
 from jaxdp.studies.comparison import learner_labels
@@ -16,36 +14,10 @@ LEVEL = 0.05
 SIMULTANEOUS = "more than the first, all pairs"
 
 
-def comparisons(loss: xr.DataArray) -> xr.Dataset:
-    """Compares every two learners by paired differences.
-
-    Args:
-        loss: losses without NaN, with the dimensions learner and seed only.
-
-    Returns:
-        `difference` (learner minus `against`); `low` and `high`, which hold for all pairs together with 95% confidence;
-        and `p_adjusted`. All are adjusted by Bonferroni over all pairs, so the pairs to compare may be chosen by their
-        means: if every pair with p_adjusted <= 0.05 is called different, the probability of one or more wrong calls is
-        at most 5%. These are the pairs whose range excludes 0. Dimensions learner and against; 0 and p = 1 on the
-        diagonal.
-    """
-    names = loss["learner"].values
-    if len(names) == 1:
-        zeros = xr.zeros_like(loss.isel(seed=0, drop=True), dtype=float).expand_dims(against=names)
-        return xr.Dataset({"difference": zeros, "low": zeros, "high": zeros, "p_adjusted": zeros + 1.0})
-    pairs = len(names) * (len(names) - 1) // 2
-    compare = partial(paired, loss, "learner", confidence=1 - LEVEL / pairs, adjust=None)
-    tables = [compare(against=name).reindex(learner=names).expand_dims(against=[name]) for name in names]
-    all_pairs = xr.concat(tables, "against", coords="minimal", compat="override", join="outer")
-    is_same = all_pairs.learner == all_pairs.against
-    adjusted = (all_pairs.p_value * pairs).clip(max=1.0).where(~is_same, 1.0)
-    return all_pairs[["difference", "low", "high"]].where(~is_same, 0.0).assign(p_adjusted=adjusted)
-
-
 def ranking(loss: xr.DataArray) -> tuple[list[str], list[str]]:
     """Returns learners by mean loss, those with a NaN loss last, and those that are not called worse than the first."""
     order = loss["learner"].values[np.argsort(loss.mean("seed", skipna=False).values, kind="stable")].tolist()
-    against = comparisons(loss).sel(against=order[0])
+    against = all_pairs(loss, "learner").sel(against=order[0])
     return order, [name for name in order if not float(against.p_adjusted.sel(learner=name)) <= LEVEL]
 
 
@@ -67,7 +39,7 @@ def table(results: xr.Dataset, instance: str, horizon: int) -> str:
     loss = losses_at(results, instance, float(results.asked), horizon)
     order, best = ranking(loss)
     mean, half = mean_and_half_width(loss)
-    against = comparisons(loss).sel(against=order[0])
+    against = all_pairs(loss, "learner").sel(against=order[0])
     shares = {
         head: results[name].sel(instance=instance, epsilon=float(results.asked), horizon=horizon).mean("seed")
         for name, head in _problem(results).shares.items()

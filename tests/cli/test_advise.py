@@ -14,11 +14,11 @@ from jaxdp.core import Learner
 from jaxdp.estimation import gaussian_rewards, mle_rr
 from jaxdp.registry import LEARNERS
 from jaxdp.simulation import estimation_run, sweep
-from jaxdp.stats import paired
+from jaxdp.stats import all_pairs, paired
 from jaxdp.studies import advise_problems
 from jaxdp.studies.advise import STUDY, advise
 from jaxdp.studies.advise_problems import affordable
-from jaxdp.studies.advise_report import LEVEL, changes, comparisons, figure, ranking, report
+from jaxdp.studies.advise_report import LEVEL, changes, figure, ranking, report
 from jaxdp.studies.comparison import resize
 
 SMALL: dict = {"num_arms": 3, "horizon": 400, "num_seeds": 10}
@@ -68,7 +68,7 @@ def test_ranges_agree_with_verdicts():
     draw, disagree = np.random.default_rng(4), 0
     for _ in range(20):
         loss = losses([0.0, 0.5, 1.0, 1.5, 2.0, 0.0], 10, draw)
-        against = comparisons(loss)
+        against = all_pairs(loss, "learner")
         apart = (against.low > 0) | (against.high < 0)
         np.testing.assert_array_equal(apart, against.p_adjusted <= LEVEL)
         alone = paired(loss, "learner", against="l0", adjust=None)
@@ -86,7 +86,7 @@ def test_ranges_hold_together():
     truth = means[:, None] - means
     missed = 0
     for _ in range(40):
-        against = comparisons(losses(means, 10, draw)).transpose("learner", "against")
+        against = all_pairs(losses(means, 10, draw), "learner").transpose("learner", "against")
         missed += bool(((against.low > truth) | (against.high < truth)).any())
     assert missed / 40 <= LEVEL + 5 * np.sqrt(LEVEL * (1 - LEVEL) / 40)
 
@@ -96,7 +96,7 @@ def test_ties_and_one_candidate_alone():
     assert ranking(same) == (["l0"], ["l0"])
     twice = xr.concat([same, same.assign_coords(learner=["l1"])], "learner")
     assert ranking(twice) == (["l0", "l1"], ["l0", "l1"])
-    assert comparisons(twice).p_adjusted.values.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    assert all_pairs(twice, "learner").p_adjusted.values.tolist() == [[1.0, 1.0], [1.0, 1.0]]
 
 
 def test_a_planted_candidate_with_a_tenth_of_the_noise(monkeypatch):

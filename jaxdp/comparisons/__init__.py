@@ -1,0 +1,21 @@
+"""Comparisons of learners, or of estimators, on one problem: a table, a figure, the claims and a verdict.
+
+`jaxdp.compare` runs them on the same worlds for the same seeds.
+
+>>> import jax, jaxdp
+>>> result = jaxdp.compare(
+...     {"UCB": jaxdp.bandits.ucb, "Exp3": jaxdp.bandits.exp3},
+...     jaxdp.bandits.bernoulli_bandit([0.2, 0.8]),
+...     epsilon=[1.0, float("inf")],
+...     horizon=300,
+...     num_seeds=20,
+...     key=jax.random.key(0),
+... )
+>>> result.not_worse().sel(learner="UCB").values.tolist()
+[True, True]
+"""
+
+from jaxdp.comparisons._compare import compare
+from jaxdp.comparisons._comparison import Comparison
+
+__all__ = ["Comparison", "compare"]

@@ -1,0 +1,295 @@
+"""The sweep of a comparison: each learner on the same worlds, or each estimator on the same data."""
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+
+from jaxdp.comparisons._comparison import FEWEST_SEEDS, Comparison
+from jaxdp.core import Environment, Estimator, Learner, Problem
+from jaxdp.simulation import Run, estimation_run, simulator, sweep
+from jaxdp.simulation.run.checkpoints import LogSpaced
+from jaxdp.simulation.run.values import parameters
+from jaxdp.validation import check_choice, check_count, check_horizon, did_you_mean
+
+METRICS = ("pseudo_regret", "regret", "dynamic_regret")  # in this order, if no metric is named
+SIZES = ("num_arms", "num_experts", "dim", "horizon")  # a factory's arguments that the world and the horizon determine
+TILE = 256  # lanes on a CPU
+SMALLEST_TILE = 16
+Contestant = Any  # a learner or an estimator, a factory of one, or a pair of either and a dict of values
+
+
+def compare(
+    learners: Mapping[str, Contestant],
+    world: Environment | None = None,
+    *,
+    problem: Problem | None = None,
+    epsilon: float | Sequence[float],
+    horizon: int | Sequence[int] | None = None,
+    num_seeds: int,
+    key: jax.Array,
+    metric: str | None = None,
+    best: str = "least",
+    values: Mapping[str, Any] | None = None,
+    checkpoints: int | Sequence[int] | LogSpaced | None = None,
+    engine: str = "auto",
+    **scheduling: Any,
+) -> Comparison:
+    """Runs learners on one world, or estimators on one problem, with the same seeds at every epsilon.
+
+    Each seed draws one world, or one data set, for all of them, so differences between them are paired. Learners that
+    play by counts (`engine="counts"`) have worlds of their own: the result names them as unpaired, and comparisons stay
+    valid.
+
+    Args:
+        learners: by display name: a learner; or its factory, which is called with the number of arms or experts, the
+            dimension and the horizon, where it requires them; or a pair of either and a dict with further arguments of
+            the factory and values of the parameters, as `(jaxdp.bandits.ucb, {"report": "gaussian"})`. With `problem`
+            they are estimators.
+        world: the environment of the learners.
+        problem: in place of a world, the problem of estimators.
+        epsilon: one privacy budget, or several. A learner that takes no epsilon plays the same at all of them.
+        horizon: number of rounds. Several horizons are separate runs, and need factories for learners that are made for
+            one horizon.
+        num_seeds: repetitions, >= 5.
+        key: root key.
+        metric: the output to compare, such as "pseudo_regret" or "l2_error"; by default the first of pseudo_regret,
+            regret and dynamic_regret that the world has. A problem has no default.
+        best: "least" or "largest": which values of the metric are good.
+        values: further values, such as delta, for every learner and world that takes them.
+        checkpoints: as in `simulator`, for one horizon; tables compare the values after the last round.
+        engine: as in `simulator`, for all learners. With "counts", learners without counts play as with "auto".
+        **scheduling: further arguments of `sweep`, such as `store` and `progress`.
+
+    Returns:
+        The comparison.
+
+    Raises:
+        ValueError: if an argument is out of its range; if a factory needs an argument that neither the world nor the
+            horizon determines; if no learner takes a value; if there is no such metric.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> result = compare(
+        ...     {"UCB": jaxdp.bandits.ucb, "explore": (jaxdp.bandits.explore_then_commit, {"explore_rounds": 60})},
+        ...     jaxdp.bandits.bernoulli_bandit([0.2, 0.8]),
+        ...     epsilon=1.0,
+        ...     horizon=400,
+        ...     num_seeds=10,
+        ...     key=jax.random.key(0),
+        ... )
+        >>> result.verdict().partition(",")[0], result.not_worse().sel(epsilon=1.0).values.tolist()
+        ('At ε = 1 after 400 rounds', [False, True])
+    """
+    if not isinstance(learners, Mapping) or not learners:
+        raise ValueError(f'learners must be a dict, as {{"UCB": jaxdp.bandits.ucb}}, got {learners!r}')
+    if (world is None) == (problem is None):
+        raise ValueError(f"exactly one of world and problem must be given, got {'none' if world is None else 'both'}")
+    check_count("num_seeds", num_seeds, FEWEST_SEEDS)
+    check_choice("best", best, ("least", "largest"))
+    budgets = [float(one) for one in (epsilon if isinstance(epsilon, Sequence) else [epsilon])]
+    common = dict(values or {})
+    run_sweep = partial(sweep, axes={"epsilon": budgets}, num_seeds=num_seeds, key=key)
+    if problem is not None:
+        _refuse("problem", horizon=horizon, checkpoints=checkpoints)
+        run = _estimation(learners, problem, common)
+        chosen_metric = _metric(_outputs(run, budgets[0]), _dims(run, {}), metric)
+        dataset = run_sweep(run, **_with_tile(scheduling, len(budgets) * num_seeds))
+        return Comparison(dataset, chosen_metric, best, along="estimator")
+    assert world is not None
+    horizons, several = _horizons(horizon, checkpoints)
+    made = {
+        (name, rounds): _learner(name, contestant, world, rounds)
+        for name, contestant in learners.items()
+        for rounds in horizons
+    }
+    _check_used(common, [learner.params for learner, _ in made.values()], world.params)
+
+    def build(learner: str, horizon: int = horizons[0]) -> Run:
+        algorithm, own_values = made[learner, horizon]
+        chosen = engine if engine != "counts" or algorithm.counts else "auto"
+        run = simulator(algorithm, world, horizon, checkpoints=checkpoints, engine=chosen)
+        run = _with_values(run, {**_select_values(run.params, common), **own_values})
+        return _last_round(run, _outputs(run, budgets[0])) if several else run
+
+    first = build(next(iter(learners)))
+    outputs = _outputs(first, budgets[0])
+    chosen_metric = _metric(outputs, _dims(first, outputs), metric)
+    static = {"learner": list(learners), **({"horizon": horizons} if several else {})}
+    dataset = run_sweep(build, static_axes=static, **_with_tile(scheduling, len(budgets) * num_seeds))
+    unpaired = {name: engine == "counts" and bool(algorithm.counts) for (name, _), (algorithm, _) in made.items()}
+    return Comparison(dataset, chosen_metric, best, unpaired=tuple(name for name, is_so in unpaired.items() if is_so))
+
+
+def _dims(run: Run, outputs: Mapping[str, jax.ShapeDtypeStruct]) -> Mapping[str, tuple[str, ...]]:
+    return run.dims(outputs) if callable(run.dims) else run.dims
+
+
+def _refuse(other: str, **arguments: Any) -> None:
+    for name, value in arguments.items():
+        if value is not None:
+            raise ValueError(f"{name} must be left out with {other}, got {value!r}")
+
+
+def _horizons(horizon: Any, checkpoints: Any) -> tuple[list[int], bool]:
+    """Returns the horizons, and whether they were given as a sequence."""
+    if horizon is None:
+        raise ValueError("horizon must be given with a world, got None")
+    several = isinstance(horizon, Sequence)
+    horizons = [check_horizon(one) for one in (horizon if several else [horizon])]
+    if several:
+        _refuse("several horizons", checkpoints=checkpoints)
+    return horizons, several
+
+
+def _learner(name: str, contestant: Contestant, world: Environment, horizon: int) -> tuple[Learner, dict[str, Any]]:
+    """Returns a contestant's learner, and its own values of parameters."""
+    factory, arguments = _pair(name, contestant)
+    if isinstance(factory, Learner):
+        return factory, arguments
+    if not callable(factory):
+        raise ValueError(f"learners[{name!r}] must be a learner or its factory, got {type(factory).__name__}")
+    accepted = inspect.signature(factory).parameters
+    required = {argument for argument, parameter in accepted.items() if parameter.default is parameter.empty}
+    sizes = {size: value for size, value in _sizes(world, horizon).items() if size in required}
+    own_arguments = {argument: value for argument, value in arguments.items() if argument in accepted}
+    made = _call(name, factory, {**sizes, **own_arguments}, accepted)
+    if not isinstance(made, Learner):
+        raise ValueError(f"learners[{name!r}] must make a learner, got {type(made).__name__}")
+    own_values = {argument: value for argument, value in arguments.items() if argument not in accepted}
+    _check_known(name, own_values, {*accepted, *parameters(made.params), *parameters(world.params)})
+    return made, own_values
+
+
+def _pair(name: str, contestant: Contestant) -> tuple[Any, dict[str, Any]]:
+    if isinstance(contestant, tuple) and not isinstance(contestant, Learner | Estimator):
+        if len(contestant) != 2 or not isinstance(contestant[1], Mapping):
+            raise ValueError(f"learners[{name!r}] must be a pair of a factory and a dict, got {contestant!r}")
+        return contestant[0], dict(contestant[1])
+    return contestant, {}
+
+
+def _sizes(world: Environment, horizon: int) -> dict[str, int]:
+    """Returns the sizes that a world's interface and the horizon determine."""
+    sizes, space = {"horizon": horizon}, world.interface
+    if space is not None:
+        if space.action.kind == "integers":
+            sizes["num_arms"] = sizes["num_experts"] = int(space.action.high - space.action.low) + 1
+        for part in (space.action, space.context):
+            if part is not None and part.kind == "numbers" and part.shape:
+                sizes["dim"] = part.shape[-1]
+    return sizes
+
+
+def _call(name: str, factory: Callable[..., Any], arguments: Mapping[str, Any], accepted: Mapping[str, Any]) -> Any:
+    missing = [
+        argument
+        for argument, parameter in accepted.items()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+        and argument not in arguments
+    ]
+    if missing:
+        raise ValueError(
+            f"learners[{name!r}] must have a value for {', '.join(missing)}, as the pair "
+            f"({getattr(factory, '__name__', 'factory')}, {{{missing[0]!r}: ...}})"
+        )
+    return factory(**arguments)
+
+
+def _estimation(estimators: Mapping[str, Contestant], problem: Problem, values: Mapping[str, Any]) -> Run:
+    """Returns the run of all estimators; a value in a pair is for all of them, as they share the run."""
+    made: dict[str, Estimator] = {}
+    for name, contestant in estimators.items():
+        factory, arguments = _pair(name, contestant)
+        if not isinstance(factory, Estimator):
+            if not callable(factory):
+                raise ValueError(f"learners[{name!r}] must be an estimator or its factory, got {factory!r}")
+            accepted = inspect.signature(factory).parameters
+            _check_known(name, arguments, accepted)
+            factory, arguments = _call(name, factory, arguments, accepted), {}
+        if arguments:
+            raise ValueError(f"learners[{name!r}] must be a pair with a factory, got a pair with an estimator")
+        made[name] = factory
+    run = estimation_run(made, problem)
+    _check_used(values, [run.params])
+    return _with_values(run, values)
+
+
+def _check_known(name: str, arguments: Mapping[str, Any], names: Any) -> None:
+    for argument in arguments:
+        if argument not in names:
+            raise ValueError(
+                f"learners[{name!r}] must have arguments among {', '.join(sorted(names))}, got "
+                f"{argument}{did_you_mean(argument, names)}"
+            )
+
+
+def _check_used(
+    values: Mapping[str, Any], takers: Sequence[Callable[..., Any]], *world_params: Callable[..., Any]
+) -> None:
+    names = {name for taker in (*takers, *world_params) for name in parameters(taker)} - {"epsilon"}
+    for name in values:
+        if name not in names:
+            raise ValueError(f"values must be among {', '.join(sorted(names))}, got {name}{did_you_mean(name, names)}")
+
+
+def _select_values(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name in parameters(function)}
+
+
+def _with_values(run: Run, fixed: Mapping[str, Any]) -> Run:
+    """Returns the run with fixed values; if it takes no epsilon, it accepts and ignores one."""
+    bound = {name: partial(getattr(run, name), **fixed) for name in ("params", "guarantee")}
+    if "epsilon" not in parameters(run.params):
+        bound = {name: _without_epsilon(function) for name, function in bound.items()}
+    return dataclasses.replace(run, **bound)
+
+
+def _without_epsilon(function: Callable[..., Any]) -> Callable[..., Any]:
+    def ignore_epsilon(*, epsilon: float, **values: Any) -> Any:
+        del epsilon
+        return function(**values)
+
+    return ignore_epsilon
+
+
+def _last_round(run: Run, outputs: Mapping[str, jax.ShapeDtypeStruct]) -> Run:
+    """Returns the run with outputs after the last round only, without the dimension of rounds."""
+    assert callable(run.dims)
+    simulate, dims = run.simulate, run.dims(outputs)
+    rounds = {name for name, names in dims.items() if names[:1] == ("round",)}
+
+    def simulate_last(key: jax.Array, params: Any) -> dict[str, jax.Array]:
+        return {name: leaf[-1] if name in rounds else leaf for name, leaf in simulate(key, params).items()}
+
+    without = {name: names[1:] if name in rounds else names for name, names in dims.items()}
+    coords = {name: labels for name, labels in run.coords.items() if name != "round"}
+    return dataclasses.replace(run, simulate=simulate_last, dims=without, coords=coords)
+
+
+def _with_tile(scheduling: Mapping[str, Any], lanes: int) -> dict[str, Any]:
+    """Returns the scheduling, with a tile on a CPU that few lanes fill."""
+    if "tile_size" in scheduling or jax.default_backend() != "cpu" or lanes >= TILE:
+        return dict(scheduling)
+    return {**scheduling, "tile_size": -(-lanes // SMALLEST_TILE) * SMALLEST_TILE}
+
+
+def _outputs(run: Run, epsilon: float) -> Mapping[str, jax.ShapeDtypeStruct]:
+    return jax.eval_shape(run, jax.random.key(0), run.params(epsilon=epsilon))
+
+
+def _metric(
+    outputs: Mapping[str, jax.ShapeDtypeStruct], dims: Mapping[str, tuple[str, ...]], metric: str | None
+) -> str:
+    """Returns the output to compare, which has one number at each checkpoint."""
+    dims_of_scalars = {"round", "estimator"}
+    scalars = tuple(name for name in outputs if {*dims.get(name, ())} <= dims_of_scalars)
+    if metric is None:
+        metric = next((name for name in METRICS if name in scalars), None)
+        if metric is None:
+            raise ValueError(f"metric must be named, one of {', '.join(scalars)}, got None")
+    return check_choice("metric", metric, scalars)

@@ -1,0 +1,210 @@
+"""The result of a comparison, with its table, figure, claims and verdict."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+from jaxdp import plotting
+from jaxdp.comparisons import tables
+from jaxdp.comparisons.tables import Cell, Contents
+from jaxdp.plotting.labels import title_of
+from jaxdp.simulation import claims
+from jaxdp.stats import all_pairs, mean_interval, seeds_needed
+from jaxdp.validation import check_choice
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FEWEST_SEEDS = 5
+LEVEL = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Learners or estimators on one problem, at several budgets.
+
+    Attributes:
+        dataset: every output of every seed, as from `sweep`; the dimension of the contestants is `along`.
+        metric: the output that is compared.
+        best: "least" or "largest": which values of the metric are good.
+        along: "learner" or "estimator".
+        unpaired: contestants that played by counts, and so on worlds of their own.
+    """
+
+    dataset: xr.Dataset
+    metric: str
+    best: str = "least"
+    along: str = "learner"
+    unpaired: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return self.table()
+
+    def _repr_html_(self) -> str:
+        return tables.as_html(self._contents())
+
+    def values(self) -> xr.DataArray:
+        """Returns the metric after the last round: (`along`, horizon if there are several, epsilon, seed)."""
+        values = self.dataset[self.metric]
+        values = values.isel(round=-1) if "round" in values.dims else values
+        horizons = ("horizon",) if "horizon" in values.dims else ()
+        return values.transpose(self.along, *horizons, "epsilon", "seed")
+
+    def not_worse(self) -> xr.DataArray:
+        """Returns whether a mean is the best one or is not shown to be worse: dimensions of `values` without seeds.
+
+        At each epsilon and horizon, if all others are called worse, one or more of these calls are wrong with
+        probability at most 5%, as far as means over seeds are normal (Bonferroni, over all pairs).
+
+        Raises:
+            ValueError: if the metric is a share, and the seeds are too few for it.
+        """
+        values = self._values_to_compare()
+        sign = 1 if self.best == "least" else -1
+        pairs = all_pairs(sign * values, self.along, confidence=1 - LEVEL)
+        means = (sign * values.astype(float)).mean("seed", skipna=False)
+        least = means.fillna(math.inf).argmin(self.along)
+        beside_least = pairs.isel(against=least)
+        is_worse = (beside_least.p_adjusted <= LEVEL) | means.isnull()
+        return ~is_worse.transpose(*means.dims)
+
+    def table(self, format: str = "text") -> str:
+        """Returns a table of means with 95% confidence intervals: a row for each contestant, a column for each budget.
+
+        Args:
+            format: "text", "markdown", "latex" (needs the package booktabs) or "csv" (a row for each mean, with its
+                interval and `not_worse`).
+
+        Raises:
+            ValueError: if the format is unknown; if the metric is a share, and the seeds are too few for it.
+        """
+        return tables.FORMATS[check_choice("format", format, tuple(tables.FORMATS))](self._contents())
+
+    def caption(self) -> str:
+        """Returns the sentences that explain the table."""
+        return self._contents().caption
+
+    def claims(self) -> "pd.DataFrame":
+        """Returns the privacy claim of each contestant at each budget, as `jaxdp.claims`."""
+        return claims(self.dataset)
+
+    def verdict(self, epsilon: float | None = None, horizon: int | None = None) -> str:
+        """Returns one sentence: the best mean, the contestants that are not shown to be worse, and the others.
+
+        Args:
+            epsilon: the budget; may be left out if there is one only.
+            horizon: the horizon, if there are several.
+
+        Raises:
+            ValueError: if there is no such column, or the seeds cannot answer.
+        """
+        column = {"epsilon": self._choose("epsilon", epsilon)}
+        if "horizon" in self.values().dims:
+            column["horizon"] = self._choose("horizon", horizon)
+        contents = self._contents()
+        cells = {name: row[contents.columns.index(column)] for name, row in contents.rows.items()}
+        order = sorted(cells, key=lambda name: cells[name].mean if self.best == "least" else -cells[name].mean)
+        models = contents.trust
+        labels_of = {name: f"{name} ({models[name]})" if len({*models.values()}) > 1 else name for name in order}
+        first, *other_names = order
+        equal = [labels_of[name] for name in other_names if cells[name].not_worse]
+        worse = [labels_of[name] for name in other_names if not cells[name].not_worse]
+        when = plotting.epsilon_label(column["epsilon"]) + self._rounds(column.get("horizon"))
+        parts = [f"At {when}, {labels_of[first]} has the {self.best} mean {self._metric_text()}, {cells[first].text()}"]
+        if equal:
+            parts.append(f"{_list(equal)} {'is' if len(equal) == 1 else 'are'} not shown to be worse")
+        if worse:
+            parts.append(f"{_list(worse)} {'is' if len(worse) == 1 else 'are'} worse")
+        seeds = plotting.seed_count(self.dataset.sizes["seed"])
+        return f"{'; '.join(parts)} ({seeds}, 95% confidence for all pairs together)."
+
+    def plot(self, **options: Any) -> Axes:
+        """Draws the metric against epsilon, or against rounds if there is one budget and several checkpoints.
+
+        Args:
+            **options: further arguments of `plotting.curves`.
+
+        Returns:
+            The axes, which a notebook shows.
+        """
+        values = self.dataset[self.metric]
+        if "horizon" in values.dims:
+            return plotting.curves(
+                values if values.sizes["epsilon"] == 1 else values.isel(horizon=-1, drop=True),
+                x="horizon" if values.sizes["epsilon"] == 1 else "epsilon",
+                hue=self.along,
+                **options,
+            )
+        if values.sizes["epsilon"] == 1 and values.sizes.get("round", 1) > 1:
+            return plotting.curves(values.isel(epsilon=0), x="round", hue=self.along, **options)
+        return plotting.cost_of_privacy(values, hue=self.along, **options)
+
+    def _choose(self, name: str, value: Any) -> Any:
+        choices = self.dataset[name].values.tolist()
+        if value is None and len(choices) == 1:
+            return choices[0]
+        if value not in choices:
+            raise ValueError(f"{name} must be one of {', '.join(f'{one:g}' for one in choices)}, got {value}")
+        return value
+
+    def _values_to_compare(self) -> xr.DataArray:
+        values = self.values()
+        numbers, seeds = values.values, values.sizes["seed"]
+        if bool(np.isin(numbers, (0, 1)).all()) and seeds < (needed := seeds_needed(0.95, sides=2)):
+            raise ValueError(
+                f"num_seeds must be >= {needed} to compare shares such as {self.metric}, whose values are 0 or 1, "
+                f"got {seeds}"
+            )
+        return values
+
+    def _contents(self) -> Contents:
+        values, not_worse = self._values_to_compare(), self.not_worse()
+        interval = mean_interval(values)
+        names = [str(name) for name in values[self.along].values]
+        axes = [str(dim) for dim in not_worse.dims if dim != self.along]
+        points = itertools.product(*(values[axis].values.tolist() for axis in axes))
+        columns = [dict(zip(axes, point, strict=True)) for point in points]
+        shape = len(names), len(columns)
+        parts = [interval[part].values.reshape(shape).tolist() for part in ("mean", "low", "high")]
+        cells = zip(*parts, not_worse.values.reshape(shape).tolist(), strict=True)  # a row each
+        rows = {name: list(map(Cell, *row)) for name, row in zip(names, cells, strict=True)}
+        return Contents(columns, rows, self._trust(names), self.unpaired, self._caption(), self.metric)
+
+    def _trust(self, names: Sequence[str]) -> dict[str, str]:
+        table = self.claims()
+        key = self.along if self.along in table else "algorithm"
+        return {name: str(table[table[key] == name].trust_model.iloc[0]) for name in names}
+
+    def _metric_text(self) -> str:
+        return title_of(self.dataset[self.metric])
+
+    def _rounds(self, horizon: int | None = None) -> str:
+        if horizon is None and "round" in self.dataset.coords:
+            horizon = int(self.dataset["round"].values[-1])
+        return "" if horizon is None else f" after {horizon:,} rounds"
+
+    def _caption(self) -> str:
+        seeds = plotting.seed_count(self.dataset.sizes["seed"])
+        other = "larger" if self.best == "least" else "smaller"
+        sentences = [
+            f"Mean {self._metric_text()}{self._rounds()} over {seeds}, with the half width of its 95% confidence "
+            "interval (Student's t).",
+            f"{tables.MARKED}: the {self.best} mean of a column, and means that are not shown to be {other} at the 5% "
+            "level, corrected for all pairs of the column (Bonferroni).",
+        ]
+        if (count := self.dataset.sizes["seed"]) < seeds_needed(0.95):
+            share = 1 - LEVEL ** (1 / count)
+            sentences.append(f"An event that happened in no seed may have a probability of up to {share:.0%}.")
+        if self.unpaired:
+            sentences.append(f"Unpaired, on worlds of their own (played by counts): {_list(self.unpaired)}.")
+        return " ".join(sentences)
+
+
+def _list(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))

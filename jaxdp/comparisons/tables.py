@@ -1,0 +1,174 @@
+"""Tables of means with intervals, as text, Markdown, LaTeX, CSV and HTML."""
+
+import csv
+import html
+import io
+import math
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+WIDTH = 80  # of a text's caption, or more if the table is wider
+MARKED = "{marked}"  # in a caption, replaced by the format's word for marked means
+LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "&": r"\&",
+        "%": r"\%",
+        "$": r"\$",
+        "#": r"\#",
+        "_": r"\_",
+        "{": r"\{",
+        "}": r"\}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "ε": r"$\varepsilon$",
+        "∞": r"$\infty$",
+    }
+)
+
+
+class Cell(NamedTuple):
+    """A mean with its interval, and whether it is the best of its column or not shown to be worse."""
+
+    mean: float
+    low: float
+    high: float
+    not_worse: bool
+
+    @property
+    def half_width(self) -> float:
+        """Half the length of the interval."""
+        return (self.high - self.low) / 2
+
+    def text(self, sign: str = "+-") -> str:
+        """Formats the mean and its half width, with two significant digits of the half width."""
+        half = self.half_width
+        if not math.isfinite(self.mean):
+            return "-"
+        if not math.isfinite(half) or half <= 0:
+            return f"{self.mean:,.4g} {sign} {half:g}"
+        digits = max(0, 1 - math.floor(math.log10(half)))
+        return f"{self.mean:,.{digits}f} {sign} {half:,.{digits}f}"
+
+
+class Contents(NamedTuple):
+    """The contents of a table.
+
+    Attributes:
+        columns: for each column its epsilon, and its horizon if there are several.
+        rows: by name, a cell for each column.
+        trust: by name, the trust model.
+        unpaired: names of rows that met other worlds.
+        caption: sentences, with `MARKED`.
+        metric: name of the output.
+    """
+
+    columns: Sequence[Mapping[str, float]]
+    rows: Mapping[str, Sequence[Cell]]
+    trust: Mapping[str, str]
+    unpaired: Sequence[str]
+    caption: str
+    metric: str
+
+    def headings(self) -> list[str]:
+        """Returns the heading of each column."""
+        return [
+            (f"T = {int(column['horizon']):,}, " if "horizon" in column else "") + f"ε = {_budget(column['epsilon'])}"
+            for column in self.columns
+        ]
+
+
+def as_text(contents: Contents) -> str:
+    """Formats aligned text; marked means have a star."""
+    rows = [["", "trust", *contents.headings()]]
+    for name, cells in contents.rows.items():
+        marked = [cell.text() + (" *" if cell.not_worse else "  ") for cell in cells]
+        rows.append([name, contents.trust[name], *marked])
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if index < 2 else cell.rjust(width)
+            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    width = max(WIDTH, *map(len, lines))
+    return "\n".join([*lines, "", *textwrap.wrap(_caption(contents, "*"), width)])
+
+
+def as_markdown(contents: Contents) -> str:
+    """Formats a table of Markdown; marked means are bold."""
+    rows = [["", "trust", *contents.headings()], ["---", "---", *("---:" for _ in contents.columns)]]
+    for name, cells in contents.rows.items():
+        bold = [f"**{cell.text('±')}**" if cell.not_worse else cell.text("±") for cell in cells]
+        rows.append([name, contents.trust[name], *bold])
+    lines = ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in rows]
+    return "\n".join([*lines, "", _caption(contents, "Bold")])
+
+
+def as_latex(contents: Contents) -> str:
+    """Formats a table of LaTeX with rules of booktabs; marked means are bold."""
+    head = " & ".join(["", "trust", *(heading.translate(LATEX) for heading in contents.headings())])
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{_caption(contents, 'Bold').translate(LATEX)}}}",
+        rf"\begin{{tabular}}{{ll{'r' * len(contents.columns)}}}",
+        r"\toprule",
+        head + r" \\",
+        r"\midrule",
+    ]
+    for name, cells in contents.rows.items():
+        lines.append(" & ".join([name.translate(LATEX), contents.trust[name], *map(_latex_cell, cells)]) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}"])
+
+
+def _latex_cell(cell: Cell) -> str:
+    number = cell.text(r"\pm").replace(",", "{,}")
+    if number == "-":
+        return "--"
+    return rf"$\mathbf{{{number}}}$" if cell.not_worse else f"${number}$"
+
+
+def as_csv(contents: Contents) -> str:
+    """Formats a row for each mean, with all digits."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    keys = list(contents.columns[0])
+    writer.writerow(["name", "trust_model", *keys, "metric", "mean", "low", "high", "not_worse", "unpaired"])
+    for name, cells in contents.rows.items():
+        for column, cell in zip(contents.columns, cells, strict=True):
+            numbers = map(repr, map(float, (cell.mean, cell.low, cell.high)))
+            ends = (int(cell.not_worse), int(name in contents.unpaired))
+            writer.writerow([name, contents.trust[name], *column.values(), contents.metric, *numbers, *ends])
+    return file.getvalue()
+
+
+def as_html(contents: Contents) -> str:
+    """Formats a table for notebooks, without colours of its own; marked means are bold."""
+
+    def row(tag: str, cells: Sequence[str]) -> str:
+        return "<tr>" + "".join(f"<{tag}>{cell}</{tag}>" for cell in cells) + "</tr>"
+
+    rows = [row("th", ["", "trust", *map(html.escape, contents.headings())])]
+    for name, cells in contents.rows.items():
+        texts = [f"<b>{cell.text('±')}</b>" if cell.not_worse else cell.text("±") for cell in cells]
+        rows.append(row("td", [html.escape(name), html.escape(contents.trust[name]), *texts]))
+    return f"<table>{''.join(rows)}</table><p>{html.escape(_caption(contents, 'Bold'))}</p>"
+
+
+def _caption(contents: Contents, marked: str) -> str:
+    return contents.caption.replace(MARKED, marked)
+
+
+def _budget(epsilon: float) -> str:
+    return "∞" if math.isinf(epsilon) else f"{epsilon:g}"
+
+
+FORMATS: Mapping[str, Callable[[Contents], str]] = {
+    "text": as_text,
+    "markdown": as_markdown,
+    "latex": as_latex,
+    "csv": as_csv,
+}
