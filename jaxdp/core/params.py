@@ -84,7 +84,7 @@ def interval_leaves(
 
 
 def only(params: Callable[..., Any], names: Collection[str]) -> Callable[..., Any]:
-    """Restricts `params` to these names, and makes `delta` required if it is one of them.
+    """Restricts `params` to these names, and makes `delta` and `persons` required if they are among them.
 
     The result raises a TypeError for a value that would be ignored, or is missing.
 
@@ -98,8 +98,8 @@ def only(params: Callable[..., Any], names: Collection[str]) -> Callable[..., An
     signature = inspect.signature(params)
     signature_left = signature.replace(
         parameters=[
-            # The default of `delta` is for variants that do not take it; it is not a valid delta.
-            p.replace(default=p.empty) if p.name == "delta" else p
+            # The defaults of `delta` and `persons` are for variants that do not take them; they are not valid.
+            p.replace(default=p.empty) if p.name in ("delta", "persons") else p
             for p in signature.parameters.values()
             if p.name in names
         ]

@@ -15,6 +15,7 @@ from jaxdp.estimation.confidence import ConfidenceSet, ConfidentEstimate, confid
 from jaxdp.estimation.label_noise import LabelNoise
 from jaxdp.estimation.maximum_likelihood import debiased_rr, mle, mle_rr
 from jaxdp.estimation.metrics import l2_error, semi_norm_error
+from jaxdp.estimation.persons import UnitClaims, claims_for_persons
 from jaxdp.estimation.plackett_luce import (
     plackett_luce_debiased_krr,
     plackett_luce_mle,
@@ -46,6 +47,7 @@ __all__ = [
     "Estimate",
     "LabelNoise",
     "PessimisticPolicy",
+    "UnitClaims",
     "WithCut",
     "ballot_election",
     "ballot_mle",
@@ -56,6 +58,7 @@ __all__ = [
     "check_choices",
     "check_data",
     "check_states",
+    "claims_for_persons",
     "comparison_table",
     "confidence_set",
     "debiased_rr",

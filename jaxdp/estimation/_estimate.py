@@ -13,6 +13,7 @@ from scipy.stats import norm
 from jaxdp.checks import check_leaves, check_made
 from jaxdp.core import Estimator, default_float
 from jaxdp.estimation.doubts import warn_doubts
+from jaxdp.estimation.persons import takes_persons
 from jaxdp.estimation.sandwich import Covariance
 from jaxdp.estimation.solver import Estimate
 from jaxdp.validation import (
@@ -36,6 +37,7 @@ def estimate(
     labels: ArrayLike,
     *,
     key: jax.Array,
+    persons: ArrayLike | None = None,
     intervals: Any = None,  # Any: type checkers then accept callers who unpack a dict of floats
     confidence: float = 0.95,
     **values: Any,
@@ -60,6 +62,8 @@ def estimate(
             preferred actions or, for `plackett_luce_mle`, also [num_samples, K] rankings. Or the labels of
             `Ballots.design`. Private.
         key: JAX key for privatizing and fitting.
+        persons: [num_samples] ids, public, of who gave the labels, for estimators made with `privacy_unit="person"`.
+            `claims_for_persons` returns the claims for one label and for one person of any estimator.
         intervals: "sandwich" for standard errors and normal confidence intervals, from H^-1 M H^-1 / n with the mean
             curvature H and the mean squared slope M of the losses; None for neither. They account for the privacy
             noise, and are post-processing. Intervals of `debiased_rr`, `mle` and `mle_rr` are robust: they also hold if
@@ -113,6 +117,15 @@ def estimate(
     check_key(key)
     feature_norm = values.get("feature_norm", np.inf)
     signature = inspect.signature(estimator.params)
+    if persons is not None:
+        if not takes_persons(estimator):
+            raise ValueError(
+                f"persons must be left out for {estimator.made_by}, which protects one label: make it with "
+                "privacy_unit='person' if it takes that, or read its claim for one person off claims_for_persons"
+            )
+        if np.shape(persons) != np.shape(labels)[:1]:
+            raise ValueError(f"persons must have one id a label, {np.size(labels)}, got shape {np.shape(persons)}")
+        values["persons"] = persons
     if "feature_norm" not in signature.parameters:
         values = {name: value for name, value in values.items() if name != "feature_norm"}  # checked below only
     try:

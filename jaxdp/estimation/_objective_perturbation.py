@@ -53,7 +53,7 @@ def _report_statistic(release: Release, zero_sum: bool):
         features = center(features) if zero_sum else features
         terms = features * jnp.clip(labels, 0, 1).astype(features.dtype)[:, None]
         basis = search_basis(features, zero_sum=zero_sum)
-        sizes, lengths = jnp.abs(features), feature_norms(features)
+        sizes, lengths = jnp.abs(features), params.lengths(features)
         return release_statistic(key, params, terms, sizes, lengths, lambda: _rows(features), release, basis)
 
     return privatize
@@ -66,6 +66,7 @@ def objective_perturbation(
     weights: str = "none",
     noise: str = "gaussian",
     zero_sum: bool = False,
+    privacy_unit: str = "label",
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
@@ -86,6 +87,8 @@ def objective_perturbation(
         noise: "gaussian", or "k_norm", which takes no delta.
         zero_sum: constrain sum(theta) = 0; features are centred first, which only lowers their norms. K-norm noise then
             lies in the dim - 1 remaining dimensions.
+        privacy_unit: "label"; or "person": `params` then take persons, and all labels of one person may change at once.
+            Weights are then w_i = min(1, c / D) for the persons' D (see Privacy).
         optimizer: as for `mle`.
         max_steps: gradient evaluations at most, >= 1.
 
@@ -93,8 +96,8 @@ def objective_perturbation(
         An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}. Its
         `params` take epsilon, delta, and radius (default inf), regularization beta (0), tolerance (1e-5); for
         weights="cut" cut, c (0: the c with the least predicted error; infinity: no cut); and for constants="paper"
-        feature_norm L (inf, or a value below half the largest |x_i|, stands for that half). Its report is S~; with
-        weights it is a `WithCut`.
+        feature_norm L (inf, or a value below half the largest |x_i|, stands for that half); for privacy_unit="person"
+        persons, [num_samples] public ids. Its report is S~; with weights it is a `WithCut`.
 
     Raises:
         ValueError: if a name is unknown, the noise or the weights do not support the constants, or max_steps < 1; from
@@ -108,6 +111,8 @@ def objective_perturbation(
           most 2 L, or c): another label changes S by w_i (y - y') x_i, and |y - y'| <= 1 also for labels in {0, 1/2,
           1}. The cut depends only on features, never on labels. The minimiser is post-processing, so the claim covers
           an approximate minimiser, any beta >= 0 and any constraint.
+        - For one person, with ids and numbers of labels public: the sensitivity is max w D over persons, with D the
+          least of sum |x_i|, (sum |x_i.x_j|)^1/2 and k^1/2 |X|_op over the person's k rows X.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 5.2, Algorithm 2; K-norm noise: Hardt & Talwar (2010).
@@ -120,17 +125,17 @@ def objective_perturbation(
         rounded to multiples of at most 2^-59 n times the largest term, and summed as integers. The noise covers the
         change that rounding can add to a label's term, and is rounded to its own grid, as in `gaussian` and `k_norm`.
     """
-    release = check_release(constants, weights, noise)
+    release = check_release(constants, weights, noise, privacy_unit=privacy_unit)
 
     def objective(params: Params, features, report, scale) -> Objective:
         ridge = jnp.asarray(params.regularization, features.dtype) / scale**2
         if not release.is_weighted:
             return statistic_objective(features, report / scale, ridge)
-        weighted = Weighted.of(feature_norms(features * jnp.broadcast_to(scale, features.shape)), report, scale)
+        weighted = Weighted.of(params.lengths(features * jnp.broadcast_to(scale, features.shape)), report, scale)
         return statistic_objective(features, weighted.statistic, ridge / weighted.mean, weighted.weights)
 
     def label_noise(params: Params, features) -> LabelNoise:
-        lengths = feature_norms(center(features) if zero_sum else features)
+        lengths = params.lengths(center(features) if zero_sum else features)
         basis = search_basis(features, zero_sum=zero_sum)
         spread, beta = jnp.ones((), features.dtype), jnp.asarray(params.regularization, features.dtype)
         unit, weights = sensitivity_unit(params, lengths, release), None

@@ -23,11 +23,8 @@ import optax
 from jaxdp.core import Estimator, Guarantee, Scalar, guarantee_for, only, reusing_factory, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.constraints import center, radius_leaf
+from jaxdp.estimation.label_params import clear_labels_claim, randomized_labels_claim
 from jaxdp.estimation.label_reports import report_clear, report_randomized, unbiased_labels
-from jaxdp.estimation.maximum_likelihood import (
-    clear_labels_claim,
-    randomized_labels_claim,
-)
 from jaxdp.estimation.objectives import label_loss
 from jaxdp.estimation.one_pass import AVERAGES, Pass, Recipe, one_pass
 from jaxdp.estimation.solver import Estimate

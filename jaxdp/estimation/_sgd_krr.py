@@ -7,7 +7,7 @@ import optax
 from jaxdp.core import Estimator, reusing_factory
 from jaxdp.estimation._estimate import check_choices
 from jaxdp.estimation._sgd import Model, one_pass_estimator, randomized_params
-from jaxdp.estimation.maximum_likelihood import randomized_labels_claim
+from jaxdp.estimation.label_params import randomized_labels_claim
 from jaxdp.estimation.plackett_luce import report_randomized_choices
 from jaxdp.mechanisms import debias_one_hot
 

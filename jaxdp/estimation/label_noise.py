@@ -55,7 +55,8 @@ def randomized_labels(zero_sum: bool) -> NoiseFn:
 
     def noise(params: Any, features: jax.Array) -> LabelNoise:
         zero = jnp.zeros((), features.dtype)
-        spread = 1 / jnp.tanh(jnp.asarray(params.epsilon, features.dtype) / 2)
+        smallest = jnp.min(jnp.asarray(params.epsilon, features.dtype))  # one budget, or one a label
+        spread = 1 / jnp.tanh(smallest / 2)
         return LabelNoise(spread, zero, zero, search_basis(features, zero_sum=zero_sum))
 
     return noise

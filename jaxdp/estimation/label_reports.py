@@ -42,8 +42,18 @@ def report_coins(key: jax.Array, params: Any, features: jax.Array, labels: jax.A
     return LABELS.report(key, LabelParams(epsilon=params.epsilon), labels)
 
 
+def report_by_budgets(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
+    """Returns randomized labels as `report_randomized`, where `params.epsilon` has a budget for each label."""
+
+    def report(key: jax.Array, epsilon: jax.Array, label: jax.Array) -> jax.Array:
+        return report_randomized(key, LabelParams(epsilon=epsilon), features, label)
+
+    return jax.vmap(report)(jax.random.split(key, len(labels)), jnp.asarray(params.epsilon), labels)
+
+
 def unbiased_labels(report: jax.Array, epsilon: Scalar) -> jax.Array:
-    """Returns `debias_labels` of reports, which are floats where labels may be ties."""
-    if not jnp.issubdtype(report.dtype, jnp.floating):
+    """Returns `debias_labels` of reports, which are floats where labels may be ties; epsilon is one or one a label."""
+    if not jnp.issubdtype(report.dtype, jnp.floating) and jnp.ndim(epsilon) == 0:
         return debias_labels(report, epsilon)
-    return (report - 0.5) / jnp.tanh(jnp.asarray(epsilon, report.dtype) / 2) + 0.5
+    dtype = report.dtype if jnp.issubdtype(report.dtype, jnp.floating) else jnp.asarray(epsilon).dtype
+    return (report.astype(dtype) - 0.5) / jnp.tanh(jnp.asarray(epsilon, dtype) / 2) + 0.5

@@ -18,12 +18,26 @@ from jaxdp.core import (
     guarantee_for,
     only,
     reusing_factory,
-    scalar_leaf,
 )
 from jaxdp.core.params import pytree_dataclass
-from jaxdp.estimation.constraints import center, radius_leaf
+from jaxdp.estimation.constraints import center
 from jaxdp.estimation.label_noise import LabelNoise, randomized_labels, search_basis
-from jaxdp.estimation.label_reports import report_clear, report_coins, report_randomized, unbiased_labels
+from jaxdp.estimation.label_params import (
+    TOLERANCE,
+    Params,
+    clear_labels_claim,
+    make_params,
+    person_params,
+    randomized_labels_claim,
+    randomized_persons_claim,
+)
+from jaxdp.estimation.label_reports import (
+    report_by_budgets,
+    report_clear,
+    report_coins,
+    report_randomized,
+    unbiased_labels,
+)
 from jaxdp.estimation.newton import FARTHEST
 from jaxdp.estimation.objectives import (
     Objective,
@@ -34,30 +48,14 @@ from jaxdp.estimation.objectives import (
     statistic_objective,
     sum_over_samples,
 )
+from jaxdp.estimation.persons import check_unit
 from jaxdp.estimation.public_weights import check_weights, cut_leaf, cut_weights
 from jaxdp.estimation.sandwich import Covariance, likelihood_covariance
 from jaxdp.estimation.solver import Estimate, minimize, scaling_units
 from jaxdp.preferences import Link, logistic
-from jaxdp.validation import check_above, check_count, check_epsilon
+from jaxdp.validation import check_count
 
 MAX_STEPS = 200
-TOLERANCE = 1e-5  # float32 resolves a mean gradient to about 1e-7
-
-
-@pytree_dataclass
-class Params:
-    """Values that a sweep may vary.
-
-    Attributes:
-        epsilon: [] float > 0, budget of the randomized response; infinity reports the labels themselves.
-        radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
-        tolerance: [] float > 0, on the norm of the projected gradient of the mean objective, for features scaled to
-            root mean square in [1, 2).
-    """
-
-    epsilon: Scalar
-    radius: Scalar
-    tolerance: Scalar
 
 
 @pytree_dataclass
@@ -69,36 +67,6 @@ class WeightedParams(Params):
     """
 
     cut: Scalar
-
-
-def make_params(*, epsilon: float, radius: float = np.inf, tolerance: float = TOLERANCE) -> Params:
-    """Validates one grid point; see the attributes of `Params`. The `params` of estimators from randomized labels."""
-    return Params(
-        epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
-        radius=radius_leaf(radius),
-        tolerance=scalar_leaf("tolerance", check_above("tolerance", tolerance, 0.0)),
-    )
-
-
-def clear_labels_claim() -> Guarantee:
-    """Returns the claim of estimators that use labels in the clear: none."""
-    return Guarantee.none(
-        trust_model="central",
-        privacy_unit="one label",
-        argument="none: the labels are used in the clear and the estimate is released without noise",
-    )
-
-
-def randomized_labels_claim(epsilon: float) -> Guarantee:
-    """Returns the claim of estimators that see labels only through randomized response."""
-    return Guarantee.pure(
-        epsilon,
-        trust_model="local",
-        privacy_unit="one label",
-        argument="none: epsilon is infinite, and labels are reported as they are"
-        if np.isinf(epsilon)
-        else "each label leaves its user through randomized response at epsilon; the rest is post-processing",
-    )
 
 
 def _label_objective(
@@ -264,6 +232,7 @@ def debiased_rr(
     *,
     link: Link = logistic,
     zero_sum: bool = False,
+    privacy_unit: str = "label",
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
@@ -276,19 +245,23 @@ def debiased_rr(
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
         zero_sum: constrain sum(theta) = 0, where features do not identify a constant.
+        privacy_unit: "label", or "person": `params` then take persons, and a person with k labels reports each of them
+            at epsilon / k.
         optimizer: as for `mle`.
         max_steps: gradient evaluations at most, >= 1.
 
     Returns:
-        An estimator as `mle`. Its `params` take epsilon, radius (default inf) and tolerance (default 1e-5).
+        An estimator as `mle`. Its `params` take epsilon, radius (default inf) and tolerance (default 1e-5); for
+        privacy_unit="person" also persons, [num_samples] public ids.
 
     Raises:
-        ValueError: if max_steps < 1; from `params`, if epsilon, radius or tolerance is not > 0.
+        ValueError: if max_steps < 1 or the unit is unknown; from `params`, if epsilon, radius or tolerance is not > 0.
 
     Privacy:
         - Claim: epsilon-DP in the local model.
-        - Unit: one label; adjacency: replace one.
+        - Unit: one label, or all labels of one person, with ids and numbers of labels public; adjacency: replace one.
         - Why: Each label is reported once by randomized response; a tie is reported as a coin (proof: `label_reports`).
+          The k reports of a person compose to k epsilon / k.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (4)-(6), Theorem 4.2.
@@ -308,10 +281,11 @@ def debiased_rr(
         basis = search_basis(features, zero_sum=zero_sum)
         return likelihood_covariance(features, targets, theta, label_loss(link), basis=basis)
 
+    of_persons = check_unit(privacy_unit)
     return full_batch_estimator(
-        make_params,
-        randomized_labels_claim,
-        report_randomized,
+        person_params if of_persons else make_params,
+        randomized_persons_claim if of_persons else randomized_labels_claim,
+        report_by_budgets if of_persons else report_randomized,
         objective,
         zero_sum=zero_sum,
         optimizer=optimizer,

@@ -11,11 +11,13 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 
 from jaxdp.core import Guarantee, Scalar, default_float, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.constraints import radius_leaf
-from jaxdp.estimation.maximum_likelihood import TOLERANCE
+from jaxdp.estimation.label_params import TOLERANCE
+from jaxdp.estimation.persons import PERSON, check_unit, most_labels, person_index, person_norms
 from jaxdp.estimation.public_weights import (
     NOISES,
     WithCut,
@@ -23,6 +25,7 @@ from jaxdp.estimation.public_weights import (
     cut_leaf,
     cut_weights,
     effective_cut,
+    feature_norms,
     noise_variance,
     power_below,
 )
@@ -51,6 +54,7 @@ class Params:
         learning_rate: [] float > 0, read only by the SGD form.
         tolerance: [] float > 0, on the norm of the projected gradient of the mean objective; read only by the exact
             form.
+        persons: [num_samples] int32, the index of each label's person; None if the unit of privacy is one label.
     """
 
     epsilon: Scalar
@@ -61,6 +65,13 @@ class Params:
     radius: Scalar
     learning_rate: Scalar
     tolerance: Scalar
+    persons: np.ndarray | jax.Array | None = None
+
+    def lengths(self, features: jax.Array) -> jax.Array:
+        """Returns how much sum_i y_i x_i changes at most with one sample's unit of privacy, [num_samples] float."""
+        if self.persons is None:
+            return feature_norms(features)
+        return person_norms(features, jnp.asarray(self.persons))
 
 
 class Weighted(NamedTuple):
@@ -94,11 +105,13 @@ class Release(NamedTuple):
         constants: "analytic", "classical" or "paper", for Gaussian noise.
         weights: "none" or "cut".
         noise: "gaussian" or "k_norm".
+        of_persons: whether the unit of privacy is one person.
     """
 
     constants: str
     weights: str
     noise: str
+    of_persons: bool = False
 
     @property
     def is_weighted(self) -> bool:
@@ -106,7 +119,9 @@ class Release(NamedTuple):
         return self.weights == "cut"
 
 
-def check_release(constants: str, weights: str, noise: str, among: tuple[str, ...] = CONSTANTS) -> Release:
+def check_release(
+    constants: str, weights: str, noise: str, among: tuple[str, ...] = CONSTANTS, *, privacy_unit: str = "label"
+) -> Release:
     """Builds the release of these names; raises ValueError if a name is unknown or does not fit the others."""
     check_choice("constants", constants, among)
     check_weights(weights)
@@ -115,7 +130,10 @@ def check_release(constants: str, weights: str, noise: str, among: tuple[str, ..
         raise ValueError(f"constants must be left at 'analytic' with noise={noise!r}, got {constants!r}")
     if weights != "none" and constants == "paper":
         raise ValueError(f"constants must not be 'paper' with weights={weights!r}, as the paper has no weights")
-    return Release(constants, weights, noise)
+    of_persons = check_unit(privacy_unit)
+    if of_persons and constants == "paper":
+        raise ValueError("constants must not be 'paper' with privacy_unit='person', as the paper protects one label")
+    return Release(constants, weights, noise, of_persons)
 
 
 def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
@@ -156,6 +174,7 @@ def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., 
         radius: float = np.inf,
         learning_rate: float = 0.1,
         tolerance: float = TOLERANCE,
+        persons: ArrayLike | None = None,
     ) -> Params:
         multiplier = noise_multiplier(epsilon, delta, release.constants) if release.noise == "gaussian" else 0.0
         return Params(
@@ -167,18 +186,23 @@ def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., 
             radius=radius_leaf(radius),
             learning_rate=scalar_leaf("learning_rate", check_above("learning_rate", learning_rate, 0.0)),
             tolerance=scalar_leaf("tolerance", check_above("tolerance", tolerance, 0.0)),
+            persons=None if persons is None else person_index(persons),
         )
 
     params.__qualname__ = f"{owner}.params"  # named in errors
     read = {"epsilon", "regularization", "radius", reads}  # values that are not read are refused
     read |= {"delta"} if release.noise == "gaussian" else set()
     read |= {"feature_norm"} if release.constants == "paper" else set()
+    read |= {"persons"} if release.of_persons else set()
     return only(params, read | ({"cut"} if release.is_weighted else set()))
 
 
 def statistic_claim(release: Release) -> Callable[..., Guarantee]:
     """Builds the claim of an estimator that sees labels through one noisy sufficient statistic."""
     longest = "weighted norm" if release.is_weighted else "norm"
+    reach = f"the largest {longest} of a public differential feature as L2 sensitivity"
+    if release.of_persons:
+        reach = f"the largest {longest} of a change of one person's part of it, bounded from public features"
 
     def claim(epsilon: float, delta: float = 0.0) -> Guarantee:
         kind = "Gaussian" if release.noise == "gaussian" else "K-norm"
@@ -186,27 +210,27 @@ def statistic_claim(release: Release) -> Callable[..., Guarantee]:
             epsilon,
             delta,
             trust_model="central",
-            privacy_unit="one label",
+            privacy_unit=PERSON if release.of_persons else "one label",
             argument="none: epsilon is infinite, so that no noise is added"
             if np.isinf(epsilon)
-            else f"labels enter only one sum, at the largest {longest} of a public differential feature as L2 "
-            f"sensitivity; the sum is released once with {kind} noise, and the estimate is post-processing; rounding "
-            f"is counted for at most {NUMBERS} features",
+            else f"labels enter only one sum, at {reach}; the sum is released once with {kind} noise, and the "
+            f"estimate is post-processing; rounding is counted for at most {NUMBERS} features",
             numerical_delta=vector_delta(epsilon, delta if release.noise == "gaussian" else None),
         )
 
     return claim
 
 
-def exact_statistic(terms: jax.Array, bounds: jax.Array) -> tuple[jax.Array, jax.Array]:
+def exact_statistic(terms: jax.Array, bounds: jax.Array, changed: jax.Array | int = 1) -> tuple[jax.Array, jax.Array]:
     """Sums terms as integers, so that one term changes the sum independently of the others. Traced in 64 bits.
 
     Args:
         terms: [num_samples, dim] float64.
         bounds: [dim] float64, public: the largest size of a term.
+        changed: [] integer >= 1, public: the number of terms that change together.
 
     Returns:
-        [dim] float64, the sum; and [] float64, how much more than a term's change, in L2 norm, the sum can change.
+        [dim] float64, the sum; and [] float64, how much more than these terms' change, in L2 norm, the sum can change.
     """
     power = jnp.where(bounds > 0, power_below(bounds), 1)
     bits = math.ceil(math.log2(len(terms)))
@@ -214,6 +238,8 @@ def exact_statistic(terms: jax.Array, bounds: jax.Array) -> tuple[jax.Array, jax
     total = jnp.sum(units.astype(jnp.int64), axis=0, dtype=jnp.int64).astype(jnp.float64) * 2.0 ** (bits - 60) * power
     # one unit from the term, and twice half a unit in the last place from the sum
     error = jnp.sum(jnp.where(bounds > 0, power, 0)) * 2.0 ** (bits - 50)
+    if not isinstance(changed, int):  # each further term adds one unit
+        error = error * (1 + changed.astype(jnp.float64) * 2.0**-10)
     return jnp.where(jnp.all(jnp.isfinite(terms), axis=0), total, jnp.nan), error
 
 
@@ -269,7 +295,8 @@ def release_statistic(
         params: parameters of the estimator.
         terms: [num_samples, dim] float.
         sizes: [num_samples, dim] float, public: the largest size of each term.
-        lengths: [num_samples] float, public: the largest change of each term by its label, in L2 norm.
+        lengths: [num_samples] float, public: the largest change of each term by its label, in L2 norm; of the sum of a
+            person's terms if that is the unit of privacy.
         rows: () -> [num_samples, num_rows, dim] float; see `effective_cut`.
         release: the way of release.
         basis: [dim, rank] float, orthonormal columns that span the changes of all terms; None is the whole space.
@@ -296,7 +323,8 @@ def _release_sum(
         weights, reach = cut_weights(lengths, unit)[:, None], unit
         terms, sizes = terms * weights, sizes * weights
     bounds = jnp.max(sizes, axis=0)
-    statistic, error = exact_statistic(terms, bounds)
+    changed = 1 if params.persons is None else most_labels(jnp.asarray(params.persons))
+    statistic, error = exact_statistic(terms, bounds, changed)
     larger = 1 + jnp.where(reach > 0, error / reach, 0)
     if release.noise == "k_norm":
         epsilon = jnp.asarray(params.epsilon, jnp.float64)

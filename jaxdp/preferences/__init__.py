@@ -22,6 +22,7 @@ from jaxdp.preferences.matrices import (
 from jaxdp.preferences.models import sample_choices, sample_comparisons, sample_rankings
 from jaxdp.preferences.pair_files import read_pairs
 from jaxdp.preferences.pairs import Pairs, pairs_from_chosen_rejected
+from jaxdp.preferences.persons import limit_per_person
 from jaxdp.preferences.preflib import read_ballots, write_ballots
 from jaxdp.preferences.reports import PrivateLabels, debiased_loss, private_labels, to_jsonl
 from jaxdp.preferences.tables import ComparisonTable, baseball1987, read_comparisons
@@ -50,6 +51,7 @@ __all__ = [
     "gaussian_comparisons",
     "is_sst",
     "is_sti",
+    "limit_per_person",
     "link",
     "logistic",
     "lower_bound_matrix",

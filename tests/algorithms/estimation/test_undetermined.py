@@ -13,7 +13,7 @@ from scipy.special import expit, log_softmax
 
 from jaxdp.estimation import debiased_rr, estimate, mle, objective_perturbation, plackett_luce_mle
 from jaxdp.estimation.doubts import warn_rounded_features
-from jaxdp.estimation.maximum_likelihood import TOLERANCE
+from jaxdp.estimation.label_params import TOLERANCE
 from jaxdp.estimation.solver import DECREMENT_RATIO
 from jaxdp.mechanisms import debias_labels
 

@@ -84,9 +84,27 @@ def cut_on_the_sum() -> Case:
     return _of_labels(sum_that_is_cut)
 
 
+SAME = np.tile(np.asarray([[1.0, 0.0]], np.float32), (4, 1))  # one person's four labels, all about the same pair
+OF_PERSONS = objective_perturbation(privacy_unit="person")
+
+
+def persons_statistic(key, params, labels):
+    return OF_PERSONS.privatize(key, params, jnp.asarray(SAME), labels)
+
+
+def noise_of_one_label() -> Case:
+    """Noises the sum as if each label had a person of its own."""
+    labels = (np.zeros(4, np.int32), np.ones(4, np.int32))
+    params = OF_PERSONS.params(epsilon=1.0, delta=1e-3, persons=np.zeros(4, np.int32))
+    right = Attack(persons_statistic, params, labels, claim(1.0, 1e-3))
+    wrong = dataclasses.replace(params, persons=np.arange(4, dtype=np.int32))
+    return Case(wrong=right._replace(params=wrong), right=(right,), trials=20_000)
+
+
 CASES = {
     "objective perturbation at half its noise": half_the_objective_perturbation,
     "weights that depend on labels": weights_from_labels,
     "a cut chosen after the labels are seen": cut_after_the_labels,
     "a cut on the norm of the sum": cut_on_the_sum,
+    "the noise of one label where a person has four": noise_of_one_label,
 }

@@ -1,0 +1,75 @@
+"""Values and claims of the estimators that see labels in the clear or by randomized response."""
+
+from dataclasses import replace
+
+import numpy as np
+from jax.typing import ArrayLike
+
+from jaxdp.core import Guarantee, Scalar, default_float, scalar_leaf
+from jaxdp.core.params import pytree_dataclass
+from jaxdp.estimation.constraints import radius_leaf
+from jaxdp.estimation.persons import PERSON, person_budgets
+from jaxdp.validation import check_above, check_epsilon
+
+TOLERANCE = 1e-5  # float32 resolves a mean gradient to about 1e-7
+
+
+@pytree_dataclass
+class Params:
+    """Values that a sweep may vary.
+
+    Attributes:
+        epsilon: [] float > 0, budget of the randomized response; infinity reports the labels themselves.
+        radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
+        tolerance: [] float > 0, on the norm of the projected gradient of the mean objective, for features scaled to
+            root mean square in [1, 2).
+    """
+
+    epsilon: Scalar
+    radius: Scalar
+    tolerance: Scalar
+
+
+def make_params(*, epsilon: float, radius: float = np.inf, tolerance: float = TOLERANCE) -> Params:
+    """Validates one grid point; see the attributes of `Params`. The `params` of estimators from randomized labels."""
+    return Params(
+        epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
+        radius=radius_leaf(radius),
+        tolerance=scalar_leaf("tolerance", check_above("tolerance", tolerance, 0.0)),
+    )
+
+
+def person_params(
+    *, epsilon: float, persons: ArrayLike, radius: float = np.inf, tolerance: float = TOLERANCE
+) -> Params:
+    """Builds `make_params` with a budget for each label: epsilon / k, if its person gave k labels."""
+    point = make_params(epsilon=epsilon, radius=radius, tolerance=tolerance)
+    return replace(point, epsilon=person_budgets(epsilon, persons).astype(default_float()))
+
+
+def clear_labels_claim() -> Guarantee:
+    """Returns the claim of estimators that use labels in the clear: none."""
+    return Guarantee.none(
+        trust_model="central",
+        privacy_unit="one label",
+        argument="none: the labels are used in the clear and the estimate is released without noise",
+    )
+
+
+def randomized_labels_claim(epsilon: float) -> Guarantee:
+    """Returns the claim of estimators that see labels only through randomized response."""
+    return Guarantee.pure(
+        epsilon,
+        trust_model="local",
+        privacy_unit="one label",
+        argument="none: epsilon is infinite, and labels are reported as they are"
+        if np.isinf(epsilon)
+        else "each label leaves its user through randomized response at epsilon; the rest is post-processing",
+    )
+
+
+def randomized_persons_claim(epsilon: float) -> Guarantee:
+    """Returns the claim of estimators that see a person's k labels through randomized response at epsilon / k each."""
+    argument = "a person's k labels leave the device through randomized response at epsilon / k each, and compose"
+    claim = randomized_labels_claim(epsilon)
+    return replace(claim, privacy_unit=PERSON, argument=argument if claim.is_private else claim.argument)

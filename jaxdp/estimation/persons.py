@@ -1,0 +1,152 @@
+"""All labels of one person as the unit of privacy: sensitivities of sums, budgets of reports, and claims."""
+
+import dataclasses
+import inspect
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxdp.core import Estimator, Guarantee
+from jaxdp.preferences.persons import count_labels
+from jaxdp.validation import check_choice
+
+PRIVACY_UNITS = ("label", "person")
+PERSON = "one person"
+_LARGEST_GRAM = 4096  # labels of one person up to which their inner products are all computed
+_SLACK = 1 + 1e-9  # covers the rounding of sums and eigenvalues in float64
+
+
+class UnitClaims(NamedTuple):
+    """The claim of one release for one label, and for all labels of one person.
+
+    Attributes:
+        label: the claim for one label.
+        person: the claim for one person; it may be none.
+        most_labels: the largest number of labels of one person.
+    """
+
+    label: Guarantee
+    person: Guarantee
+    most_labels: int
+
+    def __str__(self) -> str:
+        return f"{self.label}\n{self.person} (up to {self.most_labels} labels)"
+
+
+def claims_for_persons(estimator: Estimator, persons: ArrayLike, **values: Any) -> UnitClaims:
+    """Returns the claims of an estimator's release for one label and for one person, to be printed together.
+
+    A claim for one label protects a person with k labels as a group: k epsilon in the local model, and with a curator
+    also (e^(k epsilon) - 1) / (e^epsilon - 1) delta, which soon is no claim. Estimators made with
+    `privacy_unit="person"` claim epsilon for a person directly.
+
+    Args:
+        estimator: the estimator.
+        persons: [num_samples] ids of who gave the labels, public.
+        **values: the values that the estimator's `params` take.
+
+    Returns:
+        Both claims. For `privacy_unit="person"` with a curator the claim for one label is the person's, which holds but
+        need not be tight.
+
+    Raises:
+        ValueError: if persons are not a vector, or a value is out of range.
+        TypeError: if a value is missing or not taken.
+
+    Examples:
+        >>> from jaxdp.estimation import debiased_rr, objective_perturbation
+        >>> print(claims_for_persons(objective_perturbation(), [1, 1, 1, 2], epsilon=1.0, delta=1e-6))
+        (1, 1e-06)-DP (rounding: delta 7e-09), central, one label
+        (3, 1.11073e-05)-DP (rounding: delta 8e-08), central, one person (up to 3 labels)
+        >>> print(claims_for_persons(debiased_rr(privacy_unit="person"), [1, 1, 1, 2], epsilon=1.0))
+        1-DP, local, one label
+        1-DP, local, one person (up to 3 labels)
+    """
+    _, _, counts = count_labels(persons)
+    largest = int(counts.max())
+    if not takes_persons(estimator):
+        label = estimator.guarantee(**values)
+        return UnitClaims(label, label.at_user_level(largest, privacy_unit=PERSON), largest)
+    person = estimator.guarantee(**values, persons=persons)
+    label = dataclasses.replace(
+        person, privacy_unit="one label", argument=f"a label is one of a person's labels: {person.argument}"
+    )
+    if person.trust_model == "local" and person.is_private:
+        label = dataclasses.replace(label, epsilon=person.epsilon / int(counts.min()))
+    return UnitClaims(label, person, largest)
+
+
+def takes_persons(estimator: Estimator) -> bool:
+    """Returns whether an estimator's unit of privacy is one person, so that its `params` take ids."""
+    return "persons" in inspect.signature(estimator.params).parameters
+
+
+def check_unit(privacy_unit: str) -> bool:
+    """Returns whether the unit is one person; raises ValueError for a name not in `PRIVACY_UNITS`."""
+    return check_choice("privacy_unit", privacy_unit, PRIVACY_UNITS) == "person"
+
+
+def person_index(persons: ArrayLike) -> np.ndarray:
+    """Returns the index of each label's person as a `Params` leaf, [num_samples] int32."""
+    return count_labels(persons)[1]
+
+
+def person_budgets(epsilon: float, persons: ArrayLike) -> np.ndarray:
+    """Returns the budget of each report, [num_samples] float64: epsilon / k for a person with k labels."""
+    _, index, counts = count_labels(persons)
+    return epsilon / counts[index]
+
+
+def person_norms(features: jax.Array, index: jax.Array) -> jax.Array:
+    """Returns how much sum_i y_i x_i can change if all labels of the sample's person change, [num_samples] float.
+
+    With changes v in [-1, 1]^k of a person's labels, and the rows X of their features, |X^T v| is at most the sum of
+    |x_i|, the root of the sum of all |x_i . x_j|, and root k times the spectral norm of X. The least of the three is
+    returned, rounded up. It is computed on the host, in float64, from the features that are passed.
+
+    Args:
+        features: [num_samples, dim] float, public.
+        index: [num_samples] integers >= 0, of persons.
+    """
+    if index.shape != features.shape[:1]:
+        raise ValueError(f"persons must have one id a sample, {features.shape[0]}, got shape {index.shape}")
+    shape = jax.ShapeDtypeStruct(features.shape[:1], features.dtype)
+    return jax.pure_callback(_norms_on_host, shape, features, index, vmap_method="sequential")
+
+
+def most_labels(index: jax.Array) -> jax.Array:
+    """Returns the largest number of labels of one person, [] integer."""
+    return jnp.max(jnp.bincount(index, length=len(index)))
+
+
+def _norms_on_host(features: Any, index: Any) -> np.ndarray:
+    rows, index = np.asarray(features), np.asarray(index)
+    order = np.argsort(index, kind="stable")
+    ends = np.flatnonzero(np.diff(index[order], append=-1)) + 1
+    norms = np.empty(len(index))
+    start = 0
+    for end in ends:
+        samples = order[start:end]
+        norms[samples] = sum_norm(rows[samples].astype(np.float64))
+        start = end
+    cast = norms.astype(rows.dtype)
+    return np.where(cast < norms, np.nextafter(cast, rows.dtype.type(np.inf)), cast)
+
+
+def sum_norm(rows: np.ndarray) -> float:
+    """Returns a bound on |rows^T v| over v in [-1, 1]^k: rows are [k, dim] float64."""
+    unit = np.abs(rows).max(initial=0.0)
+    if unit == 0 or not np.isfinite(unit):
+        return float(unit)
+    rows = rows / unit
+    bounds = [np.linalg.norm(rows, axis=1).sum()]
+    if len(rows) > 1:
+        few = len(rows) <= rows.shape[1]
+        gram = rows @ rows.T if few else rows.T @ rows
+        bounds.append(np.sqrt(len(rows) * np.linalg.eigvalsh(gram)[-1]))
+        if len(rows) <= _LARGEST_GRAM:
+            bounds.append(np.sqrt(np.abs(gram if few else rows @ rows.T).sum()))
+    return float(min(bounds) * unit * _SLACK)

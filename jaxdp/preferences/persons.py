@@ -1,0 +1,47 @@
+"""Labels of one person: a limit on how many are used."""
+
+import jax
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxdp.validation import check_count, check_key
+
+
+def limit_per_person(ids: ArrayLike, k: int, key: jax.Array) -> np.ndarray:
+    """Returns the rows that remain if of each person at most k rows, drawn at random, are used.
+
+    It reads ids and the key alone, so the rows are public, and the key need not be secret: no privacy is gained from
+    the draw itself (no amplification by sampling is claimed), but a person then has at most k labels.
+
+    Args:
+        ids: [num_samples] ids of persons, public: text or numbers.
+        k: labels a person at most, >= 1.
+        key: JAX key of the draw.
+
+    Returns:
+        [num_left] integers, the rows in increasing order.
+
+    Raises:
+        ValueError: if ids are not a vector, or k is not a whole number >= 1.
+
+    Examples:
+        >>> rows = limit_per_person(["a", "b", "a", "a"], 2, jax.random.key(0))
+        >>> len(rows), 1 in rows
+        (3, True)
+    """
+    check_count("k", k)
+    _, index, counts = count_labels(ids)
+    order = np.asarray(jax.random.permutation(check_key(key), len(index)))
+    by_person = order[np.argsort(index[order], kind="stable")]
+    starts = np.cumsum(counts) - counts
+    ranks = np.arange(len(index)) - np.repeat(starts, counts)
+    return np.sort(by_person[ranks < k])
+
+
+def count_labels(ids: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns the distinct ids, each row's index among them, [num_samples] int32, and each id's number of rows."""
+    values = np.asarray(ids)
+    if values.ndim != 1 or not len(values):
+        raise ValueError(f"persons must be a vector of ids, at least one, got shape {values.shape}")
+    distinct, index, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return distinct, index.astype(np.int32), counts
