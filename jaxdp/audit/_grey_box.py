@@ -1,4 +1,4 @@
-"""Grey-box audit: the values that mechanisms noise, measured under neighbouring users along one forced transcript."""
+"""Grey-box audit: how far one user moves the values that get noise, while the transcript is held fixed."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -37,52 +37,53 @@ def grey_box(
     num_neighbours: int = 256,
     path: str = "rounds",
 ) -> GreyBox:
-    """Measures how far one user moves the values that a learner noises, and compares it with declared sensitivities.
+    """Measures how far one user moves the values that get noise, and compares this with the declared sensitivities.
 
-    Plays the learner against random users. Then replays this run many times with the same keys and *the same plays and
-    public states*, each time with one user replaced, in the leaves that the claim's `sensitive_fields` name. A tape
-    records each value to which a mechanism adds noise, and the mechanism gets the original run's value instead. So
-    every release is as in the original run, and each recorded value differs by the one user's data alone. The audit
-    finds:
+    The audit plays the learner against random users. Then it replays this run many times with the same keys and *the
+    same plays and public states*, each time with one user replaced, in the leaves that the claim's `sensitive_fields`
+    name. A tape records each value to which a mechanism adds noise, and the mechanism gets the original run's value
+    instead. So every release is as in the original run, and each recorded value differs only by the replaced user's
+    data. The audit finds:
 
     * a declared sensitivity that is exceeded; a sum of costs beyond the claim;
     * a change of anything that the claim's `adversary_view` lets an adversary see (a path around the noise);
-    * noise whose size follows the data; values outside the range of a local randomizer;
-    * a key used for two releases, or the same in every run; the same noise twice;
+    * a noise scale that depends on the data; values outside the range of a local randomizer;
+    * a key used for two releases, or the same in every run; the same noise used twice;
     * noise that does not follow its recorded distribution, drawn with 4096 keys; a release that is not the sum of its
       value and that noise.
 
-    *Seen*, if `adversary_view` names it: plays, public states and reports. In the local model reports are always seen,
-    and public states are not, as they follow from reports; in the joint model plays and reports of all users except the
-    replaced one are seen. The stopping time of a learner with `done` is always seen. In the shuffle model the reports'
-    mechanisms are compared with `local_epsilon`; the amplification by shuffling is not accounted for.
+    The adversary sees plays, public states and reports if `adversary_view` names them. In the local model reports are
+    always seen, and public states, which follow from reports, are not compared. In the joint model the play and the
+    report of the replaced user are not seen. The stopping time of a learner with `done` is always seen. In the shuffle
+    model the costs of a user's report are compared with `local_epsilon`; amplification by shuffling is not computed.
 
-    A changed value may have noise from a mechanism that records nothing on the tape. It has none, which is a fault, if
-    it is the same with 4096 keys (too few for unrecorded randomized response at an epsilon above about 6). Otherwise,
-    if nothing at all was recorded, the verdict is "cannot tell". If the learner records some of its releases, a change
-    is a fault if all of it depends on them: data are added to a number that already has noise. If some of it does not,
-    the verdict is "cannot tell", too.
+    A changed value may have noise from a mechanism that records nothing on the tape. The audit replays such a value
+    with 4096 keys. If the value is always the same, it has no noise: a fault. (4096 keys are too few for unrecorded
+    randomized response at an epsilon above about 6.) If the value varies, and every changed entry depends on recorded
+    releases, data were added to a number that already has noise: a fault. Otherwise, or if nothing was recorded, the
+    audit cannot decide, and a note says so.
 
-    Rounds and counts whose releases lie behind no branch, loop or inner `jit` are compiled, once for all of them. Other
-    steps run operation by operation, a round in about a tenth of a second, a block in up to some seconds, so that a
-    release may lie behind a branch on public values.
+    Rounds and counts are compiled, one program for all of them, unless a release lies behind a branch, a loop or an
+    inner `jit`. Such steps, and all blocks, run operation by operation, so that a release may lie behind a branch on
+    public values: a round takes about a tenth of a second, a block up to some seconds.
 
     Args:
         key: a typed PRNG key.
-        learner: to audit. Mechanisms are called at the top level of `act`, `privatize` and `update` (of `plan`,
-            `privatize`, and `update_block` or `update_counts`), or under branches and loops over public values.
+        learner: the learner to audit. It must call mechanisms at the top level of `act`, `privatize` and `update` (for
+            blocks and counts: of `plan`, `privatize`, and `update_block` or `update_counts`), or under branches and
+            loops over public values.
         values: a grid point of its params.
-        draw_user: key -> UserData of one round, without the leading axis; or (key, history) -> UserData, who react to a
-            `History`. It draws both the base's users and their replacements: let it reach the extremes of a user's
-            data, and beyond the learner's clipping.
-        rounds: to play, >= 1; at least until the last kind of release.
+        draw_user: key -> UserData of one round, without the leading axis; or (key, history) -> UserData of a user who
+            reacts to a `History`. It draws the original users and their replacements. It should draw the extremes of a
+            user's data, and values beyond the learner's clipping.
+        rounds: number of rounds to play, >= 1; enough for every kind of release to occur.
         answer: (answers, history, action) -> feedback.
-        num_bases: runs against freshly drawn users, >= 2.
+        num_bases: number of runs, each against freshly drawn users, >= 2.
         num_neighbours: replacements tried for each run, >= 1.
-        path: how rounds are played: "rounds"; "blocks" or "counts" where the learner has them.
+        path: how rounds are played: "rounds"; "blocks" or "counts" if the learner has them.
 
     Returns:
-        The findings. The search is random: a rare worst case may be missed.
+        The findings. Replacements are random, so a rare worst case may be missed.
 
     Raises:
         ValueError: if key is not a single typed key, a count is too small, draw_user does not return UserData, the
@@ -124,7 +125,7 @@ def grey_box(
         steps, replaced_rounds = steps_of(scene), np.concatenate([[-1], np.asarray(replaced)])
         run = replay(scene, steps, key_play, streams, replaced_rounds, programs=programs)
         runs.append(Played(scene, steps, key_play, streams, run))
-        if run.changed and path != "rounds":  # further runs take seconds, and can only end in the same way
+        if run.changed and path != "rounds":  # further runs take seconds, and would find the same
             break
     faults, notes = judge_changes(jax.random.fold_in(key, 1), runs)
     noise_faults, num_drawn = distribution_faults(jax.random.fold_in(key, 2), runs[0])
@@ -142,25 +143,24 @@ def grey_box_of_paths(
     num_bases: int = 2,
     num_neighbours: int = 64,
 ) -> GreyBox:
-    """Audits every path of a learner by `grey_box`, as one result.
+    """Audits every path of a learner by `grey_box`, and joins the findings.
 
-    If blocks give the plays and public states of single rounds in some thousand random runs, bit for bit, they are not
-    audited again: the audit of rounds holds for them. So learners whose blocks draw noise inside their kernels can be
-    audited.
+    Blocks that give the plays and public states of single rounds, bit for bit, in some thousand random runs are not
+    audited again: the audit of rounds holds for them. So a learner may draw noise inside the kernels of its blocks.
 
     Args:
         key: a typed PRNG key.
         learner: as for `grey_box`.
         values: a grid point of its params.
         draw_user: as for `grey_box`.
-        rounds: to play.
+        rounds: number of rounds to play, >= 1.
         answer: as for `grey_box`.
-        num_bases: runs for each path, >= 2.
+        num_bases: number of runs for each path, >= 2.
         num_neighbours: replacements tried for each run, >= 1.
 
     Returns:
-        The findings on all paths; those of a path other than "rounds" begin with its name. A path whose releases cannot
-        be read is a note.
+        The findings on all paths. Findings on blocks and counts begin with the path's name. If the tape cannot read the
+        releases of a path, a note says so.
 
     Raises:
         ValueError: as `grey_box`, except for releases that cannot be read.
@@ -221,13 +221,13 @@ def _replace_round(rounds: jax.Array, base: jax.Array, new: jax.Array) -> jax.Ar
 def _judge(
     claim: Guarantee, plays: list[Played], faults: list[str], notes: list[str], num_drawn: Mapping[Site, int]
 ) -> GreyBox:
-    """Adds the faults of releases to the faults of changes."""
+    """Builds the result: adds the faults in the recorded releases to the faults in the view."""
     runs = [site.run.releases for site in plays]
     sites = measure_sites(runs, num_drawn)
     spent, overspent, unknown, pair = _account(claim, runs, plays)
     notes = [*notes, *unknown]
     if claim.trust_model == "shuffle":
-        notes = [*notes, "the amplification by shuffling is not accounted here"]
+        notes = [*notes, "amplification by shuffling is not computed here"]
     faults = [*faults, *overspent]
     for site in sites:
         if site.declared is not None and site.measured > site.declared * (1 + SLACK):
@@ -236,7 +236,7 @@ def _judge(
             )
     faults += [fault for releases in runs for site in releases for fault in wrong_use(site)]
     faults += find_reuse(runs)
-    if not claim.is_private:  # no claim cannot be violated
+    if not claim.is_private:  # without a claim nothing can be violated
         faults = []
     return GreyBox(
         guarantee=claim,
@@ -250,7 +250,7 @@ def _judge(
 
 
 def _largest_loss(runs: list[list[Release]]) -> float | None:
-    """Returns the largest known loss of a transcript, over all its releases together."""
+    """Returns the largest known privacy loss of a run's transcript, summed over its releases; None if it is 0."""
     totals = [np.abs(np.sum([loss(one.entry) for one in releases], axis=0)) for releases in runs if releases]
     largest = max((float(total[~np.isnan(total)].max()) for total in totals), default=0.0)  # the base's own is 0
     return largest or None
@@ -259,8 +259,11 @@ def _largest_loss(runs: list[list[Release]]) -> float | None:
 def _account(
     claim: Guarantee, runs: list[list[Release]], plays: list[Played]
 ) -> tuple[float, list[str], list[str], tuple[UserData, UserData] | None]:
-    """Returns one neighbour's largest epsilon, the faults and unknowns of all costs, and that pair of users."""
-    is_shuffled = claim.trust_model == "shuffle"  # accounting is then of one user's report, made in `privatize`
+    """Returns the largest epsilon over neighbours, the faults and notes about costs, and the users for whom it occurs.
+
+    In the shuffle model only the releases in `privatize` count: they make one user's report.
+    """
+    is_shuffled = claim.trust_model == "shuffle"
     spent, implied, faults, notes, (claimed_epsilon, delta) = 0.0, 0.0, [], [], budget(claim)
     pair = None
     for releases, play in zip(runs, plays, strict=True):
@@ -276,7 +279,7 @@ def _account(
             continue
         in_epsilon = costs.epsilon
         if claim.mu is not None:
-            # Pure noise gives only an upper bound on mu: a fault only if the implied epsilon is exceeded, too.
+            # For pure noise mu is only an upper bound on the cost: it is a fault only if epsilon is exceeded, too.
             exceeds = costs.mu > claim.mu * (1 + SLACK)
             in_epsilon = costs.epsilon[exceeds & ~costs.is_gaussian]
             if (exceeds & costs.is_gaussian).any():
@@ -285,7 +288,7 @@ def _account(
                 )
             if len(in_epsilon):
                 notes.append(
-                    f"releases cost at most mu = {costs.mu.max():.6g}, by pure noise perhaps less, but "
+                    f"releases cost at most mu = {costs.mu.max():.6g} (some noise is pure, so perhaps less), but "
                     f"{claim.mu:g} is claimed"
                 )
         implied = max(implied, float(in_epsilon.max(initial=0.0)))
@@ -293,7 +296,7 @@ def _account(
             faults.append(f"releases cost rho = {costs.rho.max():.6g}, but {claim.rho:g} is claimed")
     if is_shuffled:
         if claim.local_epsilon is not None and spent > claim.local_epsilon * (1 + SLACK):
-            faults.append(f"a user's report costs epsilon = {spent:.6g}, local_epsilon is {claim.local_epsilon:g}")
+            faults.append(f"a user's report costs epsilon = {spent:.6g}, but local_epsilon is {claim.local_epsilon:g}")
     elif claim.rho is None and implied > claimed_epsilon * (1 + SLACK):
         faults.append(f"releases cost epsilon = {implied:.6g} at delta = {delta:g}, but {claimed_epsilon:g} is claimed")
     return spent, faults, notes, pair

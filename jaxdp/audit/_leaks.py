@@ -1,4 +1,4 @@
-"""Leak test: at a tiny budget noise hides its inputs, so values that still follow the data got no noise."""
+"""Leak test: at a tiny budget noise hides the data, so values that still follow the data got no noise."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from jaxdp.core.made_by import shorten
 from jaxdp.simulation.run.values import parameters
 from jaxdp.validation import check_count, check_key
 
-EPSILON = 1e-6  # of a pure claim; also the mu of a Gaussian claim, and rho is the one that this mu implies
-TINY = {"epsilon": EPSILON, "mu": EPSILON, "rho": EPSILON**2 / 2, "delta": EPSILON**2}
-RELATIVE = 1e-3  # share that data adds to noise of scale 1 / EPSILON, with room for 1000 rounds
+EPSILON = 1e-6
+TINY = {"epsilon": EPSILON, "mu": EPSILON, "rho": EPSILON**2 / 2, "delta": EPSILON**2}  # mu-GDP implies mu^2/2-zCDP
+RELATIVE = 1e-3  # relative change that the data of 1000 rounds may cause in noise of scale 1 / EPSILON
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,33 +56,36 @@ def leaks(
     path: str = "rounds",
     randomizes: bool = False,
 ) -> Leaks:
-    """Finds values that a learner releases without noise: two runs, unrelated users, tiny budgets, equal keys.
+    """Finds values that a learner releases without noise, by two runs with the same keys at a tiny budget.
 
-    For learners whose noise is additive and calibrated by epsilon = 1e-6, mu = 1e-6 or rho = 5e-13: then every released
-    number is noise of scale 1e6, the same in both runs, and noise makes every decision. The test cannot decide for
-    other learners: those whose noise is calibrated by something else, as their claim at these values shows; those that
-    refuse such values; and randomized response, whose report is the label, flipped or not.
+    The test plays two runs with unrelated users and epsilon = 1e-6, mu = 1e-6 or rho = 5e-13. Additive noise that is
+    calibrated to such a budget has scale 1e6 and is the same in both runs. So every noisy number is nearly the same in
+    both runs, and noise makes every decision. The test cannot decide for three kinds of learners: the claim at
+    these values shows that the noise is calibrated by something else; the learner refuses these values; or reports are
+    randomized responses, which are the label, flipped or not.
 
-    It finds values released *beside* the noise: a number or a decision that no noise has entered. It does not find data
-    added *to* a noised number, such as a raw reward added to a noised estimate: the noise drowns both. Nor does it find
-    noise that is too small, unless it is a thousand times too small. `grey_box` finds these.
+    The test finds values released *beside* the noise: a number or a decision without any noise. It does not find data
+    added *to* a noisy number, such as a raw reward added to a noisy estimate: the noise hides both. It finds noise that
+    is too small only if it is at least a thousand times too small. `grey_box` finds these mistakes.
 
     Args:
         key: a typed PRNG key.
-        learner: to test.
-        values: a grid point of its params; epsilon, mu, rho and delta among them are replaced. If they contain no
-            budget, the first of these three that params takes is added.
-        users: of two runs, of the same shapes and dtypes; the more they differ the better. From the second only the
-            leaves that the claim's `sensitive_fields` name are used.
+        learner: the learner to test.
+        values: a grid point of its params. The test replaces epsilon, mu, rho and delta. If values contain none of the
+            first three, it adds the first that params takes.
+        users: users of two runs, of the same shapes and dtypes; the more they differ the better. Of the second run only
+            the leaves that the claim's `sensitive_fields` name are used.
         answer: (answers, history, action) -> feedback.
-        num_keys: runs, >= 1; a difference counts if it occurs with every key, since noise may be small by chance.
-        path: how rounds are played: "rounds"; "blocks" or "counts" where the learner has them.
+        num_keys: number of keys, >= 1. Noise may be small by chance, so a difference counts if it occurs with every
+            key.
+        path: how rounds are played: "rounds"; "blocks" or "counts" if the learner has them.
         randomizes: whether reports are randomized responses.
 
     Returns:
-        The differences in everything that the claim's `adversary_view` names: plays, public states and reports; in the
-        local model reports always, and no public states; in the joint model public states alone, since all users differ
-        here, and a user's own play and report may follow the user. The stopping time always counts.
+        The differences in the plays, public states and reports that the claim's `adversary_view` names, and in the
+        stopping time if it is seen. In the local model reports are always compared, and public states never. In the
+        joint model only public states are compared: all users differ here, and a user's play and report may follow the
+        user's own data.
 
     Raises:
         ValueError: if key is not a single typed key, num_keys < 1, the runs' users differ in shapes or dtypes, the
@@ -107,7 +110,7 @@ def leaks(
         return Leaks(found=(), notes=("reports are randomized responses, which show the data at any epsilon",))
     if not _is_tiny(claim):
         names = ", ".join(name for name in tiny if name in TINY) or "no budget"
-        note = f"noise cannot be made to drown data by values: with {names} as small as can be the claim is {claim}"
+        note = f"values do not make the noise large enough to hide data: with a tiny {names} the claim is {claim}"
         return Leaks(found=(), notes=(note,))
     pair = users[0], map_units(claim, lambda old, new: new, *users)
 
@@ -154,7 +157,7 @@ def _tiny(learner: Learner, values: Mapping[str, float]) -> dict[str, float]:
 
 
 def _is_tiny(claim: Guarantee) -> bool:
-    """Returns whether the claim implies noise of scale about 1 / EPSILON; a learner may share or double a budget."""
+    """Returns whether the claim implies noise of scale about 1 / EPSILON; a learner may split or multiply a budget."""
     budget = claim.epsilon if claim.mu is None else claim.mu
     if claim.rho is not None:
         budget = (2 * claim.rho) ** 0.5
@@ -179,7 +182,7 @@ def _find_differences(first: Mapping[str, np.ndarray], second: Mapping[str, np.n
 
 
 def _differ(left: np.ndarray, right: np.ndarray, rounding: Any = 0.0) -> np.ndarray:
-    # Integers may be large and noisy, too. A value that is NaN or infinite in one run only differs.
+    # Integers may be large and noisy, too. A value that is NaN or infinite in only one run differs.
     left, right = left.astype(np.float64), right.astype(np.float64)
     same = (left == right) | (np.isnan(left) & np.isnan(right))
     with np.errstate(invalid="ignore"):

@@ -24,13 +24,13 @@ class Attempt:
     """One black-box attack of a row.
 
     Attributes:
-        path: by which outputs were computed.
-        point: values or sizes that differ from the claim's own, such as "epsilon=0.1"; empty if none do.
+        path: the path on which outputs were computed.
+        point: values or sizes that differ from the registered ones, such as "epsilon=0.1"; empty if none do.
         inputs: "given", or "found" by a search.
         trials: outputs under each input.
-        claimed: the number in the claim's currency, at that point.
-        lower_bound: on the same number.
-        confidence: of this bound alone.
+        claimed: the claimed epsilon, rho or mu at that point.
+        lower_bound: lower bound on the same number.
+        confidence: confidence of this one bound.
     """
 
     path: str
@@ -47,27 +47,27 @@ class ScoreboardRow:
     """The findings about one claim.
 
     Attributes:
-        name: of the target.
-        currency: of the claim: "epsilon", "rho" or "mu".
-        claimed: the number in that currency, at `point`; infinity claims nothing.
-        delta: of an approximate claim; 0 for zCDP and Gaussian ones.
-        lower_bound: on the same number, by the black-box attack with the largest ratio; 0 if there was none.
-        ratio: lower_bound / claimed: near 1 the attack is tight and the claim is spent; above 1 the claim is violated;
-            0 if nothing is claimed.
-        exact: the true number by exact distributions, at the claim's own values and inputs; None where they are not
-            known.
-        path: that gave the lower bound; empty if there was none.
-        trials: outputs under each input, in the attack that gave the bound; if there is none, as requested.
-        seconds: of everything, compilation included.
+        name: the target's name.
+        currency: the number that the claim states: "epsilon", "rho" or "mu".
+        claimed: the claimed number at `point`; infinity if nothing is claimed.
+        delta: the claimed delta; 0 for pure, zCDP and Gaussian claims.
+        lower_bound: lower bound on the same number, by the black-box attack with the largest ratio; 0 if no attack gave
+            a bound.
+        ratio: lower_bound / claimed. Near 1 the algorithm spends what it claims, and the attack shows it; above 1 the
+            claim is violated; 0 if nothing is claimed.
+        exact: the true number by exact distributions, at the registered values and inputs; None if they are not known.
+        path: the path of the attack that gave the lower bound; empty if none did.
+        trials: outputs under each input, in the attack that gave the lower bound; if none did, as requested.
+        seconds: time of everything, compilation included.
         verdict: "violated" if a lower bound, the exact number or the grey box says so; "cannot tell" if no attack gave
             an answer; "blunt" if attacks reach less than half of what they reach on correct code (the noise may be too
             large, or inputs may have no effect); else "consistent", which is no proof.
-        event: that distinguishes the inputs on that path.
-        faults: found by the grey box, as sentences.
-        notes: what was not attacked, and why; and whether exact distributions can be those of the attacked program.
-        point: values or sizes other than the claim's own that gave the lower bound; empty if none did.
-        code: Python code that audits the inputs that gave it, if a search found them; else empty.
-        confidence: that all lower bounds of the row hold.
+        event: the event that distinguishes the inputs in that attack.
+        faults: faults found by the grey box, as sentences.
+        notes: what was not attacked, and why; and whether the lower bound contradicts the exact number.
+        point: values or sizes that gave the lower bound, if they differ from the registered ones; else empty.
+        code: Python code that audits the inputs that gave the lower bound, if a search found them; else empty.
+        confidence: confidence that all lower bounds of the row hold.
         attempts: the black-box attacks, in order.
     """
 
@@ -101,15 +101,15 @@ def format_header(names: Iterable[str], width: int | None = None) -> str:
     """Formats the table's first line; the names of the rows set the first column's width.
 
     Args:
-        names: of all rows.
-        width: columns of a line; None for as many as the table takes. If they are too few, columns are left out.
+        names: the names of all rows.
+        width: characters of a line; None for no limit. If the table is wider, some of its columns are left out.
     """
     names = list(names)
     return _wide(COLUMNS, names) if _fits(names, width) else _narrow(NARROW, names, width)
 
 
 def format_row(row: ScoreboardRow, names: Iterable[str], width: int | None = None) -> str:
-    """Formats a row under a header of the same names and width; in few columns a long name gets its own line."""
+    """Formats a row under a header of the same names and width; a name too long for the width gets its own line."""
     names = list(names)
     if not _fits(names, width):
         claim, bound = f"{row.currency} {row.claimed:.4g}", f"{row.lower_bound:.4f}"
@@ -142,7 +142,7 @@ def format_notes(row: ScoreboardRow) -> list[str]:
 
 
 def to_json(rows: Iterable[ScoreboardRow]) -> str:
-    """Returns the rows as a JSON array of objects; infinity is the string "inf", as JSON has none."""
+    """Returns the rows as a JSON array of objects; JSON has no infinity, so it becomes the string "inf"."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):

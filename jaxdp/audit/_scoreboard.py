@@ -1,4 +1,4 @@
-"""Audits of many claims as one table: each claim, and the largest bound that all attacks on it prove."""
+"""Audits many claims and lists, for each claim, the largest lower bound that an attack proves."""
 
 import dataclasses
 import math
@@ -32,22 +32,22 @@ __all__ = [
     "to_json",
 ]
 
-SLACK = 1e-6  # relative, by which an exact budget may exceed the claim: probabilities are rounded
-FEW = 50_000  # fewest trials of a first look
-FIRST_LOOK = 10  # a first look takes one trial in this many
-LAST_LOOK = 0.5  # share of the error for the most promising way, attacked again by all trials
+SLACK = 1e-6  # relative excess of an exact budget over the claim that rounded probabilities may cause
+FEW = 50_000  # fewest trials of the first attack by a way
+FIRST_LOOK = 10  # the first attack by a way has one trial in this many
+LAST_LOOK = 0.5  # share of the error for the attack by all trials, by the most promising way
 FOUND = 2  # pairs of inputs that are attacked after a search
 JUDGED = 10**5  # fewest trials for the verdict "blunt"
 BLUNT = 0.5  # share of what attacks reach on correct code
 
 
 class Step(NamedTuple):
-    """The next step of a scoreboard.
+    """The next step of a scoreboard, for a progress bar.
 
     Attributes:
-        name: of the target.
-        currency: of the claim.
-        what: a path, "exact distribution", "grey box", "search", or a point with its path.
+        name: the target's name.
+        currency: "epsilon", "rho" or "mu".
+        what: a path, "exact distribution", "grey box" or "search", with the point if it is another one.
     """
 
     name: str
@@ -59,10 +59,10 @@ class Way(NamedTuple):
     """One black-box attack that can be made.
 
     Attributes:
-        path: by which outputs are computed.
-        point: other values or sizes; empty if none.
+        path: the path on which outputs are computed.
+        point: values or sizes, if they differ from the registered ones; else empty.
         make: () -> the attack.
-        code: that audits the same inputs, if a search found them.
+        code: Python code that audits the same inputs, if a search found them; else empty.
     """
 
     path: str
@@ -84,7 +84,7 @@ class Attacked(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """The bound over the claimed number; the bound itself if nothing is claimed."""
+        """The lower bound divided by the claimed number; the lower bound if nothing is claimed."""
         claimed = self.result.claimed
         return self.result.lower_bound / (1.0 if claimed == math.inf else claimed)
 
@@ -100,33 +100,33 @@ def scoreboard(
     turn: int = 0,
     before: Callable[[Step], object] = lambda step: None,
 ) -> Generator[ScoreboardRow]:
-    """Audits one claim after the other, each by all the ways that its target has.
+    """Audits one claim after another, each by several attacks.
 
-    The ways are: every path between the given inputs; the inputs that a search finds, on the first path, unless a grey
-    box looks at inputs (as it does for a learner); one point of other values or sizes. Each gets a tenth of the trials,
-    at least 50,000; the most promising one gets all of them, on fresh outputs. Outputs of a search serve the search
-    alone: bounds are counted on separate outputs. A grey box looks at a target's second point instead of the first, if
-    there is one: more code is reached there. If there is none, or its verdict is "cannot tell", outputs are attacked
-    there, on the first path.
+    Outputs are attacked: on every path between the given inputs; on the first path between inputs that a search finds,
+    unless the target has a grey box, which looks at many inputs itself; at one point of other values or sizes. Each
+    attack gets a tenth of the trials, at least 50,000; the most promising one is repeated with all trials, on fresh
+    outputs. Outputs of a search only score pairs: bounds are counted on fresh outputs. If a target has a second point,
+    its grey box looks at that point instead of the first, since more code runs there. If the second point has no grey
+    box, or its verdict is "cannot tell", outputs are attacked there, on the first path.
 
-    A way that raises an exception is skipped, with a note in the row: the other ways and claims are still tried.
+    An attack that raises an exception is skipped, with a note in the row; the others are still tried.
 
     Args:
         key: a typed PRNG key. A row's draws depend on it and on the row's name, not on other targets.
-        targets: by name; an attack alone is a target with one path, "release".
-        trials: outputs under each input of the most promising way, >= 100.
-        confidence: that all lower bounds of all rows hold. Each of n rows has an error probability of (1 - confidence)
-            / n. Within a row attacks share it evenly, except that the one by all trials has a half, if others had
-            fewer. With at least this probability no lower bound refutes a correct claim.
-        thorough: whether every path gets all trials and a long search (also of a learner), every point is attacked, a
+        targets: targets by name; an `Attack` counts as a target with one path, "release".
+        trials: outputs under each input in the most promising attack, >= 100.
+        confidence: confidence that all lower bounds of all rows hold, in (0, 1): with at least this probability none
+            refutes a correct claim. Each of n rows has an error probability of (1 - confidence) / n. The attacks of a
+            row share it evenly, except that a repeated attack with all trials has half of it.
+        thorough: whether every path gets all trials and a long search (also for a learner), every point is attacked, a
             second point on all paths, and the grey box looks at both points.
-        searched: whether inputs are searched, and points attacked. Otherwise only the given inputs at the claim's own
-            values are used, which is quicker and sees less.
-        turn: which point of a target is attacked, if not all are: the index modulo the number of points.
-        before: called before each step, for a progress bar.
+        searched: whether inputs are searched and other points attacked. Otherwise only the given inputs at the
+            registered values are used, which is quicker and sees less.
+        turn: index, modulo the number of points, of the point that is attacked; unused if `thorough`.
+        before: function called before each step, for a progress bar.
 
     Yields:
-        One row per target, as soon as it is complete.
+        One row for each target, as soon as it is complete.
 
     Raises:
         ValueError: if key is not a single typed key, or trials or confidence is out of range.
@@ -149,10 +149,10 @@ def scoreboard(
 
 
 def expected_minutes(targets: Mapping[str, Target]) -> float:
-    """Estimates how long a thorough `scoreboard` takes, in minutes on two cores, from the average times of such steps.
+    """Estimates how long a thorough `scoreboard` takes, in minutes on two cores, from average times of its steps.
 
     Args:
-        targets: by name.
+        targets: targets by name.
     """
     seconds = 0.0
     for target in targets.values():
@@ -189,7 +189,7 @@ class _Audit:
         self.distributions: list[tuple[float, float]] = []  # (exact number, claimed number)
         self.boxes: list[GreyBox] = []
         self.second = [] if target.second is None else list(target.second.attacks.items())[: None if thorough else 1]
-        # A learner's grey box sees what a search of its users finds, and sooner.
+        # A search is left out where a grey box would find the same leaks sooner.
         self.spaces = list(target.spaces.items())[: None if thorough else int(target.grey_box is None)]
         ways = (
             len(target.attacks)
@@ -227,8 +227,8 @@ class _Audit:
         given_bounds = [done.result.lower_bound for done in self.done if not (done.way.point or done.way.code)]
         if exact is not None and max(given_bounds, default=0.0) > exact * (1 + SLACK):
             self.notes.append(
-                "exact distribution: it is below the lower bound: by chance, or it is not the distribution of the "
-                "attacked program"
+                "exact distribution: its budget is below the lower bound: by chance, or because the attacked program "
+                "does not follow this distribution"
             )
         worst = max(self.done, key=lambda done: done.ratio, default=None)
         result = None if worst is None else worst.result
@@ -259,7 +259,7 @@ class _Audit:
         return jax.random.fold_in(self.key, zlib.crc32(what.encode()))
 
     def run_attempt(self, what: str, attempt: Callable[[], Any]) -> Any:
-        """Runs an attempt; on failure adds a note and returns None."""
+        """Runs an attempt; if it raises an exception, adds a note and returns None."""
         self.before(Step(self.name, self.currency, what))
         try:
             return attempt()
@@ -268,7 +268,7 @@ class _Audit:
             return None
 
     def exact(self, target: Target) -> float | None:
-        """Returns the exact number of the target's distributions, if they are known."""
+        """Returns the exact epsilon, rho or mu of the target's distributions, if they are known."""
         distributions = target.distributions
         if distributions is None:
             return None
@@ -294,7 +294,7 @@ class _Audit:
         return grey
 
     def attack(self, way: Way, trials: int, key: jax.Array | None = None, *, is_last: bool = False) -> None:
-        """Tries a way, with `trials` outputs under each input."""
+        """Attacks by a way, with `trials` outputs under each input."""
         attack_key = self.derive_key(f"{way.what} {way.code}".strip()) if key is None else key
         confidence = self.last if is_last else self.each
         result = self.run_attempt(way.what, lambda: audit(attack_key, way.make(), trials=trials, confidence=confidence))
@@ -306,7 +306,7 @@ class _Audit:
         self.seen.append(Attempt(claimed=result.claimed, lower_bound=result.lower_bound, **fields))
 
     def search_ways(self, path: str, make: Callable[[], Space | None], known_pair: Any, point: str = "") -> list[Way]:
-        """Returns the pairs of inputs that a search finds, as ways."""
+        """Searches for pairs of inputs, and returns a way for each."""
         what = f"search at {point}" if point else "search"
 
         def attempt() -> list[Way]:
@@ -351,7 +351,7 @@ class _Audit:
                 self.attack(way, self.first)
 
     def attack_best(self) -> None:
-        """Gives all trials to the most promising way, unless it has had them, or is refuted already."""
+        """Attacks by the most promising way with all trials, unless it has had them or has refuted the claim."""
         best = max(self.done, key=lambda done: done.ratio, default=None)
         if best is None or best.result.trials >= self.trials or _is_refuted(best.result):
             return
@@ -359,14 +359,14 @@ class _Audit:
         self.attack(best.way, self.trials, key=key, is_last=True)
 
     def verdict(self) -> str:
-        """Returns the verdict of all ways together."""
+        """Returns the verdict of all attacks together."""
         verdicts = {done.result.verdict for done in self.done} | {grey.verdict for grey in self.boxes}
         verdicts |= {"violated" if _exceeds(exact, claimed) else "consistent" for exact, claimed in self.distributions}
         strongest = next((verdict for verdict in ("violated", "consistent") if verdict in verdicts), "cannot tell")
         return "blunt" if strongest == "consistent" and self.is_blunt() else strongest
 
     def is_blunt(self) -> bool:
-        """Returns whether attacks at the claim's own values reach far less than on correct code."""
+        """Returns whether attacks at the registered values reach far less than they reach on correct code."""
         reached = self.target.reached
         ratios = [done.ratio for done in self.done if not done.way.point]
         return reached is not None and self.trials >= JUDGED and bool(ratios) and max(ratios) < BLUNT * reached

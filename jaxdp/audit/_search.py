@@ -1,4 +1,4 @@
-"""Search for two distinguishable neighbouring inputs: pairs evolve, scored by few outputs, in one compiled program."""
+"""Search for neighbouring inputs that outputs distinguish well: an evolutionary algorithm as one compiled program."""
 
 import functools
 from typing import Any, NamedTuple
@@ -12,23 +12,23 @@ from jaxdp.audit.sampling import LARGEST_CHUNK, Outputs, Release, output_size, o
 from jaxdp.core import Guarantee, default_float
 from jaxdp.validation import check_count, check_key
 
-LARGEST_BATCH = 2**22  # numbers of outputs in flight
-THRESHOLDS = 32  # on each column
-COLUMNS = 12  # used at most: those whose means or spreads differ most
-CELLS = 1024  # cells of outputs by their bits
-SURE = 2.0  # standard errors by which frequencies are moved to the worse side
+LARGEST_BATCH = 2**22  # numbers in the outputs that are held at once
+THRESHOLDS = 32  # thresholds on each column
+COLUMNS = 12  # columns used at most: those with the most different means or spreads
+CELLS = 1024  # groups of outputs by a hash of their bits
+SURE = 2.0  # standard errors by which a frequency is moved so that the bound becomes smaller
 STRANGERS = 4  # one new pair in this many is random
 FEWER = 0.1  # penalty on a pair's mean score, if it was scored once; divided by n if it was scored n times
-AS_LOW = -100.0  # NaN on the scale of `_squeeze`, below all numbers
+AS_LOW = -100.0  # stands for NaN on the scale of `_squeeze`, below all numbers
 
 
 class SearchEffort(NamedTuple):
-    """The effort of a search.
+    """The size of a search.
 
     Attributes:
-        pairs: alive at a time, >= 4.
-        generations: >= 1; in each, half of the pairs are new.
-        draws: outputs under either input for each score of a pair, >= 64.
+        pairs: pairs in each generation, >= 4.
+        generations: >= 1; half of the pairs of each generation are new.
+        draws: outputs under each input for each score of a pair, >= 64.
     """
 
     pairs: int
@@ -36,19 +36,19 @@ class SearchEffort(NamedTuple):
     draws: int
 
 
-SHORT = SearchEffort(48, 6, 512)  # of learners, each of whose outputs is a run
-QUICK = SearchEffort(96, 8, 1024)  # of mechanisms
+SHORT = SearchEffort(48, 6, 512)  # for learners: each output is a run
+QUICK = SearchEffort(96, 8, 1024)  # for mechanisms
 FULL = SearchEffort(96, 12, 2048)
 
 
 class ScoredPair(NamedTuple):
-    """A pair that a search found.
+    """A pair of neighbouring inputs that a search found.
 
     Attributes:
-        first: input.
+        first: an input.
         second: its neighbour.
         changed: the row in which they differ.
-        score: an estimate of the bound from few outputs; not a bound, since it is the best of many.
+        score: estimate of the bound on epsilon from few outputs; not a bound, since the best of many was chosen.
     """
 
     first: Any
@@ -70,27 +70,27 @@ def search(
     with_place: bool = False,
     without: tuple[tuple[Any, Any], ...] = (),
 ) -> list[ScoredPair]:
-    """Looks for neighbouring inputs between which outputs differ most.
+    """Looks for neighbouring inputs under which the outputs differ most.
 
-    The pairs begin with the known ones and with random ones. In each generation every pair is scored by fresh outputs;
-    the half with the best mean scores stays, and the other half is replaced, each new pair bred from two that stay.
-    Outputs are for scoring alone: a bound on the found pair needs other outputs.
+    The first generation consists of the known pairs and of random ones. In each generation every pair is scored by
+    fresh outputs. The half with the best mean scores stays; new pairs, each bred from two that stay or random, replace
+    the other half. These outputs chose the pairs, so a bound for a pair needs other outputs.
 
     Args:
         key: a typed PRNG key.
         release: (key, params, data) -> output.
-        params: of the mechanism.
-        guarantee: of the mechanism; outputs are compared at its delta.
-        domain: of pairs of inputs.
-        known: pairs to begin with, beside random ones. Those that do not fit the domain are left out.
+        params: the mechanism's params.
+        guarantee: the mechanism's claim; outputs are compared at its delta.
+        domain: the pairs of inputs to search.
+        known: pairs to begin with, besides random ones. Pairs that do not fit the domain are left out.
         effort: size of the search.
-        keep: how many to return, >= 1.
-        with_place: whether `data` is (input, changed) in place of the input alone.
+        keep: largest number of pairs to return, >= 1.
+        with_place: whether the release takes (input, changed) as its data, instead of the input.
         without: pairs that are not returned.
 
     Returns:
-        At most `keep` different pairs, the best first. Pairs of one input and itself are left out. A pair is the same
-        in either order.
+        At most `keep` different pairs, the best first. The two inputs of a pair differ. Two pairs that have the same
+        inputs in different orders count as one.
 
     Raises:
         ValueError: if key is not a single typed key, or keep or a number of the effort is too small.
@@ -119,9 +119,9 @@ def search(
 
 
 def separation(first: Outputs, second: Outputs, *, delta: float) -> jax.Array:
-    """Estimates the bound on epsilon from n outputs under either input, [] float >= 0, to compare pairs of inputs."""
-    # One half of the outputs shapes columns and thresholds, the other half is counted: single numbers, the count of
-    # NaN, a linear combination that separates the means, and cells of whole outputs.
+    """Estimates the bound on epsilon from n outputs under each input, [] float >= 0, to compare pairs of inputs."""
+    # One half of the outputs chooses columns and thresholds, the other half is counted. Columns are single numbers, the
+    # count of NaN, a linear combination that separates the means, and a log ratio for groups of equal outputs.
     half = len(first.bucket) // 2
     shaping, counted = ([_columns(x, part) for x in (first, second)] for part in (slice(0, half), slice(half, None)))
     mean = [jnp.mean(x, axis=0) for x in shaping]
@@ -155,7 +155,7 @@ def _promise(likely: jax.Array, unlikely: jax.Array, size: int, delta: float) ->
 
 
 def _columns(outputs: Outputs, part: slice) -> jax.Array:
-    """Returns numbers on a scale without overflow, and the count of NaN."""
+    """Returns [n, columns]: numbers on a logarithmic scale, low bits, and the count of NaN."""
     numbers = outputs.numbers[part]
     missing = jnp.sum(jnp.isnan(numbers), axis=1, dtype=numbers.dtype)
     low = outputs.low[part] if outputs.low.shape[1] else numbers[:, :0]
@@ -170,7 +170,7 @@ def _squeeze(numbers: jax.Array) -> jax.Array:
 
 @functools.lru_cache(maxsize=64)
 def _evolve(release: Release, domain: Domain, effort: SearchEffort, delta: float, with_place: bool) -> Any:
-    """Builds the search program: (key, params, genomes to begin with) -> pairs and their mean scores."""
+    """Builds the search program: (key, params, genomes to begin with) -> genomes and their penalised mean scores."""
     pairs, generations, draws = effort
     stay = pairs // 2
 

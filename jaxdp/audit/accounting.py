@@ -1,4 +1,4 @@
-"""Total cost of recorded releases, for each of many neighbours at once."""
+"""Total privacy cost of recorded releases, for many neighbours at once."""
 
 from typing import Any, NamedTuple
 
@@ -10,12 +10,14 @@ from jaxdp.numerics import fixed_point
 
 
 class Change(NamedTuple):
-    """How far neighbours move one release from the base's value (neighbour 0).
+    """How far neighbours move the value of one release from the base's value (neighbour 0).
+
+    A change is the norm of the difference of one vector, or of one entry if entries are randomized one by one.
 
     Attributes:
-        largest: [neighbours] largest change of a vector (of an entry, if entries are randomized one by one).
-        total: [neighbours] sum of these changes over vectors (over entries).
-        squares: [neighbours] sum of their squares over vectors (over entries).
+        largest: [neighbours] largest change.
+        total: [neighbours] sum of the changes.
+        squares: [neighbours] sum of their squares.
         entries: [neighbours] number of entries that differ.
     """
 
@@ -29,10 +31,10 @@ class Cost(NamedTuple):
     """The cost of releases, for each neighbour.
 
     Attributes:
-        epsilon: [neighbours] float, at the requested delta.
-        rho: [neighbours] float, zero-concentrated.
-        mu: [neighbours] float, as Gaussian DP; the cost of pure noise counts as the least mu that it implies.
-        is_gaussian: [neighbours] bool, whether all paid noise was Gaussian, so that mu is exact.
+        epsilon: [neighbours] float, epsilon at the requested delta.
+        rho: [neighbours] float, rho of zero-concentrated DP.
+        mu: [neighbours] float, mu of Gaussian DP; a pure epsilon counts as the smallest mu that it implies.
+        is_gaussian: [neighbours] bool, whether all changed values got Gaussian noise, so that mu is exact.
     """
 
     epsilon: np.ndarray
@@ -42,13 +44,12 @@ class Cost(NamedTuple):
 
 
 def change(entry: tape.Entry) -> Change:
-    """Measures how far neighbours move a release.
+    """Measures how far neighbours move the value of a release, in the entry's norm.
+
+    A value that is NaN or infinite for only one of base and neighbour has changed by infinity.
 
     Args:
-        entry: whose value has a leading axis of neighbours.
-
-    Returns:
-        Its changes in its norm. A value that becomes NaN or infinite, or stops being so, has changed by infinity.
+        entry: a release; its value has a leading axis of neighbours.
     """
     value = exact(entry.value)
     count = len(value)
@@ -82,7 +83,7 @@ def change(entry: tape.Entry) -> Change:
 
 
 def exact(value: Any) -> np.ndarray:
-    """Converts a recorded value to float64: integers and sums in fixed point are exact up to 2^53 units."""
+    """Converts a recorded value to float64; integers and fixed-point sums are exact up to 2^53 units."""
     if isinstance(value, fixed_point.Sum):
         whole, part = (np.asarray(word).astype(np.float64) for word in value)
         return whole + part / fixed_point.UNITS
@@ -90,25 +91,25 @@ def exact(value: Any) -> np.ndarray:
 
 
 def scalar(value: Any) -> float:
-    """Returns a number of the base's run."""
+    """Returns the base's entry of an array as a float."""
     return float(np.asarray(value).ravel()[0])
 
 
 def noise_scale(entry: tape.Entry) -> float:
-    """Returns the factor of an entry's noise."""
+    """Returns the scale of an entry's noise: the standard deviation, or sensitivity / epsilon."""
     if entry.noise_stddev is not None:
         return scalar(entry.noise_stddev)
     return (1.0 if entry.sensitivity is None else scalar(entry.sensitivity)) / scalar(entry.epsilon)
 
 
 def loss(entry: tape.Entry) -> np.ndarray:
-    """Returns the privacy loss of a release: log of its density under the base's value over that under a neighbour's.
+    """Returns the privacy loss of a release: the log ratio of its densities under the base and under each neighbour.
 
     Args:
-        entry: whose value has a leading axis of neighbours, and whose noise is the base's.
+        entry: a release; its value has a leading axis of neighbours, and its noise is the base's.
 
     Returns:
-        [neighbours] float; NaN if the value changes and the release is not known to be its sum with noise.
+        [neighbours] float; NaN if the value changes and the release is not known to be the value plus noise.
     """
     value = exact(entry.value)
     count = len(value)
@@ -127,14 +128,16 @@ def loss(entry: tape.Entry) -> np.ndarray:
 
 
 def cost(releases: list[tuple[tape.Entry, Change]], neighbours: int, delta: float) -> Cost:
-    """Returns the total cost of releases, from the changes of neighbours.
+    """Returns the total cost of releases, from the changes by neighbours.
 
-    Costs of pure mechanisms add; Gaussian ones add in squares; entries of one run of AboveThreshold cost as much as the
-    most expensive of them, from one report to the next. At delta > 0 the epsilon is the smaller of that sum and of the
-    epsilon that zero-concentrated DP implies. Mus add in squares, those of pure mechanisms too.
+    The epsilons of pure mechanisms add, and the squares of Gaussian mus add. In a run of AboveThreshold, the entries up
+    to and including a report cost as much as the most expensive of them; then the next such group starts. At delta > 0
+    the epsilon is the smaller of two numbers: the sum of the pure epsilon and of the Gaussian epsilon at delta; and the
+    epsilon that zero-concentrated DP implies. For mu, the squares of all mus add, also of those that a pure epsilon
+    implies.
 
     Args:
-        releases: in order, with their changes [neighbours].
+        releases: the releases in order, each with its change by neighbours.
         neighbours: number of neighbours.
         delta: in [0, 1).
 
@@ -176,17 +179,17 @@ def cost(releases: list[tuple[tape.Entry, Change]], neighbours: int, delta: floa
 
 
 def _mu(epsilon: np.ndarray) -> np.ndarray:
-    """Returns the least mu that pure epsilon implies: mu's convex trade-off curve touches the two lines of epsilon."""
+    """Returns the smallest mu that pure epsilon implies: its convex trade-off curve touches epsilon's two lines."""
     return -2 * ndtri(expit(-epsilon))
 
 
 def _equals_base(value: np.ndarray) -> np.ndarray:
-    """Returns where a value equals the base, the first neighbour's; NaN equals NaN."""
+    """Returns where a value equals the base's value, which is the first; NaN equals NaN."""
     return (value == value[:1]) | (np.isnan(value) & np.isnan(value[:1]))
 
 
 def ratio(moved: np.ndarray, unit: float) -> np.ndarray:
-    """Divides a change by a unit; no change is free even without noise."""
+    """Divides a change by a unit; no change costs 0, even without noise."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(moved > 0, moved / unit, 0.0)
 

@@ -1,4 +1,4 @@
-"""Scores that add up over the columns of an output: hinges by logistic regression, and a histogram of each column."""
+"""Scores that are sums over the columns of an output: of piecewise linear functions, or of a histogram per column."""
 
 from typing import NamedTuple
 
@@ -8,28 +8,28 @@ import numpy as np
 from scipy.special import expit
 
 MOST_FEATURES = 256  # features of the regression
-MOST_CELLS = 2**22  # rows times features, in each input's half of the regression
-FEWEST_KNOTS, MOST_KNOTS = 3, 24  # of each column
-RIDGE = 4.0  # on standardised features, in units of rows
-STEPS = 12  # of Newton's method, fewer where it has converged
+MOST_CELLS = 2**22  # rows times features, for each input
+FEWEST_KNOTS, MOST_KNOTS = 3, 24  # knots of each column
+RIDGE = 4.0  # penalty on standardised features, in units of rows
+STEPS = 12  # most steps of Newton's method
 CONVERGED = 1e-4
 LARGEST_STEP = 20.0  # L1 norm
 FLOOR = 1e-6
-RANKED = 4096  # rows that rank columns if not all are used
-MOST_EDGES = 2048  # edges of all columns' histograms
-FINEST = 32  # bins of a column that are not single values
-FEWEST_REPEATS = 4  # count from which a value is a bin by itself
-SIGNIFICANT = 3.0  # standard errors of a difference that counts
+RANKED = 4096  # rows used for ranking columns, if not all columns are used
+MOST_EDGES = 2048  # edges in the histograms of all columns
+FINEST = 32  # largest number of quantile bins of a column
+FEWEST_REPEATS = 4  # a value that occurs this often gets its own bin
+SIGNIFICANT = 3.0  # standard errors by which counts or means must differ
 
 
 class Hinges(NamedTuple):
     """A sum of piecewise linear functions of some columns.
 
     Attributes:
-        columns: [c] int32.
-        low: [c] float; a function is constant below it, and for NaN.
-        high: [c] float; a function is constant above it.
-        knots: [c, k] float; unused ones have no weight.
+        columns: [c] int32, indices of the columns.
+        low: [c] float; the function of a column is constant below it, and for NaN.
+        high: [c] float; the function of a column is constant above it.
+        knots: [c, k] float; unused knots have no weight.
         slopes: [c, k] float, increase of the slope at each knot.
     """
 
@@ -44,8 +44,8 @@ class Bins(NamedTuple):
     """A sum of step functions of all columns.
 
     Attributes:
-        edges: [m, e] float, ascending, infinity where unused.
-        start: [] float, the sum of all first steps.
+        edges: [m, e] float, ascending; infinity where unused.
+        start: [] float, sum of the functions below their first edges.
         jumps: [m, e] float, jump of a column's function above each edge.
     """
 
@@ -60,20 +60,22 @@ def hinge_logit(weights: Hinges, matrix: jax.Array) -> jax.Array:
 
 
 def binned_logit(weights: Bins, matrix: jax.Array) -> jax.Array:
-    """Returns the estimated log likelihood ratio of rows [n, m] -> [n], for independent columns; NaN is the lowest."""
+    """Returns the estimated log likelihood ratio of rows [n, m] -> [n], as if columns were independent.
+
+    NaN counts as the lowest value.
+    """
     above = matrix[:, :, None] > weights.edges[None]
     return jnp.asarray(weights.start) + jnp.sum(jnp.where(above, weights.jumps[None], 0), axis=(1, 2))
 
 
 def fit_hinges(first: np.ndarray, second: np.ndarray) -> Hinges:
-    """Fits a logistic regression of first [n, m] against second [n, m] on hinges at quantiles, by Newton's method.
+    """Fits a logistic regression of first against second on hinge functions with knots at quantiles.
+
+    If there are too many columns, the regression uses those with the most different histograms.
 
     Args:
-        first: [n, m] float, rows under the first input; NaN counts as the lowest value and infinity as the end.
-        second: [n, m] float, under the second.
-
-    Returns:
-        The weights: of all columns if they are few, else of those whose histograms differ most.
+        first: [n, m] float, rows under the first input; NaN counts as the lowest knot, infinity as the highest.
+        second: [n, m] float, rows under the second input.
     """
     size = first.shape[1]
     num_knots = int(np.clip(MOST_FEATURES // size, FEWEST_KNOTS, MOST_KNOTS))
@@ -95,14 +97,13 @@ def fit_hinges(first: np.ndarray, second: np.ndarray) -> Hinges:
 
 
 def fit_bins(first: np.ndarray, second: np.ndarray) -> Bins:
-    """Fits a histogram to each column; frequent values are bins by themselves.
+    """Fits a histogram to each column: log ratios of the counts that differ by more than chance, else 0.
+
+    Frequent values get their own bins.
 
     Args:
         first: [n, m] float, rows under the first input.
-        second: [n, m] float, under the second.
-
-    Returns:
-        The weights: log ratios of the counts, if they differ by more than chance.
+        second: [n, m] float, rows under the second input.
     """
     size = first.shape[1]
     room = max(4, MOST_EDGES // size)
@@ -147,7 +148,7 @@ def _knots(ordered: np.ndarray, most: int) -> np.ndarray:
 
 
 def _regression(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Returns [p] coefficients of features first [n, p] against second [n, p]."""
+    """Returns [p] coefficients of a logistic regression of first [n, p] against second [n, p], by Newton's method."""
     both = np.concatenate([first, second])
     mean, scale = both.mean(axis=0, dtype=np.float64), both.std(axis=0, dtype=np.float64)
     scale = np.where(scale > 0, scale, np.inf)
@@ -186,7 +187,7 @@ def _differences(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def _edges(ordered: np.ndarray, room: int) -> np.ndarray:
-    """Returns at most `room` edges of bins (a, b]: around frequent values, and at quantiles."""
+    """Returns at most `room` edges of bins (a, b]: on both sides of frequent values, and at quantiles."""
     finite = ordered[np.isfinite(ordered)]
     if len(finite) == 0:
         return np.zeros(0, ordered.dtype)
@@ -194,19 +195,19 @@ def _edges(ordered: np.ndarray, room: int) -> np.ndarray:
     often = np.flatnonzero(counts >= FEWEST_REPEATS)
     often = often[np.argsort(-counts[often], kind="stable")[: room // 4]]
     below = np.where(often > 0, values[often - 1], -np.inf)
-    places = np.linspace(0, len(finite), min(FINEST, room // 2) + 1).astype(int)[1:-1]
-    quantiles = values if len(values) <= room // 2 else finite[places]
+    ranks = np.linspace(0, len(finite), min(FINEST, room // 2) + 1).astype(int)[1:-1]
+    quantiles = values if len(values) <= room // 2 else finite[ranks]
     edges = np.unique(np.concatenate([below[np.isfinite(below)], values[often], quantiles]))
     return edges.astype(ordered.dtype)
 
 
 def _values(ordered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the distinct values of at least one ordered number, and the count of each."""
+    """Returns the distinct values of ordered numbers (at least one), and the count of each."""
     starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
     return ordered[starts], np.diff(np.append(starts, len(ordered)))
 
 
 def _bin_counts(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Returns [e + 1] counts of the values in each bin; NaN is in the first."""
+    """Returns [e + 1] counts of the values in each bin; NaN counts in the first bin."""
     values = np.where(np.isnan(values), -np.inf, values)
     return np.bincount(np.searchsorted(edges, values, side="left"), minlength=len(edges) + 1).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Users who answer as an adversary decides: an environment for every engine of the simulator."""
+"""Users who answer as an adversary decides, as an environment for every engine of the simulator."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,11 +14,11 @@ Answer = Callable[[Any, "History", Any], Any]
 
 
 class UserData(NamedTuple):
-    """The private data of a run: one user a round, with an answer to any action.
+    """The private data of a run: each round has one user, who has an answer to any action.
 
     Attributes:
         answers: pytree of [rounds, ...] arrays, each user's answers, which an `Answer` reads.
-        contexts: pytree of [rounds, ...] arrays; None where the problem has no contexts.
+        contexts: pytree of [rounds, ...] arrays, each user's context; None if the problem has no contexts.
     """
 
     answers: Any
@@ -26,18 +26,18 @@ class UserData(NamedTuple):
 
 
 class History(NamedTuple):
-    """The transcript that an adversary may react to: everything so far that the claim lets anybody see.
+    """The transcript that an adversary may react to: everything so far that the claim lets the adversary see.
 
-    Arrays hold zeros from `round` on. Within a block, and within rounds that are played as one total, only the plays
-    are added (in problems with contexts, and in blocks whose reports are one sum, not even these): releases are seen at
-    the end.
+    Arrays hold zeros from index `round` on. In a block, and in rounds that are played as one total, public states and
+    reports are added at the end. The plays are added one by one, except in problems with contexts and in blocks with
+    one summed report, where they are also added at the end.
 
     Attributes:
-        round: [] integer, rounds played.
+        round: [] integer, number of rounds played.
         actions: pytree of [rounds, ...] arrays, the plays so far.
-        public: pytree of [rounds, ...] arrays, `public` after each round; after each block or total, at the index of
-            its first round.
-        reports: pytree of [rounds, ...] arrays; None if reports are not seen, and for totals.
+        public: pytree of [rounds, ...] arrays, `public` after each round; for a block or a total, `public` after it,
+            at the index of its first round.
+        reports: pytree of [rounds, ...] arrays; None for totals, and if reports are not seen.
     """
 
     round: jax.Array
@@ -47,10 +47,10 @@ class History(NamedTuple):
 
 
 def feedback_of_action(answers: Any, history: History, action: jax.Array) -> jax.Array:
-    """Returns the user's answer to the arm played, out of one answer for each arm.
+    """Returns the user's answer to the played arm.
 
     Args:
-        answers: [num_arms, ...] of the user.
+        answers: [num_arms, ...], the user's answer to each arm.
         history: unused.
         action: [] integer, the arm.
     """
@@ -59,29 +59,25 @@ def feedback_of_action(answers: Any, history: History, action: jax.Array) -> jax
 
 
 def feedback_of_pair(answers: Any, history: History, action: jax.Array) -> jax.Array:
-    """Returns the user's answer to the duel played, out of a matrix of answers to the ordered pairs (left, right).
+    """Returns the user's answer to the played duel.
 
     Args:
-        answers: [num_arms, num_arms, ...] of the user.
+        answers: [num_arms, num_arms, ...], the user's answer to each ordered pair (left arm, right arm).
         history: unused.
-        action: [2] integer, the left arm and the right one.
+        action: [2] integer, the left arm and the right arm.
     """
     del history
     return answers[action[0], action[1]]
 
 
 def full_information(answers: Any, history: History, action: Any) -> Any:
-    """Returns all of the user's answers (full information), for any action."""
+    """Returns all answers of the user, for any action."""
     del history, action
     return answers
 
 
 def num_rounds(users: UserData) -> int:
-    """Returns the number of users.
-
-    Raises:
-        ValueError: if there is none, or leading axes differ.
-    """
+    """Returns the number of users; raises ValueError if there are none, or if leading axes differ."""
     lengths = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(users)}
     if len(lengths) != 1 or lengths in ({()}, {(0,)}):
         raise ValueError(f"users must have one leading axis of rounds, at least one, got {sorted(lengths)}")
@@ -98,19 +94,18 @@ def users_environment(
     rounds: int,
     with_contexts: bool,
 ) -> Environment:
-    """Builds an environment that asks one user a round. Its world is the number of rounds played.
+    """Builds an environment in which each round asks one user; the state of its world is the number of rounds played.
+
+    It has a form for blocks. Its totals of feedback need a learner whose actions are numbered.
 
     Args:
-        learner: that plays.
+        learner: the learner that plays.
         answer: (answers, history, action) -> feedback.
-        person: (round, history) -> that round's user.
-        history_of: (round, plays before it) -> the past that an adversary sees.
-        actions: pytree of [rounds, ...] arrays, the plays so far; zeros after them.
-        rounds: their number.
+        person: (round, history) -> the user of the round.
+        history_of: (round, earlier plays) -> the past that an adversary sees.
+        actions: pytree of [rounds, ...] arrays, the plays so far, followed by zeros.
+        rounds: number of rounds.
         with_contexts: whether users have contexts.
-
-    Returns:
-        The environment, with blocks; and with feedback totals where the learner's actions are numbered.
     """
 
     def context(key, params, world):
@@ -126,10 +121,10 @@ def users_environment(
         return world + 1, answer_to(world, actions, action), {}
 
     def answers_to(slots: jax.Array, actions_planned: Any) -> Any:
-        """Returns the answers to plays of the rounds `slots`, by users who know the plays before their own.
+        """Returns the answers to the plays of the rounds `slots`.
 
-        Users with contexts know the plays before the first of these rounds, when they showed their contexts. Blocks
-        with a total ask one round at a time: their users know the plays before the block.
+        Each user knows all earlier plays. Users with contexts know only the plays before the first of these rounds,
+        when they showed their contexts.
         """
         if with_contexts:
             return jax.vmap(lambda round_, action: answer_to(round_, actions, action))(slots, actions_planned)
@@ -176,14 +171,14 @@ def users_environment(
 
 
 def in_order(counts: jax.Array, rounds: int) -> tuple[jax.Array, jax.Array]:
-    """Lists counts of plays in the order of actions.
+    """Lists plays in the order of actions, from the number of plays of each action.
 
     Args:
-        counts: [num_actions] integers, how often each is played.
+        counts: [num_actions] integers, number of plays of each action.
         rounds: upper bound on the number of plays.
 
     Returns:
-        [rounds] integers, the action of each slot; and [rounds] bool, whether the slot is played.
+        [rounds] int32, the action of each slot; and [rounds] bool, whether the slot is played.
 
     Examples:
         >>> index, is_played = in_order(jnp.array([1, 0, 2]), 4)
@@ -196,10 +191,10 @@ def in_order(counts: jax.Array, rounds: int) -> tuple[jax.Array, jax.Array]:
 
 
 def actions_at(learner: Learner, index: jax.Array) -> jax.Array:
-    """Returns the actions with these indices, in the order of `Counts`: arms, or ordered pairs as a flattened matrix.
+    """Returns the actions with these indices in `Counts`: arms, or ordered pairs in row-major order.
 
     Args:
-        learner: whose actions they are.
+        learner: the learner that plays the actions.
         index: [...] integers.
 
     Returns:
@@ -210,14 +205,14 @@ def actions_at(learner: Learner, index: jax.Array) -> jax.Array:
     """
     space = None if learner.interface is None else learner.interface.action
     if not isinstance(space, Space) or space.kind != "integers" or space.low != 0 or len(space.shape) > 1:
-        raise ValueError(f"interface must say that actions are arms or tuples of arms to play counts, got {space}")
+        raise ValueError(f"interface must declare arms or tuples of arms as actions, to play counts, got {space}")
     sizes = tuple([int(space.high) + 1] * int(np.prod(space.shape)))
     actions = jnp.unravel_index(index, sizes)
     return (jnp.stack(actions, axis=-1) if space.shape else actions[0]).astype(jnp.int32)
 
 
 def example(spaces: Any) -> Any:
-    """Returns zeros of the shapes and kinds of a pytree of spaces."""
+    """Returns zeros with the shapes and kinds of a pytree of spaces."""
 
     def zeros(space: Space) -> jax.Array:
         return jnp.zeros(space.shape, default_float() if space.kind == "numbers" else jnp.int32)
@@ -231,19 +226,19 @@ def zero_other_rows(where: jax.Array, x: jax.Array) -> jax.Array:
 
 
 def total_type(answers: jax.Array, counts: jax.Array, space: Any) -> Any:
-    """Returns the dtype of a sum of users' answers in a space: that of counts, for integers."""
+    """Returns the dtype of a sum of users' answers in a space: the dtype of counts if answers are integers."""
     return counts.dtype if isinstance(space, Space) and space.kind == "integers" else answers.dtype
 
 
 def total_shape(answer: Answer, answers: jax.Array, counts: jax.Array) -> tuple[int, ...]:
-    """Returns the shape of the total of users' answers: by action; for full information, one sum of all plays."""
+    """Returns the shape of users' total answers: a total for each action, or one total under full information."""
     return answers.shape if answer is full_information else (len(counts), *answers.shape)
 
 
 def _totals(
     answer: Answer, index: jax.Array, is_played: jax.Array, counts: jax.Array, answers: jax.Array, space: Any
 ) -> jax.Array:
-    """Sums users' answers, clipped to the space, as `Counts` are promised."""
+    """Sums users' answers, clipped to the space, as `Counts` requires."""
     if isinstance(space, Space):
         answers = jnp.clip(answers, space.low, space.high)
     answers = zero_other_rows(is_played, answers.astype(total_type(answers, counts, space)))

@@ -1,4 +1,4 @@
-"""Inputs as Python code that recreates them."""
+"""Python code that recreates inputs and audits them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,19 +6,19 @@ from typing import Any
 import jax
 import numpy as np
 
-ONE_BY_ONE = 4  # largest array of equal entries that is written entry by entry
+ONE_BY_ONE = 4  # a larger array of equal entries is written as `full(...)`
 
 
 def expression(value: Any, names: dict[str, str]) -> str:
-    """Writes a Python expression for a pytree of arrays, of tuples, lists, mappings and None.
+    """Writes a Python expression for a pytree of arrays in tuples, lists, dicts and None.
 
     Args:
         value: the pytree.
-        names: the classes that the expression needs beside `array`, `full`, `inf` and `nan` of NumPy, each with its
-            module; this function adds to it.
+        names: module of each class that the expression needs besides NumPy's `array`, `full`, `inf` and `nan`; this
+            function adds to it.
 
     Returns:
-        One line of code that recreates arrays with the same bits, types and shapes (NaN as any NaN).
+        One line of code. Its arrays have the same bits, dtypes and shapes (a NaN may be any NaN).
 
     Examples:
         >>> names = {}
@@ -48,16 +48,13 @@ def expression(value: Any, names: dict[str, str]) -> str:
 
 
 def program(pair: tuple[Any, Any], call: str, setup: Sequence[str] = ()) -> str:
-    """Writes code that audits a pair of inputs.
+    """Writes a complete program that audits a pair of inputs.
 
     Args:
         pair: two inputs.
-        call: an expression for the attack, in which `first` and `second` are the inputs, and `registry` is
+        call: an expression for the attack; in it `first` and `second` are the inputs, and `registry` is
             `jaxdp.registry`.
-        setup: lines that precede the inputs.
-
-    Returns:
-        A complete program.
+        setup: lines of code before the inputs.
     """
     names: dict[str, str] = {}
     first, second = (expression(data, names) for data in pair)

@@ -1,4 +1,4 @@
-"""Black-box audit: how well two neighbouring inputs can be distinguished by a mechanism's outputs alone."""
+"""Black-box audit: how well a mechanism's outputs distinguish two neighbouring inputs."""
 
 import functools
 import time
@@ -20,28 +20,28 @@ from jaxdp.core import Guarantee
 from jaxdp.core.made_by import shorten
 from jaxdp.validation import check_count, check_key, check_probability
 
-SHARE = 10  # one trial in this many shapes the scores, another one chooses the guesses, the rest evaluate them
-LARGEST_SAMPLE = 2**17  # outputs kept to shape the scores
-LARGEST_KEPT = 2**24  # numbers kept in all
+SHARE = 10  # a tenth of the trials shapes the scores, a tenth chooses the guesses, the rest evaluate them
+LARGEST_SAMPLE = 2**17  # most outputs that shape the scores
+LARGEST_KEPT = 2**24  # most numbers in these outputs
 FEWEST_TRIALS = 100
-MOST_TRIALS = 2**52  # float64 counts twice as many, those of both inputs together
+MOST_TRIALS = 2**52  # float64 is exact for the trials under both inputs together
 MAIN = 0.6  # share of the error for the first of several guesses, usually the most promising
-WIDTHS = (2, 8)  # numbers of evaluating thresholds on a score: few choices, to compile seldom
+WIDTHS = (2, 8)  # possible numbers of thresholds on a score in the evaluation; few, so that few programs are compiled
 
-Pair = tuple[np.ndarray, np.ndarray]  # under the first input, and under the second
+Pair = tuple[np.ndarray, np.ndarray]  # arrays under the first and under the second input
 
 
 class Attack(NamedTuple):
     """A mechanism, its claim, and two inputs that should be hard to distinguish.
 
     Attributes:
-        release: (key, params, data) -> output, a pytree of arrays: everything that the adversary sees. Use one function
-            object for several audits: it is compiled once.
-        params: of the mechanism.
+        release: (key, params, data) -> output, a pytree of arrays: everything that the adversary sees. Each function
+            object is compiled once: pass the same object to several audits.
+        params: the mechanism's params.
         neighbours: two adjacent inputs of the same shapes and dtypes.
-        guarantee: of the mechanism.
-        exact: data -> the output without noise; None where it is not known. Coordinates that equal it are counted. This
-            finds noise that is missing in one of many coordinates, each time in another.
+        guarantee: the mechanism's claim.
+        exact: data -> the output without noise; None if it is not known. The audit counts coordinates that equal it.
+            This finds noise that is missing in one of many coordinates, each time in a different one.
     """
 
     release: Release
@@ -59,17 +59,17 @@ class AuditResult:
     """The result of an audit.
 
     Attributes:
-        guarantee: that was attacked.
-        currency: of the claim: "epsilon", "rho" or "mu".
-        claimed: the number in that currency; infinity if nothing is claimed.
-        delta: of an approximate claim; 0 for zCDP and Gaussian ones.
-        lower_bound: on the same number, >= 0; true with probability at least `confidence`.
-        confidence: of the bound.
+        guarantee: the attacked claim.
+        currency: the number that the claim states: "epsilon", "rho" or "mu".
+        claimed: the claimed number; infinity if nothing is claimed.
+        delta: the claimed delta; 0 for pure, zCDP and Gaussian claims.
+        lower_bound: lower bound on the same number, >= 0; true with probability at least `confidence`.
+        confidence: confidence of the bound.
         trials: outputs drawn under each input.
         verdict: "violated" if the lower bound exceeds `claimed`, else "consistent", which is no proof.
-        event: that distinguishes the inputs, with its frequencies in the trials that evaluate it; or two events, one
-            for each input; or the cells that bound their Rényi divergence.
-        seconds: of the audit, compilation included.
+        event: the event that distinguishes the inputs, with its frequencies in the trials that evaluate it; or two
+            events, one for each input; or the histogram that bounds the Rényi divergence.
+        seconds: time of the audit, compilation included.
     """
 
     guarantee: Guarantee
@@ -93,37 +93,45 @@ def audit(
 ) -> AuditResult:
     """Attacks a privacy claim by distinguishing two neighbouring inputs.
 
-    A tenth of the trials shapes scores: a histogram of the log likelihood ratio, if outputs repeat; and, unless that
-    saw every outcome often, single coordinates and three classifiers: a small network, a logistic regression on
-    piecewise linear functions of each coordinate, and a histogram of each coordinate. Another tenth chooses at most
-    four guesses of the input. A guess names one input where a score is above a threshold, or not above one, or the
-    first input in one case and the second in the other. The chosen guesses are: the one whose lower bound promises to
-    be largest on the rest if nothing is above the claim (it has most of the error probability); the one whose lower
-    bound is largest on these outputs; and those whose bounds promise to be largest on the rest, which may be rarer: one
-    of outcomes that repeat, one of the other scores. The rest of the trials are fresh outputs, each of an input that a
-    fair coin chooses; the audit counts how often a guess is right. Guesses share the error probability: nothing else is
-    tried on these outputs, so nothing else needs a correction.
+    A tenth of the trials shapes scores. If outputs repeat, one score is a histogram of the log likelihood ratio. Unless
+    every outcome occurred often, the scores also include single coordinates and three classifiers: a small network, a
+    logistic regression on piecewise linear functions of each coordinate, and a histogram of each coordinate.
 
-    The count of right guesses bounds the epsilon at a claimed delta, by one Clopper-Pearson limit. The mu of a Gaussian
-    claim is bounded by events, counted under both inputs. A zCDP claim covers all orders of Rényi divergence: the audit
-    chooses an order, and a function of the output that is constant on cells of a score; a bound on rho follows from its
-    two means.
+    Another tenth chooses at most four guesses of the input. A guess names one input if a score is above a threshold, or
+    if it is not above one. It may combine both: one input above a threshold, the other input not above a lower or equal
+    one. The chosen guesses are:
+
+    * the one with the largest lower bound that can be expected on the remaining trials if the claim is right (it gets
+      most of the error probability);
+    * the one with the largest lower bound on this tenth;
+    * two with the largest lower bounds that the remaining trials would prove at the observed frequencies, whose events
+      may be rare: one from the histogram of repeating outcomes, one from the other scores.
+
+    The remaining trials are fresh outputs, each under an input that a fair coin chooses. The audit counts how often a
+    guess is right. The guesses share the error probability. Nothing else is tried on these outputs, so there is no
+    other multiple testing.
+
+    The number of right guesses bounds epsilon at the claimed delta, by one Clopper-Pearson limit. Events that are
+    counted under both inputs bound the mu of a Gaussian claim. A zCDP claim covers all orders of Rényi divergence: the
+    audit chooses an order and a step function of a score, and the means of two transforms of that function bound rho.
 
     Args:
         key: a typed PRNG key.
-        attack: what to attack.
+        attack: the mechanism, its claim and the two inputs.
         trials: outputs under each input, >= 100; for a claim on epsilon, where coins choose the input, the average
-            number. A violation that needs an event of probability q needs many times 1 / q trials.
-        confidence: that the lower bound holds, in (0, 1).
-        low_bits: whether the power of two that divides a float is used, too. It reveals the input behind textbook
-            floating-point noise, also this library's, so that claims, which hold for real numbers, fail.
+            number. A violation by an event of probability q needs many times 1 / q trials.
+        confidence: confidence of the lower bound, in (0, 1).
+        low_bits: whether scores also use the largest power of two that divides a float. It reveals the input behind
+            textbook floating-point noise, this library's noise in floats included, so that claims, which hold for
+            real numbers, fail.
 
     Returns:
-        The result, in the currency of the claim. No claim cannot be violated.
+        The result, for the number that the claim states. If nothing is claimed, nothing can be violated.
 
     Raises:
         ValueError: if key is not a single typed key, the inputs differ in structure, shape or dtype, the output is
-            empty or not numeric, `exact` makes another number of outputs, or trials or confidence is out of range.
+            empty or not numeric, `exact` returns more or fewer numbers than the release, or trials or confidence is out
+            of range.
 
     Source:
         Steinke, Nasr & Jagielski (2023) for guesses; Mironov (2012) for low bits; Dong, Roth & Su (2022) for mu;
@@ -191,46 +199,31 @@ def audit(
 
 
 class _Search(NamedTuple):
-    """The scores and trials, before anything is chosen.
+    """The scores and the numbers of trials, before guesses are chosen."""
 
-    Attributes:
-        counter: (keys, scores, thresholds, trials) -> under either input, how many of `trials` fresh outputs score
-            above each threshold.
-        scores: S of them.
-        thresholds: [S, T].
-        choosing: trials that choose.
-        evaluating: trials that evaluate, under each input; on average, where coins choose the input.
-        error: probability with which the limit on either count, or on either mean, may fail.
-    """
-
-    counter: Callable[..., Pair]
+    counter: Callable[..., Pair]  # (keys, scores, thresholds, trials) -> counts above each threshold, as `_above`
     scores: list[Score]
-    thresholds: np.ndarray
-    choosing: int
-    evaluating: int
-    error: float
+    thresholds: np.ndarray  # [scores, thresholds]
+    choosing: int  # trials under each input that choose
+    evaluating: int  # trials under each input that evaluate; on average, if coins choose the input
+    error: float  # probability with which one of two limits, on counts or on means, may fail
 
 
 def deal(key: jax.Array, trials: int) -> tuple[int, int]:
-    """Draws how many of 2 * trials outputs each of the two inputs gets, by a fair coin for each output."""
+    """Draws how many of 2 * trials outputs are under each of the two inputs, by a fair coin for each output."""
     coins = np.random.default_rng(np.asarray(jax.random.key_data(key)).ravel())
     first = int(coins.binomial(2 * trials, 0.5))
     return first, 2 * trials - first
 
 
 class _Bound(NamedTuple):
-    """A lower bound from counts.
+    """A lower bound from the counts of a guess."""
 
-    Attributes:
-        lower_bound: (likely, unlikely, trials, sides, error) -> the bound. `likely` and `unlikely` count outputs of the
-            guessed input and of the other one, summed over the sides; trials are under each input.
-        estimate: the same for arrays, fast, to compare guesses.
-        sides: largest number of events of a guess.
-    """
-
+    # (likely, unlikely, trials, sides, error) -> the bound. `likely` counts outputs under the guessed input, `unlikely`
+    # under the other input, both summed over the events of a guess; `trials` is for each input.
     lower_bound: Callable[[int, int, int, int, float], float]
-    estimate: Merit
-    sides: int
+    estimate: Merit  # a fast form of `lower_bound` for arrays, to compare guesses
+    sides: int  # largest number of events of a guess
 
 
 def _of_epsilon(delta: float) -> _Bound:
@@ -274,7 +267,7 @@ def _by_guess(
         claimed=claimed,
         error=2 * found.error,
     )
-    # Few scores are counted faster than all of them; few trials are counted before a program for that is compiled.
+    # With many trials, a program for only the chosen scores saves time. With few, compiling it would take longer.
     is_many = found.evaluating >= MANY_TRIALS
     scores = _different(guess[0].score for guess in guesses) if is_many else found.scores
     score_thresholds = [
@@ -323,7 +316,7 @@ def _different(scores: Iterable[Score]) -> list[Score]:
 
 
 def _by_cells(choosing: jax.Array, evaluating: jax.Array, found: _Search) -> tuple[float, str]:
-    """Returns a bound on rho from the cells of one score, and the text of the cells."""
+    """Returns a bound on rho from a step function of one score, and its description."""
 
     def count_cells(keys: Iterable[jax.Array], scores: list[Score], thresholds: np.ndarray, trials: int) -> Pair:
         above, other_above = found.counter(keys, scores, thresholds, (trials, trials))
@@ -351,7 +344,7 @@ def _above(
     *,
     chunk: int,
 ) -> Pair:
-    """Counts, under either input, the fresh outputs that score above each threshold: [S, T]."""
+    """Counts the fresh outputs under each input with a score above each threshold: [scores, thresholds]."""
     first, second = (
         histogram(k, attack.release, attack.params, x, scores, thresholds, trials=n, chunk=chunk)
         for k, x, n in zip(keys, inputs, trials, strict=True)
@@ -360,20 +353,20 @@ def _above(
 
 
 def _between(above: np.ndarray, trials: int) -> np.ndarray:
-    """Returns [..., T + 1] counts of outputs between thresholds, from those above each."""
+    """Returns [..., T + 1] counts of outputs between thresholds, from [..., T] counts above each threshold."""
     ends = [np.full((*above.shape[:-1], 1), count) for count in (trials, 0)]
     return -np.diff(np.concatenate([ends[0], above, ends[1]], axis=-1))
 
 
 def _exact(exact: Callable[[Any], Any], inputs: tuple[Any, Any], size: int) -> Pair:
-    """Returns [m] floats under either input, in the order of outputs."""
-    # A draw of a release without randomness has the same layout as any other.
+    """Returns the exact output under each input: [m] floats, in the order of an output's numbers."""
+    # `draw` flattens the exact output as it flattens outputs of the release.
     exact_outputs = [
         draw(jax.random.key(0), lambda key, params, x: exact(x), None, x, trials=1, chunk=1) for x in inputs
     ]
     first, second = (outputs.numbers[0] for outputs in exact_outputs)
     if len(first) != size:
-        raise ValueError(f"exact must make as many numbers as release, {size}, got {len(first)}")
+        raise ValueError(f"exact must return as many numbers as release, {size}, got {len(first)}")
     return first, second
 
 

@@ -1,4 +1,4 @@
-"""Checks of the inputs of every attack, and a claim's budget in its own currency or in epsilon."""
+"""Checks of an attack's inputs, and the number that a claim states."""
 
 import math
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxdp.core import Guarantee
 
-NATIVE_DELTA = 0.01  # at which a zCDP or Gaussian claim is converted to epsilon
+NATIVE_DELTA = 0.01  # delta at which a zCDP or Gaussian claim is converted to epsilon
 
 
 class Budget(NamedTuple):
@@ -19,12 +19,12 @@ class Budget(NamedTuple):
 
 
 class Native(NamedTuple):
-    """A claim in its own currency.
+    """The number that a claim states.
 
     Attributes:
-        currency: "rho" for a zCDP claim, "mu" for a Gaussian one, else "epsilon".
+        currency: "rho" for a zCDP claim, "mu" for a Gaussian claim, else "epsilon".
         claimed: the number, > 0; infinity if nothing is claimed.
-        delta: of an approximate claim; 0 for zCDP and Gaussian ones.
+        delta: the claimed delta; 0 for pure, zCDP and Gaussian claims.
     """
 
     currency: str
@@ -42,17 +42,13 @@ def native(claim: Guarantee) -> Native:
 
 
 def budget(claim: Guarantee) -> Budget:
-    """Returns a claim's own (epsilon, delta), or those that its rho or mu implies at one delta."""
+    """Returns a claim's (epsilon, delta); a zCDP or Gaussian claim is converted at delta = NATIVE_DELTA."""
     delta = NATIVE_DELTA if claim.kind in ("zcdp", "gaussian") else claim.delta
     return Budget(claim.epsilon_at(delta), delta)
 
 
 def check_alike(name: str, first: Any, second: Any) -> None:
-    """Checks that two inputs have the same structure, shapes and dtypes.
-
-    Raises:
-        ValueError: if not.
-    """
+    """Raises ValueError unless two inputs have the same structure, shapes and dtypes."""
     shapes = [jax.tree.map(lambda x: (np.shape(x), np.asarray(x).dtype), data) for data in (first, second)]
     if jax.tree.structure(first) != jax.tree.structure(second) or shapes[0] != shapes[1]:
         raise ValueError(f"{name} must have the same structure, shapes and dtypes, got {shapes[0]} and {shapes[1]}")

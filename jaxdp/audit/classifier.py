@@ -1,4 +1,4 @@
-"""Estimate of the log likelihood ratio from outputs under two inputs: a small classifier, trained with Optax."""
+"""A small classifier that estimates the log likelihood ratio from outputs under two inputs, trained with Optax."""
 
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ STEPS = 300
 BATCH = 1024  # per input and step
 LEARNING_RATE = 0.02
 HIDDEN = 16
-LARGEST_QUADRATIC = 8  # coordinates up to which all products are features
+LARGEST_QUADRATIC = 8  # up to so many coordinates, all products of two are features
 LARGEST_FEATURE = 1e6  # keeps squares of heavy tails finite in float32
 
 
@@ -32,7 +32,7 @@ class Weights(NamedTuple):
 
 
 def features(z: jax.Array) -> jax.Array:
-    """Returns features of standardised outputs [n, m]: values, absolute values, products of two (if many, squares)."""
+    """Returns features of standardised outputs [n, m]: values, absolute values, and products of two (or squares)."""
     products = jnp.square(z)
     if z.shape[1] <= LARGEST_QUADRATIC:
         rows, columns = np.triu_indices(z.shape[1])
@@ -43,7 +43,7 @@ def features(z: jax.Array) -> jax.Array:
 def logit(weights: Weights, outputs: jax.Array) -> jax.Array:
     """Returns the estimated log likelihood ratio, first input over second, of outputs [n, m] -> [n].
 
-    NaN and infinity count as the mean: an output that may have them needs further columns as indicators.
+    NaN and infinity count as the mean: an output that may have them needs indicators as additional columns.
     """
     z = (outputs - weights.center[None]) / weights.scale[None]
     z = jnp.clip(jnp.where(jnp.isinf(outputs) | jnp.isnan(z), 0, z), -LARGEST_FEATURE, LARGEST_FEATURE)
@@ -53,15 +53,15 @@ def logit(weights: Weights, outputs: jax.Array) -> jax.Array:
 
 
 def train(key: jax.Array, first: np.ndarray, second: np.ndarray) -> Weights:
-    """Fits a classifier of first [n, m] against second [n, m] by Adam on the cross-entropy of random batches.
+    """Trains a classifier of first [n, m] against second [n, m] by Adam on the cross-entropy of random batches.
 
     Args:
-        key: of the start and the batches.
+        key: draws the initial weights and the batches.
         first: [n, m] float, outputs under the first input.
-        second: [n, m] float, outputs under the second.
+        second: [n, m] float, outputs under the second input.
 
     Returns:
-        The weights, in the outputs' dtype.
+        The weights, in the dtype of the outputs.
     """
     pooled = np.concatenate([first, second])
     pooled = np.where(np.isfinite(pooled), pooled, np.nan)

@@ -1,4 +1,4 @@
-"""Domains of neighbouring inputs for a search: random pairs, and small changes of a pair."""
+"""Domains of neighbouring inputs for a search: how to draw a pair, and how to alter it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -20,14 +20,16 @@ Change = Callable[[Any, Any], Any]
 
 
 class Domain(NamedTuple):
-    """Pairs of neighbouring inputs, as functions that JAX can trace. A pair is stored as a genome, a pytree of arrays.
+    """A set of pairs of neighbouring inputs, as functions; all except `genome` can be traced by JAX.
+
+    A search stores a pair as a genome, a pytree of arrays.
 
     Attributes:
         start: key -> a random genome.
-        alter: (key, genome, another genome) -> a genome, slightly changed or made of both.
-        pair: genome -> (first input, second input, changed), neighbours in every case; `changed` is the row in which
-            they differ, 0 if an input is one row.
-        genome: (first input, second input) -> genome, on the host, for known neighbours.
+        alter: (key, genome, another genome) -> a genome, slightly changed or combined from both.
+        pair: genome -> (first input, second input, changed). The inputs are neighbours for every genome. `changed` is
+            the row in which they differ; 0 if an input is one row.
+        genome: (first input, second input) -> genome of these neighbours, on the host.
     """
 
     start: Callable[[jax.Array], Any]
@@ -37,11 +39,11 @@ class Domain(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Rows, and another row that replaces one of them.
+    """A genome of rows, and of one row that replaces one of them.
 
     Attributes:
         base: pytree of [count, ...] arrays.
-        other: pytree of [...] arrays, one row.
+        other: pytree of [...] arrays, the new row.
         place: [] int32, index of the replaced row in [0, count).
     """
 
@@ -51,11 +53,11 @@ class Rows(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """Numbers and a small change of them.
+    """A genome of numbers, and of a small change of them.
 
     Attributes:
         base: [...] numbers.
-        delta: [...] of the same type, the summand, before it is made to fit.
+        delta: [...] of the same dtype, the change, before it is limited to the norm.
     """
 
     base: jax.Array
@@ -69,18 +71,17 @@ def replace_one_row(
     specials: Sequence[Sequence[float]] = (),
     unit: Change = lambda row, other_row: other_row,
 ) -> Domain:
-    """Builds a domain of inputs of rows (users, records or entries of a stream) that differ in one row.
+    """Builds a domain of inputs that differ in one row: a user, a record or an entry of a stream.
 
     Args:
-        draw: key -> one row, a pytree of arrays; let it reach the extremes.
+        draw: key -> one row, a pytree of arrays. It should draw the extremes, too.
         count: number of rows of an input, >= 1; None if an input is a single row, without a leading axis.
-        specials: for each leaf of a row, numbers that may stand in any of its entries, besides those that `draw` gives;
-            empty for none in any leaf.
-        unit: (row, another row) -> the first row with the privacy unit's part taken from the second.
+        specials: for each leaf of a row, special numbers that may also occur in its entries; empty if no leaf has any.
+        unit: (row, new row) -> the row after the privacy unit's part of it is replaced by the new row's part.
 
     Returns:
-        The domain. Its inputs have rows that are drawn one by one, constant, alternating, or in two parts; the changed
-        row may stand anywhere.
+        The domain. Rows of its inputs are drawn one by one, or constant, alternating, or constant on each of two parts.
+        Any row may be the changed one.
 
     Raises:
         ValueError: if count < 1.
@@ -98,7 +99,7 @@ def replace_one_row(
     width = sum(leaf.size for leaf in jax.tree.leaves(like))
 
     def user(key: jax.Array, dice: Dice) -> Any:
-        """Draws a row, perhaps with special entries."""
+        """Draws a row; some of its entries may be special numbers."""
         return _with_specials(dice, jax.tree.map(jnp.asarray, draw(key)), specials)
 
     def start(key: jax.Array) -> Rows:
@@ -161,18 +162,18 @@ def perturb_entries(
     low: float = -(2.0**30),
     high: float = 2.0**30,
 ) -> Domain:
-    """Builds a domain of inputs of numbers that differ by a bounded norm, as exact values of queries do.
+    """Builds a domain of arrays that differ by a bounded norm, like the exact answers to queries of neighbours.
 
     Args:
-        shape: of an input.
-        norm: "l1", "l2" or "max".
-        by: > 0, the largest norm of the difference.
-        dtype: of the numbers, floating-point or integers.
-        low: the smallest number that may occur.
-        high: the largest.
+        shape: shape of an input.
+        norm: norm of the difference, "l1", "l2" or "max".
+        by: largest norm of the difference, > 0.
+        dtype: dtype of the numbers, floating-point or integer.
+        low: smallest number that may occur.
+        high: largest number that may occur.
 
     Returns:
-        The domain. Numbers are ties, powers of two and others, near to the ends and far from them.
+        The domain. Its inputs include ties, powers of two, the ends of the range, and numbers near to these.
 
     Raises:
         ValueError: if norm is unknown, or by is not > 0.
@@ -196,7 +197,7 @@ def perturb_entries(
     spread = by / {"l1": size, "l2": size**0.5, "max": 1}[norm]
 
     def numbers(dice: Dice) -> jax.Array:
-        """Draws numbers: special ones, all zero, all equal, or near one another."""
+        """Draws zeros, equal or nearly equal numbers, one number among zeros, or mixed special numbers."""
         value = jnp.asarray(values)[dice.below(len(values))]
         mixed = jnp.asarray(values)[dice.below(len(values), shape)]
         near = value + (by * (4 * dice.uniform(shape) - 2)).astype(kind)
@@ -205,7 +206,7 @@ def perturb_entries(
         return jnp.clip(dice.one_of([zero, zero, same, single, near, mixed]), kind.type(low), kind.type(high))
 
     def change(dice: Dice) -> jax.Array:
-        """Draws a move: one entry as far as allowed, all entries, or some less far."""
+        """Draws a change of one entry or of all entries, as large as allowed or smaller."""
         is_moved = (jnp.arange(size) == dice.below(size)).reshape(shape)
         single = jnp.where(is_moved, by, 0.0)
         signs = jnp.where(dice.uniform(shape) < 0.5, 1.0, -1.0)
@@ -250,7 +251,7 @@ def perturb_entries(
 
 
 def _differing_rows(first: Any, second: Any) -> np.ndarray:
-    """Returns where two inputs differ, [rows] bool."""
+    """Finds the rows in which two inputs differ, [rows] bool."""
     differs = []
     for left, right in zip(jax.tree.leaves(first), jax.tree.leaves(second), strict=True):
         left, right = np.asarray(left), np.asarray(right)
@@ -259,7 +260,7 @@ def _differing_rows(first: Any, second: Any) -> np.ndarray:
 
 
 class Dice:
-    """Random numbers out of one draw, which compiles faster than a draw for each."""
+    """Random numbers from one large draw, which compiles faster than many small ones."""
 
     def __init__(self, key: jax.Array, size: int) -> None:
         self._numbers, self._taken = jax.random.uniform(key, (size,)), 0
@@ -276,7 +277,7 @@ class Dice:
         return jnp.minimum((self.uniform(shape) * count).astype(jnp.int32), count - 1)
 
     def one_of(self, forms: list[Any]) -> Any:
-        """Returns one of these pytrees, with equal odds."""
+        """Returns one of these pytrees, each with the same probability."""
         which = self.below(len(forms))
         return jax.tree.map(lambda *leaves: jnp.stack(leaves)[which], *forms)
 
@@ -298,12 +299,12 @@ def _with_specials(dice: Dice, row: Any, specials: Sequence[Sequence[float]]) ->
 
 
 def _draw_place(dice: Dice, rows: int, current: jax.Array, other: jax.Array) -> jax.Array:
-    """Draws the row to change: half of the time the current one; else the first, the last, any, or the other pair's."""
+    """Draws the changed row: half of the time the current one; else the first, the last, any, or another pair's."""
     return dice.one_of([current, current, current, current, jnp.int32(0), jnp.int32(rows - 1), dice.below(rows), other])
 
 
 def _sometimes_rows(dice: Dice, share: float, rows: int) -> jax.Array:
-    """Draws which rows, [rows] bool: with probability `share` one, all, every second, or all on one side; else none."""
+    """Draws a set of rows, [rows] bool: one, all, every second, or all on one side; with probability 1 - share none."""
     index = jnp.arange(rows, dtype=jnp.int32)
     where, every = dice.below(rows), jnp.ones(rows, bool)
     some = dice.one_of([index == where, every, index % 2 == 0, index < where, index >= where])

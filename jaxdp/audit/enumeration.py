@@ -1,8 +1,8 @@
 """The exact distribution of a learner's releases, by enumeration of every transcript of a tiny world.
 
-A learner's functions draw from keys, and a call does not return the probability of its result. So the caller gives the
-distribution of each function that draws, from the algorithm's definition; every other function is called. These
-distributions are checked against draws only roughly here: compare sampled transcripts with the result by `g_test`.
+A call of a learner's function draws one result and does not return its probability. So the caller writes down the
+distribution of each random function, from the algorithm's definition; the others are called. This module only checks
+that drawn results are possible under these distributions. Compare sampled transcripts with the result by `g_test`.
 """
 
 import math
@@ -23,9 +23,9 @@ from jaxdp.checks import check_made
 from jaxdp.core import Guarantee, Learner
 from jaxdp.validation import check_count
 
-DIGITS = 5  # digits of floats in outcomes that agree even if float32 arithmetic is reordered
+DIGITS = 5  # significant digits of floats in outcomes; they agree even if float32 arithmetic is reordered
 NUM_KEYS = 64  # for the calls of each function at each of its arguments
-MOST = 2**20  # distinct transcripts of one round, after merging
+MOST = 2**20  # largest number of distinct transcripts of one round, after merging
 
 Values = Sequence[tuple[Any, float]]
 Told = Callable[..., Values | None]
@@ -36,13 +36,13 @@ def as_outcome(output: Any, *, digits: int = DIGITS) -> Hashable:
 
     Args:
         output: pytree of arrays.
-        digits: to which floats are rounded, >= 1, so that a float32 result equals the number that a distribution gives
-            in float64. Floats that differ by less are one outcome. This is post-processing: it can only make an exact
-            epsilon smaller. 17 rounds nothing.
+        digits: significant digits to which floats are rounded, >= 1, so that a float32 result equals the number that a
+            distribution gives in float64. Floats that round to the same number are one outcome. Rounding is
+            post-processing: it can only make an exact epsilon smaller. 17 digits change nothing.
 
     Returns:
-        For one array its number, or nested tuples of numbers; for any other pytree the tuple of these for its leaves.
-        NaN is the string "nan", which equals itself.
+        A single array becomes its number, or nested tuples of numbers; any other pytree becomes a tuple with the
+        outcome of each leaf. NaN becomes the string "nan", which equals itself.
 
     Examples:
         >>> as_outcome(np.int32(3)), as_outcome((np.float32(0.1), np.asarray([True, False])))
@@ -61,7 +61,7 @@ def outcomes(outputs: Any, *, digits: int = DIGITS) -> list[Hashable]:
         digits: as for `as_outcome`.
 
     Returns:
-        num_outputs outcomes.
+        A list of num_outputs outcomes.
 
     Examples:
         >>> outcomes((np.asarray([2, 1, 2]), np.asarray([0.5, 0.5, 0.5])))
@@ -73,10 +73,7 @@ def outcomes(outputs: Any, *, digits: int = DIGITS) -> list[Hashable]:
 
 
 def observed_parts(transcript: Transcript, claim: Guarantee, changed: int | None = None) -> Parts:
-    """Selects the parts of a transcript of single rounds that an adversary sees, by `jaxdp.audit.seen.rounds_seen`.
-
-    Arrays are [rounds seen, ...]; a part that is not seen is None.
-    """
+    """Selects the rounds of each part of a transcript that an adversary sees: [rounds seen, ...] arrays, or None."""
     whole = Parts(transcript.actions, transcript.reports, transcript.before, transcript.after)
     return Parts(
         *(
@@ -101,42 +98,43 @@ def transcript_distribution(
     update_distribution: Told | None = None,
     digits: int = DIGITS,
 ) -> OutputDistribution:
-    """Enumerates the exact distribution of an adversary's view of a learner's transcript, round after round.
+    """Enumerates the exact distribution of an adversary's view of a learner's transcript.
 
     Each of the four distributions takes the arguments of its function except the key, as NumPy arrays, and returns all
-    possible values with their probabilities: [(value, probability), ...]. None, in place of the distribution or as its
-    result, means that the function is deterministic, everywhere or at these arguments.
+    possible values with their probabilities: [(value, probability), ...]. A distribution that is None marks a function
+    as deterministic. A distribution that returns None marks its function as deterministic at these arguments.
 
-    Transcripts with the same state and the same view are merged, so that the time grows with the number of these and
-    not with the number of all transcripts.
+    After each round, transcripts with the same state and the same view are merged. So the time grows with the number
+    of different states and views, not with the number of transcripts.
 
     Args:
         learner: whose transcripts are enumerated. Its stopping time is not used.
         params: the learner's, as `params(**values)` makes them.
-        users: one for each round.
-        guarantee: the learner's: it determines the view, see `observed_parts`.
+        users: [rounds, ...], one user for each round.
+        guarantee: the learner's; it determines the view (`jaxdp.audit.seen.rounds_seen`).
         changed: the round of the user who differs between neighbours; only the local and the joint model need it.
-        answer: how users answer; see `jaxdp.audit.play.play`.
-        adaptive: whether `answer` reads the past. Transcripts with different pasts are then not merged.
+        answer: (answers, history, action) -> feedback.
+        adaptive: whether `answer` reads its `History`. Transcripts with different pasts are then not merged.
         init_distribution: of `init`: (params) -> values.
         act_distribution: of `act`: (params, public, context) -> values.
         report_distribution: of `privatize`: (params, public, context, action, feedback) -> values.
         update_distribution: of `update`: (params, state, report) -> values.
-        digits: to which floats of the view are rounded; see `as_outcome`.
+        digits: significant digits to which floats of the view are rounded, as for `as_outcome`.
 
     Returns:
-        Probabilities > 0 by outcome, that of `observed_parts` of the transcript. If all given probabilities are
-        fractions, each is the float next to the exact one.
+        A probability > 0 for each possible view, converted by `as_outcome`. If all given probabilities are fractions,
+        each result is the float nearest to the exact one.
 
     Raises:
-        ValueError: if a function without a given distribution gives different results with 64 keys; if it gives a value
-            that its distribution does not have, or the distribution's values have another structure or other shapes
-            than its results, or its probabilities are negative or do not sum to 1; if `answer` reads the past and
-            adaptive is False; if there are more than 2^20 transcripts; or as `observed_parts`.
+        ValueError: if a function without a given distribution returns different results with 64 keys; if a function
+            returns a value that its distribution lacks; if a distribution's values differ from the function's results
+            in structure or shapes; if probabilities are negative or do not sum to 1; if `answer` reads the past and
+            adaptive is False; if one round has more than 2^20 transcripts; if changed is not a round in the local or
+            the joint model.
 
     Deviations:
-        A function that gives the same result with all of 64 keys is taken to be deterministic. A draw of `init` in
-        `public` counts as seen only in states after rounds, and before the report in the local model.
+        A function that returns the same result with 64 keys is taken to be deterministic. The initial public state,
+        which `init` may draw, is not in the view, except as the state before the report in the local model.
 
     Examples:
         >>> from jaxdp.audit import exact_epsilon
@@ -152,7 +150,8 @@ def transcript_distribution(
         ...             for arm, chance in ((0, ahead), (1, 1 - ahead))]
         >>> distributions = [
         ...     transcript_distribution(learner, params, UserData(np.asarray([[paid, 0], [0, 0]])), guarantee=claim,
-        update_distribution=commit) ...     for paid in (0, 1) ... ]
+        ...                             update_distribution=commit)
+        ...     for paid in (0, 1)]
         >>> distributions[0]  # plays, round, best arm
         {((0, 1), (1, 2), (-1, 0)): 0.5, ((0, 1), (1, 2), (-1, 1)): 0.5}
         >>> round(exact_epsilon(*distributions), 3)
@@ -162,7 +161,8 @@ def transcript_distribution(
     check_count("digits", digits)
     rounds = num_rounds(users)
     visible = rounds_seen(guarantee, changed, rounds)
-    last = visible.reports[0] if guarantee.trust_model == "local" else None  # later values follow from others' data
+    # In the local model the transcript ends with the changed user's report: later values follow from others' data.
+    last = visible.reports[0] if guarantee.trust_model == "local" else None
     users = jax.tree.map(lambda x: np.asarray(jnp.asarray(x)), users)
     init = _values_function("init", learner.init, "init_distribution", init_distribution)
     act = _values_function("act", learner.act, "act_distribution", act_distribution)
@@ -202,24 +202,18 @@ def transcript_distribution(
 
 
 class _Node(NamedTuple):
-    """A state that a transcript may reach.
-
-    Attributes:
-        state: the learner's.
-        earlier: the rounds so far; empty if nobody reads the past.
-        seen: for each round and each part of the transcript, the leaves as parts of outcomes; None for an unseen part.
-    """
+    """A state that a transcript may reach, and the view of the rounds before it."""
 
     state: Any
-    earlier: tuple[Parts, ...]
-    seen: tuple[Any, ...]
+    earlier: tuple[Parts, ...]  # one for each round so far; empty if nobody reads the past
+    seen: tuple[Any, ...]  # `_record` of each round so far
 
 
 _Nodes = dict[Any, tuple[_Node, list[Any]]]  # by content: a node, and the probabilities of the paths to it
 
 
 class _Forgotten:
-    """Stands for a past that is not stored."""
+    """A past that was not stored: reading it is an error."""
 
     def __getattr__(self, name: str) -> Any:
         raise ValueError(f"adaptive must be True for an answer that reads the past, got False, and it reads {name!r}")
@@ -229,7 +223,7 @@ def _add(nodes: _Nodes, node: _Node, chance: Any) -> None:
     if chance:
         nodes.setdefault((_content(node[:2]), node.seen), (node, []))[1].append(chance)
         if len(nodes) > MOST:
-            raise ValueError(f"transcripts of one round must be at most {MOST}, got more: take fewer rounds or actions")
+            raise ValueError(f"one round must have at most {MOST} transcripts, got more: take fewer rounds or actions")
 
 
 def _merge(nodes: _Nodes) -> Iterable[tuple[_Node, Any]]:
@@ -244,15 +238,15 @@ def _sum(chances: Sequence[Any]) -> Any:
 def _values_function(
     name: str, function: Callable[..., Any], argument: str, distribution: Told | None
 ) -> Callable[..., Values]:
-    """Returns a memoized function (params, ...) -> the values of a function of (key, params, ...)."""
-    drawn = jax.jit(lambda keys, *arguments: jax.vmap(lambda key: function(key, *arguments))(keys))
+    """Returns a memoized function (params, ...) -> all possible values of a function of (key, params, ...)."""
+    draw = jax.jit(lambda keys, *arguments: jax.vmap(lambda key: function(key, *arguments))(keys))
     keys = jax.random.split(jax.random.key(0), NUM_KEYS)
     cache: dict[Any, Values] = {}
 
     def values_of(*arguments: Any) -> Values:
         content = _content(arguments)
         if content not in cache:
-            distinct, _ = _distinct(drawn(keys, *arguments))
+            distinct, _ = _distinct(draw(keys, *arguments))
             cache[content] = _values(
                 name, argument, None if distribution is None else distribution(*arguments), distinct
             )
@@ -262,7 +256,7 @@ def _values_function(
 
 
 def _values(name: str, argument: str, given_values: Values | None, distinct: list[Any]) -> Values:
-    """Returns a function's values at some arguments, from the caller's distribution and from sampled values."""
+    """Returns a function's possible values, after comparing the caller's distribution with the sampled values."""
     if given_values is None:
         if len(distinct) > 1:
             raise ValueError(
@@ -277,12 +271,14 @@ def _values(name: str, argument: str, given_values: Values | None, distinct: lis
     possible = {as_outcome(value) for value, chance in values if chance}
     for value in distinct:
         if as_outcome(value) not in possible:
-            raise ValueError(f"{argument} must have all that {name} returns, got nothing for {as_outcome(value)}")
+            raise ValueError(
+                f"{argument} must list every value that {name} can return, got no probability for {as_outcome(value)}"
+            )
     return values
 
 
 def _cast(argument: str, value: Any, like: Any) -> Any:
-    """Converts a value to the types of another."""
+    """Converts the leaves of a value to the dtypes of `like`."""
 
     def sketch(tree: Any) -> Any:
         return jax.tree.structure(tree), [np.shape(leaf) for leaf in jax.tree.leaves(tree)]
@@ -312,7 +308,7 @@ def _assemble(records: tuple[Any, ...]) -> Hashable:
 def _history(
     claim: Guarantee, changed: int | None, earlier: tuple[Parts, ...], public: Any, action: Any, rounds: int
 ) -> History:
-    """Returns the past that an adversary may react to, as `play` does, except for reports."""
+    """Returns the past that an adversary may react to, as in `play`, but without reports."""
 
     def pad(like: np.ndarray, *played: np.ndarray) -> np.ndarray:
         return np.stack([*played, *[np.zeros_like(like)] * (rounds - len(played))])
@@ -323,7 +319,7 @@ def _history(
 
 
 def _distinct(many: Any) -> tuple[list[Any], np.ndarray]:
-    """Returns the distinct rows of a pytree of [number, ...] arrays, and for each row the index of its equal."""
+    """Returns the distinct rows of a pytree of [number, ...] arrays, and for each row its index among them."""
     leaves, structure = jax.tree.flatten(jax.tree.map(np.asarray, many))
     if not leaves:
         return [many], np.zeros(0, np.intp)

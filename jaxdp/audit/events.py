@@ -12,14 +12,14 @@ from jaxdp.audit.additive import SIGNIFICANT, Bins, Hinges, binned_logit, fit_bi
 from jaxdp.audit.classifier import Weights, logit, train
 from jaxdp.audit.sampling import BUCKETS, LOW_BITS, Outputs, Score, evaluate
 
-FEWEST_SEEN = 32  # a histogram suffices if each outcome is seen at least this often
-CHANCE = 1e-3  # probability that outputs which never repeat are taken for ones that do
-LARGEST_VECTOR = 8  # coordinates up to which each is a score by itself
+FEWEST_SEEN = 32  # a histogram suffices if each outcome occurs at least this often
+CHANCE = 1e-3  # probability that outputs which never repeat are taken for repeating ones
+LARGEST_VECTOR = 8  # up to so many coordinates, each coordinate is also a score
 NUM_THRESHOLDS = 512
 STEPS = 2**12  # levels of the difference of two distances
-GUESSED = 0.4  # error of a bound near the estimate, finite where no guess was wrong
+GUESSED = 0.4  # error of a bound that is near the estimate, and finite even if no guess was wrong
 CAREFUL = 0.005  # error of a bound that an event seldom reaches by luck
-STRIDE = 8  # between thresholds in the search over all pairs
+STRIDE = 8  # the search over pairs of thresholds first uses every eighth
 SHOWN = 6  # outcomes listed in a description
 
 
@@ -27,10 +27,11 @@ class Event(NamedTuple):
     """A set of outputs, and the input under which it should be likely.
 
     Attributes:
-        score: compared with the threshold.
-        threshold: the event is score > threshold, or its complement.
-        above: whether it is the event itself.
-        first: whether it should be likely under the first input and rare under the second, or the reverse.
+        score: the score of an output.
+        threshold: the threshold on the score.
+        above: True for the event score > threshold, False for score <= threshold.
+        first: True if the event should be likely under the first input and rare under the second, False for the
+            reverse.
     """
 
     score: Score
@@ -39,7 +40,7 @@ class Event(NamedTuple):
     first: bool
 
 
-Guess = tuple[Event, ...]  # one event, or two of one score that exclude each other, one for either input
+Guess = tuple[Event, ...]  # one event, or two disjoint events of one score, one for each input
 Merit = Callable[[np.ndarray, np.ndarray, int, int, float], np.ndarray]  # (likely, unlikely, trials, sides, error)
 Measure = Callable[[np.ndarray, np.ndarray, int], np.ndarray]  # (likely, unlikely, sides)
 Place = tuple[int, int, int]  # kind of event, score, threshold
@@ -49,9 +50,9 @@ class Extra(NamedTuple):
     """Indices of outputs that need extra feature columns.
 
     Attributes:
-        low: [a] int32, numbers of integers that were rounded: a column of their lowest bits.
-        special: [b] int32, numbers that may be NaN or infinite: three indicators each.
-        lattice: [c] int32, numbers with a column of the power of two that divides them.
+        low: [a] int32, indices of rounded integers; each gets a column of its lowest bits.
+        special: [b] int32, indices of numbers that may be NaN or infinite; each gets three indicators.
+        lattice: [c] int32, indices of floats; each gets a column of the largest power of two that divides it.
     """
 
     low: np.ndarray
@@ -70,28 +71,28 @@ def learn_scores(
     """Fits scores that order outputs by how much likelier one input makes them.
 
     Args:
-        key: of the classifier's training.
+        key: key for training the classifier.
         first: n outputs under the first input.
-        second: n outputs under the second.
-        exact: [m] floats under either input, the outputs without noise, where they are known.
-        low_bits: whether the lowest bits of floats are used.
+        second: n outputs under the second input.
+        exact: [m] floats under each input, the outputs without noise; None if they are not known.
+        low_bits: whether scores use the lowest bits of floats.
 
     Returns:
-        If outputs repeat, a smoothed histogram of the log likelihood ratio: alone if every outcome was seen often.
-        Otherwise also three classifiers, the product with the difference of means, and, if coordinates are few, each
-        coordinate itself; numbers that were rounded or are not finite, and low bits, count as more coordinates. If
-        `exact` is known, also how many numbers equal it, and how much nearer to it they are under one input than under
-        the other: the log likelihood ratio of noise whose density is a function of a norm.
+        If outputs repeat, a smoothed histogram of the log likelihood ratio; only this if every outcome occurred often.
+        Otherwise also three classifiers, the product with the difference of means and, if there are few coordinates,
+        each coordinate. Rounded integers, numbers that may not be finite, and low bits add coordinates. If `exact` is
+        known, also how many numbers equal it, and the difference of the distances from it under the two inputs, as in
+        the log likelihood ratio of noise with a density that depends on a norm.
     """
     first_counts, second_counts = (np.bincount(x.bucket, minlength=BUCKETS) for x in (first, second))
     counts = first_counts + second_counts
     occurring, ratios = np.flatnonzero(counts), np.zeros(BUCKETS, np.float32)
-    # One imagined outcome each: an outcome seen once is no evidence yet.
+    # One is added to each count: an outcome that occurred once is no evidence yet.
     ratios[occurring] = np.log((first_counts[occurring] + 1) / (second_counts[occurring] + 1))
     table = Score(_table_score, ratios, "outcome")
     if counts[occurring].min() >= FEWEST_SEEN:
         return [table]
-    # The expected number of buckets that are as full, if every output were new.
+    # If every output were new, the expected number of buckets with the largest count or more.
     repeats = BUCKETS * gammainc(counts.max(), counts.sum() / BUCKETS) < CHANCE
     extra = _extra(first, second, low_bits=low_bits)
     matrices = [np.asarray(_matrix(extra, x)) for x in (first, second)]
@@ -108,15 +109,10 @@ def learn_scores(
 
 
 def candidate_thresholds(score: Score, outputs: Outputs) -> np.ndarray:
-    """Returns thresholds on a score, fine towards both tails.
+    """Returns [NUM_THRESHOLDS] ascending thresholds on a score, dense towards both tails.
 
-    Args:
-        score: of outputs.
-        outputs: from both inputs.
-
-    Returns:
-        [NUM_THRESHOLDS] ascending, in the score's own precision, halfway between values that occur, so that rounding
-        cannot move an outcome across.
+    Thresholds are in the score's precision and halfway between values that occur, so that rounding cannot move an
+    outcome across one.
     """
     values = np.unique(_score_outputs(score, outputs))
     if len(values) < 2:
@@ -141,33 +137,35 @@ def choose(
     claimed: float,
     error: float,
 ) -> list[Guess]:
-    """Chooses the guesses that promise the largest lower bounds, by counts that did not shape the scores.
+    """Chooses the guesses with the largest expected lower bounds, by counts that did not shape the scores.
 
     Args:
-        scores: S of them.
+        scores: S scores.
         thresholds: [S, T].
         above: [S, T], how many of `trials` outputs under the first input scored above each threshold.
-        other_above: [S, T], under the second input.
-        trials: outputs under each input.
+        other_above: [S, T], the same counts under the second input.
+        trials: number of outputs under each input.
         evaluating: average number of outputs under each input on which the guesses will be counted.
         merit: estimate of the bound that counts would prove.
-        sides: 1 for single events alone; 2 for pairs as well.
-        claimed: the number that the bound should exceed.
-        error: probability with which a bound may then exceed the truth.
+        sides: 1 for single events; 2 for single events and pairs of events.
+        claimed: the claimed number, which the bound should exceed.
+        error: probability with which a bound may exceed the true number.
 
     Returns:
         One to four different guesses:
 
-        * the one with the largest bound that `evaluating` outputs would prove, by a careful estimate that is not above
-          the claim: if the claim is right, an estimate above it is luck;
-        * the one with the largest bound that these counts prove, usually a common event;
-        * those with the largest bounds that `evaluating` outputs would prove if these shares held there: one of
-          outcomes that repeat, and one of other scores. This finds a rare event, of which these outputs are too few to
-          prove much. The two are separate since the tails of other scores are many, and some of them look good by luck.
+        * the guess with the largest bound that `evaluating` outputs would prove, by a careful estimate that is limited
+          to the claim: if the claim is right, an estimate above it is luck;
+        * the guess with the largest bound that these counts prove, usually by a common event;
+        * the two guesses, one of the histogram and one of the other scores, with the largest bounds that `evaluating`
+          outputs would prove if the observed frequencies were true. They find rare events, for which these counts prove
+          little. The histogram has its own guess since the other scores have many tails, some of which look good by
+          luck.
     """
     likely = np.stack([above, other_above, trials - above, trials - other_above]).astype(np.float64)
     unlikely = likely[[1, 0, 3, 2]]
-    times, strict = evaluating / trials, error / NUM_THRESHOLDS  # stricter: some of many rare events look good by luck
+    times = evaluating / trials
+    strict = error / NUM_THRESHOLDS  # smaller than `error`: some of many rare events look good by luck
 
     def proved_bound(likely_counts: np.ndarray, unlikely_counts: np.ndarray, sides: int) -> np.ndarray:
         return merit(likely_counts, unlikely_counts, trials, sides, strict)
@@ -208,14 +206,14 @@ def choose(
 
 
 def _best_event(measure: Measure, likely: np.ndarray, unlikely: np.ndarray) -> tuple[float, list[Place]]:
-    """Returns the largest merit of a single event, and its place, from counts [4, S, T]."""
+    """Returns the largest merit of a single event, and the event, from counts [4, S, T]."""
     merits = measure(likely, unlikely, 1)
     best = np.unravel_index(np.argmax(merits), merits.shape)
     return float(merits[best]), [tuple(int(i) for i in best)]  # pyright: ignore[reportReturnType]
 
 
 def _best_pair(measure: Measure, likely: np.ndarray, unlikely: np.ndarray) -> tuple[float, list[Place]]:
-    """Returns the largest merit of a pair: guess one input above a threshold, the other not above a lower one."""
+    """Returns the largest merit of a pair of events, and the pair: one above a threshold, one not above a lower one."""
     coarse = np.arange(0, likely.shape[2], STRIDE)
     best: tuple[float, list[Place]] = -np.inf, []
     for high, low in ((0, 3), (1, 2)):
@@ -231,7 +229,7 @@ def _best_pair(measure: Measure, likely: np.ndarray, unlikely: np.ndarray) -> tu
 def _pairs(
     measure: Measure, likely: np.ndarray, unlikely: np.ndarray, highs: np.ndarray, lows: np.ndarray
 ) -> tuple[float, int, int, int]:
-    """Returns the largest merit, its score and its two thresholds, from counts [2, S, T] of above and not above."""
+    """Returns the largest merit, its score and its two thresholds, from counts [2, S, T] above and not above them."""
     right, wrong = (x[0][:, highs, None] + x[1][:, None, lows] for x in (likely, unlikely))
     merits = np.where(highs[:, None] >= lows[None], measure(right, wrong, 2), -np.inf)
     row, i, j = (int(x) for x in np.unravel_index(np.argmax(merits), merits.shape))
@@ -245,7 +243,7 @@ def _same(guess: Guess, other: Guess) -> bool:
 
 
 def describe(event: Event, outputs: Outputs) -> str:
-    """Formats the event; for a histogram, the outcomes among these outputs that are in it."""
+    """Formats an event; for a histogram it lists the outcomes among these outputs that belong to the event."""
     if event.score.function is not _table_score:
         return f"{event.score.name} {'>' if event.above else '<='} {event.threshold:.6g}"
     _, index, counts = np.unique(outputs.bucket, return_index=True, return_counts=True)
@@ -281,7 +279,7 @@ def _names(size: int, extra: Extra) -> list[str]:
 
 
 def _columns(extra: Extra, outputs: Outputs) -> jax.Array:
-    """Returns the numbers and their extra columns, in the order of `_names`: [n, columns] float."""
+    """Returns the numbers of outputs and their extra columns, in the order of `_names`: [n, columns] float."""
     numbers, special = outputs.numbers, jnp.take(outputs.numbers, extra.special, axis=1)
     flags = [jnp.isnan(special), jnp.isposinf(special), jnp.isneginf(special)]
     low = jnp.take(outputs.low, extra.low, axis=1) if extra.low.size else numbers[:, :0]
@@ -290,7 +288,7 @@ def _columns(extra: Extra, outputs: Outputs) -> jax.Array:
 
 
 def _power_of_two(numbers: jax.Array) -> jax.Array:
-    """Returns the largest k such that a float is a multiple of 2^k; for 0, NaN and infinity a large one."""
+    """Returns the largest k such that a float is a multiple of 2^k; a large k for 0, NaN and infinity."""
     info = jnp.finfo(numbers.dtype)
     bits = jax.lax.bitcast_convert_type(numbers, {4: jnp.int32, 8: jnp.int64}[numbers.dtype.itemsize])
     mantissa = bits & np.asarray(2**info.nmant - 1, bits.dtype)
@@ -326,7 +324,7 @@ def _binned_logit(weights: tuple[Extra, Bins], outputs: Outputs) -> jax.Array:
 
 
 def _bare(weights: tuple[jax.Array, jax.Array, jax.Array], outputs: Outputs) -> jax.Array:
-    """Returns how many coordinates equal the first input's exact value, less those that equal the second's."""
+    """Returns how many coordinates equal the first exact output, minus how many equal the second exact output."""
     columns, first, second = weights
     numbers = jnp.take(outputs.numbers, columns, axis=1)
     equal = [jnp.sum(numbers == exact[None], axis=1).astype(numbers.dtype) for exact in (first, second)]
@@ -340,7 +338,7 @@ def _product(weights: tuple[Extra, jax.Array], outputs: Outputs) -> jax.Array:
 
 
 def _difference_of_means(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Returns [m] differences of means over variances of rows [n, m]; 0 if not beyond chance."""
+    """Returns [m] differences of the means of rows [n, m], divided by variances; 0 if a difference may be chance."""
     first_values, second_values = (np.where(np.isfinite(x), x, 0) for x in (first, second))
     difference = first_values.mean(axis=0, dtype=np.float64) - second_values.mean(axis=0, dtype=np.float64)
     variance = (first_values.var(axis=0, dtype=np.float64) + second_values.var(axis=0, dtype=np.float64)) / 2
@@ -362,7 +360,7 @@ def _by_exact(first: np.ndarray, second: np.ndarray) -> list[Score]:
     return scores
 
 
-# If many outputs have nearly the same score, the rounding of these scores must not reveal an output's low bits.
+# If many outputs have nearly the same score, the rounding of the score must not reveal an output's low bits.
 def _nearer_in_l1(weights: tuple[jax.Array, jax.Array], outputs: Outputs) -> jax.Array:
     first, second = (exact[None] for exact in weights)
     reach = jnp.abs(first - second)

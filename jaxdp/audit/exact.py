@@ -1,6 +1,6 @@
-"""Exact privacy of small discrete problems, and a test whether a sampler follows its distribution.
+"""Exact privacy budgets of two discrete distributions, and a test whether a sampler follows its distribution.
 
-A distribution is a mapping from each possible transcript to its probability under one input.
+A distribution is a mapping from each possible outcome to its probability under one input.
 """
 
 import math
@@ -16,10 +16,10 @@ from jaxdp.validation import check_at_least
 
 OutputDistribution = Mapping[Any, float]
 
-TOLERANCE = 1e-6  # on a sum of probabilities: quadrature is not exact
-FEWEST_EXPECTED = 5.0  # rarer outcomes are counted together, as the chi-squared limit needs
-COARSE, FINE, PARTS = 1 / 16, 1e-5, 8  # widths of intervals of Rényi orders, and the parts of a divided one
-ALL, MOST = 1e-3, 512  # at most MOST intervals are narrower than ALL
+TOLERANCE = 1e-6  # of a sum of probabilities, which may come from quadrature
+FEWEST_EXPECTED = 5.0  # rarer outcomes are counted together, so that the chi-squared limit holds
+COARSE, FINE, PARTS = 1 / 16, 1e-5, 8  # widths of intervals of Rényi orders, and parts of a divided interval
+ALL, MOST = 1e-3, 512  # at most MOST intervals narrower than ALL are searched
 LARGEST_ORDER = 1e300
 TOGETHER = 2**20  # terms of divergences in memory
 
@@ -28,9 +28,9 @@ def exact_delta(first: OutputDistribution, second: OutputDistribution, epsilon: 
     """Returns the smallest delta at which two distributions are (epsilon, delta)-indistinguishable, in both directions.
 
     Args:
-        first: under one input.
-        second: under a neighbouring input.
-        epsilon: >= 0; infinity gives the mass of outcomes that only one input makes possible.
+        first: distribution under one input.
+        second: distribution under a neighbouring input.
+        epsilon: >= 0; at infinity delta is the mass of outcomes that are possible under only one input.
 
     Returns:
         delta in [0, 1]: the larger hockey-stick divergence, sum over outcomes of max(0, p - exp(epsilon) q).
@@ -51,15 +51,14 @@ def exact_delta(first: OutputDistribution, second: OutputDistribution, epsilon: 
 
 
 def exact_epsilon(first: OutputDistribution, second: OutputDistribution, delta: float = 0.0) -> float:
-    """Returns the smallest epsilon for (epsilon, delta)-indistinguishability of two distributions, both directions.
+    """Returns the smallest epsilon at which two distributions are (epsilon, delta)-indistinguishable, both directions.
 
-    Sums of probabilities are rounded: an event counts only if its probability exceeds delta by more than the relative
-    2^-52 for each outcome. So an event whose mass is exactly delta does not count. At delta = 0 there is no such
-    tolerance.
+    Sums of n probabilities are rounded, so an event counts only if its probability exceeds delta by more than n 2^-52
+    delta. An event with a mass of exactly delta does not count.
 
     Args:
-        first: under one input.
-        second: under a neighbouring input.
+        first: distribution under one input.
+        second: distribution under a neighbouring input.
         delta: in [0, 1).
 
     Returns:
@@ -83,11 +82,11 @@ def exact_epsilon(first: OutputDistribution, second: OutputDistribution, delta: 
 
 
 def exact_mu(first: OutputDistribution, second: OutputDistribution) -> float:
-    """Returns the smallest mu at which two distributions are mu-GDP: no easier to distinguish than N(0, 1), N(mu, 1).
+    """Returns the smallest mu at which two distributions are mu-GDP: as hard to distinguish as N(0, 1) and N(mu, 1).
 
     Args:
-        first: under one input.
-        second: under a neighbouring input.
+        first: distribution under one input.
+        second: distribution under a neighbouring input.
 
     Returns:
         mu in [0, inf].
@@ -97,8 +96,8 @@ def exact_mu(first: OutputDistribution, second: OutputDistribution) -> float:
 
     Source:
         Dong, Roth & Su (2022), Definition 2.6. Between the most powerful events {p / q > t} (Neyman-Pearson) the
-        trade-off of errors is linear, and that of normal distributions convex: events alone decide. A bound for an
-        event holds for its complement, and so in both directions.
+        trade-off of errors is linear, while the trade-off of two normal distributions is convex. So the comparison at
+        these events decides. The comparison at an event and at its complement is the same, so one direction suffices.
 
     Examples:
         >>> round(exact_mu({0: 0.75, 1: 0.25}, {0: 0.25, 1: 0.75}), 6)
@@ -115,13 +114,13 @@ def exact_rho(first: OutputDistribution, second: OutputDistribution) -> float:
     """Returns the smallest rho at which two distributions are rho-zCDP: the largest D_a / a over a > 1, both ways.
 
     Args:
-        first: under one input.
-        second: under a neighbouring input.
+        first: distribution under one input.
+        second: distribution under a neighbouring input.
 
     Returns:
-        rho in [0, inf], never too large except for rounding. It is too small by less than 1e-6 of itself, by a proof,
-        and by less than 1e-9 unless orders far apart reach nearly the same value: then most of those are searched less
-        closely. Infinite if one input alone makes an outcome possible. Orders above 1e300 are not searched.
+        rho in [0, inf], never too large except for rounding. Its relative error is less than 1e-6 by proof, and usually
+        less than 1e-9: only if orders far apart reach nearly the same value, most of them are searched less closely.
+        Infinite if an outcome is possible under only one input. Orders above 1e300 are not searched.
 
     Raises:
         ValueError: if a distribution has a negative probability or does not sum to 1.
@@ -140,7 +139,7 @@ def exact_rho(first: OutputDistribution, second: OutputDistribution) -> float:
 
 
 def exact_budget(first: OutputDistribution, second: OutputDistribution, guarantee: Guarantee) -> float:
-    """Returns the true budget of two distributions in a claim's currency: rho, mu, or epsilon at the claimed delta."""
+    """Returns the exact rho, mu, or epsilon at the claimed delta of two distributions, whichever the claim states."""
     currency, _, delta = native(guarantee)
     if currency == "rho":
         return exact_rho(first, second)
@@ -151,8 +150,8 @@ def g_test(samples: Iterable[Hashable], distribution: OutputDistribution) -> flo
     """Returns the p-value of a G test of samples against a distribution.
 
     Args:
-        samples: independent transcripts.
-        distribution: the distribution that they should follow. Outcomes expected fewer than 5 times are counted
+        samples: independent outcomes.
+        distribution: the distribution that they should follow. Outcomes with expected counts below 5 are counted
             together.
 
     Returns:
@@ -170,7 +169,7 @@ def g_test(samples: Iterable[Hashable], distribution: OutputDistribution) -> flo
         try:
             counts[sample] = counts.get(sample, 0) + 1
         except TypeError as error:
-            raise ValueError(f"samples must be hashable, as tuples are, got a {type(sample).__name__}") from error
+            raise ValueError(f"samples must be hashable, such as tuples, got a {type(sample).__name__}") from error
     total = sum(counts.values())
     if total == 0:
         raise ValueError("samples must not be empty")
@@ -217,7 +216,7 @@ def _possible(first: OutputDistribution, second: OutputDistribution) -> tuple[np
 def _hockey_stick(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
     possible = q > 0  # elsewhere infinity times 0 would be NaN
     with np.errstate(over="ignore"):
-        half = np.exp(epsilon / 2)  # in two halves: where both overflow, exp(epsilon) q > 1 for the smallest float q
+        half = np.exp(epsilon / 2)  # exp(epsilon) would overflow; if half does, exp(epsilon) q > 1 for every float q
         return float(p[~possible].sum() + np.maximum(0.0, p[possible] - half * q[possible] * half).sum())
 
 
@@ -231,17 +230,17 @@ def _log_ratio(p: np.ndarray, q: np.ndarray, delta: float) -> float:
 
 
 def _quantiles(distribution: np.ndarray) -> np.ndarray:
-    """Returns normal quantiles of the probabilities of the first outcome, the first two, ..., all except the last."""
+    """Returns normal quantiles of the cumulative probabilities, without the last one."""
     below, above = np.cumsum(distribution)[:-1], np.cumsum(distribution[::-1])[-2::-1]
     return np.where(below < above, ndtri(np.minimum(below, 0.5)), -ndtri(np.minimum(above, 0.5)))
 
 
 def _zcdp_rho(p: np.ndarray, q: np.ndarray) -> float:
     """Returns the largest D_a / a over orders a > 1, for positive distributions."""
-    # Orders are written a = cosh(t / 2)^2. (a - 1) D_a is convex in a, so it lies above its tangent where D_a / a is
-    # largest. Therefore the value at the upper end of an interval of t, of width w, is below the largest value in the
-    # interval by at most the share 4 sinh(w / 2)^2. Intervals that might hold the largest value are divided until that
-    # share is below 1e-9, or below 1e-6 if too many might. D_a is at most the largest log ratio. This limits orders.
+    # Orders are written a = cosh(t / 2)^2. (a - 1) D_a is convex in a, so it lies above its tangent at the order where
+    # D_a / a is largest. Therefore, in an interval of t of width w, D_a / a at the upper end is below its largest value
+    # by at most the share 4 sinh(w / 2)^2. Intervals that may contain the maximum are divided until that share is below
+    # 1e-9, or below 1e-6 if there are too many. D_a is at most the largest log ratio, which bounds the orders.
     ratios = np.log1p((p - q) / q) if np.all(np.abs(p - q) <= q / 2) else np.log(p) - np.log(q)
     best, ceiling = float(_rates(np.zeros(1), p, q, ratios)[0]), float(ratios.max())
     if not best > 0:
@@ -264,15 +263,15 @@ def _zcdp_rho(p: np.ndarray, q: np.ndarray) -> float:
 
 
 def _rates(above: np.ndarray, p: np.ndarray, q: np.ndarray, ratios: np.ndarray) -> np.ndarray:
-    """Returns D_a / a for orders a = 1 + above, in parts that fit into memory."""
+    """Returns D_a / a for the orders a = 1 + above [n], part by part to save memory."""
     size = max(1, TOGETHER // len(p))
     parts = [_rate(above[i : i + size, None], p, q, ratios) for i in range(0, len(above), size)]
     return np.concatenate(parts)
 
 
 def _rate(above: np.ndarray, p: np.ndarray, q: np.ndarray, ratios: np.ndarray) -> np.ndarray:
-    # With s = a - 1, D_a is log(1 + s G) / s, G = sum of p (exp(s log(p / q)) - 1) / s + q - p. Adding q - p, whose sum
-    # is 0, makes every term >= 0: nothing cancels where the distributions are close.
+    # With s = a - 1, D_a = log(1 + s G) / s, where G sums p (exp(s log(p / q)) - 1) / s + q - p. The terms q - p sum to
+    # 0 and make every term of G >= 0, so that nothing cancels if the distributions are close.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         powers = above * ratios
         tilted = np.where(above > 0, np.expm1(powers) / above, ratios)

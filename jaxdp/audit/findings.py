@@ -1,4 +1,4 @@
-"""Results of a grey-box audit: the changes by neighbours at each site, and faults in the noise."""
+"""Results of a grey-box audit: how far neighbours change the value at each site, and faults in the noise."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,21 +12,21 @@ from jaxdp.core import Guarantee
 from jaxdp.core.made_by import shorten
 from jaxdp.mechanisms import tape
 
-SLACK = 1e-4  # relative, for sums in float32
-SCALES = ("sensitivity", "epsilon", "rho", "noise_stddev", "run")  # noise depends on these: data must not change them
+SLACK = 1e-4  # relative tolerance for sums in float32
+SCALES = ("sensitivity", "epsilon", "rho", "noise_stddev", "run")  # they determine the noise: data must not change them
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """The changes by neighbouring users at one site.
+    """The changes by neighbouring users at one site, which is a call of a mechanism.
 
     Attributes:
-        site: the mechanism and the function that calls it.
+        site: names of the mechanism and of the function that calls it.
         norm: norm of the changes, named as in `tape.Entry`.
-        declared: largest change that the learner declares; None if it declares none.
+        declared: declared sensitivity; None if there is none.
         measured: largest change found.
         releases: number of releases at the site in one run.
-        drawn: number of noise values drawn for the site and compared with the recorded distribution; 0 if none.
+        drawn: number of noise values of the site that were compared with their recorded distribution; 0 if none.
     """
 
     site: str
@@ -42,20 +42,19 @@ class GreyBox:
     """The result of a grey-box audit.
 
     Attributes:
-        guarantee: the guarantee that was audited.
-        sites: the sites of releases, and the changes at each; empty if nothing was released in the rounds played.
-        spent: largest epsilon that the accounting of the recorded releases gives to a pair of neighbours found, at the
-            claimed delta (0.01 for zCDP and Gaussian claims); in the shuffle model the epsilon of one user's
-            report. Not a lower bound on the true epsilon: several mechanisms may cost less than their sum.
-        faults: as sentences.
-        notes: the questions left open, and why.
-        pair: users of two runs who differ in one round, for whom `spent` is reached; None if nothing was released.
-        loss: the largest privacy loss, in absolute value, of a transcript that was played: the log ratio of the
-            densities, under a base's users and under neighbours, of all numbers with Laplace or Gaussian noise. It is
-            exact for that transcript, if noise has the recorded distribution. If these noisy numbers follow from what
-            the claim lets an adversary see, it is a lower bound on the epsilon of a pure claim, true without any error
-            probability; it never exceeds `spent`. None in the shuffle model, and if no neighbour changes values with
-            such noise alone.
+        guarantee: the audited claim.
+        sites: the changes at each site; empty if nothing was released in the rounds played.
+        spent: largest epsilon, over the pairs of neighbours tried, that accounting gives for the recorded releases, at
+            the claimed delta (0.01 for zCDP and Gaussian claims); in the shuffle model the epsilon of one user's
+            report. It is not a lower bound on the true epsilon: several mechanisms may cost less than their sum.
+        faults: faults, as sentences.
+        notes: open questions and their reasons, as sentences.
+        pair: users of two runs who differ in one round and for whom `spent` is reached; None if nothing was released.
+        loss: largest absolute privacy loss of a played transcript: the log ratio of the densities of all its noisy
+            numbers under the original users and under neighbours. It is exact for that transcript if the noise has its
+            recorded distribution. If these noisy numbers follow from what the claim lets an adversary see, `loss` is a
+            lower bound on the epsilon of a pure claim, without any error probability. It never exceeds `spent`. None in
+            the shuffle model, and if no neighbour changes only values with additive Laplace or Gaussian noise.
     """
 
     guarantee: Guarantee
@@ -73,9 +72,9 @@ class GreyBox:
 
     @property
     def verdict(self) -> str:
-        """Whether the learner keeps its declarations and its claim, as far as observed.
+        """The verdict: "violated" if there are faults; else "cannot tell" if there are notes; else "consistent".
 
-        "violated" if there are faults; else "cannot tell" if there are notes; else "consistent", which is no proof.
+        "consistent" is no proof.
         """
         return "violated" if self.faults else "cannot tell" if self.notes else "consistent"
 
@@ -96,7 +95,7 @@ def wrong_use(release: Release) -> list[str]:
                     f"{release.site} gets a value beyond its bound {scalar(bound):g}, where its cost does not hold"
                 )
     if entry.released is not None and not _is_sum(entry):
-        faults.append(f"{release.site} releases a number other than the sum of its value and its recorded noise")
+        faults.append(f"{release.site} releases a number that is not the sum of its value and its recorded noise")
     return faults
 
 
@@ -110,7 +109,7 @@ def _is_sum(entry: tape.Entry) -> bool:
 
 
 def measure_sites(runs: list[list[Release]], drawn: Mapping[Site, int]) -> tuple[Measured, ...]:
-    """Returns the changes by neighbours at each site, in any of the runs, and the number of compared noise values."""
+    """Returns the largest change by neighbours at each site over all runs, with the number of compared noise values."""
     changes: dict[Site, list[tuple[float, float | None, str]]] = {}
     for release in (release for releases in runs for release in releases):
         sensitivity = release.entry.sensitivity
@@ -118,7 +117,7 @@ def measure_sites(runs: list[list[Release]], drawn: Mapping[Site, int]) -> tuple
         changes.setdefault(release.site, []).append((float(release.change.largest.max()), declared, release.entry.norm))
     rows = []
     for site, site_changes in changes.items():
-        # The release that comes nearest to its own declaration, or exceeds it most.
+        # The release with the largest ratio of change to declared sensitivity.
         most, declared, norm = max(site_changes, key=lambda one: one[0] / (one[1] or 1.0))
         count = round(len(site_changes) / len(runs))
         rows.append(
@@ -135,7 +134,7 @@ def measure_sites(runs: list[list[Release]], drawn: Mapping[Site, int]) -> tuple
 
 
 def find_reuse(runs: list[list[Release]]) -> list[str]:
-    """Returns faults for keys that are used twice in any run, and for noise that is equal in all runs."""
+    """Returns faults for keys used twice in a run, keys equal in all runs, and noise used twice in all runs."""
     faults, places = [], []
     for releases in runs:
         keys = [((r.round, r.site), np.asarray(r.entry.key)[0].tobytes()) for r in releases if r.entry.key is not None]
@@ -149,8 +148,8 @@ def find_reuse(runs: list[list[Release]]) -> list[str]:
     for place, data in places[0][0].items():
         if len(places) > 1 and all(keys.get(place) == data for keys, _, _ in places[1:]):
             faults.append(f"{place[1]} has the same key in every run")
-    # Two floats of one run may be equal by chance. Keys are too long for that, and may meet in some runs only, such as
-    # those that drop an arm in this round.
+    # Two floats of one run may be equal by chance, so equal noise is a fault only if it occurs in all runs. Keys are
+    # too long for that, and may be equal in only some runs, such as the runs that drop an arm in this round.
     same_key = set.union(*(pairs for _, pairs, _ in places))
     same_noise = set.intersection(*(pairs for _, _, pairs in places)) if len(places) > 1 else set()
     for what, pairs in (("key serves", same_key), ("noise is drawn", same_noise)):
@@ -160,7 +159,7 @@ def find_reuse(runs: list[list[Release]]) -> list[str]:
 
 
 def _pairs(values: list[tuple[Any, Any]]) -> set[tuple[Any, Any]]:
-    """Returns pairs of places with equal values, each with the first of its kind."""
+    """Returns pairs of places with equal values: the first place of a value, with each later one."""
     places: dict[Any, list[Any]] = {}
     for place, value in values:
         places.setdefault(value, []).append(place)

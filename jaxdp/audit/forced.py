@@ -1,4 +1,4 @@
-"""Plays the runs that are replayed: draws their users, who may react to the past, and records transcripts."""
+"""Plays the runs that a grey box replays: draws their users, who may react to the past, and records transcripts."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -29,11 +29,7 @@ class Base(NamedTuple):
 
 
 def run_starter(base: Base) -> Callable[[jax.Array, jax.Array], tuple[Scene, UserData]]:
-    """Returns a function (key of users, key of the learner) -> (scene of a played run, users [rounds, ...]).
-
-    Raises:
-        ValueError: if draw_user does not return UserData.
-    """
+    """Returns a function (key of users, key of the run) -> (scene of a played run, its users [rounds, ...])."""
     example, needs_no_history = _example(base), draws_without_history(base)
 
     @jax.jit
@@ -64,7 +60,7 @@ def run_starter(base: Base) -> Callable[[jax.Array, jax.Array], tuple[Scene, Use
 
 
 def replacements(base: Base, scene: Scene, key: jax.Array, rounds: jax.Array) -> UserData:
-    """Draws other users [n, ...] for these rounds [n]."""
+    """Draws new users [n, ...] for these rounds [n]."""
     keys = jax.random.split(key, len(rounds))
     return jax.vmap(base.draw_user)(keys) if draws_without_history(base) else _draw_reacting(base, scene, keys, rounds)
 
@@ -83,10 +79,10 @@ def _draw_reacting(base: Base, scene: Scene, keys: jax.Array, rounds: jax.Array)
 
 
 def draws_without_history(base: Base) -> bool:
-    """Returns whether draw_user needs no past."""
+    """Returns whether `draw_user` can be called without a history."""
     if "history" not in parameters(base.draw_user):
         return True
-    try:  # it may accept a past without needing it
+    try:  # the history may be optional
         jax.eval_shape(base.draw_user, jax.random.key(0))
     except (TypeError, ValueError):
         return False
@@ -94,7 +90,7 @@ def draws_without_history(base: Base) -> bool:
 
 
 def _example(base: Base) -> UserData:
-    """Returns the shapes of a user."""
+    """Returns the shapes and dtypes of a drawn user; raises ValueError if `draw_user` does not return UserData."""
     key = jax.random.key(0)
     if draws_without_history(base):
         drawn = jax.eval_shape(base.draw_user, key)

@@ -1,15 +1,14 @@
-"""A lower bound on epsilon from guesses of the input behind each output, where a fair coin chose the input.
+"""A lower bound on epsilon from guesses: a fair coin chooses the input of each output, and a rule guesses it.
 
-Let P and Q be the distributions of the output under either input, and (epsilon, delta) hold. At delta = 0 an output at
-which the guess is "the first" is of the first input with probability P / (P + Q) <= s, where s = 1 / (1 +
-exp(-epsilon)), and likewise for the second. The coins are independent, so the number of right guesses out of n is
-stochastically at most binomial with n trials and success probability s, for any outputs. The Clopper-Pearson
-limit on s bounds epsilon: there are no two limits, one from below under one input and one from above under the other,
-that must both hold.
+Let P and Q be the distributions of the output under the two inputs, and let (epsilon, delta)-DP hold. At delta = 0, an
+output for which the first input is guessed comes from the first input with probability P / (P + Q) <= s, where s = 1 /
+(1 + exp(-epsilon)); the same holds for the second input. The coins are independent. So the number of right guesses out
+of n is stochastically at most binomial with n trials and success probability s, for any outputs. One Clopper-Pearson
+limit on s bounds epsilon. (A bound by event counts needs two limits that hold together, one under each input.)
 
-At delta > 0, set aside the part max(0, P - exp(epsilon) Q) of P, which has mass at most delta; and likewise of Q, where
-the guess is "the second". The remaining part obeys the argument above. The number of outputs that were set aside is at
-most binomial; a limit on that number is subtracted from the right guesses.
+At delta > 0, set aside the part max(0, P - exp(epsilon) Q) of P, which has mass at most delta, and the same part of Q
+for guesses of the second input. The argument above holds for the remaining outputs. The number of outputs that are set
+aside is stochastically at most binomial; a limit on that number is subtracted from the right guesses.
 
 Source:
     Steinke, Nasr & Jagielski (2023), "Privacy Auditing with One (1) Training Run", Theorem 3.1 and, for delta, the
@@ -23,18 +22,18 @@ from scipy.special import betainc, betaincinv, ndtri
 
 from jaxdp.audit.intervals import check_counts
 
-ASIDE = 0.2  # share of the error for more outputs set aside than allowed for
+ASIDE = 0.2  # share of the error for the limit on the number of outputs that are set aside
 
 
 def guess_bound(right: int, guesses: int, coins: int, *, sides: int, delta: float, error: float) -> float:
-    """Returns the lower bound on epsilon; above the true one with probability at most `error`.
+    """Returns a lower bound on epsilon; it exceeds the true epsilon with probability at most `error`.
 
     Args:
         right: integer in [0, guesses], number of right guesses.
-        guesses: integer in [0, coins]. The rule of guessing must be chosen without these outputs.
-        coins: number of all outputs, of either input by independent fair coins.
-        sides: 1 if only one of the inputs is ever guessed, 2 if both are.
-        delta: in [0, 1), that the claim allows.
+        guesses: integer in [0, coins], number of guesses. The rule must be chosen without these outputs.
+        coins: number of outputs; an independent fair coin chose the input of each.
+        sides: 1 if the rule only ever guesses one of the inputs, 2 if it guesses both.
+        delta: claimed delta, in [0, 1).
         error: in (0, 1).
 
     Returns:
@@ -60,7 +59,7 @@ def guess_bound(right: int, guesses: int, coins: int, *, sides: int, delta: floa
 
 
 def set_aside(coins: int, *, sides: int, delta: float, error: float) -> int:
-    """Returns the least number that a Binomial(coins, sides delta / 2) exceeds with probability <= ASIDE * error."""
+    """Returns the smallest number that a Binomial(coins, sides delta / 2) exceeds with probability <= ASIDE * error."""
     rate = sides * delta / 2
     low, high = -1, coins
     if rate == 0:
@@ -77,11 +76,11 @@ def set_aside(coins: int, *, sides: int, delta: float, error: float) -> int:
 def fast_guess_bound(
     right: np.ndarray, wrong: np.ndarray, coins: int, *, sides: int, delta: float, error: float
 ) -> np.ndarray:
-    """Approximates `guess_bound`, fast, for comparing many guesses: with Wilson's limit.
+    """Approximates `guess_bound` by Wilson's limit, fast, to compare many guesses.
 
     Args:
         right: [...] float, number of right guesses.
-        wrong: [...] float, number of wrong ones.
+        wrong: [...] float, number of wrong guesses.
         coins: as for `guess_bound`.
         sides: as for `guess_bound`.
         delta: as for `guess_bound`.

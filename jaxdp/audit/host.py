@@ -1,4 +1,4 @@
-"""Plain Python samplers as releases: JAX calls them back on the host."""
+"""Plain Python samplers as releases, which JAX calls on the host."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,13 +15,13 @@ def python_release(
 ) -> Release:
     """Wraps a plain Python function as a release, so that it can be audited unchanged.
 
-    Each output is one call on the host, some hundred thousand a second at best: audit with few trials.
+    Each output is one call on the host, at most some hundred thousand per second: audit with few trials.
 
     Args:
-        sampler: (generator, params, data) -> output, with NumPy arrays. It should draw from the generator alone; a
-            sampler with its own source of randomness gives valid audits that cannot be repeated.
-        shape: of an output.
-        dtype: of an output.
+        sampler: (generator, params, data) -> output, with NumPy arrays. It should draw only from the generator. With
+            another source of randomness audits are valid, but cannot be repeated.
+        shape: shape of an output.
+        dtype: dtype of an output.
 
     Returns:
         (key, params, data) -> output, for `Attack`.

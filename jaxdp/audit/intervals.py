@@ -1,4 +1,4 @@
-"""Exact confidence bounds on probabilities and on the epsilon that they prove: float64 on the host, vectorised."""
+"""Exact confidence bounds on probabilities, and on the epsilon or mu that they prove, in float64 on the host."""
 
 import math
 from typing import NamedTuple
@@ -13,12 +13,13 @@ DIRECTIONS = ("first over second", "second over first")
 
 
 def clopper_pearson(counts: ArrayLike, trials: ArrayLike, *, confidence: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
-    """Returns two-sided Clopper-Pearson intervals: they contain the true probability at least as often as stated.
+    """Returns two-sided Clopper-Pearson intervals; each contains the true probability with the stated confidence.
 
     Args:
-        counts: [...] integers in [0, trials], successes.
+        counts: [...] integers in [0, trials], numbers of successes.
         trials: [...] integers >= 1, broadcast against counts.
-        confidence: of each interval, in (0, 1); each side fails with probability at most (1 - confidence) / 2.
+        confidence: confidence of each interval, in (0, 1); each limit fails with probability at most
+            (1 - confidence) / 2.
 
     Returns:
         (lower, upper), [...] float64 in [0, 1].
@@ -39,7 +40,7 @@ def clopper_pearson(counts: ArrayLike, trials: ArrayLike, *, confidence: float =
 
 
 def lower_limit(counts: ArrayLike, trials: ArrayLike, error: ArrayLike) -> np.ndarray:
-    """Returns a one-sided lower bound: above the true probability with probability at most `error`.
+    """Returns lower bounds on probabilities; each exceeds the true probability with probability at most `error`.
 
     Args:
         counts: [...] whole numbers in [0, trials].
@@ -57,7 +58,7 @@ def lower_limit(counts: ArrayLike, trials: ArrayLike, error: ArrayLike) -> np.nd
 
 
 def upper_limit(counts: ArrayLike, trials: ArrayLike, error: ArrayLike) -> np.ndarray:
-    """Returns a one-sided upper bound: below the true probability with probability at most `error`.
+    """Returns upper bounds on probabilities; each is below the true probability with probability at most `error`.
 
     Args:
         counts: as for `lower_limit`.
@@ -65,7 +66,7 @@ def upper_limit(counts: ArrayLike, trials: ArrayLike, error: ArrayLike) -> np.nd
         error: as for `lower_limit`.
 
     Returns:
-        [...] float64 in [0, 1]; 1 where counts are trials.
+        [...] float64 in [0, 1]; 1 where counts equal trials.
 
     Raises:
         ValueError: as `lower_limit`.
@@ -80,8 +81,8 @@ class EpsilonBound(NamedTuple):
 
     Attributes:
         epsilon: lower bound on epsilon at the given delta, >= 0.
-        event: index of the event that proves it, into the flattened counts.
-        direction: "first over second" if the event is too likely under the first input, else "second over first".
+        event: index, into the flattened counts, of the event that proves the bound.
+        direction: "first over second" if the event is likelier under the first input, else "second over first".
     """
 
     epsilon: float
@@ -100,20 +101,22 @@ def epsilon_lower_bound(
 ) -> EpsilonBound:
     """Returns a lower bound on epsilon at a claimed delta, from counts of events under two neighbouring inputs.
 
-    (epsilon, delta)-DP says p <= exp(epsilon) q + delta for every event, so epsilon >= log((p - delta) / q), with p
-    bounded from below and q from above. Every event is tried in both directions. The error probability 1 - confidence
-    is split evenly over all events, both directions and both sides (Bonferroni), so that the largest bound holds too.
+    (epsilon, delta)-DP says p <= exp(epsilon) q + delta for every event with probabilities p and q. So epsilon >=
+    log((p - delta) / q), with a lower limit for p and an upper limit for q. Every event is tried in both directions.
+    The error probability 1 - confidence is split evenly over all events, directions and limits (Bonferroni), so that
+    the largest bound also holds.
 
     Args:
-        counts: [...] integers, of each event under the first input. Events must be chosen without these counts.
-        trials: under the first input, >= 1.
-        other_counts: [...] of the same events under the second input.
-        other_trials: under the second input, >= 1.
-        delta: claimed failure mass, in [0, 1).
-        confidence: that the bound holds, in (0, 1).
+        counts: [...] integers, occurrences of each event under the first input. Events must be chosen without these
+            counts.
+        trials: number of outputs under the first input, >= 1.
+        other_counts: [...] integers, occurrences of the same events under the second input.
+        other_trials: number of outputs under the second input, >= 1.
+        delta: claimed delta, in [0, 1).
+        confidence: confidence of the bound, in (0, 1).
 
     Returns:
-        The largest bound; epsilon is 0 if nothing is proved.
+        The largest bound; its epsilon is 0 if nothing is proved.
 
     Raises:
         ValueError: if there is no event, the two shapes differ, or a value is out of range.
@@ -127,7 +130,7 @@ def epsilon_lower_bound(
         raise ValueError(f"delta must be in [0, 1), got {delta}")
     first, second = np.atleast_1d(counts), np.atleast_1d(other_counts)
     if first.size == 0 or first.shape != second.shape:
-        raise ValueError(f"counts must be of the same events, at least one, got shapes {first.shape}, {second.shape}")
+        raise ValueError(f"both counts must have one shape and at least one event, got {first.shape}, {second.shape}")
     error = (1 - check_probability("confidence", confidence)) / (4 * first.size)
     bounds = np.stack(
         [
@@ -145,10 +148,10 @@ def log_ratio_bound(
     """Returns log((p - delta) / q) at p's lower and q's upper limit; each fails with probability at most `error`.
 
     Args:
-        counts: [...] integers, of events that should be likely.
-        trials: of these counts.
-        other_counts: [...] of the same events where they should be unlikely.
-        other_trials: of those counts.
+        counts: [...] integers, occurrences of events under the input that should make them likely.
+        trials: number of outputs under that input.
+        other_counts: [...] integers, occurrences of the same events under the other input.
+        other_trials: number of outputs under the other input.
         delta: in [0, 1).
         error: in (0, 1/2).
 
@@ -164,7 +167,7 @@ def log_ratio_bound(
 
 
 def mu_bound(counts: ArrayLike, trials: int, other_counts: ArrayLike, other_trials: int, *, error: float) -> np.ndarray:
-    """Returns a lower bound on mu from counts: mu-GDP bounds the gap between the normal quantiles of p and q.
+    """Returns a lower bound on mu from counts: the normal quantile of p's lower limit minus the one of q's upper limit.
 
     Args:
         counts: as for `log_ratio_bound`.
@@ -180,17 +183,13 @@ def mu_bound(counts: ArrayLike, trials: int, other_counts: ArrayLike, other_tria
         ValueError: if a count is negative or above its trials.
 
     Source:
-        Dong, Roth & Su (2022), Definition 2.6; the normal quantiles of p's lower and q's upper limit.
+        Dong, Roth & Su (2022), Definition 2.6.
     """
     return ndtri(lower_limit(counts, trials, error)) - ndtri(upper_limit(other_counts, other_trials, error))
 
 
 def check_counts(counts: ArrayLike, trials: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Returns both as float64, broadcast.
-
-    Raises:
-        ValueError: if a count is not an integer in [0, trials], or trials < 1.
-    """
+    """Returns counts and trials as float64, broadcast; raises ValueError unless counts are integers in [0, trials]."""
     successes, total = np.broadcast_arrays(np.asarray(counts, np.float64), np.asarray(trials, np.float64))
     if not np.all(total >= 1):
         raise ValueError(f"trials must be >= 1, got {np.min(total):g}")

@@ -1,4 +1,4 @@
-"""Attack on a learner in which any round may change, as one program: for searches, which try many."""
+"""Attack on a learner as one program for any changed round, for a search, which tries many pairs of users."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,23 +22,20 @@ def moving_attack(
     answer: Answer = feedback_of_action,
     path: str = "rounds",
 ) -> Attack:
-    """Builds the attack of `learner_attack` as a release of the data (users, changed), with `changed` a traced number.
+    """Builds the attack of `learner_attack` on inputs (users, changed); the changed round is traced.
 
-    The view is the same, except for its form: in the joint model the changed round's play and report are zeros, and in
-    the local model the view of the one user comes from a run of all rounds.
+    The view is the same, but in another form: in the joint model the changed round's play is zeros; in the local model
+    all rounds are played to get the view of one user.
 
     Args:
-        learner: to attack.
+        learner: the learner to attack.
         values: a grid point of its params.
-        neighbours: two runs' users, which differ in one round.
+        neighbours: users of two runs, which differ in one round.
         answer: (answers, history, action) -> feedback.
         path: how rounds are played.
 
-    Returns:
-        The attack on ((users, changed), (users, changed)).
-
     Raises:
-        ValueError: if neighbours are not neighbours under the learner's claim.
+        ValueError: if the two runs are not neighbours under the learner's claim.
     """
     claim, params = learner.guarantee(**values), learner.params(**values)
     changed = jnp.int32(changed_round(claim, *neighbours))

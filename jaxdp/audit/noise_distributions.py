@@ -1,4 +1,4 @@
-"""Tests whether noise follows its recorded distribution: draws it again with many keys, and compares."""
+"""Tests whether noise follows its recorded distribution, by drawing it again with many keys."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ from jaxdp.core import State
 from jaxdp.mechanisms import tape
 
 KEYS = 4096
-MOST_DRAWN = 2**17  # compared numbers of one site
+MOST_DRAWN = 2**17  # most compared numbers of one site
 ERROR = 1e-6  # probability of a false alarm, for each site
 DISTRIBUTIONS = {
     "laplace": lambda x: np.where(x < 0, np.exp(-np.abs(x)) / 2, 1 - np.exp(-np.abs(x)) / 2),
@@ -26,7 +26,7 @@ DISTRIBUTIONS = {
 
 
 def distribution_faults(key: jax.Array, played: Played) -> tuple[list[str], dict[Site, int]]:
-    """Compares the noise of each site, drawn again in the first step that draws it, with its recorded distribution.
+    """Compares the noise of each site with its recorded distribution: draws it with many keys, in its first step.
 
     The Kolmogorov-Smirnov distance of n independent numbers exceeds sqrt(log(2 / ERROR) / (2 n)) with probability at
     most ERROR. At half the scale, Laplace noise has distance 0.125 from its distribution, and normal noise 0.166; 4096
@@ -37,8 +37,8 @@ def distribution_faults(key: jax.Array, played: Played) -> tuple[list[str], dict
         played: a run.
 
     Returns:
-        (faults; number of compared values by site). Sites whose noise cannot be drawn with many keys at once, such as
-        behind a branch on random values, are left out.
+        (faults, number of compared values by site). A site is left out if its noise cannot be drawn with many keys at
+        once, for example behind a branch on random values.
     """
     releases_by_step: dict[int, list[Release]] = {}
     known_sites: set[Site] = set()
@@ -74,7 +74,7 @@ def distribution_faults(key: jax.Array, played: Played) -> tuple[list[str], dict
 
 
 def ks_distance(ordered: np.ndarray, distribution: str) -> float:
-    """Returns the Kolmogorov-Smirnov distance of ordered numbers [n] from a noise distribution; NaN is at infinity."""
+    """Returns the Kolmogorov-Smirnov distance of ordered numbers [n] from a distribution; NaN counts as infinity."""
     numbers = np.where(np.isnan(ordered), np.inf, ordered)
     below, count = DISTRIBUTIONS[distribution](numbers), len(numbers)
     steps = np.arange(count + 1) / count
@@ -82,7 +82,7 @@ def ks_distance(ordered: np.ndarray, distribution: str) -> float:
 
 
 def _draw_noise(key: jax.Array, played: Played, number: int) -> dict[tuple[int, Site], np.ndarray]:
-    """Draws one step's noise with many keys, by round and site: [KEYS, ...]. Everything else is as in the run."""
+    """Draws the noise of one step with many keys, by round and site: [KEYS, ...]; all else is as in the run."""
     scene, step, users = played.scene, played.steps[number], at(played.streams, 0)
     public, private = at(scene.transcript.before, step.start), played.run.private[number]
     _, right_keys = step_keys(scene, played.key)
@@ -109,7 +109,7 @@ def _draw_noise(key: jax.Array, played: Played, number: int) -> dict[tuple[int, 
         return [noise for _, _, noise in records]
 
     every = jax.vmap(one)
-    try:  # as one program; a release behind a branch or a loop, or in an inner `jit`, is not at its top level
+    try:  # one program; it fails for a release behind a branch or a loop, or in an inner `jit`
         with traced_apart(object()):
             noises = jax.jit(every, compiler_options=COMPILER_OPTIONS)(keys)
     except NOT_CONCRETE:

@@ -1,4 +1,4 @@
-"""Transcripts of a learner with adversarial users, by every engine of the simulator."""
+"""Transcripts of a learner that plays against adversarial users, with any engine of the simulator."""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,16 +28,16 @@ DrawUser = Callable[[jax.Array, History], UserData]
 
 
 class Transcript(NamedTuple):
-    """The transcript of a run by steps. A step is one round, a block, or rounds that are played as one total.
+    """The transcript of a run. A step is one round, a block, or rounds that are played as one total.
 
-    Values of a step stand at the index of its first round; other entries are zeros.
+    The values of a step are at the index of its first round; the other entries are zeros.
 
     Attributes:
-        actions: pytree of [rounds, ...] arrays, of every round; those of totals in the order of actions.
-        reports: pytree of [rounds, ...] arrays, of every round; of totals one for each step.
+        actions: pytree of [rounds, ...] arrays, the play of every round; the plays of a total in the order of actions.
+        reports: pytree of [rounds, ...] arrays, the report of every round; for totals the report of each step.
         before: pytree of [rounds, ...] arrays, `public` before each step.
-        after: the same after each step.
-        length: [rounds] integers, number of rounds of the step; 0 where none began.
+        after: pytree of [rounds, ...] arrays, `public` after each step.
+        length: [rounds] integers, number of rounds of the step; 0 where no step starts.
     """
 
     actions: Any
@@ -48,7 +48,7 @@ class Transcript(NamedTuple):
 
 
 def keys_of(key: jax.Array, rounds: int) -> tuple[jax.Array, Keys]:
-    """Returns the key of `init`, and the keys of each round [rounds], as `play` uses them."""
+    """Returns the keys that `play` uses: the key of `init`, and the keys of each round [rounds]."""
     key_init, roots = _roots(key)
     return key_init, jax.vmap(lambda r: round_keys(roots, r, rounds))(jnp.arange(rounds, dtype=jnp.int32))
 
@@ -73,28 +73,28 @@ def play(
     """Plays a learner against users, with the program of the simulator.
 
     Args:
-        learner: that plays.
-        answer: (answers, history, action) -> feedback, where answers are one user's. Its use of history and action is
-            the adversary's strategy: a user's would-be answers may depend on what has been seen.
-        key: of everything.
-        params: the learner's.
-        users: one for each round.
-        path: the engine: "rounds"; "blocks" or "counts" where the learner has them. As long as nobody reacts, blocks
-            give the plays and states of single rounds; counts have their distribution.
-        draw_user: (key, history) -> the next user, in place of the one in `users`; None plays `users`.
-        fixed: the round whose user is taken from `users` in any case.
+        learner: the learner that plays.
+        answer: (answers, history, action) -> feedback, for the answers of one user. Its use of history and action is
+            the adversary's strategy.
+        key: a typed PRNG key for the whole run.
+        params: the learner's params.
+        users: [rounds, ...], one user for each round.
+        path: the engine: "rounds"; "blocks" or "counts" if the learner has them. If users do not react to the past,
+            blocks give the same plays and states as single rounds, and counts have the same distribution.
+        draw_user: (key, history) -> the next user, instead of the one in `users`; None plays `users`.
+        fixed: a round that takes its user from `users` even with `draw_user`; None for no such round.
         shown: past -> the part of it that `answer` and `draw_user` see.
 
     Returns:
-        The transcript, up to where the learner stops.
+        The transcript, until the learner stops.
 
     Raises:
-        ValueError: if the learner lacks the path, or draw_user draws users of another kind than those given.
+        ValueError: if the learner lacks the path, or `draw_user` draws users with other shapes or dtypes than `users`.
     """
     rounds = num_rounds(users)
     key_init, roots = _roots(key)
     users = jax.tree.map(jnp.asarray, users)
-    # Without the barrier XLA's slow evaluator would fold constants, for every trial of a chunk.
+    # Without the barrier XLA would fold constants, slowly, for every trial of a chunk.
     state = jax.lax.optimization_barrier(jax.tree.map(jnp.asarray, learner.init(key_init, params)))
 
     def person(round_: jax.Array, history: History) -> UserData:
@@ -104,7 +104,7 @@ def play(
         drawn_user = jax.tree.map(jnp.asarray, draw_user(draw_key(key, round_), history))
         kinds = [jax.tree.map(lambda x: f"{x.dtype}{list(x.shape)}", user) for user in (fixed_user, drawn_user)]
         if kinds[0] != kinds[1]:
-            raise ValueError(f"draw_user must draw users like those given, {kinds[0]}, got {kinds[1]}")
+            raise ValueError(f"draw_user must draw users of the given shapes and dtypes, {kinds[0]}, got {kinds[1]}")
         is_fixed = jnp.asarray(False) if fixed is None else round_ == fixed
         return jax.tree.map(lambda old, new: jnp.where(is_fixed, old, new), fixed_user, drawn_user)
 
@@ -178,7 +178,7 @@ def _blank(
     shown: Callable[[History], History],
     path: str,
 ) -> Transcript:
-    """Returns an empty transcript, with the shapes of what will be written."""
+    """Returns a transcript of zeros, with the shapes and dtypes of the run's plays, reports and states."""
     rounds, keys = num_rounds(users), jax.random.split(jax.random.key(0), 3)
     first = jax.tree.map(lambda x: x[0], users)
 
@@ -206,7 +206,7 @@ def _blank(
         if path != "counts":
             return action, report_on(keys[1], feedback)
         counts = learner.counts
-        if counts is None or learner.interface is None:  # an error is raised where they are played
+        if counts is None or learner.interface is None:  # playing the counts raises an error later
             return action, ()
         plan = counts.plan(keys[0], params, state.public, jnp.asarray(rounds, jnp.result_type(int)))
         many = jax.tree.map(

@@ -1,11 +1,11 @@
-"""A lower bound on rho from counts: Rényi divergences in their variational form, whose two means are bounded by bets.
+"""A lower bound on rho from counts, by the variational form of Rényi divergences.
 
 For an order a > 1, two distributions P and Q and any function g of an output, Hölder's inequality gives
 
     log E_P[exp((a - 1) g)] / (a - 1) - log E_Q[exp(a g)] / a <= D_a(P || Q) / a <= rho,
 
-with equality on the left at g = log(dP / dQ). Here g is constant on cells of a score. Cells, their values and the order
-are chosen on some outputs; the two means are bounded on fresh ones.
+with equality on the left at g = log(dP / dQ). Here g is constant on cells, the intervals between thresholds on a score.
+Some outputs choose the cells, the values of g and the order. Fresh outputs bound the two means, by bets.
 """
 
 import math
@@ -15,11 +15,11 @@ import numpy as np
 
 from jaxdp.audit.sampling import Score
 
-# The first is nearly the Kullback-Leibler divergence, whose means are the least noisy.
+# The first order is nearly the Kullback-Leibler divergence; the noise of its means is smallest.
 ORDERS = np.array([1.001, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 64.0, 128.0, 256.0])
 NUMBERS_OF_CELLS = (2, 4, 16, 64, 256, 1024)
-LARGEST_STAKE = 0.9  # share of the stake at which a single output could lose all
-ROUNDING = 1e-12  # relative; subtracted from the bound
+LARGEST_STAKE = 0.9  # largest stake, as a share of the stake at which one output could lose all money
+ROUNDING = 1e-12  # relative rounding error that is subtracted from the bound
 BISECTIONS = 100
 
 
@@ -27,12 +27,12 @@ class Cells(NamedTuple):
     """A function g of outputs, an order, and stakes for bets on its two means.
 
     Attributes:
-        score: its cells are between thresholds.
-        thresholds: [T] ascending.
-        values: [T + 1] float64 <= 0, g in the cell with index = number of thresholds below.
-        order: of the divergence, > 1.
-        first: whether it is the divergence of the first distribution from the second, or the reverse.
-        stakes: of the bets on either mean.
+        score: the score of an output.
+        thresholds: [T] ascending thresholds on the score.
+        values: [T + 1] float64 <= 0, value of g in each cell; a cell's index is the number of thresholds below it.
+        order: order of the divergence, > 1.
+        first: True for the divergence of the first distribution from the second, False for the reverse.
+        stakes: stakes of the bets on the two means.
     """
 
     score: Score
@@ -57,21 +57,21 @@ def choose_cells(
     *,
     error: float,
 ) -> Cells:
-    """Chooses the function and order with the largest lower bound on rho, by counts that shaped neither.
+    """Chooses the function g and the order with the largest estimated lower bound on rho.
 
     Args:
-        scores: S of them.
+        scores: S scores.
         thresholds: [S, T].
-        shaping: under the first and the second input, [S, T + 1] counts of outputs between thresholds; they give the
-            values of the cells.
-        judging: the same for other outputs, which choose the number of cells, order, score and direction.
-        trials: outputs on which the bound will be evaluated, for the stakes.
-        error: probability with which either mean's bound may then fail.
+        shaping: [S, T + 1] counts of outputs in cells under the first and the second input; candidates for g are their
+            log ratios.
+        judging: the same counts of other outputs; they choose the number of cells, the order, score and direction.
+        trials: number of outputs on which the bound will be evaluated; the stakes depend on it.
+        error: probability with which the bound on each mean may fail.
 
     Returns:
-        The choice, its values learnt from all these counts.
+        The choice; the values of g use both counts.
     """
-    odds = math.log(len(ORDERS) / error)  # stricter: some of many orders look good by luck
+    odds = math.log(len(ORDERS) / error)  # for an error shared by all orders: some of them look good by luck
     best, choice = -math.inf, (0, True, NUMBERS_OF_CELLS[0], ORDERS[0])
     for number in NUMBERS_OF_CELLS:
         for score in range(len(scores)):
@@ -95,10 +95,10 @@ def rho_bound(cells: Cells, counts: np.ndarray, other_counts: np.ndarray, *, err
     """Returns a lower bound on rho from fresh counts, true with probability at least 1 - 2 error.
 
     Args:
-        cells: chosen without these counts.
+        cells: the function and the order, chosen without these counts.
         counts: [T + 1] integers, outputs in each cell under the first input.
-        other_counts: [T + 1], under the second.
-        error: probability with which either mean's bound may fail, in (0, 1/2).
+        other_counts: [T + 1] integers, outputs in each cell under the second input.
+        error: probability with which the bound on each mean may fail, in (0, 1/2).
 
     Returns:
         The bound; -inf if nothing is proved.
@@ -113,15 +113,15 @@ def rho_bound(cells: Cells, counts: np.ndarray, other_counts: np.ndarray, *, err
 
 
 def mean_bound(values: np.ndarray, counts: np.ndarray, stake: float, error: float) -> float:
-    """Returns a lower bound on the mean of a variable with known values, by a bet that it is larger.
+    """Returns a lower bound on the mean of a variable with known values, by bets that the mean is larger.
 
-    If the mean is m, a gambler who stakes on each of independent x multiplies the money by 1 + stake (x - m), 1 on
-    average. By Markov's inequality the money grows by the factor 1 / error with probability at most `error`. A mean at
-    which it did is refuted, and so is every smaller one, at which it would have grown more.
+    If the mean is m, a bet on each independent x multiplies a gambler's money by 1 + stake (x - m), which is 1 on
+    average. By Markov's inequality the money reaches 1 / error times its start with probability at most `error`. If it
+    does, m is refuted, and so is every smaller mean, for which the money would have grown more.
 
     Args:
-        values: [cells] of the variable.
-        counts: [cells] of these values.
+        values: [cells] values of the variable.
+        counts: [cells] integers, how often each value occurred.
         stake: in (0, 1 / (largest value - smallest value)), chosen without the counts.
         error: probability with which the bound may exceed the mean, in (0, 1).
 
@@ -153,7 +153,7 @@ def mean_bound(values: np.ndarray, counts: np.ndarray, stake: float, error: floa
 
 
 def _stake(values: np.ndarray, counts: np.ndarray, trials: int, error: float) -> float:
-    """Returns nearly the stake that refutes the most, if the variance is as in these counts."""
+    """Returns a stake that is nearly best if the variable has the variance of these counts."""
     spread = float(np.ptp(values))
     if spread == 0:
         return 0.0
@@ -168,10 +168,10 @@ def _variables(values: np.ndarray, order: float | np.ndarray) -> tuple[np.ndarra
 
 
 def _log_ratios(counts: np.ndarray, other_counts: np.ndarray, number: int) -> np.ndarray:
-    """Returns log(p / q) on about `number` cells of equal mass, merged from neighbours; the largest is 0."""
+    """Returns [T + 1] log ratios of counts after cells are merged to about `number` of equal mass; the largest is 0."""
     mass = counts + other_counts
     slot = np.minimum(number - 1, ((np.cumsum(mass) - mass / 2) * (number / max(1, mass.sum()))).astype(int))
-    # Half an imagined output each: an outcome seen once is no evidence yet.
+    # One half is added to each count: an outcome that occurred once is no evidence yet.
     likely, unlikely = (np.bincount(slot, weights=side, minlength=number) + 0.5 for side in (counts, other_counts))
     values = (np.log(likely) - np.log(unlikely))[slot]
     return values - values.max()
@@ -179,8 +179,8 @@ def _log_ratios(counts: np.ndarray, other_counts: np.ndarray, number: int) -> np
 
 def _merits(values: np.ndarray, counts: np.ndarray, other_counts: np.ndarray, odds: float) -> np.ndarray:
     """Estimates `rho_bound` for each order, [orders] float64; a bound that is not positive is rescaled."""
-    # Bernstein's inequality with estimated variances stands in for the bets. A bound that is not positive is divided by
-    # the inequality's deduction: of such bounds, the largest quotient is the first to become positive with more trials.
+    # Bernstein's inequality with estimated variances replaces the bets. A bound that is not positive is divided by the
+    # inequality's deduction: with more trials, the bound with the largest quotient becomes positive first.
     gains, losses = _variables(values, ORDERS[:, None])
     (gain, slack), (loss, other_slack) = _means(gains, counts, odds), _means(losses, other_counts, odds)
     estimate = _rate(gain, loss)
@@ -190,7 +190,7 @@ def _merits(values: np.ndarray, counts: np.ndarray, other_counts: np.ndarray, od
 
 
 def _means(values: np.ndarray, counts: np.ndarray, odds: float) -> tuple[np.ndarray, np.ndarray]:
-    """Returns means of rows of values, and bounds on their errors."""
+    """Returns the mean of each row of values, and a bound on its error."""
     trials = max(1, counts.sum())
     probabilities = counts / trials
     mean = values @ probabilities

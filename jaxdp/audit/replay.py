@@ -1,8 +1,8 @@
-"""Replays of a transcript under neighbouring users: the values that get noise, and everything else that changes.
+"""Replays a transcript under neighbouring users, and records the values that get noise and all else that changes.
 
-The base is the users with whom the transcript was played. A neighbour replaces one of them. A tape records each value
-to which a mechanism adds noise, and hands the mechanism the base's value instead. So the releases of all neighbours
-equal the base's, unless data reach them on another path.
+The base are the users with whom the transcript was played. A neighbour replaces one of them. A tape records each value
+to which a mechanism adds noise, and passes the base's value to the mechanism instead. So the releases of all neighbours
+equal the base's releases, unless data reach them on another path.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,11 +20,11 @@ from jaxdp.audit.steps import Scene, Step, at, choose, react, slots_of, step_key
 from jaxdp.core import State
 from jaxdp.mechanisms import tape
 
-COMPILER_OPTIONS = {"xla_backend_optimization_level": 0}  # compiles quickly, for few steps; lanes run the same code
+COMPILER_OPTIONS = {"xla_backend_optimization_level": 0}  # compiles quickly: each program runs few steps
 LANE = "jaxdp_lane"
 Use = Callable[[jax.Array], jax.Array]
-traced_apart = jax.make_user_context(None)  # (name): JAX reuses a cached trace only under the same name
-_traces = [object()]  # the name under which steps are traced with a tape; a new name makes JAX trace again
+traced_apart = jax.make_user_context(None)  # called with a name: JAX reuses a cached trace only under the same name
+_traces = [object()]  # the current name for traces with a tape
 NOT_CONCRETE = (
     jax.errors.ConcretizationTypeError,
     jax.errors.TracerArrayConversionError,
@@ -34,7 +34,7 @@ NOT_CONCRETE = (
 
 
 class UnreadableError(ValueError):
-    """An error: a learner calls a mechanism where a tape cannot read its value."""
+    """A learner called a mechanism where a tape cannot read the value."""
 
 
 class Site(NamedTuple):
@@ -49,7 +49,7 @@ class Site(NamedTuple):
 
 
 class Release(NamedTuple):
-    """One release of a run. Arrays of the entry and of the change have the base first, then all neighbours."""
+    """One release of a run; arrays of its entry and change have a leading axis: the base, then all neighbours."""
 
     round: int
     site: Site
@@ -61,10 +61,10 @@ class Changed(NamedTuple):
     """A part of an adversary's view of a step that differs between the base and a neighbour.
 
     Attributes:
-        step: number of the step.
-        what: "the play", "the report", "the public state" or "the stop".
-        where: for each leaf of this part, which entries differ.
-        base: for each leaf, the base's value.
+        step: index of the step.
+        what: the part: "the play", "the report", "the public state" or "the stop".
+        where: for each leaf of the part, which entries differ (bool).
+        base: for each leaf of the part, the base's value.
     """
 
     step: int
@@ -77,10 +77,10 @@ class Run(NamedTuple):
     """The result of a replay.
 
     Attributes:
-        releases: in order.
-        changed: the parts of the view that differ although every recorded value was the base's.
+        releases: the releases in order.
+        changed: the parts of the view that differ although every mechanism got the base's value.
         seen: for each step, an adversary's view under the base's users.
-        private: before each step, the private state under the base's users.
+        private: for each step, the private state before it under the base's users.
     """
 
     releases: list[Release]
@@ -90,22 +90,16 @@ class Run(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A compiled step, which plays any round.
+    """A compiled step, which can play any round."""
 
-    Attributes:
-        run: (transcript, start, keys, streams, private, public) -> entries' numbers, the view, and the next state.
-        records: (stage, round, entry) of each release, from the trace of the step. Stages and the entries' text are the
-            same for every round. Rounds and the entries' numbers are tracers: the call gives the round, and `run`
-            returns the numbers.
-        name: the name under which the step is traced.
-    """
-
-    run: Callable[..., Any]
+    run: Callable[..., Any]  # (transcript, start, keys, streams, private, public) -> `play_one` of `_player`, for all
+    # (stage, round, entry) of each release, from the trace. Only stages and the text of entries are used: rounds and
+    # numbers are tracers, and `run` returns the numbers.
     records: list[tuple[str, Any, tape.Entry]]
-    name: object
+    name: object  # the step is traced under this name
 
 
-# Steps, by the leaves of the public state that differ among neighbours; None for a step that cannot be compiled.
+# Compiled steps, by which leaves of the public state differ among neighbours; None if the step cannot be compiled.
 Programs = dict[Any, Program | None]
 
 
@@ -124,19 +118,19 @@ def replay(
     use: Use = base_value,
     programs: Programs | None = None,
 ) -> Run:
-    """Plays a transcript again, step by step.
+    """Plays a transcript again, step by step, for the base and for all neighbours.
 
-    The transcript's plays and public states replace the replay's, as far as the adversary sees them. By default each
-    value that gets noise is replaced by the base's. With blocks and counts, where a step takes seconds, the replay ends
-    after the first step in which the view still differs.
+    Plays and public states that the adversary sees are taken from the transcript. By default every mechanism gets the
+    base's value. With blocks and counts, where a step takes seconds, the replay ends after the first step in which the
+    view differs.
 
     Args:
         scene: the learner and the transcript.
         steps: all steps of the transcript.
         key: the key with which the transcript was played.
-        streams: users, [neighbours + 1, rounds, ...]; the base's are first.
-        where: [neighbours + 1] the round in which the neighbour has another user; -1 for the base.
-        use: value -> the value that gets noise instead.
+        streams: users, [neighbours + 1, rounds, ...]; the base is first.
+        where: [neighbours + 1] integers, the round in which a neighbour has another user; -1 for the base.
+        use: value -> the value that the mechanism gets instead.
         programs: compiled steps, shared by replays with the same learner, users' shapes and `use`; None runs every step
             operation by operation.
 
@@ -155,7 +149,7 @@ def replay(
         if scene.sees_public:
             public = at(scene.transcript.before, step.start)
             axes = jax.tree.map(lambda _: None, public)
-        else:  # values that all neighbours share are not batched, so that a learner can branch on them
+        else:  # a value that is the same for all neighbours is not batched, so that a learner can branch on it
             axes = jax.tree.map(lambda x: None if is_shared(np.asarray(x)) else 0, public)
             public = jax.tree.map(lambda x: x[0] if is_shared(np.asarray(x)) else x, public)
         run.private.append(at(private, 0))
@@ -168,7 +162,7 @@ def replay(
         run.seen.append({what: [leaf[0] for leaf in leaves] for what, leaves in view.items()})
         changes = []
         for what, leaves in view.items():
-            # In the joint model everyone but the replaced user must see the same.
+            # In the joint model the view must be the same for all users except the replaced one.
             others = ~is_replaced if scene.guarantee.trust_model == "joint" and what == "the play" else slice(None)
             masks = [np.asarray(_differ(leaf[others], leaf[:1]).any(axis=0)) for leaf in leaves]
             if any(mask.any() for mask in masks):
@@ -180,12 +174,12 @@ def replay(
 
 
 def is_shared(batch: np.ndarray) -> bool:
-    """Returns whether all neighbours have the base's value."""
+    """Returns whether all neighbours have the same value as the base."""
     return not _differ(batch, batch[:1]).any()
 
 
 def visible(scene: Scene, play: Any, report: Any, state: State, used: Any) -> dict[str, Any]:
-    """Returns the parts of a step that the adversary of the learner's guarantee sees."""
+    """Returns the parts of a step that the adversary sees under the learner's claim, by name."""
     claim, view = scene.guarantee, {}
     if scene.sees_public and claim.trust_model != "local":
         view["the public state"] = (state.public, used)
@@ -210,27 +204,24 @@ def _step(
     use: Use,
     programs: Programs | None,
 ) -> tuple[list[tuple[str, int, tape.Entry]], dict[str, list[np.ndarray]], Any, Any]:
-    """Plays one step with the base and all neighbours: arrays have a leading axis of neighbours + 1.
-
-    Returns the entries, the view, and the next private and public state.
-    """
+    """Plays one step for the base and all neighbours; returns the entries, the view, and the next state."""
     result = None
     if programs is not None and scene.path != "blocks":  # a block's rounds depend on the values of its plan
         result = _run_compiled(scene, step, keys, streams, private, public, axes, use, programs)
     if result is None:
         records: list[tuple[str, Any, tape.Entry]] = []
         play_one = _player(scene, step, keys, use, records)
-        # The public state is not batched: of a branch on it only the side taken runs, and its releases are recorded.
+        # The public state is not batched: only the chosen side of a branch on it runs, and its releases are recorded.
         try:
-            # Under their own name: JAX's cached traces without a tape would record nothing.
+            # Under a separate name: JAX's cached traces without a tape would record nothing.
             with jax.disable_jit(), traced_apart(_traces[0]):
                 arrays, seen, state, _ = jax.vmap(play_one, in_axes=(0, 0, axes), axis_name=LANE)(
                     streams, private, public
                 )
         except NOT_CONCRETE as error:
-            _traces[0] = object()  # the trace that failed is cached, too, and would record nothing
+            _traces[0] = object()  # the failed trace is cached, too, and would record nothing
             raise UnreadableError(
-                "releases must be made at the top level of act, privatize and update, or behind branches on public "
+                "mechanisms must be called at the top level of act, privatize and update, or behind branches on public "
                 "values: not behind a branch on private data, which would reveal them, nor inside a vmap (call the "
                 f"mechanism once, with an array); got {type(error).__name__}"
             ) from error
@@ -254,10 +245,7 @@ def _run_compiled(
     use: Use,
     programs: Programs,
 ) -> Any:
-    """Plays a step by a program that is compiled once for all rounds.
-
-    Returns None if that is impossible, for example because a release lies behind a branch or a loop.
-    """
+    """Plays a step by a program for all rounds; returns None if it cannot be compiled, e.g. for a release in a loop."""
     kind = jax.tree.structure(axes)
     if kind not in programs:
         records: list[tuple[str, Any, tape.Entry]] = []
@@ -313,7 +301,7 @@ def _player(
 
 
 def _numbers(entry: tape.Entry) -> dict[str, jax.Array]:
-    """Returns the entry's numbers: the other fields are no arrays, which a vmap can return."""
+    """Returns the fields of an entry that are arrays, which a vmap can return."""
     not_arrays = ("name", "norm", "distribution", "each")
     numbers = {name: x for name, x in entry._asdict().items() if name not in not_arrays and x is not None}
     return jax.tree.map(jnp.asarray, numbers)

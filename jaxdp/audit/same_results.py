@@ -1,4 +1,4 @@
-"""Compares a learner's blocks with its single rounds: if both agree, an audit of the rounds also holds for blocks."""
+"""Compares a learner's blocks with its single rounds: if they agree, an audit of the rounds also holds for blocks."""
 
 from functools import partial
 from typing import Any
@@ -11,19 +11,18 @@ from jaxdp.audit.forced import Base, draws_without_history
 from jaxdp.audit.play import play
 
 RUNS = 4096  # in about one of 4096 runs, noise that is 1% too large or too small changes a choice
-LARGEST = 2**24  # most numbers that the transcripts of all runs may have together
+LARGEST = 2**24  # most numbers in the transcripts of all runs together
 COMPILER_OPTIONS = {"xla_backend_optimization_level": 0}  # compiles quickly: each program is called once
 
 
 def blocks_equal_rounds(key: jax.Array, base: Base) -> bool:
     """Returns whether blocks give the same actions and public states as single rounds, bit for bit, in random runs.
 
-    Returns False without a comparison if users react to the past: within a block they see less of it than in single
-    rounds.
+    If users react to the past, returns False without a comparison: in a block they see less of the past.
 
     Args:
         key: a typed PRNG key.
-        base: a learner with blocks, and its users.
+        base: a learner with blocks, and the source of its users.
     """
     if not draws_without_history(base):
         return False

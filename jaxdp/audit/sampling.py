@@ -1,4 +1,4 @@
-"""Outputs of a mechanism by the million: one vmapped program in chunks, so that memory does not grow with trials."""
+"""Draws millions of outputs of a mechanism, in chunks of a fixed size to save memory."""
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
@@ -13,24 +13,24 @@ from jaxdp.random import fast_key
 
 Release = Callable[[jax.Array, Any, Any], Any]
 
-CHUNK_ELEMENTS = 2**18  # output values in flight; more leaves the cache, fewer starve the vector units
-LARGEST_CHUNK = 2**12  # one size for all numbers of trials, so that they share programs; larger ones are no faster
-MANY_TRIALS = 2**19
-FEW = 8  # thresholds up to which comparing each score with all is faster than a search
+CHUNK_ELEMENTS = 2**18  # numbers in the outputs of a chunk; more do not fit the cache, fewer do not fill vector units
+LARGEST_CHUNK = 2**12  # outputs of a chunk; larger chunks are no faster
+MANY_TRIALS = 2**19  # from here on, compiling a program for few scores saves time
+FEW = 8  # up to so many thresholds, comparing scores with each threshold is faster than a search
 BUCKETS = 2**20
 LOW_BITS = 0xFFFF
 _HASH = 0x9E3779B1  # odd, near 2^32 / golden ratio
 
 
 class Outputs(NamedTuple):
-    """The outputs that scores may use: n outputs, each flattened to m numbers.
+    """n outputs, each flattened to m numbers; scores are functions of them.
 
     Attributes:
-        numbers: [n, m] float of JAX's widest type; a complex number is two.
-        low: [n, m] float, the lowest 16 bits of the integers that `numbers` had to round, else 0; [n, 0] if the output
+        numbers: [n, m] float of JAX's default type; a complex number becomes two.
+        low: [n, m] float, the lowest 16 bits of integers that were rounded in `numbers`, else 0; [n, 0] if the output
             has no integers of 32 bits or more.
-        bucket: [n] int32 in [0, BUCKETS), a hash of all bits. Any function of an output gives a valid event: a
-            collision can only weaken the attack.
+        bucket: [n] int32 in [0, BUCKETS), a hash of all bits. Collisions can weaken an attack, but every event remains
+            valid.
     """
 
     numbers: Any
@@ -39,12 +39,12 @@ class Outputs(NamedTuple):
 
 
 class Score(NamedTuple):
-    """A number for each output; events are "score above a threshold" and "score not above it".
+    """A number for each output; events are "score above a threshold" and "score not above a threshold".
 
     Attributes:
-        function: (weights, Outputs) -> [n] float, a module-level function, since it is a static argument.
+        function: (weights, Outputs) -> [n] float; a module-level function, since JAX takes it as a static argument.
         weights: pytree of arrays.
-        name: of the number, for the reader.
+        name: name of the number in descriptions of events.
     """
 
     function: Callable[[Any, Outputs], jax.Array]
@@ -53,11 +53,7 @@ class Score(NamedTuple):
 
 
 def output_size(release: Release, params: Any, data: Any) -> int:
-    """Returns how many numbers one output holds.
-
-    Raises:
-        ValueError: if it holds anything else, such as a key.
-    """
+    """Returns how many numbers one output has; raises ValueError if it has anything else, such as a key."""
     leaves = jax.tree.leaves(jax.eval_shape(jax.jit(release), jax.random.key(0), params, data))
     for leaf in leaves:
         if not (leaf.dtype == np.bool_ or jnp.issubdtype(leaf.dtype, np.number)):
@@ -66,29 +62,26 @@ def output_size(release: Release, params: Any, data: Any) -> int:
 
 
 def evaluate(function: Callable[[Any, Outputs], jax.Array], weights: Any, outputs: Outputs) -> jax.Array:
-    """Returns a score of outputs, [n] finite: NaN lies below all numbers, so that events mean the same everywhere."""
+    """Returns the score of each output, [n] finite; NaN becomes the smallest float."""
     scores = function(weights, outputs).astype(default_float())
     return jnp.nan_to_num(scores, nan=float(jnp.finfo(scores.dtype).min))
 
 
 def chunk_size(size: int) -> int:
-    """Returns the trials of a chunk, a power of two, for outputs of `size` numbers."""
+    """Returns the number of outputs in a chunk, a power of two, for outputs of `size` numbers."""
     return 2 ** (max(1, min(LARGEST_CHUNK, CHUNK_ELEMENTS // size)).bit_length() - 1)
 
 
 def draw(key: jax.Array, release: Release, params: Any, data: Any, *, trials: int, chunk: int) -> Outputs:
-    """Draws independent outputs, each flattened.
+    """Draws independent outputs, as NumPy arrays.
 
     Args:
-        key: of all the draws.
+        key: key of all draws.
         release: (key, params, data) -> output, a pytree of arrays.
-        params: of the mechanism.
-        data: its input.
+        params: the mechanism's params.
+        data: the mechanism's input.
         trials: number of outputs.
-        chunk: number of outputs at a time.
-
-    Returns:
-        Outputs of n = trials, NumPy arrays.
+        chunk: number of outputs that one call of the program draws.
     """
     parts = _parts(key, release, params, data, trials=trials, chunk=chunk)
     arrays = [jax.tree.map(np.asarray, outputs) for _, outputs in parts]
@@ -109,21 +102,21 @@ def histogram(
     """Counts fresh outputs whose scores are above each threshold; the outputs themselves are not stored.
 
     Args:
-        key: of all the draws.
+        key: key of all draws. Outputs of `draw` with the same key are different.
         release: as for `draw`.
         params: as for `draw`.
         data: as for `draw`.
-        scores: S of them.
+        scores: S scores.
         thresholds: [S, T] float, each row ascending.
         trials: number of outputs.
-        chunk: number of outputs at a time.
+        chunk: as for `draw`.
 
     Returns:
         [S, T] int64.
     """
     functions, weights = tuple(s.function for s in scores), tuple(s.weights for s in scores)
     bins, before = np.zeros((len(scores), thresholds.shape[1] + 1), np.int64), None
-    separate_key = jax.random.fold_in(key, 0)  # outputs of `draw` under the same key are never counted again
+    separate_key = jax.random.fold_in(key, 0)
     for remaining, outputs in _parts(separate_key, release, params, data, trials=trials, chunk=chunk):
         # The previous counts are fetched while the next chunk is computed.
         before, counted = _count(functions, outputs, weights, thresholds, np.int32(min(remaining, chunk))), before
@@ -135,15 +128,15 @@ def histogram(
 def _parts(
     key: jax.Array, release: Release, params: Any, data: Any, *, trials: int, chunk: int
 ) -> Iterator[tuple[int, Outputs]]:
-    """Yields outputs by the chunk, with the number of trials from this chunk on."""
+    """Yields chunks of outputs, each with the number of trials that remained before it."""
     for index, start in enumerate(range(0, trials, chunk)):
         yield trials - start, _draw(release, chunk, key, np.int32(index), params, data)
 
 
 def outputs_of(release: Release, chunk: int, key: jax.Array, index: Any, params: Any, data: Any) -> Outputs:
-    """Returns the outputs of the chunk with number `index`, within a program."""
+    """Returns the outputs of the chunk with this index; for use inside a program."""
     keys = jax.random.split(jax.random.fold_in(fast_key(key), index), chunk)
-    released = jax.vmap(jax.jit(release), (0, None, None))(keys, params, data)  # JAX traces one jitted function once
+    released = jax.vmap(jax.jit(release), (0, None, None))(keys, params, data)  # jit: JAX then traces `release` once
     leaves = [x.reshape(chunk, -1) for x in jax.tree.leaves(released)]
     leaves = [part for x in leaves for part in ((x.real, x.imag) if jnp.iscomplexobj(x) else (x,))]
     dtype = default_float()
@@ -182,14 +175,14 @@ _draw = jax.jit(outputs_of, static_argnums=(0, 1))
 
 @functools.partial(jax.jit, static_argnums=0)
 def _count(functions, outputs, weights, thresholds, wanted):
-    """Counts the first `wanted` outputs; the program serves all mechanisms whose outputs have the same shapes."""
+    """Counts the first `wanted` outputs; mechanisms with outputs of the same shapes share the program."""
     is_wanted = jnp.arange(len(outputs.bucket), dtype=jnp.int32) < wanted
     scores = jnp.stack([evaluate(function, w, outputs) for function, w in zip(functions, weights, strict=True)])
     return jax.vmap(_bins, (0, None, 0))(scores, is_wanted, thresholds.astype(scores.dtype))
 
 
 def _bins(scores: jax.Array, wanted: jax.Array, thresholds: jax.Array) -> jax.Array:
-    """Counts the wanted scores that lie above none of the thresholds, above one, ..., above all."""
+    """Counts the wanted scores above no threshold, above exactly one, ..., above all: [thresholds + 1]."""
     if thresholds.size <= FEW:
         above = jnp.sum(wanted[None] & (scores[None] > thresholds[:, None]), axis=1, dtype=jnp.int32)
         ends = jnp.sum(wanted, dtype=jnp.int32)[None], jnp.zeros(1, jnp.int32)

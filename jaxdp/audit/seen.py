@@ -1,4 +1,4 @@
-"""An adversary's view of a learner, by the trust model of its claim and by what the world may log under it."""
+"""An adversary's view of a learner's run, by the trust model and the `adversary_view` of the claim."""
 
 from typing import Any, NamedTuple
 
@@ -13,10 +13,10 @@ class Parts(NamedTuple):
     """One value for each part of a transcript.
 
     Attributes:
-        actions: for the plays.
-        reports: for the reports.
-        before: for `public` before each round.
-        after: for `public` after each round.
+        actions: value for the plays.
+        reports: value for the reports.
+        before: value for `public` before each round.
+        after: value for `public` after each round.
     """
 
     actions: Any
@@ -26,14 +26,10 @@ class Parts(NamedTuple):
 
 
 def is_seen(claim: Guarantee, what: str) -> bool:
-    """Returns whether an adversary sees `what` of rounds: if it is logged, and for the actions of the joint model.
+    """Returns whether an adversary sees "action", "report" or "public": if `adversary_view` names it.
 
-    In the joint model every user sees their own action, and all users except the one who differs may be
-    the adversary's.
-
-    Args:
-        claim: of the learner.
-        what: "action", "report" or "public".
+    In the joint model the adversary always sees actions: each user sees their own, and all users except the one who
+    differs may belong to the adversary.
     """
     return what in claim.adversary_view or (claim.trust_model == "joint" and what == "action")
 
@@ -41,22 +37,21 @@ def is_seen(claim: Guarantee, what: str) -> bool:
 def rounds_seen(claim: Guarantee, changed: int | None, rounds: int) -> Parts:
     """Returns, for each part of a transcript, the rounds that an adversary sees.
 
-    *Central*, *shuffle*: all rounds of the parts in `adversary_view`; the server's view of a batch is in `public`.
-    *Local*: the report of the user who differs, and the other parts in `adversary_view`: the play, and `public` before
-    the report; all later values follow from these and from others' data. *Joint*: the actions of all other users, and
-    `public` after every round if `adversary_view` has it. Others' reports follow from what they see and from noise of
-    their own.
+    *Central*, *shuffle*: all rounds of the parts that `adversary_view` names; the server's view of a batch is in
+    `public`. *Local*: the report of the user who differs, and the user's play and `public` before the report if
+    `adversary_view` names them; all later values follow from these and from other users' data. *Joint*: the actions of
+    all other users, and `public` after every round if `adversary_view` names it.
 
     Args:
-        claim: of the learner.
-        changed: the round of the user who differs, counted from 0; irrelevant in the first two models.
+        claim: the learner's claim.
+        changed: the round of the user who differs, counted from 0; unused in the central and the shuffle model.
         rounds: number of rounds.
 
     Returns:
         Tuples of rounds, counted from 0.
 
     Raises:
-        ValueError: if changed is missing, or not a round, in the local or the joint model.
+        ValueError: if changed is not a round, in the local or the joint model.
     """
     model = claim.trust_model
     if model in ("local", "joint") and (changed is None or not 0 <= changed < rounds):
@@ -73,26 +68,26 @@ def rounds_seen(claim: Guarantee, changed: int | None, rounds: int) -> Parts:
 
 
 def stop_is_seen(claim: Guarantee, learner: Learner) -> bool:
-    """Returns whether a learner's stopping time adds to the view: everybody sees it, even without `public`.
+    """Returns whether a learner's stopping time, which everybody sees, is not already in the view.
 
-    In the local model it follows from reports.
+    It follows from `public`, and in the local model from reports.
     """
     return learner.done is not None and claim.trust_model != "local" and "public" not in claim.adversary_view
 
 
 def visible_history(claim: Guarantee, changed: int | None, history: History) -> History:
-    """Returns an adversary's view of the past: everything that the claim lets be logged, and other users' knowledge.
+    """Returns an adversary's view of the past: the parts that `adversary_view` names, and what other users know.
 
-    In the local and the joint model all other users may be the adversary's, who then knows their plays, and in the
-    local model their reports and the states that follow from these.
+    In the local and the joint model all other users may belong to the adversary, who then knows their plays, and in the
+    local model also the public states after their rounds.
 
     Args:
-        claim: of the learner.
+        claim: the learner's claim.
         changed: the round of the user who differs; None if there is none.
-        history: all of it.
+        history: the whole past.
 
     Returns:
-        The past, with zeros for what is not seen.
+        The past, with zeros in place of unseen values.
     """
     leaves = jax.tree.leaves((history.actions, history.public))
     rounds = len(leaves[0]) if leaves else 0
@@ -101,11 +96,11 @@ def visible_history(claim: Guarantee, changed: int | None, history: History) -> 
     model = claim.trust_model
 
     def mask(tree: Any, name: str) -> Any:
-        if model == "joint" and name == "action":  # one's own action may follow one's own data
+        if model == "joint" and name == "action":  # a user's action may follow the user's own data
             rows = others
         elif name in claim.adversary_view:
             rows = everybody
-        else:  # public states of the local model follow from reports; in the others they are the curator's
+        else:  # in the local model public states follow from reports; in the others only the curator has them
             rows = others if model == "local" else nobody
         return jax.tree.map(lambda x: zero_other_rows(rows, x), tree)
 

@@ -1,4 +1,4 @@
-"""The distribution of a shuffled batch of binary reports, by enumeration: nothing is shared with the accounting."""
+"""The distribution of a shuffled batch of binary reports, by enumeration: it checks the accounting independently."""
 
 import math
 from collections.abc import Sequence
@@ -13,16 +13,15 @@ from jaxdp.validation import check_above, check_within
 def distribution_of_ones(bits: Sequence[int] | np.ndarray, local_epsilon: float) -> OutputDistribution:
     """Returns the exact distribution of the number of ones among the randomized responses of these bits.
 
-    The reports of ones and those of zeros are two binomial counts; the distribution of their sum adds up over all
-    pairs. Shuffled reports reveal no more than this count, so two such distributions give the exact budget of the
-    batch.
+    The number of ones is the sum of two binomial counts: of ones reported by users with 1, and by users with 0.
+    Shuffled reports reveal only this number, so two such distributions give the exact budget of the batch.
 
     Args:
-        bits: [batch] of 0 and 1, the users' values.
-        local_epsilon: of each report, > 0; infinity reports the bits.
+        bits: [batch] numbers 0 or 1, the users' values.
+        local_epsilon: epsilon of each report, > 0; at infinity the reports are the bits.
 
     Returns:
-        Probabilities of 0, ..., batch; each to about 1e-12 of itself.
+        Probabilities of 0, ..., batch, with relative errors of about 1e-12.
 
     Raises:
         ValueError: if bits are not a vector of 0 and 1, or local_epsilon is not > 0.
@@ -40,7 +39,7 @@ def distribution_of_ones(bits: Sequence[int] | np.ndarray, local_epsilon: float)
     local_epsilon = check_above("local_epsilon", local_epsilon, 0.0)
     ones = int(values.sum())
     zeros = values.size - ones
-    # A rare event's probability directly: 1 - 1 / (1 + x) would lose the digits of a small x.
+    # Not 1 - 1 / (1 + x), which would lose the digits of a small x.
     move = math.exp(-local_epsilon) / (1 + math.exp(-local_epsilon))
     moved_ones = binom.pmf(np.arange(ones + 1), ones, move)
     moved_zeros = binom.pmf(np.arange(zeros + 1), zeros, move)

@@ -1,4 +1,4 @@
-"""One step of a learner, as an auditor plays it again: a round, a block of rounds, or rounds as totals."""
+"""Replays one step of a learner: a round, a block of rounds, or rounds that are played as one total."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -21,12 +21,12 @@ class Scene(NamedTuple):
     """The learner and the transcript of a replay.
 
     Attributes:
-        learner: that plays.
+        learner: the learner that plays.
         answer: (answers, history, action) -> feedback.
-        params: the learner's, as arrays.
-        guarantee: the learner's.
+        params: the learner's params, as arrays.
+        guarantee: the learner's claim.
         path: "rounds", "blocks" or "counts".
-        transcript: the original run; the replay uses its plays and public states, as far as the adversary sees them.
+        transcript: the original run. The replay takes plays and public states from it if the adversary sees them.
     """
 
     learner: Learner
@@ -56,9 +56,9 @@ class Step(NamedTuple):
     """The rounds of a step.
 
     Attributes:
-        start: [] integer, the round at which it starts, from 0.
-        length: rounds.
-        block: index of the learner's blocks that play it; 0 on other paths.
+        start: [] integer, the first round, counted from 0.
+        length: number of rounds.
+        block: index of the `Blocks` in the learner's `blocks` that play the step; 0 on other paths.
     """
 
     start: Any
@@ -71,8 +71,8 @@ class StepResult(NamedTuple):
 
     Attributes:
         report: the report to the curator.
-        state: the learner's, afterwards.
-        used: the number of rounds, if the step decides it; else None.
+        state: the learner's state after the step.
+        used: number of rounds that a block used; None on other paths.
     """
 
     report: Any
@@ -94,13 +94,13 @@ def steps_of(scene: Scene) -> list[Step]:
 
 
 def step_keys(scene: Scene, key: jax.Array) -> tuple[jax.Array, Keys]:
-    """Returns the key of `init`, and the keys of each round, with spare ones for empty slots of a block."""
+    """Returns the key of `init`, and the keys of each round; keys past the end are for empty slots of a block."""
     longest = max((blocks.length for blocks in scene.learner.blocks), default=0) if scene.path == "blocks" else 0
     return keys_of(key, scene.rounds + 2 * longest)
 
 
 def at(tree: Any, index: Any) -> Any:
-    """Returns the row of each array at the index."""
+    """Indexes each array of a pytree."""
     return jax.tree.map(lambda x: x[index], tree)
 
 
@@ -113,7 +113,7 @@ def choose(scene: Scene, step: Step, keys: Keys, users: UserData, public: Any, o
         keys: keys of all rounds.
         users: users of all rounds.
         public: the public state.
-        open_tape: context manager around the learner's computations.
+        open_tape: (stage, round) -> a context manager around calls of the learner's functions.
     """
     learner, params, limit = scene.learner, scene.params, jnp.asarray(scene.rounds - step.start)
     if scene.path == "rounds":
@@ -148,9 +148,9 @@ def react(
     slots: tuple[tuple[int, int], ...],
     open_tape: OpenTape,
 ) -> StepResult:
-    """Plays a step after its plan: users answer, their reports are made, and the learner updates its state.
+    """Plays the rest of a step: users answer, `privatize` makes reports, and the learner updates its state.
 
-    The reports of a block are made one slot after the other, so that a tape can read each of them.
+    The reports of a block are made slot by slot, so that a tape can read each of them.
 
     Args:
         scene: the learner and the transcript.
@@ -160,7 +160,7 @@ def react(
         state: the learner's state.
         plan: the output of `choose`.
         slots: the slots of a block, as `slots_of` returns them; () on other paths.
-        open_tape: context manager around the learner's computations.
+        open_tape: (stage, round) -> a context manager around calls of the learner's functions.
     """
     learner, params, start, public = scene.learner, scene.params, step.start, state.public
     world = _world(scene, users, start)
@@ -196,21 +196,21 @@ def react(
 
 
 def _rows_of(values: dict[int, Any], length: int) -> Any:
-    """Stacks the values of some slots as arrays [length, ...]; zeros elsewhere."""
+    """Stacks the values of some slots as arrays [length, ...] that are zero in the other slots."""
     empty = jax.tree.map(jnp.zeros_like, next(iter(values.values())))
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *[values.get(slot, empty) for slot in range(length)])
 
 
 def _contexts(users: UserData, rounds: Any) -> Any:
-    """Returns the contexts of these rounds; the last one is repeated past the end."""
+    """Returns the contexts of these rounds; past the end it repeats the last context."""
     return jax.tree.map(lambda x: x[jnp.minimum(rounds, len(x) - 1)], users.contexts)
 
 
 def history_of(scene: Scene, start: Any, round_: Any) -> History:
-    """Returns the past that users of a round may react to, in the step that began at `start`.
+    """Returns the past that users of a round may react to, in the step that started at `start`.
 
-    Later users may know the actions of the replaced one, also in the joint model: the replay puts the same users into
-    all runs, and the claim must hold for any users in these rounds.
+    Later users may know the actions of the replaced user, also in the joint model: all replays have the same later
+    users, and the claim must hold for any users.
     """
     return _seen_history(scene, start, round_, scene.transcript.actions)
 
@@ -227,7 +227,7 @@ def _seen_history(scene: Scene, start: Any, round_: Any, actions: Any) -> Histor
 
 
 def _world(scene: Scene, users: UserData, start: Any) -> Environment:
-    """Returns the environment that answers in a step."""
+    """Builds the environment in which the users of a step answer."""
     return users_environment(
         scene.learner,
         scene.answer,

@@ -1,4 +1,4 @@
-"""Targets of an audit: a claim, and every way in which the algorithm runs."""
+"""Targets of an audit: a claim, and all ways to attack it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,13 +15,14 @@ from jaxdp.core.made_by import shorten
 
 
 class Space(NamedTuple):
-    """Inputs among which a search looks for distinguishable ones.
+    """Inputs for a search.
 
     Attributes:
-        attack: with a pair to begin with; its release takes the domain's inputs, or (input, changed) if `with_place`.
-        domain: of pairs of inputs.
-        with_place: whether the release gets the index of the row that differs.
-        code: (first, second) -> Python code that audits them.
+        attack: an attack; its neighbours are the first pair. Its release takes the domain's inputs, or (input, changed)
+            if `with_place`.
+        domain: the pairs of inputs to search.
+        with_place: whether the release also takes the index of the row that differs.
+        code: (first input, second input) -> Python code that audits them.
     """
 
     attack: Attack
@@ -34,9 +35,9 @@ class AttackPoint(NamedTuple):
     """Other values or sizes at which a claim is attacked.
 
     Attributes:
-        name: of the difference, such as "epsilon=0.1".
-        make: () -> the attack there, on the first path.
-        space: () -> the inputs to search there; None where they are not known.
+        name: the difference from the registered ones, such as "epsilon=0.1".
+        make: () -> the attack at this point, on the first path.
+        space: () -> the inputs to search at this point, or None for no search.
     """
 
     name: str
@@ -49,17 +50,17 @@ class Target:
     """A claim, and all the ways to attack it.
 
     Attributes:
-        guarantee: to attack.
-        attacks: by path, a way to compute the releases: "release" for most, "rounds", "blocks" and "counts" for
-            learners. All have the same claim.
-        distributions: () -> the exact distributions of the output under two neighbours; None where they are not known.
-        grey_box: key -> the result of a grey-box audit of all paths; None if there is nothing for it to read.
+        guarantee: the claim.
+        attacks: for each path, the attack on its outputs. Learners have the paths "rounds", "blocks" and "counts", all
+            else has the path "release". All attacks have the same claim.
+        distributions: () -> the exact distributions of the output under two neighbours; None if they are not known.
+        grey_box: key -> the result of a grey-box audit of all paths; None if there is none.
         notes: what is not attacked, and why.
-        spaces: by path, inputs to search besides those of `attacks`.
-        points: other values and sizes.
-        reached: the share of the claim that attacks reach on correct code, at the claim's own values; None if unknown.
+        spaces: for each path, () -> inputs to search, besides the inputs of `attacks`.
+        points: other values and sizes to attack.
+        reached: the share of the claim that attacks reach on correct code, at the registered values; None if unknown.
         second: the same algorithm at a second point, where other caps, budgets and phases bind; None if there is none.
-        point: of a second one, the difference, such as "max_switches=2".
+        point: for a second point, its difference from the registered values, such as "max_switches=2"; else empty.
     """
 
     guarantee: Guarantee
@@ -83,7 +84,7 @@ class Target:
 
 
 def failure_note(what: str, error: Exception) -> str:
-    """Returns a note of what could not be attacked, in one line.
+    """Returns a note, in one line, that an attempt failed with an error.
 
     Examples:
         >>> failure_note("rounds", ValueError("users must be ...")), failure_note("grey box", KeyError("x"))

@@ -1,4 +1,4 @@
-"""Attack on a learner: an adversary's view of its transcript, by the trust model of its claim."""
+"""Attack on a learner: the output is an adversary's view of the transcript, by the trust model of the claim."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -26,35 +26,39 @@ def learner_attack(
     path: str = "rounds",
     draw_user: DrawUser | None = None,
 ) -> Attack:
-    """Builds the attack on a learner's claim: neighbouring users, and all that the claim lets an adversary see.
+    """Builds the attack on a learner's claim, between two runs in which one user differs.
 
-    The view follows from the claim's trust model and from its `adversary_view`. *Central*: the parts of every round
-    that `adversary_view` names, by default every play and every `public` state. *Local*: of the one user that differs
-    the report, `public` before it, and the play if `adversary_view` names it; `act` and `privatize` together are the
-    randomizer, and (context, would-be answers) its input. *Joint*: as central, but without the differing user's play
-    and report, and without reports of totals. *Shuffle*: as central; the server's view of a batch is in `public`. If
-    `public` is seen and `init` draws it, it is seen before the first round, too. The stopping time of a learner with
-    `done` is always seen.
+    The output is all that the adversary sees, by the claim's trust model and its `adversary_view`:
+
+    * *Central*: the parts of every round that `adversary_view` names, by default all plays and all `public` states.
+    * *Local*: the report of the user who differs, and the user's play and `public` before the report if
+      `adversary_view` names them. `act` and `privatize` together are the randomizer; its input is the user's context
+      and answers to all actions.
+    * *Joint*: the plays of all other users, and `public` after every round if `adversary_view` names it.
+    * *Shuffle*: as central; the server's view of a batch is in `public`.
+
+    If `public` is seen and `init` draws it, its value before the first round is seen, too. The stopping time of a
+    learner with `done` is always seen.
 
     Args:
-        learner: to attack.
+        learner: the learner to attack.
         values: a grid point of its params.
-        neighbours: two runs' users, which differ in one round.
-        answer: (answers, history, action) -> feedback; see `play`.
-        observe: post-processing of the view, to make the attack sharper. Its argument is a dict of "action", "report",
-            "public" and "before", as far as they are seen, each as in a `Transcript`, with the observed rounds alone;
-            "length" for blocks and totals, and if the learner may stop without anybody seeing `public`. None is the
-            whole view.
-        path: how rounds are played: "rounds"; "blocks" or "counts" where the learner has them.
-        draw_user: (key, history) -> the user of a round, in place of those of `neighbours` in all rounds except the one
-            that differs: an adversary who chooses all other data while the learner plays. None plays `neighbours`.
+        neighbours: users of two runs, which differ in one round.
+        answer: (answers, history, action) -> feedback, for the answers of one user. It may react to the past.
+        observe: function of the view that makes the attack sharper; None attacks the whole view. Its argument is a dict
+            of the parts that are seen: "action", "report", "public" (after each step) and "before", as in `Transcript`,
+            with only the rounds that are seen; and "length", for blocks and totals, and for a learner that may stop
+            while `public` is not seen.
+        path: how rounds are played: "rounds"; "blocks" or "counts" if the learner has them.
+        draw_user: (key, history) -> the user of a round. It replaces the users of all rounds except the one that
+            differs, for an adversary who chooses all other data while the learner plays. None plays `neighbours`.
 
     Returns:
         The attack, for `audit`.
 
     Raises:
-        ValueError: if neighbours do not have the same shapes and dtypes, do not differ in exactly one round, or differ
-            in a leaf outside the claim's privacy unit; or if the learner lacks the path.
+        ValueError: if the two runs do not have the same shapes and dtypes, do not differ in exactly one round, or
+            differ in a leaf outside the claim's privacy unit; or if the learner lacks the path.
 
     Examples:
         >>> import jaxdp
@@ -91,11 +95,11 @@ def learner_attack(
 
 
 def changed_round(claim: Guarantee, first: UserData, second: UserData) -> int:
-    """Returns the round in which two neighbouring runs' users differ.
+    """Returns the round in which the users of two neighbouring runs differ.
 
     Raises:
-        ValueError: if shapes or dtypes differ, they do not differ in exactly one round, or a leaf outside the unit
-            differs.
+        ValueError: if shapes or dtypes differ, the users do not differ in exactly one round, or a leaf outside the
+            claim's privacy unit differs.
     """
     rounds = num_rounds(first)
     check_alike("neighbours", first, second)
@@ -105,7 +109,7 @@ def changed_round(claim: Guarantee, first: UserData, second: UserData) -> int:
         leaf_differs = ((a != b) & ((a == a) | (b == b))).reshape(rounds, -1).any(axis=1)  # NaN is NaN
         if leaf_differs.any() and not in_unit(claim, path):
             unit = ", ".join(claim.sensitive_fields or ())
-            raise ValueError(f"neighbours must differ in the privacy unit alone ({unit}), got {leaf_name(path)}")
+            raise ValueError(f"neighbours must differ only in the privacy unit ({unit}), got {leaf_name(path)}")
         differs |= leaf_differs
     if differs.sum() != 1:
         raise ValueError(f"neighbours must differ in exactly one round, got {np.flatnonzero(differs).tolist()}")
@@ -118,7 +122,7 @@ def leaf_name(path: Any) -> str:
 
 
 def in_unit(claim: Guarantee, path: Any) -> bool:
-    """Returns whether a leaf may differ between neighbours: `sensitive_fields` names it or a tree around it."""
+    """Returns whether a leaf may differ between neighbours: `sensitive_fields` names it or its subtree."""
     name = leaf_name(path)
     return claim.sensitive_fields is None or any(
         name == unit or name.startswith(f"{unit}.") for unit in claim.sensitive_fields
@@ -126,7 +130,7 @@ def in_unit(claim: Guarantee, path: Any) -> bool:
 
 
 def _which(claim: Guarantee, changed: int, rounds: int, *, starts_at_random: bool) -> Parts:
-    """Selects the observed rounds of each part; drops constants over trials, and adds a random start."""
+    """Returns the rounds of each part that are seen and vary over trials, and the first `before` if `init` draws it."""
     which = rounds_seen(claim, changed, rounds)
     if "public" not in claim.adversary_view or (claim.trust_model == "local" and changed > 0):
         return which
@@ -147,7 +151,7 @@ def _adversary_view(
     claim: Guarantee, which: Parts, path: str, transcript: Transcript, *, stops: bool
 ) -> dict[str, Any]:
     model, in_steps, by_total = claim.trust_model, path != "rounds", path == "counts"
-    # In a block or a total, a position does not identify a user; a total's report is every user's.
+    # In a block or a total, a position does not identify a user. The report of a total is from all of its users.
     reports = transcript.reports if which.reports else None
     all_before = in_steps and model == "local" and which.before
     view = {
@@ -155,12 +159,11 @@ def _adversary_view(
         "action": None if by_total and model == "local" else _rows(transcript.actions, which.actions),
         "before": transcript.before if all_before else _rows(transcript.before, which.before),
         "public": _rows(transcript.after, which.after),
-        # A stopping time is public; it follows from public states, if they are seen.
         "length": transcript.length if in_steps or stops else None,
     }
     return {name: tree for name, tree in view.items() if tree is not None}
 
 
 def _rows(tree: Any, which: tuple[int, ...]) -> Any:
-    """Returns these rounds; None for none."""
+    """Returns the rows of these rounds, or None if there are none."""
     return jax.tree.map(lambda x: x[np.asarray(which)], tree) if which else None

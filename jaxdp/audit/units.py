@@ -1,4 +1,4 @@
-"""Replacement of users: only the privacy unit's leaves change."""
+"""Replacement of the privacy unit in a user's data."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,23 +10,20 @@ from jaxdp.core import Guarantee
 
 
 def map_units(claim: Guarantee, change: Callable[[Any, Any], Any], base: Any, other: Any) -> Any:
-    """Changes the leaves of the privacy unit; all others are the base's.
+    """Changes the leaves of the privacy unit, and returns the other leaves of `base` unchanged.
 
     Args:
-        claim: whose `sensitive_fields` name the leaves, or trees of leaves; None for all.
+        claim: a claim. Its `sensitive_fields` name the leaves of the unit, or subtrees of leaves; None means all.
         change: (leaf of base, leaf of other) -> leaf.
         base: pytree of a user's data.
         other: pytree of the same structure.
 
-    Returns:
-        A pytree of the same structure.
-
     Raises:
-        ValueError: if a name belongs to no leaf and no tree of leaves.
+        ValueError: if `sensitive_fields` names something that is no leaf and no subtree.
 
     Examples:
         >>> claim = Guarantee.pure(1.0, trust_model="local", privacy_unit="a", argument="b", sensitive_fields=("x",))
-        >>> map_units(claim, lambda mine, theirs: theirs, {"x": (0, 1), "y": 2}, {"x": (3, 4), "y": 5})
+        >>> map_units(claim, lambda old, new: new, {"x": (0, 1), "y": 2}, {"x": (3, 4), "y": 5})
         {'x': (3, 4), 'y': 2}
     """
     paths = [path for path, _ in jax.tree_util.tree_leaves_with_path(base)]

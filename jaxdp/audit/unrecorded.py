@@ -1,4 +1,4 @@
-"""Outputs that changed although every recorded release was held fixed: a path around the noise, or unrecorded noise."""
+"""Judges outputs that change although every recorded release is held fixed: no noise, or unrecorded noise."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,9 +14,10 @@ from jaxdp.audit.replay import Changed, Run, base_value, replay, visible
 from jaxdp.audit.steps import Scene, Step, at, choose, react, slots_of, step_keys
 from jaxdp.core import State
 
-KEYS = 4096  # for each run
-# Shifts of recorded values, which show what depends on them: the size, and the binary digit of an entry's index that
-# decides whether it goes up or down (0: all go up). Any choice among entries changes under at least one shift.
+KEYS = 4096  # keys for each run
+# Shifts of recorded values show which outputs depend on them. A shift is (signed size, digit): an entry moves the other
+# way if its index has this binary digit; digit 0 moves all the same way. Any choice among entries changes under at
+# least one shift.
 SHIFTS = tuple(
     (sign * size, digit) for size, digit in ((1.0, 0), (1e6, 0), (1e6, 1), (1e6, 2), (1e6, 4)) for sign in (1, -1)
 )
@@ -29,7 +30,7 @@ class Played(NamedTuple):
         scene: the learner and the transcript.
         steps: all steps of the transcript.
         key: the key with which the transcript was played.
-        streams: users, [neighbours + 1, rounds, ...]; the base's are first.
+        streams: users, [neighbours + 1, rounds, ...]; the base is first.
         run: the result of the replay.
     """
 
@@ -41,13 +42,13 @@ class Played(NamedTuple):
 
 
 def judge_changes(key: jax.Array, played: list[Played]) -> tuple[list[str], list[str]]:
-    """Judges the changes of a view that occur although every recorded value is the base's.
+    """Judges the changes of a view that occur although every mechanism gets the base's value.
 
-    An entry of the view that depends on the users and not on the key got no noise: a fault. An entry that is random
-    given the users may have noise from a mechanism that records nothing, so that nothing can be decided. But it is a
-    fault if it and all other changed entries of its kind depend on recorded values: then data are added to a number
-    that already has noise. If one changed entry of a play (a report, a public state, the stop) is random and
-    independent of all recorded values, unrecorded noise explains all random changes there.
+    The changes of plays, reports, public states and the stop are judged separately. If a changed entry depends on the
+    users but not on the key, it has no noise: a fault. If all changed entries vary with the key, they may have noise
+    from a mechanism that records nothing. If nothing was recorded at all, or if some changed entry does not depend on
+    recorded values, such noise explains the changes: a note. If all changed entries depend on recorded values, data
+    were added to a number that already has noise: a fault.
 
     Args:
         key: a typed PRNG key.
@@ -82,8 +83,8 @@ def _around(what: str) -> str:
 
 
 def _all_random(key: jax.Array, changed_runs: list[tuple[Played, list[Changed]]], steps: dict[Any, Any]) -> bool:
-    """Returns whether all changed entries take other values with other keys."""
-    # An integer, such as a label that is seldom flipped, need vary in one of the steps only.
+    """Returns whether all changed entries vary with the key."""
+    # For an integer, such as a label that is seldom flipped, it is enough to vary in one of the steps.
     ever_varies: dict[Any, np.ndarray] = {}
     integer_masks: list[tuple[Any, np.ndarray]] = []
     for run, changed in changed_runs:
@@ -125,7 +126,7 @@ def _vary_keys(key: jax.Array, played: Played, count: int, steps: dict[Any, Any]
 def played_plan(
     scene: Scene, step: Step, keys: Any, users: UserData, public: Any
 ) -> tuple[Any, tuple[tuple[int, int], ...]]:
-    """Returns the play or the plan of a step that was played with these keys, and the slots of its rounds."""
+    """Returns the play or the plan of a step that was played with these keys, and a block's slots."""
     if scene.path == "rounds":
         return at(scene.transcript.actions, step.start), ()
     plan = choose(scene, step, keys, users, public, _no_tape)
@@ -133,7 +134,7 @@ def played_plan(
 
 
 def _many_keys(scene: Scene, step: Step, slots: tuple[tuple[int, int], ...]) -> Any:
-    """Builds a compiled step that plays many keys at once: the entries that vary with the key, and the next states."""
+    """Compiles a step for many keys; it returns which entries of the view vary with the key, and the next states."""
     axis = None if scene.sees_public else 0
 
     @jax.jit
@@ -163,7 +164,7 @@ def _no_tape(stage: str, round_: Any) -> Iterator[None]:
 
 
 def _some_independent(played: Played, changed: list[Changed]) -> bool:
-    """Returns whether some changed entry keeps its value for every shift of the recorded values."""
+    """Returns whether some changed entry keeps its value under every shift of the recorded values."""
     steps = played.steps[: max(change.step for change in changed) + 1]
     base_streams = jax.tree.map(lambda x: x[:1], played.streams)
     independent = [[mask.copy() for mask in change.where] for change in changed]
@@ -180,7 +181,7 @@ def _some_independent(played: Played, changed: list[Changed]) -> bool:
 
 
 def _shift_entries(shift: float, digit: int, value: jax.Array) -> jax.Array:
-    """Returns the base's value with each entry moved up or down."""
+    """Returns the base's value with each entry shifted up or down; booleans are negated."""
     value = base_value(value)
     if value.dtype == bool:
         return ~value

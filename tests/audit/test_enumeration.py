@@ -223,7 +223,7 @@ def test_a_random_start():
         (lambda *_: [(State((), 1), 1.5), (State((), -1), -0.5)], r"probabilities >= 0 that sum to 1, got \[1.5, -0.5"),
         (
             lambda *_: [(State((), 1), 1.0)],
-            r"update_distribution must have all that update returns, got nothing for \(-1,\)",
+            r"update_distribution must list every value that update can return, got no probability for \(-1,\)",
         ),
         (
             lambda *_: [(State((), np.ones(2)), 1.0)],
@@ -239,5 +239,5 @@ def test_bad_distributions_are_refused(told, message):
 def test_too_many_transcripts_are_refused(monkeypatch):
     monkeypatch.setattr("jaxdp.audit.enumeration.MOST", 7)
     assert len(distribution_of(bits(0, 0), update_distribution=counted())) == 4
-    with pytest.raises(ValueError, match="transcripts of one round must be at most 7, got more"):
+    with pytest.raises(ValueError, match="one round must have at most 7 transcripts, got more"):
         distribution_of(bits(0, 0, 0), update_distribution=counted())

@@ -228,6 +228,6 @@ def test_a_mass_of_exactly_delta_proves_nothing():
 
 def test_samples_that_are_not_hashable():
     distribution = {(0, 1): 0.5, (1, 0): 0.5}
-    with pytest.raises(ValueError, match="samples must be hashable, as tuples are, got a ndarray"):
+    with pytest.raises(ValueError, match="samples must be hashable, such as tuples, got a ndarray"):
         g_test(np.array([[0, 1], [1, 0]]), distribution)  # pyright: ignore[reportArgumentType]
     assert g_test([(0, 1), (1, 0)] * 50, distribution) == 1

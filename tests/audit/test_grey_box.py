@@ -74,7 +74,7 @@ def test_registered_learners_spend_what_they_claim(name):
     )
     if found.guarantee.trust_model == "shuffle":
         assert not found.faults, found
-        assert found.notes == ("the amplification by shuffling is not accounted here",)
+        assert found.notes == ("amplification by shuffling is not computed here",)
     else:
         assert found.verdict == "consistent", found
     assert found.sites

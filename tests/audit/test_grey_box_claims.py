@@ -231,9 +231,9 @@ def shuffled(randomizer) -> Learner:
 def test_the_reports_of_a_shuffled_learner():
     found = look(shuffled(lambda key, params, bit: randomized_response(key, bit, params)), rounds=6)
     assert (found.verdict, found.faults, found.spent) == ("cannot tell", (), 1.0)
-    assert found.notes == ("the amplification by shuffling is not accounted here",)
+    assert found.notes == ("amplification by shuffling is not computed here",)
     found = look(shuffled(lambda key, params, bit: randomized_response(key, bit, 2 * params)), rounds=6)
-    assert found.faults == ("a user's report costs epsilon = 2, local_epsilon is 1",)
+    assert found.faults == ("a user's report costs epsilon = 2, but local_epsilon is 1",)
     assert look(shuffled(lambda key, params, bit: bit), rounds=6).faults == (f"the public state {AROUND}",)
     assert look(shuffled(turned), rounds=6).faults == ()
 

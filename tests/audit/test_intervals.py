@@ -66,5 +66,5 @@ def test_errors():
     with pytest.raises(ValueError, match=r"delta must be in \[0, 1\), got 1.0"):
         epsilon_lower_bound([1], 10, [1], 10, delta=1.0)
     for first, second in [([], []), ([1, 2], [1])]:
-        with pytest.raises(ValueError, match="counts must be of the same events, at least one"):
+        with pytest.raises(ValueError, match="both counts must have one shape and at least one event"):
             epsilon_lower_bound(first, 10, second, 10)

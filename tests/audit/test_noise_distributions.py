@@ -102,7 +102,7 @@ def test_what_is_released_must_be_value_and_noise():
 
     assert look(release(1.0)).verdict == "consistent"
     assert look(release(0.5)).faults == (
-        "mine in update releases a number other than the sum of its value and its recorded noise",
+        "mine in update releases a number that is not the sum of its value and its recorded noise",
     )
 
 

@@ -151,7 +151,7 @@ def test_the_one_who_differs_is_not_drawn():
         return UserData(jnp.zeros(2))
 
     attack = learner_attack(learner, VALUES, neighbours, answer=full_information, draw_user=other)
-    with pytest.raises(ValueError, match="draw_user must draw users like those given"):
+    with pytest.raises(ValueError, match="draw_user must draw users of the given shapes and dtypes"):
         attack.release(jax.random.key(0), attack.params, neighbours[0])
 
 
@@ -330,7 +330,7 @@ def test_only_leaves_of_the_unit_may_differ():
     learner_attack(
         learner, VALUES, (same, UserData(answers + np.asarray([[0], [1]], np.int32), contexts)), answer=full_information
     )
-    with pytest.raises(ValueError, match=r"neighbours must differ in the privacy unit alone \(answers\), got contexts"):
+    with pytest.raises(ValueError, match=r"neighbours must differ only in the privacy unit \(answers\), got contexts"):
         learner_attack(learner, VALUES, (same, UserData(answers, contexts[::-1].copy())), answer=full_information)
 
 

@@ -136,7 +136,7 @@ def test_exact_distributions_of_something_else():
     assert row.lower_bound > 0.5
     assert row.verdict == "consistent"
     assert len(row.notes) == 1
-    assert row.notes[0].startswith("exact distribution: it is below the lower bound: by chance, or")
+    assert row.notes[0].startswith("exact distribution: its budget is below the lower bound: by chance, or")
     row = row_of(target({"release": 0.1}, distributions=lambda: ([0.5, 0.5], [0.5, 0.5])))  # pyright: ignore[reportArgumentType]
     assert row.notes == ("exact distribution: first must be a mapping from outcomes to probabilities, got list",)
 

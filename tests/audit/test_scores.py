@@ -94,7 +94,7 @@ def test_bare_numbers_that_are_too_rare_to_repeat_are_found_by_what_they_should_
 
     assert found(release, inputs, trials=50_000, exact=lambda x: x).lower_bound > 2
     assert found(release, inputs, trials=50_000).lower_bound < 1
-    with pytest.raises(ValueError, match="exact must make as many numbers as release, 50, got 1"):
+    with pytest.raises(ValueError, match="exact must return as many numbers as release, 50, got 1"):
         found(release, inputs, trials=50_000, exact=lambda x: x[0])
 
 
