@@ -1,15 +1,16 @@
 """Types of learners, environments, offline estimators, local randomizers and privacy claims.
 
-An algorithm is a NamedTuple of pure functions, made by a factory whose arguments fix shapes and loop bounds. Values
-that a sweep may vary (epsilon, a learning rate) are leaves of the algorithm's frozen `Params` dataclass, registered as
-a pytree, so that one compiled program serves every value. The type of each function states its duty. Conventions,
-everywhere:
+An algorithm is a NamedTuple of pure functions. A factory makes it; the factory's arguments fix shapes and loop bounds.
+Values that a sweep may vary (epsilon, a learning rate) are leaves of the algorithm's frozen `Params` dataclass, which
+is a pytree: one compiled program serves every value. The docstring of each function's type states the function's duty
+and the arguments that it may read. These conventions hold everywhere:
 
-* **Keys come first and are never defaulted, stored or reused.** A function that needs no key takes it and ignores it.
-* **The trust boundary is in the types.** `act` sees `State.public` only; `update` sees the output of `privatize` only.
+* **Keys come first and are never defaulted, stored or reused.** A function that needs no key still takes one.
+* **The types state the trust boundary.** `act` sees only `State.public`; `update` sees only the state and the output of
+  `privatize`.
 * **`epsilon=inf` is the non-private algorithm**, in the same compiled program.
-* **`params(**values)` runs on the host**: it takes one grid point of plain numbers, validates it, and calibrates noise
-  in float64. Nothing solves for a noise scale inside a compiled loop.
+* **`params(**values)` runs on the host**: it takes the plain numbers of one grid point, checks them, and calibrates
+  noise in float64. No noise scale is computed inside a compiled loop.
 """
 
 from jaxdp.core.claims import guarantee_for

@@ -5,16 +5,12 @@ from typing import Any
 
 
 def dp_event(claim: Any, *, accountant: str = "pld", delta_apart: bool = False) -> Any:
-    """Returns the event whose privacy loss is the worst that a claim allows; see `Guarantee.to_dp_event`.
+    """Returns the dp-accounting event with the worst privacy loss that a claim allows; see `Guarantee.to_dp_event`.
 
-    For a claim of mu-GDP the event is the Gaussian mechanism with noise multiplier 1 / mu. For a pure claim it is
-    binary randomized response at the same epsilon: every epsilon-DP mechanism is a post-processing of it (Kairouz, Oh &
-    Viswanath, 2015). The accountant "pld" gets discrete Laplace noise of sensitivity 1 instead, which has the same two
+    For a mu-GDP claim the event is the Gaussian mechanism with noise multiplier 1 / mu. For a pure claim it is binary
+    randomized response at the same epsilon: every epsilon-DP mechanism is a post-processing of it (Kairouz, Oh &
+    Viswanath, 2015). The accountant "pld" gets discrete Laplace noise at sensitivity 1 instead, which has the same two
     privacy losses with the same probabilities.
-
-    Raises:
-        ValueError: if the claim has a delta and `delta_apart` is False.
-        ImportError: if dp-accounting is not installed.
     """
     if claim.is_private and claim.delta > 0 and not delta_apart:
         raise ValueError(
@@ -37,6 +33,6 @@ def dp_event(claim: Any, *, accountant: str = "pld", delta_apart: bool = False) 
     odds = math.exp(-claim.epsilon)  # P(lie) / P(truth)
     response = dp_accounting.RandomizedResponseDpEvent(2 * odds / (1 + odds), num_buckets=2)
     # This event has no privacy loss. Accountants that would underestimate the loss of randomized response (PLD,
-    # `REPLACE_SPECIAL`) refuse this event, and so the composition.
+    # `REPLACE_SPECIAL`) refuse it, and so they refuse the composition.
     nothing = dp_accounting.SampledWithoutReplacementDpEvent(1, 0, dp_accounting.GaussianDpEvent(1.0))
     return dp_accounting.ComposedDpEvent([response, nothing])

@@ -1,4 +1,4 @@
-"""The `guarantee` of an algorithm, by its `params`."""
+"""Builds the `guarantee` function of an algorithm from a claim and the algorithm's `params`."""
 
 import inspect
 from collections.abc import Callable
@@ -8,18 +8,17 @@ from jaxdp.core.guarantee import Guarantee
 
 
 def guarantee_for(params: Callable[..., Any], claim: Callable[..., "Guarantee"]) -> Callable[..., "Guarantee"]:
-    """Builds the `guarantee` of an algorithm, which returns a claim only for values that `params` accepts.
+    """Builds the `guarantee` function of an algorithm, which raises for values that `params` refuses.
 
     Args:
         params: (**values) -> Params.
-        claim: (some of the values, by their names) -> Guarantee. A value with a default here need not be one of
-            `params`.
+        claim: (some of the values, by name) -> Guarantee. `params` must take each of its arguments that has no default.
 
     Returns:
         A function with the signature of `params`.
 
     Raises:
-        ValueError: if claim requires a value that params does not take.
+        ValueError: if an argument of claim has no default and `params` does not take it.
 
     Examples:
         >>> from jaxdp.core import Guarantee
@@ -33,14 +32,14 @@ def guarantee_for(params: Callable[..., Any], claim: Callable[..., "Guarantee"])
     for name, parameter in claim_parameters.items():
         if name not in signature.parameters and parameter.default is parameter.empty:
             raise ValueError(
-                f"claim must ask for values that params takes, {', '.join(signature.parameters)}, got {name}"
+                f"claim must only need values that params takes, {', '.join(signature.parameters)}, got {name}"
             )
 
-    def checked(**values: Any) -> Guarantee:
+    def guarantee(**values: Any) -> Guarantee:
         params(**values)
         bound = signature.bind(**values)
         bound.apply_defaults()
         return claim(**{name: value for name, value in bound.arguments.items() if name in claim_parameters})
 
-    checked.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
-    return checked
+    guarantee.__signature__ = signature  # pyright: ignore[reportFunctionMemberAccess]
+    return guarantee

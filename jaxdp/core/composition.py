@@ -1,4 +1,4 @@
-"""Claims of several releases, and of persons who hold several privacy units."""
+"""Computes claims for two releases together, and for persons who hold several privacy units."""
 
 import dataclasses
 import math
@@ -17,7 +17,7 @@ def compose_claims(claim: Any, other: Any, delta: float | None = None) -> Any:
     common_view = claim.adversary_view & other.adversary_view
     if not common_view and claim.trust_model != "joint":
         raise ValueError(
-            "adversary_view must have something in common to compose, got "
+            "adversary_view must have a part in common to compose two guarantees, got "
             f"{claim.adversary_view} and {other.adversary_view}"
         )
     fields: dict[str, Any] = {
@@ -28,7 +28,7 @@ def compose_claims(claim: Any, other: Any, delta: float | None = None) -> Any:
         "adversary_view": common_view,
         "sensitive_fields": claim.sensitive_fields,
         "batch": claim.batch,
-        "numerical_delta": _below_one(_both(claim.numerical_delta, other.numerical_delta)),
+        "numerical_delta": _below_one(_sum_or_none(claim.numerical_delta, other.numerical_delta)),
     }
     if claim.local_epsilon is not None and other.local_epsilon is not None:  # a user sends both reports
         fields["local_epsilon"] = claim.local_epsilon + other.local_epsilon
@@ -64,7 +64,7 @@ def at_user_level(claim: Any, units: int, privacy_unit: str) -> Any:
         "adversary_view": claim.adversary_view,
         "sensitive_fields": claim.sensitive_fields,
         "batch": claim.batch,
-        "numerical_delta": _of_units(claim, units, is_local),
+        "numerical_delta": _numerical_delta(claim, units, is_local),
     }
     if claim.local_epsilon is not None:
         fields["local_epsilon"] = units * claim.local_epsilon
@@ -75,26 +75,30 @@ def at_user_level(claim: Any, units: int, privacy_unit: str) -> Any:
     if claim.mu is not None:
         return cls.gaussian(claim.mu * (math.sqrt(units) if is_local else units), **fields)
     epsilon = units * claim.epsilon
-    delta = claim.delta and claim.delta * (units if is_local else _chain(claim.epsilon, units))
+    delta = claim.delta and claim.delta * (units if is_local else _sum_over_chain(claim.epsilon, units))
     return cls.none(**fields) if delta >= 1 else cls.approximate(epsilon, delta, **fields)
 
 
-def _both(one: float | None, other: float | None) -> float | None:
+def _sum_or_none(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one + other
 
 
 def _below_one(delta: float | None) -> float | None:
-    """Returns None for a bound that is vacuous."""
+    """Returns the bound; None if it is 1 or more, which says nothing."""
     return delta if delta is not None and delta < 1 else None
 
 
-def _of_units(claim: Any, units: int, is_local: bool) -> float | None:
-    """Returns the numerical delta of several units."""
+def _numerical_delta(claim: Any, units: int, is_local: bool) -> float | None:
+    """Returns the numerical delta for a person of several units; None if no bound is known."""
     if not claim.numerical_delta or units == 1:
         return claim.numerical_delta
     if is_local:
         return _below_one(units * claim.numerical_delta)
-    return _below_one(_chain(claim.epsilon, units) * claim.numerical_delta) if math.isfinite(claim.epsilon) else None
+    return (
+        _below_one(_sum_over_chain(claim.epsilon, units) * claim.numerical_delta)
+        if math.isfinite(claim.epsilon)
+        else None
+    )
 
 
 def _as_approximate(claim: Any, delta: float) -> Any:
@@ -106,8 +110,8 @@ def _as_approximate(claim: Any, delta: float) -> Any:
     return dataclasses.replace(claim, kind="approximate", epsilon=epsilon, delta=delta, rho=None, mu=None)
 
 
-def _chain(epsilon: float, units: int) -> float:
-    """Returns the sum of e^(i epsilon) over i < units; infinity where it overflows."""
+def _sum_over_chain(epsilon: float, units: int) -> float:
+    """Returns the sum of e^(i epsilon) over i < units; infinity if it overflows."""
     try:
         return math.expm1(units * epsilon) / math.expm1(epsilon)
     except OverflowError:

@@ -1,7 +1,7 @@
 """Conversions of rho, mu and Gaussian noise to (epsilon, delta), in float64 on the host.
 
-Every result is rounded to the safe side by about 1e-12: an epsilon spent is never too small, a budget rho never too
-large.
+Except in `gaussian_delta`, results are rounded to the safe side by about 1e-12: an epsilon is never too small, and a
+rho never too large.
 """
 
 import math
@@ -18,15 +18,15 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 def gaussian_delta(epsilon: float, noise_stddev: float, l2_sensitivity: float = 1.0) -> float:
     """Returns the privacy profile of the Gaussian mechanism: the smallest delta at which it is (epsilon, delta)-DP.
 
-    The value is exact up to float64 rounding (about 1e-12 relative), in both directions.
+    The value is exact up to float64 rounding (about 1e-12 relative); it may be rounded up or down.
 
     Args:
         epsilon: >= 0; infinity gives 0. At 0 the value is the total variation distance.
-        noise_stddev: standard deviation of the noise, >= 0; without noise the value is 1 at any finite epsilon.
+        noise_stddev: standard deviation of the noise, >= 0; at 0 the value is 1 for every finite epsilon.
         l2_sensitivity: largest change of the released vector in Euclidean norm, > 0 and finite.
 
     Returns:
-        delta in [0, 1]; 0 where it underflows.
+        delta in [0, 1]; 0 if it underflows.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.
@@ -38,7 +38,7 @@ def gaussian_delta(epsilon: float, noise_stddev: float, l2_sensitivity: float = 
         Balle & Wang (2018), Theorem 8.
 
     Deviations:
-        None in value; written without the cancelling difference of Theorem 8 (see `log_delta_of`).
+        None in value. The formula avoids the difference in Theorem 8, which cancels (see `log_delta_of`).
 
     Examples:
         >>> f"{gaussian_delta(8.0, math.sqrt(2 * math.log(1250)) / 8):.6f}"  # the classical noise for (8, 1e-3)
@@ -52,16 +52,16 @@ def gaussian_delta(epsilon: float, noise_stddev: float, l2_sensitivity: float = 
 
 
 def gaussian_epsilon(delta: float, noise_stddev: float, l2_sensitivity: float = 1.0) -> float:
-    """Returns the smallest epsilon at which the Gaussian mechanism is (epsilon, delta)-DP: inverts `gaussian_delta`.
+    """Returns the smallest epsilon at which the Gaussian mechanism is (epsilon, delta)-DP; inverts `gaussian_delta`.
 
     Args:
         delta: in (0, 1).
-        noise_stddev: standard deviation of the noise, >= 0; without noise epsilon is infinite.
+        noise_stddev: standard deviation of the noise, >= 0; at 0 epsilon is infinite.
         l2_sensitivity: largest change of the released vector in Euclidean norm, > 0 and finite.
 
     Returns:
-        epsilon in [0, inf], rounded up by less than 1e-11 (epsilon + r + r^2), r = l2_sensitivity / noise_stddev; 0 if
-        the total variation distance is at most delta.
+        epsilon in [0, inf], rounded up by less than 1e-11 (epsilon + r + r^2), where r = l2_sensitivity / noise_stddev;
+        0 if the total variation distance is at most delta.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.
@@ -97,21 +97,21 @@ def gaussian_epsilon(delta: float, noise_stddev: float, l2_sensitivity: float = 
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Returns the epsilon at which rho-zCDP implies (epsilon, delta)-DP.
+    """Returns an epsilon such that rho-zCDP implies (epsilon, delta)-DP.
 
     Args:
         rho: zCDP budget, > 0; infinity gives infinity.
         delta: in (0, 1).
 
     Returns:
-        epsilon in [0, inf]: the infimum over Rényi orders, rounded up by 1e-12 of the terms that are subtracted.
+        epsilon in [0, inf]: the infimum over Rényi orders, rounded up by 1e-12 times the sum of its positive terms.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.
 
     Privacy:
         - Computes a guarantee, releases nothing.
-        - Holds for every rho-zCDP mechanism; for the Gaussian mechanism alone `gaussian_delta` is exact, and smaller.
+        - Holds for every rho-zCDP mechanism. For the Gaussian mechanism `gaussian_epsilon` is exact and smaller.
 
     Source:
         Canonne, Kamath & Steinke (2020), Corollary 13.
@@ -135,14 +135,14 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:
-    """Returns the largest rho for which `zcdp_epsilon` promises (epsilon, delta)-DP.
+    """Returns the largest rho for which `zcdp_epsilon` returns at most `epsilon`.
 
     Args:
         epsilon: > 0; infinity gives infinity.
         delta: in (0, 1).
 
     Returns:
-        rho in (0, inf], rounded down by about 1e-12 of itself.
+        rho in (0, inf], rounded down by a relative 1e-12.
 
     Raises:
         ValueError: if an argument is outside its range or NaN.
@@ -154,8 +154,8 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
         Canonne, Kamath & Steinke (2020), Corollary 13.
 
     Deviations:
-        None. On the optimal order (see `zcdp_epsilon`) both rho and epsilon are decreasing functions of b, so one root
-        search in b inverts them.
+        None. At the optimal order (see `zcdp_epsilon`) rho and epsilon both decrease in b, so one search for a root in
+        b gives rho.
 
     Examples:
         >>> f"{zcdp_rho(1.0, 1e-6):.4f}"
@@ -176,20 +176,16 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
 
 
 def check_sensitivity(l2_sensitivity: float) -> float:
-    """Returns the sensitivity as a float.
-
-    Raises:
-        ValueError: if it is not finite and > 0.
-    """
+    """Returns the sensitivity as a float, after checking that it is finite and > 0."""
     return check_above("l2_sensitivity", float(check_finite("l2_sensitivity", l2_sensitivity)), 0.0)
 
 
 def log_delta_of(epsilon: float, ratio: float) -> float:
-    """Returns the log of the Gaussian mechanism's delta at epsilon >= 0 for a finite noise ratio > 0.
+    """Returns the log of the Gaussian mechanism's delta at epsilon >= 0.
 
-    The ratio is noise_stddev / l2_sensitivity. Theorem 8 says delta = Phi(-u) - e^epsilon Phi(-v), with u, v below.
-    Since v^2 - u^2 = 2 epsilon, it is also phi(u) (R(u) - R(v)), R(x) = Phi(-x) / phi(x) the Mills ratio: nothing
-    overflows. R' = x R - 1.
+    The ratio, noise_stddev / l2_sensitivity, is finite and > 0. Theorem 8 says delta = Phi(-u) - e^epsilon Phi(-v),
+    with u and v as in the code. Since v^2 - u^2 = 2 epsilon, delta is also phi(u) (R(u) - R(v)), where R(x) = Phi(-x) /
+    phi(x) is the Mills ratio. This form does not overflow. The derivative of R is R'(x) = x R(x) - 1.
     """
     from scipy.special import ndtr  # imported here to keep `import jaxdp` fast
 
@@ -211,10 +207,10 @@ def _mills(x):
 
 
 def root(decreasing: Callable[[float], float], start: float) -> float:
-    """Returns the root of a decreasing function, bracketed from start by doubling steps."""
+    """Returns the root of a decreasing function; doubling steps from `start` bracket it."""
     low = high = start
     step = 1.0
-    while decreasing(low) < 0 and low > -700:  # keeps its exponential finite
+    while decreasing(low) < 0 and low > -700:  # e^700 is finite
         low, step = max(low - step, -700.0), 2 * step
     step = 1.0
     while decreasing(high) > 0 and high < 700:

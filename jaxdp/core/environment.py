@@ -14,7 +14,7 @@ Outcome = Mapping[str, jax.Array]
 
 
 class WorldFn(Protocol):
-    """Draws the world before the first round. Called once for each lane; every learner gets the same key."""
+    """Draws the world before the first round. Called once in each lane; every learner gets the same key."""
 
     def __call__(self, key: jax.Array, params: Any) -> Any: ...
 
@@ -26,9 +26,9 @@ class ContextFn(Protocol):
 
 
 class ContextsFn(Protocol):
-    """Returns the contexts of the next rounds, one for each of the `keys`, as `context` gives them one after the other.
+    """Returns the contexts of the next rounds, one for each key, equal to the results of `context`.
 
-    For problems whose contexts do not depend on the actions in between. `keys` are those that `context` gets.
+    `keys` are the keys that `context` gets in these rounds. Only for problems whose contexts do not depend on actions.
     """
 
     def __call__(self, keys: jax.Array, params: Any, world: Any) -> Any: ...
@@ -37,8 +37,8 @@ class ContextsFn(Protocol):
 class FeedbackFn(Protocol):
     """Answers an action: returns (world, feedback, outcome).
 
-    `outcome` is a small dict of scalars that are summed over rounds, at least `pseudo_regret`: booleans are counted,
-    integers are added and saturate at the largest, floats are added with compensation. A full-information feedback must
+    `outcome` is a small dict of scalars, with at least `pseudo_regret`. The simulator sums each over rounds: it counts
+    booleans, adds integers up to the largest integer, and adds floats with compensation. Full-information feedback must
     not depend on the action.
     """
 
@@ -46,13 +46,13 @@ class FeedbackFn(Protocol):
 
 
 class HindsightFn(Protocol):
-    """Returns metrics in hindsight, read at checkpoints: dict of arrays."""
+    """Returns metrics in hindsight, as a dict of arrays. Called at checkpoints."""
 
     def __call__(self, params: Any, world: Any) -> Outcome: ...
 
 
 class MeansFn(Protocol):
-    """Returns the mean feedback of every action, or its range over contexts: a public array. On the host."""
+    """Returns the mean feedback of every action, or its range over contexts, as a public array. Called on the host."""
 
     def __call__(self, params: Any) -> Any: ...
 
@@ -67,10 +67,10 @@ class EvaluateFn(Protocol):
 
 
 class BlockFn(Protocol):
-    """Answers many rounds, as `feedback` does one after the other: returns (worlds, feedback, outcomes).
+    """Answers many rounds: returns (worlds, feedback, outcomes), equal to the results of `feedback`.
 
-    Each has a leading axis of rounds, one for each of the `keys`, which are those that `feedback` gets. `contexts` are
-    those rounds' contexts, or None. A learner may use fewer rounds: the world then continues from the last one used.
+    Each has a leading axis of rounds. `keys` are the keys that `feedback` gets in these rounds; `contexts` are the
+    contexts of the rounds, or None. If the learner uses fewer rounds, the world continues from the last round used.
     """
 
     def __call__(
@@ -79,17 +79,17 @@ class BlockFn(Protocol):
 
 
 class FeedbackTotalsFn(Protocol):
-    """Answers counts of actions: (world, totals of feedback, totals of outcomes), distributed as for single rounds.
+    """Answers counts of actions: returns (world, totals of feedback, totals of outcomes).
 
-    Totals of feedback have a leading axis of actions. Full-information feedback is the same for every action: its total
-    is the sum over all rounds, without that axis.
+    They are distributed as in a run round by round. Totals of feedback have a leading axis of actions. Full-information
+    feedback is the same for every action: its total is the sum over all rounds, without an axis of actions.
     """
 
     def __call__(self, key: jax.Array, params: Any, world: Any, counts: jax.Array) -> tuple[Any, Any, Outcome]: ...
 
 
 class UserLevel(NamedTuple):
-    """The persons behind the rounds, where one person may answer in several of them.
+    """The persons who give feedback, if one person may answer in several rounds.
 
     Attributes:
         name: the word for a person, for example "voter".
@@ -102,11 +102,11 @@ class UserLevel(NamedTuple):
 
 
 class Environment(NamedTuple):
-    """A problem that a learner plays. Its keys are never the learner's: every learner meets the same world.
+    """A problem that a learner plays. It never gets the learner's keys: every learner meets the same world.
 
     Attributes:
-        params: (**values) -> Params. On the host, as for a learner; called once for each distinct set of its own
-            values, so that large leaves which do not vary are one object.
+        params: (**values) -> Params. On the host, as for a learner. Called once for each distinct set of values, so
+            that grid points with equal values share large leaves.
         init: draws the world before the first round.
         context: returns the context shown before an action, or None if the problem has no contexts.
         feedback: answers an action.
@@ -115,15 +115,14 @@ class Environment(NamedTuple):
         block: answers many rounds at once; or None.
         feedback_totals: answers counts of actions; or None.
         contexts: returns the contexts of many rounds at once, for blocks in problems with contexts; or None.
-        interface: the actions that it answers, its feedback, its contexts and the recommendations that it evaluates; or
-            None.
+        interface: the spaces of its actions, feedback, contexts and recommendations; or None.
         horizon: the largest number of rounds, or None for any number.
         dims: names of the dimensions of each metric of `hindsight` and `evaluate`, where they have names.
-        user_level: whose data the rounds are: a run's guarantee then has a second claim, for a person. None if persons
-            are not known beyond single rounds.
-        means: returns the mean feedback of every action or, with contexts, its least and largest value; None if it is
-            not known in advance.
-        made_by: the factory and its arguments, for people.
+        user_level: the persons who give feedback; a run's guarantee then has a second claim, for a person. None if
+            nothing says which rounds share a person.
+        means: returns the mean feedback of every action or, with contexts, its range; None if it is not known in
+            advance.
+        made_by: the factory and its arguments, for `repr` and tables.
     """
 
     params: Callable[..., Any]

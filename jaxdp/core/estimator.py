@@ -1,4 +1,4 @@
-"""Offline estimators, and the problems that they are run on."""
+"""Types of offline estimators and of problems for them."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
@@ -11,7 +11,7 @@ from jaxdp.core.shown import html_of
 
 
 class LabelsPrivatizeFn(Protocol):
-    """Returns everything of the labels that the curator (local model) or the public (central model) may see.
+    """Returns all that the curator (local model) or the public (central model) may see of the labels.
 
     May read: params, features, labels, its own key (once).
     """
@@ -20,19 +20,19 @@ class LabelsPrivatizeFn(Protocol):
 
 
 class FitFn(Protocol):
-    """Returns the estimate: post-processing of the report and of public features. Steps are scanned inside."""
+    """Returns the estimate, a post-processing of the report and of public features. Loops run inside, by `lax.scan`."""
 
     def __call__(self, key: jax.Array, params: Any, features: jax.Array, report: Any) -> Any: ...
 
 
 class CheckDataFn(Protocol):
-    """Raises ValueError, on the host, for a data set that the estimator does not support."""
+    """Raises a ValueError for a data set that the estimator does not support. Called on the host."""
 
     def __call__(self, features: Any, labels: Any, *, feature_norm: Any) -> None: ...
 
 
 class NoiseFn(Protocol):
-    """Returns the `jaxdp.estimation.LabelNoise` between labels and the logistic objective of `fit`."""
+    """Returns the `jaxdp.estimation.LabelNoise` that `privatize` adds to labels before `fit` minimises its loss."""
 
     def __call__(self, params: Any, features: jax.Array) -> Any: ...
 
@@ -44,23 +44,24 @@ class CovarianceFn(Protocol):
 
 
 class Estimator(NamedTuple):
-    """An offline algorithm: labels in, one estimate out.
+    """An offline algorithm, which computes one estimate from a data set.
 
     Attributes:
         params: (**values) -> Params. On the host, as for a learner.
         guarantee: (**values) -> Guarantee. On the host: the claim for the same values.
-        privatize: the trust boundary. Features are public, unless the guarantee's privacy unit includes them.
+        privatize: the trust boundary. Features are public unless the guarantee's privacy unit includes them.
         fit: returns the estimate, from the output of `privatize`.
-        check: refuses a data set that the estimator does not support. None accepts comparisons of pairs.
-        check_estimate: (estimate) -> None. On the host: raises if nothing was released, or the release cannot be used.
-            None accepts every estimate.
-        features_public: whether the privacy unit leaves features public, so that `fit`, and any caller that passes
-            known facts to the estimator, may read them. If False, no fact that was read from features is passed.
-        noise: describes the noise, if `fit` replaces labels by unbiased ones and takes the features to be public. None
-            if it does anything else: confidence sets are then not available.
-        covariance: returns the covariance of the estimate, for standard errors. None if it is not known: intervals are
-            then not available.
-        made_by: the factory and its arguments, for people.
+        check: raises for a data set that the estimator does not support. If None, data sets of compared pairs are
+            accepted.
+        check_estimate: (estimate) -> None. On the host: raises if nothing was released or the release cannot be used.
+            If None, every estimate is accepted.
+        features_public: whether the privacy unit leaves features public. If so, `fit` may read them, and callers may
+            pass facts that were read from them (`Sample.known_from_features`).
+        noise: describes the noise, if `fit` replaces labels by unbiased estimates of them and features are public.
+            Otherwise None: confidence sets are then not available.
+        covariance: returns the covariance of the estimate, for standard errors. None if the covariance is not known:
+            intervals are then not available.
+        made_by: the factory and its arguments, for `repr` and tables.
     """
 
     params: Callable[..., Any]
@@ -82,18 +83,18 @@ class Estimator(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """One data set, and an analyst's knowledge of it, by the name of the `Params` field that it replaces.
+    """One data set, with facts that an analyst would know, by the name of the `Params` field that each fact replaces.
 
-    This knowledge comes in two groups, since one of them is private where features are.
+    There are two groups of facts: facts that were read from features are private if the features are.
 
     Attributes:
-        features: [num_samples, ...] float, public or private as the estimator's privacy unit says.
+        features: [num_samples, ...] float; the estimator's privacy unit decides whether they are private.
         labels: [num_samples] int, private.
-        truth: the parameter from which labels were drawn, or None; metrics alone read it.
-        known: facts of the world, whatever the data: the radius that contains the truth, a bound that was fixed before
-            features were drawn. They are passed to every estimator.
-        known_from_features: facts that were read from the features, such as the largest norm. They are passed only to
-            estimators whose privacy unit leaves features public.
+        truth: the parameter from which labels were drawn, or None. Only metrics read it.
+        known: facts that do not depend on the data, such as a radius that contains the truth, or a bound that was fixed
+            before features were drawn. Every estimator gets them.
+        known_from_features: facts that were read from the features, such as the largest norm. Only estimators with
+            `features_public` get them.
     """
 
     features: jax.Array
@@ -107,13 +108,13 @@ class Sample(NamedTuple):
 
 
 class SampleFn(Protocol):
-    """Draws a data set. Its key is never the estimator's: every estimator meets the same data."""
+    """Draws a data set. It never gets the estimator's key: every estimator meets the same data."""
 
     def __call__(self, key: jax.Array, params: Any) -> Sample: ...
 
 
 class MetricsFn(Protocol):
-    """Compares an estimate with the truth: dict of arrays."""
+    """Compares an estimate with the truth: returns a dict of arrays."""
 
     def __call__(self, params: Any, sample: Sample, estimate: Any) -> Mapping[str, jax.Array]: ...
 
@@ -126,10 +127,10 @@ class Problem(NamedTuple):
         sample: draws a data set.
         metrics: compares an estimate with the truth.
         dims: names of the dimensions of each metric, for labelling.
-        coords: values along those dimensions, where they have any.
+        coords: values along those dimensions, for dimensions that have values.
         known: names of the `Params` fields that each sample's `known` provides.
         known_from_features: names of the `Params` fields that each sample's `known_from_features` provides.
-        made_by: the factory and its arguments, for people.
+        made_by: the factory and its arguments, for `repr` and tables.
     """
 
     params: Callable[..., Any]

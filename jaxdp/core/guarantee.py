@@ -1,4 +1,4 @@
-"""Privacy claims as data, each in the currency in which it was proved."""
+"""Privacy claims (`Guarantee`), each stored with the budget in which it was proved: epsilon, rho or mu."""
 
 import dataclasses
 import math
@@ -33,31 +33,33 @@ _AS_TRUSTED = frozenset({"as the trust model says"})
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Guarantee:
-    """A privacy claim and its argument. Made by `pure`, `approximate`, `zcdp`, `gaussian` or `none`.
+    """A privacy claim with the reason why it holds. Make one by `pure`, `approximate`, `zcdp`, `gaussian` or `none`.
 
     Attributes:
         kind: "pure" (epsilon-DP), "approximate" ((epsilon, delta)-DP), "zcdp" (rho-zCDP), "gaussian" (mu-GDP) or
             "none".
-        epsilon: privacy budget of a pure or approximate claim, in (0, inf); infinity for all others.
-        delta: failure mass of an approximate claim, in [0, 1), kept at an infinite budget; 0 for all others.
-        rho: zero-concentrated budget of a zCDP claim, > 0; else None.
-        mu: budget of a Gaussian claim, > 0: neighbours are no easier to distinguish than N(0, 1) from N(mu, 1); else
-            None.
+        epsilon: budget of a pure or approximate claim, in (0, inf); infinity for all other kinds.
+        delta: delta of an approximate claim, in [0, 1), also if epsilon is infinite; 0 for all other kinds.
+        rho: budget of a zCDP claim, > 0; None for all other kinds.
+        mu: budget of a Gaussian claim, > 0: neighbours are no easier to distinguish than N(0, 1) from N(mu, 1). None
+            for all other kinds.
         trust_model: "central" (a curator sees the data), "local" (only the user does), "shuffle" or "joint".
-        privacy_unit: whose data one unit of budget protects, for example "one label".
-        adjacency: how neighbouring inputs differ.
-        argument: one sentence, why the claim holds.
+        privacy_unit: the data that the claim protects, for example "one label".
+        adjacency: how two neighbouring inputs differ, for example "replace-one".
+        argument: one sentence that says why the claim holds.
         adversary_view: the parts of each round of a learner that the world may log under this claim, out of "report",
-            "action" and "public". By default all of them in the local model, and all except reports in the central and
-            the shuffle model. A contextual learner whose action depends on a private context leaves out "action". In
-            the joint model it is "public" or nothing, as a user's action may depend on that user's data without noise;
-            all other users also see their own actions.
+            "action" and "public". By default these are all three in the local model, "action" and "public" in the
+            central and the shuffle model, and "public" in the joint model. A contextual learner leaves out "action" if
+            its action depends on a private context. In the joint model only "public" is allowed, or nothing: a user's
+            action may depend on that user's data without noise. Every other user also sees their own actions.
         sensitive_fields: names of the leaves of a user's data that may differ between neighbours; None for all of them.
-        batch: in the shuffle model the number of users who are shuffled together, >= 1; else None.
-        local_epsilon: in the shuffle model the budget of one user's report before it is shuffled, > 0; else None.
-        numerical_delta: a proved bound, in [0, 1), on the delta that the program's arithmetic adds; 0 if it is exact.
-            Random bits count as ideal. None: no bound is stated, and the claim holds in real arithmetic, that is up to
-            floating point.
+        batch: in the shuffle model, the number of users whose reports are shuffled together, >= 1; None in other
+            models.
+        local_epsilon: in the shuffle model, the epsilon of one user's report before shuffling, > 0; None in other
+            models.
+        numerical_delta: a proved bound, in [0, 1), on the delta that the program's rounding adds; 0 if the arithmetic
+            is exact. The bound takes random bits to be ideal. None if no bound is known: the claim then holds for real
+            numbers, and rounding is ignored.
 
     Examples:
         >>> label = {"privacy_unit": "one label", "argument": "randomized response"}
@@ -136,7 +138,7 @@ class Guarantee:
         """Returns an epsilon-DP claim.
 
         Args:
-            epsilon: in (0, inf]; infinity claims nothing.
+            epsilon: in (0, inf]; at infinity the result claims nothing.
             **about: trust_model, privacy_unit, argument, and any other attributes.
         """
         return cls.approximate(epsilon, 0.0, **about)
@@ -146,8 +148,8 @@ class Guarantee:
         """Returns an (epsilon, delta)-DP claim.
 
         Args:
-            epsilon: in (0, inf]; infinity claims nothing.
-            delta: in [0, 1); 0 is a pure claim.
+            epsilon: in (0, inf]; at infinity the result claims nothing.
+            delta: in [0, 1); at 0 the result is a pure claim.
             **about: trust_model, privacy_unit, argument, and any other attributes.
         """
         kind = "none" if check_epsilon(epsilon) == math.inf else "approximate" if delta else "pure"
@@ -158,7 +160,7 @@ class Guarantee:
         """Returns a rho-zCDP claim: every Rényi divergence of order a > 1 is at most rho a (Bun & Steinke, 2016).
 
         Args:
-            rho: in (0, inf]; infinity claims nothing.
+            rho: in (0, inf]; at infinity the result claims nothing.
             **about: trust_model, privacy_unit, argument, and any other attributes.
         """
         return cls.none(**about) if check_above("rho", rho, 0.0) == math.inf else cls(kind="zcdp", rho=rho, **about)
@@ -168,19 +170,19 @@ class Guarantee:
         """Returns a mu-GDP claim: no easier to distinguish than N(0, 1) from N(mu, 1) (Dong, Roth & Su, 2022).
 
         Args:
-            mu: in (0, inf]; infinity claims nothing.
+            mu: in (0, inf]; at infinity the result claims nothing.
             **about: trust_model, privacy_unit, argument, and any other attributes.
         """
         return cls.none(**about) if check_above("mu", mu, 0.0) == math.inf else cls(kind="gaussian", mu=mu, **about)
 
     @classmethod
     def none(cls, **about: Any) -> "Guarantee":
-        """Returns no claim: for an algorithm without privacy, or for any at an infinite budget."""
+        """Returns a guarantee that claims nothing: for an algorithm without privacy or at an infinite budget."""
         return cls(kind="none", **about)
 
     @property
     def is_private(self) -> bool:
-        """Whether anything is claimed at all."""
+        """Whether the guarantee claims any privacy."""
         return self.kind != "none"
 
     def __repr__(self) -> str:
@@ -195,7 +197,7 @@ class Guarantee:
 
     @property
     def arithmetic(self) -> str:
-        """How the program's arithmetic affects the claim, as text."""
+        """A sentence on the effect of rounding: unknown, at most `numerical_delta`, or none."""
         if not self.is_private:
             return "no claim"
         if self.numerical_delta is None:
@@ -206,12 +208,12 @@ class Guarantee:
         """Returns the smallest epsilon for which the claim is known to imply (epsilon, delta)-DP.
 
         Args:
-            delta: in [0, 1), besides `numerical_delta`, which is not counted here.
+            delta: in [0, 1). It does not include `numerical_delta`, which adds to it.
 
         Returns:
-            epsilon in [0, inf]: for a pure claim its own; for an approximate claim its own if delta is at least the
-            claim's; for zCDP the infimum over Rényi orders; for a Gaussian claim the exact value; infinity if nothing
-            follows.
+            epsilon in [0, inf]: for a pure claim its epsilon; for an approximate claim its epsilon if delta is at least
+            the claim's delta; for zCDP the infimum over Rényi orders; for a Gaussian claim the exact value; otherwise
+            infinity.
 
         Raises:
             ValueError: if delta lies outside [0, 1).
@@ -233,24 +235,24 @@ class Guarantee:
     def compose(self, other: "Guarantee", *, delta: float | None = None) -> "Guarantee":
         """Returns the guarantee of releasing both results, by adaptive composition.
 
-        Claims of one kind compose in their currency: epsilons, deltas and rhos add up, and mus add as root of the sum
-        of squares. Beside zCDP, a pure claim counts as rho = epsilon^2 / 2 and a Gaussian one as rho = mu^2 / 2. Every
-        other pair is composed as (epsilon, delta). The second mechanism may depend on the first one's result; its
-        budget may not. If budgets are chosen as results come in, use a `jaxdp.Ledger`.
+        Two claims of the same kind add their epsilons and deltas, or their rhos; two mus give sqrt(mu_1^2 + mu_2^2).
+        Next to a zCDP claim, a pure claim counts as rho = epsilon^2 / 2 and a Gaussian claim as rho = mu^2 / 2. Every
+        other pair is composed as (epsilon, delta). The second mechanism may depend on the result of the first, but its
+        budget may not. If you choose budgets after seeing results, use a `jaxdp.Ledger`.
 
         Args:
             other: the guarantee of the other release, on the same data.
-            delta: at which a zCDP or Gaussian claim is converted to (epsilon, delta) where that is needed; it adds to
-                the other claim's.
+            delta: the delta at which a zCDP or Gaussian claim is converted to (epsilon, delta), if the pair needs this;
+                it is added to the delta of the other claim.
 
         Returns:
-            The guarantee of the pair, under which the world may log what both allow. The result claims nothing if the
-            sum of deltas reaches 1, the budget overflows, or either claim is none. Numerical deltas add up; if one is
-            not stated, or their sum reaches 1, that of the pair is not stated either.
+            The guarantee of the pair. Its `adversary_view` has the parts that both views have. The result claims
+            nothing if the sum of deltas reaches 1, the budget overflows, or either guarantee claims nothing. Numerical
+            deltas add up; the sum is None if one of them is None or if it reaches 1.
 
         Raises:
-            ValueError: if the two differ in trust model, privacy unit, adjacency, unit leaves or batch, or allow
-                nothing in common to be logged; or if delta is needed and missing.
+            ValueError: if the two differ in trust model, privacy unit, adjacency, sensitive fields or batch; if their
+                views have no part in common (except in the joint model); or if delta is needed and missing.
 
         Source:
             Dwork & Roth (2014), Theorem 3.16; Bun & Steinke (2016), Lemma 1.7 and Proposition 1.4; Dong, Roth & Su
@@ -261,28 +263,28 @@ class Guarantee:
     def at_user_level(self, units: int, *, privacy_unit: str) -> "Guarantee":
         """Returns the claim for a person who holds several privacy units, all of which may change at once.
 
-        In the local model each unit leaves its person's device in a report of its own, whose distribution depends on
-        that unit and on earlier releases. So the person's reports compose, adaptively: epsilons, deltas and rhos are
-        multiplied by k = units, mu by its root. In all other models the person is a group of k units that one mechanism
-        reads. A chain of k + 1 inputs, each of which differs from the one before in one unit, gives k epsilon; with a
-        delta also (e^(k epsilon) - 1) / (e^epsilon - 1) times delta, the sum of e^(i epsilon) delta over i < k; and k^2
-        rho, and k mu. In the shuffle model `local_epsilon` is that of all the person's reports together, k times as
-        large.
+        Let k = units. In the local model each unit is sent in a separate report, whose distribution depends on that
+        unit and on earlier releases. The k reports of a person compose adaptively: epsilon, delta and rho are
+        multiplied by k, and mu by sqrt(k). In all other models one mechanism reads a group of k units. A chain of k + 1
+        inputs, in which neighbours differ in one unit, gives k epsilon, k^2 rho or k mu. The delta becomes the sum of
+        e^(i epsilon) delta over i < k, which is delta (e^(k epsilon) - 1) / (e^epsilon - 1). In the shuffle model
+        `local_epsilon` then covers all reports of the person and is k times as large.
 
         Args:
-            units: k >= 1, the largest number of units that a person holds.
+            units: the largest number of units that a person holds, >= 1.
             privacy_unit: the name of the person's data, for example "one voter".
 
         Returns:
-            The guarantee of replacing one person. It claims nothing if delta reaches 1 or the budget overflows. A
-            numerical delta grows as a delta does; for groups under zCDP or Gaussian claims one above 0 is not stated.
+            The guarantee of replacing one person. It claims nothing if delta reaches 1 or the budget overflows.
+            `numerical_delta` grows as delta does. If it is above 0 and a group has a zCDP or Gaussian claim, it becomes
+            None.
 
         Raises:
             ValueError: if units is not a whole number >= 1.
 
         Source:
-            Composition: as `compose`. Groups: Dwork & Roth (2014), Theorem 2.2, and for a delta the same chain (Vadhan,
-            2017, Lemma 2.2); Bun & Steinke (2016), Proposition 1.9; Dong, Roth & Su (2022), Theorem 2.14.
+            Composition: see `compose`. Groups: Dwork & Roth (2014), Theorem 2.2, and with a delta the same chain
+            (Vadhan, 2017, Lemma 2.2); Bun & Steinke (2016), Proposition 1.9; Dong, Roth & Su (2022), Theorem 2.14.
 
         Examples:
             >>> about = {"privacy_unit": "one duel's outcome", "argument": "noise"}
@@ -294,21 +296,24 @@ class Guarantee:
     def to_dp_event(self, *, accountant: str = "pld", delta_apart: bool = False) -> Any:
         """Returns the claim as an event of dp-accounting, for its accountants (`pip install 'jaxdp[accounting]'`).
 
-        The event already stands for the worst pair of neighbours. Compose it as often as its algorithm runs, in one
-        call or in several, in accountants by privacy loss distributions (PLD) for `ADD_OR_REMOVE_ONE`, or by Rényi
-        divergences (RDP) for `REPLACE_ONE`. They give, for each kind:
+        The event describes the worst pair of neighbours. Compose it once for each run of the algorithm, in one call or
+        in several, with an accountant by privacy loss distributions (PLD) for `ADD_OR_REMOVE_ONE`, or by Rényi
+        divergences (RDP) for `REPLACE_ONE`. The accountants give, for each kind:
 
-        * pure: the largest cost of any mechanism of that epsilon. Other accountants refuse its event.
-        * zcdp: by RDP, the claim's `epsilon_at` up to the coarse orders. PLD accountants refuse it.
-        * gaussian: by PLD `epsilon_at`, by RDP a bound on it. PLD accountants for `REPLACE_ONE` take the sensitivity
-          for twice its value, a safe bound.
-        * approximate, and so most shuffle claims: no event has a delta. With `delta_apart=True` the result is the event
-          of epsilon alone; subtract the sum of all such claims' deltas from the delta that you ask an accountant for.
+        * pure: the largest epsilon that mechanisms of the claim's epsilon can compose to. Other accountants refuse it.
+        * zcdp: RDP gives about `epsilon_at`, as it tries few orders. PLD accountants refuse the event.
+        * gaussian: PLD gives `epsilon_at`, RDP an upper bound on it. PLD accountants for `REPLACE_ONE` double the
+          sensitivity, which is safe but not tight.
+        * approximate (most shuffle claims are): dp-accounting has no event with a delta. With `delta_apart=True` the
+          event covers only epsilon. Subtract the sum of these claims' deltas from the delta that you pass to the
+          accountant.
         * none: an event without privacy.
 
         Args:
-            accountant: "pld" or "rdp": the accountant that composes the event. It changes the event of epsilon.
-            delta_apart: whether you account for the delta of an approximate claim yourself.
+            accountant: "pld" or "rdp", the accountant that composes the event. Events of pure and approximate claims
+                depend on it.
+            delta_apart: whether you account for the delta of an approximate claim yourself; False refuses claims with a
+                delta.
 
         Returns:
             A `dp_accounting.DpEvent`.
@@ -328,7 +333,7 @@ class Guarantee:
         return dp_event(self, accountant=accountant, delta_apart=check_flag("delta_apart", delta_apart))
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the claim as plain values, for provenance; infinity is the string "inf", as JSON has none."""
+        """Returns the claim as plain values, for provenance; infinity becomes "inf", as JSON has no infinity."""
         values = {
             **dataclasses.asdict(self),
             "adversary_view": _sort_names(self.adversary_view),

@@ -19,15 +19,15 @@ BOUNDED = '; a bandit for numbers is made with rewards="bounded", if it takes th
 
 
 class Space(NamedTuple):
-    """Arrays of one shape, with bounds on entries and, if `radius` is finite, on the arrays' norm.
+    """A set of arrays of one shape, with bounds on their entries and, if `radius` is finite, on their norm.
 
     Attributes:
         kind: "integers" or "numbers" (floats).
         shape: shape of the arrays.
         low: smallest entry.
         high: largest entry.
-        radius: largest norm of an array; infinity for no ball.
-        norm: of the ball: "l1", "l2" or "max" (the largest absolute value of an entry).
+        radius: largest norm of an array; infinity if the norm is not bounded.
+        norm: the norm that `radius` bounds: "l1", "l2" or "max" (the largest absolute value of an entry).
 
     Examples:
         >>> print(arms(4))
@@ -50,7 +50,7 @@ class Space(NamedTuple):
         return f"{self.kind}{box}{shape}{ball}"
 
     def __contains__(self, other: object) -> bool:
-        """Returns whether `other` is contained in this space, as far as its bounds or its ball show.
+        """Returns whether bounds and norms show that `other` is contained in this space.
 
         Examples:
             >>> ball(3, norm="l1") in ball(3), ball(3) in Space("numbers", (3,), -1, 1), ball(3) in ball(3, norm="l1")
@@ -67,9 +67,9 @@ class Space(NamedTuple):
         return array.shape == self.shape and np.issubdtype(array.dtype, KINDS[self.kind])
 
     def holds(self, array: jax.Array) -> jax.Array:
-        """Returns whether an array that fits lies within the bounds and in the ball, [] bool; NaN does not.
+        """Returns whether an array of this shape and kind lies in the space, [] bool; NaN does not.
 
-        A norm may exceed the radius by its rounding.
+        The norm may exceed the radius by its rounding error.
 
         Examples:
             >>> bool(arms(3).holds(jnp.int32(2))), bool(arms(3).holds(jnp.int32(3)))
@@ -127,13 +127,13 @@ class Probe(NamedTuple):
 
 
 class Interface(NamedTuple):
-    """Spaces of a round's action, feedback, context and recommendation, each a pytree with the structure of the arrays.
+    """The spaces of actions, feedback, contexts and recommendations, each a pytree with the structure of the arrays.
 
     Attributes:
-        action: of the learner.
-        feedback: of the environment.
-        context: shown before the action, or None.
-        recommendation: of the learner at any time, evaluated by the environment; or None.
+        action: space of the learner's actions.
+        feedback: space of the environment's feedback.
+        context: space of the contexts that the learner sees before it acts, or None.
+        recommendation: space of the recommendations that the learner returns and the environment evaluates, or None.
     """
 
     action: Any
@@ -185,12 +185,12 @@ def ball(dim: int, radius: float = 1.0, *, norm: str = "l2") -> Space:
 
 
 def is_space(node: Any) -> bool:
-    """Returns whether a node of a pytree is a space, which is itself a tuple."""
+    """Returns whether a node of a pytree is a space, for `is_leaf`: a space is itself a tuple."""
     return isinstance(node, Space)
 
 
 def map_spaces(spaces: Any, others: Any, compare: Callable[[Space, Any], Any]) -> list[Any] | None:
-    """Applies (space, its counterpart) -> value to two pytrees, one of spaces; None if the structures differ."""
+    """Applies `compare` to each space and the leaf at its place in `others`; None if the structures differ."""
     flat_spaces, flat_others = jax.tree.flatten(spaces, is_leaf=is_space), jax.tree.flatten(others, is_leaf=is_space)
     if flat_spaces[1] != flat_others[1]:
         return None
@@ -203,7 +203,7 @@ def fits(spaces: Any, arrays: Any) -> bool:
 
 
 def holds(spaces: Any, arrays: Any) -> jax.Array:
-    """Returns whether all arrays of a pytree that fits lie within their spaces, [] bool."""
+    """Returns whether all arrays of a pytree that `fits` lie in their spaces, [] bool."""
     inside = map_spaces(spaces, arrays, Space.holds)
     return jnp.asarray(False) if inside is None else jnp.stack(inside).all()
 
@@ -214,7 +214,7 @@ def text(spaces: Any) -> str:
 
 
 def check_interfaces(learner: Interface | None, environment: Interface | None) -> None:
-    """Checks that a learner and an environment exchange the same things.
+    """Checks that a learner and an environment fit together.
 
     Raises:
         ValueError: if their actions differ; if feedback or contexts of the environment are not contained in the

@@ -1,4 +1,4 @@
-"""Online learners: pure functions, each written for one lane."""
+"""Types of online learners and of their functions. A lane is one run of a learner, with one seed and grid point."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
@@ -15,11 +15,11 @@ class State(NamedTuple):
     """A learner's memory, split at the trust boundary.
 
     Attributes:
-        private: seen by the curator alone (true counts, partial noise sums). In the shuffle model, the shuffler's
+        private: seen only by the curator (true counts, partial noise sums); in the shuffle model, the shuffler's
             memory.
-        public: everything that has been released. `act` and `privatize` see this half only. `private` reacts to a
-            release at the start of the next `update`, so that a transcript can be replayed by substituting recorded
-            `public` states.
+        public: everything that has been released. `act` and `privatize` see only this half. If a release changes
+            `private`, the change is made at the start of the next `update`: a transcript can then be replayed from
+            recorded `public` states.
     """
 
     private: Any
@@ -32,8 +32,8 @@ class State(NamedTuple):
 class InitFn(Protocol):
     """Returns the learner's state before the first round.
 
-    Called once for each lane, inside the compiled program. May read: params, its own key (once). Returns a `State`,
-    whose structure, shapes and dtypes every later state keeps.
+    Called once in each lane, inside the compiled program. May read: params, its own key (once). Every later state has
+    the structure, shapes and dtypes of this `State`.
     """
 
     def __call__(self, key: jax.Array, params: Any) -> State: ...
@@ -42,7 +42,7 @@ class InitFn(Protocol):
 class ActFn(Protocol):
     """Chooses one lane's action in this round, inside the compiled program, before the environment answers.
 
-    A replay of a transcript calls it again: equal arguments must give equal actions. May read: params, the released
+    A replay of a transcript calls it again, so equal arguments must give equal actions. May read: params, the released
     state, this round's context, its own key (once). Must not depend on: `State.private`, this round's feedback, the
     environment's keys, the engine, other lanes. Returns a pytree of `Interface.action`'s structure, the same in every
     round.
@@ -54,30 +54,30 @@ class ActFn(Protocol):
 class PrivatizeFn(Protocol):
     """The trust boundary: returns everything of this round that the curator may see.
 
-    In the central model that is (action, feedback), and noise is added where `update` writes `public`. In the local
-    model it is the message of the user's device, and noise is added here; a contextual user's action is not part of it,
-    since it reveals the context. May read: params, the released state, this round's context, action and feedback, its
-    own key (once). Must not depend on anything else. In a learner with blocks it must not depend on values that change
-    inside a block either: there `public` is that of the block's start. Returns a pytree, the same structure in every
-    round.
+    In the central model it returns (action, feedback), and `update` adds noise to all that it writes into `public`. In
+    the local model it returns the message of the user's device, with noise. The message of a contextual user does not
+    contain the action, which would reveal the context. May read: params, the released state, this round's context,
+    action and feedback, its own key (once). Must not depend on anything else. In a block it gets the `public` of the
+    block's start, so it must not depend on values that change inside a block. Returns a pytree, of the same structure
+    in every round.
     """
 
     def __call__(self, key: jax.Array, params: Any, public: Any, context: Any, action: Any, feedback: Any) -> Any: ...
 
 
 class UpdateFn(Protocol):
-    """Updates the state with one report, as the curator.
+    """Updates the curator's state with one report.
 
     Called once a round, after `privatize`. May read: params, the state, the report, its own key (once). Must not depend
     on anything that `privatize` did not return. Everything written into `State.public` is released. Returns a `State`
-    of the structure, shapes and dtypes of its input.
+    with the structure, shapes and dtypes of its input.
     """
 
     def __call__(self, key: jax.Array, params: Any, state: State, report: Any) -> State: ...
 
 
 class ClipFn(Protocol):
-    """Returns the interval (low, high) to which numbers of feedback are clipped, also on the host. May read: params."""
+    """Returns the interval (low, high) to which feedback is clipped. May read: params. Called on the host, too."""
 
     def __call__(self, params: Any) -> tuple[Any, Any]: ...
 
@@ -85,7 +85,7 @@ class ClipFn(Protocol):
 class DoneFn(Protocol):
     """Returns whether the learner has stopped: [] bool.
 
-    Called after each round, so that at least one round is played. Once true, the lane is over. May read: params and the
+    Called after each round, so at least one round is played. Once it is true, the lane ends. May read: params and the
     released state: a stopping time is public.
     """
 
@@ -104,7 +104,7 @@ class RecommendFn(Protocol):
 
 
 class BlockPlan(NamedTuple):
-    """The next actions, round by round, if the learner does not change its mind.
+    """The actions that the learner plays next unless a report changes its plan.
 
     Attributes:
         actions: pytree of [block length, ...] arrays.
@@ -116,7 +116,7 @@ class BlockPlan(NamedTuple):
 
 
 class CountPlan(NamedTuple):
-    """How often each action is played next if the learner does not change its mind; the order is immaterial.
+    """The number of times that the learner plays each action next, in any order.
 
     Attributes:
         counts: [num_actions] integers >= 0; their sum is the number of rounds.
@@ -128,8 +128,8 @@ class CountPlan(NamedTuple):
 class BlockPlanFn(Protocol):
     """Returns the actions of the next rounds, at most `limit`, as `act` would choose them from the same `public`.
 
-    `keys` are those that `act` would get, one a round; `contexts` are those rounds' contexts, or None outside
-    contextual problems.
+    `keys` are the keys that `act` would get, one a round; `contexts` are the contexts of these rounds, or None in
+    problems without contexts.
     """
 
     def __call__(self, keys: jax.Array, params: Any, public: Any, contexts: Any, limit: jax.Array) -> BlockPlan: ...
@@ -138,8 +138,8 @@ class BlockPlanFn(Protocol):
 class BlockUpdateFn(Protocol):
     """Applies `update` round after round, up to and including the first round after which the learner changes its plan.
 
-    `keys` are those that `update` would get; `report` has the output of `privatize` for every planned round. Returns
-    the state, and the number of rounds that it stands for, in [1, plan.length].
+    `keys` are the keys that `update` would get; `report` has the output of `privatize` for every planned round. Returns
+    the new state and the number of rounds that it includes, in [1, plan.length].
     """
 
     def __call__(
@@ -148,9 +148,10 @@ class BlockUpdateFn(Protocol):
 
 
 class SlotRoundsFn(Protocol):
-    """Returns the index of each slot's round (keys, actions, feedback): [block length] integers, increasing.
+    """Returns, for each slot of keys, actions and feedback, the index of its round.
 
-    An empty slot has index `block length`. For learners that do not store the rounds in playing order.
+    The result has [block length] integers, which increase. An empty slot has index `block length`. For learners that do
+    not store rounds one after the other.
     """
 
     def __call__(self, params: Any, public: Any) -> jax.Array: ...
@@ -165,18 +166,18 @@ class SwitchWhenFn(Protocol):
 class Blocks(NamedTuple):
     """The next rounds, in order. A run in blocks equals the run round by round, bit for bit.
 
-    Keys come as one array, one key a round: the very keys that `act`, `privatize` and `update` get in those rounds. The
-    reports of a block are those of `Learner.privatize` for each of its rounds, made with the public state at the start
-    of the block.
+    Functions get one array of keys: the same keys that `act`, `privatize` and `update` get in these rounds. The reports
+    of a block are the results of `Learner.privatize` for each of its rounds, with the public state at the block's
+    start.
 
     Attributes:
         length: rounds in a block, >= 1.
-        plan: returns the actions, if the learner does not change its mind.
+        plan: returns the planned actions.
         update_block: updates the state with the reports.
-        switch_when: when to switch to the learner's next blocks; None for the last. Lanes of a batch switch together,
-            once `switch_when` holds for all that still run. Until then these blocks also play lanes that could have
-            switched, and must be correct for them. Lanes that have ended run along with a `limit` of 0, and their
-            results are discarded.
+        switch_when: says when to switch to the learner's next blocks; None for the last blocks. All lanes of a batch
+            switch together, once `switch_when` is true in every lane that still runs. Until then these blocks also play
+            lanes in which it is already true, and must be correct for them. Lanes that have ended are computed with a
+            `limit` of 0, and their results are discarded.
         slot_rounds: index of the round in each slot; None is 0, 1, 2, ...
     """
 
@@ -200,17 +201,17 @@ class CountPrivatizeFn(Protocol):
 
 
 class CountUpdateFn(Protocol):
-    """Applies `update` for all of the plan's rounds."""
+    """Applies `update` for all rounds of the plan."""
 
     def __call__(self, key: jax.Array, params: Any, state: State, plan: CountPlan, report: Any) -> State: ...
 
 
 class Counts(NamedTuple):
-    """The next rounds as counts of the actions. Equal in distribution to the run round by round.
+    """The next rounds as counts of actions. A run by counts has the distribution of the run round by round.
 
     Attributes:
         plan: returns how often each action is played.
-        privatize: the trust boundary, for totals of feedback; in a local learner `LocalRandomizer.total`.
+        privatize: the trust boundary, for totals of feedback; local learners use `LocalRandomizer.total`.
         update_counts: updates the state with the report.
     """
 
@@ -220,7 +221,7 @@ class Counts(NamedTuple):
 
 
 class Learner(NamedTuple):
-    """An online algorithm: pure functions, each written for one lane. The type of a function states its duty.
+    """An online algorithm: pure functions, each for one lane. The docstring of a function's type states its duty.
 
     Attributes:
         params: (**values) -> Params. On the host: validates one grid point and calibrates its noise in float64.
@@ -228,18 +229,20 @@ class Learner(NamedTuple):
         init: returns the state before the first round.
         act: chooses an action from the released state.
         privatize: the trust boundary.
-        update: updates the state with a report, as the curator.
-        done: for problems with a stopping time; else None.
-        recommend: returns the current recommendation, for problems that ask for one; else None.
-        blocks: many rounds at once, in order: one after the other, each until its `switch_when` holds. Empty for none.
-        counts: many rounds at once, as totals; or None.
-        horizon: the horizon on which shapes or constants depend, or None; a simulator refuses another one.
-        interface: the actions, feedback, contexts and recommendations that the learner supports. A simulator refuses an
-            environment with others. For None it warns, and checks nothing except that the functions fit.
-        min_horizon: the fewest rounds in which the learner completes all its phases; a simulator warns of fewer.
-        clip: the interval to which feedback is clipped: a simulator warns if mean feedback lies outside, and can count
-            the clipped entries. None if nothing is known to be clipped.
-        made_by: the factory and its arguments, for people.
+        update: updates the curator's state with a report.
+        done: returns whether the learner has stopped; None if it never stops before the horizon.
+        recommend: returns the current recommendation; None if the learner makes no recommendations.
+        blocks: plays many rounds at once, in order. Each element is used until its `switch_when` is true. May be empty.
+        counts: plays many rounds at once, as counts and totals; or None.
+        horizon: the only horizon for which shapes or constants are right, or None; the simulator refuses any other
+            horizon.
+        interface: the actions, feedback, contexts and recommendations that the learner supports. The simulator refuses
+            an environment that does not fit. If None, it warns, and checks only that the functions' shapes fit.
+        min_horizon: the fewest rounds in which the learner completes all its phases; the simulator warns if there are
+            fewer.
+        clip: returns the interval to which feedback is clipped. The simulator warns if mean feedback lies outside, and
+            can count clipped entries. None if no such interval is known.
+        made_by: the factory and its arguments, for `repr` and tables.
     """
 
     params: Callable[..., Any]

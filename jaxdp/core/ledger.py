@@ -1,4 +1,4 @@
-"""A budget that is spent release by release: which ones still fit, for everyone and for each person."""
+"""`Ledger`: a privacy budget that is spent release by release, by everyone or by single persons."""
 
 import hashlib
 import json
@@ -15,17 +15,17 @@ from jaxdp.validation import check_choice, check_epsilon, check_number
 
 EVERYONE = "everyone"
 ACCOUNTING = ("sums", "zcdp")
-KEPT = Fraction(9, 10)  # of delta, for the conversion of zCDP; the rest is for the deltas of programs' arithmetic
+KEPT = Fraction(9, 10)  # share of delta for the conversion of zCDP; the rest is for the numerical deltas of claims
 FORMAT = 1
 
 
 class Spent(NamedTuple):
-    """Sums over releases. Their decimal digits are added exactly.
+    """Sums over releases, as exact decimal numbers.
 
     Attributes:
-        epsilon: of pure and approximate claims; 0 with accounting "zcdp".
-        delta: of approximate claims, and of the programs' arithmetic.
-        rho: of zCDP, Gaussian and pure claims; 0 with accounting "sums".
+        epsilon: sum for pure and approximate claims; 0 with accounting "zcdp".
+        delta: sum of the deltas of approximate claims and of all numerical deltas.
+        rho: sum for zCDP, Gaussian and pure claims; 0 with accounting "sums".
     """
 
     epsilon: Fraction = Fraction(0)
@@ -33,35 +33,36 @@ class Spent(NamedTuple):
     rho: Fraction = Fraction(0)
 
     def plus(self, other: "Spent") -> "Spent":
-        """Returns both together."""
+        """Returns the sums of two records."""
         return Spent(*(one + two for one, two in zip(self, other, strict=True)))
 
 
 class Ledger:
-    """A privacy budget of persons, and the releases that it was spent on.
+    """A privacy budget of each person, and a list of the releases that spent it.
 
-    `spend` is called before each release and refuses one that does not fit. The next release may be chosen after seeing
-    the results of earlier ones: the rule is a privacy filter. Save the ledger before you make the release. `save`
-    refuses to overwrite releases that it does not know, but it is no lock: let one process at a time spend and save.
+    Call `spend` and `save` before each release; `spend` refuses a release that does not fit. You may choose the next
+    release after seeing the results of earlier releases: the ledger is a privacy filter. `save` refuses to overwrite
+    releases that the ledger does not have, but it takes no lock: let only one process spend and save at any time.
 
     Args:
         epsilon: the budget of each person, > 0 and finite.
-        delta: the failure probability of each person, in [0, 1).
-        accounting: "sums": epsilons and deltas add up, for pure and approximate claims. "zcdp": rhos add up to the
-            largest rho that 0.9 delta converts to at most epsilon, for zCDP, Gaussian and pure claims; it holds
-            more small releases, and needs a delta.
-        privacy_unit: the unit that the budget protects. Claims of other units are refused: see
-            `Guarantee.at_user_level`.
+        delta: the delta of each person, in [0, 1).
+        accounting: "sums" adds epsilons and deltas, of pure and approximate claims. "zcdp" adds rhos, of zCDP, Gaussian
+            and pure claims, up to the largest rho that gives at most `epsilon` at 0.9 delta. It needs a delta, and
+            allows more releases if they are small.
+        privacy_unit: the unit that the budget protects. Claims for other units are refused; `Guarantee.at_user_level`
+            converts them.
 
     Raises:
         ValueError: if an argument is out of its range.
 
     Privacy:
-        - Claim: all releases together are (epsilon, delta)-DP for each person, also if they were chosen adaptively.
+        - Claim: all releases together are (epsilon, delta)-DP for each person, even if they are chosen adaptively.
         - Why: Sums of epsilons and deltas are a filter (Rogers et al.); so are sums of rhos and deltas (Whitehouse et
           al.). Who takes part in a release must be public.
-        - The delta of a program's arithmetic (`Guarantee.numerical_delta`) counts if a claim states it.
-        - A person is stored as a salted hash. The salt is in the file: whoever has it can test a guessed id.
+        - The delta of rounding (`Guarantee.numerical_delta`) counts if a claim states it.
+        - A person is stored as a salted hash. The salt is in the file, so anyone who has the file can test a guessed
+          id.
 
     Source:
         Rogers, Roth, Ullman & Vadhan (2016), "Privacy odometers and filters", section 4; Whitehouse, Ramdas, Rogers &
@@ -90,22 +91,23 @@ class Ledger:
         self._entries: list[dict[str, Any]] = []
         self._everyone = Spent()
         self._persons: dict[str, Spent] = {}
-        self._largest_own = Spent()  # of each sum over persons
+        self._largest_of_persons = Spent()  # largest of each sum over persons, without the releases of everyone
 
     def spend(self, guarantee: Guarantee, *, persons: str | Iterable[Any] = EVERYONE) -> None:
         """Records a release, before it is made.
 
         Args:
-            guarantee: its claim, for the ledger's privacy unit.
-            persons: "everyone", or the public ids of the persons who take part: text or whole numbers.
+            guarantee: the claim of the release, for the ledger's privacy unit.
+            persons: "everyone", or the public ids (text or whole numbers) of the persons who take part.
 
         Raises:
-            ValueError: if it does not fit, with the largest epsilon or rho that does; or if the claim has no budget, is
-                joint, of another unit or adjacency, or of a kind that the accounting does not add.
+            ValueError: if the release does not fit (the message has the largest epsilon or rho that fits); or if the
+                claim has no budget, is joint, has another unit or adjacency, or is of a kind that the accounting does
+                not add.
         """
         cost, hashes = self._cost(guarantee), self._hashes(persons)
         if not self._fits(cost, hashes):
-            available = float(self._balance(self._most(hashes)))
+            available = float(self._balance(self._largest_spent(hashes)))
             name = "epsilon" if self.accounting == "sums" else "rho"
             whose = "everyone" if hashes is None else f"each of {len(hashes)} persons"
             raise ValueError(
@@ -115,21 +117,21 @@ class Ledger:
         self._entries.append({"claim": guarantee.to_dict(), "persons": EVERYONE if hashes is None else sorted(hashes)})
 
     def fits(self, guarantee: Guarantee, *, persons: str | Iterable[Any] = EVERYONE) -> bool:
-        """Returns whether `spend` would accept the release. Records nothing; may raise as `spend` does."""
+        """Returns whether `spend` would accept the release. Records nothing; raises for claims that cannot be added."""
         return self._fits(self._cost(guarantee), self._hashes(persons))
 
     def balance(self, person: Any = EVERYONE) -> float:
-        """Returns the epsilon (accounting "sums") or rho ("zcdp") that a person, or a release of everyone, may spend.
+        """Returns the epsilon (accounting "sums") or rho ("zcdp") left for a person, or for a release of everyone.
 
-        Deltas may allow less.
+        The delta that is left may allow less.
         """
-        return float(self._balance(self._most(None if person == EVERYONE else self._hashes([person]))))
+        return float(self._balance(self._largest_spent(None if person == EVERYONE else self._hashes([person]))))
 
     def tight_epsilon(self, person: Any = EVERYONE) -> float:
-        """Returns dp-accounting's epsilon, at this ledger's delta, of the releases that read a person's data.
+        """Returns dp-accounting's epsilon, at this ledger's delta, for the releases that read a person's data.
 
-        It is valid only if the list of releases had been fixed in advance, and is shown for comparison: a release is
-        refused by `spend` even if it would fit by this number. By default of the releases that read everyone's data.
+        By default it covers the releases that read everyone's data. The number is valid only if the list of releases
+        was fixed in advance. Use it for comparison: `spend` ignores it.
 
         Raises:
             ImportError: if dp-accounting is not installed (`pip install 'jaxdp[accounting]'`).
@@ -155,11 +157,12 @@ class Ledger:
         return float(accountant.get_epsilon(delta))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the ledger as JSON, in one step.
+        """Writes the ledger to a JSON file, which is replaced in one step.
 
         Raises:
-            ValueError: if the file is no ledger, or holds releases that this ledger does not know: nothing is lost.
-            OSError: if it cannot be written.
+            ValueError: if the file exists and is not a ledger, or has releases that this ledger does not have; the file
+                then stays as it is.
+            OSError: if the file cannot be written.
         """
         path = Path(path)
         if path.exists():
@@ -184,8 +187,8 @@ class Ledger:
         """Reads a ledger that `save` wrote, and checks that all its releases fit.
 
         Raises:
-            ValueError: if the file is no ledger, or its releases exceed its budget.
-            OSError: if it cannot be read.
+            ValueError: if the file is not a ledger, or its releases exceed its budget.
+            OSError: if the file cannot be read.
         """
         name = os.fspath(path)
         try:
@@ -224,11 +227,13 @@ class Ledger:
         return _decimal(zcdp_rho(self.epsilon, float(KEPT * _decimal(self.delta))))
 
     def _cost(self, guarantee: Guarantee) -> Spent:
-        """Returns the costs of a release, after checking that the ledger can add them."""
+        """Returns the cost of a release, after checking that the ledger can add it."""
         if guarantee.trust_model == "joint" or not guarantee.is_private:
-            raise ValueError(f"guarantee must have a budget, and not be joint, got {guarantee}")
+            raise ValueError(f"guarantee must have a budget and must not be joint, got {guarantee}")
         if guarantee.privacy_unit != self.privacy_unit:
-            raise ValueError(f"guarantee must be for {self.privacy_unit}, see Guarantee.at_user_level, got {guarantee}")
+            raise ValueError(
+                f"guarantee must be for {self.privacy_unit} (Guarantee.at_user_level converts), got {guarantee}"
+            )
         first = self._entries[0]["claim"] if self._entries else guarantee.to_dict()
         for name in ("adjacency", "sensitive_fields"):
             value = guarantee.to_dict()[name]
@@ -256,10 +261,10 @@ class Ledger:
             raise ValueError("persons must have at least one id, got none")
         return {hashlib.sha256(f"{self._salt}:{person}".encode()).hexdigest()[:32] for person in ids}
 
-    def _most(self, hashes: set[str] | None) -> Spent:
-        """Returns the largest of each sum among those persons, including what everyone spent."""
+    def _largest_spent(self, hashes: set[str] | None) -> Spent:
+        """Returns the largest of each sum among these persons, including the releases of everyone."""
         if hashes is None:
-            return self._everyone.plus(self._largest_own)
+            return self._everyone.plus(self._largest_of_persons)
         spent = [self._persons.get(person_hash, Spent()) for person_hash in hashes]
         return self._everyone.plus(Spent(*(max(sums) for sums in zip(*spent, strict=True))))
 
@@ -267,7 +272,7 @@ class Ledger:
         return self._total - (spent.epsilon if self.accounting == "sums" else spent.rho)
 
     def _fits(self, cost: Spent, hashes: set[str] | None) -> bool:
-        after = self._most(hashes).plus(cost)
+        after = self._largest_spent(hashes).plus(cost)
         most_delta = _decimal(self.delta) * (1 if self.accounting == "sums" else 1 - KEPT)
         return self._balance(after) >= 0 and after.delta <= most_delta
 
@@ -277,11 +282,11 @@ class Ledger:
             return
         for person_hash in hashes:
             spent = self._persons[person_hash] = self._persons.get(person_hash, Spent()).plus(cost)
-            self._largest_own = Spent(*(max(pair) for pair in zip(self._largest_own, spent, strict=True)))
+            self._largest_of_persons = Spent(*(max(pair) for pair in zip(self._largest_of_persons, spent, strict=True)))
 
 
 def _decimal(value: float) -> Fraction:
-    """Returns the number that the digits say: three times 0.1 is 0.3."""
+    """Returns a number as its decimal digits, so that three times 0.1 is 0.3."""
     return Fraction(repr(float(value)))
 
 

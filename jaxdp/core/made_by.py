@@ -1,4 +1,4 @@
-"""Records of the factory and the arguments that made an algorithm: for `repr` and for tables."""
+"""Records the factory and the arguments that made an algorithm, for `repr` and for tables."""
 
 import functools
 import inspect
@@ -12,8 +12,8 @@ from jax.core import Tracer
 
 P = ParamSpec("P")
 Made = TypeVar("Made")
-LONGEST = 200  # a text has fewer characters
-FEW = 8  # longest list that is printed in full
+LONGEST = 200  # texts have fewer characters
+FEW = 8  # longer lists are printed as their length
 MOST = 1000  # entries of the largest array that is stored
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|0x[0-9a-fA-F]{6,}")
 
@@ -21,13 +21,13 @@ _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+|0x[0-9a-fA-F]{6,}")
 class MadeBy:
     """A factory's name and the arguments that it was called with.
 
-    Its text is one line of less than 200 characters without memory addresses. Arguments in `unnamed` are printed
+    Its `repr` is one line of less than 200 characters without memory addresses. Arguments in `unnamed` are printed
     without their names.
 
     Attributes:
         name: name of the factory.
-        arguments: arguments by name, as passed; arguments left at their defaults are omitted. An array with more than
-            1,000 entries, which would take memory as long as the algorithm lives, is replaced by its shape and dtype.
+        arguments: the arguments that were passed, by name. An array with more than 1,000 entries is replaced by its
+            shape and dtype, to save memory.
 
     Examples:
         >>> MadeBy("explore_then_commit", {"num_arms": 4, "explore_rounds": 800})
@@ -57,7 +57,7 @@ def factory(function: Callable[P, Made]) -> Callable[P, Made]:
         function: returns a NamedTuple with a field `made_by`. If factories are nested, the outermost one is recorded.
 
     Returns:
-        The same function.
+        The factory, which also sets `made_by`.
     """
     signature = inspect.signature(function)
 
@@ -71,16 +71,16 @@ def factory(function: Callable[P, Made]) -> Callable[P, Made]:
 
 
 def reusing_factory(function: Callable[P, Made]) -> Callable[P, Made]:
-    """Decorates a factory as `factory` does, for results that depend on nothing except the arguments.
+    """Decorates a factory as `factory` does, and returns the same object for equal arguments of the same types.
 
-    Equal arguments of the same types return the same object, as long as it is among the 128 last requested. JAX then
-    reuses the programs compiled for its functions.
+    JAX then reuses the programs that it compiled for the object's functions. The 128 last requested objects are stored.
 
     Args:
-        function: as for `factory`. Unhashable arguments give a new object each time.
+        function: a function as for `factory`, with a result that depends only on the arguments. Unhashable arguments
+            give a new object each time.
 
     Returns:
-        The same function.
+        The factory, which also sets `made_by` and reuses objects.
     """
     make = factory(function)
     cache = functools.lru_cache(maxsize=128, typed=True)(make)
@@ -97,7 +97,7 @@ def reusing_factory(function: Callable[P, Made]) -> Callable[P, Made]:
 
 
 def describe(algorithm: Any, kind: str) -> str:
-    """Returns the text of an algorithm: how it was made, or else its kind and the name of one of its functions."""
+    """Returns how an algorithm was made; if this is not recorded, its kind and the name of its `params` function."""
     if algorithm.made_by is not None:
         return repr(algorithm.made_by)
     function = algorithm.params
@@ -105,9 +105,9 @@ def describe(algorithm: Any, kind: str) -> str:
 
 
 def format_tuple(value: Any) -> str:
-    """Formats a named tuple in one line of less than 200 characters; arrays, which may be traced, as dtype and shape.
+    """Formats a named tuple in one line of less than 200 characters, with arrays as dtype and shape.
 
-    A field `private` shows shapes only, for numbers too.
+    A field `private` never shows a value: numbers in it are printed as their type. Arrays may be traced.
 
     Examples:
         >>> from jaxdp.core import State
@@ -124,7 +124,7 @@ def shorten(line: str) -> str:
 
 
 def text(value: Any, most: int = LONGEST // 2) -> str:
-    """Formats an argument in at most `most` characters, or as its type or its factory's name alone."""
+    """Formats an argument in at most `most` characters; longer values as their type or their factory's name."""
     if isinstance(value, np.ndarray | jax.Array) and value.ndim == 0:
         return shorten(str(value))
     if isinstance(value, np.ndarray | jax.Array | jax.ShapeDtypeStruct):

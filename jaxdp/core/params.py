@@ -1,4 +1,4 @@
-"""Conversion of a grid point's numbers to `Params` leaves, and of claims to functions of the same values."""
+"""Converts the numbers of a grid point to leaves of `Params`."""
 
 import inspect
 import math
@@ -17,7 +17,7 @@ Scalar = float | np.floating | np.integer | jax.Array  # types of a scalar leaf 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 def pytree_dataclass(cls: type[Class]) -> type[Class]:
-    """Makes a class a frozen dataclass with keyword-only fields, and a pytree of them: for `Params` and their parts."""
+    """Makes a class a frozen dataclass with keyword-only fields, and registers it as a pytree: for `Params`."""
     return jax.tree_util.register_dataclass(dataclass(frozen=True, kw_only=True)(cls))
 
 
@@ -31,13 +31,13 @@ def scalar_leaf(name: str, value: float) -> np.floating:
 
     Args:
         name: name of the value, for the error.
-        value: a number; infinity and NaN are allowed.
+        value: a number; infinity and NaN are accepted.
 
     Returns:
         A NumPy scalar of JAX's default float type, rounded to nearest.
 
     Raises:
-        ValueError: if a finite value overflows that type, or one that is not 0 underflows.
+        ValueError: if a finite value overflows in that type, or a value that is not 0 becomes 0 or subnormal.
     """
     dtype = default_float()
     with np.errstate(over="ignore", under="ignore"):
@@ -56,7 +56,7 @@ def leaf_rounded_down(name: str, value: float) -> np.floating:
         True
     """
     leaf = scalar_leaf(name, value)
-    return np.nextafter(leaf, leaf.dtype.type(0)) if float(leaf) > value else leaf  # NumPy would round `value`, too
+    return np.nextafter(leaf, leaf.dtype.type(0)) if float(leaf) > value else leaf  # leaf > value would round value
 
 
 def interval_leaves(
@@ -73,7 +73,7 @@ def interval_leaves(
         (low, high), rounded to nearest.
 
     Raises:
-        ValueError: if they are not finite, or not in this order, or they or their distance leave the range of JAX's
+        ValueError: if an end is not finite, if not low < high, or if an end or high - low is outside the range of JAX's
             default float type.
     """
     lowest, highest = (scalar_leaf(name, check_number(name, end)) for name, end in zip(names, (low, high), strict=True))
@@ -84,16 +84,13 @@ def interval_leaves(
 
 
 def only(params: Callable[..., Any], names: Collection[str]) -> Callable[..., Any]:
-    """Restricts `params` to these names, and makes `delta` and `persons` required if they are among them.
+    """Returns `params` with a signature of only these names, in which `delta` and `persons` have no defaults.
 
-    The result raises a TypeError for a value that would be ignored, or is missing.
+    The new function raises a TypeError for a value that is missing or not in its signature.
 
     Args:
         params: (**values) -> Params.
-        names: names of the values that matter.
-
-    Returns:
-        A function with the remaining signature.
+        names: names of the values to accept.
     """
     signature = inspect.signature(params)
     signature_left = signature.replace(

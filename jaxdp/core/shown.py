@@ -1,4 +1,4 @@
-"""HTML of learners, environments, estimators, problems and randomizers for notebooks."""
+"""Writes learners, environments, estimators, problems and randomizers as HTML, for notebooks."""
 
 import html
 import inspect
@@ -8,7 +8,7 @@ from typing import Any
 from jaxdp.core.interface import text as spaces
 from jaxdp.core.made_by import text
 
-# Values at which an example of the claim is shown if the algorithm has no defaults for them.
+# If an algorithm has no default for a value, its claim is shown at this value.
 EXAMPLES = {
     "epsilon": 1.0,
     "delta": 1e-6,
@@ -24,7 +24,7 @@ EXAMPLES = {
     "bound": 1.0,
     "norm": 1.0,
 }
-# A second point, which shows the parts of a claim that do not depend on its budget.
+# A claim at these values shows which parts of it do not depend on the budget.
 OTHERS = {"epsilon": 2.0, "rho": 1.0, "mu": 2.0}
 Rows = list[tuple[str, str]]
 
@@ -33,8 +33,8 @@ def html_of(value: Any, kind: str) -> str:
     """Returns an algorithm, environment, estimator, problem or randomizer as HTML.
 
     Args:
-        value: object with `params`, `made_by`, and perhaps `guarantee`, `interface`.
-        kind: kind of the object, in one word.
+        value: an object with `params` and `made_by`; `guarantee` and `interface` are shown if it has them.
+        kind: the kind of object in one word, for example "learner".
 
     Returns:
         A table without colours of its own, so that it is readable on light and dark backgrounds.
@@ -75,7 +75,7 @@ def rows_of(value: Any) -> Rows:
 
 
 def budget_text(claim: Any) -> str:
-    """Returns a claim's budget in the currency in which it was proved, for example "0.5-zCDP"."""
+    """Returns the budget of a claim as text, for example "0.5-zCDP"."""
     return {
         "pure": f"{claim.epsilon:g}-DP",
         "approximate": f"({claim.epsilon:g}, {claim.delta:g})-DP",
@@ -124,7 +124,7 @@ def run_rows(made_of: Mapping[str, Any], params: Callable[..., Any], coords: Map
 
 
 def claim_text(guarantee: Callable[..., Any]) -> str:
-    """Returns the claim at the defaults or at example values; else the names of the values that it needs."""
+    """Returns the claim at the defaults or at example values, as text; if neither works, the values that it needs."""
     return _claim(guarantee)[0][1]
 
 
@@ -140,10 +140,12 @@ def _claim(guarantee: Callable[..., Any]) -> Rows:
         return [("claim", str(claim)), ("because", claim.argument)]
     rows = [("claim", f"{claim} (at {at})"), ("because", claim.argument)]
     other = _claim_or_none(guarantee, {**examples, **{name: OTHERS[name] for name in examples if name in OTHERS}})
-    alike = other is not None and all(
+    has_same_unit = other is not None and all(
         getattr(claim, name) == getattr(other, name) for name in ("trust_model", "privacy_unit")
     )
-    return rows if not alike else [*rows, ("at any values", f"{claim.trust_model} model, of {claim.privacy_unit}")]
+    return (
+        rows if not has_same_unit else [*rows, ("at any values", f"{claim.trust_model} model, of {claim.privacy_unit}")]
+    )
 
 
 def _claim_or_none(guarantee: Callable[..., Any], values: Mapping[str, float]) -> Any:

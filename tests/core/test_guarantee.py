@@ -194,7 +194,7 @@ def test_a_pair_may_be_logged_where_both_may():
         == contextual.compose(everything).adversary_view
         == {"report", "public"}
     )
-    with pytest.raises(ValueError, match="adversary_view must have something in common"):
+    with pytest.raises(ValueError, match="adversary_view must have a part in common"):
         contextual.compose(Guarantee.pure(0.5, **about, adversary_view=("action",)))
 
 
@@ -276,7 +276,7 @@ def test_a_guarantee_takes_what_params_takes():
         guarantee(epsilon=0.5, rate=2.0)
     with pytest.raises(TypeError):
         guarantee(epsilon=0.5, pace=2.0)
-    with pytest.raises(ValueError, match="claim must ask for values that params takes, epsilon, rate, got delta"):
+    with pytest.raises(ValueError, match="claim must only need values that params takes, epsilon, rate, got delta"):
         guarantee_for(params, lambda epsilon, delta: MAKERS["pure"])
 
 

@@ -70,8 +70,8 @@ def test_deltas_add_up_with_those_of_the_arithmetic():
     ("claim", "accounting", "message"),
     [
         (Guarantee.none(**ABOUT), "sums", "guarantee must have a budget"),
-        (pure(0.1, trust_model="joint"), "sums", "and not be joint"),
-        (pure(0.1, privacy_unit="one label"), "sums", "must be for one person, see Guarantee.at_user_level"),
+        (pure(0.1, trust_model="joint"), "sums", "must not be joint"),
+        (pure(0.1, privacy_unit="one label"), "sums", "must be for one person \\(Guarantee.at_user_level converts"),
         (pure(0.1, adjacency="add-or-remove-one"), "sums", "must have the adjacency of earlier releases, replace-one"),
         (pure(0.1, sensitive_fields=("label",)), "sums", "must have the sensitive_fields of earlier releases"),
         (Guarantee.zcdp(0.1, **ABOUT), "sums", 'must have an epsilon for accounting="sums"'),
