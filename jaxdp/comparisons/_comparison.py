@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FEWEST_SEEDS = 5
 LEVEL = 0.05
+MOST_CURVES = 7  # in one panel
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +126,10 @@ class Comparison:
         return f"{'; '.join(parts)} ({seeds}, 95% confidence for all pairs together)."
 
     def plot(self, **options: Any) -> Axes:
-        """Draws the metric against epsilon, or against rounds if there is one budget and several checkpoints.
+        """Draws the metric against epsilon, or against rounds or horizons if there is one budget.
+
+        If there are more than seven contestants, the six with the best means at the budget in the middle are in
+        colours, and the others grey. `highlight` chooses others.
 
         Args:
             **options: further arguments of `plotting.curves`.
@@ -134,6 +138,7 @@ class Comparison:
             The axes, which a notebook shows.
         """
         values = self.dataset[self.metric]
+        options = {"highlight": self._highlight(), **options}
         if "horizon" in values.dims:
             return plotting.curves(
                 values if values.sizes["epsilon"] == 1 else values.isel(horizon=-1, drop=True),
@@ -144,6 +149,13 @@ class Comparison:
         if values.sizes["epsilon"] == 1 and values.sizes.get("round", 1) > 1:
             return plotting.curves(values.isel(epsilon=0), x="round", hue=self.along, **options)
         return plotting.cost_of_privacy(values, hue=self.along, **options)
+
+    def _highlight(self) -> list[str] | None:
+        means = self.values().astype(float).mean("seed")
+        means = means.isel(horizon=-1) if "horizon" in means.dims else means
+        means = means.sortby("epsilon").isel(epsilon=means.sizes["epsilon"] // 2)
+        names = means.sortby(means, ascending=self.best == "least")[self.along].values.tolist()
+        return None if len(names) <= MOST_CURVES else names[: MOST_CURVES - 1]
 
     def _choose(self, name: str, value: Any) -> Any:
         choices = self.dataset[name].values.tolist()

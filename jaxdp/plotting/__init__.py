@@ -10,6 +10,7 @@ metric against epsilon. Without `ax=` they make a figure, which a notebook shows
 """
 
 from jaxdp.plotting._dot_plot import dot_plot, slopes
+from jaxdp.plotting._paper import paper
 from jaxdp.plotting.bounds import bound
 from jaxdp.plotting.differences import paired
 from jaxdp.plotting.figure import Axes, Figure, panels, share_limits
@@ -33,6 +34,7 @@ __all__ = [
     "heatmap",
     "paired",
     "panels",
+    "paper",
     "prefix_labels",
     "seed_count",
     "share_limits",

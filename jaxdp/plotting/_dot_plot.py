@@ -6,10 +6,11 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
+from jaxdp.plotting._paper import current_paper
 from jaxdp.plotting.figure import axes_to_draw_on, finish
 from jaxdp.plotting.labels import Labels, check_values, label_of, natural_x, settle, title_of, values_of
 from jaxdp.plotting.layout import room_for_names
-from jaxdp.plotting.records import BELOW, NEUTRAL, Drawn, curves_on, note, record
+from jaxdp.plotting.records import BELOW, NEUTRAL, Drawn, curves_on, note, record, style_index
 from jaxdp.plotting.style import style
 from jaxdp.plotting.summaries import Summary, seed_count, summary
 from jaxdp.stats import power_law
@@ -153,28 +154,29 @@ def _draw(
         middle, low, high = (
             np.atleast_1d(limits.values) for limits in (part_of_hue.middle, part_of_hue.low, part_of_hue.high)
         )
-        look: dict[str, Any] = style(start + index, ax)
         text = "" if hue is None else label_of(hue, value, labels)
+        index_of_style = style_index(ax, text, start + index)
+        look: dict[str, Any] = style(index_of_style, ax)
         ax.errorbar(
             middle,
             at + offset,
             xerr=np.maximum([middle - low, high - middle], 0),  # rounding may make the length of an empty bar negative
             fmt=look["marker"],
             color=look["color"],
-            markersize=4.5,
+            markersize=look["markersize"],
             capsize=2,
-            linewidth=1.2,
+            linewidth=0.8 * look["linewidth"],
             label=text or "_dot_plot",
         )
-        record(
-            ax, Drawn(value, text, at, middle, low, high, estimates.marks, estimates.spread, look["color"], bars=True)
-        )
+        meaning = estimates.marks, estimates.spread, look["color"]
+        record(ax, Drawn(value, text, at, middle, low, high, *meaning, bars=True, style=index_of_style))
     ax.set_yticks([] if y is None else at, [] if y is None else names)
     ax.set_ylim(len(names) - 0.5, -0.5)
     ax.grid(visible=True, axis="x", alpha=0.35)
     ax.set_xlabel(xlabel)
     figure = ax.get_figure(root=True)
     if alone and figure is not None:
-        figure.set_figwidth(figure.get_figwidth() + room_for_names(ax))
+        if current_paper() is None:
+            figure.set_figwidth(figure.get_figwidth() + room_for_names(ax))
         figure.explain(title=title, height=1.0 + ROW_HEIGHT * max(2, len(names)))  # pyright: ignore
     return ax

@@ -8,7 +8,7 @@ from jaxdp.plotting.figure import axes_to_draw_on, finish, name_axes
 from jaxdp.plotting.labels import Labels, label_of, natural_x, settle, title_of, values_of
 from jaxdp.plotting.lines import draw_curve
 from jaxdp.plotting.places import places, prepare_x, prepare_y
-from jaxdp.plotting.records import NEUTRAL, Drawn, curves_on, note, record
+from jaxdp.plotting.records import NEUTRAL, Drawn, curves_on, note, record, style_index
 from jaxdp.plotting.style import style
 
 REQUIRED = ("difference", "low", "high")
@@ -81,9 +81,12 @@ def paired(
         point = {} if hue is None else {hue: index}
         middle, low, high = (settled[name].isel(point).values[positions.order] for name in REQUIRED)
         text = "" if hue is None else label_of(hue, value, labels)
-        look = style(start + index, ax)
+        look_index = style_index(ax, text, start + index)
+        look = style(look_index, ax)
         marks, spread = "mean of paired differences", "their intervals"
-        curve = Drawn(value, text, positions.at, middle, low, high, marks, spread, look["color"], bars=True)
+        # Bars side by side would move marks along a quantitative axis.
+        bars, colour = not positions.joined or len(positions.at) == 1, look["color"]
+        curve = Drawn(value, text, positions.at, middle, low, high, marks, spread, colour, bars, look_index)
         points = draw_curve(ax, positions, curve, look, index, len(hues))
         record(ax, curve)
         if p_values is not None:

@@ -11,6 +11,7 @@ from matplotlib import axes, figure
 from matplotlib.colors import to_rgba
 
 from jaxdp.plotting import layout
+from jaxdp.plotting._paper import current_paper, in_paper
 from jaxdp.plotting.records import caption, handles
 from jaxdp.plotting.style import text_colour
 
@@ -32,6 +33,7 @@ class Figure(figure.Figure):
         self._explained = False
         self._title = self._note = ""
         self._height: float | None = None
+        self._paper = current_paper()
 
     def explain(self, *, title: str = "", note: str = "", height: float | None = None) -> None:
         """Writes the title and one legend above the panels, and below them the meaning of marks and bands.
@@ -55,12 +57,20 @@ class Figure(figure.Figure):
         panels = [panel for panel in self.axes if panel.get_visible()]
         marks, names = handles(panels)
         text = " ".join(filter(None, (caption(panels), self._note)))
-        layout.surround(self, self._height, self._title, marks, names, text)
+        with in_paper(self._paper):
+            layout.surround(self, self._height, self._title, marks, names, text)
 
-    def _repr_png_(self) -> bytes:
+    def savefig(self, *arguments: Any, **options: Any) -> None:
+        """Saves the figure, as Matplotlib does; a figure made for a paper with that paper's file format."""
+        with in_paper(self._paper):
+            super().savefig(*arguments, **options)
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        """Returns the picture with twice as many pixels as the size at which a notebook shows it."""
         buffer = io.BytesIO()
-        self.savefig(buffer, format="png", facecolor=self.get_facecolor(), transparent=False)
-        return buffer.getvalue()
+        width, height = (round(length * self.dpi) for length in self.get_size_inches())
+        self.savefig(buffer, format="png", dpi=2 * self.dpi, facecolor=self.get_facecolor(), transparent=False)
+        return buffer.getvalue(), {"width": width, "height": height}
 
     def __repr__(self) -> str:
         panels = [panel for panel in self.axes if panel.get_visible() and panel.get_label() != COLOUR_BAR]
@@ -74,7 +84,7 @@ class Figure(figure.Figure):
 class Axes(axes.Axes):
     """Matplotlib axes that a notebook shows as a cell's last value: with their whole figure."""
 
-    def _repr_png_(self) -> bytes | None:
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
         root_figure = self.get_figure(root=True)
         return root_figure._repr_png_() if isinstance(root_figure, Figure) else None
 
@@ -91,8 +101,8 @@ def panels(rows: int = 1, columns: int = 1, *, width: float = 3.2, height: float
     Args:
         rows: of panels.
         columns: of panels.
-        width: of one panel, in inches.
-        height: of one panel, in inches.
+        width: of one panel, in inches; ignored in a `paper`: its panels share the width.
+        height: of one panel, in inches; in a `paper` the largest.
         **sharing: arguments of Matplotlib's `Figure.subplots`, such as `sharey=True`.
 
     Returns:
@@ -105,7 +115,10 @@ def panels(rows: int = 1, columns: int = 1, *, width: float = 3.2, height: float
         >>> figure
         <figure of 2 panels>
     """
-    size = (max(layout.LEAST_WIDTH, 1.2 + width * columns), height * rows)
+    if (style := current_paper()) is None:
+        size = (max(layout.LEAST_WIDTH, 1.2 + width * columns), height * rows)
+    else:
+        size = (style.width, min(height, style.panel_height(columns)) * rows)
     new_figure = Figure(figsize=size, layout="constrained")
     new_figure.subplots(rows, columns, squeeze=False, subplot_kw={"axes_class": Axes}, **sharing)
     return new_figure
@@ -138,7 +151,7 @@ def axes_to_draw_on(ax: axes.Axes | None, title: str = "") -> axes.Axes:
     """
     if ax is None:
         new_figure = panels()
-        new_figure.explain(title=title, height=3.4)
+        new_figure.explain(title=title, height=3.4 if current_paper() is None else None)
         return new_figure.axes[0]
     if not isinstance(ax, axes.Axes):
         raise ValueError(f"ax must be Matplotlib axes, or None for a new figure, got {type(ax).__name__}")
@@ -162,7 +175,9 @@ def finish(ax: axes.Axes, *, legend: bool = True) -> axes.Axes:
 def name_axes(ax: axes.Axes, xlabel: str, ylabel: str) -> None:
     """Writes the axes' labels; long ones in several lines."""
     ax.set_xlabel(xlabel)
-    ax.set_ylabel(layout.wrap_text(ylabel, LABEL_LENGTH, "medium"))
+    style = current_paper()
+    length = LABEL_LENGTH if style is None else min(LABEL_LENGTH, 0.7 * style.panel_height(1))
+    ax.set_ylabel(layout.wrap_text(ylabel, length, "medium"))
 
 
 def siblings(ax: axes.Axes) -> Iterator[axes.Axes]:

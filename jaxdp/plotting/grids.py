@@ -6,11 +6,15 @@ from typing import Any
 import xarray as xr
 from matplotlib.axes import Axes
 
+from jaxdp.plotting._paper import current_paper
 from jaxdp.plotting.figure import Figure, panels
 from jaxdp.plotting.labels import Labels, check_values, label_of, natural_x, settle, values_of
-from jaxdp.plotting.layout import room_for_names
+from jaxdp.plotting.layout import room_for_names, wrap_text
 from jaxdp.plotting.lines import curves
 from jaxdp.validation import check_count
+
+NARROWEST = 1.5  # inches of a panel in a paper
+TITLE_MARGIN = 0.3  # inches beside a panel's title in a paper
 
 
 def facets(
@@ -84,6 +88,9 @@ def facets(
     values = settle(values, *options_chosen, over=over, otherwise="draw them all with hue={0}, col={0} or row={0}")
     columns = [None] if col is None else values_of(values[col])
     rows = [None] if row is None else values_of(values[row])
+    style = current_paper()
+    if style is not None:
+        abreast = min(check_count("abreast", abreast), max(1, int(style.width / NARROWEST)))
     num_across = len(columns) if row is not None else min(check_count("abreast", abreast), len(columns) + spare)
     count = len(rows) * len(columns) + (0 if row is not None else check_count("spare", spare, 0))
     num_down = len(rows) if row is not None else -(-count // num_across)
@@ -99,12 +106,16 @@ def facets(
         if also is not None:
             also(panel, values.isel(point))
         if col is not None and (row is None or row_index == 0):
-            panel.set_title(label_of(col, columns[col_index], labels))
+            text = label_of(col, columns[col_index], labels)
+            panel.set_title(
+                text if style is None else wrap_text(text, style.width / num_across - TITLE_MARGIN, "large")
+            )
         if row is not None and len(rows) > 1 and number % num_across == 0:
             panel.set_ylabel(f"{label_of(row, rows[row_index], labels)}\n{panel.get_ylabel()}")
     _outer_labels(figure, num_across, len(columns) * len(rows), sharex=sharex, sharey=sharey)
-    figure.set_figwidth(figure.get_figwidth() + room_for_names(grid[0]))
-    figure.explain(title=title, note=note, height=height * num_down)
+    if style is None:
+        figure.set_figwidth(figure.get_figwidth() + room_for_names(grid[0]))
+    figure.explain(title=title, note=note, height=height * num_down if style is None else None)
     return figure
 
 

@@ -4,13 +4,18 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextPath
 from matplotlib.ticker import FixedLocator
 
-# In inches.
+from jaxdp.plotting._paper import current_paper, current_scale
+
+Size = str | float  # of a font, in words or in points
+
+# In inches, outside a paper.
 LEAST_WIDTH = 6.0
 LINE_HEIGHT = 0.22
 MARGIN = 0.3  # free space beside a line of text, left and right together
@@ -18,14 +23,20 @@ LEGEND_MARK = 0.7  # a legend's mark, its gap and the space up to the next colum
 LEGEND_COLUMNS = 4
 
 
-@lru_cache(maxsize=4096)
-def text_width(text: str, size: str) -> float:
+def text_width(text: str, size: Size) -> float:
     """Returns the width in inches of one line of text, in the default font."""
     font = FontProperties(size=size)
+    return _text_width(text, font.get_size_in_points(), tuple(font.get_family()), str(font.get_name()))
+
+
+@lru_cache(maxsize=4096)
+def _text_width(text: str, points: float, family: tuple[str, ...], name: str) -> float:
+    del name  # in the key: the font that the family stands for may change
+    font = FontProperties(size=points, family=list(family))
     return float(TextPath((0, 0), text, prop=font, usetex=False).get_extents().width) / 72 if text.strip() else 0.0
 
 
-def wrap_text(text: str, width: float, size: str) -> str:
+def wrap_text(text: str, width: float, size: Size) -> str:
     """Breaks the text between words, such that no line is wider than `width` inches if words allow it."""
     lines = [""]
     for word in text.split(" "):  # does not split at no-break spaces
@@ -59,33 +70,36 @@ def surround(
         names: legend texts.
         caption: may be empty.
     """
-    width = figure.get_figwidth()
-    below = wrap_text(caption, width - MARGIN, "medium")
-    above = wrap_text(title, width - MARGIN, "x-large")
-    columns = _columns(names, width)
-    entries = [wrap_text(name, width - MARGIN - LEGEND_MARK, "medium") for name in names]
+    width, style, scale = figure.get_figwidth(), current_paper(), current_scale()
+    margin, mark, line_height = MARGIN * scale, LEGEND_MARK * scale, LINE_HEIGHT * scale
+    small: Size = "medium" if style is None else mpl.rcParams["legend.fontsize"]
+    large: Size = "x-large" if style is None else mpl.rcParams["axes.titlesize"]
+    below = wrap_text("" if style is not None and not style.caption else caption, width - margin, small)
+    above = wrap_text(title, width - margin, large)
+    columns = _columns(names, width - margin, mark, small)
+    entries = [wrap_text(name, width - margin - mark, small) for name in names]
     legend = -(-len(names) // columns) + sum(entry.count("\n") for entry in entries)
     lines = (below.count("\n") + 1) * bool(below) + legend + 1.5 * (above.count("\n") + 1) * bool(above)
-    figure.set_figheight(panels + 0.3 + LINE_HEIGHT * lines)
-    figure.supxlabel(below, fontsize="medium")
+    figure.set_figheight(panels + (0.3 + line_height * lines) * (1.0 if style is None else scale))
+    figure.supxlabel(below, fontsize=small)
     if not entries:
-        figure.suptitle(above, fontsize="x-large")
+        figure.suptitle(above, fontsize=large)
         return
     figure.suptitle("")
     figure.legend(
         handles,
         entries,
         title=above or None,
-        title_fontproperties=FontProperties(size="x-large"),
+        title_fontproperties=FontProperties(size=large),
         loc="outside upper center",
         ncols=columns,
         frameon=False,
-        fontsize="medium",
+        fontsize=small,
         alignment="center",
     )
 
 
-def _columns(names: Sequence[str], width: float) -> int:
+def _columns(names: Sequence[str], width: float, mark: float, size: Size) -> int:
     """Returns how many legend columns fit into `width` inches."""
-    widest = max((text_width(name, "medium") for name in names), default=0.0)
-    return max(1, min(len(names), LEGEND_COLUMNS, int((width - MARGIN) / (widest + LEGEND_MARK))))
+    widest = max((text_width(name, size) for name in names), default=0.0)
+    return max(1, min(len(names), LEGEND_COLUMNS, int(width / (widest + mark))))

@@ -1,5 +1,6 @@
 """Curves of a mean (or median, or share) over seeds, with its band."""
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,15 @@ from matplotlib.axes import Axes
 from jaxdp.plotting.figure import axes_to_draw_on, finish, name_axes
 from jaxdp.plotting.labels import Labels, check_values, label_of, natural_x, settle, title_of, values_of
 from jaxdp.plotting.places import FAINT, Places, draw_band, fit_y, places, prepare_x, prepare_y
-from jaxdp.plotting.records import Drawn, curves_on, record
-from jaxdp.plotting.style import style
+from jaxdp.plotting.records import Drawn, curves_on, record, style_index
+from jaxdp.plotting.style import grey_style, style
 from jaxdp.plotting.summaries import summary
 
 BAND_WIDTH = 7.0  # in points, of a band at a single x
 APART_WIDTH = 4.0  # at infinity
 BESIDE = 1.15  # factor between curves at a single x
 DODGE = 0.04  # between bars at one x, as a share of the axis
+OTHERS = "others"  # legend text of grey curves
 BETWEEN = 0.5  # largest share of the way to the next x for all bars at one x
 
 
@@ -30,6 +32,7 @@ def curves(
     labels: Labels | None = None,
     label: str | None = None,
     bars: bool = False,
+    highlight: Collection[Any] | None = None,
     xscale: str | None = None,
     yscale: str | None = None,
     xlabel: str | None = None,
@@ -52,6 +55,8 @@ def curves(
         labels: legend text of each value of `hue`.
         label: legend text of the curve if there is no `hue`.
         bars: bars, side by side, in place of bands.
+        highlight: values of `hue` in colours, and with bands; the other curves are grey, and share one legend entry. A
+            panel with more than seven coloured curves is hard to read. None is all.
         xscale: "linear" or "log". None is logarithmic if all x are positive and the largest is 10 times the smallest;
             for `epsilon` always.
         yscale: the same for the marks.
@@ -88,6 +93,8 @@ such as values.isel(num_arms=-1), or draw them all with hue='num_arms' or facets
     positions = prepare_x(ax, positions)
     prepare_y(ax, "linear" if band == "share" and yscale is None else yscale, estimates.middle.values)
     hues = [None] if hue is None else values_of(values[hue])
+    if highlight is not None:
+        _check_highlight(highlight, hue, hues)
     start, barred = len(curves_on(ax)), bars or positions.joined == 0
     for index, value in enumerate(hues):
         part_of_hue = estimates if hue is None else estimates.select({hue: index})
@@ -95,9 +102,23 @@ such as values.isel(num_arms=-1), or draw them all with hue='num_arms' or facets
             part.values[positions.order] for part in (part_of_hue.middle, part_of_hue.low, part_of_hue.high)
         )
         text = label_of(str(hue), value, labels) if hue is not None else label or ""
-        look = style(start + index, ax)
+        is_grey = highlight is not None and value not in highlight
+        if is_grey:
+            text, low, high = OTHERS, np.full_like(middle, np.nan), np.full_like(middle, np.nan)
+        index_of_style = None if is_grey else style_index(ax, text, start + index)
+        look = grey_style() if index_of_style is None else style(index_of_style, ax)
         curve = Drawn(
-            value, text, positions.at, middle, low, high, estimates.marks, estimates.spread, look["color"], barred
+            value,
+            text,
+            positions.at,
+            middle,
+            low,
+            high,
+            estimates.marks,
+            estimates.spread,
+            look["color"],
+            barred,
+            index_of_style,
         )
         draw_curve(ax, positions, curve, look, index, len(hues))
         record(ax, curve)
@@ -111,6 +132,14 @@ such as values.isel(num_arms=-1), or draw them all with hue='num_arms' or facets
     y_text = title_of(values) if ylabel is None else ylabel
     name_axes(ax, title_of(values, x) if xlabel is None else xlabel, y_text)
     return finish(ax, legend=legend)
+
+
+def _check_highlight(highlight: Collection[Any], hue: str | None, hues: Collection[Any]) -> None:
+    if hue is None:
+        raise ValueError(f"highlight must be left out without hue, got {list(highlight)}")
+    for value in highlight:
+        if value not in hues:
+            raise ValueError(f"highlight must have values of {hue}, one of {', '.join(map(str, hues))}, got {value!r}")
 
 
 def draw_curve(ax: Axes, where: Places, drawn: Drawn, look: dict[str, Any], index: int, count: int) -> np.ndarray:

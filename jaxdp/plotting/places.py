@@ -6,6 +6,7 @@ from weakref import WeakKeyDictionary, WeakSet, ref
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullLocator
 
 from jaxdp.plotting.figure import siblings
@@ -19,6 +20,7 @@ SCALES = ("linear", "log")
 WIDE = 10.0  # ratio of the largest to the smallest value that suggests a logarithmic axis
 FEW = 6  # up to so many values each get a tick
 APART = 4.0  # factor from the largest finite value to the position of infinity
+SHORT_RATIO = 50.0  # of the ends of a logarithmic horizontal axis that has ticks between powers of ten
 MARGINS = 0.05  # Matplotlib's, beside the marks
 SLASH = ((-0.5, -1.0), (0.5, 1.0))
 
@@ -107,6 +109,8 @@ def prepare_x(ax: Axes, positions: Places) -> Places:
         rotation = 45 if _too_long(ax, ticks, positions.scale) else 0
         ax.set_xticks([place for place, _ in ticks], [text for _, text in ticks], rotation=rotation)
         ax.xaxis.set_minor_locator(NullLocator())
+    elif positions.scale == "log" and positions.at.max() / positions.at.min() < SHORT_RATIO:
+        _set_log_ticks(ax.xaxis, positions.at.min(), positions.at.max(), is_short=True)  # others would overlap
     if 0 < positions.joined < len(positions.at) and not curves_on(ax):
         last, infinity_at = positions.at[positions.joined - 1 : positions.joined + 1]
         share = 0.42, 0.5
@@ -182,13 +186,16 @@ def fit_y(ax: Axes) -> None:
         for band, points, lower, upper in _CUT.get(other, []):
             if (polygons := band()) is not None:
                 polygons.set_verts(_polygons(points, np.clip(lower, bottom, None), upper))
-    if top / bottom < 1e3:
-        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        ax.yaxis.set_minor_locator(NullLocator())
-    else:
-        ax.yaxis.set_major_locator(LogLocator())
-    plainly = bottom >= 1e-3 and top <= 1e5
-    ax.yaxis.set_major_formatter("{x:,g}" if plainly else LogFormatterSciNotation(minor_thresholds=(np.inf, np.inf)))
+    _set_log_ticks(ax.yaxis, bottom, top, is_short=top / bottom < 1e3)
+
+
+def _set_log_ticks(axis: Axis, low: float, high: float, *, is_short: bool) -> None:
+    """Sets ticks at powers of ten, on a short axis also at twice and five times these."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if is_short else (1,)))
+    if is_short:
+        axis.set_minor_locator(NullLocator())
+    plainly = low >= 1e-3 and high <= 1e5
+    axis.set_major_formatter("{x:,g}" if plainly else LogFormatterSciNotation(minor_thresholds=(np.inf, np.inf)))
 
 
 def draw_band(ax: Axes, points: np.ndarray, low: np.ndarray, high: np.ndarray, colour: Any) -> None:

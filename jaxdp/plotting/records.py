@@ -27,6 +27,7 @@ class Drawn(NamedTuple):
         spread: meaning of its band, as text; empty without.
         colour: of the curve.
         bars: whether the spread is drawn as bars.
+        style: index of its colour, marker and line; None for a grey curve.
     """
 
     hue: Any
@@ -39,6 +40,7 @@ class Drawn(NamedTuple):
     spread: str
     colour: Any
     bars: bool = False
+    style: int | None = None
 
     def positive(self) -> "Drawn":
         """Returns the curve without marks at zero or below, which have no position on a logarithmic axis."""
@@ -83,6 +85,27 @@ def records(ax: Axes) -> list[Drawn]:
 def curves_on(ax: Axes) -> list[Drawn]:
     """Returns the curves drawn on the axes, without bounds."""
     return [drawn for drawn in records(ax) if drawn.marks]
+
+
+def style_index(ax: Axes, label: str, usual: int) -> int:
+    """Returns the style of a new curve: one label has one style in a figure, and one style has one label.
+
+    Args:
+        ax: axes to draw on.
+        label: legend text; empty without.
+        usual: index that is taken if no other label has it.
+    """
+    figure = ax.get_figure(root=True)
+    panels = [ax] if figure is None else figure.axes
+    label_of_style = {
+        drawn.style: drawn.label for panel in panels for drawn in curves_on(panel) if drawn.style is not None
+    }
+    for index, other in label_of_style.items():
+        if label and other == label:
+            return index
+    if not label or usual not in label_of_style:
+        return usual
+    return min(index for index in range(len(label_of_style) + 1) if index not in label_of_style)
 
 
 def note(ax: Axes, text: str) -> None:

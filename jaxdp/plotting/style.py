@@ -6,6 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgba
 
+from jaxdp.plotting._paper import current_scale
+
 # Okabe & Ito (2008): distinct with any colour vision; markers and line styles carry the same information in print.
 # The first one is the axes' text colour: black on white, white on black.
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -29,14 +31,19 @@ def text_colour(ax: Axes) -> Any:
 
 def style(index: int, ax: Axes) -> dict[str, Any]:
     """Returns colour, marker and line of the curve at an index."""
-    colour_index = index % len(COLOURS)
+    colour_index, scale = index % len(COLOURS), current_scale()
     return {
         "color": text_colour(ax) if colour_index == 0 else COLOURS[colour_index],
         "marker": MARKERS[index % len(MARKERS)],
         "linestyle": LINES[index % len(LINES)],
-        "markersize": 4.5,
-        "linewidth": 1.5,
+        "markersize": 4.5 * scale,
+        "linewidth": 1.5 * scale,
     }
+
+
+def grey_style() -> dict[str, Any]:
+    """Returns the line of a curve in the background."""
+    return {"color": "#aaaaaa", "linewidth": 0.8 * current_scale(), "zorder": 1.6}
 
 
 def _brightness(rgb: Any) -> float:

@@ -278,3 +278,30 @@ def test_a_figure_that_nobody_holds_is_freed():
     del ax
     gc.collect()
     assert alive() is None
+
+
+def test_a_label_has_one_style_in_a_figure_and_a_style_one_label():
+    values = single(errors())
+    figure = plotting.panels(1, 2)
+    figure.explain()
+    left, right = figure.axes
+    plotting.curves(values, hue="estimator", ax=left)
+    plotting.curves(values.isel(estimator=[2, 1]), hue="estimator", ax=right)
+    plotting.curves(values.isel(estimator=[0]), hue="estimator", labels={"mle": "another"}, ax=right)
+    of_label = {}
+    for panel in figure.axes:
+        for line in panel.get_lines():
+            of_label.setdefault(line.get_label(), set()).add((str(line.get_color()), line.get_marker()))
+    assert set(of_label) == {*ESTIMATORS, "another"}
+    assert all(len(styles) == 1 for styles in of_label.values())
+    assert len({next(iter(styles)) for styles in of_label.values()}) == len(of_label)
+
+
+def test_curves_that_are_not_highlighted_share_one_grey_entry():
+    values = single(errors())
+    ax = plotting.curves(values, hue="estimator", highlight=["mle"])
+    assert entries(ax.figure) == ["mle", "others"]
+    with pytest.raises(ValueError, match=r"highlight must have values of estimator, one of mle, .* got 'lme'"):
+        plotting.curves(values, hue="estimator", highlight=["lme"])
+    with pytest.raises(ValueError, match=r"highlight must be left out without hue, got \['mle'\]"):
+        plotting.curves(values.isel(estimator=0), highlight=["mle"])

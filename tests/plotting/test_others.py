@@ -120,3 +120,14 @@ def test_large_heat_maps_have_a_colour_bar():
 def test_everything_public_is_described():
     for name in plotting.__all__:
         assert getattr(plotting, name).__doc__, name
+
+
+def test_intervals_of_differences_stand_at_their_epsilon():
+    """Bars side by side would move marks along the axis."""
+    values = learners().isel(round=-1)
+    found = stats.paired(values, "learner", against="half")
+    ax = plotting.paired(found)
+    at = [line.get_xdata() for line in ax.get_lines() if str(line.get_label()) in ("one", "again")]
+    assert len(at) == 2
+    np.testing.assert_array_equal(at[0], at[1])
+    assert {*np.asarray(at[0]).tolist()} <= {*values.epsilon.values.tolist()}

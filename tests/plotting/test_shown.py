@@ -29,7 +29,7 @@ def pictures(outputs):
 
 
 def picture(figure):
-    return image.imread(io.BytesIO(figure._repr_png_()))
+    return image.imread(io.BytesIO(figure._repr_png_()[0]))
 
 
 def test_cells_show_one_picture_each():
