@@ -18,8 +18,9 @@ from jaxdp.mechanisms._grid import (
     noisy_values,
     normal_grid,
     shape_of,
+    wide,
 )
-from jaxdp.mechanisms._integer_noise import draw_isotropic, laplace_of, normal_of
+from jaxdp.mechanisms._integer_noise import draw_isotropic, laplace_of, normal_of, power_below
 from jaxdp.mechanisms._traced import traced_once
 from jaxdp.mechanisms.tape import Entry, amend, is_open, record
 from jaxdp.numerics.fixed_point import in_64_bits
@@ -185,7 +186,7 @@ def k_norm(
 
     Returns:
         [...] the noisy value, in the dtype of `value`; for integers, in JAX's default float type, rounded after the
-        noise is added. With a basis it is projected onto the span, since rounding may leave it.
+        noise is added. With a basis it is the noisy projection onto the span.
 
     Raises:
         ValueError: as `laplace`, and if value is empty, or basis is not a matrix with a row for every entry of a
@@ -203,7 +204,10 @@ def k_norm(
 
     Deviations:
         Integers on a grid, as in `laplace`, with a step of at most 2^-14 of the noise's scale. The added delta is below
-        1e-9 d^(3/2), for epsilon from 0.01 to 10.
+        1e-9 d^(3/2), for epsilon from 0.01 to 10. With a basis the coordinates of `value` in it are rounded, noised as
+        a vector of d entries, and multiplied by the basis. The noise is calibrated for a sensitivity larger by 2^-11,
+        which covers rounding of the coordinates and of the basis. Entries beyond 2^36 / sqrt(size) sensitivities are
+        clipped.
 
     Examples:
         >>> sums = jnp.array([10.0, 20.0], jnp.float32)
@@ -221,28 +225,49 @@ def k_norm(
         sensitivity = positive_scalar("sensitivity", sensitivity, jnp.float64)
         epsilon = positive_scalar("epsilon", epsilon, jnp.float64)
     dtype = float_type(exact)
-    noisy = _k_norm(key, exact, epsilon, sensitivity, basis, dtype)
     if basis is None:
-        return noisy
-    basis = basis.astype(dtype)
-    return jnp.matmul(basis, jnp.matmul(basis.T, noisy, precision="highest"), precision="highest")
+        return _k_norm(key, exact, epsilon, sensitivity, dtype)
+    coordinates, sensitivity = _coordinates(exact, basis, epsilon, sensitivity)
+    noisy = _k_norm(key, coordinates, epsilon, sensitivity, dtype)
+    return jnp.matmul(basis.astype(dtype), noisy, precision="highest")
 
 
 @in_64_bits
 @traced_once("dtype")
-def _k_norm(
-    key: jax.Array,
-    exact: Exact,
-    epsilon: jax.Array,
-    sensitivity: jax.Array,
-    basis: jax.Array | None,
-    dtype: jnp.dtype,
-) -> jax.Array:
+def _k_norm(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: jax.Array, dtype: jnp.dtype) -> jax.Array:
     grid, shape = k_norm_grid(exact, sensitivity, epsilon), shape_of(exact)
-    noise = draw_isotropic(key, math.prod(shape) if basis is None else basis.shape[1])
-    if basis is not None:
-        # `jnp.matmul` names the type of its result, which JAX replaces by float32 if it batches a traced program.
-        noise = jax.lax.dot(basis.astype(jnp.float64), noise, precision=jax.lax.Precision.HIGHEST)
-    noise = noise.reshape(shape)
+    noise = draw_isotropic(key, math.prod(shape)).reshape(shape)
     entry = Entry("k_norm", exact, "l2", key, sensitivity, epsilon, noise=noise.astype(dtype))
     return noisy_values(record(entry), jnp.floor(grid.drawn * noise), grid, dtype)
+
+
+@in_64_bits
+def _coordinates(
+    exact: Exact, basis: jax.Array, epsilon: jax.Array, sensitivity: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """Returns a vector's coordinates in a basis, [rank] float64, and their sensitivity.
+
+    Noise that lies in a subspace hides only changes in it: rounding the vector itself would change it outside. So the
+    coordinates are rounded. They are computed from multiples of a unit, by products and sums that are exact up to 2^-50
+    of the vector's length. With the rounding to units this changes them by at most 2^-12 of the sensitivity.
+    """
+    values, factors = wide(exact), basis.astype(jnp.float64)
+    unit = power_below(sensitivity) * 2.0 ** -(16 + math.ceil(math.log2(len(values)) / 2))
+    rest = jnp.clip(jnp.round(values / unit), -(2.0**53), 2.0**53)
+    coarse = jnp.round(factors * 2.0**20) * 2.0**-20
+    bits = 33 - math.ceil(math.log2(len(values)))  # of a digit: a sum of products with coarse factors is below 2^53
+    coordinates = _dot(factors - coarse, rest)
+    digits = []
+    for place in range(0, 54, bits):
+        higher = jnp.floor(rest * 2.0**-bits)
+        digits.append((2.0**place, rest - higher * 2.0**bits if place + bits < 54 else rest))
+        rest = higher
+    for power, digit in reversed(digits):
+        coordinates = coordinates + power * _dot(coarse, digit)
+    without_noise = jnp.isinf(epsilon)
+    return jnp.where(without_noise, _dot(factors, values), coordinates * unit), sensitivity * (1 + 2.0**-11)
+
+
+def _dot(basis: jax.Array, vector: jax.Array) -> jax.Array:
+    # `jnp.matmul` names the type of its result, which JAX replaces by float32 if it batches a traced program.
+    return jax.lax.dot(basis.T, vector, precision=jax.lax.Precision.HIGHEST)

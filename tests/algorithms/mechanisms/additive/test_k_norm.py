@@ -1,6 +1,7 @@
 """K-norm noise: its distribution, its span, exact sums, and refusals."""
 
 import math
+from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
@@ -8,9 +9,12 @@ import numpy as np
 import pytest
 import scipy.stats
 
+import jaxdp
 from jaxdp import registry
 from jaxdp.audit import Attack, audit
+from jaxdp.estimation.label_noise import search_basis
 from jaxdp.mechanisms import k_norm
+from jaxdp.mechanisms.additive import _coordinates
 from jaxdp.numerics import fixed_point
 
 X64 = bool(jax.config.read("jax_enable_x64"))
@@ -80,6 +84,63 @@ def test_noise_in_a_span_is_the_same_if_traced_programs_are_batched():
         return k_norm(key, jnp.ones(3, jnp.float32), 1.0, sensitivity=1.0, basis=basis)
 
     np.testing.assert_array_equal(jax.vmap(jax.jit(release))(keys), jax.vmap(release)(keys))
+
+
+def offset_from_grid(noisy, basis, step):
+    """Returns the largest distance of the coordinates of outputs from multiples of a step, in steps."""
+    steps = noisy.astype(float) @ np.asarray(basis, float) / step
+    return np.abs(steps - np.round(steps)).max()
+
+
+@pytest.mark.precision
+def test_rounding_does_not_move_a_value_out_of_the_span():
+    # Rounding the entries moves a value beside the line, where no noise hides it: the cells that outputs come from then
+    # identify it, as a line between the cells' diagonals meets other cells.
+    basis = jnp.asarray([[1.0, 2**0.5]], jnp.float32).T / jnp.float32(3**0.5)
+    keys = jax.random.split(jax.random.key(6), 1000)
+
+    def rounds_entries(key, value):  # planted: the mechanism as it was
+        noise = basis[:, 0] * jax.random.laplace(key, dtype=jnp.float32)
+        step = jnp.float32(2.0**-15)
+        noisy = (jnp.round(value / step) + jnp.floor(noise / step)) * step
+        return basis @ (basis.T @ noisy)
+
+    def release(key, value):
+        return k_norm(key, value, 1.0, sensitivity=1.0, basis=basis)
+
+    for length in (0.0, 0.3):
+        noisy = np.asarray(jax.vmap(release, (0, None))(keys, basis[:, 0] * jnp.float32(length)))
+        assert offset_from_grid(noisy[np.abs(noisy).max(1) < 2], basis, 2.0**-14) < 0.05
+    noisy = np.asarray(jax.vmap(rounds_entries, (0, None))(keys, basis[:, 0] * jnp.float32(0.3)))
+    assert offset_from_grid(noisy[np.abs(noisy).max(1) < 2], basis, 2.0**-15) > 0.3
+
+
+@pytest.mark.precision
+def test_coordinates_of_long_vectors_are_exact():
+    with jax.enable_x64(True):
+        generator = np.random.default_rng(0)
+        for size in (3, 100):
+            basis = np.linalg.qr(generator.normal(size=(size, size)))[0][:, 1:]
+            values = generator.normal(size=size) * 1e10 / math.sqrt(size)
+            coordinates, larger = _coordinates(jnp.asarray(values), jnp.asarray(basis), jnp.float64(1), jnp.float64(1))
+            first = [Fraction(float(a)) * Fraction(float(b)) for a, b in zip(basis[:, 0], values, strict=True)]
+            assert abs(Fraction(float(coordinates[0])) - sum(first)) < Fraction(1, 2**13)
+            assert larger == 1 + 2**-11
+
+
+def test_a_zero_sum_statistic_is_rounded_in_its_span():
+    # With these features, one of three classes of outputs had probability 0 for one label, and 1/2 for the other.
+    features = jnp.asarray(np.random.default_rng(2).uniform(-1, 1, (2, 3)), jnp.float32)
+    estimator = jaxdp.estimation.objective_perturbation(noise="k_norm", zero_sum=True)
+    params, keys = estimator.params(epsilon=1.0), jax.random.split(jax.random.key(4), 500)
+    centred = np.asarray(features, float) - np.asarray(features, float).mean(1, keepdims=True)
+    sensitivity = np.linalg.norm(centred, axis=1).max()
+    step = 2.0 ** (math.floor(math.log2(sensitivity / math.sqrt(2))) - 14)
+    basis = search_basis(features, zero_sum=True)
+    for label in (0, 1):
+        labels = jnp.asarray([label, 1], jnp.int32)
+        noisy = np.asarray(jax.vmap(lambda key, y=labels: estimator.privatize(key, params, features, y))(keys))
+        assert offset_from_grid(noisy[np.abs(noisy).max(1) < 4 * sensitivity], basis, step) < 0.1
 
 
 @pytest.mark.precision
