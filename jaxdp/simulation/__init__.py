@@ -1,4 +1,4 @@
-"""Simulation of any algorithm: one lane as a run, many lanes as a sweep."""
+"""Simulates algorithms: `simulator` and `estimation_run` make a run of one lane, and `sweep` computes many lanes."""
 
 from jaxdp.simulation.run.checkpoints import log_spaced
 from jaxdp.simulation.run.lane_run import Run

@@ -49,7 +49,7 @@ def test_blocks_need_the_contexts_of_many_rounds():
 def test_an_order_is_refused():
     ordered = LEARNER.blocks[0]._replace(slot_rounds=lambda params, public: jnp.arange(4))
     run = simulator(LEARNER._replace(blocks=(ordered,)), WORLD, 8, engine="blocks")
-    with pytest.raises(ValueError, match="order must be None in a problem with contexts"):
+    with pytest.raises(ValueError, match="slot_rounds must be None in a problem with contexts"):
         jax.eval_shape(run, KEY, run.params(**VALUES))
 
 

@@ -81,7 +81,7 @@ def test_an_own_learner_that_fits_passes_without_a_warning():
 
 
 def test_a_simulator_warns_of_a_learner_without_an_interface():
-    message = r"explore_then_commit.*is not checked, as it declares no interface: .* integers in \[0, 2\]"
+    message = r"explore_then_commit.*declares no interface, so its actions are not checked: .* integers in \[0, 2\]"
     with pytest.warns(UserWarning, match=message) as found:
         run = jaxdp.simulator(undeclared(FIVE), ENVIRONMENT, HORIZON)
     assert found[0].filename == __file__

@@ -84,7 +84,7 @@ def test_a_bound_read_from_private_features_is_not_handed_over(monkeypatch):
 
 
 def test_a_bound_read_from_private_features_must_be_given(monkeypatch):
-    message = "values must have feature_norm, chosen without the data: the problem reads it from the features, but full"
+    message = "values must have feature_norm, as full keeps features private, and the problem would read feature_norm"
     with pytest.raises(ValueError, match=re.escape(message)):
         audited(monkeypatch, VALUES)
 

@@ -192,7 +192,7 @@ def test_outcomes_are_scalars():
 # ---- horizons and checkpoints ----------------------------------------------------------------------------------------
 def test_horizons():
     refused(
-        "horizon must be the learner's own 100, got 10",
+        "horizon must be the learner's 100, got 10",
         exponential_weights(num_experts=2, horizon=100),
         stochastic_losses([0.1, 0.2]),
     )
@@ -256,7 +256,7 @@ def test_a_record_with_the_name_of_a_summary():
 @pytest.mark.parametrize("name", ["pseudo_regret", "mine"])
 def test_a_record_with_the_name_of_what_is_read_at_the_stop(name):
     refused(
-        f"names must not be those of other outputs with _at_stop appended, got {name}_at_stop",
+        f"names must not be the name of another output followed by _at_stop, got {name}_at_stop",
         record={each: lambda snapshot: snapshot.public.round for each in {"mine", f"{name}_at_stop"}},
     )
 

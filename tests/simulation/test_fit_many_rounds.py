@@ -140,4 +140,4 @@ def test_outcomes_of_many_rounds_that_are_not_those_of_single_ones(engine, name)
         environment=answers(without_an_outcome),
         engine=engine,
     )
-    refused("floats where those of single rounds are", environment=answers(float_plays), engine=engine)
+    refused("as floats if single rounds give floats", environment=answers(float_plays), engine=engine)

@@ -100,7 +100,7 @@ CENTRAL = functools.cache(
         (
             lambda: CENTRAL().params(epsilon=1.0, delta=1e-3, regularization=100.0),
             ValueError,
-            "values must have feature_norm, since other parameters of full depend on it before data exist",
+            "values must have feature_norm, as other parameters of full are computed from it before data are drawn",
         ),
         *(
             (lambda run=run: jax.jit(run())(KEY(), {"epsilon": 1.0}), ValueError, message)

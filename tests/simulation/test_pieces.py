@@ -83,7 +83,7 @@ def test_pieces_end_at_checkpoints(checkpoints):
 
 def test_pieces_of_even_checkpoints_are_alike():
     assert cut([250, 500, 750, 1000]) == (250, [250] * 4, [0, 1, 2, 3])
-    assert cut([100, 1000, 10000]).alike
+    assert cut([100, 1000, 10000]).are_equal
 
 
 def test_spans_that_differ_by_a_round_have_single_rounds():

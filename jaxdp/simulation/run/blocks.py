@@ -17,7 +17,7 @@ class BlockEvents(NamedTuple):
         actions: pytree of [block length, ...] arrays, as planned.
         report: pytree of [block length, ...] arrays.
         slot_rounds: [block length] integers: for each index of `actions` and `report`, the round stored there, counted
-            from 0 at the start of the block; the block length where there is none.
+            from 0 at the start of the block; an empty slot has the block length.
         used: [] integer, the number of rounds played.
     """
 
@@ -36,12 +36,12 @@ def privatize_block(
     plan: BlockPlan,
     feedback: Any,
 ) -> Any:
-    """Returns the reports of a block's rounds, each made with the public state at the start of the block."""
+    """Returns the reports of a block's rounds. `public` is the released state at the start of the block."""
 
-    def one(key: jax.Array, context: Any, action: Any, answer: Any) -> Any:
+    def privatize_round(key: jax.Array, context: Any, action: Any, answer: Any) -> Any:
         return learner.privatize(key, params, public, context, action, answer)
 
-    return jax.vmap(one)(keys, contexts, plan.actions, feedback)
+    return jax.vmap(privatize_round)(keys, contexts, plan.actions, feedback)
 
 
 def play_block(
@@ -54,7 +54,7 @@ def play_block(
     play: Play,
     stop: jax.Array,
 ) -> tuple[Play, BlockEvents]:
-    """Plays the rounds of one block that come before `stop`. Returns the play after them, and their events."""
+    """Plays the rounds of one block that are before `stop`. Returns the next play and the block's events."""
     answer_block = environment.block
     assert answer_block is not None
     learner_params, env_params, public = params["learner"], params["environment"], play.state.public

@@ -1,4 +1,4 @@
-"""Checkpoints: the rounds at which a simulation records its outputs."""
+"""Computes checkpoints, the rounds after which a simulation records its outputs."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -18,10 +18,10 @@ class LogSpaced:
 
 
 def log_spaced(count: int) -> LogSpaced:
-    """Returns a request for checkpoints from round 1 to the horizon, evenly spaced in their logarithm.
+    """Returns a value for `checkpoints`: rounds from 1 to the horizon, evenly spaced in their logarithm.
 
     Args:
-        count: number of checkpoints; fewer if some coincide.
+        count: number of checkpoints, >= 1. Checkpoints that round to the same number are recorded once.
 
     Raises:
         ValueError: if count < 1.
@@ -33,14 +33,15 @@ def resolve(checkpoints: int | Sequence[int] | LogSpaced | None, horizon: int) -
     """Returns the rounds after which a simulation records its outputs.
 
     Args:
-        checkpoints: their number, evenly spaced; or increasing rounds; or `log_spaced(n)`; None is the horizon alone.
+        checkpoints: increasing rounds, or a number of evenly spaced rounds, or `log_spaced(n)`; None is only the
+            horizon.
         horizon: number of rounds, >= 1.
 
     Returns:
         Increasing whole numbers in [1, horizon].
 
     Raises:
-        ValueError: if there are none, or they are not increasing, or not within [1, horizon].
+        ValueError: if there are no checkpoints, or they do not increase, or are not within [1, horizon].
     """
     if checkpoints is None:
         return [horizon]
@@ -54,7 +55,7 @@ def resolve(checkpoints: int | Sequence[int] | LogSpaced | None, horizon: int) -
     for value in rounds:
         check_count("checkpoints", value)
     if not rounds:
-        raise ValueError("checkpoints must have at least one round, got none; None is the horizon alone")
+        raise ValueError("checkpoints must have at least one round, got none; use None for only the horizon")
     if any(later <= earlier for earlier, later in itertools.pairwise(rounds)):
         raise ValueError(f"checkpoints must be increasing, got {rounds}")
     if rounds[-1] > horizon:

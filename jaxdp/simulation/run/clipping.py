@@ -1,4 +1,4 @@
-"""Feedback that a learner clips: a warning if means lie outside, and an outcome that counts the clipped rounds."""
+"""Warns if mean feedback lies outside the interval to which a learner clips it, and counts clipped rounds."""
 
 from collections.abc import Callable, Collection
 from typing import Any
@@ -9,20 +9,16 @@ import numpy as np
 from jaxdp.core import Environment, Learner
 from jaxdp.validation import warn_caller
 
-CLIPPED = "clipped"  # the outcome's name
+CLIPPED = "clipped"  # name of the outcome
 ENDS = ("reward_low", "reward_high", "reward_bound")  # values that set a learner's interval
-ROUNDING = 1e-6  # of the clip's width
+ROUNDING = 1e-6  # share of the interval's width
 
 
 def warn_outside(learner: Learner, environment: Environment, params: Any, name: str, takes: Collection[str]) -> None:
     """Warns if a mean of the environment's feedback lies outside the interval to which the learner clips feedback.
 
-    Args:
-        learner: the learner that plays.
-        environment: supplies the feedback.
-        params: parameters on the host, with the entries "learner" and "environment".
-        name: name of the learner, for the warning.
-        takes: names of the learner's values.
+    `params` are host values with the entries "learner" and "environment"; `name` is the learner's name for the warning,
+    and `takes` has the names of its values.
     """
     if learner.clip is None or environment.means is None:
         return
@@ -39,11 +35,9 @@ def warn_outside(learner: Learner, environment: Environment, params: Any, name: 
 
 
 def count_clipped(learner: Learner, environment: Environment) -> Environment:
-    """Returns the environment with one more outcome, `clipped`: whether the round's feedback is outside the clip.
+    """Adds the outcome `clipped` to an environment: whether the round's feedback is outside the learner's interval.
 
-    Args:
-        learner: has a `clip`.
-        environment: any. Its functions then get the params of both sides, with the entries "learner" and "environment".
+    Functions of the new environment get parameters with the entries "learner" and "environment".
     """
     block, clip = environment.block, learner.clip
     assert clip is not None
@@ -56,12 +50,12 @@ def count_clipped(learner: Learner, environment: Environment) -> Environment:
     def feedback(key: jax.Array, params: Any, world: Any, action: Any) -> Any:
         return with_clipped(params, *environment.feedback(key, params["environment"], world, action))
 
-    def many(keys: jax.Array, params: Any, world: Any, contexts: Any, actions: Any) -> Any:
+    def block_with_clipped(keys: jax.Array, params: Any, world: Any, contexts: Any, actions: Any) -> Any:
         assert block is not None
         return with_clipped(params, *block(keys, params["environment"], world, contexts, actions))
 
     def after_key(function: Callable[..., Any] | None) -> Any:
-        """Adapts a function of (key, params, ...) that takes the environment's params alone."""
+        """Adapts a function of (key, params, ...) so that it gets only the environment's parameters."""
         return function and (lambda key, params, *arguments: function(key, params["environment"], *arguments))
 
     evaluate = environment.evaluate
@@ -70,7 +64,7 @@ def count_clipped(learner: Learner, environment: Environment) -> Environment:
         context=after_key(environment.context),
         contexts=after_key(environment.contexts),
         feedback=feedback,
-        block=block and many,
+        block=block and block_with_clipped,
         evaluate=evaluate and (lambda params, *arguments: evaluate(params["environment"], *arguments)),
         feedback_totals=None,  # totals do not show which rounds were clipped
     )

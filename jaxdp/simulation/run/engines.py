@@ -1,4 +1,4 @@
-"""Plays from one checkpoint to the next: round by round, in blocks, or by counts."""
+"""Plays from one checkpoint to the next, round by round, in blocks or by counts."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,15 +16,15 @@ from jaxdp.validation import check_choice
 ENGINES = ("rounds", "blocks", "counts")
 Advance = Callable[
     [Keys, Any, Play, jax.Array], Play
-]  # (roots, params, play, stop): plays a round or more, up to `stop`
+]  # (roots, params, play, stop): plays a round or is_before_stop, up to `stop`
 
 
 class Stage(NamedTuple):
-    """A way to play rounds, used until the next stage may take over.
+    """A way to play rounds.
 
     Attributes:
-        advance: plays on.
-        switch_when: whether the next stage may take over; None in the last stage.
+        advance: plays one or more rounds.
+        switch_when: returns whether the next stage may take over; None in the last stage.
     """
 
     advance: Advance
@@ -39,12 +39,12 @@ class CountEvents(NamedTuple):
 
 
 def choose_engine(learner: Learner, environment: Environment, engine: str) -> str:
-    """Returns the engine for the user's choice.
+    """Returns the engine to use.
 
     Args:
-        learner: who plays.
-        environment: what it plays against.
-        engine: one of ENGINES; or "auto", which is blocks if both sides have them, and otherwise rounds.
+        learner: the learner that plays.
+        environment: the environment that it plays.
+        engine: one of ENGINES; or "auto", which is "blocks" if both sides have blocks, and otherwise "rounds".
 
     Raises:
         ValueError: if the engine is unknown, or the learner or the environment lacks it; if the learner's blocks are
@@ -93,9 +93,9 @@ def play_round(
 
 
 def play_until(stages: Sequence[Stage], roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
-    """Plays up to a round, or to the learner's end, stage after stage."""
+    """Plays stage after stage, up to round `stop` or until the learner stops."""
 
-    def more(play: Play) -> jax.Array:
+    def is_before_stop(play: Play) -> jax.Array:
         return (play.round < stop) if play.stopped is None else (play.round < stop) & ~play.stopped
 
     def play_stage(stage: Stage, play: Play) -> Play:
@@ -104,26 +104,28 @@ def play_until(stages: Sequence[Stage], roots: Keys, params: Any, play: Play, st
 
         switch_when = stage.switch_when
 
-        def goes_on_in_stage(play: Play) -> jax.Array:
+        def continues_in_stage(play: Play) -> jax.Array:
             return (
-                more(play) if switch_when is None else more(play) & ~switch_when(params["learner"], play.state.public)
+                is_before_stop(play)
+                if switch_when is None
+                else is_before_stop(play) & ~switch_when(params["learner"], play.state.public)
             )
 
-        def advance_some(play: Play) -> Play:
-            goes_on = more(play)
+        def advance_running_lanes(play: Play) -> Play:
+            continues = is_before_stop(play)
 
             def select(after: jax.Array, before: jax.Array) -> jax.Array:
-                selected = jnp.where(goes_on, after, before)
+                selected = jnp.where(continues, after, before)
                 is_plain = switch_when is None and not jnp.issubdtype(selected.dtype, jax.dtypes.extended)
-                # Otherwise the loop would carry lanes as the slow axis.
+                # Otherwise XLA's loop would have lanes as the slow axis.
                 return lanes_last_if_small(selected) if is_plain else selected
 
             return jax.tree.map(select, advance(play), play)
 
-        def any_goes_on(play: Play) -> jax.Array:
-            return any_lane(goes_on_in_stage(play))
+        def any_lane_continues(play: Play) -> jax.Array:
+            return any_lane(continues_in_stage(play))
 
-        return jax.lax.while_loop(any_goes_on, advance_some, play)
+        return jax.lax.while_loop(any_lane_continues, advance_running_lanes, play)
 
     for stage in stages:
         play = play_stage(stage, play)
@@ -141,7 +143,7 @@ def by_rounds(learner: Learner, environment: Environment, horizon: int) -> list[
 
 
 def by_blocks(learner: Learner, environment: Environment, horizon: int) -> list[Stage]:
-    """Returns stages that play a block at a time, with the keys and the results of single rounds."""
+    """Returns stages that play blocks, with the keys and the results of single rounds."""
 
     def stage(blocks: Blocks) -> Stage:
         def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
@@ -155,7 +157,7 @@ def by_blocks(learner: Learner, environment: Environment, horizon: int) -> list[
 def play_counts(
     learner: Learner, environment: Environment, horizon: int, roots: Keys, params: Any, play: Play, stop: jax.Array
 ) -> tuple[Play, CountEvents]:
-    """Plays all rounds that the learner plans, up to the round `stop` at most, as totals, and returns their events."""
+    """Plays the rounds that the learner plans, up to round `stop` at most, as totals. Returns the play and events."""
     counts, feedback_totals = learner.counts, environment.feedback_totals
     assert counts is not None
     assert feedback_totals is not None
@@ -177,7 +179,7 @@ def play_counts(
 
 
 def by_counts(learner: Learner, environment: Environment, horizon: int) -> list[Stage]:
-    """Returns the one stage that plays all planned rounds at a time, as totals: equal in distribution."""
+    """Returns the one stage that plays planned rounds as totals, with the distribution of single rounds."""
 
     def advance(roots: Keys, params: Any, play: Play, stop: jax.Array) -> Play:
         return play_counts(learner, environment, horizon, roots, params, play, stop)[0]

@@ -1,4 +1,4 @@
-"""Checks that a learner and an environment fit, from shapes alone and before anything is compiled."""
+"""Checks that a learner and an environment fit, by shapes, before anything is compiled."""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,20 +28,7 @@ class Shown(NamedTuple):
 
 
 def begin(who: str, init: Callable[..., Any], key: jax.Array, params: Any) -> Any:
-    """Returns the result of a user's `init`.
-
-    Args:
-        who: names the function, for messages.
-        init: `init` of a learner or an environment.
-        key: key for `init`.
-        params: parameters of the learner or the environment.
-
-    Returns:
-        The state, or the world.
-
-    Raises:
-        ValueError: if it does not take a key and parameters, in that order.
-    """
+    """Calls `init` of a learner or an environment; raises a ValueError if it does not take (key, params)."""
     try:
         return init(key, params)
     except jax.errors.JAXTypeError:  # JAX's message is better
@@ -51,32 +38,29 @@ def begin(who: str, init: Callable[..., Any], key: jax.Array, params: Any) -> An
 
 
 def check_round(learner: Learner, environment: Environment, keys: Keys, params: Any, state: State, world: Any) -> Shown:
-    """Traces one round, function by function.
+    """Traces one round, function by function. Returns the shapes of its context, action and outcomes.
 
     Args:
         learner: the learner that plays.
-        environment: the environment that it plays against.
+        environment: the environment that it plays.
         keys: keys of a round.
         params: parameters, with the entries "learner" and "environment".
         state: state of the learner, from its `init`.
         world: state of the environment, from its `init`.
 
-    Returns:
-        Shapes of the round's context, action and outcomes.
-
     Raises:
-        ValueError: if a function does not accept another one's result; if actions, feedback or contexts do not match
-            the declared interface; if a round changes the structure, a shape or a dtype of the learner's state or of
-            the world; if outcomes are not scalars.
+        ValueError: if a function does not accept the result of another function; if actions, feedback or contexts do
+            not match the declared interface; if a round changes the structure, a shape or a dtype of the learner's
+            state or of the world; if outcomes are not scalars.
     """
     learner_params, env_params = params["learner"], params["environment"]
     if not isinstance(state, State):
         raise ValueError(f"init must return a State(private, public), got {type(state).__name__}")
     context = None
     if environment.context:
-        context = _stage("the environment's context", environment.context, keys.context, env_params, world)
-    action = _stage("the learner's act", learner.act, keys.act, learner_params, state.public, context)
-    next_world, feedback, outcome = _stage(
+        context = _trace("the environment's context", environment.context, keys.context, env_params, world)
+    action = _trace("the learner's act", learner.act, keys.act, learner_params, state.public, context)
+    next_world, feedback, outcome = _trace(
         "the environment's feedback", environment.feedback, keys.feedback, env_params, world, action
     )
     for who, interface in (("the learner", learner.interface), ("the environment", environment.interface)):
@@ -84,15 +68,15 @@ def check_round(learner: Learner, environment: Environment, keys: Keys, params: 
     for name, leaf in outcome.items():
         if leaf.shape != ():
             raise ValueError(f"outcomes must be scalars, got shape {leaf.shape} for {name}")
-    report = _stage(
+    report = _trace(
         "the learner's privatize", learner.privatize, keys.user, learner_params, state.public, context, action, feedback
     )
-    next_state = _stage("the learner's update", learner.update, keys.update, learner_params, state, report)
+    next_state = _trace("the learner's update", learner.update, keys.update, learner_params, state, report)
     _check_stable("the learner's update", "state", state, next_state)
     _check_stable("the environment's feedback", "world", world, next_world)
     _check_recommendation(learner, environment, params, state, world)
     if learner.done is not None:
-        done = _stage("the learner's done", learner.done, learner_params, state.public)
+        done = _trace("the learner's done", learner.done, learner_params, state.public)
         if done.shape != () or done.dtype != bool:
             raise ValueError(f"done must return one truth value, got {done.dtype} of shape {done.shape}")
     return Shown(context, action, outcome)
@@ -101,12 +85,12 @@ def check_round(learner: Learner, environment: Environment, keys: Keys, params: 
 def _check_recommendation(learner: Learner, environment: Environment, params: Any, state: State, world: Any) -> None:
     if learner.recommend is None:
         return
-    recommendation = _stage("the learner's answer", learner.recommend, params["learner"], state.public)
+    recommendation = _trace("the learner's answer", learner.recommend, params["learner"], state.public)
     for who, interface in (("the learner", learner.interface), ("the environment", environment.interface)):
         if interface is not None:
             _check_fits("recommendation", interface.recommendation, who, recommendation)
     if environment.evaluate is not None:
-        _stage("the environment's evaluate", environment.evaluate, params["environment"], world, recommendation)
+        _trace("the environment's evaluate", environment.evaluate, params["environment"], world, recommendation)
 
 
 def check_many(
@@ -119,21 +103,11 @@ def check_many(
     world: Any,
     shapes: Shown,
 ) -> None:
-    """Traces one block, or totals, function by function, after `check_round`.
-
-    Args:
-        learner: the learner that plays.
-        environment: the environment that it plays against.
-        engine: "blocks" or "counts", which both have.
-        keys: keys of a round.
-        params: parameters, with the entries "learner" and "environment".
-        state: state of the learner, from its `init`.
-        world: state of the environment, from its `init`.
-        shapes: returned by `check_round`.
+    """Traces the functions of the engine "blocks" or "counts", after `check_round` returned `shapes`.
 
     Raises:
-        ValueError: if a function does not accept another one's result; if a plan has the wrong type; if states, worlds
-            or outcomes differ in structure, shape or dtype from those in single rounds.
+        ValueError: if a function does not accept the result of another function; if a plan has the wrong type; if
+            states, worlds or outcomes differ in structure, shape or dtype from states, worlds or outcomes of rounds.
     """
     if engine == "counts":
         _check_counts(learner, environment, keys, params, state, world, shapes.outcome)
@@ -155,22 +129,22 @@ def _check_counts(
     assert counts is not None
     assert feedback_totals is not None
     learner_params, limit = params["learner"], jax.ShapeDtypeStruct((), jnp.result_type(int))
-    plan = _stage("the learner's counts.plan", counts.plan, keys.act, learner_params, state.public, limit)
+    plan = _trace("the learner's counts.plan", counts.plan, keys.act, learner_params, state.public, limit)
     if not (isinstance(plan, CountPlan) and plan.counts.ndim == 1 and _is_integer(plan.counts)):
         raise ValueError(f"counts.plan must return a CountPlan of [num_actions] integers, got {plan}")
-    after, totals, sums = _stage(
+    after, totals, sums = _trace(
         "the environment's feedback_totals", feedback_totals, keys.feedback, params["environment"], world, plan.counts
     )
     _check_stable("the environment's feedback_totals", "world", world, after)
     _check_outcomes("the environment's feedback_totals", outcome, sums, ())
-    report = _stage(
+    report = _trace(
         "the learner's counts.privatize", counts.privatize, keys.user, learner_params, state.public, plan, totals
     )
     _check_stable(
         "the learner's counts.update_counts",
         "state",
         state,
-        _stage(
+        _trace(
             "the learner's counts.update_counts", counts.update_counts, keys.update, learner_params, state, plan, report
         ),
     )
@@ -195,60 +169,60 @@ def _check_blocks(
     contexts = None
     if environment.context:
         assert environment.contexts is not None
-        contexts = _stage(
+        contexts = _trace(
             "the environment's contexts", environment.contexts, all_keys.context, params["environment"], world
         )
         _check_stable("the environment's contexts", "contexts", _add_axes(context, lead), contexts)
     if blocks.slot_rounds and environment.context:
-        raise ValueError("order must be None in a problem with contexts, got a function")
+        raise ValueError("slot_rounds must be None in a problem with contexts, got a function")
     if blocks.slot_rounds:
-        order = _stage("the learner's blocks.slot_rounds", blocks.slot_rounds, learner_params, state.public)
+        order = _trace("the learner's blocks.slot_rounds", blocks.slot_rounds, learner_params, state.public)
         if not isinstance(order, jax.ShapeDtypeStruct):
             raise ValueError(f"blocks.slot_rounds must return integers of shape {lead}, got {type(order).__name__}")
         if order.shape != lead or not _is_integer(order):
             raise ValueError(
                 f"blocks.slot_rounds must return integers of shape {lead}, got {order.dtype}{list(order.shape)}"
             )
-    plan = _stage("the learner's blocks.plan", blocks.plan, all_keys.act, learner_params, state.public, contexts, limit)
+    plan = _trace("the learner's blocks.plan", blocks.plan, all_keys.act, learner_params, state.public, contexts, limit)
     if not (isinstance(plan, BlockPlan) and plan.length.shape == () and _is_integer(plan.length)):
         raise ValueError(f"blocks.plan must return a BlockPlan with one integer length, got {plan}")
     _check_stable("the learner's blocks.plan", "actions", _add_axes(action, lead), plan.actions)
-    worlds, feedback, sums = _stage(
+    worlds, feedback, sums = _trace(
         "the environment's block", block, all_keys.feedback, params["environment"], world, contexts, plan.actions
     )
     _check_stable("the environment's block", "worlds", _add_axes(world, lead), worlds)
     _check_outcomes("the environment's block", outcome, sums, lead)
-    made = partial(privatize_block, learner)
-    report = _stage(
-        "the learner's privatize", made, all_keys.user, learner_params, state.public, contexts, plan, feedback
+    privatize = partial(privatize_block, learner)
+    report = _trace(
+        "the learner's privatize", privatize, all_keys.user, learner_params, state.public, contexts, plan, feedback
     )
-    absorbed = _stage(
+    state_and_used = _trace(
         "the learner's blocks.update_block", blocks.update_block, all_keys.update, learner_params, state, plan, report
     )
-    if isinstance(absorbed, State) or not isinstance(absorbed, tuple) or len(absorbed) != 2:
-        raise ValueError(f"blocks.update_block must return (State, rounds_used), got {type(absorbed).__name__}")
-    after, used = absorbed
+    if isinstance(state_and_used, State) or not isinstance(state_and_used, tuple) or len(state_and_used) != 2:
+        raise ValueError(f"blocks.update_block must return (State, rounds_used), got {type(state_and_used).__name__}")
+    after, used = state_and_used
     if used.shape != () or not _is_integer(used):
         raise ValueError(
             f"blocks.update_block must return one integer of rounds used, got {used.dtype}{list(used.shape)}"
         )
     _check_stable("the learner's blocks.update_block", "state", state, after)
     if blocks.switch_when is not None:
-        switch_when = _stage("the learner's blocks.switch_when", blocks.switch_when, learner_params, state.public)
+        switch_when = _trace("the learner's blocks.switch_when", blocks.switch_when, learner_params, state.public)
         if not isinstance(switch_when, jax.ShapeDtypeStruct) or switch_when.shape != () or switch_when.dtype != bool:
             raise ValueError(f"blocks.switch_when must return one truth value, got {switch_when}")
 
 
 def _check_outcomes(who: str, single: Any, many: Any, lead: tuple[int, ...]) -> None:
-    """Checks that outcomes of many rounds have the names of single rounds' outcomes, and are floats if these are."""
+    """Checks that outcomes of many rounds have the names of outcomes of one round, and are floats if they are."""
     if set(single) != set(many):
         raise ValueError(f"{who} must keep the names of the outcomes, got {sorted(single)} and then {sorted(many)}")
     for name, leaf in many.items():
         kinds = {jnp.issubdtype(outcome.dtype, jnp.floating) for outcome in (single[name], leaf)}
         if leaf.shape != lead or len(kinds) > 1:
             raise ValueError(
-                f"{who} must give outcomes of shape {lead}, floats where those of single rounds are, got "
-                f"{leaf.dtype}{list(leaf.shape)} for {name}, of single rounds {single[name].dtype}"
+                f"{who} must give outcomes of shape {lead}, as floats if single rounds give floats, got "
+                f"{leaf.dtype}{list(leaf.shape)} for {name}, and {single[name].dtype} in single rounds"
             )
 
 
@@ -261,7 +235,7 @@ def _add_axes(tree: Any, lead: tuple[int, ...]) -> Any:
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((*lead, *leaf.shape), leaf.dtype), tree)
 
 
-def _stage(who: str, function: Callable[..., Any], *arguments: Any) -> Any:
+def _trace(who: str, function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return jax.eval_shape(function, *arguments)
     except jax.errors.JAXTypeError:  # for example a branch on a traced value: JAX's message is better

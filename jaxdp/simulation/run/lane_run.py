@@ -1,4 +1,4 @@
-"""The unit of a sweep: one lane's simulation, with its host-side parameters and labels."""
+"""`Run`: the simulation of one lane, with the functions and labels that a sweep needs."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,19 +14,20 @@ from jaxdp.simulation.run.values import as_list, is_list
 _MISSING: Any = object()
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)  # equal to itself alone, so that jax.jit(run) works
+@dataclass(frozen=True, kw_only=True, eq=False)  # a run equals only itself, so that jax.jit(run) works
 class Run:
-    """A pure function of (key, params), with everything that a sweep needs to call and to label it.
+    """A simulation of one lane as a pure function of (key, params), with all that a sweep needs to call and label it.
 
     Attributes:
         simulate: (key, params) -> dict of arrays; pure and vmappable.
-        params: (**values) -> pytree. On the host: validates one grid point.
-        guarantee: (**values) -> dict from algorithm to Guarantee. On the host.
-        dims: names of the dimensions of each output; or a function that returns them for the outputs' shapes.
-        coords: values along those dimensions that have any.
-        by_round: (key, params, num_rounds) -> the events of each round of one lane, for `replay`; None for a run
-            without rounds, or without separate ones.
-        made_by: the simulation's parts, for display.
+        params: (**values) -> pytree. On the host: checks the values of one grid point and returns its parameters.
+        guarantee: (**values) -> dict from names of algorithms to guarantees. On the host.
+        dims: names of the dimensions of each output; or a function that returns the names for given shapes of the
+            outputs.
+        coords: values along the dimensions that have values.
+        by_round: (key, params, num_rounds) -> the events of each round of one lane, for `replay`. None for a run
+            without rounds, or that plays by counts.
+        made_by: the parts of the simulation, for `repr` and tables.
     """
 
     simulate: Callable[[jax.Array, Any], Mapping[str, jax.Array]]
@@ -45,7 +46,7 @@ class Run:
         return page(repr(self), "run", run_rows(made_of, self.params, self.coords))
 
     def __call__(self, key: jax.Array, params: Any = _MISSING) -> Mapping[str, jax.Array]:
-        """Returns one lane's outputs for a key and parameters; both are required."""
+        """Returns the outputs of one lane; both the key and the parameters are required."""
         if params is _MISSING:
             raise ValueError(
                 "a run must be called with a key and params, as run(key, run.params(epsilon=1.0)), got one argument"
@@ -56,18 +57,18 @@ class Run:
         """Returns parameters of several grid points along one axis, for your own `jax.vmap`.
 
         Args:
-            *unnamed: none; for the error.
-            **values: of `params`: each one value, which all points share, or a list with one value for each point. All
-                lists have one length, as they are paired; for a product of two axes use `sweep`. Pass a value that is
-                itself a list or an array as a list with one for each point.
+            *unnamed: must be empty; an error asks for names.
+            **values: the values of `params`, each as one value for all points, or as a list with one value for each
+                point. All lists have the same length: point i has the i-th value of every list. For all combinations of
+                two lists use `sweep`. If a value is itself a list or an array, pass a list with a copy for each point.
 
         Returns:
-            (params, in_axes): one pytree, whose leaves are on the host, and its `in_axes` for `jax.vmap`. A leaf that
-            varies has a leading axis of points, with 0 in `in_axes`; any other is as `params` makes it, with None. If
-            no leaf varies, all have the axis.
+            (params, in_axes): one pytree with leaves on the host, and its `in_axes` for `jax.vmap`. A leaf that varies
+            has a leading axis of points, and 0 in `in_axes`. Every other leaf is as `params` returns it, and has None
+            in `in_axes`. If no leaf varies, all leaves have the axis.
 
         Raises:
-            ValueError: if no value is a list, or a list is empty, or two differ in length; as `params` does.
+            ValueError: if no value is a list, a list is empty, or two lists differ in length; or if `params` raises.
 
         Examples:
             >>> import jax, jaxdp
@@ -80,7 +81,7 @@ class Run:
             (5, 3, 1)
         """
         if unnamed:
-            raise ValueError(f"points must have values by their names, as epsilon=[0.1, 1.0], got {unnamed[0]!r}")
+            raise ValueError(f"points must have values by name, as epsilon=[0.1, 1.0], got {unnamed[0]!r}")
         lists = {name: as_list(name, value) for name, value in values.items() if is_list(value)}
         sizes = {name: len(axis_values) for name, axis_values in lists.items()}
         if not lists:
@@ -100,5 +101,5 @@ class Run:
 
 
 def as_build(build: Any) -> Any:
-    """Returns a function that returns the run: `build`, or one that returns `build` if it is a Run itself."""
+    """Returns a function that returns the run: `build` itself, or if `build` is a Run, a function that returns it."""
     return (lambda: build) if isinstance(build, Run) else build

@@ -1,4 +1,4 @@
-"""The loop over rounds: an online learner against an environment."""
+"""Plays an online learner against an environment, round after round."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -44,63 +44,64 @@ def simulator(
     engine: str = "auto",
     outcomes: Sequence[str] | None = None,
 ) -> Run:
-    """Returns a run of the learner against the environment, for a sweep or to be called directly.
+    """Returns a run of the learner against the environment: pass it to `sweep`, or call it.
 
-    Round t (from 0) uses fold_in(key, t) of one key per purpose. The environment's keys do not depend on the learner's,
-    so every learner and every epsilon meets the same world. Results do not depend on the checkpoints, except as stated
-    below. Compile time and memory do not depend on the horizon.
+    Each purpose (context, feedback, action, user, update) has a key, and round t, counted from 0, uses fold_in(key, t).
+    The environment's keys do not depend on the learner, so every learner and every epsilon meets the same world.
+    Results do not depend on the checkpoints, except with the engine "counts". Compile time and memory do not depend on
+    the horizon.
 
     Engines:
 
     - "rounds" plays round by round.
-    - "blocks" plays many rounds at once where the learner plans them. Its results equal the results of "rounds" bit
-      for bit.
-    - "counts" draws totals of the rounds that the learner plans. Its results are the same in distribution; its worlds
-      differ between values of epsilon, and depend on the checkpoints.
-    - "auto" is "blocks" if both sides have them, otherwise "rounds".
+    - "blocks" plays many rounds at once, as the learner plans them. Its results equal the results of "rounds" bit for
+      bit.
+    - "counts" draws totals over the rounds that the learner plans. Its results have the same distribution. Its worlds
+      differ between values of epsilon and depend on the checkpoints.
+    - "auto" is "blocks" if the learner and the environment have blocks, otherwise "rounds".
 
     Warns:
-        UserWarning: if the learner declares no interface but the environment does, as the learner's plays may then not
-            be among the environment's actions; if the horizon ends before the learner does all that it is made for.
-            (Python shows each once for a learner and a calling line.) From `params`: if the environment's mean rewards
-            lie outside the interval to which the learner clips rewards; if a given delta leaves the claim a delta above
-            one over the horizon.
+        UserWarning: if the environment declares an interface and the learner does not, so that their actions are not
+            compared; if the horizon is shorter than the learner's `min_horizon`. `params` warns if the environment's
+            mean rewards lie outside the interval to which the learner clips rewards, or if a delta is given and the
+            claim's delta is above 1 / horizon. Python shows each warning once for a learner and a line of your code.
 
     Args:
         learner: the algorithm.
-        environment: the learner plays against it.
-        horizon: number of rounds, in [1, 2^31 - 1], or beyond under x64.
-        checkpoints: the rounds after which outputs are recorded: their number, evenly spaced; or increasing round
-            numbers; or `log_spaced(n)`; None is the horizon alone.
-        record: by name, functions of one `Snapshot` (params, public, world, action, round) -> array, called at the
-            checkpoints. By counts the action is None.
+        environment: the problem that the learner plays.
+        horizon: number of rounds, in [1, 2^31 - 1]; larger numbers need x64.
+        checkpoints: the rounds after which outputs are recorded: increasing round numbers, or a number of evenly spaced
+            rounds, or `log_spaced(n)`. None records only at the horizon.
+        record: functions by name. Each is called at the checkpoints with one `Snapshot` (params, public, world, action,
+            round) and returns an array. With the engine "counts" the action is None.
         engine: "rounds", "blocks", "counts" or "auto".
-        outcomes: names of the environment's outcomes to sum; None is all. The others cost nothing. For a learner that
-            clips feedback, as bandits with `rewards="bounded"` do, `clipped` may be among them: the number of rounds
-            whose feedback lies outside its interval; divided by `round` it is their share.
+        outcomes: names of the environment's outcomes to sum; None sums all. Other outcomes are not computed. If the
+            learner clips feedback (bandits with `rewards="bounded"` do), "clipped" is also a name: the number of rounds
+            in which feedback lies outside the learner's interval.
 
     Returns:
-        A run whose outputs have the dimension `round` (the checkpoints): every outcome summed over rounds, every metric
+        A run. Its outputs have the dimension `round` (the checkpoints): every outcome summed over rounds, every metric
         of the environment's `hindsight`, the result of its `evaluate` for the learner's `recommend`, and every record.
-        A learner with a stopping time also has `rounds` ([] integer), the rounds played, and `censored` ([] bool), true
-        if it did not stop within the horizon; sums stay as they are from the stop on, and `NAME_at_stop` is the result
-        of `evaluate` at the stop. `params` and `guarantee` take the learner's and the environment's values together;
-        the environment's `params` are called once for each distinct set of its own values, so that a sweep holds its
-        arrays once. `guarantee` has the learner's claim; if the environment has `user_level`, it also has the claim for
-        one person, under the person's name.
+        A learner with a stopping time has further outputs: `rounds` ([] integer) is the number of rounds played;
+        `censored` ([] bool) is true if it did not stop within the horizon; `NAME_at_stop` is the result of `evaluate`
+        at the stop. After the stop, sums do not change. `params` and `guarantee` of the run take the learner's and the
+        environment's values together. The environment's `params` is called once for each distinct set of values, so
+        that a sweep stores its arrays once. `guarantee` returns the learner's claim; if the environment has
+        `user_level`, it also returns the claim for one person, under the person's name.
 
     Raises:
-        ValueError: if learner or environment is not one (for example a factory that was not called); if the horizon is
-            out of range or differs from the learner's own; if checkpoints are not increasing within it; if names of
-            parameters clash; if learner and environment declare different interfaces; if one of them lacks the engine.
-            From the run itself, before anything is compiled: if its key is not a typed one, its parameters were not
-            made by its `params`, shapes do not fit, outputs clash, or an outcome is not the environment's.
+        ValueError: if learner or environment has the wrong type (for example a factory that was not called); if the
+            horizon is out of range or differs from the learner's horizon; if checkpoints do not increase or exceed the
+            horizon; if learner and environment have a parameter of the same name; if their interfaces do not fit; if
+            one of them lacks the engine. The run raises before anything is compiled: if its key is not a typed key, its
+            parameters were not made by its `params`, shapes do not fit, two outputs have the same name, or an outcome
+            is unknown.
     """
     check_made("learner", learner, Learner)
     check_made("environment", environment, Environment)
     horizon = check_horizon(horizon)
     if learner.horizon is not None and learner.horizon != horizon:
-        raise ValueError(f"horizon must be the learner's own {learner.horizon}, got {horizon}")
+        raise ValueError(f"horizon must be the learner's {learner.horizon}, got {horizon}")
     if environment.horizon is not None and horizon > environment.horizon:
         raise ValueError(f"horizon must be <= the environment's {environment.horizon}, got {horizon}")
     looks = resolve(checkpoints, horizon)
@@ -111,7 +112,7 @@ def simulator(
     engine = choose_engine(learner, played_world, engine)
     stages = MAKERS[engine](learner, played_world, horizon)
     step = stages[0].advance
-    same_length = engine == "rounds" and learner.done is None  # all lanes play as many rounds: no masks
+    same_length = engine == "rounds" and learner.done is None  # all lanes play the same number of rounds: no masks
     recorded = dict(record or {})
     learner_name = maker(learner.act) if learner.made_by is None else learner.made_by.name
     owners = f"the learner {learner_name}", f"the environment {maker(environment.feedback)}"
@@ -137,7 +138,7 @@ def simulator(
         return point
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
-        """Returns each party's claim for the same values as `params` takes."""
+        """Returns the learner's claim, and perhaps a person's, for the values that `params` takes."""
         check_taken(values, takers)
         claim = learner.guarantee(**select_values(learner.params, values))
         user_level = environment.user_level
@@ -167,7 +168,7 @@ def simulator(
         )
 
     def both_params(params: Any) -> Any:
-        """Returns the parameters for playing: `played_world` takes the parameters of both sides."""
+        """Returns the parameters for playing; if clipping is counted, `played_world` needs the learner's, too."""
         return {**params, "environment": params} if counts_clipped else params
 
     def look(params: Any, play: Play) -> dict[str, jax.Array]:
@@ -210,7 +211,7 @@ def simulator(
 
         def step(play: Play, _: None) -> tuple[Play, dict[str, Any]]:
             after, events = play_round(learner, played_world, horizon, roots, inputs, play)
-            events = events._replace(outcome={})  # the sums have it
+            events = events._replace(outcome={})  # outcomes are in the sums
             return after, {
                 "events": {**events._asdict(), "public": after.state.public},
                 "stopped": after.stopped,
@@ -250,8 +251,8 @@ def simulator(
 def _warn(learner: Learner, environment: Environment, horizon: int) -> None:
     if learner.interface is None and environment.interface is not None:
         warnings.warn(
-            f"the learner {maker(learner.act)} is not checked, as it declares no interface: declare one with action "
-            f"{text(environment.interface.action)}, or test the learner with jaxdp.testing.check_learner",
+            f"the learner {maker(learner.act)} declares no interface, so its actions are not checked: declare one "
+            f"with action {text(environment.interface.action)}, or test the learner with jaxdp.testing.check_learner",
             UserWarning,
             stacklevel=3,
         )
@@ -265,7 +266,6 @@ def _warn(learner: Learner, environment: Environment, horizon: int) -> None:
 
 
 def _select_outcomes(all_outcomes: Mapping[str, Any], names: Sequence[str] | None) -> dict[str, Any]:
-    """Returns the outcomes to sum."""
     if names is None:
         return dict(all_outcomes)
     for name in [names] if isinstance(names, str) else names:

@@ -1,4 +1,4 @@
-"""A run of estimators on a problem, for a sweep."""
+"""Makes runs of estimators on a problem."""
 
 import dataclasses
 import zlib
@@ -20,33 +20,33 @@ from jaxdp.validation import check_key, warn_large_delta
 def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run:
     """Returns a run of several estimators on the same data sets, in one program.
 
-    A lane splits its key into the data's and the estimators': every estimator, and every epsilon of a sweep, meets the
-    same data for the same seed. An estimator's key depends on its name only, so that adding or reordering estimators
-    does not change the results of the others.
+    Each lane splits its key into one for the data and one for the estimators. For the same seed, every estimator and
+    every epsilon of a sweep meets the same data. An estimator's key depends only on the lane and on the estimator's
+    name, so adding or reordering estimators does not change the results of the others.
 
-    If a value is not given, an estimator receives the problem's fact of the same name. Facts that were read from the
-    features are passed on only if the estimator's privacy unit leaves features public: a bound that moves with a
-    private record would reveal that record, however large the noise.
+    If you do not give a value, an estimator gets the problem's fact of the same name. Facts that were read from the
+    features are passed only if the estimator's privacy unit leaves features public: a bound that changes with a private
+    record could reveal that record, however large the noise is.
 
-    An estimator receives only the facts that it takes. One without a radius is therefore at a disadvantage beside one
-    that receives the true parameter's norm as its radius. The problem's argument `known=()` passes no facts, which is
-    fair.
+    An estimator gets only the facts that it has arguments for. An estimator without a radius is therefore at a
+    disadvantage against one that gets the true parameter's norm as its radius. For a fair comparison, pass `known=()`
+    to the problem: it then passes no facts.
 
     Args:
-        estimators: by name.
-        problem: draws the data and measures the estimates.
+        estimators: the estimators, by name.
+        problem: draws the data sets and measures the estimates.
 
     Returns:
-        A run. Its `params` take the names of all `params` (estimators' and problem's), and pass each function its own
-        values; a given value overrides the problem's fact, for every estimator. A field that the problem will fill in
-        is NaN. They warn if delta is above one over the number of records. Its outputs are the problem's metrics with a
-        leading dimension `estimator`.
+        A run. Its outputs are the problem's metrics, with a leading dimension `estimator`. Its `params` takes the
+        values of all estimators and of the problem, and passes each function the values that it takes. A given value
+        overrides the problem's fact for every estimator. A field is NaN if the problem will fill it in. `params` warns
+        if delta is above 1 / number of records.
 
     Raises:
         ValueError: if there are no estimators, or one of them or the problem has the wrong type (for example a factory
-            that was not called). From `params`: if no function takes a name, or a required value is missing; an
-            estimator of private features must be given also the values that the problem reads from the features. From
-            the run: if its key is not a typed one, or its parameters were not made by its `params`.
+            that was not called). `params` raises if no function takes a name, or if a required value is missing; for an
+            estimator with private features you must give the values that the problem reads from the features. The run
+            raises if its key is not a typed key, or its parameters were not made by its `params`.
     """
     if not isinstance(estimators, Mapping):
         raise ValueError(
@@ -58,7 +58,7 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         check_made(f"estimators[{name!r}]", estimator, Estimator)
     check_made("problem", problem, Problem)
     estimators = dict(estimators)
-    everyone = [*((name, estimator.params) for name, estimator in estimators.items()), ("the problem", problem.params)]
+    takers = [*((name, estimator.params) for name, estimator in estimators.items()), ("the problem", problem.params)]
     facts_of = {
         name: {*problem.known, *(problem.known_from_features if estimator.features_public else ())}
         for name, estimator in estimators.items()
@@ -72,17 +72,17 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
                 parameter = parameters(estimator.params).get(field)
                 if parameter is not None and parameter.default is parameter.empty:
                     raise ValueError(
-                        f"values must have {field}, chosen without the data: the problem reads it from the features, "
-                        f"but {name} keeps features private, got {', '.join(values) or 'none'}"
+                        f"values must have {field}, as {name} keeps features private, and the problem would read "
+                        f"{field} from them: choose a value without the data; got {', '.join(values) or 'none'}"
                     )
-        check_taken(values, everyone, facts_of)
+        check_taken(values, takers, facts_of)
 
     def fill_values(name: str, values: Mapping[str, Any], **placeholders: float) -> dict[str, Any]:
-        """Returns this estimator's values, with 1 or another placeholder for facts that the problem will fill in."""
+        """Returns the estimator's values, with a placeholder (by default 1) for facts that the problem will fill in."""
         return select_values(estimators[name].params, {**dict.fromkeys(facts_of[name], 1.0), **placeholders, **values})
 
-    def blank_params(name: str, values: Mapping[str, Any], **placeholders: float) -> Any:
-        """Returns the parameters, with NaN for facts that the problem will fill in."""
+    def params_without_facts(name: str, values: Mapping[str, Any], **placeholders: float) -> Any:
+        """Returns the estimator's parameters, with NaN for facts that the problem will fill in."""
         params = check_leaves(name, estimators[name].params(**fill_values(name, values, **placeholders)))
         unknown = {
             field: scalar_leaf(field, np.nan)
@@ -92,20 +92,20 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         return dataclasses.replace(params, **unknown) if unknown else params
 
     def point(name: str, values: Mapping[str, Any]) -> Any:
-        params = blank_params(name, values)
+        params = params_without_facts(name, values)
         for field in sorted(facts_of[name] & (parameters(estimators[name].params).keys() - values.keys())):
-            try:  # other parameters computed from this value on the host cannot use the sample's fact later
-                alike = _same_but_for(field, params, blank_params(name, values, **{field: 2.0}))
+            try:  # if `params` computes other parameters from this value, they cannot use the sample's fact later
+                is_independent = _differ_only_in(field, params, params_without_facts(name, values, **{field: 2.0}))
             except ValueError:
-                alike = False
-            if not alike:
+                is_independent = False
+            if not is_independent:
                 raise ValueError(
-                    f"values must have {field}, since other parameters of {name} depend on it before data exist, "
-                    f"got {', '.join(values) or 'none'}"
+                    f"values must have {field}, as other parameters of {name} are computed from it before data are "
+                    f"drawn, got {', '.join(values) or 'none'}"
                 )
         return params
 
-    sizes: list[int] = []  # the number of records, once known; it is the same at every grid point
+    sizes: list[int] = []  # empty, or the number of records, which is the same at every grid point
 
     def check_deltas(values: Mapping[str, Any], problem_params: Any) -> None:
         deltas = [claim.delta for claim in guarantee(**values).values() if claim.is_private]
@@ -123,12 +123,12 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
         return {"problem": problem_params, "estimators": estimator_params}
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
-        """Returns the claim of each estimator for the same values as `params` takes."""
+        """Returns the claim of each estimator for the values that `params` takes."""
         check(values)
         return {name: estimator.guarantee(**fill_values(name, values)) for name, estimator in estimators.items()}
 
     def fill_facts(name: str, params: Any, sample: Sample) -> Any:
-        """Returns the parameters, with facts of the sample in place of NaN, as far as this estimator may know them."""
+        """Replaces NaN in the parameters by the sample's facts that this estimator may know."""
         facts = {**sample.known, **(sample.known_from_features if estimators[name].features_public else {})}
         fields = {field: (getattr(params, field), fact) for field, fact in facts.items() if hasattr(params, field)}
         filled = {
@@ -154,8 +154,8 @@ def estimation_run(estimators: Mapping[str, Estimator], problem: Problem) -> Run
 
     return Run(
         simulate=simulate,
-        params=with_names(params, everyone),
-        guarantee=with_names(guarantee, everyone),
+        params=with_names(params, takers),
+        guarantee=with_names(guarantee, takers),
         dims={name: ("estimator", *dims) for name, dims in problem.dims.items()},
         coords={"estimator": list(estimators), **problem.coords},
         made_by=MadeBy("estimation_run", {"estimators": estimators, "problem": problem}, ("estimators", "problem")),
@@ -166,8 +166,8 @@ def _fold_in_name(key: jax.Array, name: str) -> jax.Array:
     return jax.random.fold_in(key, np.uint32(zlib.crc32(name.encode())))
 
 
-def _same_but_for(field: str, params: Any, other: Any) -> bool:
-    """Returns whether two points agree in all leaves except leaves of this name, also of nested estimators."""
+def _differ_only_in(field: str, params: Any, other: Any) -> bool:
+    """Returns whether two points agree in all leaves, at any depth, that do not have this name."""
     pairs = zip(*map(jax.tree_util.tree_leaves_with_path, (params, other)), strict=True)
     return all(
         getattr(path[-1], "name", None) == field or np.array_equal(leaf, another, equal_nan=True)

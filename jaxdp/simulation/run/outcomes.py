@@ -1,4 +1,4 @@
-"""Per-round outcome totals: compensated for floats, saturating for integers."""
+"""Sums outcomes over rounds: floats with compensation, integers up to the largest integer."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxdp.numerics import compensated
 from jaxdp.numerics.kernels import across_lanes, own_kernel
 
-UNROLLED = 8  # rounds in a kernel: more take longer to compile, and do not run faster
+UNROLLED = 8  # rounds in a kernel; more rounds take longer to compile and do not run faster
 Running = dict[str, compensated.Sum | jax.Array]
 
 
@@ -29,13 +29,13 @@ def add(running: Running, outcomes: Mapping[str, jax.Array]) -> Running:
 
 
 def add_block(running: Running, outcomes: Mapping[str, jax.Array], order: jax.Array | None, used: jax.Array) -> Running:
-    """Adds the outcomes of a block's first `used` rounds sequentially: with the bits of `add` round by round.
+    """Adds the outcomes of a block's first `used` rounds; equals `add` round by round, bit for bit.
 
     Args:
         running: the sums so far.
-        outcomes: by name, [block length].
-        order: [block length] integers, the round of each entry, increasing among the used ones; None is 0, 1, 2, ...
-        used: [] integer, how many rounds to add.
+        outcomes: [block length] arrays by name.
+        order: [block length] integers, the round of each entry, increasing among the used rounds; None is 0, 1, 2, ...
+        used: [] integer, number of rounds to add.
     """
     return _add_rounds((running, {name: outcomes[name] for name in running}, order, used)) if running else running
 
@@ -52,7 +52,7 @@ def _add_rounds(block: tuple[Running, dict[str, jax.Array], jax.Array | None, ja
     num_chunks = -(-length // UNROLLED)
     missing = num_chunks * UNROLLED - length  # unused rounds, which fill the last chunk
 
-    def some(running: Running, outcomes: dict[str, jax.Array], rounds: jax.Array, used: jax.Array) -> Running:
+    def add_chunk(running: Running, outcomes: dict[str, jax.Array], rounds: jax.Array, used: jax.Array) -> Running:
         for index in range(UNROLLED):
             round_ = rounds + index if order is None else rounds[index]
             running = _add_used(running, {name: values[index] for name, values in outcomes.items()}, round_, used)
@@ -67,12 +67,12 @@ def _add_rounds(block: tuple[Running, dict[str, jax.Array], jax.Array | None, ja
         {name: chunks(values, 0) for name, values in outcomes.items()},
         starts if order is None else chunks(order, used),
     )
-    return jax.lax.scan(lambda running, chunk: (own_kernel(some, running, *chunk, used), None), running, xs)[0]
+    return jax.lax.scan(lambda running, chunk: (own_kernel(add_chunk, running, *chunk, used), None), running, xs)[0]
 
 
 @partial(jax.jit, inline=True)  # traced once for all rounds of a block
 def _add_used(running: Running, outcomes: dict[str, jax.Array], round_: jax.Array, used: jax.Array) -> Running:
-    """Adds one round's outcomes, if it is among the first `used`."""
+    """Adds the outcomes of a round if `round_` < `used`."""
     return jax.tree.map(lambda after, before: jnp.where(round_ < used, after, before), add(running, outcomes), running)
 
 

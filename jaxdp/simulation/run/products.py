@@ -1,4 +1,4 @@
-"""Full-precision products of matrices in simulations."""
+"""Computes matrix products in simulations at full precision."""
 
 import functools
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import jax
 def with_full_products(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns the function, traced so that no device rounds the factors of matrix products.
 
-    By default a GPU rounds float32 factors to ten bits (TF32), also in a user's own code and in libraries.
+    By default a GPU rounds float32 factors to ten bits (TF32). The setting also covers users' code and libraries.
     """
 
     @functools.wraps(function)

@@ -1,4 +1,4 @@
-"""Plays one round of a learner against an environment, and derives the keys of rounds."""
+"""Plays one round of a learner against an environment, and derives each round's keys."""
 
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ LARGEST_WORD = 2**32
 
 
 class Keys(NamedTuple):
-    """Keys by their users: of one round, of a block of rounds, or the roots of all rounds' keys."""
+    """Keys by purpose: keys of one round, of a block of rounds, or the root keys from which all are derived."""
 
     context: jax.Array
     feedback: jax.Array
@@ -22,7 +22,7 @@ class Keys(NamedTuple):
 
 
 class Play(NamedTuple):
-    """The state carried from round to round.
+    """The state of one lane between two rounds.
 
     Attributes:
         round: [] integer, rounds played.
@@ -30,7 +30,7 @@ class Play(NamedTuple):
         world: state of the environment.
         outcomes: sums over the rounds played.
         action: the latest action, or None if nothing reads it.
-        stopped: [] bool, whether the learner is done; None for a learner without a stopping time.
+        stopped: [] bool, whether the learner has stopped; None for a learner without a stopping time.
     """
 
     round: jax.Array
@@ -42,7 +42,7 @@ class Play(NamedTuple):
 
 
 class Events(NamedTuple):
-    """The events of one round, in this order."""
+    """The events of one round, in the order in which they happen."""
 
     context: Any
     action: Any
@@ -52,14 +52,14 @@ class Events(NamedTuple):
 
 
 def split_lane_key(key: jax.Array) -> tuple[jax.Array, jax.Array, Keys]:
-    """Returns a lane's keys: of the learner's init, of the environment's init, and the roots of all rounds' keys."""
+    """Returns a lane's keys for the learner's init, for the environment's init, and the root keys of rounds."""
     key_init, key_env, key_learner = jax.random.split(key, 3)
     key_state, key_world = jax.random.split(key_init)
     return key_state, key_world, root_keys(key_env, key_learner)
 
 
 def root_keys(environment: jax.Array, learner: jax.Array) -> Keys:
-    """Returns the keys from which all rounds' keys are made.
+    """Returns the root keys, from which the keys of all rounds are derived.
 
     The environment never sees the learner's key, so all learners meet the same world.
     """
@@ -69,7 +69,7 @@ def root_keys(environment: jax.Array, learner: jax.Array) -> Keys:
 
 
 def round_keys(roots: Keys, round_: jax.Array, horizon: int) -> Keys:
-    """Returns the keys of round `round_`, counted from 0; they do not depend on how rounds are grouped."""
+    """Returns the keys of round `round_`, counted from 0. They do not depend on the engine or on blocks."""
     return Keys(*(_fold_in(root, round_, horizon) for root in roots))
 
 
@@ -81,19 +81,7 @@ def _fold_in(key: jax.Array, round_: jax.Array, horizon: int) -> jax.Array:
 def interact(
     learner: Learner, environment: Environment, keys: Keys, params: Any, state: State, world: Any
 ) -> tuple[State, Any, Events]:
-    """Plays one round.
-
-    Args:
-        learner: the learner that plays.
-        environment: the environment that it plays against.
-        keys: keys of the round.
-        params: parameters, with the entries "learner" and "environment".
-        state: state of the learner before the round.
-        world: state of the environment before the round.
-
-    Returns:
-        (state, world, events): the state and the world after the round, and its events.
-    """
+    """Plays one round with its keys. Returns the state and the world after the round, and its events."""
     learner_params, env_params = params["learner"], params["environment"]
     context = environment.context(keys.context, env_params, world) if environment.context else None
     action = learner.act(keys.act, learner_params, state.public, context)

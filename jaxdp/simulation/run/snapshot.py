@@ -1,4 +1,4 @@
-"""Outputs recorded at a checkpoint: sums, metrics in hindsight, evaluated recommendations, the user's records."""
+"""Reads outputs at a checkpoint: sums, metrics in hindsight, evaluated recommendations and the user's records."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
@@ -11,11 +11,11 @@ from jaxdp.simulation.run import outcomes
 from jaxdp.simulation.run.rounds import Play
 
 STOPPING = ("rounds", "censored")
-AT_STOP = "_at_stop"  # suffix of the names of outputs that are read where a learner stops
+AT_STOP = "_at_stop"  # suffix of names of outputs that are read when a learner stops
 
 
 class Snapshot(NamedTuple):
-    """The state of one lane, passed to functions that record something.
+    """The state of one lane at a checkpoint. Functions in `record` get it.
 
     Attributes:
         params: parameters of the run, with the entries "learner" and "environment".
@@ -38,7 +38,7 @@ RecordFn = Callable[[Snapshot], jax.Array]  # reads an array from a snapshot, in
 def evaluate_recommendation(
     learner: Learner, environment: Environment, params: Any, play: Play
 ) -> dict[str, jax.Array]:
-    """Returns the environment's evaluation of the learner's recommendation; nothing if either lacks the function."""
+    """Returns the environment's evaluation of the learner's recommendation; empty if either lacks the function."""
     if learner.recommend is None or environment.evaluate is None:
         return {}
     recommendation = learner.recommend(params["learner"], play.state.public)
@@ -61,12 +61,12 @@ def read_checkpoint(
     )
     for name in outputs:
         if is_at_stop(name, outputs):
-            raise ValueError(f"names must not be those of other outputs with {AT_STOP} appended, got {name}")
+            raise ValueError(f"names must not be the name of another output followed by {AT_STOP}, got {name}")
     return outputs
 
 
 def _check_outputs(who: str, outputs: Any) -> dict[str, jax.Array]:
-    """Returns the result of a user's function as a dict, once it is known to be a dict of arrays."""
+    """Returns the result of a user's function as a dict, after checking that it is a dict of arrays."""
     if not isinstance(outputs, Mapping):
         raise ValueError(f"{who} must return a dict of arrays, got {type(outputs).__name__}")
     for name, value in outputs.items():
@@ -76,12 +76,12 @@ def _check_outputs(who: str, outputs: Any) -> dict[str, jax.Array]:
 
 
 def is_at_stop(name: str, names: Collection[str]) -> bool:
-    """Returns whether an output is read where the learner stops, and so has no dimension of checkpoints."""
+    """Returns whether an output is read when the learner stops, so that it has no dimension of checkpoints."""
     return name in STOPPING or (name.endswith(AT_STOP) and name.removesuffix(AT_STOP) in names)
 
 
 def at_stop(learner: Learner, environment: Environment, params: Any, play: Play) -> dict[str, jax.Array]:
-    """Returns the outputs that are read where the learner stops, or at the end of the horizon."""
+    """Returns the outputs that are read when the learner stops, or at the horizon if it does not stop."""
     assert play.stopped is not None
     recommendations = evaluate_recommendation(learner, environment, params, play)
     return {
@@ -91,18 +91,14 @@ def at_stop(learner: Learner, environment: Environment, params: Any, play: Play)
 
 
 def merge_outputs(*groups: Mapping[str, jax.Array], taken: Collection[str] = ()) -> dict[str, jax.Array]:
-    """Merges dicts of outputs.
-
-    Raises:
-        ValueError: if a name occurs twice, or is in `taken`.
-    """
+    """Merges dicts of outputs. Raises a ValueError if a name occurs twice or is in `taken`."""
     outputs: dict[str, jax.Array] = {}
     for group in groups:
-        twice = set(group) & {*outputs, *taken}
-        if twice:
+        repeated = set(group) & {*outputs, *taken}
+        if repeated:
             raise ValueError(
                 "names of outcomes, metrics in hindsight, evaluated recommendations and records must differ, got "
-                f"{', '.join(sorted(twice))} twice"
+                f"{', '.join(sorted(repeated))} twice"
             )
         outputs |= group
     return outputs

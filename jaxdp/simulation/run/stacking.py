@@ -1,4 +1,4 @@
-"""Stacks grid points' parameters along one axis; leaves that all points share are stored once."""
+"""Stacks the parameters of grid points along one axis; leaves that all points share are stored once."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,14 +8,15 @@ import numpy as np
 
 
 def stack_params(points: Sequence[Any]) -> tuple[Any, Any]:
-    """Stacks grid points' parameters.
+    """Splits the parameters of grid points into stacked leaves and leaves that all points share.
 
     Args:
-        points: pytrees of one structure.
+        points: pytrees of the same structure.
 
     Returns:
-        (varying, fixed), each with the points' structure, and None for a leaf that the other has. A varying leaf gains
-        a leading axis of grid points. A leaf that is the same object at every point is fixed, and is stored once.
+        (varying, fixed), each with the structure of the points. An array leaf that is the same object at every point is
+        in `fixed`. Every other leaf is in `varying`, with a leading axis of grid points. Where one of the two has a
+        leaf, the other has None.
 
     Raises:
         ValueError: if the points differ in structure, or a leaf in shape.
@@ -33,12 +34,12 @@ def stack_varying(points: Sequence[Any]) -> tuple[Any, Any]:
     """Stacks the leaves that vary between grid points, for `jax.vmap`.
 
     Args:
-        points: pytrees of one structure.
+        points: pytrees of the same structure.
 
     Returns:
-        (params, in_axes), each with the points' structure. A leaf that is equal at all points stays as it is, with None
-        in `in_axes`; every other gains a leading axis of grid points, with 0. If all leaves are equal at all points,
-        every leaf gains the axis, as there must be one to map over.
+        (params, in_axes), each with the structure of the points. A leaf that is equal at all points does not change,
+        and has None in `in_axes`. Every other leaf gains a leading axis of grid points, and has 0 in `in_axes`. If all
+        leaves are equal at all points, every leaf gains the axis, as `jax.vmap` needs an axis.
 
     Raises:
         ValueError: if the points differ in structure, or a leaf in shape.
@@ -56,17 +57,19 @@ def stack_varying(points: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def _leaves(points: Sequence[Any]) -> tuple[Any, list[tuple[Any, ...]]]:
-    """Returns the points' structure, and for each leaf its values at all points."""
+    """Returns the structure of the points and, for each leaf, its values at all points."""
     trees = [jax.tree.flatten(point) for point in points]
     structure = trees[0][1]
     for index, (_, other) in enumerate(trees):
         if other != structure:
-            raise ValueError(f"params must have one structure, got {structure} and {other} at grid point {index}")
+            raise ValueError(
+                f"params must have the same structure at all points, got {structure} and {other} at grid point {index}"
+            )
     all_leaves = list(zip(*(leaves for leaves, _ in trees), strict=True))
     for leaves in all_leaves:
         shapes = {np.shape(leaf) for leaf in leaves}
         if len(shapes) > 1:
-            raise ValueError(f"params must have leaves of one shape, got {sorted(shapes)}")
+            raise ValueError(f"params must have leaves of the same shape at all grid points, got {sorted(shapes)}")
     return structure, all_leaves
 
 
@@ -75,7 +78,7 @@ def _is_one_object(leaves: Sequence[Any]) -> bool:
 
 
 def _are_equal(leaves: Sequence[Any]) -> bool:
-    """Returns whether all have one dtype and the same bytes: 0.0 and -0.0 differ, NaN equals NaN."""
+    """Returns whether all leaves have the same dtype and bytes: 0.0 and -0.0 differ, NaN equals NaN."""
     first = np.asarray(leaves[0])
     return all(_content(np.asarray(leaf)) == _content(first) for leaf in leaves[1:])
 

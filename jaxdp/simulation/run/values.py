@@ -12,7 +12,7 @@ from jaxdp.core import default_float
 from jaxdp.validation import did_you_mean
 
 _NOTHING: Mapping[str, Collection[str]] = MappingProxyType({})
-Taker = tuple[str, Callable[..., Any]]  # a function that takes values, after its name for errors
+Taker = tuple[str, Callable[..., Any]]  # (name for errors, function that takes values)
 
 
 def parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
@@ -21,9 +21,9 @@ def parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
 
 
 def with_names(function: Callable[..., Any], takers: Sequence[Taker]) -> Callable[..., Any]:
-    """Returns the function of named values with a signature that lists the names, for `help` and completion.
+    """Sets the signature of a function of named values, for `help` and completion.
 
-    The default of a name is its default in the first taker that takes it.
+    It lists the names that the takers take, each with its default in the first taker that takes it.
     """
     all_parameters: dict[str, inspect.Parameter] = {}
     for _, taker in takers:
@@ -36,17 +36,17 @@ def with_names(function: Callable[..., Any], takers: Sequence[Taker]) -> Callabl
 
 
 def select_values(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the named values that the function takes."""
+    """Returns the values that the function takes."""
     return {name: values[name] for name in parameters(function) if name in values}
 
 
 def once(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function of named values that calls `function` once for each distinct set of them.
+    """Returns a function of named values that calls `function` once for each distinct set of values.
 
-    A sweep then gets one object for all grid points that have the same values, and holds its arrays once. Results are
-    kept as long as the returned function. Values are the same if they have one type and one content: 1, 1.0 and True
-    are three values, and an array before and after a change is two. Values without a hash cannot be compared, so the
-    function is called for them each time.
+    All grid points with the same values then share one object, and a sweep stores its arrays once. Results are cached
+    as long as the returned function exists. Values are the same if they have the same type and content: 1, 1.0 and True
+    are three values, and an array that is changed in place becomes another value. If a value has no hash, `function` is
+    called each time.
     """
     cache: dict[Any, Any] = {}
 
@@ -62,7 +62,7 @@ def once(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _content(value: Any) -> Any:
-    """Returns a hashable object that is equal for values of one type and content."""
+    """Returns a hashable object that is equal for values of the same type and content."""
     if isinstance(value, bool | int | float | complex | np.generic | np.ndarray | jax.Array):
         array = np.asarray(value)
         if array.dtype != object and not isinstance(value, np.ma.MaskedArray):  # `array` lacks the mask
@@ -74,39 +74,27 @@ def _content(value: Any) -> Any:
 
 
 def is_list(values: Any) -> bool:
-    """Returns whether these are several values: a list, tuple, range or array with axes. A NamedTuple is one value."""
+    """Returns whether `values` is a list, tuple, range or array with axes; a NamedTuple counts as one value."""
     plain = isinstance(values, list | range) or (isinstance(values, tuple) and not hasattr(values, "_fields"))
     return plain or (hasattr(values, "__array__") and np.ndim(values) > 0)
 
 
 def as_list(name: str, values: Any) -> list[Any]:
-    """Returns the values of an axis as a list.
-
-    Raises:
-        ValueError: if they are a single value, or a text.
-    """
+    """Returns the values of an axis as a list. Raises a ValueError for a single value or a string."""
     if hasattr(values, "__array__"):
         values = np.asarray(values).tolist()
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise ValueError(f"axes must have a sequence of values each, got {name}={values!r}")
+        raise ValueError(f"axes must be sequences of values, got {name}={values!r}")
     return list(values)
 
 
 def maker(function: Callable[..., Any]) -> str:
-    """Returns the name of the factory that made a function, or of the function."""
+    """Returns the name of the factory that made a function, or the function's name if no factory made it."""
     return getattr(function, "__qualname__", type(function).__name__).split(".<locals>")[0]
 
 
 def check_point(params: Any, names: Collection[str]) -> None:
-    """Checks that a run's parameters were made by its own `params`.
-
-    Args:
-        params: parameters of the run.
-        names: names of the parts that `params` makes.
-
-    Raises:
-        ValueError: if they were made otherwise.
-    """
+    """Raises a ValueError if a run's `params` did not make these parameters, which are a dict with these names."""
     if not (isinstance(params, Mapping) and set(params) == set(names)):
         is_dict = isinstance(params, Mapping)
         got = f"dict of {', '.join(map(str, params)) or 'nothing'}" if is_dict else type(params).__name__
@@ -116,15 +104,9 @@ def check_point(params: Any, names: Collection[str]) -> None:
 def check_taken(
     values: Mapping[str, Any], takers: Sequence[Taker], supplied: Mapping[str, Collection[str]] = _NOTHING
 ) -> None:
-    """Checks that some function accepts every value, and that every required value is given.
+    """Raises a ValueError if no function accepts a value, or if a required value is missing.
 
-    Args:
-        values: values by name.
-        takers: the functions that take values.
-        supplied: for each taker, names of values that are supplied by other means.
-
-    Raises:
-        ValueError: if no function accepts a value, or a required value is missing.
+    `supplied` has, for each taker, the names of values that it gets by other means.
     """
     names = {name for _, function in takers for name in parameters(function)}
     for name in values:
