@@ -1,14 +1,14 @@
 """Statistics of sweeps: intervals, paired differences, exponents, the smallest sufficient epsilon, crossings of curves.
 
 Every function takes one xarray DataArray with a dimension of independent repetitions, by default `seed`, and works on
-each point of the other dimensions; `replay_interval` takes the Dataset of a replay. Lazy arrays are computed, in
-float64. A NaN is never skipped: its point is NaN.
-Intervals are by Student's t unless stated otherwise; a single seed has none, and its limits are NaN.
+each point of the other dimensions. Only `replay_interval` takes the Dataset of a replay. Lazy arrays are computed, in
+float64. A NaN is never skipped: the result at its point is NaN. Unless stated otherwise, intervals are Student's t
+intervals; with a single seed their limits are NaN.
 
 >>> import xarray as xr
 >>> regret = xr.DataArray([[3.0, 4.0, 5.0], [1.0, 2.0, 3.5]], {"learner": ["mine", "theirs"]}, ("learner", "seed"))
->>> found = paired(regret, "learner", against="theirs").sel(learner="mine")
->>> print(f"{found.difference:.2f} in [{found.low:.2f}, {found.high:.2f}], p = {found.p_value:.3f}")
+>>> result = paired(regret, "learner", against="theirs").sel(learner="mine")
+>>> print(f"{result.difference:.2f} in [{result.low:.2f}, {result.high:.2f}], p = {result.p_value:.3f}")
 1.83 in [1.12, 2.55], p = 0.008
 """
 

@@ -1,4 +1,4 @@
-"""Differences of all pairs of means, with Bonferroni's correction."""
+"""Compares all pairs of means, with Bonferroni's correction."""
 
 from functools import partial
 
@@ -12,21 +12,21 @@ from jaxdp.validation import check_probability
 def all_pairs(values: xr.DataArray, along: str, *, over: str = "seed", confidence: float = 0.95) -> xr.Dataset:
     """Compares the means at every two labels of a dimension, paired by seed.
 
-    The pairs to read may be chosen after a look at the means, for example all labels beside the smallest mean: at each
-    point of the other dimensions, if every pair with p_adjusted <= 1 - confidence is called different, one or more of
-    these calls are wrong with probability at most 1 - confidence.
+    You may look at the means first and then choose pairs, for example all pairs with the smallest mean. If you call
+    every pair with p_adjusted <= 1 - confidence different, the probability that any of these calls is wrong is at most
+    1 - confidence, at each point of the other dimensions.
 
     Args:
         values: numbers with the dimensions `along` and `over`; seeds are independent.
         along: the dimension with the labels to compare, such as "learner".
         over: the dimension of independent repetitions.
-        confidence: confidence of all ranges of one point of the other dimensions together, in (0, 1).
+        confidence: confidence in (0, 1) of all intervals together at one point of the other dimensions.
 
     Returns:
-        Along the labels and `against`, the same labels: `difference` (label minus `against`); `low` and `high`; and
-        `p_adjusted`, two-sided, of no difference. A range excludes 0 if and only if p_adjusted < 1 - confidence, up to
-        rounding. All are corrected by Bonferroni for the pairs of one point of the other dimensions. On the diagonal
-        differences are 0 and p_adjusted is 1.
+        A Dataset along the labels and along `against`, which has the same labels: `difference` (label minus `against`),
+        `low` and `high`; and `p_adjusted`, the two-sided p-value of the hypothesis of no difference. Intervals and
+        p-values have Bonferroni's correction for the number of pairs. An interval excludes 0 if and only if p_adjusted
+        < 1 - confidence, up to rounding. On the diagonal differences are 0 and p_adjusted is 1.
 
     Raises:
         ValueError: if values lack a dimension, a label is repeated, or another argument is out of its range.

@@ -1,4 +1,4 @@
-"""The crossing of the means of two paired curves."""
+"""Finds the crossings of the means of two paired curves."""
 
 from typing import NamedTuple
 
@@ -20,37 +20,38 @@ def crossover(
     confidence: float = 0.95,
     scale: str = "log",
 ) -> xr.Dataset:
-    """Finds where the means of two curves measured on the same seeds cross, with a confidence interval.
+    """Finds where the means of two curves cross, with a confidence interval; both have the same seeds.
 
-    Between grid points each seed's difference a - b is interpolated, linearly in ln x or in x (`scale`). The crossing
-    is where the mean difference changes its sign. The confidence interval spans each x at which Student's interval for
-    the mean of the interpolated differences contains 0 (test inversion, solved exactly as in Fieller's theorem). An x
-    where the interpolated true means are equal is one of these with probability `confidence`, which is exact for
-    Gaussian differences. Straight lines connect the grid points: if the true curves bend between grid points, take a
-    finer grid.
+    Between grid points each seed's difference a - b is interpolated, linearly in ln x or in x (`scale`). A crossing is
+    an x where the mean difference changes its sign. The confidence interval spans every x at which Student's interval
+    for the mean of the interpolated differences contains 0 (test inversion, solved exactly as in Fieller's theorem). It
+    contains a given x at which the interpolated true means are equal with probability at least `confidence`, if the
+    differences are Gaussian. If the true curves bend between grid points, use a finer grid.
 
     Args:
         a: numbers with the dimensions `along` and `over`.
         b: as a, with the same labels; further dimensions are treated point by point.
-        along: the dimension with the coordinate x: at least two finite values, in any order. A point at infinity has no
-            place on either scale, and is left out.
-        over: the dimension of independent repetitions; in each, a and b were measured in the same simulated world.
+        along: the dimension with the coordinate x: at least two finite values, in any order. Points at infinity are
+            ignored.
+        over: the dimension of independent repetitions. In each repetition, a and b were measured in the same simulated
+            world.
         confidence: confidence of the interval, in (0, 1).
         scale: scale of x for the linear interpolation: "log", for x > 0, or "linear".
 
     Returns:
-        Without `along` and `over`: `estimate`, the crossing at the smallest x; `crossings`, the number of crossings;
-        `low` and `high`, the ends of the confidence interval. If there are several crossings, it spans all of them.
+        A Dataset without the dimensions `along` and `over`: `estimate`, the crossing at the smallest x; `crossings`,
+        the number of crossings; `low` and `high`, the ends of the confidence interval. If there are several crossings,
+        the interval spans all of them.
 
-        * No change of sign: `estimate` is NaN. `low` and `high` still span where a crossing may be; they are NaN if
-          the test rejects every x.
-        * If the first grid point may be a crossing, the data do not determine how far below it the curves cross: `low`
-          is the end of the scale, 0 ("log") or -infinity. If the last may be, `high` is infinity.
+        * If the mean difference does not change its sign, `estimate` is NaN. `low` and `high` still span every x that
+          the test does not reject; they are NaN if it rejects every x.
+        * If the test does not reject the first grid point, the curves may cross below it: `low` is the end of the
+          scale, 0 ("log") or -infinity. If it does not reject the last grid point, `high` is infinity.
         * If either curve has a NaN, all four are NaN. With a single seed, `low` and `high` are NaN.
 
     Raises:
-        ValueError: if a or b lacks a dimension, their labels differ, a value of x is repeated or is not > 0 on the
-            logarithmic scale, or another argument is out of its range.
+        ValueError: if a or b lacks a dimension, their labels differ, a value of x is repeated or, with the scale "log",
+            is not > 0, or if another argument is out of its range.
 
     Source:
         Fieller (1954), the set of all values that a test does not reject, for a ratio of means.
@@ -58,15 +59,15 @@ def crossover(
     Examples:
         >>> errors = [[9.0, 9.5, 10.0], [4.0, 5.0, 4.5], [2.0, 2.0, 2.2]]
         >>> local = xr.DataArray(errors, {"epsilon": [0.1, 1.0, 10.0]}, ("epsilon", "seed"))
-        >>> found = crossover(local, xr.full_like(local, 4.0))
-        >>> print(f"{found.estimate:.2f} in [{found.low:.2f}, {found.high:.2f}], {found.crossings:.0f} crossing")
-        1.61 in [0.74, 3.01], 1 crossing
+        >>> crossing = crossover(local, xr.full_like(local, 4.0))
+        >>> print(f"{crossing.estimate:.2f} in [{crossing.low:.2f}, {crossing.high:.2f}]")
+        1.61 in [0.74, 3.01]
     """
     for name, values in (("a", a), ("b", b)):
         check_array(name, values, along, over)
         check_distinct_numbers(values, along)
     check_probability("confidence", confidence)
-    log = check_choice("scale", scale, SCALES) == "log"
+    is_log = check_choice("scale", scale, SCALES) == "log"
     try:
         first, second = xr.align(a, b, join="exact")
     except ValueError as error:
@@ -76,34 +77,34 @@ def crossover(
     difference = (first.astype(np.float64) - second.astype(np.float64)).sortby(along)
     difference = difference.isel({along: np.isfinite(difference[along].values)}).transpose(..., along, over)
     x = difference[along].values.astype(np.float64)
-    if len(x) < 2 or (log and not (x > 0).all()):
-        rule = "at least two finite values" + (", all > 0 (or scale='linear')" if log else "")
+    if len(x) < 2 or (is_log and not (x > 0).all()):
+        rule = "at least two finite values" + (", all > 0 (or scale='linear')" if is_log else "")
         raise ValueError(f"{along} must have {rule}, got {a[along].values.tolist()}")
-    found = _crossings(difference.values, student_quantile((1 + confidence) / 2, difference.sizes[over]))
+    crossings = _find_crossings(difference.values, student_quantile((1 + confidence) / 2, difference.sizes[over]))
     positions, template = np.arange(len(x)), difference.isel({along: 0, over: 0}, drop=True)
 
     def x_at(position: np.ndarray) -> np.ndarray:
-        return np.exp(np.interp(position, positions, np.log(x))) if log else np.interp(position, positions, x)
+        return np.exp(np.interp(position, positions, np.log(x))) if is_log else np.interp(position, positions, x)
 
-    low = np.where(found.low == 0, 0.0 if log else -np.inf, x_at(found.low))
-    high = np.where(found.high == positions[-1], np.inf, x_at(found.high))
+    low = np.where(crossings.low == 0, 0.0 if is_log else -np.inf, x_at(crossings.low))
+    high = np.where(crossings.high == positions[-1], np.inf, x_at(crossings.high))
     parts = {
-        "estimate": x_at(found.estimate),
+        "estimate": x_at(crossings.estimate),
         "low": low,
         "high": high,
-        "crossings": found.crossings,
+        "crossings": crossings.crossings,
     }
     return xr.Dataset({name: template.copy(data=part) for name, part in parts.items()})
 
 
-class _Found(NamedTuple):
-    """Crossings on a grid: [...] float64, NaN if there is none.
+class _Crossings(NamedTuple):
+    """Crossings as positions on the grid, [...] float64: 0 is the first grid point, 0.5 is half way to the second.
 
     Attributes:
-        estimate: position of the first crossing; 0 is the first grid point, 0.5 is half way to the second.
-        low: position of the lower end of the confidence interval.
-        high: position of the upper end.
-        crossings: number of crossings.
+        estimate: position of the first crossing, or NaN.
+        low: position of the lower end of the confidence interval, or NaN.
+        high: position of the upper end of the confidence interval, or NaN.
+        crossings: number of crossings; NaN if a curve has NaN.
     """
 
     estimate: np.ndarray
@@ -112,8 +113,8 @@ class _Found(NamedTuple):
     crossings: np.ndarray
 
 
-def _crossings(values: np.ndarray, quantile: float) -> _Found:
-    """Returns the crossings of zero of curves [..., grid points, seeds]."""
+def _find_crossings(values: np.ndarray, quantile: float) -> _Crossings:
+    """Returns where the means of curves [..., grid points, seeds] cross zero."""
     mean, count = values.mean(-1), values.shape[-1]
     centred = values - mean[..., None]
     factor = quantile**2 / (count * max(count - 1, 1))
@@ -143,7 +144,7 @@ def _crossings(values: np.ndarray, quantile: float) -> _Found:
     low, high = np.fmin.reduce(points, -1), np.fmax.reduce(points, -1)
     is_known = ~np.isnan(mean).any(-1)
     has_interval = is_known & (count > 1)
-    return _Found(
+    return _Crossings(
         np.where(is_known, estimate, np.nan),
         np.where(has_interval, low, np.nan),
         np.where(has_interval, high, np.nan),

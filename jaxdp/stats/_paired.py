@@ -1,4 +1,4 @@
-"""Differences of paired means, with Holm's correction."""
+"""Compares means that are paired by seed, with Holm's correction."""
 
 from typing import Any
 
@@ -19,33 +19,34 @@ def paired(
     confidence: float = 0.95,
     adjust: str | None = "holm",
 ) -> xr.Dataset:
-    """Compares the mean at every label of a dimension with the mean at one of them, paired by seed.
+    """Compares the mean at every label of a dimension with the mean at one label, paired by seed.
 
-    In a sweep each seed draws one world for all learners and all epsilons. The effect of this world on all of them
-    cancels in their difference, so its interval (Student's, of the differences) is narrower than two separate intervals
-    suggest. Along "epsilon" against infinity the differences are the cost of privacy. Where worlds differ the interval
-    is still valid, but no narrower: learners that play by counts have worlds of their own.
+    In a sweep, all learners and all epsilons meet the same world at the same seed. The effect of the world cancels in
+    differences, so Student's interval of the differences is narrower than two separate intervals suggest. Compare along
+    "epsilon" against infinity to measure the cost of privacy. Learners that play by counts meet different worlds: their
+    intervals are valid, but not narrower.
 
     Args:
         values: numbers with the dimensions `along` and `over`; seeds are independent.
         along: the dimension with the labels to compare, such as "learner" or "epsilon".
-        against: the label that the others are compared with.
+        against: the label that all other labels are compared with.
         over: the dimension of independent repetitions.
-        confidence: confidence of each interval alone, in (0, 1), not of all comparisons together.
-        adjust: "holm" for `p_adjusted`, or None for none.
+        confidence: confidence of each single interval, in (0, 1), not of all intervals together.
+        adjust: "holm" to return `p_adjusted`, or None.
 
     Returns:
-        Along the other labels: `difference` (label minus `against`), `low` and `high`; `p_value`, two-sided, of no
-        difference, 1 if all differences are 0; and `p_adjusted`, by Holm over all comparisons of the result, including
-        those along further dimensions. If all with p_adjusted <= 0.05 are called different, one or more of these calls
-        are wrong with probability at most 5%. A comparison that is NaN is counted, and stays NaN.
+        A Dataset along the other labels: `difference` (label minus `against`), `low` and `high`; `p_value`, the
+        two-sided p-value of the hypothesis of no difference (1 if all differences are 0); and `p_adjusted`, corrected
+        by Holm's method for all comparisons in the result, along all dimensions. If you call all comparisons with
+        p_adjusted <= 0.05 different, the probability that any of these calls is wrong is at most 5%. A comparison that
+        is NaN stays NaN, but counts in the correction.
 
     Raises:
-        ValueError: if values lack a dimension, a label is repeated, `against` is not a label or is the only one, or
-            another argument is out of its range.
+        ValueError: if values lack a dimension, a label is repeated, `against` is not a label or is the only label, or
+            if another argument is out of its range.
 
     Source:
-        Holm (1979), the step-down procedure; it needs no assumption on the dependence of comparisons.
+        Holm (1979), the step-down procedure, which makes no assumption on the dependence between comparisons.
 
     Examples:
         >>> regret = xr.DataArray([[5.0, 6.0, 9.0], [4.0, 5.0, 7.0]], {"epsilon": [1.0, np.inf]}, ("epsilon", "seed"))
@@ -58,7 +59,7 @@ def paired(
     if adjust is not None:
         check_choice("adjust", adjust, ("holm",))
     if along == over:
-        raise ValueError(f"along must be another dimension than over, got {along!r} for both")
+        raise ValueError(f"along and over must be different dimensions, got {along!r} for both")
     labels = values[along].values
     if np.ndim(against):
         raise ValueError(f"against must be one label of {along}, got {against!r}")
@@ -79,7 +80,7 @@ def paired(
 
 
 def _holm(p_values: np.ndarray) -> np.ndarray:
-    """Returns Holm's adjusted p-values over all entries. NaN comes last, so that it counts as a comparison."""
+    """Returns Holm's adjusted p-values over all entries. NaN is sorted last, and counts as a comparison."""
     order = np.argsort(p_values, axis=None)
     steps = np.arange(p_values.size, 0, -1) * p_values.flat[order]
     adjusted = np.empty(p_values.shape)

@@ -1,4 +1,4 @@
-"""Exponents of power laws, fitted to means over seeds, with confidence intervals."""
+"""Fits exponents of power functions to means over seeds, with confidence intervals."""
 
 from typing import Any
 
@@ -12,27 +12,29 @@ from jaxdp.validation import check_probability
 def power_law(values: xr.DataArray, x: str, over: str = "seed", *, confidence: float = 0.95) -> xr.Dataset:
     """Fits the exponent a of mean ~ x^a: the least-squares slope through (ln x, ln mean), with a confidence interval.
 
-    The slope is a weighted sum of ln mean, so that seed s moves it by sum_x w(x) value(s, x) / mean(x) over the number
-    of seeds (delta method). The standard error of the slope is the standard error of the mean of these sums, and the
-    interval has Student's quantile: seeds are independent, but values of one seed at several x need not be. The
-    interval says how far another set of seeds would move the slope, not whether the mean follows a power law.
+    The slope is a sum of w(x) ln mean(x) over x. By the delta method its standard error is the standard error of the
+    mean over seeds s of sum_x w(x) value(s, x) / mean(x). The interval is Student's interval with this error. Seeds
+    must be independent; the values of one seed at several x need not be. The interval is about the slope that other
+    seeds would give. It does not test whether the mean is a power of x.
 
-    A 95% interval covers at least 94.5% from 8 seeds on for values whose Gaussian spread is a fifth of their mean, and
-    from 100 on for skew ones that spread by 70% (two gamma factors, one of them common to the curve of a seed). For the
-    latter it covers 92.7% at 8 seeds, 93.2% at 20, 94.3% at 40.
+    A 95% interval covers at least 94.5% from 8 seeds on, if values are Gaussian with a standard deviation of a fifth of
+    the mean. For skew values with a standard deviation of 70% of the mean (products of two gamma variables, one of them
+    the same along the curve of a seed), it covers 92.7% at 8 seeds, 93.2% at 20, 94.3% at 40, and at least 94.5% from
+    100 seeds on.
 
     Args:
-        values: at least two x; other dimensions are fitted one by one.
-        x: dimension with a coordinate, positive and finite.
+        values: numbers with the dimensions `x` and `over`; each point of other dimensions is fitted separately.
+        x: a dimension with at least two values, positive and finite, as its coordinate.
         over: the dimension of independent repetitions.
         confidence: confidence of each interval, in (0, 1).
 
     Returns:
-        `exponent`, `low` and `high`, without x and seeds. If a mean is NaN or not positive, all three are NaN. With a
-        single seed the last two are NaN.
+        A Dataset without x and `over`: `exponent`, `low` and `high`. If a mean is NaN or not positive, all three are
+        NaN. With a single seed, `low` and `high` are NaN.
 
     Raises:
-        ValueError: if values lack a dimension, there are fewer than two values of x, or one is not positive and finite.
+        ValueError: if values lack a dimension, x has fewer than two values, or a value of x is not positive and finite;
+            or if confidence is outside (0, 1).
 
     Examples:
         >>> rounds = xr.DataArray([10.0, 100.0, 1000.0], dims="round")
@@ -54,7 +56,7 @@ def power_law(values: xr.DataArray, x: str, over: str = "seed", *, confidence: f
     if count < 2:
         half = xr.full_like(exponent, np.nan)
     else:
-        moves = (weights * values / mean).sum(x, skipna=False)
-        error = moves.std(over, ddof=1, skipna=False)
+        terms = (weights * values / mean).sum(x, skipna=False)
+        error = terms.std(over, ddof=1, skipna=False)
         half = student_quantile((1 + confidence) / 2, count) * error / np.sqrt(count)
     return xr.Dataset({"exponent": exponent, "low": exponent - half, "high": exponent + half})

@@ -1,4 +1,4 @@
-"""Intervals of rewards from replay: over the rounds of the log, which seeds share, and over seeds."""
+"""Computes intervals of the mean reward in a replay of a log."""
 
 from typing import Any
 
@@ -13,31 +13,31 @@ TOTALS = ("matched", "reward", "squared_reward")
 
 
 def replay_interval(totals: xr.Dataset, over: str = "seed", *, confidence: float = 0.95) -> xr.Dataset:
-    """Computes the mean reward per round that counts in a replay, with its interval over rounds and seeds.
+    """Computes the mean reward per matched round of a replay, with its interval over rounds and seeds.
 
-    Seeds share the rounds of a log, so their sampling errors count as one error. Its variance is added to the variance
-    of the mean over seeds. With propensities seeds toss coins of their own, and so share some of the rounds only: the
-    common error then comes from rounds that another seed keeps as well, if it plays the same arms. If seeds play other
-    arms, the interval is wider than needed. With one seed all of its sampling error counts, and how seeds differ is
-    unknown and left out: the interval is then too narrow, unless seeds hardly differ.
+    All seeds replay the same rounds of a log, so the sampling error of the rounds is common to them. Its variance is
+    added to the variance of the mean over seeds. With propensities, each seed tosses its own coins, so two seeds share
+    only some matched rounds. The common error then comes from the rounds that another seed would also keep if it played
+    the same arms; if seeds play different arms, the interval is wider than needed. With one seed the interval covers
+    only the sampling error of the rounds. It is too narrow unless seeds hardly differ.
 
     Args:
-        totals: of `jaxdp.sweep` or `run`, with the outcomes of `logged_contexts` or `logged_rewards`, and independent
-            repetitions along `over`.
+        totals: results of `jaxdp.sweep` or of a run, with the outcomes of `logged_contexts` or `logged_rewards`, and
+            independent repetitions along `over`.
         over: the dimension of seeds.
-        confidence: of each interval, in (0, 1).
+        confidence: confidence of each interval, in (0, 1).
 
     Returns:
-        `mean`, `low` and `high`, float64, without `over`; and `effective_sample_size`: the mean of so many rounds would
-        have the same sampling error. It is at least the mean number of rounds that count. NaN if no round counts in one
-        of the seeds.
+        A Dataset without `over`, in float64: `mean`, `low` and `high`; and `effective_sample_size`, the number of
+        independent rounds whose mean has the same sampling error, which is at least the mean number of matched rounds.
+        All are NaN if a seed has no matched round.
 
     Warns:
-        RuntimeWarning: for one seed: seeds may differ by more than the rounds' error, because a learner may learn from
-            its rounds or not.
+        RuntimeWarning: if there is one seed. Seeds may differ by more than the error of the rounds, because a learner
+            may or may not learn from its rounds.
 
     Raises:
-        ValueError: if totals lack an outcome or the dimension, or confidence is outside (0, 1).
+        ValueError: if totals lack an outcome or the dimension `over`, or confidence is outside (0, 1).
 
     Examples:
         >>> sums = {"matched": [400.0, 420.0], "reward": [200.0, 200.0], "squared_reward": [200.0, 200.0]}
@@ -58,19 +58,19 @@ def replay_interval(totals: xr.Dataset, over: str = "seed", *, confidence: float
     mean, _, count = means(errors.reward, over)
     if count < 2:
         warn_caller(
-            "one seed does not show how seeds differ: the interval covers the error of rounds alone", RuntimeWarning
+            "one seed does not show how seeds differ: the interval covers only the error of rounds", RuntimeWarning
         )
     half = replay_half_width(errors, played, over, confidence)
-    alone, shared = (errors[name].mean(over, skipna=False) ** 2 for name in ("round_error", "shared_error"))
+    separate, shared = (errors[name].mean(over, skipna=False) ** 2 for name in ("round_error", "shared_error"))
     rounds = played.mean(over, skipna=False)
-    size = rounds * alone / (shared + (alone - shared) / count)
-    size = size.where(alone > 0, rounds)  # rewards that are all equal
+    size = rounds * separate / (shared + (separate - shared) / count)
+    size = size.where(separate > 0, rounds)  # all rewards are equal
     intervals = {"mean": mean, "low": mean - half, "high": mean + half}
     return xr.Dataset({**intervals, "effective_sample_size": size.where(mean.notnull())})
 
 
 def replay_errors(totals: xr.Dataset) -> xr.Dataset:
-    """Returns each seed's mean `reward`, its `round_error`, and the part of it that seeds share, `shared_error`."""
+    """Returns each seed's mean `reward`, its standard error `round_error`, and the `shared_error` common to seeds."""
     played = totals.matched
     reward = totals.reward / played.where(played > 0)
     several = played.where(played > 1)
@@ -87,10 +87,10 @@ def replay_half_width(errors: xr.Dataset, played: xr.DataArray, over: str, confi
     """Returns the half width of the interval of the mean over seeds.
 
     Args:
-        errors: by `replay_errors`.
-        played: rounds that count.
+        errors: results of `replay_errors`.
+        played: number of matched rounds of each seed.
         over: the dimension of seeds.
-        confidence: in (0, 1).
+        confidence: confidence of the interval, in (0, 1).
     """
     probability, count = (1 + confidence) / 2, errors.sizes[over]
     rounds = played.mean(over)

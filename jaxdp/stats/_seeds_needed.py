@@ -1,4 +1,4 @@
-"""The smallest number of repetitions with which a lower bound on a share can be shown."""
+"""Computes the smallest number of seeds that can show a lower bound on a share."""
 
 import math
 
@@ -6,21 +6,21 @@ from jaxdp.validation import check_probability
 
 
 def seeds_needed(at_least: float, *, confidence: float = 0.95, sides: int = 1) -> int:
-    """Returns the fewest seeds that can show a share of at least `at_least`: they show it if all of them are hits.
+    """Returns the smallest number of seeds that can show a share of at least `at_least`, if all seeds are hits.
 
-    Use it before a sweep: with fewer seeds no outcome is an answer, neither yes nor no. To show a share of at most p
-    takes as many as to show a share of at least 1 - p. If some seeds may miss, more are needed.
+    Use it before a sweep: fewer seeds cannot show the share, even if all are hits. If some seeds miss, more seeds are
+    needed. A share of at most p needs as many seeds as a share of at least 1 - p.
 
     Args:
-        at_least: the share to be shown, in (0, 1).
+        at_least: the share to show, in (0, 1).
         confidence: confidence of the conclusion, in (0, 1).
-        sides: 1 for a one-sided limit, as in `smallest_epsilon`; 2 for the lower limit of `share_interval`.
+        sides: 1 for the one-sided limit of `smallest_epsilon`, or 2 for the lower limit of `share_interval`.
 
     Raises:
         ValueError: if an argument is out of its range.
 
     Source:
-        Clopper & Pearson (1934): with n hits of n the lower limit is error^(1 / n).
+        Clopper & Pearson (1934): with n hits in n seeds the lower limit is ((1 - confidence) / sides)^(1 / n).
 
     Examples:
         >>> seeds_needed(0.95), seeds_needed(0.95, sides=2)

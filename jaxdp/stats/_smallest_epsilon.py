@@ -1,4 +1,4 @@
-"""The smallest epsilon that is shown to be sufficient."""
+"""Finds the smallest epsilon of a grid that is shown to be sufficient."""
 
 import warnings
 
@@ -23,41 +23,42 @@ def smallest_epsilon(
     confidence: float = 0.95,
     method: str | None = None,
 ) -> xr.DataArray:
-    """Returns the smallest epsilon of the grid at which the mean is shown to be at most (or at least) a given number.
+    """Returns the smallest epsilon of the grid at which a test shows that the mean is at most (or at least) a number.
 
-    Epsilons are tested one after the other, from the largest down, until the first test fails; the last epsilon that
-    passed is returned. So no correction is needed: with probability `confidence` at least, the mean is really at most
-    `at_most` at the returned epsilon and at all larger ones of the grid. This holds for each point of other dimensions
-    alone, not for all of them together, and whether or not the mean falls with epsilon. It says nothing about epsilons
-    between those of the grid. A smaller one may be sufficient too: more seeds may show it.
+    Epsilons are tested from the largest down, until the first test fails. The result is the last epsilon that passed.
+    This order needs no correction: with probability at least `confidence`, the true mean is at most `at_most` at the
+    returned epsilon and at all larger epsilons of the grid, even if the mean does not fall with epsilon. The
+    probability is for each single point of the other dimensions, not for all points together. Nothing is shown about
+    epsilons between grid points. Smaller epsilons may be sufficient, too; more seeds may show it.
 
-    A test is one-sided and compares a confidence limit of the mean. "t" has Student's limit: exact for Gaussian values,
-    close for skew ones with many seeds; with few seeds of a distribution with a long upper tail it accepts too large a
-    mean more often than stated. "share" has Clopper and Pearson's limit: valid for values 0 or 1, with any number of
-    seeds.
+    Each test is one-sided: it compares a confidence limit of the mean with the number. "t" uses Student's limit. It is
+    exact for Gaussian values and nearly exact for skew values with many seeds. With few seeds and a long upper tail, it
+    accepts a mean that is too large more often than stated. "share" uses Clopper and Pearson's limit. It is valid for
+    values 0 or 1 with any number of seeds.
 
     Args:
         metric: numbers with the dimensions `along` and `over`; seeds are independent.
         at_most: upper bound for the mean. Exactly one of `at_most` and `at_least` must be given.
         at_least: lower bound for the mean.
-        along: the dimension with epsilons as coordinate, in any order; infinity is the largest.
+        along: the dimension with epsilons as its coordinate, in any order; infinity is the largest epsilon.
         over: the dimension of independent repetitions.
-        confidence: that the returned epsilon is sufficient, in (0, 1).
-        method: "t" or "share"; None takes "share" if all values of metric are 0 or 1.
+        confidence: smallest probability, in (0, 1), that the returned epsilon is sufficient.
+        method: "t" or "share"; None is "share" if all values of metric are 0 or 1, and otherwise "t".
 
     Returns:
-        Float64 values of that coordinate, without `along` and `over`: NaN if not even the largest epsilon is shown to
-        be sufficient. Infinity if only the algorithm without privacy is.
+        An array of epsilons, float64, without `along` and `over`. It is NaN if even the largest epsilon is not shown to
+        be sufficient, and infinity if only the algorithm without privacy is shown to be.
 
     Warns:
-        RuntimeWarning: if there are too few seeds to show it for any values (see `seeds_needed`; "t" takes two).
+        RuntimeWarning: if there are too few seeds to show it whatever the values are (see `seeds_needed`; "t" needs
+            two).
 
     Raises:
         ValueError: if not exactly one of `at_most` and `at_least` is given, metric lacks a dimension, epsilons repeat,
             or another argument is out of its range.
 
     Source:
-        Maurer, Hothorn & Lehmacher (1995), tests in a fixed sequence, which need no correction.
+        Maurer, Hothorn & Lehmacher (1995): tests in a fixed order need no correction.
 
     Examples:
         >>> epsilon = xr.DataArray([0.1, 1.0, 10.0], dims="epsilon")
@@ -78,7 +79,7 @@ def smallest_epsilon(
         method = "share" if bool(metric.isin([0, 1]).all()) else "t"
     needed = _fewest_seeds(check_choice("method", method, METHODS), bound, at_most is None, confidence)
     if metric.sizes[over] < needed:
-        number = f"{needed} or more are needed" if np.isfinite(needed) else "no number of them can"
+        number = f"at least {needed} are needed" if np.isfinite(needed) else "no number of them can"
         warnings.warn(
             f"{over} has too few repetitions, {metric.sizes[over]}, to show a mean of at "
             f"{'least' if at_most is None else 'most'} {bound:g} with {confidence:g} confidence: {number}",
@@ -100,15 +101,15 @@ def smallest_epsilon(
 
 
 def _fewest_seeds(method: str, bound: float, is_at_least: bool, confidence: float) -> float:
-    """Returns the fewest seeds that can show the bound at all; infinity for shares beyond every limit."""
+    """Returns the smallest number of seeds that can show the bound; infinity if no number can."""
     if method == "t":
         return 2
-    share = bound if is_at_least else 1 - bound  # of hits, or of misses
+    share = bound if is_at_least else 1 - bound  # share of hits, or of misses
     return 1 if share <= 0 else np.inf if share >= 1 else seeds_needed(share, confidence=confidence)
 
 
 def _limits_of_share(hits: xr.DataArray, over: str, error: float) -> tuple[xr.DataArray, xr.DataArray]:
-    """Returns one-sided limits; each one fails with probability at most `error`. NaN where a value is NaN."""
+    """Returns one-sided lower and upper limits, each wrong with probability at most `error`; NaN if a value is NaN."""
     from jaxdp.audit.intervals import lower_limit, upper_limit  # imports all of jaxdp.audit
 
     total, known = count_hits(hits, over)

@@ -1,4 +1,4 @@
-"""Checks of the arrays that this package takes, and their means."""
+"""Checks the arrays that functions of `jaxdp.stats` take, and computes their means."""
 
 from typing import Any, NamedTuple
 
@@ -13,8 +13,8 @@ class Means(NamedTuple):
     """Means over independent repetitions, in memory.
 
     Attributes:
-        mean: float64; NaN where a value is.
-        error: float64 >= 0, the standard error of the mean; NaN if a value is not finite, and for a single value.
+        mean: float64; NaN if a value is NaN.
+        error: float64 >= 0, the standard error of the mean; NaN for a single repetition or if a value is not finite.
         repetitions: number of repetitions.
     """
 
@@ -24,10 +24,10 @@ class Means(NamedTuple):
 
 
 def check_array(name: str, values: Any, *dims: str) -> xr.DataArray:
-    """Returns values, if they are real numbers in a DataArray with at least one entry along each of `dims`.
+    """Returns `values`, after checking that they are a DataArray of real numbers with at least one value along `dims`.
 
     Raises:
-        ValueError: if not, or if a coordinate has the name of a result; for a Dataset it names the variables.
+        ValueError: if they are not, or if a coordinate has the name of a result.
     """
     if isinstance(values, xr.Dataset):
         raise ValueError(f"{name} must be one variable of the Dataset: {', '.join(map(str, values.data_vars))}")
@@ -44,32 +44,28 @@ def check_array(name: str, values: Any, *dims: str) -> xr.DataArray:
 
 
 def check_distinct_numbers(values: xr.DataArray, along: str) -> np.ndarray:
-    """Returns the coordinate of a dimension as float64, if its numbers are all different.
-
-    Raises:
-        ValueError: if there is no such coordinate, or its numbers are not all different.
-    """
+    """Returns the coordinate of a dimension as float64, after checking that its numbers are all different."""
     if along not in values.coords or values[along].dtype.kind not in "iuf":
         got = values[along].values.tolist() if along in values.coords else "none"
         raise ValueError(f"{along} must have numbers as coordinate, got {got}")
     numbers = values[along].values.astype(np.float64)
     if np.isnan(numbers).any() or len(np.unique(numbers)) < len(numbers):
-        raise ValueError(f"{along} must have different numbers as coordinate, got {numbers.tolist()}")
+        raise ValueError(f"{along} must have numbers as coordinate, all different and none NaN, got {numbers.tolist()}")
     return numbers
 
 
 def means(values: xr.DataArray, over: str) -> Means:
-    """Computes means over a dimension, with their standard errors; lazy arrays are computed chunk by chunk."""
+    """Computes means over a dimension and their standard errors; lazy arrays are computed chunk by chunk."""
     wide, count = values.astype(np.float64), values.sizes[over]
     mean = wide.mean(over, skipna=False)
     if count < 2:
         return Means(mean.compute(), xr.full_like(mean, np.nan).compute(), count)
     with np.errstate(invalid="ignore"):  # infinite values have no spread
         error = wide.std(over, ddof=1, skipna=False) / np.sqrt(count)
-        both = xr.Dataset({"_mean": mean, "_error": error}).compute()  # no names of coordinates
+        both = xr.Dataset({"_mean": mean, "_error": error}).compute()  # underscores avoid names of coordinates
     return Means(both["_mean"].rename(None), both["_error"].rename(None), count)
 
 
 def student_quantile(probability: float, count: int) -> float:
-    """Returns the quantile of Student's distribution for the mean of `count` values; NaN for a single one."""
+    """Returns the quantile of Student's distribution for the mean of `count` values; NaN for a single value."""
     return float(stdtrit(count - 1, probability)) if count > 1 else float("nan")

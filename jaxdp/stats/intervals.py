@@ -1,4 +1,4 @@
-"""Confidence intervals of means, and of shares."""
+"""Computes confidence intervals of means and of shares."""
 
 from collections.abc import Iterator
 
@@ -21,17 +21,18 @@ def mean_interval(
     num_resamples: int = 1999,
     random_state: int = 0,
 ) -> xr.Dataset:
-    """Computes the mean over independent repetitions, and a confidence interval of each point's mean alone.
+    """Computes the mean over independent repetitions, with a confidence interval for each point.
 
-    "t" is Student's interval: exact for Gaussian values, however few; too narrow for few values of a skew distribution
-    (for exponential ones a 95% interval covers 89% at 8 seeds and 92% at 20).
+    "t" is Student's interval. It is exact for any number of Gaussian values. For few values of a skew distribution it
+    is too narrow: for exponential values a 95% interval covers 89% at 8 seeds and 92% at 20 seeds.
 
-    "bootstrap" is for such values. It is the studentized bootstrap: quantiles of (mean* - mean) / error* over resamples
-    of the seeds replace Student's. Where Student's interval reaches further, its limit is used. A 95% interval covers
-    at least 94.5% from 8 seeds on for Gaussian and gamma values (shape 4, skewness 1), from 20 on for exponential ones
-    (skewness 2), from 100 on for lognormal ones with sigma = 1 (skewness 6). For 8 Gaussian values it covers 96.4%, and
-    is wider than Student's. Fewer than 8 seeds are too few for it. If too many resamples hold one value only, as for 2
-    or 3 seeds, or values that rarely differ, its limits are infinite.
+    "bootstrap" is for skew values. It is the studentized bootstrap: quantiles of (mean* - mean) / error* over resamples
+    of the seeds replace Student's quantiles. If Student's limit is further from the mean, it is used instead. A 95%
+    interval covers at least 94.5% from 8 seeds on for Gaussian and gamma values (shape 4, skewness 1), from 20 seeds on
+    for exponential values (skewness 2), and from 100 seeds on for lognormal values with sigma = 1 (skewness 6). For 8
+    Gaussian values it covers 96.4% and is wider than Student's interval. Do not use it for fewer than 8 seeds. Its
+    limits are infinite if too many resamples consist of a single value, as happens with 2 or 3 seeds, or if values
+    rarely differ.
 
     Use `share_interval` for shares of hits.
 
@@ -40,21 +41,22 @@ def mean_interval(
         over: the dimension of independent repetitions.
         confidence: confidence of each interval, in (0, 1).
         method: "t" or "bootstrap".
-        num_resamples: number of resamples of the bootstrap, at least 2 / (1 - confidence) - 1. All points share them.
-        random_state: integer >= 0, the seed of the bootstrap's resamples: equal numbers, equal intervals.
+        num_resamples: number of resamples of the bootstrap, at least 2 / (1 - confidence) - 1. All points use the same
+            resamples.
+        random_state: integer >= 0, the seed of the resamples; equal seeds give equal intervals.
 
     Returns:
-        `mean`, `low` and `high`, float64, without `over`. Limits are NaN for a single repetition.
+        A Dataset of `mean`, `low` and `high`, float64, without `over`. Limits are NaN for a single repetition.
 
     Raises:
-        ValueError: if values are not an array with such a dimension, or another argument is out of its range.
+        ValueError: if values are not an array with the dimension `over`, or another argument is out of its range.
 
     Source:
         Efron & Tibshirani (1993), section 12.5, the bootstrap-t interval.
 
     Examples:
-        >>> found = mean_interval(xr.DataArray([1.0, 2.0, 3.0], dims="seed"))
-        >>> print(f"{found['mean']:.3f} in [{found.low:.3f}, {found.high:.3f}]")
+        >>> interval = mean_interval(xr.DataArray([1.0, 2.0, 3.0], dims="seed"))
+        >>> print(f"{interval['mean']:.3f} in [{interval.low:.3f}, {interval.high:.3f}]")
         2.000 in [-0.484, 4.484]
     """
     check_array("values", values, over)
@@ -81,17 +83,18 @@ def share_interval(hits: xr.DataArray, over: str = "seed", *, confidence: float 
     Args:
         hits: 0 or 1 (or False or True), independent along `over`. A NaN makes its point NaN.
         over: the dimension of independent repetitions.
-        confidence: confidence of each interval, in (0, 1), a lower bound on its coverage of the probability of a hit.
+        confidence: confidence of each interval, in (0, 1): at least this is the probability that it contains the
+            probability of a hit.
 
     Returns:
-        `share`, `low` and `high`, float64 in [0, 1], without `over`.
+        A Dataset of `share`, `low` and `high`, float64 in [0, 1], without `over`.
 
     Raises:
-        ValueError: if hits are anything else, or confidence is outside (0, 1).
+        ValueError: if hits have other values or lack the dimension `over`, or confidence is outside (0, 1).
 
     Examples:
-        >>> found = share_interval(xr.DataArray([1.0, 1.0, 1.0, 0.0], dims="seed"))
-        >>> print(f"{found.share:.2f} in [{found.low:.3f}, {found.high:.3f}]")
+        >>> interval = share_interval(xr.DataArray([1.0, 1.0, 1.0, 0.0], dims="seed"))
+        >>> print(f"{interval.share:.2f} in [{interval.low:.3f}, {interval.high:.3f}]")
         0.75 in [0.194, 0.994]
     """
     from jaxdp.audit.intervals import clopper_pearson  # imports all of jaxdp.audit
@@ -106,11 +109,7 @@ def share_interval(hits: xr.DataArray, over: str = "seed", *, confidence: float 
 
 
 def count_hits(hits: xr.DataArray, over: str) -> tuple[xr.DataArray, xr.DataArray]:
-    """Counts the hits, and returns where the count is known: a count over values with a NaN is not.
-
-    Raises:
-        ValueError: if a value is neither 0 nor 1 nor NaN.
-    """
+    """Returns the number of hits, and whether no value is NaN. Raises a ValueError for values other than 0, 1, NaN."""
     if not bool(hits.isin([0, 1]).where(hits.notnull(), True).all()):
         raise ValueError(
             f"{hits.name or 'hits'} must be 0 or 1, got values from {float(hits.min())} to {float(hits.max())}"
@@ -128,15 +127,15 @@ def _bootstrap_quantiles(points: np.ndarray, rank: int, resamples: int, random_s
         part = points[start : start + step]
         centred = part - part.mean(1, keepdims=True)
         squares = centred**2
-        ratios, done = np.empty((len(part), resamples)), 0
+        ratios, num_done = np.empty((len(part), resamples)), 0
         for times in draws or _draws(count, resamples, random_state):
-            moved = centred @ times.T / count
-            spread = squares @ times.T / count - moved**2
-            # A resample of one value only has no spread, up to rounding: its ratio is infinite.
+            shifts = centred @ times.T / count
+            spread = squares @ times.T / count - shifts**2
+            # If all values of a resample are equal, its spread is 0 up to rounding, and its ratio is infinite.
             spread = np.where(spread > 1e-12 * squares.mean(1, keepdims=True), spread, 0.0)
             with np.errstate(divide="ignore", invalid="ignore"):
-                ratios[:, done : done + len(times)] = np.sqrt(count - 1) * moved / np.sqrt(spread)
-            done += len(times)
+                ratios[:, num_done : num_done + len(times)] = np.sqrt(count - 1) * shifts / np.sqrt(spread)
+            num_done += len(times)
         ratios[np.isnan(ratios)] = 0.0
         ratios = np.partition(ratios, [rank - 1, resamples - rank], axis=1)
         quantiles[:, start : start + step] = ratios[:, rank - 1], ratios[:, resamples - rank]
@@ -144,7 +143,7 @@ def _bootstrap_quantiles(points: np.ndarray, rank: int, resamples: int, random_s
 
 
 def _draws(count: int, resamples: int, random_state: int) -> Iterator[np.ndarray]:
-    """Yields how often each repetition is drawn, for blocks of resamples: [block, count] float64 each."""
+    """Yields, for blocks of resamples, how often each repetition is drawn: [block, count] float64."""
     step = max(1, CELLS // count)
     for start in range(0, resamples, step):
         rng = np.random.default_rng([random_state, start])

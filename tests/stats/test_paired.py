@@ -135,7 +135,7 @@ VALUES = xr.DataArray(np.ones((2, 3)), {"learner": ["x", "y"]}, ("learner", "see
         ),
         (lambda: paired(VALUES[:1], "learner", against="x"), r"of two or more, got 'x' of \['x'\]"),
         (lambda: paired(VALUES, "epsilon", against=1.0), "values must have at least one value along 'epsilon'"),
-        (lambda: paired(VALUES, "seed", against=1), "along must be another dimension than over, got 'seed' for both"),
+        (lambda: paired(VALUES, "seed", against=1), "along and over must be different dimensions, got 'seed' for both"),
         (lambda: paired(VALUES, "learner", against="x", adjust="bonferroni"), "adjust must be one of holm, got"),
         (lambda: paired(VALUES.to_dataset(name="regret"), "learner", against="x"), "variable of the Dataset: regret"),  # pyright: ignore[reportArgumentType]
     ],

@@ -125,7 +125,7 @@ METRIC = xr.DataArray(np.ones((2, 3)), {"epsilon": [1.0, 2.0]}, ("epsilon", "see
         ),
         (
             lambda: smallest_epsilon(METRIC[[0, 0]], 1.0),
-            r"epsilon must have different numbers as coordinate, got \[1.0, 1.0",
+            r"epsilon must have numbers as coordinate, all different and none NaN, got \[1.0, 1.0",
         ),
         (lambda: smallest_epsilon(METRIC + 1, 1.0, method="share"), "hits must be 0 or 1, got values from 2"),
         (lambda: smallest_epsilon(METRIC, 1.0, method="normal"), "method must be one of t, share, got 'normal'"),
