@@ -18,7 +18,7 @@ author = "The jaxdp authors"
 copyright = "The jaxdp authors. Apache-2.0"
 version = release = jaxdp.__version__
 
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.mathjax", "myst_nb", "sphinx_copybutton", "sphinx_design"]
+extensions = ["sphinx.ext.autodoc", "site_pages.mathml", "myst_nb", "sphinx_copybutton", "sphinx_design"]
 exclude_patterns = ["examples", "site_pages", "requirements.lock"]
 nitpicky = False
 smartquotes = False  # quotes are parts of values
@@ -38,6 +38,7 @@ python_use_unqualified_type_names = True
 add_module_names = False
 toc_object_entries = False
 
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = "jaxdp"
 html_static_path = ["static"]
@@ -45,7 +46,7 @@ html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {"navigation_with_keys": True}
-# The pages stand alone: no font, script or picture comes from elsewhere, except for the formulas of some pages.
+# The pages stand alone: no font, script or picture comes from elsewhere.
 
 CLASSES: dict[str, list[names.Name]] = {}  # by their last names, which several may share, as `Space`
 for each in names.everything():

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 LISTS = ("Attributes", "Args", "Raises", "Warns", "Values")
-SECTIONS = (*LISTS, "Returns", "Yields", "Privacy", "Source", "Deviations", "Examples")
+SECTIONS = (*LISTS, "Returns", "Yields", "Privacy", "Source", "Deviations", "Math", "Examples")
 HEADING = re.compile(rf"({'|'.join(SECTIONS)}):")
 ITEM = re.compile(r"(\*{0,2}[\w.]+(?:, \*{0,2}\w+)*):(?: |$)(.*)")
 CODE = re.compile(r"(``.+?``|`[^`\n]+`)")
@@ -39,7 +39,10 @@ def to_rst(text: str) -> list[str]:
     for name, body in sections(text):
         if name:
             lines += ["", f".. rubric:: {name}", "   :class: section", ""]
-        lines += _definitions(body) if name in LISTS or _names_parts(body) else plain(body)
+        if name == "Math":
+            lines += formulas(body)
+        else:
+            lines += _definitions(body) if name in LISTS or _names_parts(body) else plain(body)
     return lines
 
 
@@ -57,6 +60,24 @@ def plain(lines: list[str]) -> list[str]:
         found.append(line if in_doctest else escape(line))
         before = line
     return found
+
+
+def formulas(lines: list[str]) -> list[str]:
+    """Converts prose with formulas between single dollars, and displayed ones between lines of two dollars."""
+    converted: list[str] = []
+    in_formula = False
+    for line in lines:
+        if line.strip() == "$$":
+            in_formula = not in_formula
+            converted += ["", ".. math::", ""] if in_formula else [""]
+        elif in_formula:
+            converted.append(f"   {line.strip()}")
+        else:
+            parts = line.split("$")
+            converted.append(
+                "".join(f":math:`{part}`\\ " if index % 2 else escape(part) for index, part in enumerate(parts))
+            )
+    return converted
 
 
 def escape(line: str) -> str:

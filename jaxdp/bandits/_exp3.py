@@ -47,7 +47,7 @@ class Public(NamedTuple):
 
 @factory
 def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "binary") -> Learner:
-    """Plays arm i with probability w_i proportional to exp(-learning_rate L_i) (Exp3).
+    r"""Plays arm i with probability w_i proportional to exp(-learning_rate L_i) (Exp3).
 
     L_i is the sum of estimated losses of arm i so far. An affine function maps each report to a loss y, clipped to
     [0, 1]; if arm I was played, the loss of arm i is estimated by y 1[i = I] / w_i.
@@ -93,6 +93,26 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
         Unlike the algorithm of 2002, no uniform play is mixed in; the version for losses mixes in none, either. Tossou
         & Dimitrakakis privatize in the central model; here each user adds the noise, after clipping the reward.
         Estimated losses are compensated sums.
+
+    Math:
+        Round $t$ plays arm $i$ with probability
+
+        $$
+        w_{t,i} = \frac{\exp(-\eta \hat L_{t,i})}{\sum_j \exp(-\eta \hat L_{t,j})}, \quad
+        \hat L_{t+1,i} = \hat L_{t,i} + \frac{y_t \mathbf{1}[i = I_t]}{w_{t,i}}
+        $$
+
+        where $I_t$ is the arm that was played and $y_t$ its reported loss in $[0, 1]$. The default rate is
+
+        $$
+        \eta = \sqrt{\frac{2 \ln K}{K T}}
+        $$
+
+        With $c = (e^{\varepsilon} + 1) / (e^{\varepsilon} - 1)$ for randomized response, the regret is at most
+
+        $$
+        c \sqrt{2 T K \ln K}
+        $$
 
     Examples:
         >>> import jax, jaxdp

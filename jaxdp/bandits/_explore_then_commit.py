@@ -73,7 +73,7 @@ class Public(NamedTuple):
 
 @factory
 def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "binary") -> Learner:
-    """Plays every arm in turn, then commits to the arm with the largest noisy total of rewards.
+    r"""Plays every arm in turn, then commits to the arm with the largest noisy total of rewards.
 
     Among equal totals, as they occur without noise, each arm is equally likely.
 
@@ -111,6 +111,19 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
     Deviations:
         Bounded rewards are rounded to multiples of 2^-20 of their range, both ends exact, and summed as integers. Noisy
         totals are compared by their leads (`noisy_leads`), which fit into floats; noise is as in `laplace`.
+
+    Math:
+        After $m$ rounds of exploration the learner commits to the arm with the largest noisy total,
+
+        $$
+        \hat a = \operatorname{argmax}_i \Big( \sum_{t \le m,\, a_t = i} x_t + Z_i \Big), \quad Z_i \sim \mathrm{Lap}(b)
+        $$
+
+        where rewards $x_t$ are in units of their range, and
+
+        $$
+        b = \frac{1}{\varepsilon}
+        $$
 
     Examples:
         >>> import jax, jaxdp

@@ -69,7 +69,7 @@ class Public(NamedTuple):
 
 @factory
 def pairwise_elimination(*, num_arms: int) -> Learner:
-    """Plays the remaining arms in turn and drops an arm once pairs of users show that it is worse than another one.
+    r"""Plays the remaining arms in turn and drops an arm once pairs of users show that it is worse than another one.
 
     The k-th users of two arms are a pair. Between equal arms a pair with different reports is a fair coin, at any rate
     and any epsilon, so a test needs no variance and no gap. With D such pairs and the lead S of one arm, the e-value is
@@ -111,6 +111,16 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
 
     Deviations:
         None.
+
+    Math:
+        The k-th users of two arms are a pair. Let $D$ pairs have different reports, and let $S$ be the lead of arm $j$
+        over arm $i$. Arm $i$ is dropped once
+
+        $$
+        \frac{1}{20} \sum_{k=1}^{20} \frac{\exp(l_k S)}{\cosh(l_k)^D} \ge \frac{K - 1}{\beta}
+        $$
+
+        for an active arm $j$, where each $l_k$ is half of the one before, and $\beta$ is `failure_prob`.
 
     Examples:
         >>> import jax, jaxdp

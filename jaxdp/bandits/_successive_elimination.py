@@ -60,7 +60,7 @@ class Public(NamedTuple):
 
 @factory
 def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learner:
-    """Plays the remaining arms in turn and drops arms with a mean far below the largest, until one remains.
+    r"""Plays the remaining arms in turn and drops arms with a mean far below the largest, until one remains.
 
     After the r-th sweep over the active arms, every arm is dropped if its mean report lies more than 2 b_r below the
     largest, where b_r = sqrt(2 s^2 ln(pi^2 K r^2 / (3 failure_prob)) / r) and s^2 is the variance proxy of a report.
@@ -106,6 +106,17 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         The randomized bit is used in place of the reward, with s^2 = 1/4. Means are nearer to 1/2 by the factor
         (e^epsilon + 1) / (e^epsilon - 1); the number of sweeps grows by its square. Sums are compared, not means. Zheng
         et al. do not clip.
+
+    Math:
+        After sweep $r$ over the active arms $A$, arm $i$ is dropped if
+
+        $$
+        \hat\mu_i < \max_{j \in A} \hat\mu_j - 2 b_r, \quad
+        b_r = \sqrt{\frac{2 s^2}{r} \ln \frac{\pi^2 K r^2}{3 \beta}}
+        $$
+
+        where $\hat\mu_i$ is the mean report of arm $i$, $s^2$ the variance proxy of a report, and $\beta$ is
+        `failure_prob`.
 
     Examples:
         >>> import jax, jaxdp

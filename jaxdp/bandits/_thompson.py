@@ -32,7 +32,7 @@ class Params:
 
 @factory
 def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary") -> Learner:
-    """Plays the arm with the largest mean in a draw from the posterior given randomized responses.
+    r"""Plays the arm with the largest mean in a draw from the posterior given randomized responses.
 
     If k of an arm's n reports are ones, the posterior is
 
@@ -74,6 +74,22 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
         the mean is near 1/2. Near 0 or 1 the variance is larger, and the posterior is too narrow; no regret bound is
         known. Bounded rewards become bits only under privacy: at epsilon = inf, k is the sum of the rewards scaled to
         [0, 1], whereas Agrawal & Goyal toss a coin for each reward.
+
+    Math:
+        Round $t$ plays $\operatorname{argmax}_i \theta_i$, where the $\theta_i$ are drawn from
+
+        $$
+        \theta_i \sim \mathrm{Beta}(1 + k_i, \; 1 + n_i - k_i)
+        $$
+
+        for "bits", if $k_i$ of the $n_i$ reports of arm $i$ are ones, and for "debiased" from
+
+        $$
+        \theta_i \sim \mathrm{Beta}\Big( 1 + \frac{s_i n_i}{c^2}, \; 1 + \frac{(1 - s_i) n_i}{c^2} \Big), \quad
+        c = \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1}
+        $$
+
+        where $s_i$ is the debiased share of ones, clipped to $[0, 1]$.
 
     Examples:
         >>> import jax, jaxdp

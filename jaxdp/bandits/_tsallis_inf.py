@@ -79,7 +79,7 @@ ADDED = {"iw": importance_weighted, "rv": reduced_variance}
 def tsallis_inf(
     *, num_arms: int, estimator: str = "iw", report: str = "rr", rewards: str = "binary", horizon: int | None = None
 ) -> Learner:
-    """Plays Tsallis-INF, for stochastic and for adversarial rewards, without knowing which (best of both worlds).
+    r"""Plays Tsallis-INF, for stochastic and for adversarial rewards, without knowing which (best of both worlds).
 
     In round t arm i is played with probability w_i = 4 / (rate (L_i - x))^2. Here rate is the paper's eta_t, L_i is the
     sum of estimated losses so far, and x < min L is the number for which the w_i sum to 1. A decreasing affine function
@@ -131,6 +131,27 @@ def tsallis_inf(
         [0, 1] have 1. Reports are shifted, because negative losses break the algorithm's stability. Estimated losses
         are compensated sums, and weights in float32 are accurate to about 1e-6. In float32 an arm is played with a
         probability that is a multiple of 2^-23, so an arm with a weight near 2^-23 is played too seldom or too often.
+
+    Math:
+        Round $t$ plays arm $i$ with probability
+
+        $$
+        w_{t,i} = \frac{4}{\eta_t^2 \, (\hat L_{t,i} - x_t)^2}
+        $$
+
+        where $x_t < \min_i \hat L_{t,i}$ makes the sum over arms 1. The estimated losses $\hat L_t$ grow by
+
+        $$
+        \hat\ell_{t,i} = \frac{y_t \mathbf{1}[i = I_t]}{w_{t,i}}, \quad \eta_t = \frac{2}{\sqrt{t}}
+        $$
+
+        for "iw", and for "rv", with $b_i = 1/2$ if $w_{t,i} \ge \eta_t^2$ and $b_i = 0$ otherwise, by
+
+        $$
+        \hat\ell_{t,i} = \frac{(y_t - b_i) \mathbf{1}[i = I_t]}{w_{t,i}} + b_i, \quad \eta_t = \frac{4}{\sqrt{t}}
+        $$
+
+        where $I_t$ is the arm that was played, and $y_t$ its reported loss in $[0, 1]$.
 
     Examples:
         >>> import jax, jaxdp

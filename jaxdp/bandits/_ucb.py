@@ -63,7 +63,7 @@ def upper_bounds(sums: compensated.Sum, plays: jax.Array, spread: jax.Array) -> 
 
 @factory
 def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learner:
-    """Plays the arm with the largest upper confidence bound: mean report + sqrt(2 exploration_rate v ln t / n).
+    r"""Plays the arm with the largest upper confidence bound: mean report + sqrt(2 exploration_rate v ln t / n).
 
     Here n counts the plays of the arm, t the rounds so far, and v is the variance proxy of a report, noise included.
     For rewards in [0, 1], v = c^2 / 4 with c = (e^epsilon + 1) / (e^epsilon - 1) for randomized response, and v = 1/4 +
@@ -102,6 +102,26 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
 
     Deviations:
         Sums of reports are compensated.
+
+    Math:
+        After $t$ rounds the learner plays
+
+        $$
+        a_t = \operatorname{argmax}_i \; \hat\mu_i + \sqrt{\frac{2 \alpha v \ln t}{n_i}}
+        $$
+
+        where $\hat\mu_i$ is the mean of the $n_i$ reports of arm $i$ and $\alpha$ is `exploration_rate`. For randomized
+        responses of rewards in $[0, 1]$ the variance proxy is $v = c^2 / 4$ with
+
+        $$
+        c = \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1}
+        $$
+
+        For $\alpha > 2$ the regret after $T$ rounds is at most (Bubeck & Cesa-Bianchi, 2012, Theorem 2.1)
+
+        $$
+        \sum_{i : \Delta_i > 0} \Big( \frac{8 \alpha v \ln T}{\Delta_i} + \frac{\alpha}{\alpha - 2} \Big)
+        $$
 
     Examples:
         >>> import jax, jaxdp

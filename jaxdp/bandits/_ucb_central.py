@@ -80,7 +80,7 @@ class Public(NamedTuple):
 
 @factory
 def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None = None) -> Learner:
-    """Plays the arm with the largest upper confidence bound of its mean, from noisy totals of rewards.
+    r"""Plays the arm with the largest upper confidence bound of its mean, from noisy totals of rewards.
 
     An arm's bound is S / n + sqrt(x / (2 n)) + q / n, where S is the noisy total of n rewards and x = exploration_rate
     ln t after t rounds. Except with probability t^-exploration_rate the noise in S is at most q. Except with the same
@@ -131,6 +131,21 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
     Deviations:
         S sums all of an arm's blocks, not only the last: J noise variates, but half the sampling variance. The tree's
         radius is the exact two-sided Chernoff bound of its own noise. Noise is integer, as in `laplace`.
+
+    Math:
+        After $t$ rounds the learner plays the arm with the largest bound
+
+        $$
+        \frac{\tilde S_i}{n_i} + \sqrt{\frac{x}{2 n_i}} + \frac{q_i}{n_i}, \quad x = \alpha \ln t
+        $$
+
+        where $\alpha$ is `exploration_rate`, and $\tilde S_i$ the noisy total of $n_i$ rewards. By "blocks" it is a sum
+        of $J_i$ totals with noise $\mathrm{Lap}(1 / \varepsilon)$ each, which exceeds the following with probability at
+        most $t^{-\alpha}$:
+
+        $$
+        q_i = \frac{1}{\varepsilon} \Big( x + J_i \ln\Big(1 + \frac{x}{J_i}\Big) \Big) \sqrt{1 + \frac{J_i}{x}}
+        $$
 
     Examples:
         >>> import jax, jaxdp

@@ -152,7 +152,7 @@ KERNELS = Steps(_versatile_sparring_kernels.draw, _versatile_sparring_kernels.ad
 def versatile_sparring(
     *, num_arms: int, report: str = "rr", losses: str = "importance", horizon: int | None = None
 ) -> Learner:
-    """Plays two Tsallis-INF players against each other: one draws the left arm, one the right; the loser's loss is 1.
+    r"""Plays two Tsallis-INF players against each other: one draws the left arm, one the right; the loser's loss is 1.
 
     In round t a player draws arm i with probability w_i = 4 / (rate (L_i - x))^2, where L are the player's own
     estimated losses so far and x < min L makes the sum 1. With a reported loss y in [0, 1] of the arm I that the player
@@ -197,6 +197,28 @@ def versatile_sparring(
 
     Deviations:
         Estimated losses are compensated sums, and weights in float32 are accurate to about 1e-6.
+
+    Math:
+        In round $t$ a player draws arm $i$ with probability
+
+        $$
+        w_{t,i} = \frac{4}{\eta_t^2 \, (\hat L_{t,i} - x_t)^2}
+        $$
+
+        where $x_t < \min_i \hat L_{t,i}$ makes the sum over arms 1. With $I_t$ the arm that the player drew and $y_t$
+        its reported loss, the player's estimated losses $\hat L_t$ grow by
+
+        $$
+        \hat\ell_{t,i} = \frac{y_t \mathbf{1}[i = I_t]}{w_{t,i}}, \quad \eta_t = \frac{2}{\sqrt{t}}
+        $$
+
+        for "importance", and for "reduced_variance" by
+
+        $$
+        \hat\ell_{t,i} = \frac{(y_t - b_i) \mathbf{1}[i = I_t]}{w_{t,i}} + b_i, \quad \eta_t = \frac{4}{\sqrt{t}}
+        $$
+
+        where $b_i = 1/2$ if $w_{t,i} \ge \eta_t^2$, and $b_i = 0$ otherwise.
     """
     num_arms = check_num_arms(num_arms)
     is_gaussian = check_choice("report", report, REPORTS) == "gaussian"

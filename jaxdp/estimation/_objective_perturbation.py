@@ -70,7 +70,7 @@ def objective_perturbation(
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
-    """Builds central label-private maximum likelihood under BTL: the logistic loss with a noisy sufficient statistic.
+    r"""Builds central label-private maximum likelihood under BTL: the logistic loss with a noisy sufficient statistic.
 
     Minimises (1/n) sum_i w_i log(1 + exp(x_i.theta)) - S~.theta / n + (beta / 2n) |theta|^2 over |theta| <= radius,
     where S~ = sum_i w_i y_i x_i + noise, and w_i are weights. With all w_i = 1 this is the paper's objective, with the
@@ -124,6 +124,23 @@ def objective_perturbation(
         minimiser and beta > 0; this one needs neither. The paper has neither weights nor pure privacy. Terms of S are
         rounded to multiples of at most 2^-59 n times the largest term, and summed as integers. The noise covers the
         change that rounding can add to a label's term, and is rounded to its own grid, as in `gaussian` and `k_norm`.
+
+    Math:
+        The estimate minimises, over $|\theta| \le B$,
+
+        $$
+        \frac{1}{n} \sum_i w_i \ln(1 + e^{x_i^\top \theta}) - \frac{1}{n} \tilde S^\top \theta +
+        \frac{\beta}{2 n} |\theta|^2
+        $$
+
+        with the noisy statistic of the labels
+
+        $$
+        \tilde S = \sum_i w_i y_i x_i + Z, \quad Z \sim N(0, \sigma^2 I)
+        $$
+
+        where $\sigma$ is calibrated to the $L_2$ sensitivity $\max_i w_i |x_i|$, and $w_i = \min(1, c / |x_i|)$ for
+        "cut".
     """
     release = check_release(constants, weights, noise, privacy_unit=privacy_unit)
 

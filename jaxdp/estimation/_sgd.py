@@ -243,7 +243,7 @@ def sgd_rr(
     zero_sum: bool = False,
     optimizer: optax.GradientTransformation | None = None,
 ) -> Estimator:
-    """Builds one pass of projected SGD on the de-biased loss of randomized labels.
+    r"""Builds one pass of projected SGD on the de-biased loss of randomized labels.
 
     The gradient of sample t is (2p - 1) [F(x.theta) - ybar] x for the logistic link, with p = sigmoid(epsilon) and ybar
     = (report - (1 - p)) / (2p - 1) the unbiased label. It equals the paper's [grad log p_0 + grad log p_1] / (e^epsilon
@@ -272,6 +272,14 @@ def sgd_rr(
 
     Deviations:
         The "inverse_time" step is 1/(gamma_eps kappa t), as in the proof; averaging is added and on by default.
+
+    Math:
+        Sample $t$ moves the estimate, with $p = 1 / (1 + e^{-\varepsilon})$ and $r_t$ the report of its label, by
+
+        $$
+        \theta_{t+1} = \Pi( \theta_t - \eta_t (2 p - 1) ( F(x_t^\top \theta_t) - \tilde y_t ) x_t ), \quad
+        \tilde y_t = \frac{r_t - (1 - p)}{2 p - 1}
+        $$
     """
     return one_pass_estimator(
         randomized_params,

@@ -236,7 +236,7 @@ def debiased_rr(
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
-    """Builds the minimiser of the de-biased loss of randomized labels: the local-model estimator for every epsilon.
+    r"""Builds the minimiser of the de-biased loss of randomized labels: the local-model estimator for every epsilon.
 
     The randomized label is replaced by its unbiased version (report - (1 - p)) / (2p - 1), p = sigmoid(epsilon), in the
     label loss, which is linear in it. For the logistic link the objective is convex at every epsilon. For the probit
@@ -270,6 +270,18 @@ def debiased_rr(
         The loss is the paper's, divided by (2p - 1) n, which has the same minimiser. Let F_r be the model's probability
         of the reported label r, and F_o the probability of the other label. The paper's loss is the sum of -[p log F_r
         - (1 - p) log F_o]; each term is (2p - 1) times the label loss at the unbiased label.
+
+    Math:
+        A label $y_i$ is reported as $r_i$, which equals $y_i$ with probability $p = 1 / (1 + e^{-\varepsilon})$. The
+        logistic loss is linear in the label, so that
+
+        $$
+        \tilde y_i = \frac{r_i - (1 - p)}{2 p - 1}, \quad
+        \hat\theta = \operatorname{argmin}_{|\theta| \le B}
+        \frac{1}{n} \sum_i \Big( \ln(1 + e^{x_i^\top \theta}) - \tilde y_i x_i^\top \theta \Big)
+        $$
+
+        has the expectation of the loss of the true labels.
     """
 
     def objective(params: Params, features, report, scale) -> Objective:
@@ -303,7 +315,7 @@ def mle_rr(
     optimizer: optax.GradientTransformation | None = None,
     max_steps: int = MAX_STEPS,
 ) -> Estimator:
-    """Builds the maximum-likelihood estimator from randomized labels under the distribution of the reports.
+    r"""Builds the maximum-likelihood estimator from randomized labels under the distribution of the reports.
 
     Minimises the mean of -log[p F(s x.theta) + (1 - p) F(-s x.theta)], s = 2 report - 1, p = sigmoid(epsilon). The
     objective is not convex in general: its Hessian is positive on |x.theta| <= 2 L B only if epsilon > 4 L B (the paper
@@ -332,6 +344,15 @@ def mle_rr(
     Deviations:
         The loss is a mean and not a sum, log 2 is subtracted, and it is divided by (2p - 1)^2. The minimiser is the
         same.
+
+    Math:
+        With $p = 1 / (1 + e^{-\varepsilon})$ and signs $s_i = 2 r_i - 1$ of the reports, the estimate minimises
+
+        $$
+        -\frac{1}{n} \sum_i \ln\Big( p F(s_i x_i^\top \theta) + (1 - p) F(-s_i x_i^\top \theta) \Big)
+        $$
+
+        over $|\theta| \le B$, where $F$ is the link.
     """
 
     def objective(params: Params, features, report, scale) -> Objective:

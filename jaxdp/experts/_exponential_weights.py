@@ -35,7 +35,7 @@ class Params:
 
 @factory
 def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace") -> Learner:
-    """Plays expert i with probability proportional to exp(-learning_rate * total reported loss of i).
+    r"""Plays expert i with probability proportional to exp(-learning_rate * total reported loss of i).
 
     Args:
         num_experts: number of experts N, >= 2.
@@ -71,6 +71,26 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
 
     Deviations:
         Totals of reports are compensated sums: plain float32 would stall.
+
+    Math:
+        Round $t$ plays expert $i$ with probability proportional to
+
+        $$
+        \exp\Big( -\eta \sum_{s < t} \tilde\ell_{s,i} \Big), \quad \tilde\ell_{s,i} = \ell_{s,i} + Z_{s,i}
+        $$
+
+        where the noise of "laplace" is $Z_{s,i} \sim \mathrm{Lap}(b)$ with
+
+        $$
+        b = \frac{N}{\varepsilon}
+        $$
+
+        With $s$ the standard deviation of the noise of one entry, the default rate minimises the bound on the expected
+        regret
+
+        $$
+        \frac{\ln N}{\eta} + \eta T \Big( \frac{1}{8} + \frac{s^2}{2} \Big)
+        $$
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
     is_gaussian = check_choice("noise", noise, NOISES) == "gaussian"

@@ -29,7 +29,7 @@ class Params:
 
 @factory
 def fixed_share(*, num_experts: int, horizon: int, num_switches: int) -> Learner:
-    """Plays by exponential weights; each round, every expert passes a part of its weight to all others.
+    r"""Plays by exponential weights; each round, every expert passes a part of its weight to all others.
 
     Args:
         num_experts: number of experts N, >= 2.
@@ -57,6 +57,20 @@ def fixed_share(*, num_experts: int, horizon: int, num_switches: int) -> Learner
 
     Deviations:
         None.
+
+    Math:
+        With $w_{t,i}$ the probability of expert $i$ in round $t$, and $a$ the `switch_rate`,
+
+        $$
+        v_{t,i} = \frac{w_{t,i} e^{-\eta \ell_{t,i}}}{\sum_j w_{t,j} e^{-\eta \ell_{t,j}}}, \quad
+        w_{t+1,i} = (1 - a) v_{t,i} + \frac{a}{N - 1} \sum_{j \ne i} v_{t,j}
+        $$
+
+        The regret against every sequence of $S$ switches is at most
+
+        $$
+        \frac{1}{\eta} \Big( \ln N + S \ln \frac{N - 1}{a} + (T - 1 - S) \ln \frac{1}{1 - a} \Big) + \frac{\eta T}{8}
+        $$
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
     num_switches = check_switches(num_switches, horizon)

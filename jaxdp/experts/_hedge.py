@@ -28,7 +28,7 @@ class Params:
 
 @factory
 def hedge(*, num_experts: int, horizon: int) -> Learner:
-    """Plays expert i with probability proportional to exp(-learning_rate * its total loss).
+    r"""Plays expert i with probability proportional to exp(-learning_rate * its total loss).
 
     Args:
         num_experts: number of experts N, >= 2.
@@ -53,6 +53,19 @@ def hedge(*, num_experts: int, horizon: int) -> Learner:
 
     Deviations:
         Totals are compensated sums.
+
+    Math:
+        Round $t$ plays expert $i$ with probability proportional to
+
+        $$
+        \exp\Big( -\eta \sum_{s < t} \ell_{s,i} \Big)
+        $$
+
+        The default rate, with which the regret is at most $\sqrt{T \ln(N) / 2}$, is
+
+        $$
+        \eta = \sqrt{\frac{8 \ln N}{T}}
+        $$
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
 

@@ -56,7 +56,7 @@ class Public(NamedTuple):
 
 @factory
 def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str = "bounded") -> Learner:
-    """Plays, in rounds 2^k to 2^(k+1) - 1, the expert with the least noisy loss in rounds 2^(k-1) to 2^k - 1.
+    r"""Plays, in rounds 2^k to 2^(k+1) - 1, the expert with the least noisy loss in rounds 2^(k-1) to 2^k - 1.
 
     Rounds are counted from 1. Round 1 plays a uniformly random expert, and equal noisy totals are resolved uniformly.
     The horizon need not be known. The rounds in which the expert may change are public.
@@ -96,6 +96,15 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
         * Theorem 3.1 omits a factor log T of its Lemma 3.3: 16 log(N T / failure_prob) log(T) / epsilon.
         * Bounded losses are rounded to multiples of 2^-20, then summed and compared as integers. Noise is drawn as in
           `noisy_min`.
+
+    Math:
+        Rounds $2^k$ to $2^{k+1} - 1$ play
+
+        $$
+        \operatorname{argmin}_i \Big( \sum_{t = 2^{k-1}}^{2^k - 1} \ell_{t,i} + Z_i \Big)
+        $$
+
+        where the noise makes the choice one private selection of sensitivity 1 at $\varepsilon$.
 
     Examples:
         >>> import math, jaxdp

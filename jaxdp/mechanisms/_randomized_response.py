@@ -12,7 +12,7 @@ from jaxdp.validation import check_count
 
 
 def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, num_labels: int = 2) -> jax.Array:
-    """Keeps each label with probability e^epsilon / (e^epsilon + K - 1), otherwise reports one of the K - 1 others.
+    r"""Keeps each label with probability e^epsilon / (e^epsilon + K - 1), otherwise reports one of the K - 1 others.
 
     Args:
         key: a PRNG key.
@@ -41,6 +41,15 @@ def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, n
     Deviations:
         The probability of moving is a multiple of 2^-32, rounded up, and at least 2^-32 at each finite epsilon: above
         epsilon = 20 the report becomes more private than claimed.
+
+    Math:
+        A label $y$ among $K$ is reported as $r$ with
+
+        $$
+        P(r = y) = \frac{e^{\varepsilon}}{e^{\varepsilon} + K - 1}, \quad P(r = j) = \frac{1}{e^{\varepsilon} + K - 1}
+        $$
+
+        for each other label $j$.
 
     Examples:
         >>> labels = jnp.array([0, 1, 2, 1], jnp.int32)

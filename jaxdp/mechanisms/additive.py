@@ -28,7 +28,7 @@ from jaxdp.validation import check_at_least
 
 
 def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_sensitivity: Scalar) -> jax.Array:
-    """Adds independent Laplace(l1_sensitivity / epsilon) noise to each value.
+    r"""Adds independent Laplace(l1_sensitivity / epsilon) noise to each value.
 
     Args:
         key: a PRNG key.
@@ -61,6 +61,19 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
         - Float64 logarithms of 64-bit words add a delta below 1e-9 for each value, up to epsilon = 10. Noise ends at 43
           scales. A traced scale that is 0, infinite or NaN although noise is needed, or beyond 2^47 steps, gives NaN.
         - The generator, Threefry with 20 rounds, is not cryptographic.
+
+    Math:
+        The mechanism adds independent noise $Z_i \sim \mathrm{Lap}(b)$ to the values, with the density and the scale
+
+        $$
+        \frac{1}{2 b} e^{-|z| / b}
+        $$
+
+        $$
+        b = \frac{\Delta}{\varepsilon}
+        $$
+
+        where $\Delta$ is the $L_1$ sensitivity.
 
     Examples:
         >>> counts = jnp.array([10.0, 20.0], jnp.float32)
@@ -107,7 +120,7 @@ def gaussian(
     *,
     l2_sensitivity: Scalar | None = None,
 ) -> jax.Array:
-    """Adds independent N(0, noise_stddev^2) noise to each value.
+    r"""Adds independent N(0, noise_stddev^2) noise to each value.
 
     Args:
         key: a PRNG key.
@@ -139,6 +152,21 @@ def gaussian(
         Integers on a grid, as in `laplace`, with a step between 2^-25 and 2^-24 of noise_stddev. The noise is
         calibrated for values that rounding has moved; an unknown sensitivity is taken to be at least noise_stddev /
         128. Noise ends at 9.3 standard deviations.
+
+    Math:
+        The mechanism adds independent noise $Z_i \sim N(0, \sigma^2)$ to the values. With $\Delta$ the $L_2$
+        sensitivity it is $\rho$-zCDP with
+
+        $$
+        \rho = \frac{\Delta^2}{2 \sigma^2}
+        $$
+
+        and $(\varepsilon, \delta)$-DP with (Balle & Wang, 2018, Theorem 8)
+
+        $$
+        \delta = \Phi\Big( \frac{\Delta}{2 \sigma} - \frac{\varepsilon \sigma}{\Delta} \Big) -
+        e^{\varepsilon} \Phi\Big( -\frac{\Delta}{2 \sigma} - \frac{\varepsilon \sigma}{\Delta} \Big)
+        $$
     """
     exact = exact_values("values", values)
     if jnp.ndim(noise_stddev) != 0:
@@ -170,7 +198,7 @@ def k_norm(
     sensitivity: Scalar,
     basis: jax.Array | None = None,
 ) -> jax.Array:
-    """Adds G u, with u uniform on the unit sphere and G ~ Gamma(d, sensitivity / epsilon): pure privacy for vectors.
+    r"""Adds G u, with u uniform on the unit sphere and G ~ Gamma(d, sensitivity / epsilon): pure privacy for vectors.
 
     The noise has a density proportional to exp(-epsilon |z| / sensitivity) in R^d, with the Euclidean norm |z|. In one
     dimension it is Laplace noise. Each coordinate has the variance (d + 1) (sensitivity / epsilon)^2; Laplace noise on
@@ -208,6 +236,19 @@ def k_norm(
         a vector of d entries, and multiplied by the basis. The noise is calibrated for a sensitivity larger by 2^-11,
         which covers rounding of the coordinates and of the basis. Entries beyond 2^36 / sqrt(size) sensitivities are
         clipped.
+
+    Math:
+        The mechanism adds noise $Z$ to a vector in $\mathbb{R}^d$, with a density proportional to
+
+        $$
+        \exp\Big( -\frac{\varepsilon |z|}{\Delta} \Big)
+        $$
+
+        where $\Delta$ is the $L_2$ sensitivity. Each coordinate of the noise has the variance
+
+        $$
+        (d + 1) \frac{\Delta^2}{\varepsilon^2}
+        $$
 
     Examples:
         >>> sums = jnp.array([10.0, 20.0], jnp.float32)

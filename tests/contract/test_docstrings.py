@@ -21,6 +21,7 @@ SECTIONS = (
     "Privacy",
     "Source",
     "Deviations",
+    "Math",
     "Examples",
 )
 HEADING = re.compile(rf"({'|'.join(SECTIONS)}):(.*)")

@@ -81,7 +81,7 @@ def linear_ucb(
     constants: str = "tight",
     update_every: int | float | str = 0.01,
 ) -> Learner:
-    """Plays the arm with the largest upper confidence bound x . theta + beta |x|_V^-1 (LinUCB), on private reports.
+    r"""Plays the arm with the largest upper confidence bound x . theta + beta |x|_V^-1 (LinUCB), on private reports.
 
     Arms with equal bounds are equally likely.
 
@@ -138,6 +138,16 @@ def linear_ucb(
         not recomputed in every round (measured at 5 dimensions, 20 arms and epsilon = 1: the default adds 0.18% to
         regret in 10^5 rounds; a growth of 10% adds 1.2% in 20,000 rounds, and "doubling" 3.4%). If V has no Cholesky
         factor, because of rounding or an event of failure_prob, the model is not changed. Sums are compensated.
+
+    Math:
+        The learner plays the context with the largest bound
+
+        $$
+        x^\top \hat\theta + \beta \sqrt{x^\top V^{-1} x}, \quad \hat\theta = V^{-1} \tilde u, \quad V = \tilde M + 2 L I
+        $$
+
+        where $\tilde M$ is the sum of the noisy reports of $x x^\top$, $\tilde u$ the sum of the noisy reports of
+        $y x$, and $L \ge 1$ bounds the eigenvalues of the sum of the noise.
 
     Examples:
         >>> learner = linear_ucb(num_arms=10, dim=5, horizon=10_000, report="l2_ball")

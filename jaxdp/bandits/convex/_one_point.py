@@ -54,7 +54,7 @@ def start(dim: int) -> State:
 
 @factory
 def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", domain: str = "ball") -> Learner:
-    """Descends by one-point gradient estimates (Flaxman, Kalai & McMahan), for convex losses on a ball or a box.
+    r"""Descends by one-point gradient estimates (Flaxman, Kalai & McMahan), for convex losses on a ball or a box.
 
     Plays x + del u, where u is a random direction. With y the report of its loss, (d / del) y u estimates the gradient.
     x moves to x - eta (d / del) y u, projected onto the ball, or box, of radius R - del. Let M2 bound the second moment
@@ -99,6 +99,27 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
         the loss's bound, so regret grows with the square root of the report's size and not with the size. The constants
         belong to the chosen domain: descent pays for D, the largest distance from the centre, and exploration for D /
         R. x is a compensated sum.
+
+    Math:
+        Round $t$ plays $x_t + \rho u_t$, with $u_t$ uniform on the unit sphere. With $y_t$ the report of the loss,
+
+        $$
+        x_{t+1} = \Pi\Big( x_t - \eta \frac{d}{\rho} y_t u_t \Big)
+        $$
+
+        where $\Pi$ projects onto the ball, or box, of radius $R - \rho$. With $M_2$ a bound on the second moment of a
+        report, $G$ the Lipschitz constant, $D = R$ on a ball and $D = R \sqrt{d}$ on a box, and $s = 3 + D / R$,
+
+        $$
+        \rho = \min\Big( R, \; \sqrt{\frac{D d \sqrt{M_2}}{s G}} \; T^{-1/4} \Big), \quad
+        \eta = \frac{D \rho}{d \sqrt{M_2 T}}
+        $$
+
+        The expected regret is at most
+
+        $$
+        \frac{D d \sqrt{M_2 T}}{\rho} + s G \rho T
+        $$
     """
     body = checked_domain(domain, dim, radius)
     randomizer, rounds = scalar_randomizer(report), check_horizon(horizon)

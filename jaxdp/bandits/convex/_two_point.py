@@ -45,7 +45,7 @@ def two_point(
     constants: str = "tuned",
     domain: str = "ball",
 ) -> Learner:
-    """Descends by two-point gradient estimates, from the losses at x + rho u and x - rho u, on a ball or a box.
+    r"""Descends by two-point gradient estimates, from the losses at x + rho u and x - rho u, on a ball or a box.
 
     The user reports the slope b / (2 rho), where b is the difference of the two losses. With y the report, M2 its
     second moment, G the Lipschitz constant and T rounds, x moves to x - eta d y u, projected onto the ball, or box, of
@@ -96,6 +96,20 @@ def two_point(
         constants: the published calibration is proved for epsilon < 1 only. Slopes are reported instead of differences,
         which only changes a factor; differences near 1 / T would be small numbers for floats. The constants belong to
         the chosen domain. x is a compensated sum.
+
+    Math:
+        A user reports the slope of their loss between $x_t + \rho u_t$ and $x_t - \rho u_t$. With $y_t$ the report,
+
+        $$
+        x_{t+1} = \Pi( x_t - \eta d y_t u_t ), \quad \rho = \frac{R}{T}, \quad \eta = \frac{D}{d \sqrt{M_2 T}}
+        $$
+
+        where $\Pi$ projects onto the ball, or box, of radius $R - \rho$, $M_2$ bounds the second moment of a report,
+        $D = R$ on a ball and $D = R \sqrt{d}$ on a box. The expected regret is at most
+
+        $$
+        D d \sqrt{M_2 T} + \Big( 3 + \frac{D}{R} \Big) G R
+        $$
     """
     randomizer, rounds = scalar_randomizer(report), check_horizon(horizon, minimum=2)
     is_strong = check_choice("losses", losses, LOSSES) == "strongly_convex"

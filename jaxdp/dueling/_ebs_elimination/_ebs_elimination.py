@@ -63,7 +63,7 @@ KERNELS = Steps(kernels.opponents, kernels.noise_line)
 def ebs_elimination(
     *, num_arms: int, horizon: int, constants: str = "tight", noise: str = "laplace", arity: int | None = None
 ) -> Learner:
-    """Plays the least played active arm against a random active arm; drops arms with low private counts of wins.
+    r"""Plays the least played active arm against a random active arm; drops arms with low private counts of wins.
 
     Each arm has a counter. It is fed the outcome whenever the arm is on the left. With S the active arms and n_i the
     duels of i as the left arm against arms in S, after each round i is dropped if
@@ -139,6 +139,23 @@ def ebs_elimination(
           are compared in the following round.
         * Noisy nodes are rounded to a lattice of about 2^-12 of the noise's scale, which is post-processing; integer
           noise, as in `laplace`.
+
+    Math:
+        With $w_i$ the counter's estimate of the wins of arm $i$ in its $n_i$ duels as the left arm against active arms,
+        after each round arm $i$ is dropped if
+
+        $$
+        \frac{w_i}{n_i} + r_i < \max_j \Big( \frac{w_j}{n_j} - r_j \Big)
+        $$
+
+        With the paper's constants the radius is
+
+        $$
+        r_i = \sqrt{\frac{1}{n_i} \ln \frac{K T}{\beta}} + \frac{16 \ln(K T / \beta) \ln(T)^{2.5}}{\varepsilon n_i}
+        $$
+
+        where $\beta$ is `failure_prob`. Every node of a counter's tree has Laplace noise, and each entry costs
+        $\varepsilon / 2$.
 
     Examples:
         >>> import jax, jaxdp

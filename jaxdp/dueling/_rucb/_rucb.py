@@ -96,7 +96,7 @@ KERNELS = Steps(kernels.view, kernels.duel, kernels.count_duel)
 
 @factory
 def rucb(*, num_arms: int, release: str = "local") -> Learner:
-    """Plays an arm that may beat all others against the arm that may beat it most easily (RUCB).
+    r"""Plays an arm that may beat all others against the arm that may beat it most easily (RUCB).
 
     In round t the champions are the arms whose upper bounds of P[i, j] are at least 1/2 for all j. The hypothesis is
     the latest arm that was the only champion, as long as it has been a champion in every round since.
@@ -151,6 +151,31 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
         "local": all bounds minus 1/2 are divided by their common factor c, which changes no decision. "blocks": at
         epsilon = inf there is no noise, but bounds still wait for the end of a block. An unreleased pair has the bound
         2 that the paper gives to a pair that has not met. Integer noise, as in `laplace`.
+
+    Math:
+        With $N_{ij}$ duels of arms $i$ and $j$ so far, and $\hat p_{ij}$ the debiased share of those that $i$ won, the
+        upper bounds of "local" are
+
+        $$
+        u_{ij} = \hat p_{ij} + c \sqrt{\frac{\alpha \ln t}{N_{ij}}}, \quad
+        c = \frac{e^{\varepsilon} + 1}{e^{\varepsilon} - 1}
+        $$
+
+        where $\alpha$ is `exploration_rate`. An arm $i$ is a champion if $u_{ij} \ge 1/2$ for all $j$. Against the left
+        arm $a$, the right arm is
+
+        $$
+        \operatorname{argmax}_j u_{ja}
+        $$
+
+        For "blocks", with weighted sums $\tilde W_{ij}$ of released wins and $N_{ij}$ of their duels,
+
+        $$
+        u_{ij} = \frac{\tilde W_{ij}}{N_{ij}} + \sqrt{\frac{\alpha \ln t}{N_{ij}}} +
+        \frac{2 w_{ij} \alpha \ln t}{\varepsilon N_{ij}}, \quad w_{ij} = \frac{n_{ij}}{n_{ij} + 8 / \varepsilon^2}
+        $$
+
+        where $n_{ij}$ is the number of duels of the pair's last block.
     """
     num_arms = check_num_arms(num_arms)
     if check_choice("release", release, RELEASES) == "blocks":

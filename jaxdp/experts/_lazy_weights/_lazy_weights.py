@@ -102,7 +102,7 @@ def lazy_weights(
     accounting: str = "zcdp",
     rounds_per_step: int = 1,
 ) -> Learner:
-    """Plays a sequence of experts distributed as in exponential weights, and keeps it as long as that is possible.
+    r"""Plays a sequence of experts distributed as in exponential weights, and keeps it as long as that is possible.
 
     A sequence E is drawn from the prior of the class and played. Let L be its own loss in a batch of B rounds. After
     the batch it is kept with probability (1 - p) exp(-rate L). Otherwise, if there were fewer than K resamples, a new
@@ -165,6 +165,26 @@ def lazy_weights(
         is no bound below 1, as for many rounds in float32, the claim's argument says so; the range of a resample was
         observed to exceed 2 rate by 3% at T = 10^6 and by 8% at 10^7. When the prior moves a sequence on, switches
         have a resolution of 2^-23.
+
+    Math:
+        After a batch in which the sequence that is played had the loss $L$, it is kept with probability
+
+        $$
+        (1 - p) e^{-\eta L}
+        $$
+
+        Otherwise a sequence $E$ is drawn, at most $K$ times in all, with probability proportional to
+
+        $$
+        \pi(E) \exp( -\eta L_{\mathrm{past}}(E) )
+        $$
+
+        where $\pi$ is the prior of the class and $L_{\mathrm{past}}(E)$ the loss of $E$ so far. The cost is $\rho$-zCDP
+        with
+
+        $$
+        \rho = \frac{r^2}{8} + \frac{K \eta^2}{2}, \quad r = \ln\Big( 1 + \frac{e^{\eta} - 1}{p} \Big)
+        $$
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
     rounds_per_step = check_count("rounds_per_step", rounds_per_step)
