@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from jaxdp import theory as theory
     from jaxdp.abtests import abtest
     from jaxdp.comparisons import Comparison, compare
-    from jaxdp.core import Environment, Estimator, Guarantee, Learner, Ledger, Problem, Sample, State
+    from jaxdp.core import Environment, Estimator, Guarantee, Learner, Ledger, Problem, Sample, State, Visits
+    from jaxdp.persons import per_person
     from jaxdp.registry import register as register
     from jaxdp.simulation import (
         Run,
@@ -62,6 +63,7 @@ __all__ = [
     "Sample",
     "Snapshot",
     "State",
+    "Visits",
     "abtest",
     "abtests",
     "bandits",
@@ -79,6 +81,7 @@ __all__ = [
     "log_spaced",
     "mechanisms",
     "open",
+    "per_person",
     "preferences",
     "random",
     "replay",
@@ -110,7 +113,18 @@ _MODULES = (
 _WHERE = {
     "jaxdp.abtests": ("abtest",),
     "jaxdp.comparisons": ("Comparison", "compare"),
-    "jaxdp.core": ("Environment", "Estimator", "Guarantee", "Learner", "Ledger", "Problem", "Sample", "State"),
+    "jaxdp.core": (
+        "Environment",
+        "Estimator",
+        "Guarantee",
+        "Learner",
+        "Ledger",
+        "Problem",
+        "Sample",
+        "State",
+        "Visits",
+    ),
+    "jaxdp.persons": ("per_person",),
     "jaxdp.registry": ("register",),
     "jaxdp.simulation": (
         "Snapshot",

@@ -336,7 +336,7 @@ def did_you_mean(value: object, choices: Iterable[str]) -> str:
     """Returns the end of an error about an unknown name: ". Did you mean laplace?", or nothing if none is near."""
     by_lower_case = {choice.lower(): choice for choice in choices}
     near = difflib.get_close_matches(str(value).lower(), by_lower_case)
-    return f". Did you mean {' or '.join(by_lower_case[each] for each in near)}?" if near else ""
+    return f". Did you mean {' or '.join(by_lower_case[match] for match in near)}?" if near else ""
 
 
 def _short(value: object) -> str:

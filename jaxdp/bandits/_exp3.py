@@ -164,6 +164,10 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
         odds = jnp.exp(-params.learning_rate * jnp.maximum(loss_gaps, 0))  # rounding errors may exceed a gap
         return State((), Public(losses, odds / odds.sum()))
 
+    def best_action(params: Params, public: Public) -> jax.Array:
+        del params
+        return jnp.argmin(public.losses.total - public.losses.excess).astype(jnp.int32)
+
     values = only(params, (*names, *(() if report == "rr" else ("failure_prob",)), "learning_rate"))
     return Learner(
         params=values,
@@ -175,4 +179,5 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
         horizon=horizon,
         interface=Interface(arms(num_arms), space),
         clip=reward_clip(rewards),
+        best_action=best_action,
     )

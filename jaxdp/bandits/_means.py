@@ -45,6 +45,12 @@ def add_report(sums: compensated.Sum, arm: jax.Array, report: jax.Array) -> comp
     return compensated.add(sums, jnp.where(is_arm, report, 0))
 
 
+def mean_reports(sums: compensated.Sum, plays: jax.Array) -> jax.Array:
+    """Returns the mean report of each arm, [num_arms] float; -infinity for an arm that has not been played."""
+    totals = sums.total - sums.excess
+    return jnp.where(plays > 0, totals / jnp.maximum(plays, 1).astype(totals.dtype), -jnp.inf)
+
+
 def first_largest(scores: jax.Array) -> jax.Array:
     """Returns the first index of the largest score, [] int32; scores are [num_arms] float without NaN."""
     return jnp.argmax(scores).astype(jnp.int32)

@@ -1,14 +1,16 @@
 """Stochastic bandits with bounded rewards, and with heavy-tailed rewards."""
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from jaxdp.bandits._people import means_of_person
 from jaxdp.bandits.environments import bandit_of, gap_outcome, instance_leaves, means_vector
-from jaxdp.core import Environment, Scalar, Space, factory, scalar_leaf
+from jaxdp.core import Environment, Scalar, Space, Visits, add_visits, factory, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.gaps import instance, unit_instance
 from jaxdp.numerics.lookup import entry
@@ -52,18 +54,21 @@ class HeavyTailedParams:
 
 
 @factory
-def bounded_bandit(means: ArrayLike) -> Environment:
+def bounded_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: float = 0.0) -> Environment:
     """Rewards in [0, 1] with the distribution Beta(m c, (1 - m) c) for the mean m; its variance is m (1 - m) / (c + 1).
 
     Args:
         means: [num_arms] in (0, 1).
+        visits: as for `bernoulli_bandit`.
+        taste: as for `bernoulli_bandit`; a person's means are clipped to [1 / c, 1 - 1 / c], c the concentration.
 
     Returns:
         An environment for actions in [0, num_arms) and rewards ([] float in [0, 1]), with blocks. Outcomes and
         recommendations are as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN, and its regret is NaN.
 
     Raises:
-        ValueError: if means are not a vector of at least two numbers in (0, 1); from `params`, if a value is out of
+        ValueError: if means are not a vector of at least two numbers in (0, 1), visits are not a `Visits`, or taste is
+            not such a number; from `params`, if a value is out of
             range or moves a mean out of (0, 1), or there is no gap to change.
 
     Values:
@@ -107,11 +112,23 @@ def bounded_bandit(means: ArrayLike) -> Environment:
         paid = beta(key, *shapes)[0]
         return world, jnp.where(jnp.isnan(mean), jnp.nan, jnp.clip(paid, 0, 1)), gap_outcome(params, action)
 
-    return bandit_of(len(base_means), params, feedback, None, Space("numbers", (), 0, 1))
+    bandit = bandit_of(len(base_means), params, feedback, None, Space("numbers", (), 0, 1))
+
+    def limits(params: BoundedParams) -> tuple[Any, Any]:
+        return 1 / params.concentration, 1 - 1 / params.concentration
+
+    return add_visits(bandit, visits, means_of_person(taste, visits, limits))
 
 
 @factory
-def heavy_tailed_bandit(means: ArrayLike, *, degrees_of_freedom: float = 3.0, scale: float = 1.0) -> Environment:
+def heavy_tailed_bandit(
+    means: ArrayLike,
+    *,
+    degrees_of_freedom: float = 3.0,
+    scale: float = 1.0,
+    visits: Visits | None = None,
+    taste: float = 0.0,
+) -> Environment:
     """Rewards means[k] + scale * t with Student's t: few moments exist, and a user's randomizer clips large rewards.
 
     One variate t per round is the noise of every arm. A learner that clips rewards to [reward_low, reward_high] sees
@@ -121,14 +138,16 @@ def heavy_tailed_bandit(means: ArrayLike, *, degrees_of_freedom: float = 3.0, sc
         means: [num_arms] finite.
         degrees_of_freedom: the default of the value.
         scale: the default of the value.
+        visits: as for `bernoulli_bandit`.
+        taste: as for `bernoulli_bandit`, without clipping.
 
     Returns:
         An environment for actions in [0, num_arms) and rewards ([] float, unbounded), with blocks. Outcomes and
         recommendations are as for `bernoulli_bandit`; an arm outside [0, num_arms) pays NaN, and its regret is NaN.
 
     Raises:
-        ValueError: if means are not a vector of at least two finite numbers; from `params`, if a value is out of range,
-            or there is no gap to change.
+        ValueError: if means are not a vector of at least two finite numbers, visits are not a `Visits`, or taste is not
+            such a number; from `params`, if a value is out of range, or there is no gap to change.
 
     Values:
         degrees_of_freedom: > 1 and finite, by default the argument. The variance of t is infinite up to d = 2 degrees
@@ -173,4 +192,5 @@ def heavy_tailed_bandit(means: ArrayLike, *, degrees_of_freedom: float = 3.0, sc
         # Blocks and single rounds must round alike: no fused multiply-add in one of them only.
         return world, mean + jax.lax.optimization_barrier(noise), gap_outcome(params, action)
 
-    return bandit_of(len(base_means), params, feedback, None, Space("numbers"))
+    bandit = bandit_of(len(base_means), params, feedback, None, Space("numbers"))
+    return add_visits(bandit, visits, means_of_person(taste, visits, lambda params: (-jnp.inf, jnp.inf)))

@@ -61,11 +61,13 @@ class Public(NamedTuple):
 
     Attributes:
         active: [num_arms] bool, the arms that remain.
+        best_arm: [] int32, the arm with the largest noisy total of the last epoch that ended; 0 before the first end.
         epoch: [] int32, epochs that have ended.
         played: [] integer, rounds of this epoch played.
     """
 
     active: jax.Array
+    best_arm: jax.Array
     epoch: jax.Array
     played: jax.Array
 
@@ -106,7 +108,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         - Sensitivity: A reward adds at most 1 to one arm's total of one epoch. The totals of an epoch have L1
           sensitivity 1 and are released once, each with Laplace(1 / epsilon) noise. The ends of epochs are functions of
           earlier releases, so epochs concern different users and compose in parallel.
-        - Released: `active`, post-processing of noisy totals.
+        - Released: `active` and `best_arm`, post-processing of noisy totals.
         - Private: `totals`.
 
     Source:
@@ -171,7 +173,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
 
     def init(key, params: Params) -> State:
         del key, params
-        public = Public(jnp.ones(num_arms, bool), jnp.int32(0), jnp.zeros((), integer))
+        public = Public(jnp.ones(num_arms, bool), jnp.int32(0), jnp.int32(0), jnp.zeros((), integer))
         return State(Private(jnp.zeros(num_arms, integer)), public)
 
     def size_of(public: Public) -> jax.Array:
@@ -217,7 +219,8 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         """Drops the arms with noisy totals too far below the largest, and starts the next epoch."""
         leads = noisy_leads(key, totals, params.epsilon, l1_sensitivity=1.0, among=public.active)
         remains = -leads <= of_epoch(params.margins, public)
-        return Public(public.active & remains, public.epoch + 1, jnp.zeros_like(public.played))
+        best_arm = jnp.argmax(jnp.where(public.active, leads, -jnp.inf)).astype(jnp.int32)
+        return Public(public.active & remains, best_arm, public.epoch + 1, jnp.zeros_like(public.played))
 
     many = bulk.Algorithm(num_arms, integer, size_of, length, in_turn, advance)
     return Learner(
@@ -230,4 +233,5 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         blocks=(bulk.blocks(many),),
         counts=bulk.counts(many),
         interface=Interface(arms(num_arms), Space("integers", (), 0, 1)),
+        best_action=lambda params, public: public.best_arm,
     )

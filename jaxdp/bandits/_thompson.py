@@ -130,6 +130,10 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
         arm, reported = report
         return State((), update_means(state.public, arm, 1 - unit_loss(params.bits, reported)))
 
+    def best_action(params: Params, public: Means) -> jax.Array:
+        ones, zeros = evidence(params, public)
+        return first_largest((1 + ones) / (2 + ones + zeros))
+
     values = only(params, names)
     return Learner(
         params=values,
@@ -140,4 +144,5 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
         update=update,
         interface=Interface(arms(num_arms), space),
         clip=reward_clip(rewards),
+        best_action=best_action,
     )

@@ -201,6 +201,10 @@ def tsallis_inf(
         weights = tsallis_weights(losses.total, rate(public.round + 1, float_), losses.excess)
         return State((), Public(public.round + 1, losses, weights))
 
+    def best_action(params: Params, public: Public) -> jax.Array:
+        del params
+        return jnp.argmin(public.losses.total - public.losses.excess).astype(jnp.int32)
+
     values = only(params, (*names, "failure_prob") if is_gaussian else names)
     return Learner(
         params=values,
@@ -212,4 +216,5 @@ def tsallis_inf(
         horizon=horizon,
         interface=Interface(arms(num_arms), space),
         clip=reward_clip(rewards),
+        best_action=best_action,
     )

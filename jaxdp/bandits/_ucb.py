@@ -6,13 +6,14 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits._lane_kernels import array_kernel
-from jaxdp.bandits._means import Means, no_means
+from jaxdp.bandits._means import Means, mean_reports, no_means
 from jaxdp.bandits._means_kernels import largest_bound, update_means  # laid out for CPUs, at every size
 from jaxdp.bandits._reports import feedback_privatizer, randomizer_values, reward_clip, reward_reports
 from jaxdp.core import Interface, Learner, Scalar, State, arms, default_float, factory, guarantee_for, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import ScalarParams
 from jaxdp.numerics import compensated
+from jaxdp.random import ties
 from jaxdp.random.key_bits import own_word
 from jaxdp.validation import check_count, check_positive
 
@@ -164,6 +165,10 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         *means, tie_word = state.public
         return State((), Public(*update_means(Means(*means), *report), tie_word))
 
+    def best_action(params: Params, public: Public) -> jax.Array:
+        del params
+        return ties.largest(mean_reports(public.sums, public.plays), ties.ranks(public.tie_word, num_arms))
+
     values = only(params, (*names, "exploration_rate"))
     return Learner(
         params=values,
@@ -174,4 +179,5 @@ def ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary") -> Learne
         update=update,
         interface=Interface(arms(num_arms), space),
         clip=reward_clip(rewards),
+        best_action=best_action,
     )

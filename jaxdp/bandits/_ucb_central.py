@@ -253,6 +253,12 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         """Returns the number of an arm's blocks, at least 1: they end after 1, 2, 4, 8, ... plays."""
         return (jnp.iinfo(integer).bits - jax.lax.clz(jnp.maximum(plays, 1))).astype(integer)
 
+    def best_action(params: Params, public: Public) -> jax.Array:
+        del params
+        sums = public.sums if is_tree else public.sums.total - public.sums.excess
+        plays = jnp.maximum(public.plays, 1).astype(sums.dtype)
+        return jnp.argmax(jnp.where(public.plays > 0, sums / plays, -jnp.inf)).astype(jnp.int32)
+
     algorithm = bulk.Algorithm(num_arms, integer, length, advance)
     return Learner(
         params=params,
@@ -265,4 +271,5 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         counts=None if is_tree else bulk.counts(algorithm),
         horizon=rounds,
         interface=Interface(arms(num_arms), Space("integers", (), 0, 1)),
+        best_action=best_action,
     )

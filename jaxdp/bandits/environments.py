@@ -8,7 +8,18 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp.core import Environment, Interface, Space, arms, default_float, factory, scalar_leaf
+from jaxdp.bandits._people import means_of_person
+from jaxdp.core import (
+    Environment,
+    Interface,
+    Space,
+    Visits,
+    add_visits,
+    arms,
+    default_float,
+    factory,
+    scalar_leaf,
+)
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.gaps import instance, unit_instance
 from jaxdp.numerics.lookup import entry
@@ -46,11 +57,15 @@ class Params:
 
 
 @factory
-def bernoulli_bandit(means: ArrayLike) -> Environment:
+def bernoulli_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: float = 0.0) -> Environment:
     """Rewards of 0 or 1. One uniform number u per round decides the reward of every arm: arm k pays 1 if u < means[k].
 
     Args:
         means: [num_arms] in [0, 1].
+        visits: the people who come, a `jaxdp.Visits`: a context then says who, and learners by `jaxdp.per_person` hear
+            a person's first visits. Results stay as they are, bit for bit. None for a world without people.
+        taste: standard deviation of a person's own mean rewards, >= 0: each mean gets normal noise, drawn once for each
+            person and lane, and is clipped to [0, 1]. Regret is by `means`. It needs visits unless it is 0.
 
     Returns:
         An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}), with blocks and feedback totals.
@@ -59,7 +74,8 @@ def bernoulli_bandit(means: ArrayLike) -> Environment:
         is whether the arm's gap is zero, `simple_regret` the gap.
 
     Raises:
-        ValueError: if means are not a vector of at least two numbers in [0, 1]; from `params`, if a value is out of
+        ValueError: if means are not a vector of at least two numbers in [0, 1], visits are not a `Visits`, or taste is
+            not such a number; from `params`, if a value is out of
             range or moves a mean out of [0, 1], or there is no gap to change.
 
     Values:
@@ -86,16 +102,21 @@ def bernoulli_bandit(means: ArrayLike) -> Environment:
     def feedback_totals(key, params: Params, world, counts):
         return world, binomial(key, counts, params.means), _totals(params, counts)
 
-    return bandit_of(len(base_means), params, feedback, feedback_totals, Space("integers", (), 0, 1))
+    bandit = bandit_of(len(base_means), params, feedback, feedback_totals, Space("integers", (), 0, 1))
+    return add_visits(bandit, visits, means_of_person(taste, visits, lambda params: (0.0, 1.0)))
 
 
 @factory
-def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
+def gaussian_bandit(
+    means: ArrayLike, *, stddev: float = 1.0, visits: Visits | None = None, taste: float = 0.0
+) -> Environment:
     """Rewards N(means[k], stddev^2). One normal variate per round is the noise of every arm.
 
     Args:
         means: [num_arms] finite.
         stddev: standard deviation of a reward, > 0; the default of the value.
+        visits: as for `bernoulli_bandit`.
+        taste: as for `bernoulli_bandit`, without clipping.
 
     Returns:
         An environment for actions in [0, num_arms) and rewards ([] float, unbounded), with blocks. Outcomes and
@@ -103,8 +124,9 @@ def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
         because a private learner clips each reward, and totals do not show which rewards were clipped.
 
     Raises:
-        ValueError: if means are not a vector of at least two finite numbers, or stddev is not finite and > 0; from
-            `params`, if a value is out of range, or there is no gap to change.
+        ValueError: if means are not a vector of at least two finite numbers, stddev is not finite and > 0, visits are
+            not a `Visits`, or taste is not such a number; from `params`, if a value is out of range, or there is no gap
+            to change.
 
     Values:
         stddev: > 0, of a reward; by default the argument.
@@ -130,7 +152,8 @@ def gaussian_bandit(means: ArrayLike, *, stddev: float = 1.0) -> Environment:
         # Blocks and single rounds must round alike: no fused multiply-add in one of them only.
         return world, mean + jax.lax.optimization_barrier(noise), gap_outcome(params, action)
 
-    return bandit_of(len(base_means), params, feedback, None, Space("numbers"))
+    bandit = bandit_of(len(base_means), params, feedback, None, Space("numbers"))
+    return add_visits(bandit, visits, means_of_person(taste, visits, lambda params: (-jnp.inf, jnp.inf)))
 
 
 def means_vector(means: np.ndarray) -> np.ndarray:

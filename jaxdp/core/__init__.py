@@ -44,6 +44,7 @@ from jaxdp.core.guarantee import Guarantee
 from jaxdp.core.interface import Interface, Probe, Space, arms, ball, check_interfaces, pairs
 from jaxdp.core.learner import (
     ActFn,
+    BestActionFn,
     BlockPlan,
     BlockPlanFn,
     Blocks,
@@ -68,9 +69,12 @@ from jaxdp.core.ledger import Ledger
 from jaxdp.core.local_randomizer import EstimateFn, LocalRandomizer, ReportFn, TotalFn
 from jaxdp.core.made_by import MadeBy, factory, reusing_factory
 from jaxdp.core.params import Scalar, default_float, interval_leaves, leaf_rounded_down, only, scalar_leaf
+from jaxdp.core.visited import add_visits
+from jaxdp.core.visits import Visit, Visits
 
 __all__ = [
     "ActFn",
+    "BestActionFn",
     "BlockFn",
     "BlockPlan",
     "BlockPlanFn",
@@ -122,7 +126,10 @@ __all__ = [
     "TotalFn",
     "UpdateFn",
     "UserLevel",
+    "Visit",
+    "Visits",
     "WorldFn",
+    "add_visits",
     "arms",
     "ball",
     "check_interfaces",

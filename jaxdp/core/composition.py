@@ -10,7 +10,7 @@ from jaxdp.validation import INT64_MAX, check_count, check_delta
 def compose_claims(claim: Any, other: Any, delta: float | None = None) -> Any:
     """Returns the claim of releasing both results; see `Guarantee.compose`."""
     cls = type(claim)
-    for name in ("trust_model", "privacy_unit", "adjacency", "sensitive_fields", "batch"):
+    for name in ("trust_model", "unit", "privacy_unit", "adjacency", "sensitive_fields", "batch"):
         first, second = getattr(claim, name), getattr(other, name)
         if first != second:
             raise ValueError(f"{name} must be the same to compose two guarantees, got {first!r} and {second!r}")
@@ -23,6 +23,7 @@ def compose_claims(claim: Any, other: Any, delta: float | None = None) -> Any:
     fields: dict[str, Any] = {
         "trust_model": claim.trust_model,
         "privacy_unit": claim.privacy_unit,
+        "unit": claim.unit,
         "adjacency": claim.adjacency,
         "argument": f"composition of: {claim.argument}; {other.argument}",
         "adversary_view": common_view,
@@ -54,11 +55,14 @@ def at_user_level(claim: Any, units: int, privacy_unit: str) -> Any:
     """Returns the claim for a person who holds several units; see `Guarantee.at_user_level`."""
     cls = type(claim)
     units = check_count("units", units, maximum=INT64_MAX)
+    if claim.unit == "person":
+        raise ValueError(f"at_user_level needs the claim for one record, got one that is for a person already: {claim}")
     is_local = claim.trust_model == "local"
     argument_form = "the reports of up to {} units compose" if is_local else "group privacy of up to {} units"
     fields: dict[str, Any] = {
         "trust_model": claim.trust_model,
         "privacy_unit": privacy_unit,
+        "unit": "person",
         "adjacency": claim.adjacency,
         "argument": claim.argument if units == 1 else f"{argument_form.format(units)}: {claim.argument}",
         "adversary_view": claim.adversary_view,

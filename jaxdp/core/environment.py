@@ -9,6 +9,7 @@ import jax
 from jaxdp.core.interface import Interface
 from jaxdp.core.made_by import MadeBy, describe
 from jaxdp.core.shown import html_of
+from jaxdp.core.visits import Visits
 
 Outcome = Mapping[str, jax.Array]
 
@@ -122,6 +123,7 @@ class Environment(NamedTuple):
             nothing says which rounds share a person.
         means: returns the mean feedback of every action or, with contexts, its range; None if it is not known in
             advance.
+        visits: the schedule of people, who are the contexts; None if rounds have no people.
         made_by: the factory and its arguments, for `repr` and tables.
     """
 
@@ -139,6 +141,7 @@ class Environment(NamedTuple):
     dims: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     user_level: UserLevel | None = None
     means: MeansFn | None = None
+    visits: Visits | None = None
     made_by: MadeBy | None = None
 
     def __repr__(self) -> str:

@@ -22,6 +22,7 @@ from jaxdp.validation import (
 TRUST_MODELS = ("central", "local", "shuffle", "joint")
 KINDS = ("pure", "approximate", "zcdp", "gaussian", "none")
 SEEN = ("report", "action", "public")
+UNITS = ("record", "person")
 _ADVERSARY_VIEW = {  # default by trust model: a curator's reports are private, a user's are not
     "central": ("action", "public"),
     "local": SEEN,
@@ -57,6 +58,7 @@ class Guarantee:
             models.
         local_epsilon: in the shuffle model, the epsilon of one user's report before shuffling, > 0; None in other
             models.
+        unit: "record", one round's or one record's data, or "person", all data of a person.
         numerical_delta: a proved bound, in [0, 1), on the delta that the program's rounding adds; 0 if the arithmetic
             is exact. The bound takes random bits to be ideal. None if no bound is known: the claim then holds for real
             numbers, and rounding is ignored.
@@ -85,10 +87,12 @@ class Guarantee:
     batch: int | None = None
     local_epsilon: float | None = None
     numerical_delta: float | None = None
+    unit: str = "record"
 
     def __post_init__(self) -> None:
         check_choice("kind", self.kind, KINDS)
         check_choice("trust_model", self.trust_model, TRUST_MODELS)
+        check_choice("unit", self.unit, UNITS)
         for name, kind in (("rho", "zcdp"), ("mu", "gaussian")):
             value = getattr(self, name)
             if (self.kind == kind) != (value is not None):
@@ -280,7 +284,7 @@ class Guarantee:
             None.
 
         Raises:
-            ValueError: if units is not a whole number >= 1.
+            ValueError: if units is not a whole number >= 1, or the claim is for a person already.
 
         Source:
             Composition: see `compose`. Groups: Dwork & Roth (2014), Theorem 2.2, and with a delta the same chain
@@ -333,14 +337,19 @@ class Guarantee:
         return dp_event(self, accountant=accountant, delta_apart=check_flag("delta_apart", delta_apart))
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the claim as plain values, for provenance; infinity becomes "inf", as JSON has no infinity."""
+        """Returns the claim as plain values, for provenance; infinity becomes "inf", as JSON has no infinity.
+
+        `unit` is left out if it is "record", as in files of earlier versions.
+        """
         values = {
             **dataclasses.asdict(self),
             "adversary_view": _sort_names(self.adversary_view),
             "sensitive_fields": _sort_names(self.sensitive_fields),
         }
         return {
-            name: "inf" if isinstance(value, float) and math.isinf(value) else value for name, value in values.items()
+            name: "inf" if isinstance(value, float) and math.isinf(value) else value
+            for name, value in values.items()
+            if (name, value) != ("unit", "record")
         }
 
 

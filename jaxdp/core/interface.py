@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdp.core.params import default_float
+from jaxdp.core.visits import Visit
 from jaxdp.numerics.lookup import widen_index
 from jaxdp.validation import check_choice, check_count, check_positive
 
@@ -218,7 +219,8 @@ def check_interfaces(learner: Interface | None, environment: Interface | None) -
 
     Raises:
         ValueError: if their actions differ; if feedback or contexts of the environment are not contained in the
-            learner's; or if the learner's recommendations are not contained in those that the environment evaluates.
+            learner's, except for visits, which a learner without contexts ignores; or if the learner's recommendations
+            are not contained in those that the environment evaluates.
     """
     if learner is None or environment is None:
         return
@@ -230,6 +232,8 @@ def check_interfaces(learner: Interface | None, environment: Interface | None) -
                 or environment_spaces is None
                 or _every(environment_spaces, learner_spaces, Space.__contains__)
             )
+        elif name == "context" and learner_spaces is None and isinstance(environment_spaces, Visit):
+            fit = True  # visits are public, and a learner may ignore them
         elif learner_spaces is None or environment_spaces is None:
             fit = learner_spaces is environment_spaces
         else:

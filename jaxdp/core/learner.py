@@ -103,6 +103,15 @@ class RecommendFn(Protocol):
     def __call__(self, params: Any, public: Any) -> Any: ...
 
 
+class BestActionFn(Protocol):
+    """Returns the best action by the released state: a pytree of `Interface.action`'s structure.
+
+    `jaxdp.per_person` plays it in rounds that the learner does not hear. May read: params and the released state.
+    """
+
+    def __call__(self, params: Any, public: Any) -> Any: ...
+
+
 class BlockPlan(NamedTuple):
     """The actions that the learner plays next unless a report changes its plan.
 
@@ -242,6 +251,9 @@ class Learner(NamedTuple):
             fewer.
         clip: returns the interval to which feedback is clipped. The simulator warns if mean feedback lies outside, and
             can count clipped entries. None if no such interval is known.
+        best_action: returns the best action by the released state, for rounds that are not heard; or None.
+        reports: how many visits of a person are heard, by `jaxdp.per_person`: then `horizon` and `min_horizon` count
+            heard rounds, and the environment must have visits. None for a learner that hears every round.
         made_by: the factory and its arguments, for `repr` and tables.
     """
 
@@ -259,6 +271,8 @@ class Learner(NamedTuple):
     interface: Interface | None = None
     min_horizon: int = 1
     clip: ClipFn | None = None
+    best_action: BestActionFn | None = None
+    reports: int | None = None
     made_by: MadeBy | None = None
 
     def __repr__(self) -> str:

@@ -136,9 +136,9 @@ def text(value: Any, most: int = LONGEST // 2) -> str:
     if isinstance(value, list | tuple) and not hasattr(value, "_fields") and len(value) > FEW:
         return f"<{len(value)} values>"
     if type(value) is list:
-        line = f"[{', '.join(text(item, most) for item in value)}]"
+        line = f"[{', '.join(text(element, most) for element in value)}]"
     elif type(value) is dict:
-        line = f"{{{', '.join(f'{name!r}: {text(item, most)}' for name, item in value.items())}}}"
+        line = f"{{{', '.join(f'{name!r}: {text(argument, most)}' for name, argument in value.items())}}}"
     else:
         line = shorten(repr(value))
     if len(line) <= most:

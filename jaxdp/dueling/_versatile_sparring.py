@@ -286,4 +286,5 @@ def versatile_sparring(
         update=update,
         horizon=horizon,
         interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
+        best_action=lambda params, public: jnp.argmax(public.weights, axis=0).astype(jnp.int32),
     )

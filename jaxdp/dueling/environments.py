@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp.core import Environment, Interface, Space, arms, default_float, factory, pairs
+from jaxdp.core import Environment, Interface, Space, Visits, add_visits, arms, default_float, factory, pairs
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.dueling.regrets import cast, regret_matrices
 from jaxdp.gaps import ROUNDING, with_smallest
@@ -35,12 +35,13 @@ class Params:
 
 
 @factory
-def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic) -> Environment:
+def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic, visits: Visits | None = None) -> Environment:
     """Plays duels by utilities r: the left arm wins with probability F(s (r[left] - r[right])), s = `link_scale`.
 
     Args:
         utilities: [num_arms] finite.
         link: F; `logistic` (Bradley-Terry-Luce) or `probit` (Thurstone), another `Link`, or its name.
+        visits: the people who come, as for `jaxdp.bandits.bernoulli_bandit`; None for a world without people.
 
     Returns:
         An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
@@ -83,11 +84,11 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic) -> Envir
         check_apart("link_scale", link_scale, preferences, plain)
         return _instance(preferences, regret_leaf)
 
-    return _duels(len(utilities), params)
+    return add_visits(_duels(len(utilities), params), visits)
 
 
 @factory
-def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Environment:
+def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong", visits: Visits | None = None) -> Environment:
     """Plays duels by a preference matrix P: the left arm wins with probability P[left, right].
 
     One uniform per round decides every duel that might be played in it. The winner of a pair does not depend on which
@@ -96,6 +97,7 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Env
     Args:
         preference_matrix: [num_arms, num_arms] in [0, 1], P[i, j] + P[j, i] = 1.
         regret: "strong", "weak" or "borda": the regret that `pseudo_regret` reports.
+        visits: the people who come, as for `jaxdp.bandits.bernoulli_bandit`; None for a world without people.
 
     Returns:
         An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
@@ -142,7 +144,7 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong") -> Env
         preferences = with_gap(plain[None], gap)[0]
         return _instance(preferences, cast(regret_matrices(preferences)[name]))
 
-    return _duels(len(plain), params)
+    return add_visits(_duels(len(plain), params), visits)
 
 
 def with_gap(matrices: np.ndarray, gap: float | None) -> np.ndarray:

@@ -30,6 +30,16 @@ def randomized_outcome(key: jax.Array, epsilon: Scalar, action: jax.Array, won: 
     return action, RESPONSE.report(key, LabelParams(epsilon=epsilon), won)
 
 
+def best_pair(wins: jax.Array) -> jax.Array:
+    """Returns the duel of the arm that is reported to beat most others with itself, [2] int32; the first of equal ones.
+
+    Args:
+        wins: [num_arms, num_arms] integer, how often the row's arm is reported to have won against the column's.
+    """
+    best_arm = jnp.argmax(jnp.sum(wins > wins.T, axis=1, dtype=jnp.int32)).astype(jnp.int32)
+    return jnp.stack([best_arm, best_arm])
+
+
 def report_outcome(key, params, public, context, action, feedback) -> tuple[jax.Array, ...]:
     """Returns the `randomized_outcome` at `params.epsilon`, as a `PrivatizeFn`."""
     del public, context

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jaxdp.core import Environment, factory
+from jaxdp.core import Environment, Visits, add_visits, factory
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._adversary import cast, means_vector
 from jaxdp.experts._comparators import Comparison, add_round, add_rounds, check_switches, init_comparison, metrics
@@ -30,7 +30,9 @@ class StochasticParams:
 
 
 @factory
-def stochastic_losses(means: ArrayLike, *, num_switches: int | None = None) -> Environment:
+def stochastic_losses(
+    means: ArrayLike, *, num_switches: int | None = None, visits: Visits | None = None
+) -> Environment:
     """Losses of 0 or 1, independent over rounds and experts.
 
     Args:
@@ -38,6 +40,7 @@ def stochastic_losses(means: ArrayLike, *, num_switches: int | None = None) -> E
         num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, >= 0.
             If None, the environment computes no metrics in hindsight; in exchange it has feedback totals, with which
             learners play many rounds at once.
+        visits: the people who come, as for `jaxdp.bandits.bernoulli_bandit`; None for a world without people.
 
     Returns:
         An environment for actions in [0, num_experts) and losses ([num_experts] float in [0, 1]), with blocks.
@@ -91,7 +94,7 @@ def stochastic_losses(means: ArrayLike, *, num_switches: int | None = None) -> E
         regret = jnp.sum(counts.astype(params.gaps.dtype) * params.gaps)
         return world, played_ones + other_ones, {"loss": loss, "pseudo_regret": regret}
 
-    return Environment(
+    world = Environment(
         params=params,
         init=init,
         context=None,
@@ -101,6 +104,7 @@ def stochastic_losses(means: ArrayLike, *, num_switches: int | None = None) -> E
         feedback_totals=feedback_totals if switches is None else None,
         interface=losses_interface(len(base_means)),
     )
+    return add_visits(world, visits)
 
 
 def _totals(key: jax.Array, means: jax.Array, counts: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -94,7 +94,7 @@ def private_labels(
     claim = label_randomizer().guarantee(epsilon=epsilon)
     if persons is not None:
         argument = "randomized response with epsilon / k for each of a person's k labels; ids and k are public"
-        claim = dataclasses.replace(claim, privacy_unit="one person", argument=argument)
+        claim = dataclasses.replace(claim, privacy_unit="one person", unit="person", argument=argument)
     return PrivateLabels(np.asarray(reports), budgets, claim)
 
 

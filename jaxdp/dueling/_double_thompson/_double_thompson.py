@@ -18,7 +18,7 @@ from jaxdp.core import Interface, Learner, Scalar, Space, State, default_float, 
 from jaxdp.dueling._double_thompson import blocks
 from jaxdp.dueling._double_thompson.draws import draw_left, draw_right, may_beat
 from jaxdp.dueling._exploration import Params, params
-from jaxdp.dueling.reports import count_report, local_claim, report_outcome
+from jaxdp.dueling.reports import best_pair, count_report, local_claim, report_outcome
 from jaxdp.numerics.kernels import own_kernel
 from jaxdp.random import fast_key
 from jaxdp.validation import check_choice, check_num_arms
@@ -172,4 +172,5 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
         privatize=report_outcome,
         update=update,
         interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
+        best_action=lambda params, public: best_pair(public.wins),
     )

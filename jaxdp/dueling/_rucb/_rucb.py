@@ -19,7 +19,7 @@ from jaxdp.core import Interface, Learner, Space, State, default_float, factory,
 from jaxdp.dueling._exploration import Params, params
 from jaxdp.dueling._rucb import blocks, kernels
 from jaxdp.dueling._rucb.draws import UNMET, draw_left, draw_right, next_hypothesis
-from jaxdp.dueling.reports import count_report, local_claim, report_outcome
+from jaxdp.dueling.reports import best_pair, count_report, local_claim, report_outcome
 from jaxdp.random.threefry import two_uniforms
 from jaxdp.validation import check_choice, check_num_arms
 
@@ -214,4 +214,5 @@ def _learner(num_arms: int, steps: Steps) -> Learner:
         privatize=report_outcome,
         update=update,
         interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
+        best_action=lambda params, public: best_pair(public.wins),
     )

@@ -17,6 +17,7 @@ from jaxdp.simulation.run.checkpoints import LogSpaced, resolve
 from jaxdp.simulation.run.clipping import CLIPPED, count_clipped, warn_outside
 from jaxdp.simulation.run.engines import MAKERS, choose_engine, play_round, play_until
 from jaxdp.simulation.run.fit import begin, check_many, check_round
+from jaxdp.simulation.run.heard import rounds_heard, warn_few_heard
 from jaxdp.simulation.run.lane_run import Run
 from jaxdp.simulation.run.pieces import play_pieces
 from jaxdp.simulation.run.products import with_full_products
@@ -62,7 +63,8 @@ def simulator(
 
     Warns:
         UserWarning: if the environment declares an interface and the learner does not, so that their actions are not
-            compared; if the horizon is shorter than the learner's `min_horizon`. `params` warns if the environment's
+            compared; if the horizon is shorter than the learner's `min_horizon`; if a learner by `per_person` hears
+            fewer than 100 rounds an arm. `params` warns if the environment's
             mean rewards lie outside the interval to which the learner clips rewards, or if a delta is given and the
             claim's delta is above 1 / horizon. Python shows each warning once for a learner and a line of your code.
 
@@ -87,7 +89,8 @@ def simulator(
         at the stop. After the stop, sums do not change. `params` and `guarantee` of the run take the learner's and the
         environment's values together. The environment's `params` is called once for each distinct set of values, so
         that a sweep stores its arrays once. `guarantee` returns the learner's claim; if the environment has
-        `user_level`, it also returns the claim for one person, under the person's name.
+        `user_level`, it also returns the claim for one person, under the person's name, unless the learner's claim is
+        for a person already.
 
     Raises:
         ValueError: if learner or environment has the wrong type (for example a factory that was not called); if the
@@ -100,13 +103,17 @@ def simulator(
     check_made("learner", learner, Learner)
     check_made("environment", environment, Environment)
     horizon = check_horizon(horizon)
-    if learner.horizon is not None and learner.horizon != horizon:
-        raise ValueError(f"horizon must be the learner's {learner.horizon}, got {horizon}")
     if environment.horizon is not None and horizon > environment.horizon:
         raise ValueError(f"horizon must be <= the environment's {environment.horizon}, got {horizon}")
+    heard = rounds_heard(learner, environment, horizon)
+    if learner.horizon is not None and learner.horizon != heard:
+        raise ValueError(
+            f"horizon must be the learner's {learner.horizon}, got {horizon}"
+            + ("" if learner.reports is None else f", of which {heard} rounds are heard")
+        )
     looks = resolve(checkpoints, horizon)
     check_interfaces(learner.interface, environment.interface)
-    _warn(learner, environment, horizon)
+    _warn(learner, environment, horizon, heard)
     counts_clipped = learner.clip is not None and CLIPPED in (outcomes or ())
     played_world = count_clipped(learner, environment) if counts_clipped else environment
     engine = choose_engine(learner, played_world, engine)
@@ -134,7 +141,8 @@ def simulator(
         }
         warn_outside(learner, environment, point, owners[0], parameters(learner.params))
         if values.get("delta") and (claim := guarantee(**values)["learner"]).is_private:
-            warn_large_delta(claim.delta, horizon)
+            people = environment.visits if claim.unit == "person" else None
+            warn_large_delta(claim.delta, horizon if people is None else people.num_people)
         return point
 
     def guarantee(**values: Any) -> dict[str, Guarantee]:
@@ -142,7 +150,7 @@ def simulator(
         check_taken(values, takers)
         claim = learner.guarantee(**select_values(learner.params, values))
         user_level = environment.user_level
-        if user_level is None:
+        if user_level is None or claim.unit == "person":
             return {"learner": claim}
         return {
             "learner": claim,
@@ -248,7 +256,7 @@ def simulator(
     )
 
 
-def _warn(learner: Learner, environment: Environment, horizon: int) -> None:
+def _warn(learner: Learner, environment: Environment, horizon: int, heard: int) -> None:
     if learner.interface is None and environment.interface is not None:
         warnings.warn(
             f"the learner {maker(learner.act)} declares no interface, so its actions are not checked: declare one "
@@ -256,7 +264,9 @@ def _warn(learner: Learner, environment: Environment, horizon: int) -> None:
             UserWarning,
             stacklevel=3,
         )
-    if horizon < learner.min_horizon:
+    if learner.reports is not None:
+        warn_few_heard(learner, horizon, heard)
+    elif horizon < learner.min_horizon:
         warnings.warn(
             f"the horizon {horizon} is too short for the learner {maker(learner.act)}, which needs at least "
             f"{learner.min_horizon} rounds",

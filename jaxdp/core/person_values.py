@@ -1,0 +1,88 @@
+"""Values of a learner for one record, at which a person of several records gets the claim asked."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from jaxdp.core.guarantee import Guarantee
+from jaxdp.core.params import leaf_rounded_down
+
+PERSON = "one person"
+STEPS = 200  # of a bisection in float64
+
+
+def person_claim(guarantee: Callable[..., Guarantee], values: Mapping[str, Any], reports: int) -> Guarantee:
+    """Returns the claim for a person, at the values asked.
+
+    Args:
+        guarantee: of the learner that hears a person `reports` times.
+        values: the values asked, which bound a person's loss.
+        reports: visits of a person that are heard, >= 1.
+    """
+    asked = guarantee(**values)
+    group = guarantee(**record_values(guarantee, values, reports)).at_user_level(reports, privacy_unit=PERSON)
+    how = "the first visit" if reports == 1 else f"the first {reports} visits"
+    return dataclasses.replace(
+        group,
+        **{name: getattr(asked, name) for name in ("kind", "epsilon", "delta", "rho", "mu")},
+        argument=f"{how} of a person, by a public schedule, reach the learner; {group.argument}",
+    )
+
+
+def record_values(guarantee: Callable[..., Guarantee], values: Mapping[str, Any], reports: int) -> dict[str, Any]:
+    """Returns values with a claim for `reports` records together that is at most the claim at `values`.
+
+    For pure and approximate claims epsilon is divided by `reports`. A delta is divided in the local model, and by the
+    group rule otherwise. Claims in rho or mu are solved for epsilon at the given delta, in float64. All budgets are
+    rounded down to JAX's default float type.
+
+    Raises:
+        ValueError: if the learner has no value of a budget that changes its claim, or a budget becomes too small.
+    """
+    asked, solved = guarantee(**values), dict(values)
+    if reports == 1 or not asked.is_private:
+        return solved
+    if "epsilon" not in values:
+        raise ValueError(f"values must have an epsilon to divide among {reports} reports, got {', '.join(values)}")
+
+    def at(epsilon: float, delta: float) -> dict[str, Any]:
+        return solved | {"epsilon": epsilon} | ({"delta": delta} if "delta" in solved else {})
+
+    def is_kept(candidate: Mapping[str, Any]) -> bool:
+        claim = guarantee(**candidate)
+        return claim.is_private and _is_within(claim.at_user_level(reports, privacy_unit=PERSON), asked)
+
+    epsilon, delta = float(values["epsilon"]) / reports, float(values.get("delta", 0.0))
+    if asked.kind == "approximate":
+        factor = reports
+        if asked.trust_model != "local":
+            per_record = asked.epsilon / reports
+            factor = math.expm1(asked.epsilon) / math.expm1(per_record)
+        delta /= factor
+    if asked.kind in ("zcdp", "gaussian"):
+        low, high = 0.0, float(values["epsilon"])
+        for _ in range(STEPS):
+            middle = (low + high) / 2
+            if middle in (low, high):
+                break
+            low, high = (middle, high) if is_kept(at(middle, delta)) else (low, middle)
+        epsilon = low
+    for _ in range(STEPS):  # some claims are rounded up in their last digits
+        rounded = at(float(leaf_rounded_down("epsilon", epsilon)), _round_down(delta))
+        if is_kept(rounded):
+            return rounded
+        epsilon, delta = (float(number - abs(number) * np.finfo(np.float32).eps) for number in (epsilon, delta))
+    raise ValueError(f"values must have a claim that can be divided among {reports} reports, got {asked}")
+
+
+def _round_down(delta: float) -> float:
+    return float(leaf_rounded_down("delta", delta)) if delta else delta
+
+
+def _is_within(claim: Guarantee, asked: Guarantee) -> bool:
+    return claim.kind == asked.kind and all(
+        (getattr(claim, name) or 0.0) <= (getattr(asked, name) or 0.0) for name in ("epsilon", "delta", "rho", "mu")
+    )

@@ -1,0 +1,116 @@
+"""Environments that people visit: the round's public context says who comes."""
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.core.environment import Environment, UserLevel
+from jaxdp.core.interface import Space
+from jaxdp.core.params import pytree_dataclass
+from jaxdp.core.visits import Visit, Visits
+
+PERSON = "person"
+ANY_VISIT = Visit(Space("integers", (), 0, math.inf), Space("integers", (), 0, math.inf))
+ParamsOfPerson = Callable[[jax.Array, Any, jax.Array], Any]  # (key of all people, params, person) -> params
+
+
+@pytree_dataclass
+class VisitedParams:
+    """Traced values.
+
+    Attributes:
+        world: parameters of the environment without people.
+        person: [horizon] int32, the person of each round.
+        nth: [horizon] int32, how often this person came before.
+    """
+
+    world: Any
+    person: np.ndarray
+    nth: np.ndarray
+
+
+class VisitedWorld(NamedTuple):
+    """The state of an environment that people visit.
+
+    Attributes:
+        round: [] integer, rounds played. It depends on no lane, so that a branch on a visit stays a branch under vmap.
+        key: from which people's own parameters are drawn; () if they have none.
+        world: state of the environment without people.
+    """
+
+    round: jax.Array
+    key: Any
+    world: Any
+
+
+def add_visits(environment: Environment, visits: Visits | None, of_person: ParamsOfPerson | None = None) -> Environment:
+    """Returns the environment with the people of a schedule.
+
+    Args:
+        environment: without contexts. Its feedback, outcomes and metrics stay as they are, bit for bit.
+        visits: the schedule; None returns the environment itself.
+        of_person: (key, params, person) -> params, from which the environment answers this person. The key is the same
+            for all people of a lane. None if people do not differ.
+
+    Returns:
+        An environment for at most as many rounds as the schedule has, which is played round by round. Its public
+        context is a `Visit`. Under `user_level`, a run's guarantee also has the claim for a person.
+
+    Raises:
+        ValueError: if visits are not a `Visits`, or the environment has contexts.
+    """
+    if visits is None:
+        return environment
+    if not isinstance(visits, Visits):
+        raise ValueError(f"visits must be a jaxdp.Visits, got {type(visits).__name__}")
+    if environment.context is not None or environment.interface is None:
+        raise ValueError(f"visits must be of an environment with an interface and no contexts, got {environment!r}")
+    interface, evaluate, hindsight, means = (
+        environment.interface,
+        environment.evaluate,
+        environment.hindsight,
+        environment.means,
+    )
+    last = Visit(*(Space("integers", (), 0, size - 1) for size in (visits.num_people, visits.most)))
+
+    def params(**values: Any) -> VisitedParams:
+        return VisitedParams(world=environment.params(**values), person=visits.person, nth=visits.nth)
+
+    params.__signature__ = inspect.signature(environment.params)  # pyright: ignore[reportFunctionMemberAccess]
+
+    def init(key, params: VisitedParams) -> VisitedWorld:
+        people_key = () if of_person is None else jax.random.fold_in(key, 1)
+        return VisitedWorld(jnp.zeros((), jnp.result_type(int)), people_key, environment.init(key, params.world))
+
+    def context(key, params: VisitedParams, world: VisitedWorld) -> Visit:
+        del key
+        return Visit(*(jnp.asarray(table)[world.round] for table in (params.person, params.nth)))
+
+    def feedback(key, params: VisitedParams, world: VisitedWorld, action):
+        world_params = params.world
+        if of_person is not None:
+            world_params = of_person(world.key, world_params, jnp.asarray(params.person)[world.round])
+        after, answer, outcome = environment.feedback(key, world_params, world.world, action)
+        return VisitedWorld(world.round + 1, world.key, after), answer, outcome
+
+    return environment._replace(
+        params=params,
+        init=init,
+        context=context,
+        feedback=feedback,
+        hindsight=hindsight and (lambda params, world: hindsight(params.world, world.world)),
+        evaluate=evaluate and (lambda params, world, arm: evaluate(params.world, world.world, arm)),
+        block=None,
+        feedback_totals=None,
+        contexts=None,
+        interface=interface._replace(context=last),
+        horizon=len(visits) if environment.horizon is None else min(len(visits), environment.horizon),
+        user_level=UserLevel(PERSON, visits.most),
+        means=means and (lambda params: means(params.world)),
+        visits=visits,
+    )

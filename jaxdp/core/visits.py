@@ -1,0 +1,166 @@
+"""Schedules of visits: the person of each round, and how often they came before."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jaxdp.core.made_by import MadeBy, shorten
+from jaxdp.validation import check_count
+
+MOST_ROUNDS = 2**31 - 1  # tables hold int32
+
+
+class Visit(NamedTuple):
+    """The public context of a round: who comes, and for which time.
+
+    Attributes:
+        person: [] int32 in [0, num_people), the person.
+        nth: [] int32 >= 0, how often this person came before.
+    """
+
+    person: Any
+    nth: Any
+
+
+class Visits:
+    """A public schedule: the person of each round, as one table on the host that all lanes share.
+
+    A schedule is not drawn with a lane's key, so that all lanes meet the same people in the same order. Who is present
+    is public. For other orders make the schedule with another `seed`.
+
+    Attributes:
+        person: [horizon] int32 in [0, num_people), the person of each round; read-only.
+        nth: [horizon] int32, how often this person came before; read-only.
+        num_people: the number of people.
+        most: the largest number of visits of one person.
+
+    Examples:
+        >>> visits = Visits.from_ids(["ann", "bob", "ann"])
+        >>> visits.person.tolist(), visits.nth.tolist()
+        ([0, 1, 0], [0, 0, 1])
+        >>> visits
+        Visits.from_ids(<3 values>): 2 people in 3 rounds, at most 2 visits each
+    """
+
+    def __init__(self, person: np.ndarray, made_by: str) -> None:
+        self.person = np.array(person, np.int32)
+        self.nth = _earlier_visits(self.person)
+        self.num_people, self.most = int(self.person.max()) + 1, int(self.nth.max()) + 1
+        self.person.flags.writeable = self.nth.flags.writeable = False
+        self._made_by = made_by
+
+    def __len__(self) -> int:
+        return len(self.person)
+
+    def __repr__(self) -> str:
+        counts = f"{self.num_people} people in {len(self)} rounds, at most {self.most} visits each"
+        return shorten(f"Visits.{self._made_by}: {counts}")
+
+    @classmethod
+    def random(cls, *, people: int, each: int, seed: int = 0) -> "Visits":
+        """Returns a schedule in which everyone comes equally often, and all orders are equally likely.
+
+        Args:
+            people: number of people, >= 1.
+            each: visits of each person, >= 1.
+            seed: of the order, a whole number >= 0.
+
+        Returns:
+            A schedule of people * each rounds.
+
+        Raises:
+            ValueError: if a number is not such a number, or there are 2^31 rounds or more.
+
+        Examples:
+            >>> Visits.random(people=3, each=2, seed=1).person.tolist()
+            [2, 0, 1, 0, 2, 1]
+        """
+        return cls.sessions(people=people, sessions=each, length=1, seed=seed)._record_maker(
+            "random", people=people, each=each, seed=seed
+        )
+
+    @classmethod
+    def sessions(cls, *, people: int, sessions: int, length: int, seed: int = 0) -> "Visits":
+        """Returns a schedule in which a person who comes stays for some rounds, and all orders are equally likely.
+
+        Args:
+            people: number of people, >= 1.
+            sessions: sessions of each person, >= 1.
+            length: consecutive rounds of a session, >= 1.
+            seed: of the order, a whole number >= 0.
+
+        Returns:
+            A schedule of people * sessions * length rounds.
+
+        Raises:
+            ValueError: if a number is not such a number, or there are 2^31 rounds or more.
+
+        Examples:
+            >>> Visits.sessions(people=2, sessions=2, length=3).person.tolist()
+            [1, 1, 1, 0, 0, 0, 0, 0, 0, 1, 1, 1]
+        """
+        check_count("people", people)
+        check_count("sessions", sessions)
+        check_count("length", length)
+        check_count("seed", seed, 0)
+        rounds = people * sessions * length
+        if rounds > MOST_ROUNDS:
+            raise ValueError(f"people * visits must be < 2^31, got {rounds}")
+        order = np.random.default_rng(seed).permutation(np.repeat(np.arange(people, dtype=np.int32), sessions))
+        return cls(np.repeat(order, length), "")._record_maker(
+            "sessions", people=people, sessions=sessions, length=length, seed=seed
+        )
+
+    @classmethod
+    def from_ids(cls, ids: ArrayLike) -> "Visits":
+        """Returns the schedule of a log: the person of each round, by any name.
+
+        Args:
+            ids: [horizon] integers or texts. People are numbered in the order of their first visits.
+
+        Returns:
+            A schedule of as many rounds.
+
+        Raises:
+            ValueError: if ids are not a vector of integers or texts, or are empty.
+        """
+        array = np.asarray(ids)
+        if array.ndim != 1 or not array.size or array.dtype.kind not in "iuUS":
+            raise ValueError(
+                f"ids must be a vector of integers or texts, at least one, got {array.dtype} of shape {array.shape}"
+            )
+        _, first, index = np.unique(array, return_index=True, return_inverse=True)
+        return cls(np.argsort(np.argsort(first))[index], f"from_ids(<{len(array)} values>)")
+
+    def num_heard(self, reports: int, rounds: int | None = None) -> int:
+        """Returns the number of rounds in which a learner hears a person, out of the first `rounds`.
+
+        Args:
+            reports: visits of each person that are heard, >= 1: their first ones.
+            rounds: in [1, horizon]; None for all.
+
+        Raises:
+            ValueError: if a number is out of range.
+
+        Examples:
+            >>> Visits.random(people=100, each=7).num_heard(2)
+            200
+        """
+        check_count("reports", reports)
+        first = len(self) if rounds is None else check_count("rounds", rounds, maximum=len(self))
+        return int(np.count_nonzero(self.nth[:first] < reports))
+
+    def _record_maker(self, name: str, **arguments: int) -> "Visits":
+        self._made_by = repr(MadeBy(name, arguments))
+        return self
+
+
+def _earlier_visits(person: np.ndarray) -> np.ndarray:
+    """Returns how often the person of each round came before."""
+    order = np.argsort(person, kind="stable")
+    starts = np.flatnonzero(np.diff(person[order], prepend=-1))
+    position = np.arange(len(person))
+    earlier = np.empty(len(person), np.int32)
+    earlier[order] = position - np.repeat(starts, np.diff(starts, append=len(person)))
+    return earlier

@@ -1,0 +1,176 @@
+"""Learners with a claim for a person: they hear the first visits of everyone."""
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from jaxdp.core import Guarantee, Interface, Learner, State, Visit, factory
+from jaxdp.core.interface import is_space
+from jaxdp.core.person_values import person_claim, record_values
+from jaxdp.core.visited import ANY_VISIT
+from jaxdp.mechanisms import tape
+from jaxdp.validation import check_choice, check_count
+
+RESTS = ("best", "act")
+
+
+class PersonReport(NamedTuple):
+    """A round's report, which is empty in a round that is not heard.
+
+    Attributes:
+        visit: who came, and for which time; public.
+        report: the learner's report; zeros in a round that is not heard.
+    """
+
+    visit: Visit
+    report: Any
+
+
+@factory
+def per_person(learner: Learner, *, reports: int = 1, rest: str = "best") -> Learner:
+    """Returns a learner that hears each person's first visits only, so that its claim is for a person.
+
+    In all other rounds neither `privatize` nor `update` of the learner is called. The schedule of visits is public, so
+    that it is known in advance which rounds are heard. Phases, blocks and the horizon of the learner count heard
+    rounds: give a learner with a horizon `visits.num_heard(reports)`.
+
+    Args:
+        learner: for bandits, duels or experts, without contexts.
+        reports: k >= 1, how many visits of a person are heard: the first k, over all arms, phases and blocks together.
+        rest: the action of a round that is not heard. "best": the best one by the released state, from
+            `Learner.best_action`, or from `Learner.recommend` if it returns an action. "act": the learner's own next
+            action.
+
+    Returns:
+        A learner for environments with `visits=`, such as `jaxdp.bandits.bernoulli_bandit(means, visits=visits)`. It is
+        played round by round. If the learner has a stopping time, a lane ends there.
+
+    Raises:
+        ValueError: if learner is not a `Learner`, has no interface, reads contexts, or hears visits already; if reports
+            is not a whole number >= 1, or rest is not one of these names or needs a function that the learner lacks;
+            from `params`, for claims in the joint model, and budgets that cannot be divided.
+
+    Values:
+        The values of the learner. Its budget bounds a person's loss.
+
+    Privacy:
+        - Claim: the learner's, in its trust model, for a person.
+        - Unit: all data of a person; adjacency: replace one person, that is their answers in all their rounds. Who
+          comes when is public.
+        - Budgets, solved in float64 and rounded down: pure claims: epsilon / k. Local model: delta / k, rho / k, mu /
+          sqrt(k), since k reports of one person compose. Otherwise: rho / k^2, mu / k, and delta (e^(epsilon / k) - 1)
+          / (e^epsilon - 1), since a person is a group of k rounds.
+        - Released: as the learner does.
+        - Private: as in the learner; in rounds that are not heard, the whole answer.
+        - Proof: `docs/proofs/person.md`.
+
+    Source:
+        Group privacy: Dwork & Roth (2014), Theorem 2.2. A cap on the rounds of a person: standard, for example Amin,
+        Kulesza, Munoz & Vassilvitskii (2019).
+
+    Deviations:
+        None.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> visits = jaxdp.Visits.random(people=1000, each=5)
+        >>> learner = jaxdp.per_person(jaxdp.bandits.ucb_central(num_arms=2), reports=2)
+        >>> run = jaxdp.simulator(learner, jaxdp.bandits.bernoulli_bandit([0.9, 0.1], visits=visits), horizon=5000)
+        >>> print(run.guarantee(epsilon=1.0)["learner"])
+        1-DP (rounding: delta 4e-10), central, one person
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
+        >>> bool(outputs["pseudo_regret"][-1] < 400)
+        True
+    """
+    check_count("reports", reports)
+    check_choice("rest", rest, RESTS)
+    interface = _check_learner(learner)
+    best_action = _best_action(learner, interface) if rest == "best" else None
+
+    def params(**values: Any) -> Any:
+        _check_trust(learner.guarantee(**values))
+        return learner.params(**record_values(learner.guarantee, values, reports))
+
+    def guarantee(**values: Any) -> Guarantee:
+        _check_trust(learner.guarantee(**values))
+        return person_claim(learner.guarantee, values, reports)
+
+    for function in (params, guarantee):
+        function.__signature__ = inspect.signature(learner.params)  # pyright: ignore[reportFunctionMemberAccess]
+
+    def is_heard(visit: Visit) -> jax.Array:
+        return visit.nth < reports
+
+    def act(key, params, public, visit: Visit):
+        def act_next() -> Any:
+            return learner.act(key, params, public, None)
+
+        if best_action is None:
+            return act_next()
+        return jax.lax.cond(is_heard(visit), act_next, partial(best_action, params, public))
+
+    def privatize(key, params, public, visit: Visit, action, feedback) -> PersonReport:
+        def hear() -> Any:
+            return learner.privatize(key, params, public, None, action, feedback)
+
+        return PersonReport(visit, jax.lax.cond(is_heard(visit), hear, lambda: _zeros_like(hear)))
+
+    def update(key, params, state: State, report: PersonReport) -> State:
+        return jax.lax.cond(
+            is_heard(report.visit),
+            lambda: learner.update(key, params, state, report.report),
+            lambda: jax.tree.map(jnp.asarray, state),
+        )
+
+    return learner._replace(
+        params=params,
+        guarantee=guarantee,
+        act=act,
+        privatize=privatize,
+        update=update,
+        blocks=(),
+        counts=None,
+        interface=interface._replace(context=ANY_VISIT),
+        reports=reports,
+    )
+
+
+def _check_learner(learner: Any) -> Interface:
+    """Returns the interface of a learner that can be heard by persons."""
+    if not isinstance(learner, Learner):
+        raise ValueError(f"learner must be a Learner, got {type(learner).__name__}")
+    if learner.interface is None:
+        raise ValueError(f"learner must declare an interface, got none from {learner!r}")
+    if learner.reports is not None:
+        raise ValueError(f"learner must hear every round, got one by per_person: {learner!r}")
+    if learner.interface.context is not None:
+        raise ValueError(f"learner must not read contexts, as those of a person are private, got {learner!r}")
+    return learner.interface
+
+
+def _best_action(learner: Learner, interface: Interface) -> Callable[[Any, Any], Any]:
+    if learner.best_action is not None:
+        return learner.best_action
+    if learner.recommend is not None and is_space(interface.action) and interface.recommendation == interface.action:
+        return learner.recommend
+    raise ValueError(
+        f'rest must be "act" for a learner without best_action or a recommended action, got "best" for {learner!r}'
+    )
+
+
+def _check_trust(claim: Guarantee) -> None:
+    if claim.trust_model == "joint":
+        raise ValueError(
+            f"learner must not claim joint privacy, for which a person's visits do not compose, got {claim}"
+        )
+
+
+def _zeros_like(function: Callable[[], Any]) -> Any:
+    """Returns zeros of the shapes that the function returns; an auditor's tape records nothing."""
+    with tape.recording():  # hides an outer tape
+        shapes = jax.eval_shape(function)
+    return jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), shapes)

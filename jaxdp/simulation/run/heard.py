@@ -1,0 +1,37 @@
+"""Rounds that a learner by `per_person` hears."""
+
+import warnings
+
+from jaxdp.core import Environment, Learner, Space
+
+FEW = 100  # heard rounds of an arm: the mean of so many binary rewards has a standard error of 0.05
+
+
+def rounds_heard(learner: Learner, environment: Environment, horizon: int) -> int:
+    """Returns how many rounds the learner hears: all of them, or the first visits of each person.
+
+    Raises:
+        ValueError: if the learner hears visits, and the environment has none.
+    """
+    if learner.reports is None:
+        return horizon
+    if environment.visits is None:
+        raise ValueError(
+            "environment must have visits for a learner by per_person, for example bernoulli_bandit(means, "
+            f"visits=jaxdp.Visits.random(people=..., each=...)), got {environment!r}"
+        )
+    return environment.visits.num_heard(learner.reports, horizon)
+
+
+def warn_few_heard(learner: Learner, horizon: int, heard: int) -> None:
+    """Warns if the learner hears too few rounds to learn from, at the line that calls `simulator`."""
+    space = None if learner.interface is None else learner.interface.action
+    num_arms = space.high + 1 if isinstance(space, Space) and space.kind == "integers" else 1
+    needed = max(learner.min_horizon, int(FEW * num_arms))
+    if heard < needed:
+        warnings.warn(
+            f"{learner!r} hears {heard} of {horizon} rounds, and needs about {needed}: give it more people, or more "
+            "reports of each person, which cost privacy or noise",
+            UserWarning,
+            stacklevel=4,
+        )
