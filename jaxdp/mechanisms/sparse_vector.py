@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 
 from jaxdp.mechanisms._arrays import Scalar, float_array, positive_scalar
-from jaxdp.mechanisms._grid import COARSEST, FEW, LARGEST_SCALE, Exact, exact_values, step_for, wide
+from jaxdp.mechanisms._grid import COARSEST, FEW, Exact, exact_values, step_for, wide
 from jaxdp.mechanisms._integer_noise import laplace_of, power_below
 from jaxdp.mechanisms._traced import traced_once
 from jaxdp.mechanisms.tape import Entry, amend, is_open, record, recording
@@ -16,7 +16,9 @@ from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.validation import check_choice
 
 NAME = "above_threshold"
-LARGEST_UNITS = 2**50  # largest noisy threshold, in units; two words of 32 bits hold it
+LARGEST_STEPS = 2.0**51 - 1  # largest noisy threshold; two words of 32 bits hold it
+LARGEST_SCALE = 2.0**45  # in steps
+TAIL = 44.0  # noise ends within so many scales
 # share of epsilon for the threshold's noise: one half, or 1 : 2^(2/3) between threshold and queries
 SPLITS = {"even": 0.5, "optimal": 1 / (1 + 2 ** (2 / 3))}
 
@@ -25,7 +27,7 @@ class AboveThreshold(NamedTuple):
     """One run of AboveThreshold. Secret: only the reports of `above_threshold_step` may be released.
 
     Attributes:
-        noisy_threshold: [] drawn once, in units of the largest power of two that is at most the sensitivity.
+        noisy_threshold: [] drawn once, in 2^20 steps of the run's grid.
         sensitivity: [] float > 0, declared for each query.
         epsilon: [] float > 0, of the run.
         query_scale: [] float >= 0, scale of each query's Laplace noise.
@@ -81,7 +83,7 @@ def above_threshold_init(
         raise ValueError(f"threshold must be a scalar, got shape {jnp.shape(threshold)}")
     sensitivity = positive_scalar("sensitivity", sensitivity, epsilon.dtype)
     threshold = jnp.asarray(threshold, epsilon.dtype)
-    query_scale = 2 * (sensitivity / epsilon) / (1 - share)
+    query_scale = _query_scale(sensitivity, epsilon, share, epsilon.dtype)
     return AboveThreshold(
         noisy_threshold=_draw_threshold(key, threshold, sensitivity, epsilon, share, query_scale),
         sensitivity=sensitivity,
@@ -136,13 +138,11 @@ class Grid(NamedTuple):
 
     Attributes:
         per_one: [] float64, steps per 1.
-        units: [] float64, units of a threshold per step.
         scale: [] float64, in steps, of a query's noise, for a sensitivity enlarged by one rounding step.
         drawn: [] float64, a valid scale for drawing: `scale`, if it is one.
     """
 
     per_one: jax.Array
-    units: jax.Array
     scale: jax.Array
     drawn: jax.Array
 
@@ -150,8 +150,8 @@ class Grid(NamedTuple):
 @in_64_bits
 def grid_of(state: AboveThreshold) -> Grid:
     """Returns the grid of a run, for `ask`."""
-    per_one, units = _grid(state.query_scale, state.sensitivity)
-    return Grid(per_one, units, *_scales(state.query_scale.astype(jnp.float64), per_one, state.sensitivity))
+    per_one = _steps_per_one(state.query_scale, state.sensitivity)
+    return Grid(per_one, *_scales(state.query_scale.astype(jnp.float64), per_one, state.sensitivity))
 
 
 @in_64_bits
@@ -164,13 +164,15 @@ def _draw_threshold(
     share: float,
     query_scale: jax.Array,
 ) -> fixed_point.Sum:
-    per_one, units = _grid(query_scale, sensitivity)
+    per_one = _steps_per_one(query_scale, sensitivity)
     threshold_scale = sensitivity.astype(jnp.float64) / (epsilon.astype(jnp.float64) * share)
     scale, used = _scales(threshold_scale, per_one, sensitivity)
     noise = laplace_of(lambda noise, used: noise, key, (), used)
     # rounded up: a query on the grid reaches the threshold if it reaches the next step
-    steps = jnp.ceil(threshold.astype(jnp.float64) * per_one) + jnp.where(scale == 0, 0, noise)
-    noisy = jnp.clip(steps * units, -LARGEST_UNITS, LARGEST_UNITS).astype(jnp.int64)
+    steps = jnp.ceil(threshold.astype(jnp.float64) * per_one)
+    # the public threshold is clipped, never its sum with noise: at a clipped sum no noise would hide the queries
+    most = LARGEST_STEPS - TAIL * used
+    noisy = (jnp.clip(steps, -most, most) + jnp.where(scale == 0, 0, noise)).astype(jnp.int64)
     ranges, part = noisy >> fixed_point.BITS, noisy & (fixed_point.UNITS - 1)
     integer = jnp.int64 if epsilon.dtype == jnp.float64 else jnp.int32
     run = fixed_point.Sum(ranges.astype(integer), part.astype(integer))
@@ -209,15 +211,22 @@ def _reaches(
     noisy = jnp.round(wide(query) * grid.per_one) + jnp.where(grid.scale == 0, 0, noise)
     ranges, part = (word.astype(jnp.float64) for word in state.noisy_threshold)
     # the threshold is exact, so that rounding of the sum does not affect the result; NaN never reaches it
-    is_above = noisy * grid.units >= ranges * fixed_point.UNITS + part
+    is_above = noisy >= ranges * fixed_point.UNITS + part
     return is_above & (grid.scale <= LARGEST_SCALE) & ~state.halted
 
 
-def _grid(query_scale: jax.Array, sensitivity: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns the steps of a run's grid per 1, and the units of a threshold per step, both [] float64."""
+@in_64_bits
+def _query_scale(sensitivity: jax.Array, epsilon: jax.Array, share: float, dtype: jnp.dtype) -> jax.Array:
+    """Returns the scale of each query's noise, rounded up to the dtype."""
+    scale = 2 * (sensitivity.astype(jnp.float64) / epsilon.astype(jnp.float64)) / (1 - share)
+    nearest = scale.astype(dtype)
+    return jnp.where(nearest.astype(jnp.float64) < scale, jnp.nextafter(nearest, jnp.asarray(jnp.inf, dtype)), nearest)
+
+
+def _steps_per_one(query_scale: jax.Array, sensitivity: jax.Array) -> jax.Array:
+    """Returns the steps of a run's grid per 1, [] float64."""
     finest = fixed_point.UNITS / power_below(sensitivity.astype(jnp.float64))
-    units = step_for(query_scale.astype(jnp.float64) * finest, COARSEST * fixed_point.UNITS)
-    return finest / units, units
+    return finest / step_for(query_scale.astype(jnp.float64) * finest, COARSEST * fixed_point.UNITS)
 
 
 def _scales(scale: jax.Array, per_one: jax.Array, sensitivity: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -270,7 +279,8 @@ def above_threshold(
 
     Deviations:
         Queries and noise are rounded to steps of 2^-21 to 2^-10 of the sensitivity, and compared as integers; noise is
-        calibrated for a sensitivity larger by one step.
+        calibrated for a sensitivity larger by one step. Thresholds beyond 2^51 steps, less 44 scales of their noise,
+        are clipped before noise is added. No query is reported above if its noise's scale exceeds 2^45 steps.
 
     Examples:
         >>> queries = jnp.array([0.0, 3.0, 5.0, 9.0], jnp.float32)

@@ -1,4 +1,5 @@
 import math
+from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
@@ -8,8 +9,7 @@ import scipy.stats
 
 from jaxdp.audit import exact_epsilon, g_test
 from jaxdp.mechanisms import above_threshold, above_threshold_init, above_threshold_step
-from jaxdp.mechanisms._grid import LARGEST_SCALE
-from jaxdp.mechanisms.sparse_vector import AboveThreshold, Grid, _reaches
+from jaxdp.mechanisms.sparse_vector import LARGEST_SCALE, AboveThreshold, Grid, _query_scale, _reaches, grid_of
 from jaxdp.numerics.fixed_point import Sum
 
 NUM_DRAWS = 40_000
@@ -118,8 +118,41 @@ def test_nothing_is_above_where_noise_is_too_large_to_draw():
         threshold = Sum(jnp.asarray(0), jnp.asarray(2))
         run = AboveThreshold(threshold, one, one, one, jnp.asarray(False))
         for scale, reaches in ((LARGEST_SCALE, True), (np.nextafter(LARGEST_SCALE, np.inf), False)):
-            grid = Grid(one, one, jnp.asarray(scale), noise)
+            grid = Grid(one, jnp.asarray(scale), noise)
             assert bool(_reaches(noise, grid.drawn, one, grid, run)) == reaches
+
+
+@pytest.mark.precision
+@pytest.mark.parametrize(("epsilon", "threshold"), [(1.0, 1.5 * 2**30), (1e-9, 0.0), (1e-9, 2.0**30), (100.0, -2e9)])
+def test_noise_of_a_threshold_is_never_clipped(epsilon, threshold):
+    """Draws noisy thresholds. One clipped with its noise is the same for every noise, which hides nothing."""
+    keys = jax.random.split(jax.random.key(5), 500)
+    run = jax.vmap(lambda key: above_threshold_init(key, epsilon, threshold=threshold))(keys)
+    whole, part = (np.asarray(word, object) for word in run.noisy_threshold)
+    steps, per_one = whole * 2**20 + part, int(grid_of(jax.tree.map(lambda leaf: leaf[0], run)).per_one)
+    assert len(set(steps)) > 490
+    assert max(map(abs, steps)) < 2**51 - 1
+    clipped = np.clip(steps, -(2**30) * per_one, 2**30 * per_one)  # planted
+    assert len(set(clipped)) < 400
+
+
+@pytest.mark.precision
+def test_a_threshold_near_the_largest_horizon_is_compared_with_its_noise():
+    key = jax.random.key(2)
+    for threshold, above in ((1.5 * 2**30, False), (2.0**30, True)):
+        run = above_threshold_init(key, 8.0, threshold=threshold)
+        query = jnp.int32(2**30 + 100)
+        assert bool(above_threshold_step(key, run, query)[1]) == above
+
+
+def test_the_scale_of_queries_is_never_rounded_down():
+    falls = 0
+    for epsilon in np.linspace(0.1, 3, 100, dtype=np.float32):
+        exact = 2 / Fraction(float(epsilon)) / Fraction(1 - SPLITS["optimal"])
+        falls += Fraction(float(np.float32(float(exact)))) < exact * (1 - Fraction(1, 2**50))
+        scale = _query_scale(jnp.float32(1), jnp.asarray(epsilon), SPLITS["optimal"], jnp.float32)
+        assert Fraction(float(scale)) >= exact * (1 - Fraction(1, 2**50))
+    assert falls > 20  # rounded to nearest
 
 
 @pytest.mark.precision
