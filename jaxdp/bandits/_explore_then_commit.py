@@ -18,6 +18,7 @@ from jaxdp.core import (
     factory,
     guarantee_for,
     interval_leaves,
+    leaf_rounded_down,
     only,
     scalar_leaf,
 )
@@ -142,7 +143,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
 
     def params(*, epsilon: float, reward_low: float = 0.0, reward_high: float = 1.0) -> Params:
         lowest, highest = interval_leaves(reward_low, reward_high, names=ENDS)
-        budget, width = scalar_leaf("epsilon", check_epsilon(epsilon)), float(highest) - float(lowest)
+        budget, width = leaf_rounded_down("epsilon", check_epsilon(epsilon)), float(highest) - float(lowest)
         if not fixed_point.UNITS / width < float(jnp.finfo(lowest.dtype).max):
             raise ValueError(f"{ENDS[1]} - {ENDS[0]} must be > 2^20 / the largest {lowest.dtype}, got {width}")
         scale = scalar_leaf("scale", fixed_point.UNITS / width)

@@ -6,7 +6,18 @@ import jax
 import jax.numpy as jnp
 
 from jaxdp.bandits import _explore_then_commit_bulk as bulk
-from jaxdp.core import Guarantee, Interface, Learner, Scalar, Space, State, arms, factory, guarantee_for, scalar_leaf
+from jaxdp.core import (
+    Guarantee,
+    Interface,
+    Learner,
+    Scalar,
+    Space,
+    State,
+    arms,
+    factory,
+    guarantee_for,
+    leaf_rounded_down,
+)
 from jaxdp.core.central import reveal_feedback
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.mechanisms import noisy_max
@@ -106,7 +117,7 @@ def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
     integer = jnp.result_type(int)
 
     def params(*, epsilon: float) -> Params:
-        return Params(epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)))
+        return Params(epsilon=leaf_rounded_down("epsilon", check_epsilon(epsilon)))
 
     def claim(epsilon: float) -> Guarantee:
         return Guarantee.pure(

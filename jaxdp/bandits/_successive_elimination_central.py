@@ -19,7 +19,7 @@ from jaxdp.core import (
     default_float,
     factory,
     guarantee_for,
-    scalar_leaf,
+    leaf_rounded_down,
 )
 from jaxdp.core.central import reveal_feedback
 from jaxdp.core.params import pytree_dataclass
@@ -152,7 +152,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
     def params(*, epsilon: float, failure_prob: float = 0.05, confidence_multiplier: float = 1.0) -> Params:
         check_probability("failure_prob", failure_prob)
         check_positive("confidence_multiplier", confidence_multiplier)
-        leaf = scalar_leaf("epsilon", check_epsilon(epsilon))
+        leaf = leaf_rounded_down("epsilon", check_epsilon(epsilon))
         plays = np.full((num_epochs, num_arms + 1), largest, integer)
         margins = np.full(plays.shape, np.inf)
         for epoch in range(num_epochs):

@@ -19,6 +19,7 @@ from jaxdp.core import (
     default_float,
     factory,
     guarantee_for,
+    leaf_rounded_down,
     scalar_leaf,
 )
 from jaxdp.core.central import reveal_feedback
@@ -163,7 +164,7 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
     levels = 0 if rounds is None else num_digits(rounds, best_arity(rounds))
 
     def params(*, epsilon: float, exploration_rate: float = 4.0) -> Params:
-        budget = scalar_leaf("epsilon", check_epsilon(epsilon))
+        budget = leaf_rounded_down("epsilon", check_epsilon(epsilon))
         rate = scalar_leaf("exploration_rate", check_positive("exploration_rate", exploration_rate))
         if rounds is not None and not exploration_rate * math.log(rounds) <= LARGEST_TAIL:
             max_rate = LARGEST_TAIL / math.log(rounds)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import Guarantee, Learner, Scalar, factory, guarantee_for, scalar_leaf
+from jaxdp.core import Guarantee, Learner, Scalar, factory, guarantee_for, leaf_rounded_down
 from jaxdp.core.central import reveal_feedback, reveal_totals
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.dueling._phases import (
@@ -116,7 +116,7 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
     def params(*, epsilon: float, failure_prob: float = 0.05, confidence_multiplier: float = 1.0) -> Params:
         check_probability("failure_prob", failure_prob)
         check_positive("confidence_multiplier", confidence_multiplier)
-        leaf, passes = scalar_leaf("epsilon", check_epsilon(epsilon)), empty_passes(num_arms)
+        leaf, passes = leaf_rounded_down("epsilon", check_epsilon(epsilon)), empty_passes(num_arms)
         for phase, size in phases_and_sizes(num_arms):
             duels = confidence_multiplier * duels_of(phase, size, epsilon, failure_prob)
             passes[phase - 1, size] = passes_of(duels, size) or passes[phase - 1, size]

@@ -1,6 +1,6 @@
 """The values of learners that compare bounds of preferences: a budget, and the width of the bounds."""
 
-from jaxdp.core import Scalar, scalar_leaf
+from jaxdp.core import Scalar, leaf_rounded_down, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.validation import check_above, check_epsilon, check_number
 
@@ -26,6 +26,6 @@ def params(*, epsilon: float, exploration_rate: float = 0.51) -> Params:
     """
     check_number("exploration_rate", check_above("exploration_rate", exploration_rate, 0.5))
     return Params(
-        epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
+        epsilon=leaf_rounded_down("epsilon", check_epsilon(epsilon)),
         exploration_rate=scalar_leaf("exploration_rate", exploration_rate),
     )

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxdp.core import Guarantee, Scalar, default_float, scalar_leaf
+from jaxdp.core import Guarantee, Scalar, default_float, leaf_rounded_down, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.constraints import radius_leaf
 from jaxdp.estimation.persons import PERSON, person_budgets
@@ -33,7 +33,7 @@ class Params:
 def make_params(*, epsilon: float, radius: float = np.inf, tolerance: float = TOLERANCE) -> Params:
     """Validates one grid point; see the attributes of `Params`. The `params` of estimators from randomized labels."""
     return Params(
-        epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
+        epsilon=leaf_rounded_down("epsilon", check_epsilon(epsilon)),
         radius=radius_leaf(radius),
         tolerance=scalar_leaf("tolerance", check_above("tolerance", tolerance, 0.0)),
     )

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from jaxdp.core import Guarantee, Scalar, default_float, only, scalar_leaf
+from jaxdp.core import Guarantee, Scalar, default_float, leaf_rounded_down, only, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.estimation.constraints import radius_leaf
 from jaxdp.estimation.label_params import TOLERANCE
@@ -178,7 +178,7 @@ def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., 
     ) -> Params:
         multiplier = noise_multiplier(epsilon, delta, release.constants) if release.noise == "gaussian" else 0.0
         return Params(
-            epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
+            epsilon=leaf_rounded_down("epsilon", check_epsilon(epsilon)),
             noise_multiplier=round_up(multiplier, default_float()),
             feature_norm=scalar_leaf("feature_norm", check_above("feature_norm", feature_norm, 0.0)),
             cut=cut_leaf(cut),

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from jaxdp.core import Guarantee, Learner, Scalar, State, factory, guarantee_for, scalar_leaf
+from jaxdp.core import Guarantee, Learner, Scalar, State, factory, guarantee_for, leaf_rounded_down
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts import _limited_updates_bulk as bulk
 from jaxdp.experts._losses import UNIT, clip_losses, losses_interface, units_of
@@ -120,7 +120,7 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
     binary = check_choice("losses", losses, LOSSES) == "binary"
 
     def params(*, epsilon: float) -> Params:
-        return Params(epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)))
+        return Params(epsilon=leaf_rounded_down("epsilon", check_epsilon(epsilon)))
 
     def claim(epsilon: float) -> Guarantee:
         return Guarantee.pure(

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jaxdp.core import scalar_leaf
+from jaxdp.core import leaf_rounded_down, scalar_leaf
 from jaxdp.dueling._ebs_elimination.arms import Params
 from jaxdp.dueling._ebs_elimination.counters import Trees
 from jaxdp.dueling._ebs_elimination.radii import NoiseLines, noise_lines, on_lattice, score_radii
@@ -46,7 +46,7 @@ def calibrate(
     Raises:
         ValueError: if a value is out of its range, or bounds are not within the range of JAX's default float type.
     """
-    budget = scalar_leaf("epsilon", check_epsilon(epsilon))
+    budget = leaf_rounded_down("epsilon", check_epsilon(epsilon))
     check_probability("failure_prob", failure_prob)
     check_positive("confidence_multiplier", confidence_multiplier)
     # An outcome enters one counter at most twice, with opposite signs: L1 sensitivity 2, L2 sensitivity sqrt(2).

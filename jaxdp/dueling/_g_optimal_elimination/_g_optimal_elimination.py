@@ -31,6 +31,7 @@ from jaxdp.core import (
     default_float,
     factory,
     guarantee_for,
+    leaf_rounded_down,
     pairs,
     scalar_leaf,
 )
@@ -218,7 +219,7 @@ def g_optimal_elimination(
         if not slope >= np.finfo(leaf.dtype).smallest_normal:
             raise ValueError(f"radius must leave the link a slope within the range of {leaf.dtype}, got {radius}")
         return Params(
-            epsilon=scalar_leaf("epsilon", check_epsilon(epsilon)),
+            epsilon=leaf_rounded_down("epsilon", check_epsilon(epsilon)),
             failure_prob=scalar_leaf("failure_prob", check_probability("failure_prob", failure_prob)),
             confidence_multiplier=scalar_leaf(
                 "confidence_multiplier", check_positive("confidence_multiplier", confidence_multiplier)

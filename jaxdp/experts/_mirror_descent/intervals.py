@@ -74,7 +74,7 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
         tuned = mirror_descent_parameters(epsilon=epsilon, delta=delta, **problem)
         rate = tuned.learning_rate if learning_rate is None else check_positive("learning_rate", learning_rate)
         return Params(
-            epsilon=scalar_leaf("epsilon", epsilon),
+            epsilon=leaf_rounded_down("epsilon", epsilon),
             interval_rates=np.asarray(
                 [leaf_rounded_down("epsilon", level_rate) for level_rate in tuned.interval_rates]
             ),

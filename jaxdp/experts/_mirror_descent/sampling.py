@@ -16,7 +16,6 @@ from jaxdp.core import (
     guarantee_for,
     leaf_rounded_down,
     only,
-    scalar_leaf,
 )
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.core.params import pytree_dataclass
@@ -85,7 +84,9 @@ def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) 
         return rate
 
     def params(*, epsilon: float, delta: float, learning_rate: float | None = None) -> Params:
-        return Params(epsilon=scalar_leaf("epsilon", epsilon), learning_rate=rate_leaf(epsilon, delta, learning_rate))
+        return Params(
+            epsilon=leaf_rounded_down("epsilon", epsilon), learning_rate=rate_leaf(epsilon, delta, learning_rate)
+        )
 
     def claim(epsilon: float, delta: float) -> Guarantee:
         unit = {

@@ -8,7 +8,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import Guarantee, Learner, Scalar, State, default_float, factory, guarantee_for, scalar_leaf
+from jaxdp.core import (
+    Guarantee,
+    Learner,
+    Scalar,
+    State,
+    default_float,
+    factory,
+    guarantee_for,
+    leaf_rounded_down,
+    scalar_leaf,
+)
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts import _limited_updates as selection
 from jaxdp.experts._lane_kernels import keep_lane_layout
@@ -187,7 +197,7 @@ def svt_restarts(
         slack = Slack.of(num_experts, horizon, checks, epsilon, check_probability("failure_prob", failure_prob), noise)
         dtype = default_float()
         return Params(
-            epsilon=scalar_leaf("epsilon", epsilon),
+            epsilon=leaf_rounded_down("epsilon", epsilon),
             block_slack=slack.block.astype(dtype),
             slack_before=slack.before.astype(dtype),
             window_slack=scalar_leaf("window_slack", slack.window),
