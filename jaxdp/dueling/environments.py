@@ -108,8 +108,7 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong", visits
         * `borda_regret`, the largest Borda score minus the mean score of both arms. An arm's score is its probability
           of beating a random *other* arm (`jaxdp.preferences.borda_scores`);
         * `strong_regret` and `weak_regret`, if there is a Condorcet winner: the sum of its leads over both arms, and
-            the
-          smaller of the two (a lead is P[winner, arm] - 1/2);
+          the smaller of the two (a lead is P[winner, arm] - 1/2);
         * `best_duels`, rounds with a pseudo-regret of zero; `left_wins`.
 
         The regrets of an arm outside [0, num_arms) are NaN. Recommendations are arms: `simple_regret` is the

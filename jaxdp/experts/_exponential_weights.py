@@ -65,8 +65,8 @@ def exponential_weights(*, num_experts: int, horizon: int, noise: str = "laplace
 
     Source:
         Freund & Schapire (1997), Hedge; noise by Dwork & Roth (2014), Theorem 3.6, or Balle & Wang (2018), Theorem 8.
-        The default rate minimises ln N / rate + rate T (1/8 + s^2 / 2), a bound on the expected regret: ln E exp(-rate
-        * noise) is rate^2 s^2 / 2 for Gaussian noise. For Laplace noise it is at most 15% larger while rate * s <= 0.7,
+        The default rate minimises ln N / rate + rate T (1/8 + s^2 / 2), a bound on the expected regret: for Gaussian
+        noise Z, ln E exp(-rate Z) is rate^2 s^2 / 2. For Laplace noise it is at most 15% larger while rate s <= 0.7,
         which holds from T = 4.1 ln N on.
 
     Deviations:

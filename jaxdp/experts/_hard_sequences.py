@@ -36,7 +36,7 @@ def lower_bound_losses(
 
     Values:
         gap, other_mean: as for `shifting_losses`. By default the good expert has loss 0, and all others have losses of
-        0 or 1 with mean 1/2; `gap=1, other_mean=1` makes all other losses 1.
+            0 or 1 with mean 1/2; `gap=1, other_mean=1` makes all other losses 1.
         num_shifts: number of phases less one, in [0, num_phases).
 
     Source:

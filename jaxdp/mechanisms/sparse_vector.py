@@ -251,8 +251,8 @@ def above_threshold(
     1 - failure_prob, no comparison of K queries errs by more than 8 sensitivity log(2 K / failure_prob) / epsilon.
 
     Args:
-        key: a PRNG key. The result equals a scan of `above_threshold_step` with `key_threshold, key_queries =
-            split(key)` and the keys `split(key_queries, K)`.
+        key: a PRNG key. The result equals a scan of `above_threshold_step`, with
+            `key_threshold, key_queries = split(key)` and the keys `split(key_queries, K)`.
         queries: [K] float, the exact answers.
         epsilon: as for `above_threshold_init`.
         threshold: as for `above_threshold_init`.
