@@ -40,7 +40,8 @@ def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, n
 
     Deviations:
         The probability of moving is a multiple of 2^-32, rounded up, and at least 2^-32 at each finite epsilon: above
-        epsilon = 20 the report becomes more private than claimed.
+        epsilon = 20 the report becomes more private than claimed. For K > 2, where a label would then be kept with a
+        probability below 1 / K, the report is a random label: at epsilon below about 3e-6 + K / 2^32.
 
     Math:
         A label $y$ among $K$ is reported as $r$ with
@@ -70,11 +71,15 @@ def randomized_response(key: jax.Array, labels: ArrayLike, epsilon: Scalar, *, n
     log_odds = epsilon - math.log(num_labels - 1)
     keep = jax.nn.sigmoid(log_odds)
     threshold = jnp.where(keep < 0.5, _frequent(keep, epsilon), _rare(jax.nn.sigmoid(-log_odds), epsilon))
-    moves = jax.random.bits(key_move, labels.shape, jnp.uint32) < threshold
+    words = jax.random.bits(key_move, labels.shape, jnp.uint32)
+    # A label that is rarer than others, by rounding, would be a signal of its own size, not of the size of epsilon.
+    is_lost = (keep < 0.5) & (jnp.uint32(0) - threshold < jnp.uint32(-(-(2**32) // num_labels)))
+    any_label = (words % jnp.uint32(num_labels)).astype(labels.dtype)
     offset = jax.random.randint(key_offset, labels.shape, 1, num_labels, jnp.int32)
     # (labels + offset) mod K, without leaving the range of a narrow dtype
     forward, back = offset.astype(labels.dtype), (num_labels - offset).astype(labels.dtype)
-    return jnp.where(moves, jnp.where(labels >= back, labels - back, labels + forward), labels)
+    moved = jnp.where(words < threshold, jnp.where(labels >= back, labels - back, labels + forward), labels)
+    return jnp.where(is_lost, any_label, moved)
 
 
 def debias_labels(reports: ArrayLike, epsilon: Scalar) -> jax.Array:

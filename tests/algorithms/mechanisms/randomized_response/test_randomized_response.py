@@ -86,6 +86,30 @@ def test_probabilities_are_within_the_claim_and_close_to_it(monkeypatch, epsilon
     assert probabilities_of_moving(monkeypatch, jnp.float32(math.inf), num_labels) == 0
 
 
+def reports_by_word(monkeypatch, words, epsilon, num_labels):
+    """Returns the reports of label 0 for these random words; a label that moves becomes 1."""
+    monkeypatch.setattr(jax.random, "randint", lambda key, shape, low, high, dtype: jnp.full(shape, low, dtype))
+    monkeypatch.setattr(jax.random, "bits", lambda key, shape, dtype=None: jnp.asarray(words, jnp.uint32))
+    labels = jnp.zeros(len(words), jnp.int32)
+    return np.asarray(randomized_response(jax.random.key(0), labels, jnp.float32(epsilon), num_labels=num_labels))
+
+
+@pytest.mark.precision
+@pytest.mark.parametrize("num_labels", [3, 1000, 10**8])
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-7, 1e-6, 1e-4, 0.01])
+def test_a_label_is_never_rarer_than_others(monkeypatch, epsilon, num_labels):
+    """Checks the probability of keeping, or that reports are words modulo K, for any label."""
+    words = np.asarray([0, 1, num_labels - 1, num_labels, 2**31, 2**32 - 1], np.uint32)
+    reports = reports_by_word(monkeypatch, words, epsilon, num_labels)
+    if (reports == words % num_labels).all():
+        assert epsilon < 1e-5 + 2 * num_labels / 2**32
+        return
+    keep = 1 - probabilities_of_moving(monkeypatch, jnp.float32(epsilon), num_labels)
+    assert 0 <= math.log(keep / (1 - keep) * (num_labels - 1)) <= epsilon
+    planted = math.floor(2**32 / (1 + (num_labels - 1) * math.exp(-1e-9)) * (1 - 2**-19)) / 2**32  # as it was
+    assert math.log(planted / (1 - planted) * (num_labels - 1)) < -1e-6
+
+
 @pytest.mark.precision
 @pytest.mark.parametrize("epsilon", [0.3, 5.0, 30.0, 87.0, 90.0, 3e38])
 def test_a_sure_sign_turns_as_often_as_is_claimed(monkeypatch, epsilon):
