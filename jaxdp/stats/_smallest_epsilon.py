@@ -50,7 +50,7 @@ def smallest_epsilon(
         be sufficient, and infinity if only the algorithm without privacy is shown to be.
 
     Warns:
-        RuntimeWarning: if there are too few seeds to show it whatever the values are (see `seeds_needed`; "t" needs
+        RuntimeWarning: if there are too few seeds to show it for any values (see `seeds_needed`; "t" needs
             two).
 
     Raises:

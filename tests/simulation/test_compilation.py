@@ -86,7 +86,7 @@ def test_a_folder_that_jax_is_told_is_left(untold):
 def test_a_folder_that_cannot_be_written_is_one_warning(untold):
     (untold / "jaxdp").write_text("a file")
     with pytest.warns(
-        RuntimeWarning, match="compiled programs are not kept on disk, as their folder cannot be"
+        RuntimeWarning, match="compiled programs are not stored on disk, as their folder cannot be"
     ) as caught:
         assert jaxdp.cache_compilations() is None
     assert len(caught) == 1
@@ -192,7 +192,7 @@ def test_the_command_line_tells_in_a_line_that_it_cannot(untold, monkeypatch, ca
         main()
     assert stopped.value.code in (None, 0)
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("warning: compiled programs are not kept on disk, as their folder cannot be written: ")
+    assert line.startswith("warning: compiled programs are not stored on disk, as their folder cannot be written: ")
 
 
 def test_no_warning_where_all_is_well(untold):

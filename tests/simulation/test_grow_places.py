@@ -72,7 +72,7 @@ def test_tiles_in_which_places_matter(tmp_path):
     store, small = tmp_path / "s.zarr", {**SMALL(), "tile_size": 5}
     sweep(run, **small, store=store)
     for changed in ({"num_seeds": 9}, {"axes": {"a": [0.5, 1.0, 3.0]}}):
-        with pytest.raises(ValueError, match="tile_size must be a multiple of 16 for a store to grow so, got 5"):
+        with pytest.raises(ValueError, match="tile_size must be a multiple of 16 for this growth, got 5"):
             sweep(run, **{**small, **changed}, store=store, grow=True)
         with pytest.raises(ValueError, match=r"store must hold the same sweep, .* here; overwrite=True"):
             sweep(run, **{**small, **changed}, store=store)

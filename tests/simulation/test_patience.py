@@ -65,7 +65,7 @@ def test_an_executor_that_never_answers_is_given_up_after_a_time(tmp_path, expec
     store, executor, start = tmp_path / "s.zarr", Silent(answers), time.monotonic()
     what = "a first worker" if answers == 0 else r"\d+ chunks"
     with pytest.raises(
-        TimeoutError, match=rf"finish something within timeout = 0\.5 seconds; still waiting for {what}"
+        TimeoutError, match=rf"return a result within timeout = 0\.5 seconds; still waiting for {what}"
     ) as e:
         swept(executor, store=store, timeout=0.5)
     assert time.monotonic() - start < LIMIT / 2
@@ -132,7 +132,7 @@ def test_an_executor_that_is_shut_down_in_the_middle(tmp_path, expected, kind, c
 def test_pools_that_end_their_processes_are_refused():
     with (
         ProcessPoolExecutor(2, mp_context=get_context("spawn"), max_tasks_per_child=3) as pool,
-        pytest.raises(ValueError, match=r"executor must be without max_tasks_per_child, got 3: "),
+        pytest.raises(ValueError, match=r"executor must not have max_tasks_per_child, got 3: "),
     ):
         swept(pool)
 

@@ -48,7 +48,7 @@ def runner(machine, at_a_time, monkeypatch):
 def test_out_of_memory_halves_what_runs_at_a_time_and_goes_on(monkeypatch, size):
     machine = Machine(fits=2)
     found, done = runner(machine, 8, monkeypatch), []
-    with pytest.warns(RuntimeWarning, match="memory ran out with .* tiles at a time; continuing with"):
+    with pytest.warns(RuntimeWarning, match="memory ran out with .* tiles at once; continuing with"):
         parts = list(found.chunks(chunks((), (LANES,), (size,)), done.append))
     assert machine.most > 2
     assert found.at_a_time <= 2

@@ -204,7 +204,7 @@ def test_what_is_no_store_is_neither_used_nor_replaced(tmp_path):
     for overwrite in [False, True]:
         with pytest.raises(ValueError, match=r"store must be one of a sweep, got .*notes, where something else is$"):
             sweep(walk, **SWEEP(), store=tmp_path / "notes", overwrite=overwrite)
-        with pytest.raises(ValueError, match=r"store must be a folder, or a path where nothing is yet, got .*file"):
+        with pytest.raises(ValueError, match=r"store must be a folder or a free path, got .*file"):
             sweep(walk, **SWEEP(), store=tmp_path / "file", overwrite=overwrite)
     assert (tmp_path / "notes" / "text").read_text() == (tmp_path / "file").read_text() == "mine"
     with pytest.raises(ValueError, match=r"store must be a path in a file system, .* got s3://bucket/runs"):
@@ -216,7 +216,7 @@ WRONG = {
     "overwrite without a store": ({"overwrite": True}, "store must be given .* or overwrite"),
     "overwrite by one of several": (
         {"store": "s.zarr", "overwrite": True, "process_index": 0, "num_processes": 2},
-        "overwrite must be False where several processes write, got 2",
+        "overwrite must be False if several processes write, got 2",
     ),
     "a share beyond": ({"process_index": 2, "num_processes": 2, "store": "s.zarr"}, "process_index must be < num_proc"),
     "half a share": ({"process_index": 2, "store": "s.zarr"}, "must be given together, got 2 and None"),
@@ -239,7 +239,7 @@ def test_nan_is_kept_counted_and_reported(tmp_path):
     def build():
         return walk(bad=True)
 
-    with pytest.warns(RuntimeWarning, match=r"NaN in walk of \d+ of 66 lanes; the results are kept") as told:
+    with pytest.warns(RuntimeWarning, match=r"NaN in walk of \d+ of 66 lanes; the results keep them") as told:
         expected = sweep(build, **SWEEP())
     count = int(expected.walk.isnull().any("round").sum())
     assert 0 < count < 33

@@ -169,7 +169,7 @@ def test_whole_numbers_of_any_type(tmp_path):
         ({"store": ""}, "store must be a path, got ''"),
         ({"store": 5}, "store must be a path, got 5"),
         ({"store": Path("s3://bucket/runs")}, "store must be a path in a file system, .* got s3:/bucket/runs"),
-        ({"store": "/"}, "store must be a folder of its own, got /"),
+        ({"store": "/"}, "store must be a folder with a name, got /"),
     ],
 )
 def test_wrong_arguments(tmp_path, wrong, message):
@@ -260,19 +260,19 @@ def test_a_finished_store_on_a_read_only_file_system_is_asked_for(tmp_path, monk
     with pytest.raises(ValueError, match=r"store must hold the same sweep, got .* num_seeds is 6 there, 7 here"):
         sweep(run, **{**SWEEP(), "num_seeds": 7}, store=tmp_path / "s.zarr")
     with pytest.raises(
-        OSError, match=r"files can be written to grow, got .*s\.zarr, where num_seeds is 6 there, 7 here$"
+        OSError, match=r"in a writable folder to grow, got .*s\.zarr, where num_seeds is 6 there, 7 here$"
     ):
         sweep(run, **{**SWEEP(), "num_seeds": 7}, store=tmp_path / "s.zarr", grow=True)
     with pytest.raises(ValueError, match=r"must hold the same sweep, got .*; overwrite=True replaces its results$"):
         sweep(run, **{**SWEEP(), "num_seeds": 5}, store=tmp_path / "s.zarr", grow=True)
-    with pytest.raises(OSError, match=rf"files can be written, got {tmp_path}/half.zarr, where \d lanes are mis"):
+    with pytest.raises(OSError, match=rf"in a writable folder, got {tmp_path}/half.zarr, where \d lanes are mis"):
         sweep(run, **SWEEP(), store=tmp_path / "half.zarr")
 
 
 def test_a_folder_that_cannot_be_written_is_named_as_it_was_given(tmp_path, monkeypatch):
     unwritable(monkeypatch, tmp_path, errno.EACCES)
     store = tmp_path / "runs" / "s.zarr"
-    with pytest.raises(OSError, match=rf"^store must be where files can be written, got {store}: Permission denied$"):
+    with pytest.raises(OSError, match=rf"^store must be in a writable folder, got {store}: Permission denied$"):
         sweep(run, **SWEEP(), store=store)
 
 

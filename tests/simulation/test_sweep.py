@@ -241,7 +241,7 @@ def test_leaves_that_are_one_object_stay_unbatched():
     assert varying["other"].shape == (2, 3, 2)
     with pytest.raises(ValueError, match="the same structure"):
         stack_params([points[0], {"epsilon": np.asarray(1.0)}])
-    with pytest.raises(ValueError, match="one shape"):
+    with pytest.raises(ValueError, match="the same shape"):
         stack_params([points[0], {**points[1], "epsilon": np.zeros(2)}])
 
 

@@ -113,9 +113,7 @@ def _open_lock_file(store: Path, name: str) -> Iterator[IO[str]]:
         lock_folder(store).mkdir(parents=True, exist_ok=True)
         opened = (lock_folder(store) / name).open("a+")
     except OSError as error:
-        raise UnwritableError(
-            f"store must be where files can be written, got {store}: {error.strerror or error}"
-        ) from error
+        raise UnwritableError(f"store must be in a writable folder, got {store}: {error.strerror or error}") from error
     with opened as file:
         _held.add(file)
         try:

@@ -1,4 +1,4 @@
-"""The privacy claims of a sweep's results, as a table."""
+"""Lists the privacy claims of a sweep's results in a table."""
 
 import json
 import math
@@ -36,19 +36,19 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
     """Returns a table of the claims of each algorithm at each grid point of a sweep.
 
     Args:
-        results: of `sweep` or `open`, in memory or from a file. For a selection, the table has the grid points that are
-            left in its coordinates. An axis without its coordinate keeps all its values.
+        results: a dataset of `sweep` or `open`, in memory or from a file. For a selection, the table has the grid
+            points in its coordinates. If an axis has lost its coordinate, the table has all values of the axis.
 
     Returns:
-        One row for every grid point and algorithm. Columns: the grid's values by their axes' names, as in the results'
-        coordinates; `algorithm`, its name in the run; `claim`, in words; and the claim's parts, as in `Guarantee`:
-        `kind`, `claimed_epsilon`, `claimed_delta`, `claimed_rho`, `claimed_mu`, `numerical_delta`, `trust_model`,
-        `privacy_unit`, `adjacency`, `argument`. A budget that the claim does not use is infinite (epsilon) or NaN (rho,
-        mu). A numerical delta that is not stated is NaN. The table's `to_latex` needs the package jinja2, which pandas
-        does not install.
+        A table with a row for every grid point and algorithm. Columns: one for each axis, with the labels of the
+        results' coordinates; `algorithm`, its name in the run; `claim`, as text; and the parts of the claim, as in
+        `Guarantee`: `kind`, `claimed_epsilon`, `claimed_delta`, `claimed_rho`, `claimed_mu`, `numerical_delta`,
+        `trust_model`, `privacy_unit`, `adjacency`, `argument`. A budget that the claim does not use is infinite
+        (epsilon) or NaN (rho, mu). A numerical delta that is None in the claim is NaN. The table's `to_latex` needs the
+        package jinja2, which pandas does not install.
 
     Raises:
-        ValueError: if the results have no provenance, or also hold results of another sweep.
+        ValueError: if the results have no provenance, or contain results of another sweep.
 
     Examples:
         >>> import jax, jaxdp
@@ -69,14 +69,14 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
     }
     rows = []
     for index, (_, guarantees) in enumerate(points):
-        own_labels = {name: values[index] for name, values in labels.items()}
-        if _GONE not in own_labels.values():
-            rows += [{**own_labels, "algorithm": name, **_parts(claim)} for name, claim in guarantees.items()]
+        point_labels = {name: values[index] for name, values in labels.items()}
+        if _GONE not in point_labels.values():
+            rows += [{**point_labels, "algorithm": name, **_parts(claim)} for name, claim in guarantees.items()]
     return pandas.DataFrame(rows, columns=[*labels, "algorithm", *COLUMNS])
 
 
 def _labels(results: "xr.Dataset", name: str, values: Sequence[Any], axis: Sequence[Any] | None) -> list[Any]:
-    """Returns the coordinate's labels of recorded values, `_GONE` for values that a selection left out."""
+    """Returns the coordinate labels of recorded values; `_GONE` for values that a selection left out."""
     labels_left = np.atleast_1d(results[name].values).tolist() if name in results.coords else []
     text = any(isinstance(label, str) for label in labels_left)
     if axis is not None:
@@ -90,13 +90,13 @@ def _labels(results: "xr.Dataset", name: str, values: Sequence[Any], axis: Seque
     lost = [label for label in labels_left if label == label and label not in labels]
     if any(is_left) and lost:
         raise ValueError(f"results must be of one sweep, got {name}={lost[0]}, which its provenance does not have")
-    if not any(is_left):  # the coordinate was dropped, or has names of objects, which the provenance does not have
+    if not any(is_left):  # the coordinate was dropped, or its labels are names of objects, which are not in provenance
         return labels
     return [label if is_there else _GONE for label, is_there in zip(labels, is_left, strict=True)]
 
 
 def _parts(claim: Guarantee) -> dict[str, Any]:
-    """Returns a claim's columns."""
+    """Returns the columns of a claim."""
     budgets = {"epsilon": claim.epsilon, "delta": claim.delta, "rho": claim.rho, "mu": claim.mu}
     return {
         "claim": str(claim),

@@ -22,9 +22,9 @@ TOLERANCE = 1e-5
 
 
 class Recipe:
-    """The `build` function and the values of a sweep, as passed and not as labels, kept beside its dataset in memory.
+    """The `build` function and the values that were passed to a sweep, stored with its dataset in memory.
 
-    Copies and selections of the dataset keep it. It is not written to files, and a pickled one is empty.
+    Copies and selections of the dataset keep it. It is not written to files, and its pickle is empty.
     """
 
     def __init__(self, build: Callable[..., Run] | None = None, axes: Axes | None = None) -> None:
@@ -39,7 +39,7 @@ class Recipe:
 
 
 def attach(results: "xr.Dataset", recipe: Recipe) -> None:
-    """Keeps a sweep's recipe with its results."""
+    """Stores a sweep's recipe with its results."""
     results.encoding[ENTRY] = recipe
 
 
@@ -51,29 +51,30 @@ def replay(
     num_rounds: int | None = None,
     **values: Any,
 ) -> "xr.Dataset":
-    """Runs one lane of a sweep again, round by round, and records every round.
+    """Runs one lane of a sweep again and records every round.
 
     Warns:
-        RuntimeWarning: if the replay and the results differ at a common checkpoint by more than float rounding: `build`
-            or a version differs, or a decision depended on a last bit.
+        RuntimeWarning: if the replay and the results differ at a checkpoint by more than float rounding. Then `build`
+            or a version has changed, or a decision depended on a last bit.
 
     Args:
-        results: of `sweep`, in memory or from a file.
+        results: a dataset of `sweep`, in memory or from a file.
         seed: index of the seed.
-        build: the sweep's; needed if the results were read from a file or come from another process.
-        num_rounds: number of rounds from the start; None is up to the last checkpoint. Memory grows with it.
-        **values: a value of every axis and static axis, as passed to the sweep; axes with one value may be left out.
+        build: the sweep's `build`; required if the results were read from a file or come from another process.
+        num_rounds: number of rounds to replay from the start; None replays up to the last checkpoint. Memory grows with
+            it.
+        **values: a value for each axis and static axis, as passed to the sweep. You may omit axes with only one value.
 
     Returns:
-        A dataset with dimension `round` (1, 2, ... up to `num_rounds`, or to where the learner stopped): `action`,
-        `context`, `feedback`, `report` and `public` (the released state after the round). If one of them has several
-        parts, each part is a variable named by its path. It also has the sweep's sums, metrics in hindsight and
-        records, as `results.NAME` where an event has that name.
+        A dataset with the dimension `round`, which ends at `num_rounds` or when the learner stopped. Its variables are
+        `action`, `context`, `feedback`, `report` and `public` (the released state after the round). If one of them is a
+        pytree with several leaves, each leaf is a variable named by its path. The dataset also has the sweep's sums,
+        metrics in hindsight and records, with the name `results.NAME` if `NAME` is taken.
 
     Raises:
-        ValueError: if a value or the seed is not among the results'; if num_rounds is beyond the horizon; if the
-            results have no provenance; if the run has no separate rounds (an estimator's, or one played by counts or
-            with summed reports).
+        ValueError: if the results do not have a value or the seed; if num_rounds exceeds the horizon; if the results
+            have no provenance; if the run has no separate rounds (a run of estimators, by counts or with summed
+            reports).
 
     Examples:
         >>> import jax, jaxdp
@@ -98,7 +99,7 @@ def replay(
     run = make(**{name: point[name] for name in static_names})
     if run.by_round is None:
         raise ValueError(
-            "results must be of a run with separate rounds, got one of an estimator, of counts or of summed reports"
+            "results must be of a run with separate rounds, got a run of estimators, by counts or with summed reports"
         )
     params = run.params(**{name: value for name, value in point.items() if name not in static_names})
     checkpoints = [int(value) for value in run.coords["round"]]
@@ -110,7 +111,7 @@ def replay(
     )
     lane = _dataset(rounds, num_rounds)
     seeds = np.atleast_1d(results["seed"].values) if "seed" in results.coords else np.asarray([seed])
-    if seed in seeds:  # a selection need not have the replayed lane
+    if seed in seeds:  # a selection may lack the replayed lane
         if "seed" in results.dims:
             labels["seed"] = seed
         selected = results.sel(labels)
@@ -123,7 +124,7 @@ def replay(
 def _point(
     results: "xr.Dataset", axes: Axes, names: Sequence[str], values: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns the labels of a grid point, and its values as passed to the sweep."""
+    """Returns a grid point as labels, and as values that were passed to the sweep."""
     for name in values:
         if name not in names:
             raise ValueError(f"values must be among {', '.join(names)}, got {name}{did_you_mean(name, names)}")

@@ -1,4 +1,4 @@
-"""A run over a grid of parameters and many seeds, as an xarray Dataset with every seed's value."""
+"""`sweep`: computes a run at every point of a grid and for many seeds, and returns an xarray Dataset."""
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
@@ -53,90 +53,95 @@ def sweep(
 ) -> "xr.Dataset":
     """Runs `build(**static)` for every combination of values and every seed.
 
-    All values of `axes` share one compiled program; each combination of `static_axes` has its own.
+    All values of `axes` share one compiled program. Each combination of `static_axes` is compiled separately. A lane is
+    one combination of values with one seed.
 
-    Results are the same bit for bit for every `chunk_size`, for any number of `devices` of one kind, of processes and
-    of workers, and after any number of interruptions of a sweep with a store, on processors of one model under equal
-    XLA flags. They may differ in the last bits between tile sizes, kinds of devices, models of processors, XLA flags,
-    and versions of JAX and SciPy. Another instruction set or other flags moved the mean errors of `reward-estimation`
-    by less than 0.001 of their standard error (`jaxdp.simulation.store.processor` has the measurements).
+    On one model of processor and with the same XLA flags, results do not depend, bit for bit, on `chunk_size`, on the
+    number of `devices`, processes and workers, or on interruptions of a sweep with a store. The last bits may differ
+    between tile sizes, kinds of devices, models of processors, XLA flags, and versions of JAX and SciPy. Other
+    instruction sets and flags changed the mean errors of `reward-estimation` by less than 0.001 of their standard error
+    (measurements in `jaxdp.simulation.store.processor`).
 
     With `store`, results are written as they are computed, and the same call resumes an interrupted sweep. Damaged
-    files are reported, and computed or written again. The call refuses a store of another program, tile size, kind of
-    device, model of processor, other XLA flags, or other versions of JAX and SciPy: a store never mixes results that
-    may differ. A newer jaxdp resumes the store if it compiles the same programs with the same parameters and claims.
-    `jaxdp.open` reads a store while it is written: missing lanes are NaN, and the variable `computed` is true where a
-    lane's results exist. The call returns the results of a finished store even if no file can be written beside it.
+    files are reported, and computed or written again. The call refuses a store with another program, tile size, kind of
+    device, model of processor, XLA flags, or version of JAX or SciPy: a store never mixes results that may differ. A
+    newer jaxdp resumes the store if it compiles the same programs with the same parameters and claims. `jaxdp.open`
+    reads a store while it is written: missing lanes are NaN, and the variable `computed` is true where a lane's results
+    exist. If the store is complete, the call returns its results even from a read-only folder.
 
-    With `grow=True`, a store of a smaller sweep, finished or not, grows to this sweep, which has more seeds, or more
-    values of an axis in any positions among the others. Existing lanes are kept and not computed again. The results are
-    bit for bit those of one sweep over everything, since a lane depends only on its values and its seed's index. Before
-    the store grows, the call checks that
+    With `grow=True`, the store of a smaller sweep, finished or not, grows to this sweep, which has more seeds or more
+    values of an axis, in any order. Stored lanes are not computed again. The results equal those of a new sweep bit for
+    bit, since a lane depends only on its values and the index of its seed. Before the store grows, the call checks that
 
-    - the smaller sweep's programs, parameters and claims are all unchanged;
-    - if lanes would change their positions in tiles, 256 or more lanes of each program have the same bits in other
-      positions. Contextual bandits fail this check, so their stores cannot grow in such a way;
+    - the programs, parameters and claims of the smaller sweep have not changed;
+    - if lanes change their positions in tiles, at least 256 lanes of each program have the same bits in other
+      positions. Contextual bandits fail this check, so their stores can grow only if lanes keep their positions;
     - if more grid points change a program, one tile of stored lanes has the same bits when it is run again.
 
-    If `tile_size` is not a multiple of 16, a store can grow only if lanes keep their positions: for example by values
-    of static axes, or from one multiple of `tile_size` seeds to another.
+    If `tile_size` is not a multiple of 16, a store can grow only if lanes keep their positions: for example if static
+    axes get more values, or if the number of seeds is a multiple of `tile_size` before and after.
 
     Warns:
-        RuntimeWarning: if results contain NaN, with the number of lanes; if a file of the store was damaged; if memory
-            ran out and fewer tiles run at a time.
+        RuntimeWarning: if results contain NaN (with the number of lanes); if a file of the store was damaged; if memory
+            ran out, so that fewer tiles run at once.
 
     Args:
         build: (**static) -> Run, called once for every combination of static values, before anything is compiled; or a
-            Run, without static_axes.
-        axes: values of the run's parameters, by name; their product is the grid.
-        static_axes: values of `build`'s arguments, which fix shapes.
-        num_seeds: seeds at every grid point, >= 1. Seed i has the key fold_in(key, i) at every grid point.
+            Run, if there are no static_axes.
+        axes: lists of values of the run's parameters, by name; the grid is their product.
+        static_axes: lists of values of `build`'s arguments, such as arguments that fix shapes.
+        num_seeds: number of seeds at every grid point, >= 1. Seed i has the key fold_in(key, i) at every grid point.
         key: a typed PRNG key, as from `jax.random.key`, of a Threefry implementation (JAX's default).
-        tile_size: lanes in a compiled unit, >= 1; memory grows with it. None takes the store's, if there is a store;
-            otherwise 256 on a CPU, and on a GPU all lanes of a program, rounded up to a multiple of 1,024, but at most
-            65,536 and at most what should fit in 4 GiB. With an executor, the first worker's kind of device decides.
-            Tiles run side by side as memory allows; if it runs out, half as many do.
-        chunk_size: the largest number of lanes that are handed over and written together, >= 1. None is about 20
-            seconds of work, limited to a part of the free memory. A store keeps the size of its first call.
-        devices: devices of one kind; each tile runs on one of them. None is all local devices of JAX's default kind.
-        store: path of a Zarr store, on a file system that has locks: nothing yet, or the store of the same sweep.
-        overwrite: replace the existing store, of this sweep or of another; to resume a sweep, leave it out. The old
-            store is removed once the new one exists. Results that were returned from the old store and not yet read
-            raise an OSError when they are read.
-        grow: add the missing part of this sweep to the store, if its own sweep is a part of this one. Without it, the
-            store of a smaller sweep is refused. A store with values or seeds that this sweep lacks is always refused.
-            Chunks keep their size. If there is no store at the path, one is created.
-        executor: any `concurrent.futures` executor; its workers compute the chunks, each on its own devices. For a Dask
-            cluster: `client.get_executor()`. Workers must be new processes, as forks of a process that has used JAX
-            hang: `ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))`. After each minute in which it
-            finishes nothing, the logger "jaxdp" (on stderr, if logging is not set up) reports the awaited chunks.
-        timeout: seconds within which the executor must finish some chunk, compilation included, > 0; None for no limit.
-        process_index: which of several processes this is, in [0, num_processes), each with a part of the same store;
-            "auto" reads it from SLURM (of an array, or srun) or from a Kubernetes indexed job.
+        tile_size: number of lanes that are compiled together, >= 1; memory grows with it. None is the tile size of the
+            store, if there is a store. Otherwise it is 256 on a CPU; on a GPU it is the number of lanes of a program,
+            rounded up to a multiple of 1,024, but at most 65,536 and at most as many as should fit in 4 GiB. With an
+            executor, the first worker's kind of device decides. Several tiles run at once if memory allows; if memory
+            runs out, the number is halved.
+        chunk_size: the largest number of lanes that are returned and written together, >= 1. None is about 20 seconds
+            of work, limited by free memory. A store keeps the size of the first call.
+        devices: devices of one kind; each tile runs on one device. None is all local devices of JAX's default kind.
+        store: path of a Zarr store on a file system that has locks. The path must be free, or hold the store of this
+            sweep.
+        overwrite: replace an existing store, of this sweep or of another sweep. Do not pass it to resume a sweep. The
+            old store is removed when the new store exists. Results of the old store that are not yet in memory raise an
+            OSError when they are read.
+        grow: add the missing part of this sweep to the store of a smaller sweep, which is refused otherwise. A store
+            with values or seeds that this sweep lacks is always refused. Chunks keep their size. If there is no store
+            at the path, the call creates one.
+        executor: a `concurrent.futures` executor, such as `client.get_executor()` of a Dask cluster. Its workers
+            compute the chunks, each on its own devices. Workers must be new processes, as forks of a process that has
+            used JAX hang: `ProcessPoolExecutor(mp_context=multiprocessing.get_context("spawn"))`. After each minute in
+            which no chunk is finished, the logger "jaxdp" (on stderr, if logging is not set up) reports the missing
+            chunks.
+        timeout: the longest time in seconds, > 0, between two finished chunks of an executor, including compilation.
+            None is no limit.
+        process_index: index of this process in [0, num_processes), if several processes compute parts of the same
+            store. "auto" reads it from SLURM (a job array or srun) or from a Kubernetes indexed job.
         num_processes: the number of processes; "auto" reads it from SLURM.
-        progress: True for a bar in a notebook, and on stderr if it is a terminal; or a function, called with a
-            `Progress` as lanes are done.
+        progress: True shows a bar in a notebook, or on stderr if it is a terminal. A function is called with a
+            `Progress` each time lanes are done.
 
     Returns:
-        A dataset with dimensions (*static_axes, *axes, seed, *the run's own) and the values as coordinates. Values that
-        are neither all numbers nor all text (links, None) are labelled by their name or their text. The attribute
-        `provenance` is JSON text: versions, devices, processor, XLA flags, key, tile size, and every grid point's
-        parameters and guarantees. With a store, values are read when they are used; while other processes' shares are
-        missing, `computed` is among the variables.
+        A dataset with dimensions (*static_axes, *axes, seed, *dimensions of the run) and the values as coordinates. If
+        the values of an axis are neither all numbers nor all text (links, None), their labels are their names or texts.
+        The attribute `provenance` is JSON text: versions, devices, processor, XLA flags, key, tile size, and every grid
+        point's parameters and guarantees. With a store, values are read from disk when they are used. If lanes of other
+        processes are missing, the dataset has the variable `computed`.
 
     Raises:
-        ValueError: if an axis is empty, has a repeated value, is named twice, or has the name of a result of
-            `jaxdp.stats`, such as low or mean; if a count is < 1; if devices are none or of several kinds; if key is
-            not a typed Threefry key; if a value is out of range for the run; if the outputs' dimensions do not match
-            their labels, or differ between static values; if the store is of another sweep, with the differences, or
-            cannot grow to this one. All before anything is compiled, except that growing may run lanes first.
-        BlockingIOError: if another process writes this share of the store; or writes any share, if the store has to
-            grow.
-        OSError: if results cannot be written. Written results stay, and the same call resumes the sweep.
-        MemoryError: if a single tile, or the results, do not fit in free memory, before they are computed.
-        RuntimeError: if the executor gives up. Written results stay, as above.
-        TimeoutError: if the executor finishes nothing within `timeout`. Written results stay, as above.
-        KeyboardInterrupt: if the user interrupts the sweep; the message says what was kept and how to resume.
+        ValueError: if an axis is empty, repeats a value, is named twice, or has the name of a result of `jaxdp.stats`,
+            such as low or mean; if a count is < 1; if there are no devices, or devices of several kinds; if key is not
+            a typed Threefry key; if a value is out of range for the run; if the dimensions of outputs do not match
+            their labels, or differ between static values; if the store is of another sweep (the message has the
+            differences), or cannot grow to this sweep. Raised before anything is compiled, except that growing may run
+            lanes first.
+        BlockingIOError: if another process writes this share of the store, or any share if the store must grow.
+        OSError: if results cannot be written. Results that were written stay, and the same call resumes the sweep.
+        MemoryError: if a single tile or the results do not fit in free memory. Raised before they are computed.
+        RuntimeError: if the executor fails. Results that were written stay.
+        TimeoutError: if the executor finishes nothing within `timeout`. Results that were written stay.
+        KeyboardInterrupt: if the user interrupts the sweep; the message says which results are stored and how to
+            resume.
 
     Examples:
         >>> import jax, jaxdp
@@ -151,8 +156,8 @@ def sweep(
     """
     if isinstance(jnp.zeros(()), Tracer) or isinstance(key, Tracer):
         raise ValueError(
-            "sweep must be called outside of jax.jit, jax.vmap and the like, got traced arrays: it compiles by "
-            "itself; inside, map the run: jax.vmap(run, in_axes=(0, None))(keys, params)"
+            "sweep must be called outside of jax.jit, jax.vmap and the like, got traced arrays: it compiles its "
+            "programs; inside, map the run: jax.vmap(run, in_axes=(0, None))(keys, params)"
         )
     if chunk_size is not None:
         chunk_size = check_count("chunk_size", chunk_size)
@@ -166,9 +171,9 @@ def sweep(
     if grow and (store is None or overwrite):
         raise ValueError(f"grow must be False {'without a store' if store is None else 'with overwrite'}, got True")
     if overwrite and count > 1:
-        raise ValueError(f"overwrite must be False where several processes write, got {count} of them")
+        raise ValueError(f"overwrite must be False if several processes write, got {count} processes")
     if executor is not None and devices is not None:
-        raise ValueError("devices must be None with an executor, whose workers have their own, got both")
+        raise ValueError("devices must be None with an executor, whose workers use their devices, got both")
     if timeout is not None:
         timeout = check_above("timeout", timeout, 0.0)
         if executor is None:
@@ -246,11 +251,11 @@ def _in_memory(
 def _from_read_only(
     path: Path, source: Source, index: int, count: int, nans: NanCount, report: Reporter, *, grow: bool
 ) -> None:
-    """Checks that a store beside which nothing can be written has all requested lanes."""
+    """Checks that a store in a read-only folder has all requested lanes."""
     store = Store(path)
     differences = differences_of_stores(source.identity, store.identity)
     if grow and differences and not shortfalls(source.identity, store.identity):
-        raise UnwritableError(f"store must be where files can be written to grow, got {path}, where {differences}")
+        raise UnwritableError(f"store must be in a writable folder to grow, got {path}, where {differences}")
     check_same_sweep(store, source.identity)
     requested = share(store.chunks, index, count)
     missing, damaged = store.examine(requested, nans)
@@ -258,7 +263,7 @@ def _from_read_only(
         lanes = sum(chunk.num_lanes for chunk in missing)
         text = "; ".join(damaged.values())
         raise UnwritableError(
-            f"store must be where files can be written, got {path}, where {lanes} lanes are missing"
+            f"store must be in a writable folder, got {path}, where {lanes} lanes are missing"
             f"{f' ({text})' if text else ''}"
         )
     total = sum(chunk.num_lanes for chunk in requested)
@@ -266,7 +271,7 @@ def _from_read_only(
 
 
 def _interruption(stop: KeyboardInterrupt, path: Path | None, progress: Progress) -> str:
-    """Returns the message of an interrupted sweep, with how to resume it."""
+    """Returns the message of an interrupted sweep, which says how to resume it."""
     notes = getattr(stop, "__notes__", [])
     if notes:
         return f"interrupted: {notes[0]}"
@@ -279,7 +284,7 @@ def _interruption(stop: KeyboardInterrupt, path: Path | None, progress: Progress
 def _to_store(
     source: Source, store: Store, requested: Sequence[Chunk], nans: NanCount, report: Reporter, again: str
 ) -> None:
-    """Computes the store's missing lanes. A thread writes one chunk while the next is computed."""
+    """Computes the missing lanes of a store. A thread writes one chunk while the next is computed."""
     missing = store.survey(requested, nans)
     total, left = (sum(chunk.num_lanes for chunk in part) for part in (requested, missing))
     report.start(total, total - left, source.place.devices)
@@ -295,7 +300,7 @@ def _to_store(
             if writing is not None:
                 writing.result()
     except (Exception, KeyboardInterrupt) as error:
-        with contextlib.suppress(Exception):  # a store that is gone or broken must not hide what happened
+        with contextlib.suppress(Exception):  # if the store is gone or broken, the original error matters more
             count = store.lanes_computed()
             error.add_note(f"{count} lanes of the sweep are safe in {store.path}; {again} computes the rest")
         raise
@@ -304,7 +309,7 @@ def _to_store(
 def _local(store: str | Path) -> Path:
     path = check_local_path("store", store).resolve()  # the path stays valid if the working directory changes
     if not path.name:
-        raise ValueError(f"store must be a folder of its own, got {store}")
+        raise ValueError(f"store must be a folder with a name, got {store}")
     if path.exists() and not path.is_dir():
-        raise ValueError(f"store must be a folder, or a path where nothing is yet, got {path}")
+        raise ValueError(f"store must be a folder or a free path, got {path}")
     return path

@@ -1,4 +1,4 @@
-"""Compiled programs on disk, so that other processes need not compile them again."""
+"""Stores compiled programs on disk, so that other processes do not compile them again."""
 
 import contextlib
 import hashlib
@@ -18,28 +18,29 @@ from jaxdp.simulation.store.processor import host_processor
 
 WIDEST = ("avx512f", "avx2", "avx", "sse4_2", "sve", "asimd", "neon")
 CACHE_HIT = "/jax/compilation_cache/cache_hits"  # an event of JAX
-SHORTEST = 0.1  # seconds; programs that compile faster are not kept
+SHORTEST = 0.1  # seconds; programs that compile faster are not stored
 
 
 def cache_compilations(folder: str | Path | None = None) -> Path | None:
-    """Keeps JAX's compiled programs on disk from now on, so that other processes need not compile them again.
+    """Stores JAX's compiled programs on disk from now on, so that other processes do not compile them again.
 
-    It uses JAX's own persistent compilation cache; results are the same bits. The command line calls this function,
-    unless `--no-cache` is given.
+    It configures JAX's persistent compilation cache. Results do not change by a bit. The command line calls this
+    function unless `--no-cache` is given.
 
     Warns:
-        RuntimeWarning: if the folder cannot be written; every process then compiles its programs, as without the cache.
+        RuntimeWarning: if the folder cannot be written. Every process then compiles its programs.
 
     Args:
-        folder: where; None is the folder that JAX is configured with (for example by JAX_COMPILATION_CACHE_DIR),
-            otherwise `jaxdp` in the user's cache directory ($XDG_CACHE_HOME, ~/.cache, ~/Library/Caches or
-            %LOCALAPPDATA%). No other user may be able to write there: whoever can, can run code as you. It grows, and
-            can be removed at any time.
+        folder: the folder for programs. None is the folder that JAX is configured with (for example by
+            JAX_COMPILATION_CACHE_DIR), or else `jaxdp` in the user's cache directory ($XDG_CACHE_HOME, ~/.cache,
+            ~/Library/Caches or %LOCALAPPDATA%). A user who can write to the folder can run code as you, so no other
+            user may have this permission. The folder grows. You can delete it at any time.
 
     Returns:
-        The path where programs are kept, or None if none can be kept. It is a subfolder for the version of jaxlib and
-        the processor's instruction set, such as `jaxlib-0.10.2-x86_64-avx2-1f0c2a9b`, since a program for one kind of
-        processor need not run on another. A folder that JAX is already configured with is used as it is.
+        The path where programs are stored, or None if the folder cannot be written. It is a subfolder for the version
+        of jaxlib and the processor's instruction set, such as `jaxlib-0.10.2-x86_64-avx2-1f0c2a9b`, since a program for
+        one kind of processor may not run on another. If JAX is already configured with a folder, it is that folder
+        itself.
     """
     configured = jax.config.jax_compilation_cache_dir  # pyright: ignore[reportAttributeAccessIssue]
     if folder is None and configured:
@@ -51,13 +52,13 @@ def cache_compilations(folder: str | Path | None = None) -> Path | None:
             pass
     except (OSError, RuntimeError) as error:  # RuntimeError: there is no home
         warnings.warn(
-            f"compiled programs are not kept on disk, as their folder cannot be written: {error}",
+            f"compiled programs are not stored on disk, as their folder cannot be written: {error}",
             stacklevel=2,
             category=RuntimeWarning,
         )
         return None
     if configured != str(path):
-        compilation_cache.reset_cache()  # a process that has compiled something goes on with its former folder
+        compilation_cache.reset_cache()  # otherwise a process that has compiled something uses its former folder
         jax.config.update("jax_compilation_cache_dir", str(path))
     if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", SHORTEST)
@@ -65,10 +66,9 @@ def cache_compilations(folder: str | Path | None = None) -> Path | None:
 
 
 def keep_for(platform: str) -> Path | None:
-    """Keeps compiled programs if compiling takes long: on a GPU, unless JAX_ENABLE_COMPILATION_CACHE=0.
+    """Calls `cache_compilations` on a GPU, where compiling is slow, unless JAX_ENABLE_COMPILATION_CACHE=0.
 
-    Returns:
-        The folder, as `cache_compilations`; None if programs are not kept by this call.
+    Returns the folder, or None if programs are not stored.
     """
     allowed = jax.config.jax_enable_compilation_cache  # pyright: ignore[reportAttributeAccessIssue]
     return cache_compilations() if platform != "cpu" and allowed else None
@@ -76,7 +76,7 @@ def keep_for(platform: str) -> Path | None:
 
 @contextlib.contextmanager
 def count_hits() -> Iterator[list[str]]:
-    """Yields a list that grows by one entry for each program that JAX reads from its cache on disk."""
+    """Yields a list that gets one entry for each program that JAX reads from its cache on disk."""
     hits: list[str] = []
 
     def listen(event: str, **details: str | int) -> None:
@@ -92,11 +92,9 @@ def count_hits() -> Iterator[list[str]]:
 
 
 def configure_cache(keep: bool, tell: Callable[[str], object]) -> None:
-    """Keeps compiled programs on disk, or turns JAX's compilation cache off; called before JAX starts.
+    """Stores compiled programs on disk if `keep`, or turns JAX's compilation cache off; called before JAX starts.
 
-    Args:
-        keep: whether compiled programs are kept and read.
-        tell: is called with one sentence if they cannot be kept.
+    Calls `tell` with one sentence if the programs cannot be stored.
     """
     if not keep:
         jax.config.update("jax_enable_compilation_cache", False)
@@ -124,4 +122,6 @@ def _user_cache() -> Path:
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches"
     xdg_folder = os.environ.get("XDG_CACHE_HOME", "")
-    return Path(xdg_folder) if os.path.isabs(xdg_folder) else Path.home() / ".cache"  # as the XDG specification has it
+    return (
+        Path(xdg_folder) if os.path.isabs(xdg_folder) else Path.home() / ".cache"
+    )  # the XDG specification allows only absolute paths

@@ -1,4 +1,4 @@
-"""Programs that this process has compiled, so that running a notebook's cell again compiles nothing."""
+"""Caches programs that this process has compiled, so that running a notebook's cell again compiles nothing."""
 
 import threading
 from collections import OrderedDict
@@ -18,7 +18,7 @@ class Executables:
     """The most recently used executables, limited in number and size."""
 
     def __init__(self, most: int = MOST_KEPT, most_bytes: int = MOST_BYTES) -> None:
-        """Starts empty; keeps at most `most` executables, whose arrays have at most `most_bytes` bytes together."""
+        """Creates an empty cache for at most `most` executables, with at most `most_bytes` bytes of arrays together."""
         self._most, self._most_bytes = most, most_bytes
         self._kept: OrderedDict[Hashable, _Entry] = OrderedDict()
         self._lock = threading.Lock()
@@ -28,8 +28,8 @@ class Executables:
 
         Args:
             key: everything that the executable depends on.
-            num_bytes: size of the arrays that it holds.
-            make: compiles it. Two threads that request one key at the same time may both compile.
+            num_bytes: size of the arrays that the executable holds.
+            make: compiles the executable. Two threads that request the same key may both compile.
         """
         with self._lock:
             if key in self._kept:

@@ -1,4 +1,4 @@
-"""Grows the store of a smaller sweep to a larger one, after checking that its results stay valid."""
+"""Grows the store of a smaller sweep to a larger sweep, after checking that stored results stay valid."""
 
 import json
 import warnings
@@ -24,22 +24,22 @@ from jaxdp.simulation.sweeps.source import Source
 if TYPE_CHECKING:
     import xarray as xr
 
-LANES_TRIED = 256  # of each program, at least, in other positions of tiles
-TURNS = (8, 24)  # positions that lanes are moved by
+LANES_TRIED = 256  # smallest number of lanes of each program that are tried in other positions of tiles
+TURNS = (8, 24)  # numbers of positions by which lanes are moved
 
 
 def grow_store(path: Path, plan: Plan, source: Source, template: "xr.Dataset") -> None:
-    """Makes room in a store for all of a sweep; does nothing if there is no store, or if it is of this sweep.
+    """Extends a store to all lanes of a sweep. Does nothing if there is no store, or if it is the store of this sweep.
 
     Args:
-        path: of the store.
-        plan: of the sweep.
+        path: path of the store.
+        plan: plan of the sweep.
         source: computes the sweep.
-        template: the sweep's dataset, labelled and with provenance.
+        template: the sweep's dataset, with labels and provenance.
 
     Raises:
-        ValueError: if the store is not of a part of this sweep, or its results would not have the bits that this sweep
-            gives. The store is then unchanged.
+        ValueError: if the store is not of a part of this sweep, or its results would not equal this sweep's results bit
+            for bit. The store is then unchanged.
         BlockingIOError: if a process writes the store.
     """
     with creation_lock(path):
@@ -53,9 +53,9 @@ def grow_store(path: Path, plan: Plan, source: Source, template: "xr.Dataset") -
             return
         check_unwritten(path)
         growth = _plan_growth(store, plan, source, template)
-        if growth.layout.get("packed", False):  # since this growth, or an earlier one
+        if growth.layout.get("packed", False):  # this growth or an earlier growth moves lanes
             for program in range(len(plan.runs)):
-                _check_places(path, plan, source, program)
+                _check_positions(path, plan, source, program)
         changed_programs = _find_changed_programs(plan, identity, store.identity)
         for chunk, stored_values in _samples(store, growth.chunks, changed_programs, plan.tile_size):
             _check_bits(path, chunk, source.sample(chunk), stored_values)
@@ -63,7 +63,7 @@ def grow_store(path: Path, plan: Plan, source: Source, template: "xr.Dataset") -
 
 
 def can_grow(store: Store, plan: Plan, source: Source, template: "xr.Dataset") -> bool:
-    """Returns whether a store can grow to a sweep, as far as can be determined without running lanes."""
+    """Returns whether a store can grow to a sweep, by all checks that do not run lanes."""
     try:
         _plan_growth(store, plan, source, template)
     except ValueError:
@@ -72,12 +72,7 @@ def can_grow(store: Store, plan: Plan, source: Source, template: "xr.Dataset") -
 
 
 def _plan_growth(store: Store, plan: Plan, source: Source, template: "xr.Dataset") -> Growth:
-    """Returns the change of a store to a larger sweep; runs no lanes and writes nothing.
-
-    Raises:
-        ValueError: if the store is not of a part of the sweep, cannot hold its values, or has tiles of a size with
-            which lanes cannot change their positions.
-    """
+    """Plans the growth of a store; runs no lanes and writes nothing. Raises a ValueError if it is not possible."""
     difference = "; ".join(shortfalls(source.identity, store.identity)) or differences_of_stores(
         source.identity_of(_plan_of_store(plan, store.identity)), store.identity
     )
@@ -87,18 +82,18 @@ def _plan_growth(store: Store, plan: Plan, source: Source, template: "xr.Dataset
     if growth.moves(plan.tile_size):
         if plan.tile_size % VECTOR:
             raise ValueError(
-                f"tile_size must be a multiple of {VECTOR} for a store to grow so, got {plan.tile_size}: in other "
-                "tiles a lane's last bits can depend on its position, which changes in the larger sweep"
+                f"tile_size must be a multiple of {VECTOR} for this growth, got {plan.tile_size}: otherwise a lane's "
+                "last bits can depend on its position in a tile, which changes in the larger sweep"
             )
         growth.layout["packed"] = True
     return growth
 
 
 def _plan_of_store(plan: Plan, stored_identity: Mapping[str, Any]) -> Plan:
-    """Returns the plan of the store's sweep, made of the larger sweep's values."""
+    """Returns the plan of the store's sweep, with values of the larger sweep."""
     axes, static_axes = (
-        {name: _values(values, stored_identity[group][name]) for name, values in own_axes.items()}
-        for group, own_axes in (("axes", plan.axes), ("static_axes", plan.static_axes))
+        {name: _values(values, stored_identity[group][name]) for name, values in plan_axes.items()}
+        for group, plan_axes in (("axes", plan.axes), ("static_axes", plan.static_axes))
     )
     return Plan(
         plan.build,
@@ -112,13 +107,12 @@ def _plan_of_store(plan: Plan, stored_identity: Mapping[str, Any]) -> Plan:
 
 
 def _values(values: Sequence[Any], labels: Sequence[Any]) -> list[Any]:
-    """Returns the values that have these labels."""
     all_labels = json.loads(json.dumps(as_json(coordinate(values))))
     return [values[all_labels.index(label)] for label in labels]
 
 
 def _find_changed_programs(plan: Plan, identity: Mapping[str, Any], stored_identity: Mapping[str, Any]) -> set[int]:
-    """Returns the programs that change with the number of grid points, which is part of their text."""
+    """Returns the programs with another text than in the store, as it has the number of grid points."""
     return {
         index
         for index in range(len(plan.runs))
@@ -130,7 +124,7 @@ def _find_changed_programs(plan: Plan, identity: Mapping[str, Any], stored_ident
 def _samples(
     store: Store, chunks: Sequence[Chunk], programs: set[int], max_lanes: int
 ) -> Iterator[tuple[Chunk, Mapping[str, np.ndarray]]]:
-    """Yields, for each of some programs, at most `max_lanes` computed lanes and their stored outputs."""
+    """Yields, for each of these programs, at most `max_lanes` stored lanes and their outputs."""
     remaining = set(programs)
     for chunk in chunks:
         if chunk.program in remaining and (lanes := store.sample(chunk, max_lanes)) is not None:
@@ -138,32 +132,29 @@ def _samples(
             yield lanes
 
 
-def _check_places(path: Path, plan: Plan, source: Source, program: int) -> None:
+def _check_positions(path: Path, plan: Plan, source: Source, program: int) -> None:
     """Checks that lanes have the same bits in other positions of tiles.
 
-    XLA on CPU can compile the last lanes of a tile differently from the others, even if their number is a multiple of
-    the SIMD width: the last bits of contextual bandits' lanes change there.
-
-    Raises:
-        ValueError: if the bits of some lanes differ.
+    XLA on CPU can compile the last lanes of a tile differently from all other lanes, even if the number of lanes is a
+    multiple of the SIMD width. The last bits of contextual bandits then depend on the position.
     """
     total = -(-LANES_TRIED // plan.tile_size) * plan.tile_size
     lanes = np.resize(np.arange(min(plan.lanes.num_lanes, total)), total)
 
-    def compute_turned(turn: int) -> Mapping[str, np.ndarray]:
+    def compute_shifted(turn: int) -> Mapping[str, np.ndarray]:
         runs = tuple((lane, lane + 1) for lane in np.roll(lanes, -turn).tolist())
         arrays = source.sample(Chunk(0, program, runs, (), packed=True))  # in this order, from position 0 on
         return {name: np.roll(values, turn, axis=0) for name, values in arrays.items()}
 
-    first = compute_turned(0)
+    first = compute_shifted(0)
     for turn in TURNS:
-        for name, values in compute_turned(turn).items():
-            moved = sum(one.tobytes() != other.tobytes() for one, other in zip(values, first[name], strict=True))
-            if moved:
+        for name, values in compute_shifted(turn).items():
+            num_changed = sum(one.tobytes() != other.tobytes() for one, other in zip(values, first[name], strict=True))
+            if num_changed:
                 raise ValueError(
                     f"lanes must have the same bits in every position of a tile for the store to grow, got {path}, "
-                    f"where {name} of {moved} of {total} lanes has other last bits in another position; sweep the new "
-                    "values into a new store, or everything again by overwrite=True"
+                    f"where {name} of {num_changed} of {total} lanes has other last bits in another position; sweep "
+                    "the new values into a new store, or compute everything again with overwrite=True"
                 )
 
 
@@ -174,5 +165,5 @@ def _check_bits(path: Path, chunk: Chunk, computed: Mapping[str, np.ndarray], st
             raise ValueError(
                 f"store must have the bits that the larger sweep gives, got {path}, where {name} of {chunk.num_lanes} "
                 "lanes differs, as the program for more grid points was compiled differently; sweep the new values "
-                "into a new store, or everything again by overwrite=True"
+                "into a new store, or compute everything again with overwrite=True"
             )

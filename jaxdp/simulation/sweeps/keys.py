@@ -1,4 +1,4 @@
-"""Keys of lanes, for callers who map over lanes themselves."""
+"""Derives the keys of lanes, for users who map over lanes themselves."""
 
 import jax
 import jax.numpy as jnp
@@ -8,30 +8,26 @@ from jaxdp.validation import check_count, check_key
 
 
 def check_root(key: jax.Array) -> jax.Array:
-    """Returns key, if lanes can be made of it.
-
-    Raises:
-        ValueError: if it is not a typed key, or not of a Threefry implementation.
-    """
+    """Returns `key`, after checking that it is a typed key of a Threefry implementation."""
     if "rbg" in str(jax.random.key_impl(check_key(key))):
         raise ValueError(
-            f"key must be of a Threefry implementation, got {jax.random.key_impl(key)}, whose numbers for one lane "
-            "depend on the lanes beside it"
+            f"key must be of a Threefry implementation, got {jax.random.key_impl(key)}: its random numbers in one lane "
+            "depend on other lanes of the batch"
         )
     return key
 
 
 def lane_keys(key: jax.Array, n: int) -> jax.Array:
-    """Returns the keys that seeds 0, 1, ..., n - 1 of a sweep have at every grid point.
+    """Returns the keys of seeds 0, 1, ..., n - 1 of a sweep, which are the same at every grid point.
 
     Args:
-        key: the sweep's, a typed PRNG key of a Threefry implementation.
-        n: the number of keys, >= 1.
+        key: the key of the sweep, a typed PRNG key of a Threefry implementation.
+        n: number of keys, >= 1.
 
     Returns:
-        [n] typed keys, fold_in(key, i) for each i, of `jaxdp.random`'s implementation. It draws the same random numbers
-        as JAX's own Threefry, faster. The keys' type, `key<jaxdp_threefry2x32>`, differs from JAX's own: one array
-        cannot hold keys of both.
+        [n] typed keys, fold_in(key, i) for each i, of the implementation in `jaxdp.random`. It draws the same random
+        numbers as JAX's Threefry, but faster. The type of these keys is `key<jaxdp_threefry2x32>`: you cannot put them
+        into one array with keys of JAX's type.
 
     Raises:
         ValueError: if key is not a typed Threefry key, or n < 1.

@@ -1,4 +1,4 @@
-"""The grid of a sweep and the labels of its results, checked before anything is compiled."""
+"""Makes the grid of a sweep and the labels of its results, and checks them before anything is compiled."""
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ Axes = dict[str, list[Any]]
 
 
 class Output(NamedTuple):
-    """One output of a lane: its dimensions' names, its shape and its dtype."""
+    """One output of a lane: the names of its dimensions, its shape and its dtype."""
 
     dims: tuple[str, ...]
     shape: tuple[int, ...]
@@ -29,13 +29,15 @@ def check_axes(axes: Mapping[str, Sequence[Any]], static_axes: Mapping[str, Sequ
     """Returns (axes, static_axes) as dicts of lists.
 
     Raises:
-        ValueError: if a name is used twice, or is "seed" or the name of a result; if an axis is empty, or two of its
-            values have the same label.
+        ValueError: if a name is used twice, or is "seed" or the name of a result; if an axis is empty, or two values of
+            an axis have the same label.
     """
     check_coordinates("axes and static_axes", (*axes, *static_axes))
-    twice = sorted(set(axes) & set(static_axes) | ({"seed"} & {*axes, *static_axes}))
-    if twice:
-        raise ValueError(f"axes and static_axes must have different names, none of them seed, got {', '.join(twice)}")
+    clash = sorted(set(axes) & set(static_axes) | ({"seed"} & {*axes, *static_axes}))
+    if clash:
+        raise ValueError(
+            f"axes and static_axes must have different names and no axis named seed, got {', '.join(clash)}"
+        )
     axes, static_axes = (
         {name: as_list(name, values) for name, values in group.items()} for group in (axes, static_axes)
     )
@@ -49,12 +51,12 @@ def check_axes(axes: Mapping[str, Sequence[Any]], static_axes: Mapping[str, Sequ
 
 
 def grid(axes: Axes) -> list[dict[str, Any]]:
-    """Returns every combination of values, the last axis fastest."""
+    """Returns every combination of values; the last axis varies fastest."""
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
 
 def coordinate(values: Sequence[Any]) -> list[Any]:
-    """Returns values as a coordinate: unchanged if all are numbers or all are text; otherwise by name, or as text."""
+    """Returns labels of values: the values, if all are numbers or all are text; otherwise their names or texts."""
     values = list(values)
     numbers = all(isinstance(value, int | float | np.number) for value in values)
     if numbers or all(isinstance(value, str) for value in values):
@@ -63,18 +65,15 @@ def coordinate(values: Sequence[Any]) -> list[Any]:
 
 
 def check_outputs(runs: Sequence[Run], shapes: Iterable[Mapping[str, jax.ShapeDtypeStruct]]) -> dict[str, Output]:
-    """Returns the outputs of a lane, which must be the same for every run.
+    """Returns the outputs of a lane by name, after checking that all runs have the same outputs.
 
     Args:
-        runs: one for every combination of static values.
-        shapes: of a lane's outputs, by name, for each run.
-
-    Returns:
-        The outputs, by name.
+        runs: the runs, one for every combination of static values.
+        shapes: for each run, the shapes of a lane's outputs by name.
 
     Raises:
-        ValueError: if the outputs' names or numbers of dimensions do not match the run's `dims`, or runs differ in
-            their outputs or coordinates (one array cannot hold them: sweep them separately).
+        ValueError: if names or numbers of dimensions do not match the run's `dims`, or runs differ in their outputs or
+            coordinates, so that one array cannot hold them.
     """
     all_outputs: list[dict[str, Output]] = []
     for run, leaves in zip(runs, shapes, strict=True):
@@ -96,24 +95,24 @@ def check_outputs(runs: Sequence[Run], shapes: Iterable[Mapping[str, jax.ShapeDt
 def empty_dataset(
     run: Run, outputs: Mapping[str, Output], axes: Axes, static_axes: Axes, num_seeds: int, *, allocate: bool = True
 ) -> "xr.Dataset":
-    """Returns a dataset with room for every result, and its labels.
+    """Returns a dataset with labels and with arrays for all results.
 
     Args:
         run: any run of the sweep, for its coordinates.
-        outputs: from `check_outputs`.
-        axes: of the grid.
-        static_axes: of the grid.
-        num_seeds: seeds at every grid point.
-        allocate: whether the results will be written to it; otherwise it takes no memory, and all values are one zero.
+        outputs: result of `check_outputs`.
+        axes: axes of the grid.
+        static_axes: static axes of the grid.
+        num_seeds: number of seeds at every grid point.
+        allocate: whether to allocate memory for results; if False, all values are views of one zero.
 
     Returns:
-        Variables with dimensions (*static_axes, *axes, seed, *the output's own), in C order and not yet filled.
+        Variables with dimensions (*static_axes, *axes, seed, *dimensions of the output), in C order, not initialised.
 
     Raises:
         ValueError: if an output or its dimension has the name of an axis, a coordinate has the wrong length, or a
             coordinate or dimension has the name of a result.
     """
-    import xarray  # here, since it imports pandas: `import jaxdp` stays quick
+    import xarray  # here, to keep `import jaxdp` fast: xarray imports pandas
 
     leading_axes = {**static_axes, **axes, "seed": range(num_seeds)}
     sizes = tuple(len(values) for values in leading_axes.values())

@@ -1,7 +1,7 @@
-"""Lanes in tiles of fixed size. A tile is the compiled unit, so that results do not depend on how lanes are scheduled.
+"""Compiles programs for tiles, which have a fixed number of lanes: results do not depend on how lanes are scheduled.
 
-A lane is one (grid point, seed). Its key depends on the root key and the seed's index only. Differences between grid
-points are therefore paired: every estimator and every epsilon meets the same data.
+A lane is one grid point with one seed. Its key depends only on the root key and the index of the seed. Differences
+between grid points are therefore paired: every estimator and every epsilon meets the same data.
 """
 
 import functools
@@ -25,13 +25,14 @@ from jaxdp.simulation.sweeps.tiles import lane_bytes
 Device = Any  # jax.Device, which type checkers do not accept as a type
 Tile = Callable[[np.ndarray, np.ndarray], Any]
 COMPILER_OPTIONS: dict[str, dict[str, Any]] = {
-    # A tile per core is faster than small kernels split over cores; without splits, results cannot depend on cores.
+    # One tile per core is faster than splitting small kernels over cores. Without splits, results do not depend on the
+    # number of cores.
     "cpu": {"xla_cpu_multi_thread_eigen": False, "xla_disable_hlo_passes": "cpu-parallel-task-assigner"},
-    # No autotuning: the fastest kernel, and with it the bits, would differ between runs.
+    # No autotuning: it may choose other kernels in every run, with other last bits.
     "gpu": {"xla_gpu_autotune_level": 0, "xla_gpu_exclude_nondeterministic_ops": True},
 }
-# Makes loops that end by a decision of the host parts of a CUDA graph. Both options are needed: the first alone is
-# slower than XLA's default.
+# Makes loops of unknown length parts of a CUDA graph, without waiting for the host. Both options are needed: only the
+# first is slower than XLA's default.
 GRAPHS: dict[str, Any] = {
     "xla_gpu_enable_command_buffer": "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,CONDITIONAL,WHILE,DYNAMIC_SLICE_FUSION",
     "xla_gpu_graph_min_graph_size": 1,
@@ -41,7 +42,7 @@ GRAPHS: dict[str, Any] = {
 def compiler_options(platform: str) -> dict[str, Any]:
     """Returns the compiler options of a kind of device.
 
-    If the environment has JAXDP_GPU_GRAPHS=1, loops on a GPU are parts of CUDA graphs.
+    With JAXDP_GPU_GRAPHS=1 in the environment, loops on a GPU are parts of CUDA graphs.
     """
     with_graphs = platform == "gpu" and os.environ.get("JAXDP_GPU_GRAPHS", "") not in ("", "0")
     return COMPILER_OPTIONS.get(platform, {}) | (GRAPHS if with_graphs else {})
@@ -53,9 +54,9 @@ class Compiled(NamedTuple):
     Attributes:
         tiles: for each device, (point indices, seed indices), both [tile_size] uint32 -> outputs with a leading axis of
             lanes.
-        devices: where they run.
-        tile_size: lanes in a tile.
-        tile_bytes: memory that a tile needs while it runs, including its results.
+        devices: the devices of `tiles`.
+        tile_size: number of lanes in a tile.
+        tile_bytes: memory that a running tile needs, including its results.
     """
 
     tiles: list[Tile]
@@ -65,22 +66,22 @@ class Compiled(NamedTuple):
 
 
 class Program:
-    """A run over a grid, traced for tiles of lanes and not yet compiled."""
+    """A run at all grid points, as a program for tiles of lanes, before it is compiled."""
 
     def __init__(self, run: Run, key: jax.Array, points: Sequence[Any], tile_size: int, devices: Sequence[Device]):
-        """Traces.
+        """Stacks the parameters; traces nothing yet.
 
         Args:
             run: simulates a lane.
             key: the root key.
             points: parameters of each grid point.
-            tile_size: lanes in a tile.
-            devices: where tiles will run.
+            tile_size: number of lanes in a tile.
+            devices: devices for tiles.
         """
         self._params = stack_params(points)
         self._devices = list(devices)
         self._tile_size = tile_size
-        self._fast_key = fast_key(key)  # draws the same values
+        self._fast_key = fast_key(key)  # draws the same values as `key`
         shared, self._structure = jax.tree.flatten((self._fast_key, *self._params))
 
         def simulate_lane(key, varying, fixed, point, seed):
@@ -90,30 +91,31 @@ class Program:
             )
             return run(jax.random.fold_in(key, seed), params)
 
-        def lane(*arguments):  # without the parameters' classes, which a notebook's cell defines again
+        def lane(*arguments):  # takes leaves, as a notebook's cell may define the parameters' classes again
             return simulate_lane(*jax.tree.unflatten(self._structure, arguments[:-2]), *arguments[-2:])
 
-        # Unused arguments stay, so that the text shows which of two similar arguments is read.
+        # Unused arguments are kept, so that the program's text shows which of two similar arguments is read.
         self._tile = jax.jit(jax.vmap(lane, in_axes=(*[None] * len(shared), 0, 0)), keep_unused=True)
 
     def hashes(self) -> dict[str, Any]:
         """Returns hashes of this program and of its stacked parameters.
 
-        If it factorizes large matrices on a CPU, `blas_threads`, which its results depend on, is added.
+        If it factorizes large matrices on a CPU, its results depend on the number of BLAS threads, `blas_threads`,
+        which is then added.
         """
         hashes = {"program": self._hash, "params": tree_hash(self._params)}
         threads = blas_threads(self._text)
         return hashes if threads is None else {**hashes, "blas_threads": threads}
 
     def outputs(self) -> dict[str, jax.ShapeDtypeStruct]:
-        """Returns shapes of a lane's outputs, by name. JAX caches the trace, so that `trace` does not trace again."""
+        """Returns shapes of a lane's outputs by name. JAX caches the trace for `trace`."""
         indices = np.zeros(self._tile_size, np.uint32)
         shared = jax.tree.leaves((self._fast_key, *self._params))  # on the host; moved to devices when needed
         tiles = self._trace(*shared, indices, indices).out_info
         return {name: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype) for name, leaf in tiles.items()}
 
     def trace_without_arrays(self, sharding: Any) -> Any:
-        """Traces for the device of `sharding`, which need not exist: for example to count a GPU's operations."""
+        """Traces for the device of `sharding`, which may not exist: for example, to count a GPU's operations."""
         indices = np.zeros(self._tile_size, np.uint32)
 
         leaves = (*jax.tree.leaves((self._fast_key, *self._params)), indices, indices)
@@ -123,23 +125,23 @@ class Program:
             return self._tile.trace(*(jax.ShapeDtypeStruct(s.shape, s.dtype, sharding=sharding) for s in shapes))
 
     def lane_bytes(self) -> int:
-        """Returns about how much memory a lane needs, as `tiles.lane_bytes`; may trace."""
+        """Returns the approximate memory of a lane, by `tiles.lane_bytes`; may trace."""
         indices = np.zeros(self._tile_size, np.uint32)
         traced = self._trace(*jax.tree.leaves((self._fast_key, *self._params)), indices, indices)
         return lane_bytes(traced.jaxpr, self._tile_size)
 
     def trace(self) -> None:
-        """Traces for the first device, if that is not done yet."""
+        """Traces for the first device, unless it is already traced."""
         _ = self._lowering
 
     def compile(self) -> Compiled:
         """Compiles the program for each device, unless this process has compiled it before.
 
-        Every device has its own program for whole tiles. One program partitioned over CPU devices would deadlock in
-        batched eigh, svd and qr.
+        Each device has a separate program for whole tiles, as a program that is partitioned over CPU devices would
+        deadlock in batched eigh, svd and qr.
         """
         lowered = [self._lowering, *(self._lower(device) for device in self._devices[1:])]
-        with ThreadPoolExecutor(len(lowered)) as pool:  # traced one after the other, compiled side by side
+        with ThreadPoolExecutor(len(lowered)) as pool:  # traced one after the other, compiled in parallel
             executables = list(pool.map(self._finish, lowered, self._devices))
         return Compiled([tile for tile, _ in executables], self._devices, self._tile_size, executables[0][1])
 
@@ -156,7 +158,7 @@ class Program:
         return program_hash(self._lowering[0], self._text)
 
     def _lower(self, device: Device) -> tuple[Any, Any, Any]:
-        """Returns (traced, lowered, arguments that all tiles share)."""
+        """Returns (traced program, lowered program, arguments that all tiles share)."""
         indices = np.zeros(self._tile_size, np.uint32)
         shared = jax.device_put(jax.tree.leaves((self._fast_key, *self._params)), device)
         traced = self._trace(*shared, *jax.device_put((indices, indices), device))
@@ -173,7 +175,7 @@ class Program:
         def compile_it() -> Any:
             return lowered[1].compile(options)
 
-        if calls_back(traced.jaxpr):  # the text does not identify the called functions
+        if calls_back(traced.jaxpr):  # the program's text does not identify the functions on the host
             compiled = compile_it()
         else:
             signature = traced.in_avals, traced.out_tree
@@ -185,10 +187,10 @@ class Program:
 
 
 def tiles_in_flight(devices: Sequence[Device]) -> int:
-    """Returns how many tiles each device should run at a time, if memory allows.
+    """Returns how many tiles each device should run at once, if memory allows.
 
-    A CPU device runs small kernels on one core, so CPU devices together run a tile per core. Another device runs one
-    program after the other, and a second tile would only take memory.
+    A CPU device runs small kernels on one core, so CPU devices together run one tile per core. Any other device runs
+    programs one after the other, and a second tile would only take memory.
     """
     if devices[0].platform != "cpu":
         return 1

@@ -1,4 +1,4 @@
-"""Chunks computed on this process's devices, program by program."""
+"""Computes chunks on this process's devices, program by program."""
 
 import contextlib
 import logging
@@ -15,11 +15,11 @@ from jaxdp.simulation.sweeps.schedule import Arrays, Chunks, Runner
 from jaxdp.simulation.sweeps.source import fitting_lanes, whole_tiles
 from jaxdp.simulation.sweeps.tiles import tile_seconds
 
-SECONDS_OF_A_CHUNK = 20.0  # work that a killed process may lose; writing a chunk takes much less
+SECONDS_OF_A_CHUNK = 20.0  # work that is lost if the process is killed; writing a chunk is much faster
 PART_OF_MEMORY = 16
-FEWEST_CHUNKS = 4  # per program and process
+FEWEST_CHUNKS = 4  # for each program and process
 FEWEST_TILES_TO_TIME = 32
-LONG = 60.0  # seconds; slower tiles are announced
+LONG = 60.0  # seconds; a message announces tiles that take longer
 LOG = logging.getLogger("jaxdp")
 
 
@@ -27,12 +27,7 @@ class LocalSource:
     """A `Source` on this process's devices."""
 
     def __init__(self, plan: Plan, report: Reporter) -> None:
-        """Compiles nothing yet.
-
-        Args:
-            plan: of the sweep.
-            report: gets the current step, for bars and callbacks.
-        """
+        """Prepares to compute `plan` and to report steps; compiles nothing yet."""
         self._plan, self._report = plan, report
         self._runners: dict[int, Runner] = {}
         self.place = plan.place()
@@ -40,22 +35,22 @@ class LocalSource:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The sweep's identity on these devices; traces all programs."""
+        """The identity of the sweep on these devices; traces all programs."""
         return self._plan.identity()
 
     def identity_of(self, plan: Plan) -> dict[str, Any]:
-        """Returns the identity, as `Source`."""
+        """Returns the identity of another sweep; see `Source`."""
         return plan.identity()
 
     def sample(self, chunk: Chunk) -> Arrays:
-        """Computes a chunk, as `Source`."""
+        """Computes one chunk; see `Source`."""
         ((_, arrays),) = self._runner(chunk.program).chunks([chunk], lambda lanes: None)
         return arrays
 
     def best_chunk_lanes(self, sharers: int | None) -> int:
-        """Returns the lanes of a chunk, as `Source`; with a store, about `SECONDS_OF_A_CHUNK` of work.
+        """Returns the best number of lanes in a chunk (see `Source`): with a store, about `SECONDS_OF_A_CHUNK` of work.
 
-        If there are many tiles, one is run to measure this, and its results are kept.
+        If there are many tiles, it runs and times one tile; the results are used later.
         """
         plan, lanes = self._plan, fitting_lanes(self._plan, PART_OF_MEMORY)
         if sharers is not None:
@@ -64,13 +59,13 @@ class LocalSource:
             tiles = runner.at_a_time
             if plan.lanes.num_lanes >= FEWEST_TILES_TO_TIME * plan.tile_size:
                 with self._report.running(self._running(0)):
-                    seconds = runner.seconds_of_a_tile()  # of a tile that runs alone
+                    seconds = runner.seconds_of_a_tile()  # while no other tile runs
                 tiles = max(tiles, int(SECONDS_OF_A_CHUNK / seconds * runner.at_a_time))
             lanes = min(lanes, tiles * plan.tile_size)
         return whole_tiles(plan, lanes)
 
     def chunks(self, requested: Sequence[Chunk]) -> Chunks:
-        """Computes chunks, as `Source`. Each program is compiled for its first chunk, and dropped after its last."""
+        """Computes chunks; see `Source`. Each program is compiled for its first chunk and dropped after its last."""
         for program in range(len(self._plan.runs)):
             chunks_of_program = [chunk for chunk in requested if chunk.program == program]
             if chunks_of_program:
@@ -102,7 +97,7 @@ class LocalSource:
         return self._runners[program]
 
     def _announce(self, program: int, traced: Program) -> None:
-        """Logs how long the first results take, if this is known and over a minute."""
+        """Logs how long the first tile takes, if this is known and more than a minute."""
         rounds = self._plan.rounds(program)
         if rounds is None or not self._plan.plays_by_rounds(program):
             return

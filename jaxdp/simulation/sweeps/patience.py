@@ -1,4 +1,4 @@
-"""Waits for an executor that may never answer: logs the awaited results, and keeps a time limit."""
+"""Waits for an executor that may never answer: logs missing results and enforces a time limit."""
 
 import logging
 import math
@@ -16,30 +16,23 @@ class Patience:
     """Limits how long a sweep waits for an executor."""
 
     def __init__(self, timeout: float | None) -> None:
-        """Starts waiting.
-
-        Args:
-            timeout: seconds without an answer after which to give up; None never gives up.
-        """
+        """Starts the clock. After `timeout` seconds without an answer, `wait` raises; None waits for ever."""
         self._timeout = math.inf if timeout is None else timeout
         self.restart()
 
     def restart(self) -> None:
-        """Restarts the clock, after a result or after time that was not spent waiting."""
+        """Restarts the clock, after a result or after time that was not spent on waiting."""
         self._since = self._last_logged = time.monotonic()
 
     def wait(self, futures: Collection[Future[Any]], what: str) -> list[Future[Any]]:
-        """Waits until some of the futures are done, or cancelled.
+        """Waits until some futures are done or cancelled, and returns them.
 
         Args:
-            futures: at least one.
-            what: name of the awaited results, in messages.
-
-        Returns:
-            Those that are done.
+            futures: at least one future.
+            what: name of the missing results, for messages.
 
         Raises:
-            TimeoutError: if none is done within the time since the last answer.
+            TimeoutError: if no future is done within `timeout` seconds after the last answer.
         """
         while True:
             left = self._since + self._timeout - time.monotonic()
@@ -53,7 +46,7 @@ class Patience:
             text = f"{what} ({running} of {len(futures)} running, {len(futures) - running} not started)"
             if time_now - self._since >= self._timeout:
                 raise TimeoutError(
-                    f"executor must finish something within timeout = {self._timeout:g} seconds; still waiting for "
+                    f"executor must return a result within timeout = {self._timeout:g} seconds; still waiting for "
                     f"{text}"
                 )
             if time_now - self._last_logged >= HEARTBEAT:

@@ -1,4 +1,4 @@
-"""A sweep before it runs: everything is checked, nothing compiled."""
+"""Plans a sweep: checks its grid, runs and claims before anything is compiled."""
 
 import functools
 import hashlib
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-BYTES_OF_A_SEED = 24  # its label: in the results, and in copies for writing, reading and comparing
-BYTES_OF_A_MARK = 2  # of a lane in `computed`, when a store is read
+BYTES_OF_A_SEED = 24  # for its label in the results, and for copies when they are written, read and compared
+BYTES_OF_A_MARK = 2  # for a lane's entry in `computed`, when a store is read
 
 
 class Place(NamedTuple):
     """The hardware and the compiler settings that chunks are computed with, recorded as provenance.
 
     Attributes:
-        devices: where tiles run, as text.
-        processor: results' last bits depend on it.
-        settings: XLA's flags and the like; results' last bits depend on them as well.
+        devices: the devices that run tiles, as text.
+        processor: the processor; last bits of results depend on it.
+        settings: XLA's flags and similar settings; last bits of results depend on them.
     """
 
     devices: list[str]
@@ -49,18 +49,18 @@ class Plan:
 
     Attributes:
         build: (**static) -> Run.
-        axes: values of the run's parameters.
-        static_axes: values of `build`'s arguments.
-        static_points: every combination of static values, one program each.
-        points: the grid.
-        runs: one for each program.
-        params: [program][grid point].
-        guarantees: [program][grid point], each algorithm's claims.
+        axes: lists of values of the run's parameters, by name.
+        static_axes: lists of values of `build`'s arguments, by name.
+        static_points: every combination of static values; each has one program.
+        points: every combination of values of `axes`, the grid.
+        runs: the run of each program.
+        params: parameters, [program][grid point].
+        guarantees: claims of each algorithm, [program][grid point].
         key: root key.
-        num_seeds: seeds at every grid point.
-        asked_tile_size: lanes in a tile; None is as many as suit the devices.
-        devices: where tiles run.
-        lanes: of one program.
+        num_seeds: number of seeds at every grid point.
+        asked_tile_size: the requested number of lanes in a tile; None is the default of the devices.
+        devices: devices that run tiles.
+        lanes: numbering of the lanes of one program.
     """
 
     def __init__(
@@ -74,11 +74,7 @@ class Plan:
         tile_size: int | None,
         devices: Sequence[Device] | None,
     ) -> None:
-        """Builds every run and validates the whole grid.
-
-        Raises:
-            ValueError: as `sweep` does.
-        """
+        """Builds every run and checks the whole grid; raises the ValueErrors of `sweep`."""
         self.axes, self.static_axes = check_axes(axes, static_axes)
         if isinstance(build, Run) and static_axes:
             raise ValueError(
@@ -90,7 +86,7 @@ class Plan:
         self.key = check_root(key)
         self.devices = list(jax.local_devices() if devices is None else devices)
         if len({device.platform for device in self.devices}) != 1:
-            raise ValueError(f"devices must be at least one, all of one kind, got {self.devices}")
+            raise ValueError(f"devices must be one or more devices of the same kind, got {self.devices}")
         self.static_points, self.points = grid(self.static_axes), grid(self.axes)
         self.runs = [_build_run(self.build, static) for static in self.static_points]
         self.params = [[run.params(**point) for point in self.points] for run in self.runs]
@@ -100,7 +96,7 @@ class Plan:
 
     @functools.cached_property
     def tile_size(self) -> int:
-        """Lanes in a tile."""
+        """Number of lanes in a tile."""
         if self.asked_tile_size is not None:
             return self.asked_tile_size
         return default_tile_size(self.devices[0].platform, self.lanes.num_lanes, self._most_lane_bytes)
@@ -110,13 +106,13 @@ class Plan:
         return max(Program(run, self.key, params, PROBE, self.devices).lane_bytes() for run, params in programs)
 
     def set_tile_size(self, tile_size: int) -> None:
-        """Sets the tile size to a worker's."""
+        """Sets the tile size that a worker chose."""
         self.tile_size = tile_size
         self._programs.clear()
 
     @property
     def num_lanes(self) -> int:
-        """Lanes of all programs."""
+        """Number of lanes of all programs."""
         return self.lanes.num_lanes * len(self.runs)
 
     @property
@@ -131,20 +127,16 @@ class Plan:
 
     @functools.cached_property
     def outputs(self) -> Mapping[str, Output]:
-        """The outputs of a lane, as `check_outputs`."""
+        """The outputs of a lane, from `check_outputs`."""
         return check_outputs(self.runs, (self.program(index).outputs() for index in range(len(self.runs))))
 
     @property
     def lane_bytes(self) -> int:
-        """Memory of a lane's results."""
+        """Bytes of a lane's results."""
         return sum(math.prod(output.shape) * output.dtype.itemsize for output in self.outputs.values())
 
     def check_fits(self, *, in_memory: bool) -> None:
-        """Checks that results fit in this machine's free memory; with a store, only their labels and marks.
-
-        Raises:
-            MemoryError: if not, with what to change.
-        """
+        """Raises a MemoryError, with advice, if results (with a store: labels and marks) do not fit in free memory."""
         labels = BYTES_OF_A_SEED * self.num_seeds
         if in_memory:
             needed, advice = (
@@ -156,11 +148,11 @@ class Plan:
         check_room(f"results of {self.num_lanes:,} lanes", needed + labels, free_host_bytes(), advice)
 
     def dataset(self, *, allocate: bool) -> "xr.Dataset":
-        """Returns the results' dataset, labelled and not yet filled, as `empty_dataset`."""
+        """Returns the dataset of results, with labels and without values, by `empty_dataset`."""
         return empty_dataset(self.runs[0], self.outputs, self.axes, self.static_axes, self.num_seeds, allocate=allocate)
 
     def provenance(self, source: Place) -> str:
-        """Returns the results' provenance as JSON text: enough to run the sweep again, and to read its claims."""
+        """Returns the provenance of results as JSON text: all that is needed to run the sweep again, and its claims."""
         record = {
             "versions": versions(),
             **source._asdict(),
@@ -184,23 +176,23 @@ class Plan:
         return Place(devices, processor(self.devices[0]), settings())
 
     def program(self, index: int) -> Program:
-        """Returns a program, not yet compiled; keeps it until `release`."""
+        """Returns a program that is not compiled; stores it until `release`."""
         if index not in self._programs:
             run, params = self.runs[index], self.params[index]
             self._programs[index] = Program(run, self.key, params, self.tile_size, self.devices)
         return self._programs[index]
 
     def release(self, index: int) -> None:
-        """Drops a program, as its arrays may be large."""
+        """Drops a program and its arrays."""
         self._programs.pop(index, None)
 
     def name(self, index: int) -> str:
-        """Returns a program's static values as text."""
+        """Returns the static values of a program as text."""
         static = self.static_points[index]
         return ", ".join(f"{name}={coordinate([value])[0]}" for name, value in static.items()) or "program"
 
     def identity(self) -> dict[str, Any]:
-        """Returns the identity of this sweep: see `identity.identity`."""
+        """Returns the identity of this sweep; see `identity.identity`."""
         return identity(
             key=self.key,
             device=self.devices[0],
@@ -218,18 +210,18 @@ class Plan:
         )
 
     def plays_by_rounds(self, program: int) -> bool:
-        """Returns whether lanes play round by round: each turn of the loop is then a round."""
+        """Returns whether lanes play round by round, so that each iteration of the loop is one round."""
         made_by = self.runs[program].made_by
         return made_by is not None and made_by.arguments.get("engine") == "rounds"
 
     def tiles(self) -> str:
-        """Returns as text the size of a tile and the unused share of a program's tiles."""
+        """Returns, as text, the size of a tile and the unused share of a program's tiles."""
         size, lanes = self.tile_size, self.lanes.num_lanes
         unused = 1 - lanes / (-(-lanes // size) * size)
         return f"tiles of {size:,} lanes" + (f" ({unused:.0%} unused)" if unused >= 0.005 else "")
 
     def rounds(self, program: int) -> int | None:
-        """Returns the rounds of a lane; None for runs without rounds."""
+        """Returns the number of rounds of a lane; None for runs without rounds."""
         checkpoints = self.runs[program].coords.get("round")
         return None if checkpoints is None else int(checkpoints[-1])
 

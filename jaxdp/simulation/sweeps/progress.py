@@ -1,4 +1,4 @@
-"""The progress of a sweep: a bar for terminals and notebooks, or calls of a function."""
+"""Reports the progress of a sweep, by a bar in terminals and notebooks or by calling a function."""
 
 import contextlib
 import sys
@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple
 
-# tqdm's rate and time left would count compiling; the postfix has the sweep's own.
+# tqdm's rate and remaining time would include compiling; the sweep's numbers are in the postfix.
 BAR = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
 
 
@@ -15,15 +15,14 @@ class Progress(NamedTuple):
     """The progress of a sweep.
 
     Attributes:
-        lanes: done, including lanes that a store already had.
-        num_lanes: all lanes.
-        lanes_per_second: lanes that this call ran, per second in which lanes ran: tracing and compiling do not count,
-            for any program. With an executor, workers compile unseen, and the rate counts lanes after the first chunk.
-            0.0 before there is something to count.
-        rounds_per_second: the same in rounds of the horizon; None for runs without rounds.
-        seconds_left: time for the remaining lanes at this rate, without compiling further programs; None before there
-            is a rate.
-        devices: where lanes run.
+        lanes: number of lanes that are done, including lanes that a store already had.
+        num_lanes: number of all lanes.
+        lanes_per_second: lanes that this call ran, divided by the seconds in which lanes ran; tracing and compiling do
+            not count. With an executor, only lanes after the first chunk count, as the first chunk includes compiling.
+            0.0 before the first lanes count.
+        rounds_per_second: lanes_per_second times the number of rounds; None for runs without rounds.
+        seconds_left: time for the remaining lanes at this rate, without compiling; None before there is a rate.
+        devices: the devices that run lanes.
     """
 
     lanes: int
@@ -35,15 +34,16 @@ class Progress(NamedTuple):
 
 
 class Reporter:
-    """Reports progress to a bar, if someone sees it, or to a function."""
+    """Reports progress to a visible bar or to a function."""
 
     def __init__(self, show: bool | Callable[[Progress], object], num_lanes: int, rounds: int | None) -> None:
-        """Shows a bar labelled "tracing".
+        """Shows a bar with the text "tracing".
 
         Args:
-            show: a function to call after every tile; True for a bar if stderr is a terminal or a notebook; or False.
-            num_lanes: all lanes.
-            rounds: of a lane; None for runs without rounds.
+            show: a function to call after every tile; or True for a bar, if stderr is a terminal or a notebook; or
+                False.
+            num_lanes: number of all lanes.
+            rounds: number of rounds of a lane; None for runs without rounds.
         """
         self._call = show if callable(show) else None
         self._num_lanes, self._rounds = num_lanes, rounds
@@ -54,13 +54,7 @@ class Reporter:
         self._bar = _bar(num_lanes, "tracing") if show is True and _is_seen() else None
 
     def start(self, num_lanes: int, already: int, devices: Sequence[str]) -> None:
-        """Shows how many lanes there are, and where they run.
-
-        Args:
-            num_lanes: all lanes of this call.
-            already: lanes that are done at the start.
-            devices: where lanes run.
-        """
+        """Shows the number of lanes of this call, the number that are done already, and the devices."""
         self._num_lanes, self._lanes, self._devices = num_lanes, already, tuple(devices)
         if self._bar is not None:
             self._bar.total, self._bar.n, self._bar.initial = num_lanes, already, already
@@ -74,16 +68,16 @@ class Reporter:
             self._bar.set_description_str(text)
 
     def set_tile(self, text: str) -> None:
-        """Shows the size of a tile, once lanes run."""
+        """Sets the text about tiles that is shown while lanes run."""
         self._tile = text
 
     def set_program(self, text: str) -> None:
-        """Shows the origin of the program that runs now."""
+        """Sets the text about the origin of the running program."""
         self._program = text
 
     @contextlib.contextmanager
     def running(self, name: str) -> Generator[None, None, None]:
-        """Counts the seconds of this block, in which lanes of a program run."""
+        """Counts the seconds of this `with` block, in which lanes of a program run."""
         self.describe(name)
         self._since = time.perf_counter()
         try:
@@ -92,12 +86,7 @@ class Reporter:
             self._seconds, self._since = self._elapsed_seconds(), None
 
     def advance(self, lanes: int, *, counted: bool = True) -> None:
-        """Reports that more lanes are done.
-
-        Args:
-            lanes: number of lanes.
-            counted: whether they ran in seconds that count.
-        """
+        """Reports that `lanes` more lanes are done; `counted` says whether the rate counts them."""
         self._lanes += lanes
         self._counted += lanes if counted else 0
         progress = self.now()
@@ -147,8 +136,8 @@ def _is_seen() -> bool:
 
 
 def _bar(num_lanes: int, text: str) -> Any:
-    """Returns a progress bar; in a notebook one of ipywidgets, or of text if they are missing."""
+    """Returns a progress bar; in a notebook an ipywidgets bar, or a text bar if ipywidgets is missing."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about missing widgets
+        warnings.simplefilter("ignore")  # a warning about missing widgets
         from tqdm.auto import tqdm
     return tqdm(desc=text, total=num_lanes, unit="lane", bar_format=BAR)

@@ -18,10 +18,10 @@ from jaxdp.simulation.sweeps.schedule import Arrays, Chunks
 from jaxdp.simulation.sweeps.source import fitting_lanes, whole_tiles
 from jaxdp.simulation.sweeps.worker import compute, describe, pack
 
-MOST_QUEUED = 1024  # chunks handed to the executor at a time, at most
-FEWEST_QUEUED = 64  # chunks, of any size, so that no worker waits
-PART_OF_MEMORY = 4  # 1 / part of memory is for results that wait to be written
-PART_FOR_A_CHUNK = 256  # 1 / part of memory is for one chunk, as many come at a time
+MOST_QUEUED = 1024  # largest number of chunks that the executor has at once
+FEWEST_QUEUED = 64  # smallest number of chunks, of any size, that the executor has at once: no worker waits
+PART_OF_MEMORY = 4  # this part of memory (1 / 4) is for results that wait to be written
+PART_FOR_A_CHUNK = 256  # this part of memory (1 / 256) is for one chunk, as many chunks arrive at once
 CHUNKS_OF_A_PROGRAM = 64
 
 
@@ -29,18 +29,18 @@ class RemoteSource:
     """A `Source` on an executor's workers."""
 
     def __init__(self, plan: Plan, executor: Executor, timeout: float | None, report: Reporter) -> None:
-        """Asks the first worker that answers for its identity and devices.
+        """Gets the identity and the devices of the first worker that answers.
 
         Args:
-            plan: of the sweep.
-            executor: any; preferably one that retries the tasks of a lost worker.
-            timeout: seconds within which the executor must finish something; None for no limit.
+            plan: plan of the sweep.
+            executor: an executor, preferably one that retries the tasks of a lost worker.
+            timeout: the longest time in seconds between two finished chunks; None is no limit.
             report: gets the current step, for bars and callbacks.
 
         Raises:
-            ValueError: if the executor is not one, or its input cannot be pickled.
-            RuntimeError: if no worker answers, or the first has other code than this process.
-            TimeoutError: if none answers in time.
+            ValueError: if `executor` is not an executor, or the sweep cannot be pickled.
+            RuntimeError: if no worker answers, or the first worker has other code than this process.
+            TimeoutError: if no worker answers in time.
         """
         _check_executor(executor)
         self._plan, self._executor, self._report = plan, executor, report
@@ -53,29 +53,29 @@ class RemoteSource:
         _check_code(self.identity, plan)
 
     def identity_of(self, plan: Plan) -> dict[str, Any]:
-        """Returns the identity, as `Source`, from a worker."""
+        """Returns the identity of another sweep, computed by a worker; see `Source`."""
         return self._first_description(pack(plan))[0]
 
     def sample(self, chunk: Chunk) -> Arrays:
-        """Computes a chunk, as `Source`, on a worker."""
-        ((_, arrays),) = self._coming([chunk])
+        """Computes one chunk on a worker; see `Source`."""
+        ((_, arrays),) = self._arriving_chunks([chunk])
         return arrays
 
     def best_chunk_lanes(self, sharers: int | None) -> int:
-        """Returns the lanes of a chunk, as `Source`: few enough to share chunks evenly among workers."""
+        """Returns the best number of lanes in a chunk (see `Source`): small, so that workers share chunks evenly."""
         del sharers
         lanes = min(fitting_lanes(self._plan, PART_FOR_A_CHUNK), self._plan.lanes.num_lanes // CHUNKS_OF_A_PROGRAM)
         return whole_tiles(self._plan, lanes)
 
     def chunks(self, requested: Sequence[Chunk]) -> Chunks:
-        """Computes chunks, as `Source`, in the order in which workers finish.
+        """Computes chunks in the order in which workers finish; see `Source`.
 
         Raises:
-            RuntimeError: if the executor gives up on a chunk, or returns something else.
-            TimeoutError: if it finishes no chunk for too long.
+            RuntimeError: if the executor fails to compute a chunk, or changes its results.
+            TimeoutError: if the executor finishes no chunk within the timeout.
         """
-        computed, report = self._coming(requested), self._report
-        report.describe("compiling")  # until the first chunk; its running time is not known here
+        computed, report = self._arriving_chunks(requested), self._report
+        report.describe("compiling")  # until the first chunk; workers do not report when they start to run
         first = next(computed, None)
         if first is not None:
             with report.running("running"), contextlib.closing(computed):
@@ -85,8 +85,8 @@ class RemoteSource:
                     report.advance(chunk.num_lanes)
                     yield chunk, arrays
 
-    def _coming(self, requested: Sequence[Chunk]) -> Chunks:
-        """Yields chunks as they come, with as many handed to the executor as memory has room for."""
+    def _arriving_chunks(self, requested: Sequence[Chunk]) -> Chunks:
+        """Yields chunks as they arrive. The executor gets as many chunks at once as their results fit in memory."""
         remaining = iter(requested)
         running: dict[Future[Arrays], Chunk] = {}
         largest = self._plan.lane_bytes * max((chunk.num_lanes for chunk in requested), default=1)
@@ -103,11 +103,11 @@ class RemoteSource:
                     try:
                         arrays = future.result()
                         _check_arrays(arrays, chunk, self._plan.outputs)
-                    except Exception as error:  # raised after the other chunks' results are handed over
+                    except Exception as error:  # raised after the results of other chunks are returned
                         failed = failed or error
                         continue
                     yield chunk, arrays
-                    self._patience.restart()  # the caller's own time does not count
+                    self._patience.restart()  # the time that the caller takes does not count
                 if failed is not None and not any(future.running() for future in running):
                     break
                 if failed is None:
@@ -143,14 +143,14 @@ class RemoteSource:
 
 
 def _check_executor(executor: Any) -> None:
-    """Checks that it is an executor, and that its processes are not forks."""
+    """Raises a ValueError if this is not an executor, or if its processes are forks or end after some tasks."""
     if not hasattr(executor, "submit"):
-        raise ValueError(f"executor must have submit, as those of concurrent.futures, got {executor!r}")
+        raise ValueError(f"executor must have submit, as executors of concurrent.futures have, got {executor!r}")
     tasks = getattr(executor, "_max_tasks_per_child", None)
-    if tasks is not None:  # CPython's gh-115634: the pool takes ended processes for idle ones
+    if tasks is not None:  # CPython's gh-115634: the pool takes ended processes for idle processes
         raise ValueError(
-            f"executor must be without max_tasks_per_child, got {tasks}: Python's pools wait for ever once all "
-            "processes have done their tasks, and every new process would compile again"
+            f"executor must not have max_tasks_per_child, got {tasks}: Python's pools wait for ever when all processes "
+            "have done their tasks, and every new process would compile again"
         )
     context = getattr(executor, "_mp_context", None)
     if context is not None and context.get_start_method() == "fork":
@@ -161,17 +161,20 @@ def _check_executor(executor: Any) -> None:
 
 
 def _check_code(worker_record: dict[str, Any], plan: Plan) -> None:
-    """Checks that workers have the same code as this process, as far as the two can be compared."""
-    own_record = plan.identity()
-    alike = all(own_record[name] == worker_record[name] for name in ("device", "processor", "versions", "x64"))
+    """Raises a RuntimeError if workers have other code. Programs are compared if the hardware is the same."""
+    local_record = plan.identity()
+    same_hardware = all(
+        local_record[name] == worker_record[name] for name in ("device", "processor", "versions", "x64")
+    )
     programs, worker_programs = (
         {
             program: {
-                part: hashes[part] for part in (("program", "params", "guarantees") if alike else ("guarantees",))
+                part: hashes[part]
+                for part in (("program", "params", "guarantees") if same_hardware else ("guarantees",))
             }
             for program, hashes in record["programs"].items()
         }
-        for record in (own_record, worker_record)
+        for record in (local_record, worker_record)
     )
     differing = differences(programs, worker_programs, "programs")
     if differing:
@@ -181,7 +184,7 @@ def _check_code(worker_record: dict[str, Any], plan: Plan) -> None:
 
 
 def _check_arrays(arrays: Any, chunk: Chunk, outputs: Mapping[str, Output]) -> None:
-    """Checks the names, dtypes and shapes of a worker's results."""
+    """Raises a RuntimeError if names, dtypes or shapes of a worker's results are wrong."""
     lanes = chunk.num_lanes
     expected = {name: f"{output.dtype} {(lanes, *output.shape)}" for name, output in outputs.items()}
     received = type(arrays).__name__
@@ -201,7 +204,7 @@ def _reason(error: Exception) -> str:
 def _submit(executor: Executor, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
     try:
         return executor.submit(function, *arguments)
-    except RuntimeError as error:  # the executor broke, or was shut down
+    except RuntimeError as error:  # the executor is broken or was shut down
         future: Future[Any] = Future()
         future.set_exception(error)
         return future

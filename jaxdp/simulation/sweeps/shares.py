@@ -1,4 +1,4 @@
-"""Determines this process's share of a sweep, from arguments or from a scheduler's variables."""
+"""Determines this process's share of a sweep, from arguments or from environment variables of a scheduler."""
 
 import os
 from collections.abc import Mapping
@@ -12,31 +12,28 @@ SOURCES = "SLURM_ARRAY_TASK_ID, SLURM_PROCID or JOB_COMPLETION_INDEX (a Kubernet
 def which_share(
     index: int | str | None, count: int | str | None, variables: Mapping[str, str] | None = None
 ) -> tuple[int, int]:
-    """Returns the share that this process computes.
+    """Returns (index of this process, number of processes).
 
     Args:
-        index: of the process, in [0, count); "auto" is the scheduler's; None is 0, if count is None.
-        count: number of processes; "auto" is the scheduler's; None is 1, if index is None.
-        variables: of the environment; None is this process's.
-
-    Returns:
-        (index, count).
+        index: index in [0, count); "auto" reads it from the scheduler's variables; None is 0 if count is None.
+        count: number of processes; "auto" reads it from the scheduler's variables; None is 1 if index is None.
+        variables: environment variables; None is the variables of this process.
 
     Raises:
-        ValueError: if only one of them is given; if index is out of range; if "auto" is given but no scheduler sets the
-            variables, or its array of tasks has gaps.
+        ValueError: if only one of index and count is given; if index is out of range; if one is "auto" and no scheduler
+            sets the variables, or if an array of tasks has gaps.
     """
     if index is None and count is None:
         return 0, 1
     if index is None or count is None:
         raise ValueError(f"process_index and num_processes must be given together, got {index} and {count}")
     if AUTO in (index, count):
-        found_index, found_count = _scheduler(os.environ if variables is None else variables)
-        index = found_index if index == AUTO else index
+        scheduled_index, scheduled_count = _scheduler(os.environ if variables is None else variables)
+        index = scheduled_index if index == AUTO else index
         if count == AUTO:
-            if found_count is None:
+            if scheduled_count is None:
                 raise ValueError("num_processes must be a number in a Kubernetes job (.spec.completions), got auto")
-            count = found_count
+            count = scheduled_count
     number, position = check_count("num_processes", count), check_count("process_index", index, 0)  # refuse text
     if position >= number:
         raise ValueError(f"process_index must be < num_processes = {number}, got {position}")
@@ -44,7 +41,7 @@ def which_share(
 
 
 def _scheduler(variables: Mapping[str, str]) -> tuple[int, int | None]:
-    """Returns (index, count) from SLURM's or Kubernetes' variables; SLURM array tasks may have several processes."""
+    """Returns (index, count) from variables of SLURM or Kubernetes; a task of a SLURM array may have processes."""
 
     def number(name: str) -> int:
         try:
@@ -70,4 +67,4 @@ def _scheduler(variables: Mapping[str, str]) -> tuple[int, int | None]:
         return number("SLURM_PROCID"), number(name)
     if "JOB_COMPLETION_INDEX" in variables:
         return number("JOB_COMPLETION_INDEX"), None
-    raise ValueError(f"process_index must be a number where no scheduler sets {SOURCES}, got auto")
+    raise ValueError(f"process_index must be a number if no scheduler sets {SOURCES}, got auto")

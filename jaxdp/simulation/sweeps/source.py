@@ -1,4 +1,4 @@
-"""The interface of a sweep's chunk sources: this process's devices, or an executor's workers."""
+"""Defines `Source`, the interface of objects that compute the chunks of a sweep."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -12,14 +12,14 @@ BYTES_OF_A_CHUNK = 2**28
 
 
 class Source(Protocol):
-    """Computes a sweep's chunks: `LocalSource` on this process's devices, `RemoteSource` elsewhere.
+    """Computes the chunks of a sweep: `LocalSource` on this process's devices, `RemoteSource` on an executor's workers.
 
-    A sweep calls `best_chunk_lanes` once, before any chunk is computed, unless its caller or its store fixes the size:
-    the best size depends on how fast the source is. All results then come from `chunks`.
+    Unless the caller or a store fixes the size of chunks, a sweep calls `best_chunk_lanes` once, before any chunk is
+    computed. All results then come from `chunks`.
 
     Attributes:
         place: the hardware and settings of the source.
-        identity: the sweep's identity, as `Plan.identity` determines it there.
+        identity: the result of `Plan.identity` on the source's hardware.
     """
 
     @property
@@ -29,14 +29,14 @@ class Source(Protocol):
     def identity(self) -> dict[str, Any]: ...  # noqa: D102
 
     def identity_of(self, plan: Plan) -> dict[str, Any]:
-        """Returns the identity of another sweep, determined there."""
+        """Returns the identity of another sweep on the source's hardware."""
         ...
 
     def sample(self, chunk: Chunk) -> Arrays:
-        """Computes one chunk, and keeps its program compiled.
+        """Computes one chunk, and stores its compiled program.
 
         Returns:
-            Its outputs by name, each with a leading axis of its lanes.
+            The outputs by name, each with a leading axis of the chunk's lanes.
         """
         ...
 
@@ -47,26 +47,27 @@ class Source(Protocol):
             requested: chunks of the sweep, in the order of their lanes.
 
         Yields:
-            Each chunk as it is done, and its outputs by name, each with a leading axis of its lanes.
+            Each chunk when it is done, with its outputs by name, which have a leading axis of the chunk's lanes.
         """
         ...
 
     def best_chunk_lanes(self, sharers: int | None) -> int:
-        """Returns the number of lanes that a chunk should have, a whole number of tiles.
+        """Returns the best number of lanes in a chunk, a multiple of the tile size.
 
         Args:
-            sharers: number of processes that share the chunks of a store. Their chunks should be small: a process that
-                is killed loses its unfinished chunk. None if there is no store, and only memory limits a chunk.
+            sharers: number of processes that share the chunks of a store. Their chunks should be small, as a process
+                that is killed loses its unfinished chunk. If there is no store, it is None, and only memory limits
+                chunks.
         """
         ...
 
 
 def fitting_lanes(plan: Plan, part: int) -> int:
-    """Returns how many lanes have results of at most `BYTES_OF_A_CHUNK`, and 1 / part of this machine's free memory."""
+    """Returns how many lanes' results fit in `BYTES_OF_A_CHUNK` and in 1 / part of the free memory."""
     memory = min(BYTES_OF_A_CHUNK, (free_host_bytes() or BYTES_OF_A_CHUNK) // part)
     return min(memory // max(plan.lane_bytes, 1), plan.lanes.num_lanes)
 
 
 def whole_tiles(plan: Plan, lanes: int) -> int:
-    """Returns `lanes` rounded down to whole tiles, at least one tile."""
+    """Returns `lanes` rounded down to a multiple of the tile size, at least one tile."""
     return max(1, lanes // plan.tile_size) * plan.tile_size

@@ -1,4 +1,4 @@
-"""The default number of lanes in a tile, and the number that fits."""
+"""Computes the default number of lanes in a tile, and estimates a tile's memory and time."""
 
 import math
 from collections.abc import Callable
@@ -7,24 +7,24 @@ from typing import Any
 from jaxdp.numerics.equations import equations
 
 ON_CPU = 256
-MULTIPLE, MOST = 1024, 2**16  # of lanes on a GPU
-MOST_BYTES = 2**32  # of a GPU's memory for the states and outputs of a tile's lanes: half of a small card's
-CPU_BYTES, GPU_BYTES = 5e9, 1e12  # of loops' states that a core, or a GPU, reads and writes per second, about
-GPU_ROUND = 15e-6  # seconds for some ten small kernels, by a model: it was not measured
-PROBE = 8191  # lanes in a program for `lane_bytes`: a length that other arrays seldom have
+MULTIPLE, MOST = 1024, 2**16  # on a GPU, tiles have a multiple of MULTIPLE lanes and at most MOST lanes
+MOST_BYTES = 2**32  # of a GPU's memory for states and outputs of a tile: half the memory of a small GPU
+CPU_BYTES, GPU_BYTES = 5e9, 1e12  # approximate bytes of loop states that a core or a GPU reads and writes per second
+GPU_ROUND = 15e-6  # seconds of about ten small kernels; estimated, not measured
+PROBE = 8191  # number of lanes in a program for `lane_bytes`; other axes rarely have this length
 
 
 def default_tile_size(platform: str, num_lanes: int, lane_bytes: Callable[[], int]) -> int:
     """Returns the default number of lanes in a tile for a kind of device.
 
-    A CPU's tile stays near its caches. A GPU takes as long for a round of few lanes as of many, so a tile has all lanes
-    of a program if they fit. This compiles nothing. It depends neither on the number of devices nor on their memory,
-    since the tile size is a part of a store's identity.
+    A tile on a CPU is small enough for its caches. On a GPU, a round takes as long for few lanes as for many, so a tile
+    has all lanes of a program if they fit. The size depends neither on the number of devices nor on their memory, since
+    it is a part of a store's identity. Nothing is compiled.
 
     Args:
         platform: "cpu", or another kind of device.
-        num_lanes: of one program.
-        lane_bytes: returns about the memory of a lane, as `lane_bytes`; called only off the CPU.
+        num_lanes: number of lanes of one program.
+        lane_bytes: returns the approximate memory of a lane; not called for a CPU.
     """
     if platform == "cpu":
         return ON_CPU
@@ -33,15 +33,9 @@ def default_tile_size(platform: str, num_lanes: int, lane_bytes: Callable[[], in
 
 
 def tile_seconds(platform: str, rounds: int, lanes: int, lane_bytes: int) -> float:
-    """Returns about how many seconds a tile takes to play round by round.
+    """Estimates how many seconds a tile takes to play round by round, to a factor of about five.
 
-    It is right to a factor of five: samplers that repeat draws take longer.
-
-    Args:
-        platform: "cpu", or another kind of device.
-        rounds: of the horizon.
-        lanes: of the tile.
-        lane_bytes: as `lane_bytes` returns it.
+    Samplers that repeat draws take longer. `lanes` is the tile size, and `lane_bytes` the memory of a lane.
     """
     if platform == "cpu":
         return rounds * lanes * lane_bytes / CPU_BYTES
@@ -49,16 +43,15 @@ def tile_seconds(platform: str, rounds: int, lanes: int, lane_bytes: int) -> flo
 
 
 def whole_tile(lanes: int) -> int:
-    """Returns the largest convenient tile of at most `lanes` lanes: a multiple of 1,024, otherwise a power of two."""
+    """Returns the largest tile of at most `lanes` lanes that is a multiple of 1,024 or, below 1,024, a power of two."""
     return lanes // MULTIPLE * MULTIPLE or 1 << max(lanes.bit_length() - 1, 0)
 
 
 def lane_bytes(jaxpr: Any, num_lanes: int) -> int:
-    """Returns about how much memory a lane needs: the most that one operation, or one loop, reads and writes.
+    """Estimates the memory of a lane in bytes: the most that one operation or one loop reads and writes.
 
-    Args:
-        jaxpr: the traced program of `num_lanes` lanes side by side.
-        num_lanes: a length that no other axis has. Arrays without such an axis are shared by all lanes.
+    `jaxpr` is the program of a batch of `num_lanes` lanes, a length that no other axis has. Arrays without an axis of
+    this length are shared by all lanes.
     """
 
     def size(variables: Any) -> int:

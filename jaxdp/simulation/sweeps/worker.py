@@ -1,6 +1,6 @@
-"""An executor's worker: unpacks a sweep, traces and compiles it, and computes chunks.
+"""Code of an executor's worker, which unpacks a sweep, compiles it and computes chunks.
 
-Workers return arrays, so they need no common file system. All must compile the same program, which its hashes check.
+Workers return arrays, so they need no common file system. Hashes check that all workers compile the same program.
 """
 
 import hashlib
@@ -19,20 +19,16 @@ from jaxdp.simulation.sweeps.compilation import keep_for
 from jaxdp.simulation.sweeps.plan import Plan
 from jaxdp.simulation.sweeps.schedule import Arrays, Runner
 
-MOST_KEPT = 4  # sweeps; a worker keeps their compiled programs
+MOST_KEPT = 4  # a worker stores the compiled programs of at most this many sweeps
 
 
 def pack(plan: Plan) -> bytes:
-    """Returns a sweep as bytes, for a worker.
-
-    Raises:
-        ValueError: if `build` or a value of the grid cannot be pickled.
-    """
+    """Returns a sweep as bytes, for a worker; raises a ValueError if `build` or a value cannot be pickled."""
     import cloudpickle  # here, as sweeps without an executor do not need it
 
     key = (np.asarray(jax.random.key_data(plan.key)), str(jax.random.key_impl(plan.key)))
     try:
-        return cloudpickle.dumps(  # also functions of a notebook or a script, and closures
+        return cloudpickle.dumps(  # pickles closures and functions of a notebook or a script, too
             {
                 "build": plan.build,
                 "axes": plan.axes,
@@ -53,7 +49,7 @@ class Job:
     """A sweep on a worker."""
 
     def __init__(self, packed: bytes) -> None:
-        """Unpacks and checks it."""
+        """Unpacks and checks the sweep."""
         sweep = pickle.loads(packed)
         self.x64 = sweep["x64"]
         with jax.enable_x64(self.x64):
@@ -72,7 +68,7 @@ class Job:
         self._lock = threading.Lock()
 
     def runner(self, program: int) -> Runner:
-        """Returns the compiled program, with one tile at a time on a CPU: executors have a worker for each core."""
+        """Returns the runner of a program; on a CPU it runs one tile at once, as executors have a worker per core."""
         with self._lock:
             if program not in self._runners:
                 compiled = self.plan.program(program).compile()
@@ -89,7 +85,7 @@ def describe(packed: bytes) -> tuple[dict[str, Any], list[str]]:
 
 
 def compute(packed: bytes, chunk: Chunk, identity: dict[str, Any]) -> Arrays:
-    """Returns one chunk's outputs by name, each with a leading axis of lanes.
+    """Returns the outputs of one chunk by name, each with a leading axis of lanes.
 
     Raises:
         RuntimeError: if this worker's program, versions or kind of device differ from the first worker's.
