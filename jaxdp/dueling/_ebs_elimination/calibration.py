@@ -3,15 +3,18 @@
 import math
 from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from jaxdp.core import leaf_rounded_down, scalar_leaf
 from jaxdp.dueling._ebs_elimination.arms import Params
 from jaxdp.dueling._ebs_elimination.counters import Trees
 from jaxdp.dueling._ebs_elimination.radii import NoiseLines, noise_lines, on_lattice, score_radii
-from jaxdp.validation import check_epsilon, check_positive, check_probability
+from jaxdp.mechanisms._grid import LARGEST_SCALE
+from jaxdp.validation import WITH_X64, check_epsilon, check_positive, check_probability, largest_integer
 
 LATTICE_BITS = 12  # a node's noise is a multiple of its scale times 2^-12, about
+TAILS = {"laplace": 44, "gaussian": 10}  # noise ends within so many scales
 
 
 class Sizes(NamedTuple):
@@ -44,7 +47,8 @@ def calibrate(
         confidence_multiplier: of the bounds' widths.
 
     Raises:
-        ValueError: if a value is out of its range, or bounds are not within the range of JAX's default float type.
+        ValueError: if a value is out of its range, if integers cannot hold the noise, or if bounds are not within the
+            range of JAX's default float type.
     """
     budget = leaf_rounded_down("epsilon", check_epsilon(epsilon))
     check_probability("failure_prob", failure_prob)
@@ -56,6 +60,12 @@ def calibrate(
     else:
         node = trees.noise.params(epsilon=epsilon / 2)
         scale = float(node.l1_sensitivity) / float(node.epsilon)
+    limit = min(largest_integer() / TAILS[trees.name], LARGEST_SCALE / 2)
+    if scale > limit:  # clipped noise would not hide the sums
+        raise ValueError(
+            f"epsilon must be larger, as integers hold noise of scale <= {limit:.3g}, got {epsilon}, which needs "
+            f"{scale:.3g}{'' if jax.config.read('jax_enable_x64') else WITH_X64}"
+        )
     quantum = 2.0 ** (math.ceil(math.log2(max(scale, 1.0))) - LATTICE_BITS)
     if sizes.is_paper:
         squared, lines = _paper_radii(trees, sizes, epsilon, failure_prob)
