@@ -135,5 +135,5 @@ def test_the_registry_collects_all_modules_in_their_order(monkeypatch):
     monkeypatch.setattr(registered, "entry_modules", lambda: iter((last, one, other)))
     assert [*registered._collect()] == ["other", "one", "last"]
     last.ENTRIES = {"one": entry}
-    with pytest.raises(ValueError, match="ENTRIES must have new names, got 'one' in last, which another has"):
+    with pytest.raises(ValueError, match="ENTRIES must have new names, got 'one' in last: another module has it"):
         registered._collect()

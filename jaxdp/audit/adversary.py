@@ -29,8 +29,7 @@ class History(NamedTuple):
     """The transcript that an adversary may react to: everything so far that the claim lets the adversary see.
 
     Arrays hold zeros from index `round` on. In a block, and in rounds that are played as one total, public states and
-    reports are added at the end. The plays are added one by one, except in problems with contexts and in blocks with
-    one summed report, where they are also added at the end.
+    reports are added at the end. The plays are added one by one, but in problems with contexts also at the end.
 
     Attributes:
         round: [] integer, number of rounds played.

@@ -1,7 +1,7 @@
-"""Figures from datasets: axes in, axes out. Every band is explained in the figure itself.
+"""Figures of a sweep's results. Each figure has a caption that explains its marks and bands.
 
-`curves` draws any variable of a sweep's results, `facets` one panel for every value of a dimension, `cost_of_privacy` a
-metric against epsilon. Without `ax=` they make a figure, which a notebook shows without pyplot.
+`curves` draws any variable of the results, `facets` draws one panel for every value of a dimension, `cost_of_privacy`
+draws a metric against epsilon. They draw on the axes `ax`, or make a figure, which a notebook shows without pyplot.
 
 >>> import xarray as xr
 >>> values = xr.DataArray([[3.0, 5.0], [1.0, 2.0]], {"epsilon": [0.5, float("inf")]}, ("epsilon", "seed"), "l2_error")

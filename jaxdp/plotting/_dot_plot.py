@@ -1,4 +1,4 @@
-"""Dots with bars beside names: estimates of several quantities, fitted exponents."""
+"""Dots with bars beside names, for estimates of several quantities and for fitted exponents."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from jaxdp.plotting.style import style
 from jaxdp.plotting.summaries import Summary, seed_count, summary
 from jaxdp.stats import power_law
 
-SPREAD = 0.48  # of all values of hue, in row heights
+SPREAD = 0.48  # distance from the first to the last value of hue, in row heights
 ROW_HEIGHT = 0.42  # in inches
 
 
@@ -33,20 +33,20 @@ def dot_plot(
     legend: bool = True,
     over: str = "seed",
 ) -> Axes:
-    """Draws one line of dots with bars for every value of a dimension, such as the items of a ranking.
+    """Draws one row of dots with bars for every value of a dimension, such as the items of a ranking.
 
     Args:
         values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds, `y` and
             `hue` have one value.
-        y: dimension with one line for each value, from top to bottom.
-        hue: dimension with one dot in each line for each value.
+        y: dimension with one row for each value, from top to bottom.
+        hue: dimension with one dot in each row for each value.
         ax: axes to draw on; None makes a figure, which a notebook shows.
-        band: of the bars, as in `curves`.
+        band: meaning of the bars, as in `curves`.
         labels: texts for the values of `hue` and `y`.
         reference: position of a grey line for comparison.
-        xlabel: text of the axis; None derives it from the values' name.
-        title: of the figure, or of the axes if `ax` is given.
-        legend: whether `ax` gets a legend; ignored if jaxdp made the figure: then `explain` draws one legend.
+        xlabel: text of the axis; None derives it from the name of the values.
+        title: title of the figure, or of the axes if `ax` is given.
+        legend: whether `ax` gets a legend; ignored if jaxdp made the figure, which then has one legend.
         over: the dimension of seeds.
 
     Returns:
@@ -86,16 +86,16 @@ def slopes(
     """Draws the exponents a of mean ~ x^a, fitted by `power_law`, as dots with their 95% intervals.
 
     Args:
-        values: one variable of a sweep's results, with the dimension of seeds. At most one dimension beside seeds, `x`
-            and `hue` has several values: it has one line for each.
+        values: one variable of a sweep's results, with the dimension of seeds. At most one dimension other than seeds,
+            `x` and `hue` has several values; each of them gets one row.
         x: dimension of the power; None as in `curves`. For `epsilon`, infinity is left out.
-        hue: dimension with one dot in each line for each value.
+        hue: dimension with one dot in each row for each value.
         ax: axes to draw on; None makes a figure, which a notebook shows.
         expected: an exponent for comparison, drawn as a grey line.
-        labels: texts for the values of the lines and of `hue`.
-        xlabel: text of the axis; None names the power.
-        title: of the figure, or of the axes if `ax` is given.
-        legend: whether `ax` gets a legend; ignored if jaxdp made the figure: then `explain` draws one legend.
+        labels: texts for the values of the rows and of `hue`.
+        xlabel: text of the axis; None derives it from the names of `x` and of the values.
+        title: title of the figure, or of the axes if `ax` is given.
+        legend: whether `ax` gets a legend; ignored if jaxdp made the figure, which then has one legend.
         over: the dimension of seeds.
 
     Returns:
@@ -127,7 +127,7 @@ def slopes(
     xlabel = f"exponent of {title_of(values, x)} in {title_of(values) or 'the mean'}" if xlabel is None else xlabel
     ax = _draw(estimates, y, hue, ax, labels, xlabel, title)
     if left_out:
-        note(ax, "ε = ∞ is no number to fit, and left out.")
+        note(ax, "ε = ∞ is left out of the fit.")
     if expected is not None:
         ax.axvline(expected, color=NEUTRAL, linewidth=1.0, zorder=BELOW, label=f"{expected:g}")
     return finish(ax, legend=legend)
@@ -142,8 +142,8 @@ def _draw(
     xlabel: str,
     title: str,
 ) -> Axes:
-    """Draws dots with bars: one line for every value of y, and in it one dot for every value of hue."""
-    alone = ax is None
+    """Draws dots with bars: one row for every value of y, with one dot for every value of hue."""
+    is_new_figure = ax is None
     ax = axes_to_draw_on(ax, title)
     names = [""] if y is None else [label_of(y, value, labels) for value in values_of(estimates.middle[y])]
     hues = [None] if hue is None else values_of(estimates.middle[hue])
@@ -175,7 +175,7 @@ def _draw(
     ax.grid(visible=True, axis="x", alpha=0.35)
     ax.set_xlabel(xlabel)
     figure = ax.get_figure(root=True)
-    if alone and figure is not None:
+    if is_new_figure and figure is not None:
         if current_paper() is None:
             figure.set_figwidth(figure.get_figwidth() + room_for_names(ax))
         figure.explain(title=title, height=1.0 + ROW_HEIGHT * max(2, len(names)))  # pyright: ignore

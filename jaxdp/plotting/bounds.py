@@ -1,4 +1,4 @@
-"""Theoretical bounds beside measured curves: unscaled, or scaled through a curve's first mark."""
+"""Theoretical bounds beside measured curves, unscaled or scaled through a curve's first mark."""
 
 from typing import Any
 
@@ -23,27 +23,27 @@ def bound(
     color: Any = None,
     legend: bool = True,
 ) -> Axes:
-    """Draws a bound: a grey line at its own values, or dotted and scaled to pass through a curve's first mark.
+    """Draws a bound as a grey line, or, scaled to pass through a curve's first mark, as a dotted line.
 
-    A bound that is known up to a factor says how a curve rises or falls, not how high it is.
+    Scale a bound that is only known up to a factor: it shows how a curve rises or falls, not how high it is.
 
     Args:
         ax: axes that `curves` drew on.
-        x: where the bound is known, [count]; only finite values are drawn.
-        y: the bound there, [count]; or one number, a level.
-        through: None draws the bound unscaled. A value of the curves' `hue`, or their legend text, scales it to pass
-            through that curve's first mark, in its colour; "lowest" through the lowest first mark; a number through
-            that height at the first x.
-        label: legend text. Bounds of several colours with one text share one entry.
-        color: of the line; None for the colours above.
-        legend: whether `ax` gets a legend; ignored if jaxdp made the figure: then `explain` draws one legend.
+        x: [count] positions at which the bound is known; only finite positions are drawn.
+        y: [count] values of the bound; or one number, for a constant bound.
+        through: None draws the bound unscaled. A value of the curves' `hue`, or a curve's legend text, scales the bound
+            to pass through that curve's first mark, and gives it that curve's colour. "lowest" scales it to pass
+            through the lowest first mark of all curves; a number scales it to have that height at the first x.
+        label: legend text. Bounds with equal texts share one legend entry.
+        color: colour of the line; None for the colours above.
+        legend: whether `ax` gets a legend; ignored if jaxdp made the figure, which then has one legend.
 
     Returns:
         The axes. A scaled bound is not drawn if the first mark is missing or not positive, or the bound is not finite.
         No bound is drawn at fewer than two x.
 
     Raises:
-        ValueError: if x and y differ in shape, `through` names no curve, or x does not reach its first mark.
+        ValueError: if x and y differ in shape, `through` names no curve, or the first mark is outside the range of x.
 
     Examples:
         >>> import xarray as xr
@@ -83,7 +83,7 @@ def bound(
 
 
 def _first_mark(ax: Axes, through: Any, points: np.ndarray) -> tuple[float, float, Any]:
-    """Returns place, height and colour of the mark that a bound passes through."""
+    """Returns position, height and colour of the mark that a bound passes through."""
     curves = curves_on(ax)
     matches = [curve for curve in curves if through in (curve.hue, curve.label)]
     if matches:
@@ -103,7 +103,7 @@ def _first_mark(ax: Axes, through: Any, points: np.ndarray) -> tuple[float, floa
 
 
 def _at(x: float, points: np.ndarray, heights: np.ndarray) -> float:
-    """Returns the bound at a place, interpolated along a straight line on logarithmic axes."""
+    """Returns the bound at a position, by linear interpolation on logarithmic scales."""
     equal_points = np.flatnonzero(np.isclose(points, x, rtol=1e-9))
     if equal_points.size:
         return float(heights[equal_points[0]])

@@ -31,18 +31,18 @@ def paired(
     """Draws paired differences from a reference, as `jaxdp.stats.paired` computes them, with intervals and a zero line.
 
     Args:
-        differences: with `difference`, `low` and `high`. With `p_adjusted`, or without it `p_value`, marks are open
-            unless this p-value is at most 0.05.
-        x: dimension on the horizontal axis. None is `epsilon`; without it `round`, or the only other dimension with
-            several values.
-        hue: dimension with one curve for each value; None is the only other dimension with several values.
+        differences: a dataset with `difference`, `low` and `high`. If it has `p_adjusted`, or else `p_value`, a mark is
+            open unless this p-value is at most 0.05.
+        x: dimension on the horizontal axis. None chooses `epsilon`; if there is none, `round`, or else the only other
+            dimension with several values.
+        hue: dimension with one curve for each value; None chooses the only other dimension with several values.
         ax: axes to draw on; None makes a figure, which a notebook shows.
         labels: legend text of each value of `hue`.
         xscale: as in `curves`.
         xlabel: text of the axis; None derives it from the name.
-        ylabel: text of the axis; None is "paired difference".
-        title: of the figure, or of the axes if `ax` is given.
-        legend: whether `ax` gets a legend; ignored if jaxdp made the figure: then `explain` draws one legend.
+        ylabel: text of the axis; None writes "paired difference".
+        title: title of the figure, or of the axes if `ax` is given.
+        legend: whether `ax` gets a legend; ignored if jaxdp made the figure, which then has one legend.
 
     Returns:
         The axes.

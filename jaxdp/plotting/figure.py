@@ -1,4 +1,4 @@
-"""Figures and axes that notebooks show as values, with a legend and a caption of their contents."""
+"""Figures and axes that a notebook shows, with one legend and a caption that explains marks and bands."""
 
 import io
 import textwrap
@@ -23,8 +23,8 @@ LIGHT = 0.5  # brightness above which a text colour implies a dark background
 class Figure(figure.Figure):
     """A Matplotlib figure that a notebook shows as a cell's last value, without pyplot.
 
-    Its background is opaque. `explain` gives it one title, one legend and the caption, which are updated whenever more
-    is drawn on it.
+    The background is opaque. `explain` adds a title, a legend and a caption, which are updated whenever a function of
+    this package draws on the figure.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -36,12 +36,13 @@ class Figure(figure.Figure):
         self._paper = current_paper()
 
     def explain(self, *, title: str = "", note: str = "", height: float | None = None) -> None:
-        """Writes the title and one legend above the panels, and below them the meaning of marks and bands.
+        """Writes the title and one legend above the panels, and the meaning of marks and bands below them.
 
         Args:
-            title: of the figure; a long one is wrapped.
+            title: title of the figure; a long title is wrapped.
             note: more sentences for the caption.
-            height: of all panels with their labels, in inches; None keeps the height, initially the figure's.
+            height: height of all panels with their labels, in inches. None keeps the last height, or the height of the
+                figure in the first call.
         """
         self._explained, self._title, self._note = True, title, note
         if height is not None or self._height is None:
@@ -49,7 +50,7 @@ class Figure(figure.Figure):
         self.refresh()
 
     def refresh(self) -> None:
-        """Updates legend and caption, if the figure has them."""
+        """Updates legend and caption, if `explain` was called."""
         if not self._explained or self._height is None:
             return
         for legend in list(self.legends):
@@ -82,7 +83,7 @@ class Figure(figure.Figure):
 
 
 class Axes(axes.Axes):
-    """Matplotlib axes that a notebook shows as a cell's last value: with their whole figure."""
+    """Matplotlib axes; if they are a cell's last value, a notebook shows their whole figure."""
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]] | None:
         root_figure = self.get_figure(root=True)
@@ -96,13 +97,13 @@ class Axes(axes.Axes):
 
 
 def panels(rows: int = 1, columns: int = 1, *, width: float = 3.2, height: float = 3.2, **sharing: Any) -> Figure:
-    """Returns an empty figure that a notebook shows, with panels to draw on.
+    """Returns a figure with empty panels to draw on, which a notebook shows.
 
     Args:
-        rows: of panels.
-        columns: of panels.
-        width: of one panel, in inches; ignored in a `paper`: its panels share the width.
-        height: of one panel, in inches; in a `paper` the largest.
+        rows: number of rows of panels.
+        columns: number of columns of panels.
+        width: width of one panel, in inches; ignored in a `paper`, where panels share the width.
+        height: height of one panel, in inches; in a `paper` the largest height.
         **sharing: arguments of Matplotlib's `Figure.subplots`, such as `sharey=True`.
 
     Returns:
@@ -125,9 +126,9 @@ def panels(rows: int = 1, columns: int = 1, *, width: float = 3.2, height: float
 
 
 def share_limits(figure: figure.Figure) -> None:
-    """Gives all panels of a figure the same vertical limits, which contain those of each panel.
+    """Gives all panels of a figure the same vertical limits, which contain the limits of each panel.
 
-    Panels then compare as with `sharey=True`, and each keeps the numbers beside its axis.
+    Panels are then as easy to compare as with `sharey=True`, and each keeps the numbers beside its axis.
 
     Examples:
         >>> figure = panels(1, 2)
@@ -144,11 +145,7 @@ def share_limits(figure: figure.Figure) -> None:
 
 
 def axes_to_draw_on(ax: axes.Axes | None, title: str = "") -> axes.Axes:
-    """Returns the axes to draw on: the given ones, or those of a new figure that explains itself.
-
-    Raises:
-        ValueError: if `ax` is not Matplotlib axes.
-    """
+    """Returns `ax`, or the axes of a new figure with legend and caption; raises ValueError if `ax` is no axes."""
     if ax is None:
         new_figure = panels()
         new_figure.explain(title=title, height=3.4 if current_paper() is None else None)
@@ -161,7 +158,7 @@ def axes_to_draw_on(ax: axes.Axes | None, title: str = "") -> axes.Axes:
 
 
 def finish(ax: axes.Axes, *, legend: bool = True) -> axes.Axes:
-    """Updates legends and captions after drawing: the figure's if it is a `Figure`, else the axes' own legend."""
+    """Updates legend and caption of a `Figure` after drawing; in other figures only the legend of the axes."""
     root_figure = ax.get_figure(root=True)
     if isinstance(root_figure, Figure):
         root_figure.refresh()
@@ -173,7 +170,7 @@ def finish(ax: axes.Axes, *, legend: bool = True) -> axes.Axes:
 
 
 def name_axes(ax: axes.Axes, xlabel: str, ylabel: str) -> None:
-    """Writes the axes' labels; long ones in several lines."""
+    """Writes the labels of the axes; a long vertical label gets several lines."""
     ax.set_xlabel(xlabel)
     style = current_paper()
     length = LABEL_LENGTH if style is None else min(LABEL_LENGTH, 0.7 * style.panel_height(1))
@@ -181,7 +178,7 @@ def name_axes(ax: axes.Axes, xlabel: str, ylabel: str) -> None:
 
 
 def siblings(ax: axes.Axes) -> Iterator[axes.Axes]:
-    """Yields the axes that share the vertical axis, `ax` among them."""
+    """Yields the axes that share the vertical axis of `ax`, `ax` included."""
     yield from ax.get_shared_y_axes().get_siblings(ax)
 
 

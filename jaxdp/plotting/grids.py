@@ -1,4 +1,4 @@
-"""Grids of panels, one for every value of a dimension or two."""
+"""Grids of panels, one panel for every value of one or two dimensions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -39,35 +39,34 @@ def facets(
     over: str = "seed",
     **options: Any,
 ) -> Figure:
-    """Draws one panel for every value of one or two dimensions, on axes with the same limits and under one legend.
+    """Draws one panel for every value of one or two dimensions, with the same limits and one legend.
 
     Args:
-        values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds and the four
-            named ones have one value.
-        x: dimension on the horizontal axes; None as in `curves`, or none if `y` is given.
-        y: dimension on the vertical axes, for `dots` and `heat`.
+        values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds, `x`, `y`,
+            `hue`, `col` and `row` have one value.
+        x: dimension on the horizontal axes. If neither `x` nor `y` is given, the default of `curves`.
+        y: dimension on the vertical axes, for `dot_plot` and `heatmap`.
         hue: dimension with one curve for each value.
-        col: dimension with one column of panels for each value; without `row` they continue in the next line.
+        col: dimension with one column of panels for each value. Without `row`, panels continue in the next row.
         row: dimension with one row of panels for each value.
-        draw: (values, ax=, labels=, over=, **options), draws one panel; it also gets `x`, `y` and `hue` if they are
-            given. Its values have the panel's `col` and `row` as scalar coordinates. `curves`, `dots`, `heat`, or a
-            function of yours that calls one of them.
-        also: (axes, values), draws more on each panel after its values, such as bounds; its values are as those of
-            `draw`.
+        draw: (values, ax=, labels=, over=, **options), draws one panel: `curves`, `dot_plot`, `heatmap`, or your own
+            function that calls one of them. It also gets `x`, `y` and `hue` if they are given. The panel's `col` and
+            `row` are scalar coordinates of its values.
+        also: (axes, values), draws more on each panel, such as bounds, after `draw` and with the same values.
         labels: texts for values of `hue`, `col` and `row`.
-        title: of the figure.
+        title: title of the figure.
         note: more sentences for the caption.
-        abreast: largest number of panels side by side, without `row`.
-        spare: empty panels after the last one, for you to draw on; only without `row`.
-        width: of a panel, in inches.
-        height: of a panel, in inches.
-        sharex: whether all panels have one horizontal scale.
-        sharey: whether all panels have one vertical scale.
+        abreast: largest number of panels side by side; only without `row`.
+        spare: number of empty panels after the last one, for you to draw on; only without `row`.
+        width: width of a panel, in inches.
+        height: height of a panel, in inches.
+        sharex: whether all panels have the same horizontal axis.
+        sharey: whether all panels have the same vertical axis.
         over: the dimension of seeds.
         **options: further arguments of `draw`.
 
     Returns:
-        A figure, which a notebook shows: one legend above, and below the meaning of marks and bands.
+        A figure, which a notebook shows, with one legend above the panels and a caption below them.
 
     Raises:
         ValueError: if the values have other dimensions with several values, or neither `col` nor `row` is given.
@@ -120,7 +119,7 @@ def facets(
 
 
 def _outer_labels(figure: Figure, num_across: int, count: int, *, sharex: bool, sharey: bool) -> None:
-    """Keeps labels at the left and at the bottom alone, where panels share their axes."""
+    """Removes the labels of shared axes, except in the left column and the bottom row."""
     for number, panel in enumerate(figure.axes[:count]):
         if sharey and number % num_across:
             panel.set_ylabel("")

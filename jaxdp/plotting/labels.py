@@ -23,7 +23,7 @@ Labels = Mapping[Any, str]
 
 
 def epsilon_label(epsilon: float) -> str:
-    """Returns the label of a budget.
+    """Returns the label of a privacy budget.
 
     Examples:
         >>> epsilon_label(0.5), epsilon_label(float("inf"))
@@ -33,13 +33,13 @@ def epsilon_label(epsilon: float) -> str:
 
 
 def prefix_labels(groups: xr.DataArray) -> dict[str, str]:
-    """Returns labels with the group before the name, for legends that mix groups.
+    """Returns the label "GROUP: NAME" for every name, for legends that mix groups.
 
     Args:
-        groups: a coordinate along one dimension, such as `results.trust_model` along `learner`.
+        groups: a coordinate along one dimension of names, such as `results.trust_model` along `learner`.
 
     Returns:
-        "GROUP: NAME" for every name along that dimension, as `labels` of `curves`.
+        Labels by name, for the argument `labels` of `curves`.
 
     Examples:
         >>> prefix_labels(xr.DataArray(["central", "local"], {"learner": ["ucb_central", "ucb"]}, ("learner",)))
@@ -50,7 +50,7 @@ def prefix_labels(groups: xr.DataArray) -> dict[str, str]:
 
 
 def title_of(values: xr.DataArray, name: Any = None) -> str:
-    """Returns the text of an axis: for a dimension, or without one for the values themselves."""
+    """Returns the label of an axis for a dimension of the values, or for the values if `name` is None."""
     subject = values if name is None else values[name]
     attributes, name = subject.attrs, subject.name
     text = attributes.get("long_name") or TITLES.get(str(name)) or ("" if name is None else str(name).replace("_", " "))
@@ -58,7 +58,7 @@ def title_of(values: xr.DataArray, name: Any = None) -> str:
 
 
 def label_of(name: str, value: Any, labels: Labels | None = None) -> str:
-    """Returns the text of one value of a dimension: the user's, or derived from its name."""
+    """Returns the label of one value of a dimension: from `labels`, or else derived from the name."""
     for key in (value, str(value)):
         if labels is not None and key in labels:
             return labels[key]
@@ -78,7 +78,7 @@ def number(value: Any) -> str:
 
 
 def plain(text: str) -> str:
-    """Replaces dollar signs, which would start a formula, by their escapes."""
+    """Replaces dollar signs, which would start a formula, by escaped ones."""
     return text.replace("$", r"\$")
 
 
@@ -88,11 +88,7 @@ def values_of(coordinate: xr.DataArray) -> list[Any]:
 
 
 def check_values(values: Any, over: str = "seed") -> xr.DataArray:
-    """Returns the values.
-
-    Raises:
-        ValueError: if they are not one array of real numbers with the dimension of seeds.
-    """
+    """Returns the values; raises ValueError unless they are an array of real numbers with the dimension of seeds."""
     if isinstance(values, xr.Dataset):
         names = ", ".join(f"results.{name}" for name in list(values.data_vars)[:4])
         raise ValueError(f"values must be one variable of the results, such as {names}, got a Dataset")
@@ -100,7 +96,8 @@ def check_values(values: Any, over: str = "seed") -> xr.DataArray:
         raise ValueError(f"values must be an xarray DataArray, got {type(values).__name__}")
     if over not in values.dims:
         raise ValueError(
-            f"values must have the dimension {over}, over which bands are made (no mean taken), got {_dims(values)}"
+            f"values must have the dimension {over}, so that bands can be computed (do not take means first), got "
+            f"{_dims(values)}"
         )
     if values.dtype.kind not in "biuf":
         raise ValueError(f"values must be real numbers, got {values.dtype}")
@@ -108,16 +105,16 @@ def check_values(values: Any, over: str = "seed") -> xr.DataArray:
 
 
 def settle(values: xr.DataArray, *chosen: tuple[str, Any], over: str = "seed", otherwise: str) -> xr.DataArray:
-    """Returns the values with the chosen dimensions alone, and seeds.
+    """Returns the values with only the chosen dimensions and seeds; the chosen dimensions get coordinates.
 
     Args:
         values: as `check_values` returns them.
         *chosen: (option, dimension), such as ("hue", "epsilon"); a dimension of None is ignored.
         over: the dimension of seeds.
-        otherwise: proposal for another dimension with several values; "{}" stands for it.
+        otherwise: advice in the error for another dimension with several values; "{0}" stands for the dimension.
 
     Returns:
-        The values, with other dimensions of size one as scalar coordinates. Chosen dimensions have coordinates.
+        The values. Other dimensions, which have size one, become scalar coordinates.
 
     Raises:
         ValueError: if a chosen dimension does not exist or is chosen twice, or other dimensions have several values.
@@ -149,7 +146,7 @@ def settle(values: xr.DataArray, *chosen: tuple[str, Any], over: str = "seed", o
 
 
 def natural_x(values: xr.DataArray, *taken: Any, over: str = "seed") -> str:
-    """Returns the default horizontal axis: rounds, or the only other dimension with several values.
+    """Returns the default dimension of the horizontal axis: `round`, or the only other one with several values.
 
     Raises:
         ValueError: if there is no such dimension, or more than one.

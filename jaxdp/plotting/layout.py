@@ -1,4 +1,4 @@
-"""The layout of figures: text that wraps within a figure's width, and a legend in one box with the title."""
+"""The layout of figures: wrapped text, and one box with the title and the legend."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -37,7 +37,7 @@ def _text_width(text: str, points: float, family: tuple[str, ...], name: str) ->
 
 
 def wrap_text(text: str, width: float, size: Size) -> str:
-    """Breaks the text between words, such that no line is wider than `width` inches if words allow it."""
+    """Breaks the text between words so that no line is wider than `width` inches, except single long words."""
     lines = [""]
     for word in text.split(" "):  # does not split at no-break spaces
         longer = f"{lines[-1]} {word}".strip()
@@ -49,7 +49,7 @@ def wrap_text(text: str, width: float, size: Size) -> str:
 
 
 def room_for_names(ax: Axes) -> float:
-    """Returns the inches that names beside an axis need more than numbers would; 0 if there are no names."""
+    """Returns how many more inches names beside an axis need than numbers; 0 if there are no names."""
     has_names = isinstance(ax.yaxis.get_major_locator(), FixedLocator)
     names = [label.get_text() for label in ax.get_yticklabels()] if has_names else []
     return max(0.0, max((text_width(name, "medium") for name in names), default=0.0) - 0.5)
@@ -58,17 +58,17 @@ def room_for_names(ax: Axes) -> float:
 def surround(
     figure: Figure, panels: float, title: str, handles: Sequence[Any], names: Sequence[str], caption: str
 ) -> None:
-    """Places title and legend in one box above the panels (apart, they would overlap), and a caption below them.
+    """Adds title and legend above the panels and a caption below them, and adjusts the figure's height.
 
-    The figure's height is adjusted to all of it.
+    Title and legend are in one box; separately they would overlap.
 
     Args:
-        figure: with constrained layout, and without a legend.
-        panels: height of the panels with their own labels, in inches.
-        title: of the figure; may be empty.
+        figure: a figure with constrained layout and without a legend.
+        panels: height of the panels with their labels, in inches.
+        title: title of the figure; may be empty.
         handles: symbols of the legend entries.
-        names: legend texts.
-        caption: may be empty.
+        names: texts of the legend entries.
+        caption: caption of the figure; may be empty.
     """
     width, style, scale = figure.get_figwidth(), current_paper(), current_scale()
     margin, mark, line_height = MARGIN * scale, LEGEND_MARK * scale, LINE_HEIGHT * scale

@@ -1,4 +1,4 @@
-"""Curves of a mean (or median, or share) over seeds, with its band."""
+"""Curves of a mean, median or share over seeds, with bands."""
 
 from collections.abc import Collection
 from typing import Any
@@ -14,12 +14,12 @@ from jaxdp.plotting.records import Drawn, curves_on, record, style_index
 from jaxdp.plotting.style import grey_style, style
 from jaxdp.plotting.summaries import summary
 
-BAND_WIDTH = 7.0  # in points, of a band at a single x
-APART_WIDTH = 4.0  # at infinity
-BESIDE = 1.15  # factor between curves at a single x
-DODGE = 0.04  # between bars at one x, as a share of the axis
+BAND_WIDTH = 7.0  # width of a band in points, if there is a single x
+APART_WIDTH = 4.0  # width of a band at infinity, in points
+BESIDE = 1.15  # if there is a single x, the ratio of the positions of two neighbouring curves
+DODGE = 0.04  # distance between bars at the same x, as a share of the axis
 OTHERS = "others"  # legend text of grey curves
-BETWEEN = 0.5  # largest share of the way to the next x for all bars at one x
+BETWEEN = 0.5  # bars at the same x cover at most this share of the distance to the next x
 
 
 def curves(
@@ -46,24 +46,25 @@ def curves(
     Args:
         values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds, `x` and
             `hue` have one value.
-        x: dimension on the horizontal axis. None is `round`; without it, the only other dimension with several values.
-            An infinite value stands apart at the right, behind a break of the axis.
+        x: dimension on the horizontal axis. None chooses `round`, or else the only other dimension with several values.
+            An infinite value is drawn at the right, behind a break of the axis.
         hue: dimension with one curve for each value.
-        ax: axes to draw on; None makes a figure, which a notebook shows. Curves are added to those already there.
+        ax: axes to draw on; None makes a figure, which a notebook shows. Curves on the axes are kept.
         band: "t" (mean, 95% confidence interval by Student's t), "quantile" (median, central 95% of seeds), "share"
-            (share of values 0 or 1, 95% interval by Clopper-Pearson) or None (mean alone).
+            (share of values 0 or 1, 95% interval by Clopper-Pearson) or None (mean without a band).
         labels: legend text of each value of `hue`.
         label: legend text of the curve if there is no `hue`.
-        bars: bars, side by side, in place of bands.
-        highlight: values of `hue` in colours, and with bands; the other curves are grey, and share one legend entry. A
-            panel with more than seven coloured curves is hard to read. None is all.
-        xscale: "linear" or "log". None is logarithmic if all x are positive and the largest is 10 times the smallest;
-            for `epsilon` always.
-        yscale: the same for the marks.
-        xlabel: text of the axis; None derives it from the name and its attributes `long_name` and `units`.
-        ylabel: text of the axis.
-        title: of the figure, or of the axes if `ax` is given.
-        legend: whether `ax` gets a legend; ignored if jaxdp made the figure: then `explain` draws one legend.
+        bars: whether bars, side by side, replace bands.
+        highlight: values of `hue` that get colours and bands; the other curves are grey and share one legend entry. A
+            panel with more than seven coloured curves is hard to read. None highlights all.
+        xscale: "linear" or "log". None chooses "log" if all x are positive and the largest is at least 10 times the
+            smallest; for positive `epsilon` always "log".
+        yscale: "linear" or "log". None chooses in the same way by the marks.
+        xlabel: text of the horizontal axis; None derives it from the name, or from the attributes `long_name` and
+            `units`.
+        ylabel: text of the vertical axis; None derives it in the same way.
+        title: title of the figure, or of the axes if `ax` is given.
+        legend: whether `ax` gets a legend; ignored if jaxdp made the figure, which then has one legend.
         over: the dimension of seeds.
 
     Returns:
@@ -143,18 +144,15 @@ def _check_highlight(highlight: Collection[Any], hue: str | None, hues: Collecti
 
 
 def draw_curve(ax: Axes, where: Places, drawn: Drawn, look: dict[str, Any], index: int, count: int) -> np.ndarray:
-    """Draws one curve with its band.
+    """Draws one curve with its band, and returns the horizontal positions of its marks.
 
     Args:
         ax: axes to draw on.
-        where: places of the marks.
-        drawn: their heights, and the band.
-        look: of the line.
-        index: of the curve among those at the same x.
-        count: number of these curves.
-
-    Returns:
-        The horizontal positions of the marks.
+        where: positions of the marks.
+        drawn: heights of the marks, and the band.
+        look: keywords for the line.
+        index: index of the curve among the curves at the same x.
+        count: number of curves at the same x.
     """
     at, joined, step = where.at, where.joined, index - (count - 1) / 2
     if ax.get_yscale() == "log":
@@ -172,7 +170,7 @@ def draw_curve(ax: Axes, where: Places, drawn: Drawn, look: dict[str, Any], inde
     if 0 < joined < len(at):  # a dotted line across the break
         ends = slice(joined - 1, joined + 1)
         ax.plot(at[ends], drawn.middle[ends], color=look["color"], linestyle=(0, (1, 3)), linewidth=1.0, alpha=0.7)
-    # On a logarithmic axis a bar that goes below zero ends below the bottom edge.
+    # On a logarithmic axis, a bar that reaches below zero ends below the bottom edge.
     low = np.where(drawn.low > 0, drawn.low, np.abs(drawn.middle) * 1e-9) if ax.get_yscale() == "log" else drawn.low
     if drawn.bars:
         ax.errorbar(
@@ -194,7 +192,7 @@ def draw_curve(ax: Axes, where: Places, drawn: Drawn, look: dict[str, Any], inde
 
 
 def _beside(where: Places, step: float, count: int) -> np.ndarray:
-    """Returns the places, each moved by the same share of the axis, and by less than half way to the next one."""
+    """Returns the positions, all moved by the same share of the axis, so that bars at neighbouring x stay apart."""
     at = np.log(where.at) if where.scale == "log" else where.at
     length, least = (at[-1] - at[0], np.diff(at).min()) if len(at) > 1 else (1.0, 1.0)
     at = at + step * min(DODGE * length, BETWEEN * least / max(1, count - 1))
@@ -211,16 +209,16 @@ def cost_of_privacy(
     title: str | None = None,
     **options: Any,
 ) -> Axes:
-    """Draws statistics over seeds against epsilon; no privacy stands apart at the right, behind a break of the axis.
+    """Draws statistics over seeds against epsilon; no privacy is drawn at the right, behind a break of the axis.
 
     Args:
         values: one variable of a sweep's results, with the dimensions of seeds and epsilon. If there are several
-            rounds, the last one is drawn, and the title says so.
+            rounds, the last one is drawn.
         hue: dimension with one curve for each value.
         ax: axes to draw on; None makes a figure, which a notebook shows.
         band: as in `curves`.
         labels: legend text of each value of `hue`.
-        title: as in `curves`; None is the number of rounds, if there are rounds.
+        title: as in `curves`; None writes the number of rounds, if there are rounds.
         **options: further arguments of `curves`.
 
     Returns:

@@ -14,10 +14,10 @@ from jaxdp.plotting.records import note
 from jaxdp.plotting.summaries import seed_count
 from jaxdp.validation import check_choice
 
-MOST_TICKS = 9  # along an axis
-COLOURS = "cividis"  # looks alike, and rises in brightness, with any colour vision
-MOST_NUMBERS = 80  # largest number of cells with a number each
-BRIGHT = 0.55  # text is black from here on the colour scale
+MOST_TICKS = 9  # most ticks of an axis
+COLOURS = "cividis"  # similar colours, with increasing brightness, for any colour vision
+MOST_NUMBERS = 80  # up to so many cells, each cell contains its number
+BRIGHT = 0.55  # text is black from this point of the colour scale on
 
 
 def heatmap(
@@ -34,7 +34,7 @@ def heatmap(
     title: str = "",
     over: str = "seed",
 ) -> Axes:
-    """Draws the mean over seeds for every value of two dimensions, as colours with the numbers or a colour bar.
+    """Draws the mean over seeds for every value of two dimensions, as colours with numbers or a colour bar.
 
     Args:
         values: one variable of a sweep's results, with the dimension of seeds. Dimensions other than seeds, `x` and `y`
@@ -43,16 +43,16 @@ def heatmap(
         y: dimension from bottom to top.
         ax: axes to draw on; None makes a figure, which a notebook shows.
         labels: texts for values of x and y that are not numbers.
-        scale: of colours, "linear" or "log"; None is logarithmic if all means are positive and the largest is 10 times
-            the smallest.
-        numbers: whether cells contain their numbers, in place of a colour bar; None if there are at most 80 cells.
-        xlabel: text of the axis; None derives it from the name.
-        ylabel: text of the axis.
-        title: of the figure, or of the axes if `ax` is given.
+        scale: scale of colours, "linear" or "log". None chooses "log" if all means are positive and the largest is at
+            least 10 times the smallest.
+        numbers: whether cells contain numbers and there is no colour bar. None: if there are at most 80 cells.
+        xlabel: text of the horizontal axis; None derives it from the name.
+        ylabel: text of the vertical axis; None derives it from the name.
+        title: title of the figure, or of the axes if `ax` is given.
         over: the dimension of seeds.
 
     Returns:
-        The axes. A cell whose mean is not finite is empty.
+        The axes. A cell is empty if its mean is not finite.
 
     Raises:
         ValueError: if the values have other dimensions with several values, or an option is not among its choices.
@@ -64,7 +64,7 @@ def heatmap(
         <axes: gap against ε>
     """
     values = check_values(values, over)
-    otherwise = "draw a map for each with facets(values, draw=heat, y=..., col={0})"
+    otherwise = "draw a map for each with facets(values, draw=heatmap, x=..., y=..., col={0})"
     values = settle(values, ("x", x), ("y", y), over=over, otherwise=otherwise).astype(float)
     values = values.sortby([name for name in (x, y) if values[name].dtype.kind in "iuf"])
     mean = values.mean(over, skipna=False).transpose(y, x).values
@@ -103,7 +103,7 @@ def heatmap(
 
 
 def _norm(mean: np.ndarray, scale: str | None) -> Normalize:
-    """Returns the scale of colours."""
+    """Returns the colour scale of the means."""
     finite = mean[np.isfinite(mean)]
     if not finite.size:
         return Normalize(0.0, 1.0)
@@ -125,5 +125,5 @@ def _text(name: str, value: Any, labels: Labels | None) -> str:
 
 
 def _short(value: float) -> str:
-    """Formats three digits, or a whole number up to a million."""
+    """Formats a number with three significant digits, from 1,000 up to a million as a whole number."""
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.3g}"

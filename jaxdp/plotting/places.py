@@ -1,4 +1,4 @@
-"""Positions of values on an axis: scales that the data suggest, infinity apart from the rest, ticks and limits."""
+"""Positions of values on an axis, with infinity behind a break of the axis; scales, ticks and limits."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -19,16 +19,16 @@ from jaxdp.validation import check_choice
 SCALES = ("linear", "log")
 WIDE = 10.0  # ratio of the largest to the smallest value that suggests a logarithmic axis
 FEW = 6  # up to so many values each get a tick
-APART = 4.0  # factor from the largest finite value to the position of infinity
-SHORT_RATIO = 50.0  # of the ends of a logarithmic horizontal axis that has ticks between powers of ten
-MARGINS = 0.05  # Matplotlib's, beside the marks
+APART = 4.0  # on a logarithmic axis, position of infinity / largest finite value
+SHORT_RATIO = 50.0  # a logarithmic horizontal axis with a smaller ratio of its ends has ticks between powers of ten
+MARGINS = 0.05  # Matplotlib's margins beside the marks
 SLASH = ((-0.5, -1.0), (0.5, 1.0))
 
 FAINT = 0.25  # opacity of bands
 
 _CHOSEN: WeakSet[Axes] = WeakSet()  # axes with a vertical scale set by the user
-_INFINITY: WeakKeyDictionary[Axes, float] = WeakKeyDictionary()  # its position
-_CUT: WeakKeyDictionary[Axes, list[Any]] = WeakKeyDictionary()  # bands that go below zero, and their numbers
+_INFINITY: WeakKeyDictionary[Axes, float] = WeakKeyDictionary()  # position of infinity
+_CUT: WeakKeyDictionary[Axes, list[Any]] = WeakKeyDictionary()  # bands that reach below zero, and their numbers
 
 
 class Places(NamedTuple):
@@ -37,8 +37,9 @@ class Places(NamedTuple):
     Attributes:
         order: indices of the values, in the order of their positions.
         at: positions, in that order.
-        joined: number of the first ones that a line joins; the others stand apart.
-        ticks: (position, text) of each; empty if Matplotlib finds ticks.
+        joined: number of values, from the first on, that a line joins. It does not join infinity, or values without an
+            order.
+        ticks: (position, text) of each tick; empty if Matplotlib chooses ticks.
         scale: "log" or "linear".
     """
 
@@ -50,16 +51,16 @@ class Places(NamedTuple):
 
 
 def places(name: str, values: Sequence[Any], scale: str | None, texts: Sequence[str]) -> Places:
-    """Returns the positions of a dimension's values: numbers in order with infinity apart, other values in equal steps.
+    """Returns the positions of a dimension's values: numbers in order and then infinity; other values in equal steps.
 
     Args:
-        name: of the dimension.
-        values: of it.
-        scale: "linear", "log", or None for the suggested one.
-        texts: of the values, if they are not numbers.
+        name: name of the dimension.
+        values: values of the dimension.
+        scale: "linear", "log", or None for the suggested scale.
+        texts: tick texts of values that are not numbers.
 
     Raises:
-        ValueError: if a value has no position, or none on a logarithmic axis.
+        ValueError: if a value is NaN or minus infinity, or is not positive on a logarithmic axis.
     """
     if scale is not None:
         check_choice("xscale", scale, SCALES)
@@ -93,13 +94,13 @@ def suggested_scale(values: np.ndarray) -> str:
 
 
 def prepare_x(ax: Axes, positions: Places) -> Places:
-    """Sets scale, ticks and, if infinity stands apart, the break of the horizontal axis.
+    """Sets scale and ticks of the horizontal axis and, if there is infinity, the break of the axis.
 
     Returns:
-        The positions, with infinity where it stands on these axes already.
+        The positions. If infinity has a position on these axes already, it keeps this position.
 
     Raises:
-        ValueError: if a finite value would stand at infinity's position, or beyond.
+        ValueError: if the position of a finite value would not be below the position of infinity.
     """
     positions = _align_infinity(ax, positions)
     ticks_so_far = _ticks_so_far(ax)  # setting a scale resets the ticks
@@ -133,9 +134,9 @@ def prepare_x(ax: Axes, positions: Places) -> Places:
 
 
 def _align_infinity(ax: Axes, positions: Places) -> Places:
-    """Moves infinity to its one position on the axes, to the right of everything finite."""
+    """Moves infinity to its position on the axes, to the right of all finite values."""
     infinite, finite = positions.at[positions.joined :], positions.at[: positions.joined]
-    is_number = bool(positions.ticks) or positions.joined > 0  # names have no infinity
+    is_number = bool(positions.ticks) or positions.joined > 0
     drawn = [place for curve in curves_on(ax) for place in curve.at]
     if not drawn:  # no curve yet, or the axes were cleared
         _INFINITY.pop(ax, None)
@@ -144,8 +145,8 @@ def _align_infinity(ax: Axes, positions: Places) -> Places:
     beyond = [place for place in (*finite, *drawn) if place >= infinity_at]
     if is_number and beyond and infinity_at < np.inf:
         raise ValueError(
-            f"x must stay below {infinity_at:g} on these axes, where infinity stands, got {max(beyond):g}; draw all "
-            "curves in one call with hue=, or first those that reach furthest"
+            f"x must be below {infinity_at:g} on these axes, the position of infinity, got {max(beyond):g}; draw all "
+            "curves in one call with hue=, or draw the curves with the largest x first"
         )
     if is_number and len(infinite):
         _INFINITY[ax] = infinity_at
@@ -157,7 +158,7 @@ def _align_infinity(ax: Axes, positions: Places) -> Places:
 
 
 def prepare_y(ax: Axes, scale: str | None, middles: np.ndarray) -> None:
-    """Sets the vertical scale: the chosen one, the user's, or the one that all marks on the shared axis suggest."""
+    """Sets the vertical scale: `scale`, or the scale that the user has set, or the scale that all marks suggest."""
     shared = list(siblings(ax))
     if scale is not None:
         ax.set_yscale(check_choice("yscale", scale, SCALES))
@@ -172,7 +173,7 @@ def prepare_y(ax: Axes, scale: str | None, middles: np.ndarray) -> None:
 
 
 def fit_y(ax: Axes) -> None:
-    """Sets limits of a logarithmic vertical axis that show all marks, bands' upper ends and unscaled bounds."""
+    """Sets limits of a logarithmic vertical axis that show all marks, upper ends of bands and unscaled bounds."""
     if ax.get_yscale() != "log":
         return
     drawn = [curve for other in siblings(ax) for curve in records(other)]
@@ -199,16 +200,16 @@ def _set_log_ticks(axis: Axis, low: float, high: float, *, is_short: bool) -> No
 
 
 def draw_band(ax: Axes, points: np.ndarray, low: np.ndarray, high: np.ndarray, colour: Any) -> None:
-    """Fills between the limits of a curve. On a logarithmic axis `fit_y` cuts the part below its bottom edge."""
+    """Fills the band of a curve; on a logarithmic axis `fit_y` later cuts the part below the bottom edge."""
     is_cut = ax.get_yscale() == "log" and bool((low <= 0).any())
-    lower_end = np.where(low > 0, low, high) if is_cut else low  # for Matplotlib's limits, until `fit_y` sets them
+    lower_end = np.where(low > 0, low, high) if is_cut else low  # positive for Matplotlib's limits, until `fit_y`
     band = ax.fill_between(points, lower_end, high, color=colour, alpha=FAINT, linewidth=0)
     if is_cut:
         _CUT.setdefault(ax, []).append((ref(band), points, low, high))
 
 
 def _polygons(points: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:
-    """Returns the outline of a band, one for each stretch without NaN."""
+    """Returns the outlines of a band, one for each stretch without NaN."""
     is_known = np.flatnonzero(np.isfinite(low) & np.isfinite(high))
     stretches = np.split(is_known, np.flatnonzero(np.diff(is_known) > 1) + 1)
     return [
@@ -220,7 +221,7 @@ def _polygons(points: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[np.
 
 def log_limits(middle: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[float, float]:
     """Returns the limits of a logarithmic axis that shows every mark and every band's upper end."""
-    # A lower end counts if it is more than a tenth of its mark; a lower one would stretch the axis without end.
+    # Lower ends below a tenth of the mark do not count: they would stretch the axis without limit.
     low = np.where(low > middle / 10, low, middle)
     values = np.concatenate([low, middle, high])
     values = values[np.isfinite(values) & (values > 0)]
@@ -229,13 +230,13 @@ def log_limits(middle: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[f
     bottom, top = values.min(), values.max()
     pad = (top / bottom) ** 0.04 * 1.02
     steps = np.outer(10.0 ** np.arange(np.floor(np.log10(bottom / pad)), np.log10(top * pad)), (1, 2, 5))
-    if np.sum((steps >= bottom / pad) & (steps <= top * pad)) < 2:  # fewer ticks than a scale needs
+    if np.sum((steps >= bottom / pad) & (steps <= top * pad)) < 2:  # an axis needs two ticks
         pad *= 2.5
     return float(bottom / pad), float(top * pad)
 
 
 def _too_long(ax: Axes, ticks: Sequence[tuple[float, str]], scale: str) -> bool:
-    """Returns whether texts at these positions would overlap."""
+    """Returns whether the texts of ticks would overlap."""
     if len(ticks) < 2:
         return False
     figure = ax.get_figure(root=True)
@@ -248,7 +249,7 @@ def _too_long(ax: Axes, ticks: Sequence[tuple[float, str]], scale: str) -> bool:
 
 
 def _ticks_so_far(ax: Axes) -> dict[float, str]:
-    """Returns ticks of the curves that are on the axes already."""
+    """Returns the ticks of the curves that are on the axes."""
     drawn = {place for old in curves_on(ax) for place in old.at}
     if not drawn:
         return {}

@@ -1,4 +1,4 @@
-"""Records of the curves drawn on axes: for captions, legends, limits, and bounds through a curve's first mark."""
+"""Records of the curves on axes; captions, legends, limits and scaled bounds use them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -9,25 +9,25 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-BELOW = 1.5  # zorder of bounds, below the curves; legends name them last
-NEUTRAL = "#888888"  # seen on white and on black
+BELOW = 1.5  # zorder of bounds, below the curves; in legends bounds are last
+NEUTRAL = "#888888"  # visible on white and on black
 
 
 class Drawn(NamedTuple):
     """One curve or bound on axes.
 
     Attributes:
-        hue: its value of `hue`; None without.
-        label: its legend text; empty without.
-        at: positions of its marks on the horizontal axis.
-        middle: heights of its marks.
-        low: lower ends of its band; NaN without.
-        high: upper ends of its band.
-        marks: meaning of its marks, as text; empty for a bound.
-        spread: meaning of its band, as text; empty without.
-        colour: of the curve.
-        bars: whether the spread is drawn as bars.
-        style: index of its colour, marker and line; None for a grey curve.
+        hue: value of `hue`; None if there is no hue.
+        label: legend text; empty if there is none.
+        at: positions of the marks on the horizontal axis.
+        middle: heights of the marks.
+        low: lower ends of the band; NaN if there is no band.
+        high: upper ends of the band; NaN if there is no band.
+        marks: meaning of the marks, as text; empty for a bound.
+        spread: meaning of the band, as text; empty if there is no band.
+        colour: colour of the curve.
+        bars: whether the band is drawn as bars.
+        style: index of colour, marker and line; None for a grey curve.
     """
 
     hue: Any
@@ -55,13 +55,13 @@ _MARKS: WeakKeyDictionary[Axes, "ref[Artist]"] = WeakKeyDictionary()  # removed 
 
 
 def _is_cleared(ax: Axes) -> bool:
-    """Returns whether nothing was drawn, or the axes have been cleared since."""
+    """Returns whether nothing was recorded since the axes were made or cleared."""
     mark = _MARKS[ax]() if ax in _MARKS else None
     return mark is None or mark.axes is not ax
 
 
 def _begin(ax: Axes) -> None:
-    """Discards the records of axes that were cleared since."""
+    """Discards the records of cleared axes, and starts new ones."""
     if _is_cleared(ax):
         _DRAWN.pop(ax, None)
         _NOTES.pop(ax, None)
@@ -78,12 +78,12 @@ def record(ax: Axes, drawn: Drawn) -> None:
 
 
 def records(ax: Axes) -> list[Drawn]:
-    """Returns the curves and bounds drawn on the axes, in order, since they were last cleared."""
+    """Returns the curves and bounds on the axes, in the order in which they were drawn."""
     return [] if _is_cleared(ax) else _DRAWN.get(ax, [])
 
 
 def curves_on(ax: Axes) -> list[Drawn]:
-    """Returns the curves drawn on the axes, without bounds."""
+    """Returns the curves on the axes, without bounds."""
     return [drawn for drawn in records(ax) if drawn.marks]
 
 
@@ -121,9 +121,9 @@ def _notes(ax: Axes) -> list[str]:
 
 
 def handles(panels: Iterable[Axes]) -> tuple[list[Any], list[str]]:
-    """Returns the legend entries of the axes: each label once, curves before bounds.
+    """Returns the symbols and labels of a legend: each label once, curves before bounds.
 
-    If one label has several colours (a theorem's order, in its curves' colours), the entry is grey.
+    If a label has several colours, such as a bound through several curves, its symbol is grey.
     """
     entries: dict[str, Any] = {}
     for panel in panels:
@@ -148,14 +148,14 @@ def _order(handle: Any) -> float:
 
 
 def caption(panels: Axes | Sequence[Axes]) -> str:
-    r"""Returns the meaning of marks, bands and bars on axes, as text: for your own caption below your own axes.
+    r"""Returns sentences that explain marks, bands and bars on axes, for a caption of your own figure.
 
     Args:
-        panels: axes that functions of this module drew on.
+        panels: axes that functions of this package drew on.
 
     Returns:
-        Complete sentences; empty if nothing was drawn. They mention bands cut at the bottom of a logarithmic axis, and
-        values without a mark.
+        The sentences; empty if nothing was drawn. They also mention bands that are cut at the bottom of a logarithmic
+        axis, and values without a mark.
 
     Examples:
         >>> import numpy as np, xarray as xr
@@ -175,7 +175,7 @@ def caption(panels: Axes | Sequence[Axes]) -> str:
             f"{_name(group_panels[0])}: {meaning.removeprefix('Marks: ')}" for meaning, group_panels in groups.items()
         ]
     if any(_cut(panel) for panel in panels):
-        sentences.append("A band that meets the bottom edge goes on below it.")
+        sentences.append("A band that meets the bottom edge continues below it.")
     sentences += [_scales(panels), *dict.fromkeys(text for panel in panels for text in _notes(panel))]
     middles = [(panel, drawn.middle) for panel in panels for drawn in curves_on(panel)]
     if not all(np.isfinite(middle).all() for _, middle in middles):

@@ -1,4 +1,4 @@
-"""Colours, markers and lines, on light and on dark backgrounds."""
+"""Colours, markers and line styles of curves, for light and for dark backgrounds."""
 
 from typing import Any
 
@@ -8,16 +8,16 @@ from matplotlib.colors import to_rgba
 
 from jaxdp.plotting._paper import current_scale
 
-# Okabe & Ito (2008): distinct with any colour vision; markers and line styles carry the same information in print.
-# The first one is the axes' text colour: black on white, white on black.
+# Okabe & Ito (2008): distinct with any colour vision. Markers and line styles also distinguish curves, for print.
+# The first colour is replaced by the text colour of the axes: black on white, white on black.
 COLOURS = ("#000000", "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES = ("-", "-", "--", "-.", ":", "--", "-.")
-LEAST_CONTRAST = 0.3  # difference in brightness between the first curve and its background
+LEAST_CONTRAST = 0.3  # smallest difference in brightness between the first curve and the background
 
 
 def text_colour(ax: Axes) -> Any:
-    """Returns the colour of the axes' text, or black or white if that has no contrast to their background."""
+    """Returns the colour of the axes' text; black or white if that colour has too little contrast to the background."""
     figure = ax.get_figure(root=True)
     behind = np.ones(3)  # paper
     for colour in (figure.get_facecolor() if figure is not None else "white", ax.get_facecolor()):
@@ -30,7 +30,7 @@ def text_colour(ax: Axes) -> Any:
 
 
 def style(index: int, ax: Axes) -> dict[str, Any]:
-    """Returns colour, marker and line of the curve at an index."""
+    """Returns the plotting keywords of the curve with this index."""
     colour_index, scale = index % len(COLOURS), current_scale()
     return {
         "color": text_colour(ax) if colour_index == 0 else COLOURS[colour_index],

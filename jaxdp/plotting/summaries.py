@@ -1,4 +1,4 @@
-"""Summaries over seeds: a middle with its limits, and texts for both."""
+"""Summaries over seeds: a mean, median or share with limits, and texts that explain them."""
 
 from typing import Any, NamedTuple
 
@@ -12,14 +12,14 @@ BANDS = ("t", "quantile", "share")
 
 
 class Summary(NamedTuple):
-    """A middle over seeds with its limits.
+    """A mean, median or share over seeds, with limits.
 
     Attributes:
-        middle: mean, median or share.
+        middle: the mean, median or share.
         low: lower limit; NaN without a band.
-        high: upper limit.
-        marks: meaning of the middle, as text.
-        spread: meaning of the limits; empty without a band.
+        high: upper limit; NaN without a band.
+        marks: meaning of `middle`, as text.
+        spread: meaning of the limits, as text; empty without a band.
     """
 
     middle: xr.DataArray
@@ -29,7 +29,7 @@ class Summary(NamedTuple):
     spread: str
 
     def select(self, point: dict[str, Any]) -> "Summary":
-        """Returns the summary at one value of some dimensions, given by position."""
+        """Returns the summary at the given index of each dimension in `point`."""
         middle, low, high = (part.isel(point) for part in (self.middle, self.low, self.high))
         return Summary(middle, low, high, self.marks, self.spread)
 
@@ -45,16 +45,13 @@ def seed_count(num_seeds: int) -> str:
 
 
 def summary(values: xr.DataArray, band: str | None, over: str = "seed") -> Summary:
-    """Computes a middle over seeds with its limits.
+    """Computes a mean, median or share over seeds with its limits; a NaN is never skipped.
 
     Args:
         values: real numbers or booleans, with the dimension `over`.
         band: "t" (the mean and its 95% confidence interval by Student's t), "quantile" (the median and the central 95%
-            of seeds), "share" (of values 0 or 1, with the 95% Clopper-Pearson interval) or None (the mean alone).
+            of seeds), "share" (the share of ones and its 95% Clopper-Pearson interval) or None (the mean only).
         over: the dimension of independent repetitions.
-
-    Returns:
-        The summary. A NaN is never skipped.
 
     Raises:
         ValueError: if `band` is unknown, or "share" is requested for values that are not 0 or 1.

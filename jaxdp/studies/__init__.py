@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from jaxdp.studies.declared import Study
 
-# The first sentence of each study's module (a test compares them): help is printed without loading the studies.
+# The first sentence of each study's module (a test compares them). So help needs no study's module.
 STUDIES = {
     "advise": "Simulate and rank the registered private algorithms on your problem.",
     "reward-estimation": "Cost of label privacy in reward estimation (Chowdhury et al., 2023: DP-Reward, Figure 1).",
     "private-ranking": "Rank items from private comparisons or ballots.",
     "private-policy": "Cost of label privacy to a policy (Chowdhury, Zhou & Natarajan, 2023: DP-Reward, eq. (9)).",
     "dueling-regret": "Cost of privacy in dueling bandits (Saha & Asi, 2024: DP-Dueling, Theorems 1 and 2).",
-    "dueling-ballots": "Find the winner of an election by private duels, and the number of voters that this takes.",
+    "dueling-ballots": "Find the winner of an election by private duels, and the number of voters that this needs.",
     "dueling-linear": "Cost of privacy in duels of arms with features (Saha & Asi, 2024: DP-Dueling, Theorem 3).",
     "ldp-bandits": "Cost of local privacy in bandits (Zheng et al., 2020: LDP-Bandits, Table 1).",
     "ldp-linear": "Cost of privacy in contextual linear bandits (Zheng et al., 2020: LDP-Bandits, Algorithm 5).",
@@ -27,25 +27,21 @@ STUDIES = {
 
 
 def check_study(name: str) -> None:
-    """Checks that a study of that name exists, without loading it.
-
-    Raises:
-        ValueError: if there is none.
-    """
+    """Raises ValueError unless a study has this name; does not load the study."""
     if name not in STUDIES:
-        from jaxdp.validation import check_choice  # brings JAX, which help does not need
+        from jaxdp.validation import check_choice  # imports JAX, which help does not need
 
         check_choice("study", name, tuple(STUDIES))
 
 
 def study(name: str) -> "Study":
-    """Returns a study: loads the module of its name and returns its `STUDY`.
+    """Loads the module of a study and returns its `STUDY`.
 
     Args:
         name: as in `python -m jaxdp run NAME`.
 
     Raises:
-        ValueError: if there is no study of that name.
+        ValueError: if no study has this name.
     """
     check_study(name)
     return importlib.import_module(f"jaxdp.studies.{name.replace('-', '_')}").STUDY

@@ -12,7 +12,7 @@ from jaxdp.validation import warn_large_delta
 
 
 def grid(help: str, *names: str) -> Any:
-    """Returns an option for an axis of the study's grid, listed in the help panel "Grid".
+    """Returns an option for an axis of a study's grid; help lists it under "Grid".
 
     Args:
         help: the option's help text.
@@ -33,12 +33,12 @@ Key = Annotated[jax.Array, Derived(root_key)]
 
 
 def fixed_delta(names: Container[str], delta: float, num_records: int) -> dict[str, float]:
-    """Returns {"delta": delta} for a learner that takes one, else {}. Warns if delta > 1 / num_records.
+    """Returns {"delta": delta} for a learner that takes a delta, else {}; warns if delta > 1 / num_records.
 
     Args:
         names: names of the learner's values.
         delta: in (0, 1).
-        num_records: the study's rounds, each the record of a different user.
+        num_records: number of rounds, which are the records of different users.
     """
     if "delta" not in names:
         return {}

@@ -1,4 +1,4 @@
-"""The report of the ballot study: the winner, how often learners name it, and how many voters this takes."""
+"""The report of the ballot study: the winner, how often learners name it, and how many voters they need."""
 
 import math
 
@@ -17,20 +17,20 @@ from jaxdp.studies.ranking_report import silent_ballots
 from jaxdp.studies.seeds import no_verdict
 
 NONE = -1  # no winner is named
-SURELY = 0.95  # share of the repetitions
+SURELY = 0.95  # share of repetitions in which a learner must name the winner
 NOT_PRIVATE = "a simulation: not private"
 ONE_COIN = "A voter who did not rank both alternatives tosses a fair coin."
 
 
 def winner_of(ballots: Ballots) -> tuple[int, str]:
-    """Returns the alternative that private duels should find, and its rule: "Condorcet", else "Borda"."""
+    """Returns the winner of the ballots, and the rule: "Condorcet" if there is a Condorcet winner, else "Borda"."""
     matrix = ballot_matrix(ballots)
     winner = condorcet_winner(matrix)
     return (winner, "Condorcet") if winner >= 0 else (int(np.argmax(borda_scores(matrix))), "Borda")
 
 
 def report(results: xr.Dataset, ballots: Ballots, *, unranked: str = "unknown") -> str:
-    """Formats the election, the budgets, how often the winner is named, and the number of voters that this takes.
+    """Formats the election, the budgets, how often the winner is named, and the number of voters that learners need.
 
     Args:
         results: results of `dueling_ballots`.
@@ -73,15 +73,15 @@ def election(ballots: Ballots, results: xr.Dataset) -> str:
     scores = borda_scores(matrix)
     second = int(np.argsort(-scores, kind="stable")[1])
     return (
-        f"{head}\nWithout privacy none wins against all others (no Condorcet winner). The winner by Borda scores is "
+        f"{head}\nWithout privacy no alternative wins against all others (no Condorcet winner). The Borda winner is "
         f"{winner}, with {scores[winner_index]:.2%}\nof all duels, before {ballots.items[second]}, with "
         f"{scores[second]:.2%}. RUCB and double Thompson sampling are made for Condorcet winners."
     )
 
 
 def other_reading(ballots: Ballots, unranked: str) -> str:
-    """Returns the number of ballots without a preference, and the winner under the other reading of unranked items."""
-    if ballots.data_type.endswith("c"):
+    """Formats how many ballots state no preference, and the winner under the other reading of unranked items."""
+    if ballots.data_type.endswith("c"):  # every ballot ranks all items
         return ""
     readings = {"unknown": ballots, "last": ballots.with_unranked_last()}
     other = next(reading for reading in readings if reading != unranked)
@@ -97,7 +97,7 @@ def other_reading(ballots: Ballots, unranked: str) -> str:
 
 
 def these_voters(results: xr.Dataset, seeds: str) -> str:
-    """Formats how often each learner and each estimator names the winner, with these voters."""
+    """Formats how often each learner and each estimator names the winner, with the voters of the ballots."""
     winner = str(results.winner.values)
     rows = _budgets(results)
     shares = share_interval(results.correct.isel(voters=0))
@@ -118,17 +118,17 @@ def these_voters(results: xr.Dataset, seeds: str) -> str:
 
 
 def fewest_seeds(num_learners: int) -> int:
-    """Returns the fewest seeds that can show that the best of `num_learners` names the winner surely."""
+    """Returns the fewest seeds that can show that the best of `num_learners` names the winner 95% of the time."""
     return seeds_needed(SURELY, confidence=_confidence(num_learners), sides=2)
 
 
 def _confidence(num_learners: int) -> float:
-    """Returns the confidence of each interval: the best learner is chosen after seeing all, so they share the error."""
+    """Returns the confidence of each learner's interval (Bonferroni): the report names the best learner."""
     return 1 - 0.05 / num_learners
 
 
 def verdicts(results: xr.Dataset) -> str:
-    """Formats, at each budget, the best learner's winner, or the number of voters from which on a learner is sure."""
+    """Formats, for each budget, the winner by the best learner, or the number of voters that learners need."""
     learners, seeds = results.sizes["learner"], results.sizes["seed"]
     if seeds < (needed := fewest_seeds(learners)):
         return f"Whether duels name the winner in {SURELY:.0%} of the repetitions: {no_verdict(seeds, needed)}"
@@ -158,7 +158,7 @@ def verdicts(results: xr.Dataset) -> str:
         ]
         favourite = _most_often(results.named.isel(voters=0, epsilon=index, learner=best), results)
         shares = f", and {winner} in {share:.1%}" if favourite != winner else f", in {share:.1%}"
-        text = f"none is shown: {name} names {favourite} most often{shares}. "
+        text = f"no winner is shown: {name} names {favourite} most often{shares}. "
         text += (
             "{1} shows {2} from {0:,.0f} voters on.".format(*min(needed_voters), winner)
             if needed_voters
@@ -169,7 +169,7 @@ def verdicts(results: xr.Dataset) -> str:
 
 
 def larger(results: xr.Dataset) -> str:
-    """Formats the number of voters from which on each learner names the winner surely."""
+    """Formats the number of voters from which on each learner names the winner 95% of the time."""
     seeds = results.sizes["seed"]
     if seeds < (needed := fewest_seeds(1)):
         return f"Number of voters from which on duels name the winner in {SURELY:.0%}: {no_verdict(seeds, needed)}"
@@ -182,8 +182,8 @@ def larger(results: xr.Dataset) -> str:
     return "\n".join(
         [
             f"Number of voters from which on {results.winner.values} is named in at least {SURELY:.0%} (the lower "
-            "limit of an interval with\n95% confidence for each learner, budget and electorate alone). All electorates "
-            "except the first are resampled:\nvoters drawn from these ballots with replacement.",
+            "limit of an interval with\n95% confidence, separately for each learner, budget and electorate). All "
+            "electorates except the first are resampled:\nvoters drawn from these ballots with replacement.",
             *columns(rows),
         ]
     )
@@ -192,10 +192,10 @@ def larger(results: xr.Dataset) -> str:
 def notes(results: xr.Dataset, count: int) -> list[str]:
     """Returns notes on the results."""
     texts = [
-        "A resampled electorate votes as this one does. It shows how many answers privacy needs, and nothing about the "
-        "votes of other people:\nthese numbers do not include the sampling error of the ballots.",
+        "A resampled electorate votes like these voters. It shows how many answers privacy needs, and nothing about "
+        "the votes of other people:\nthese numbers do not include the sampling error of the ballots.",
         "Learners that drop alternatives name the last one left; the others name the one that leads against the most "
-        "others by their\nreported wins. Learners made for a number of rounds are made for the last round played.\n"
+        "others by their\nreported wins. Learners that need the number of rounds get the number of all rounds.\n"
         f"δ is {float(results.delta):g} for Gaussian noise.",
     ]
     if any(str(name).startswith("g_optimal") for name in results.learner.values):
@@ -240,7 +240,7 @@ def _shares(intervals: xr.Dataset) -> list[str]:
 
 
 def _from(results: xr.Dataset, confidence: float = 0.95) -> xr.DataArray:
-    """Returns the size of the smallest electorate from which on all played ones name the winner surely, or 0."""
+    """Returns the smallest electorate such that it and all larger ones name the winner 95% of the time, else 0."""
     low = share_interval(results.correct, confidence=confidence).low.transpose(..., "voters")
     is_played = low.notnull().values
     is_failing = is_played & ~(low.values >= SURELY)

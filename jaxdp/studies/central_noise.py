@@ -1,7 +1,8 @@
-"""The choice of a central estimator's noise: Gaussian or K-norm, by the error predicted from public values alone.
+"""The choice between Gaussian and K-norm noise of a central estimator, by the error predicted from public values.
 
-A study runs both, as two estimators with separate claims. At each epsilon it shows the one with the smaller predicted
-error, which need not be the one with the smaller observed error. The results' coordinate `noise` records the choice.
+A study runs both kinds of noise, as two estimators with separate claims. At each epsilon it shows the estimator with
+the smaller predicted error, even if its observed error is larger. The coordinate `noise` of the results records the
+choice.
 """
 
 import textwrap
@@ -11,7 +12,7 @@ import xarray as xr
 
 from jaxdp.estimation import quieter_noise
 
-SUFFIX = "_k_norm"  # the K-norm estimator's name is the Gaussian estimator's name plus this suffix
+SUFFIX = "_k_norm"  # in the names of estimators with K-norm noise
 NONE = "none"
 
 
@@ -39,8 +40,8 @@ def merge_noises(results: xr.Dataset) -> xr.Dataset:
         results: results of `with_noise`, or of this function.
 
     Returns:
-        The results without the K-norm estimators. At each epsilon, each remaining estimator has its values for the kind
-        of noise in the coordinate `noise`.
+        The results without separate K-norm estimators. At each epsilon, an estimator has the values for the noise that
+        the coordinate `noise` names.
     """
     names = results.estimator.values.tolist()
     merged_names = [name for name in names if not name.endswith(SUFFIX)]

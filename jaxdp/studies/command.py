@@ -53,11 +53,11 @@ def mean_and_half_width(values: "xr.DataArray") -> tuple["xr.DataArray", "xr.Dat
 
 
 def convergence_notes(results: "xr.Dataset") -> list[str]:
-    """Returns one note if minimisations stopped early or failed, and no note if all converged.
+    """Returns a list with one note if minimisations stopped early or failed, else an empty list.
 
     Args:
-        results: a dataset with `certificate` and `converged`. The certificate is infinite for an algorithm that has
-            none, and NaN for a minimisation that failed.
+        results: a dataset with `certificate` and `converged`. The certificate is infinite for an algorithm without
+            certificates, and NaN for a minimisation that failed.
     """
     import numpy as np
 

@@ -1,4 +1,4 @@
-"""Comparisons of learners: a sweep over axes, tables of text, and panels of a figure."""
+"""Tools for studies that compare learners: sweeps, tables of text, and panels of a figure."""
 
 import dataclasses
 import math
@@ -23,7 +23,7 @@ from jaxdp.studies.seeds import FEWEST_FOR_A_MEAN, no_verdict
 from jaxdp.studies.tiles import cpu_tile
 from jaxdp.validation import check_choice
 
-WITHIN = 0.1  # share of the regret without privacy
+WITHIN = 0.1  # largest excess, as a share of the regret without privacy
 UNIFORM = "uniform play"
 
 
@@ -39,20 +39,20 @@ def compare(
     order: Sequence[str] = (),
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Runs a sweep over learners, problems and sizes, each with a separate program, and over epsilon.
+    """Runs a sweep over learners, problems and sizes, which each need a separate program, and over epsilon.
 
     Args:
         build: (point of `static_axes`) -> the run of a learner on a problem.
         static_axes: the learners, problems and sizes that are compared.
         epsilon: privacy budgets.
-        num_seeds: repetitions.
+        num_seeds: number of repetitions.
         key: root key.
-        tile: lanes that are computed together on a CPU.
-        order: the first dimensions, in order; by default `static_axes`.
+        tile: number of lanes that are computed together on a CPU.
+        order: the first dimensions, in order; by default the keys of `static_axes`.
         **scheduling: further arguments of `sweep`.
 
     Returns:
-        The outputs of the runs. Their dimensions are (*order, epsilon, round, seed), as far as the runs have them.
+        The outputs of the runs, with the dimensions (*order, epsilon, round, seed); round only if the runs have it.
     """
     results = sweep(
         build,
@@ -68,7 +68,7 @@ def compare(
 
 
 def select_names(names: Sequence[str], known: Iterable[str], name: str = "learner") -> list[str]:
-    """Returns `names`, or all known names if there are none. Raises a ValueError for an unknown name."""
+    """Returns `names`, or all known names if `names` is empty; raises ValueError for an unknown name."""
     known = tuple(known)
     for one in names:
         check_choice(name, one, known)
@@ -81,7 +81,7 @@ def bind_values(run: Run, values: Mapping[str, Any]) -> Run:
 
 
 def keep_last_round(run: Run, outputs: Sequence[str], values: Mapping[str, Any]) -> Run:
-    """Returns the run with fixed values and, as outputs, the values of `outputs` after the last round."""
+    """Returns the run with fixed values, and with only these outputs, after the last round."""
     simulate = run.simulate
 
     def last(key: jax.Array, params: object) -> Mapping[str, jax.Array]:
@@ -94,7 +94,7 @@ def keep_last_round(run: Run, outputs: Sequence[str], values: Mapping[str, Any])
 def distinct_learners(
     left_out: Collection[str], is_candidate: Callable[[LearnerEntry], bool]
 ) -> dict[str, LearnerEntry]:
-    """Returns the registered candidates by name, without some keywords; of equal variants only the first."""
+    """Returns registered learners by name, without the keywords `left_out`; of equal variants it keeps the first."""
     candidates: dict[str, LearnerEntry] = {}
     for name, entry in LEARNERS.items():
         variant = {key: value for key, value in entry.variant.items() if key not in left_out}
@@ -106,9 +106,9 @@ def distinct_learners(
 
 
 def resize(entry: Any, horizon: int, **sizes: int) -> Any:
-    """Returns the entry for `horizon` rounds or labels; sizes that are not given get their factory's defaults.
+    """Returns the entry for `horizon` rounds or labels; `num_arms` is the number of arms or of experts.
 
-    `num_arms` is the number of arms or of experts.
+    Sizes that are not given get the defaults of their factory.
     """
     known = {**sizes, "num_experts": sizes.get("num_arms"), "num_samples": horizon, "horizon": horizon}
     names = (*entry.sizes, "horizon") if isinstance(entry, LearnerEntry) else entry.sizes
@@ -128,7 +128,7 @@ def entry_run(
     delta: float,
     engine: Any = "auto",
 ) -> Run:
-    """Returns the run of a registered learner of this size, by counts if it has them and else by `engine`."""
+    """Returns the run of a registered learner of this size; it plays by counts if it has them, else by `engine`."""
     entry = resize(entry, horizon, num_arms=num_arms)
     learner = entry.make()
     run = simulator(learner, world, horizon, checkpoints=checkpoints, engine="counts" if learner.counts else engine)
@@ -152,19 +152,19 @@ def learner_labels(groups: xr.DataArray) -> dict[str, str]:
         f"{group}: {display_name(name, without=model)}"
         for name, group, model in zip(names, groups.values, model_of, strict=True)
     ]
-    if len(set(labels)) < len(names):  # learners that differ in the group's word alone
+    if len(set(labels)) < len(names):  # some names differ only in the group
         labels = [f"{group}: {display_name(name)}" for name, group in zip(names, groups.values, strict=True)]
     return dict(zip(names, labels, strict=True))
 
 
 # ---- text ------------------------------------------------------------------------------------------------------------
 def format_table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Formats rows as aligned text below a title; `head` has the headings of all columns except the first."""
+    """Formats rows as aligned columns below a title; `head` has the headings of all columns except the first."""
     return "\n".join([title, *columns([["", *head], *rows])])
 
 
 def epsilon_headers(results: xr.Dataset | xr.DataArray) -> list[str]:
-    """Returns the headings of columns for epsilon."""
+    """Returns a heading for each epsilon."""
     return [plotting.epsilon_label(value) for value in results.epsilon.values]
 
 
@@ -177,13 +177,13 @@ def mean_rows(
     digits: int = 0,
     dash: bool = False,
 ) -> list[list[str]]:
-    """Formats a row of `mean +- half width` for each label: means over seeds, with their 95% intervals.
+    """Formats a row of `mean +- half width` for each label: means over seeds with 95% intervals.
 
     Args:
-        values: dimensions `by`, the dimension of the columns, and seed.
-        labels: row labels by values of `by`, in order.
+        values: values with the dimensions `by`, seed, and one dimension for the columns.
+        labels: labels of the rows, by values of `by`, in order.
         by: dimension of the rows.
-        half: half widths; by default Student's t over seeds.
+        half: half widths of the intervals; by default by Student's t over seeds.
         digits: digits after the decimal point.
         dash: whether a NaN mean is printed as a dash.
     """
@@ -209,9 +209,9 @@ def mean_table(
     head: Sequence[str] | None = None,
     **form: Any,
 ) -> str:
-    """Formats the rows of `mean_rows` below a title, then rows of whole numbers (one per column, or one for all).
+    """Formats the rows of `mean_rows` below a title, then the rows `below`: a number for each column, or one for all.
 
-    The columns are epsilon unless `head` names them.
+    The columns are values of epsilon, unless `head` has their headings.
     """
     head = epsilon_headers(values) if head is None else head
     rows = mean_rows(values, labels, **form)
@@ -221,7 +221,7 @@ def mean_table(
 
 
 def exponent(values: xr.DataArray, x: str, is_used: np.ndarray | None = None, sign: int = 1) -> str:
-    """Formats the exponent of the mean along x with its 95% interval; a dash if `is_used` selects under two points."""
+    """Formats the exponent of the mean along x with its 95% interval; a dash for fewer than two used points."""
     values = values if is_used is None else values.isel({x: np.flatnonzero(is_used)})
     if values.sizes[x] < 2:
         return "-"
@@ -252,9 +252,10 @@ def sufficient_epsilon_table(
     *,
     ending: str = "",
 ) -> str:
-    """Formats the smallest epsilon from which on regret is shown to be within a tenth of `free` (no privacy).
+    """Formats the smallest epsilon from which on regret is shown to exceed `free` (no privacy) by at most a tenth.
 
-    `rows` makes rows from this epsilon over all other dimensions; `ending` ends the table's title.
+    `rows` makes the table's rows from an array of these epsilons over all other dimensions. `ending` is appended to the
+    title.
     """
     if (seeds := regret.sizes["seed"]) < FEWEST_FOR_A_MEAN:
         return f"{title}: {no_verdict(seeds, FEWEST_FOR_A_MEAN)}"
@@ -269,7 +270,7 @@ def format_threshold(value: Any) -> str:
 
 # ---- panels ----------------------------------------------------------------------------------------------------------
 class Line(NamedTuple):
-    """A bound or reference line in a panel; the fields are arguments of `plotting.bound`."""
+    """A bound or reference line in a panel; its fields are arguments of `plotting.bound`."""
 
     at: Any
     heights: Any
@@ -278,7 +279,7 @@ class Line(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """A panel: values against `x`, or the cost of privacy if `x` is empty; additional lines; keywords of this panel."""
+    """A panel: values against `x`, or against epsilon if `x` is empty; additional lines; keywords for plotting."""
 
     values: xr.DataArray
     x: str = ""
@@ -287,7 +288,7 @@ class Panel(NamedTuple):
 
 
 def draw(figure: Figure, panels: Iterable[Panel], **shared: Any) -> None:
-    """Draws panels on the axes of a figure in order, with a common style."""
+    """Draws panels on the axes of a figure, in order; `shared` are keywords for all panels."""
     for ax, panel in zip(figure.axes, panels, strict=True):
         style = {**shared, **panel.style}
         if panel.x:

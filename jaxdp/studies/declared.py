@@ -16,12 +16,10 @@ if TYPE_CHECKING:
 
 
 class Derived(NamedTuple):
-    """Marks an argument that is computed from options and has no option itself.
-
-    Written as `Annotated[jax.Array, Derived(root_key)]`.
+    """Marks an argument that is computed from options: `Annotated[jax.Array, Derived(root_key)]`.
 
     Attributes:
-        by: computes the argument; its own parameters are declared like a study function's.
+        by: function that computes the argument; its parameters are declared like the parameters of a study's function.
     """
 
     by: Callable[..., Any]
@@ -31,8 +29,7 @@ class BoundStudy(NamedTuple):
     """A study with values for all of its options.
 
     Attributes:
-        simulate: (**scheduling) -> results; takes the arguments of `sweep` other than the grid, such as progress and
-            store.
+        simulate: (**scheduling) -> results; it takes arguments of `sweep`, such as progress and store.
         figure: draws the results.
         report: formats the results as text.
     """
@@ -43,7 +40,7 @@ class BoundStudy(NamedTuple):
 
 
 class TextOnly(NamedTuple):
-    """The outcome of options that only print a text: nothing is simulated or written.
+    """The result of options that only print a text: nothing is simulated or written.
 
     Attributes:
         text: () -> the text that the command prints.
@@ -54,19 +51,20 @@ class TextOnly(NamedTuple):
 
 @dataclass(frozen=True)
 class Study:
-    """A study, from which a command is derived: an annotated function, its figure and its report.
+    """A study: an annotated function, its figure and its report. A command is derived from it.
 
-    Each argument is declared once, by the function that takes it. An argument `Annotated` with a `typer.Option` becomes
-    an option of its name (or the name in the `Option`), with its type, default and help; a sequence becomes an option
-    to repeat. An argument annotated with `Derived` is computed from options. Any other argument takes the option or the
-    argument of `simulate` with its name, and keeps its default if there is none. The command's text is the docstring of
-    the module of `simulate`.
+    A function's argument that is `Annotated` with a `typer.Option` becomes an option of the command, with the
+    argument's name (or the name in the `Option`), type, default and help; a sequence becomes an option to repeat. An
+    argument annotated with `Derived` is computed from options. Any other argument of `figure`, `report` and `instead`
+    gets the option or the argument of `simulate` with the same name; if there is none, it keeps its default. Each
+    option is declared by only one function. The docstring of the module of `simulate` is the command's help text.
 
     Attributes:
         simulate: (**arguments, **scheduling) -> results.
-        figure: (results, **arguments) draws them; it may take arguments of the study by name.
-        report: (results, **arguments) formats them as text; it may take arguments of the study by name.
-        instead: (options by name, **options) -> a text that replaces the simulation, or None; may declare options.
+        figure: (results, **arguments) -> the figure of the results.
+        report: (results, **arguments) -> the results as text.
+        instead: (options by name, **options) -> `TextOnly` if the options replace the simulation by a text, else None;
+            None if the study has no such options.
     """
 
     simulate: "Callable[..., xr.Dataset]"
@@ -124,7 +122,7 @@ def _extras(parameter: inspect.Parameter) -> tuple[Any, ...]:
 
 
 def _declared_options(function: Callable[..., Any]) -> Iterator[inspect.Parameter]:
-    """Yields the options of a function, and the options of its derived arguments."""
+    """Yields the options that a function and its derived arguments declare."""
     for parameter in inspect.signature(function).parameters.values():
         maker = _maker(parameter)
         if maker is not None:
@@ -137,7 +135,7 @@ def _declared_options(function: Callable[..., Any]) -> Iterator[inspect.Paramete
 
 
 def _with_lists(kind: Any) -> Any:
-    """Replaces `Sequence` by `list` in a type: the command line only knows lists."""
+    """Replaces `Sequence` by `list` in a type, because Typer only knows lists."""
     if get_origin(kind) is Sequence:
         return list[get_args(kind)]
     if isinstance(kind, types.UnionType):
@@ -146,7 +144,7 @@ def _with_lists(kind: Any) -> Any:
 
 
 def _arguments(function: Callable[..., Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the arguments of a function: derived ones, and the values with a parameter's name."""
+    """Returns the arguments of a function: computes derived ones, and selects the others from `values` by name."""
     arguments = {}
     for name, parameter in inspect.signature(function).parameters.items():
         maker = _maker(parameter)

@@ -1,9 +1,10 @@
-"""Find the winner of an election by private duels, and the number of voters that this takes.
+"""Find the winner of an election by private duels, and the number of voters that this needs.
 
 Every voter answers one duel, or a few, from their ballot. Reports how often
 each learner names the winner, how often the estimators of private-ranking
-do on the same ballots, and how this changes in larger electorates that vote
-alike. This is a simulation for people who may see the ballots.
+name it on the same ballots, and how these shares change in larger
+electorates that vote like these voters. This is a simulation for people who
+may see the ballots.
 """
 
 import warnings
@@ -35,11 +36,11 @@ from jaxdp.studies.seeds import TooFewSeeds, warn_of_few_seeds
 from jaxdp.validation import check_choice, check_count, check_delta, check_positive
 
 EPSILONS = (0.5, 1.0, 2.0, 4.0, float("inf"))
-NUM_SEEDS = 160  # with nine learners and one miss the lower limit is still above 95%
+NUM_SEEDS = 160  # with nine learners and one miss, the lower limit is still above 95%
 DELTA = 1e-6
-STEPS = (1, 2, 5)  # sizes of electorates, times powers of ten
-LARGEST = 1e7  # times the number of voters
-ROUNDS = 10_000  # single rounds at most
+STEPS = (1, 2, 5)  # times powers of ten: sizes of electorates, in numbers of voters
+LARGEST = 1e7  # largest electorate, as a multiple of the number of voters
+ROUNDS = 10_000  # most rounds that a learner plays one by one
 MOST_ROUNDS = 2**31 - 1
 TILE_SIZE = 50
 NOT_PLAYED = -2
@@ -48,9 +49,9 @@ ABILITIES = {"ann": 0.8, "bob": 0.3, "cem": 0.0, "dee": -0.3, "eve": -0.8}
 
 
 def synthetic_election() -> Ballots:
-    """Returns 1,000 synthetic ballots for five candidates, the same every time.
+    """Returns 1,000 synthetic ballots for five candidates, the same ballots in every call.
 
-    Voters rank by the Plackett-Luce model; a third of them only name their first three.
+    Voters rank by the Plackett-Luce model; a third of them rank only their first three candidates.
     """
     names, abilities = zip(*ABILITIES.items(), strict=True)
     utilities = jnp.tile(jnp.asarray(abilities, jnp.float32), (SYNTHETIC_VOTERS, 1))
@@ -64,10 +65,7 @@ def synthetic_election() -> Ballots:
 
 
 def naming_learners() -> dict[str, LearnerEntry]:
-    """Returns the registered dueling bandits whose releases name a winner, by name; see `named_arm`.
-
-    Learners of arms with features get one feature per arm.
-    """
+    """Returns the registered dueling bandits for which `named_arm` finds a winner in the releases, by name."""
     learners = {}
     for name, entry in LEARNERS.items():
         num_arms, learner = entry.sizes.get("num_arms", 0), entry.make()
@@ -82,7 +80,7 @@ def naming_learners() -> dict[str, LearnerEntry]:
 
 
 def default_learners(known: Mapping[str, LearnerEntry]) -> list[str]:
-    """Returns the learners that play by default: of learners that only differ in their noise, the first."""
+    """Returns the names of the default learners: of learners that only differ in their noise, the first one."""
     firsts: dict[Any, str] = {}
     for name, entry in known.items():
         firsts.setdefault((entry.factory, entry.variant.get("release")), name)
@@ -90,7 +88,7 @@ def default_learners(known: Mapping[str, LearnerEntry]) -> list[str]:
 
 
 def make_learner(name: str, entry: LearnerEntry, num_arms: int, horizon: int) -> Learner:
-    """Makes the learner for `num_arms` alternatives and `horizon` rounds; other sizes get their factory's defaults."""
+    """Makes a learner for `num_arms` alternatives and `horizon` rounds; if it needs features, arms get one each."""
     factory = getattr(dueling, name, None)
     if factory is not None and "features" in parameters(factory):
         return factory(features=np.eye(num_arms), **entry.variant)
@@ -98,15 +96,15 @@ def make_learner(name: str, entry: LearnerEntry, num_arms: int, horizon: int) ->
 
 
 def leads_of(public: Any) -> Any:
-    """Returns M [num_arms, num_arms]; M minus its transpose is each arm's lead over the others. None if hidden."""
+    """Returns M [num_arms, num_arms]; M minus its transpose is the lead of arm i over arm j. None if not public."""
     return getattr(public, "wins", getattr(getattr(public, "released", None), "lead", None))
 
 
 def named_arm(snapshot: Snapshot) -> jax.Array:
-    """Returns the arm that a learner's releases name as the winner: [] int32, or -1 for none.
+    """Returns the arm that a learner's releases name as the winner, [] int32; -1 if they name no arm.
 
-    If the learner drops arms for good, it is the last one left. Otherwise it is the arm that leads against the most
-    others by wins as reported or released; ties go to the largest sum of leads. None before any arm leads.
+    If the learner drops arms for good, the winner is the last arm that is left. Otherwise the winner is the arm that
+    leads against the most others, by reported or released wins; among equals, the arm with the largest sum of leads.
     """
     public = snapshot.public
     if hasattr(public, "active"):
@@ -166,22 +164,21 @@ def dueling_ballots(
 ) -> xr.Dataset:
     """Simulates the winners that private duels and private estimators name, for every budget, electorate and seed.
 
-    Seeds differ in the privacy noise, in the order of voters, in their coins, and, in larger electorates, in the
-    sampled voters.
+    Seeds differ in the privacy noise, the order of voters, their coins and, in larger electorates, the sampled voters.
 
-    The first electorate consists of the ballots: every voter answers `answers` duels (`ballot_duels`). Larger ones are
-    resampled: their voters are drawn from the ballots with replacement, so answers come from `matrix_duels` on the
-    ballots' matrix, drawn as totals if the learner has counts. If a voter answers several duels, larger electorates
-    draw a voter again for each answer. Larger electorates show the results for more voters who vote like these; they
-    hold no more information about these voters' opinions. The budget of a voter is `answers` times the budget of one
-    answer, and so is the budget of the estimators, whose unit is a ballot.
+    The first electorate consists of the ballots: every voter answers `answers` duels (`ballot_duels`). Larger
+    electorates are resampled: voters are drawn from the ballots with replacement, a new voter for each answer. So
+    answers come from `matrix_duels` on the matrix of the ballots, as totals if the learner has counts. Larger
+    electorates show the results for more voters who vote like these; they hold no more information about these voters'
+    opinions. The budget of a voter is `answers` times the budget of one answer. The estimators' privacy unit is a
+    ballot, and their budget is a voter's budget.
 
     Returns:
-        A dataset with `named` (learner, epsilon, voters, seed), the named alternative, -1 for none, NaN where nothing
-        was simulated; `correct`, whether it is the ballots' winner, with the same NaN; and `first` (estimator, epsilon,
-        seed), the alternative that each estimator of `private_ranking` ranks first, on the ballots alone. Coordinates
-        `voters`, `voter_epsilon` by epsilon, `trust_model` by learner, `winner` and `rule`, `answers`, `delta` and
-        `estimator_delta`.
+        A dataset with `named` (learner, epsilon, voters, seed), the index of the named alternative, -1 if none is
+        named, NaN where nothing was simulated; `correct`, whether it is the winner of the ballots, with the same NaN;
+        and `first` (estimator, epsilon, seed), the alternative that each estimator of `private_ranking` ranks first,
+        without resampling. Coordinates `voters`, `voter_epsilon` by epsilon, `trust_model` by learner, `winner` and
+        `rule`, `answers`, `delta` and `estimator_delta`.
 
     Raises:
         ValueError: if a value is out of range.
@@ -213,7 +210,7 @@ def dueling_ballots(
     )
     results["named"] = results.named.where(results.named != NOT_PLAYED)
     claims = [known[name].make().guarantee(**known[name].values) for name in names]
-    with warnings.catch_warnings(action="ignore", category=TooFewSeeds):  # its verdict is not used here
+    with warnings.catch_warnings(action="ignore", category=TooFewSeeds):  # the warning is about an unused verdict
         ranked = private_ranking(
             ballots, epsilon=[answers * budget for budget in epsilon], num_seeds=num_seeds, key=key
         )
@@ -234,7 +231,7 @@ def dueling_ballots(
 
 
 def electorates(num_voters: int, answers: int, largest: float) -> list[int]:
-    """Returns the sizes of electorates: the ballots, and 2, 5, 10, ... times as many, within the range of rounds."""
+    """Returns the sizes of electorates: 1, 2, 5, 10, ... times `num_voters`, up to the limits."""
     factors = [step * 10**power for power in range(10) for step in STEPS]
     limit = min(largest, MOST_ROUNDS / (answers * num_voters))
     return [factor * num_voters for factor in factors if factor == 1 or factor <= limit]
@@ -251,7 +248,7 @@ def _run(
     rounds: int,
     delta: float,
 ) -> Run:
-    """Returns the run of a learner on the ballots, and then on those larger electorates that it can play."""
+    """Returns the run of a learner on the ballots, and then on the larger electorates that it can play."""
     fixed = fixed_delta(entry.values, delta, voters[0])
     record = {"named": named_arm}
 

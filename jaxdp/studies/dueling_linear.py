@@ -31,7 +31,7 @@ DIMS = (2, 5, 10)
 NUM_ARMS = 20
 HORIZON = 10**9
 NUM_SEEDS = 20
-NUM_LOOKS = 11  # in the last five decades of rounds
+NUM_LOOKS = 11  # checkpoints, in the last five decades of rounds
 LEAST_HORIZON = 1000
 TILE_SIZE = 80
 FAILURE_PROB = 0.05
@@ -42,7 +42,7 @@ CORRECTED = "the same with d^3 in place of d^6 (corrected)"
 
 
 def instance(num_arms: int, dim: int, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (features [num_arms, dim], weights [dim]), all of norm 1 and uniform on the sphere."""
+    """Returns random features [num_arms, dim] and weights [dim], uniform on the unit sphere."""
     points = np.random.default_rng([number, num_arms, dim]).normal(size=(num_arms + 1, dim))
     if dim == 1:  # there are only two points of norm 1
         points = np.concatenate([np.linspace(-1, 1, num_arms), [1.0]])[:, None]
@@ -62,10 +62,10 @@ def dueling_linear(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Simulates the regret of elimination by optimal designs, against rounds, epsilon and dimension.
+    """Simulates the regret of elimination by optimal designs, for every dimension, epsilon, number of rounds and seed.
 
     Arms and weights are points of the unit sphere, the same for every seed and epsilon. The learner has the constants
-    of its proof, failure_prob = 0.05, and plays by counts.
+    of its proof and failure_prob = 0.05, and plays by counts.
 
     Returns:
         A dataset with `pseudo_regret` (the sum of 2 max r - r[left] - r[right]), `num_left` (the number of active arms)
@@ -122,19 +122,19 @@ def table(results: xr.Dataset) -> str:
 
 
 def decisions(results: xr.Dataset) -> str:
-    """Formats the share of runs with one active arm, and of runs whose recommendation is the best arm."""
+    """Formats the share of runs with one active arm, and of runs that recommend the best arm."""
     last, rows = results.isel(round=-1), []
     for dim, label in labels_of(results).items():
         runs = last.sel(dim=dim)
         shares = zip((runs.num_left == 1).mean("seed").values, runs.correct.mean("seed").values, strict=True)
         rows.append([label, *(f"{single:.0%}, {correct:.0%}" for single, correct in shares)])
     return shared.format_table(
-        "runs with one arm left, and runs whose recommendation is the best arm", shared.epsilon_headers(results), rows
+        "runs with one arm left, and runs that recommend the best arm", shared.epsilon_headers(results), rows
     )
 
 
 def costs(results: xr.Dataset) -> str:
-    """Formats regret minus the regret without privacy, paired by seed, as a share of the latter."""
+    """Formats the excess regret over no privacy, paired by seed, as a share of the regret without privacy."""
     if not shared.has_infinity(results) or results.sizes["epsilon"] < 2 or results.sizes["seed"] < FEWEST_FOR_A_MEAN:
         return ""
     last = results.pseudo_regret.isel(round=-1).astype(float)
@@ -145,7 +145,7 @@ def costs(results: xr.Dataset) -> str:
         cells = zip(dim_excess.difference.values, dim_excess.low.values, dim_excess.high.values, strict=True)
         rows.append([label, *(f"{m / base:.1%} ({lo / base:.1%} to {hi / base:.1%})" for m, lo, hi in cells)])
     return shared.format_table(
-        "regret minus the regret without privacy, paired, as a share of the latter",
+        "excess regret over no privacy, paired, as a share of the regret without privacy",
         shared.epsilon_headers(excess),
         rows,
     )
@@ -230,7 +230,7 @@ def figure(results: xr.Dataset) -> Figure:
     figure.explain(
         title=f"Cost of privacy in duels of {results.attrs['num_arms']} arms with features",
         note="Elimination by optimal designs with the constants of its proof, one instance for each dimension. Orders "
-        "are those at the smallest ε: compare slopes.",
+        "are drawn at the smallest ε: compare slopes.",
     )
     return figure
 

@@ -28,7 +28,7 @@ EPSILONS = (0.1, 0.3, 1.0, 3.0, float("inf"))
 UTILITIES = (2.0, 1.0, 0.0)
 HORIZON = 20_000
 NUM_SEEDS = 20
-NUM_LOOKS = 10  # in the last three decades of rounds
+NUM_LOOKS = 10  # checkpoints, in the last three decades of rounds
 DELTA = 1e-6
 TILE_SIZE = 20
 ABREAST = 3  # panels
@@ -58,13 +58,13 @@ def dueling_regret(
 ) -> xr.Dataset:
     """Simulates the regret of dueling bandits, for every learner, epsilon, number of rounds and seed.
 
-    Learners have the constants of their proofs, if they have proofs, and failure_prob = 0.05. They play by counts if
-    they support them (their worlds then differ from the others'), else by blocks or rounds.
+    Learners have the constants of their proofs, if there are proofs, and failure_prob = 0.05. A learner that supports
+    counts plays by counts, and then meets other worlds than the other learners; otherwise it plays by blocks or rounds.
 
     Returns:
         A dataset with `pseudo_regret`, the sum of 2 max r - r[left] - r[right], and the environment's other outcomes,
-        of dimensions (learner, epsilon, round, seed). Rounds are evenly spaced in their logarithm, from a thousandth of
-        the horizon on. Coordinates `utility`, and `trust_model` by learner.
+        of dimensions (learner, epsilon, round, seed). Rounds are spaced evenly on a logarithmic scale, from a
+        thousandth of the horizon to the horizon. Coordinates `utility`, and `trust_model` by learner.
     """
     check_delta(delta)
     known = duel_learners()
@@ -123,7 +123,7 @@ def figure(results: xr.Dataset) -> Figure:
     figure.explain(
         title=f"Cost of privacy in dueling bandits ({len(suboptimality_gaps) + 1} arms)",
         note="The constants of Thm 1 are not proved: DP-EBS may lose more. Where Thm 1 is above the straight line of "
-        "the first rounds, no learner could lose as much.",
+        "the first rounds, it exceeds the regret of any learner.",
     )
     return figure
 
@@ -148,7 +148,7 @@ def table(results: xr.Dataset) -> str:
 
 
 def growth(results: xr.Dataset) -> str:
-    """Formats fitted exponents: of T over the last decade for every epsilon, and of 1 / epsilon after all rounds."""
+    """Formats fitted exponents of T, over the last decade for every epsilon, and of 1 / epsilon after all rounds."""
     regret = results.pseudo_regret
     horizon = int(regret["round"][-1])
     decade = regret.sel(round=regret["round"] >= 0.99 * horizon / 10)

@@ -33,8 +33,8 @@ NUM_SEEDS = 8
 DELTA = 1e-6
 LEAST_HORIZON = 100
 SECONDS_OF_COMPILING = 5.5  # per program, on two cores
-FEW_ROUNDS = 50_000  # up to here single rounds take less time than compiling blocks of rounds
-ELIMINATIONS = ("ebs_phased", "ebs_elimination", "ebs_shuffle", "ebs_local")  # the paper's, in every trust model
+FEW_ROUNDS = 50_000  # up to this number, single rounds take less time than compiling blocks of rounds
+ELIMINATIONS = ("ebs_phased", "ebs_elimination", "ebs_shuffle", "ebs_local")  # DP-EBS, for every trust model
 OTHERS = ("rucb_blocks", "rucb", "double_thompson_blocks", "double_thompson")
 MODELS = ("central", "shuffle", "local")
 ADVICE = (
@@ -63,8 +63,8 @@ def dueling_trust(
     """Simulates dueling bandits in three trust models, for every learner, number of arms, epsilon and seed.
 
     Utilities are evenly spaced from `span` to 0, and the link is logistic. Learners have the constants of their proofs,
-    if they have proofs, and failure_prob = 0.05. They play by counts if they support them (their worlds then differ
-    from the others'), else by blocks or rounds.
+    if there are proofs, and failure_prob = 0.05. A learner that supports counts plays by counts, and then meets other
+    worlds than the other learners; otherwise it plays by blocks or rounds.
 
     Returns:
         A dataset with `pseudo_regret`, the sum of 2 max r - r[left] - r[right], and the environment's other outcomes,
@@ -153,7 +153,7 @@ def table(results: xr.Dataset, num_arms: int) -> str:
 def winners(results: xr.Dataset) -> str:
     """Formats, for every number of arms and epsilon, the learner with the least regret, overall and by trust model.
 
-    Next to the first learner stand the second and the best elimination, with their paired differences to the first.
+    Further columns have the second learner and the best DP-EBS, with their paired differences to the first learner.
     """
     regret, models = results.pseudo_regret.isel(round=-1), results.trust_model.values
     trust_levels = [model for model in MODELS if model in models]
@@ -196,11 +196,11 @@ def report(results: xr.Dataset) -> str:
     seeds = plotting.seed_count(results.sizes["seed"])
     notes = [
         ADVICE,
-        f"+- and intervals: 95% confidence (Student's t) over {seeds}, each for one comparison alone. The same seeds "
-        "choose the first learner: if an interval reaches 0, the two may be equal. Learners that play by counts have "
-        "worlds of their own; their paired intervals are valid, but not narrower.",
+        f"+- and intervals: 95% confidence (Student's t) over {seeds}, for each comparison separately. The same seeds "
+        "choose the first learner: if an interval reaches 0, the two may be equal. Learners that play by counts meet "
+        "other worlds; their paired intervals are valid, but not narrower.",
         "Central learners trust a curator with the outcome of every duel. With a shuffler, each user randomizes the "
-        "outcome, and nobody sees whose it is. Local learners trust nobody. "
+        "outcome, and nobody sees who sent it. Local learners trust nobody. "
         f"delta = {float(results.delta):g} for claims that have one.",
     ]
     tables = [table(results, int(size)) for size in results.num_arms.values]

@@ -1,7 +1,7 @@
 """Cost of local privacy in bandits (Zheng et al., 2020: LDP-Bandits, Table 1).
 
-Plays bandits that see each round through one randomized response, and
-compares the growth of their regret with the orders that the table claims.
+Plays bandits that get one randomized response per round, and compares the
+growth of their regret with the orders that the table claims.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ HORIZONS = (10_000, 100_000)
 NUM_SEEDS = 20
 TILE_SIZE = 50
 SMALL = 1.0  # epsilon up to which noise dominates the second moment of a report
-LEARNS = 0.3  # share of the trivial regret: exponents are fitted where the bound is below it
+LEARNS = 0.3  # exponents are fitted where the bound is below this share of the trivial regret
 ORDER_LABEL = "order as tuned, through the first mark"
 
 
@@ -42,9 +42,9 @@ def ldp_bandits(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Simulates locally private bandits with step sizes tuned to the second moment of their reports.
+    """Simulates locally private bandits, for every problem, number of rounds, epsilon and seed.
 
-    Reports are randomized responses, which have the smallest second moment.
+    Reports are randomized responses, which have the smallest second moment. Step sizes are tuned to it.
 
     Returns:
         A dataset with `pseudo_regret` of dimensions (problem, horizon, epsilon, seed); `upper`, the bound on its mean,
@@ -86,7 +86,7 @@ def labels_of(results: xr.Dataset) -> dict[str, str]:
 
 
 def by_cost(values: xr.Dataset) -> xr.Dataset:
-    """Replaces the dimension epsilon by the cost c of finite epsilons; drops runs without privacy (no noise)."""
+    """Replaces the dimension epsilon by the noise factor c, and drops runs without privacy."""
     values = values.sel(epsilon=np.isfinite(values.epsilon.values))
     cost = theory.noise_factor(values.epsilon.values).round(3)
     return values.assign_coords(cost=("epsilon", cost)).swap_dims(epsilon="cost").drop_vars("epsilon").sortby("cost")
@@ -113,14 +113,14 @@ def figure(results: xr.Dataset) -> Figure:
     shared.draw(figure, panels, hue="problem", labels=labels_of(results), xscale="log", yscale="log")
     figure.explain(
         title="Cost of local privacy in bandits",
-        note=f"Reports are randomized responses; points have {results.attrs['dim']} dimensions. Dotted: T and c to the "
-        "powers of Table 1 as tuned, through the first mark; compare slopes.",
+        note=f"Reports are randomized responses; points have {results.attrs['dim']} dimensions. Dotted: orders in T "
+        "and c with tuned step sizes, through the first mark; compare slopes.",
     )
     return figure
 
 
 def _growth(name: str, x: str, points: np.ndarray) -> np.ndarray:
-    """Returns the order of a problem's regret in T or in c, with tuned steps."""
+    """Returns the order of a problem's regret in T or in c, with tuned step sizes."""
     order = theory.TUNED[name]
     if x == "cost":
         return points**order.privacy
@@ -196,12 +196,13 @@ def report(results: xr.Dataset) -> str:
         ),
         f"Exponents are fitted where the bound is below {LEARNS:g} of the regret without learning (at the centre, or "
         f"with uniform arms): in T over the last decade, in c at the largest T over ε <= {SMALL:g}. A dash: fewer than "
-        "two such points. For convex losses with one point this takes T of 10^6 or more: --problem convex --horizon "
+        "two such points. For convex losses with one point, T must be 10^6 or more: --problem convex --horizon "
         "1000000 --horizon 10000000.",
-        "Noise enters a step through the second moment of the report, which is of order c^2. It does not multiply the "
-        "whole regret, as Table 1 has it: exploration adds a bias, and the step size balances this bias and the noise. "
-        "Tuned to the second moment, convex losses cost c^(1/2) where Table 1 has 1/ε, and with strong convexity or "
-        "smoothness c^(2/3). Two points cost c where Table 1 has 1/ε^2, because its step is not tuned. c is near 2/ε.",
+        "Noise enters a step through the second moment of the report, which is of order c^2. In Table 1 the noise "
+        "multiplies the whole regret. This is not so: exploration adds a bias, and the step size balances bias and "
+        "noise. With tuned step sizes, regret grows like c^(1/2) for convex losses, where Table 1 has 1/ε, and like "
+        "c^(2/3) with strong convexity or smoothness. With two points it grows like c; Table 1 has 1/ε^2, because its "
+        "step size is not tuned. c is near 2/ε.",
         f"Losses: {worlds}. Reports: randomized responses.",
     ]
     return "\n\n".join([table(results), exponents(results), *notes])

@@ -43,7 +43,7 @@ ARMS = 2
 GAP = 0.4
 FAILURE_PROB = 0.05
 HORIZON = 10**8
-DELTA = 1e-9  # a tenth of 1 / horizon; each round is a different user's
+DELTA = 1e-9  # a tenth of 1 / horizon; each round has a different user
 NUM_SEEDS = 200
 TILE_SIZE = 100
 RESAMPLES = 400
@@ -63,7 +63,7 @@ def ldp_best_arm(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Simulates stopping times and errors of learners that identify the best of several binary arms.
+    """Simulates stopping times and errors of learners that find the best of several binary arms.
 
     The best arm's mean is (1 + gap) / 2, the other arms' mean is (1 - gap) / 2.
 
@@ -95,7 +95,7 @@ def ldp_best_arm(
 
 
 def keep_stopping_outputs(run: Run) -> Run:
-    """Returns a stopping learner's run with the outputs `METRICS` after it stops, each [].
+    """Returns a run with only the outputs `METRICS`, each [], from the run of a learner that may stop.
 
     Args:
         run: a run with one checkpoint, its last round.
@@ -116,15 +116,15 @@ def medians(results: xr.Dataset) -> xr.DataArray:
 
 
 def slope(results: xr.Dataset, *, resamples: int = RESAMPLES) -> xr.Dataset:
-    """Fits the slope of the logarithm of the median stopping time against the logarithm of c^2, over finite epsilon.
+    """Fits a line to the logarithm of the median stopping time against the logarithm of c^2, over finite epsilons.
 
     Args:
         results: results of `ldp_best_arm`.
-        resamples: number of resamples of the seeds, for the interval.
+        resamples: number of times that seeds are resampled for the interval.
 
     Returns:
         `slope`, `low` and `high` (95% limits: percentiles over resampled seeds), of dimension learner. NaN if there are
-        fewer than two finite epsilon, or if half of the runs at one of them were cut off.
+        fewer than two finite epsilons, or if half of the runs at one of them were cut off.
     """
     finite = results.sel(epsilon=np.isfinite(results.epsilon))
     names, draw = results.learner.values, np.random.default_rng(0)

@@ -35,13 +35,13 @@ NUM_ARMS = 20
 HORIZON = 100_000
 DELTA = 1e-6
 NUM_SEEDS = 8
-NUM_LOOKS = 9  # in the last two decades of rounds
+NUM_LOOKS = 9  # checkpoints, in the last two decades of rounds
 LEAST_HORIZON = 100
 TILE_SIZE = 64
-LEARNS = 0.5  # share of uniform play's regret: exponents are fitted where regret is below it
+LEARNS = 0.5  # exponents are fitted where regret is below this share of uniform play's regret
 ORDER_LABEL = "order of a theorem, through the first mark"
 LARGEST_FITTED = 4.0  # epsilon up to which noise causes most of the regret
-BASELINE = "gaussian"  # its regret at an infinite epsilon is the regret without privacy
+BASELINE = "gaussian"  # the regret of this learner at an infinite epsilon is the regret without privacy
 
 
 def read_contexts(
@@ -51,7 +51,7 @@ def read_contexts(
             "--contexts",
             help="Your data in place of random contexts: .npz with contexts [T, K, d] and rewards [T, K], or with "
             "logged actions [T] and rewards [T], and propensities [T, K] unless arms were uniform; or .npy with "
-            "contexts [T, K, d] alone, on which rewards follow a linear model.",
+            "only contexts [T, K, d], for which rewards follow a linear model.",
             show_default=False,
         ),
     ] = None,
@@ -73,13 +73,13 @@ def ldp_linear(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Simulates the regret of optimistic learners in a linear model, against rounds, epsilon and dimension.
+    """Simulates the regret of optimistic learners in a linear model, for every dimension, epsilon, round and seed.
 
     Contexts are uniform on the sphere; |theta*| = 1/2; rewards have uniform noise in [-1/2, 1/2]. Learners are made for
-    the largest number of rounds.
+    `horizon` rounds.
 
-    With the user's `contexts` the results come from `ldp_linear_logged`, and dim, num_arms and horizon must be left
-    out.
+    With the user's `contexts` the results come from `ldp_linear_logged`; then dim, num_arms and horizon must keep their
+    defaults.
 
     Returns:
         A dataset with `pseudo_regret` and `theta_error`, the distance of the model from theta*, of dimensions (dim,
@@ -141,7 +141,7 @@ def uniform_regret(num_arms: int, dim: int, theta_norm: float = 0.5) -> float:
 
 # ---- report ----------------------------------------------------------------------------------------------------------
 def has_user_contexts(results: xr.Dataset) -> bool:
-    """Returns whether the results are of the user's contexts, which have a figure and a report of their own."""
+    """Returns whether the results are of the user's contexts, for which another figure and report are made."""
     return "is_logged" in results.coords
 
 
@@ -163,7 +163,7 @@ def _dimensions(results: xr.Dataset) -> list[str]:
 
 
 def gains(results: xr.Dataset) -> str:
-    """Formats the published constants' regret over the regret of the other learners, at the epsilon nearest 1."""
+    """Formats the regret with the published constants divided by other learners' regret, at the epsilon nearest 1."""
     at = shared.nearest_epsilon(results)
     last = results.pseudo_regret.sel(epsilon=at).isel(round=-1)
     compared = [name for name in ("gaussian", "ball", "joint") if name in last.learner.values]
@@ -219,10 +219,10 @@ def exponents(results: xr.Dataset) -> str:
 
 
 def sufficient_epsilons(results: xr.Dataset) -> str:
-    """Formats the smallest epsilon from which on each learner is shown to be within 10% of the baseline's regret.
+    """Formats the smallest epsilon from which on each learner is shown to be within 10% of the regret without privacy.
 
-    The baseline of all learners is one without privacy, `BASELINE` at an infinite epsilon. Compared with itself at an
-    infinite epsilon, a learner with wide confidence bounds would seem to need little.
+    All learners are compared with `BASELINE` at an infinite epsilon. If a learner with wide confidence bounds were
+    compared with itself at an infinite epsilon, it would seem to need only a small epsilon.
     """
     if not shared.has_infinity(results) or BASELINE not in results.learner.values:
         return ""
@@ -251,7 +251,7 @@ def report(results: xr.Dataset) -> str:
         f"Exponents are fitted where the mean regret is below {LEARNS:.0%} of uniform play's: in T over the last "
         f"decade of rounds, in 1/ε after all rounds over ε <= {LARGEST_FITTED:g}. A dash: fewer than two such points. "
         "The claim is (dT)^(3/4) for local privacy, with 1/ε as printed, or 1/ε^(1/2) from the radii; T^(1/2) for "
-        "joint.",
+        "joint privacy.",
     ]
     dims = [int(value) for value in results.dim.values]
     parts = [
@@ -307,8 +307,8 @@ def figure(results: xr.Dataset) -> Figure:
     figure.explain(
         title="Cost of privacy in contextual linear bandits",
         note=f"{results.attrs['num_arms']} arms on the sphere. Dotted: orders of theorems, T^(3/4) for local privacy, "
-        "with logarithms, and T^(1/2) for joint; compare slopes. A learner with regret close to that of uniform play "
-        "has not learned yet.",
+        "with logarithms, and T^(1/2) for joint privacy; compare slopes. A learner with regret close to the regret of "
+        "uniform play has not learned yet.",
     )
     return figure
 

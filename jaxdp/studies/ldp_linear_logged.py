@@ -33,8 +33,8 @@ class Data(NamedTuple):
         contexts: [horizon, num_arms, dim] numbers, each context of norm at most 1.
         rewards: [horizon, num_arms], the reward of every arm; or [horizon], the logged rewards.
         actions: [horizon] whole numbers, the logged arms; None if the rewards of all arms are known.
-        propensities: [horizon, num_arms] in (0, 1], the probabilities with which the logging policy chose arms, or
-            [horizon], of the logged arms; None for uniform arms.
+        propensities: [horizon, num_arms] in (0, 1], the probabilities with which the logging policy chose arms; or
+            [horizon], the probabilities of the logged arms; None for uniform arms.
         min_propensity: [] number, the smallest propensity of any arm in any round, as for `logged_contexts`; or None.
     """
 
@@ -50,8 +50,8 @@ def read_contexts(path: str | os.PathLike[str]) -> Data:
 
     An `.npz` file holds `contexts` [horizon, num_arms, dim], and either `rewards` [horizon, num_arms], or logged
     `actions` [horizon] and `rewards` [horizon]. A log may also hold `propensities` [horizon, num_arms] or [horizon],
-    and `min_propensity` []. An `.npy` file, as `numpy.save` writes it, holds contexts alone; the rewards then follow a
-    linear model, see `linear_rewards`. `context_sequence` and `logged_contexts` check the values.
+    and `min_propensity` []. An `.npy` file, as `numpy.save` writes it, holds only contexts; the rewards then follow a
+    linear model (`linear_rewards`). `context_sequence` and `logged_contexts` check the values.
 
     Args:
         path: the file.
@@ -60,7 +60,8 @@ def read_contexts(path: str | os.PathLike[str]) -> Data:
         The arrays.
 
     Raises:
-        ValueError: if the file is malformed, lacks an array or has an unknown one; names the file and the reason.
+        ValueError: if the file is malformed, lacks an array or has an unknown one. The message names the file and the
+            reason.
         OSError: if the file cannot be read, such as FileNotFoundError.
     """
     name = os.fspath(path)
@@ -102,7 +103,7 @@ def read_contexts(path: str | os.PathLike[str]) -> Data:
 
 
 def _check_names(name: str, arrays: Sequence[str]) -> None:
-    """Refuses arrays that would be ignored."""
+    """Raises ValueError for arrays that would be ignored."""
     unknown = [array for array in arrays if array not in Data._fields]
     if unknown:
         raise file_error(
@@ -111,7 +112,7 @@ def _check_names(name: str, arrays: Sequence[str]) -> None:
 
 
 def linear_rewards(contexts: np.ndarray) -> np.ndarray:
-    """Returns rewards [T, K] float32 for contexts [T, K, d] alone: x . theta, for one theta of norm 1/2."""
+    """Returns rewards x . theta, [T, K] float32, for contexts x [T, K, d] and one random theta of norm 1/2."""
     theta = np.random.default_rng(0).normal(size=contexts.shape[2])
     return np.asarray(contexts @ (theta / (2 * np.linalg.norm(theta))), np.float32)
 
@@ -129,9 +130,9 @@ def ldp_linear_logged(
     """Simulates the rewards of learners on the user's contexts, for every learner, epsilon and seed.
 
     If the rewards of all arms are known, learners play every round. On logged data they are evaluated by replay: a
-    round counts only if the learner plays the logged arm and, with propensities, a coin says so. The learner only
-    learns from such rounds. This is a simulation, and its output is not private. Seeds only differ in the learners'
-    randomness, and in coins.
+    round counts only if the learner plays the logged arm and, with propensities, if a coin keeps the round. The learner
+    only learns from rounds that count. This is a simulation, and its output is not private. Seeds only differ in the
+    learners' randomness and in the coins.
 
     Args:
         data: the user's data.
@@ -143,15 +144,16 @@ def ldp_linear_logged(
         **scheduling: further arguments of `sweep`, such as `progress` and `store`.
 
     Returns:
-        A dataset with `played`, the rounds that count, and `reward`, their mean reward, of dimensions (learner,
-        epsilon, seed); NaN if no round counts, or the learner's privacy is not proved. `mean_reward` is the mean reward
-        of uniform play, or of the logging policy with its standard error `mean_error`. `best_reward` is the mean reward
-        of the best arm of each round, NaN for logged data. Logged data also have `round_error`, the standard error of
-        `reward` over the rounds that count, and `shared_error`, the part of it that seeds share.
+        A dataset with `played`, the number of rounds that count, and `reward`, their mean reward, of dimensions
+        (learner, epsilon, seed); NaN if no round counts, or if the learner's privacy is not proved. `mean_reward` is
+        the mean reward of uniform play; for logged data it is the mean reward of the logging policy, with the standard
+        error `mean_error`. `best_reward` is the mean reward of the best arm of each round; NaN for logged data. Logged
+        data also have `round_error`, the standard error of `reward` over the rounds that count, and `shared_error`, the
+        part of it that all seeds share.
 
     Raises:
-        ValueError: if a value is out of range, or tests refute that logged arms were drawn uniformly or with the given
-            propensities (a p-value below 1e-6), which replay assumes.
+        ValueError: if a value is out of range, or if tests refute (by a p-value below 1e-6) that logged arms were drawn
+            uniformly or with the given propensities, as replay assumes.
     """
     names, is_logged = check_learners(learner), data.actions is not None
     environment = _checked_log(data) if is_logged else context_sequence(data.contexts, data.rewards)
@@ -185,7 +187,7 @@ def ldp_linear_logged(
 
 
 def _checked_log(data: Data) -> Environment:
-    """Returns the environment of a log. Raises a ValueError if its arms were not drawn as replay assumes."""
+    """Returns the environment of a log; raises ValueError if tests refute that arms were drawn as replay assumes."""
     assert data.actions is not None
     floor = None if data.min_propensity is None else float(data.min_propensity)
     with warnings.catch_warnings():
@@ -197,12 +199,12 @@ def _checked_log(data: Data) -> Environment:
         except NonuniformLogWarning as warning:
             rule = "contexts must come from a log with uniformly drawn arms"
             if data.propensities is not None:
-                rule = "propensities must be those with which arms were drawn"
+                rule = "propensities must be the probabilities with which arms were drawn"
             raise ValueError(f"{rule}: {warning}") from None
 
 
 def _half_width(results: xr.Dataset) -> xr.DataArray:
-    """Returns the half width of the 95% confidence interval of mean rewards, over seeds and, in a log, over rounds."""
+    """Returns half widths of 95% confidence intervals of mean rewards, over seeds and, for a log, over rounds."""
     if not bool(results.is_logged):
         return mean_and_half_width(results.reward)[1]
     return replay_half_width(results, results.played, "seed", 0.95)
@@ -219,7 +221,7 @@ def figure(results: xr.Dataset) -> Figure:
     plotting.bound(ax, results.epsilon.values, float(results.mean_reward), label=reference)
     figure.explain(
         title=f"Linear bandits on {int(results.horizon):,} rounds of your data",
-        note="Logged rounds count by replay. Bands: over seeds alone." if results.is_logged else "",
+        note="Logged rounds count by replay. Bands: only over seeds." if results.is_logged else "",
     )
     return figure
 
@@ -248,7 +250,7 @@ def report(results: xr.Dataset) -> str:
     if is_logged:
         intervals = (
             f"+-: 95% confidence (Student's t) over the logged rounds that count and over {seeds}, which share the log."
-            " Bands: over seeds alone."
+            " Bands: only over seeds."
         )
         if results.sizes["seed"] == 1:
             intervals += " One seed does not show how seeds differ."
@@ -264,13 +266,13 @@ def report(results: xr.Dataset) -> str:
 
 
 def _replay_note(has_propensities: bool) -> str:
-    """Formats how rounds count, and the assumptions of replay."""
+    """Formats which rounds count, and the assumptions of replay."""
     coin, drawn, tested = "", "uniformly", "uniform arms"
     if has_propensities:
-        coin = ", and a public coin of probability (smallest propensity) / (propensity of the arm) says so"
+        coin = ", and a public coin keeps it with probability (smallest propensity) / (propensity of the arm)"
         drawn, tested = "with the log's propensities", "uniform arms in rounds that coins keep"
     return (
         f"By replay: a round counts if the learner plays the logged arm{coin}. If logged arms were drawn {drawn}, and "
-        "rounds are independent, the mean reward estimates what the learner earns in as many rounds of its own. No "
-        f"test of arms alone, or against contexts, refutes {tested} (p >= {REFUTED:g}); this is no proof."
+        "rounds are independent, the mean reward estimates the learner's mean reward if it played as many rounds. No "
+        f"test of the arms, or of arms against contexts, refutes {tested} (p >= {REFUTED:g}); this is no proof."
     )

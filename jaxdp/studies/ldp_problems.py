@@ -1,4 +1,4 @@
-"""The rows of Table 1 of LDP-Bandits (Zheng et al., 2020) as the study measures them: learners, losses, bounds."""
+"""The problems of the study of LDP-Bandits (Zheng et al., 2020), Table 1: learners, losses and bounds."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -29,11 +29,11 @@ class Problem(NamedTuple):
 
     Attributes:
         learner: the learner's name.
-        world: the losses, in words.
-        make: (horizon, dim) -> learner and environment.
-        values: values of both, except epsilon.
-        upper: (epsilon, horizon, dim) -> the bound on the expected regret, with its constants.
-        trivial: regret per round without learning: staying at the centre, or playing arms uniformly.
+        world: description of the losses.
+        make: (horizon, dim) -> (learner, environment).
+        values: values of learner and environment, except epsilon.
+        upper: (epsilon, horizon, dim) -> upper bound on the expected regret, with its constants.
+        trivial: regret per round without learning: of staying at the centre, or of playing arms uniformly.
     """
 
     learner: str
@@ -45,7 +45,7 @@ class Problem(NamedTuple):
 
 
 def moment(bound: float, epsilon: float) -> float:
-    """Returns the second moment of a randomized response about a number in [-bound, bound]."""
+    """Returns the second moment of a randomized response for a number in [-bound, bound]."""
     return scalar_randomizer("rr").second_moment(epsilon=epsilon, low=-bound, high=bound)
 
 

@@ -16,7 +16,7 @@ from jaxdp.studies.comparison import select_names
 from jaxdp.theory.contextual import joint_linear_order, linear_order
 from jaxdp.theory.ldp_bandits import CLAIMED
 
-PUBLISHED = 1.5  # epsilon; the published noise is proved to suffice below it
+PUBLISHED = 1.5  # the published noise is proved to suffice for epsilon below this number
 
 
 class Kind(NamedTuple):
@@ -28,7 +28,7 @@ class Kind(NamedTuple):
         variant: keywords of the factory.
         rounds: the claimed exponent of T.
         order: (epsilon, delta, T, d) -> the order of the regret.
-        is_pure: whether the learner is purely private, and so takes no delta.
+        is_pure: whether the learner's claim is pure, so that it takes no delta.
     """
 
     label: str
@@ -54,11 +54,7 @@ LEARNERS = {
 
 
 def check_learners(learner: Sequence[str]) -> list[str]:
-    """Returns the names of learners, each once; all of them if none is given.
-
-    Raises:
-        ValueError: if a name is unknown.
-    """
+    """Returns the names of learners without repetition, or all names; raises ValueError for an unknown name."""
     return list(dict.fromkeys(select_names(learner, LEARNERS)))
 
 
@@ -68,13 +64,13 @@ def labels_of(results: xr.Dataset) -> dict[str, str]:
 
 
 def bind_delta(run: Run, name: str, delta: float, num_records: int) -> Run:
-    """Returns the run of a learner with this delta, if it takes one. An epsilon that the learner refuses is lowered.
+    """Returns the run of a learner with this delta, if it takes a delta; lowers an epsilon that the learner refuses.
 
     Args:
         run: the learner's run.
         name: the learner's name.
         delta: in (0, 1).
-        num_records: number of rounds; a delta above 1 / num_records raises a warning.
+        num_records: number of rounds; a delta above 1 / num_records causes a warning.
     """
     fixed_values = fixed_delta(() if LEARNERS[name].is_pure else ("delta",), delta, num_records)
     largest = math.nextafter(PUBLISHED, 0) if name == "paper" else math.inf
@@ -92,6 +88,6 @@ def bind_delta(run: Run, name: str, delta: float, num_records: int) -> Run:
 
 
 def are_refused(names: Sequence[str], epsilon: Sequence[float]) -> xr.DataArray:
-    """Returns whether learners' privacy is not proved at these epsilons, (learner, epsilon) bool."""
+    """Returns for which learners and epsilons privacy is not proved, (learner, epsilon) bool."""
     refused = [[name == "paper" and PUBLISHED <= float(e) < math.inf for e in epsilon] for name in names]
     return xr.DataArray(refused, dims=("learner", "epsilon"))

@@ -1,4 +1,4 @@
-"""The studies as commands. A command's study is loaded when the command is called, and not when help lists it."""
+"""The studies as commands. A study is loaded when its command is called, not when help lists it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -37,14 +37,14 @@ class MainGroup(TyperGroup):
 
 
 class LazyCommand(TyperCommand):
-    """A command with a name and one sentence of help; it builds the real command when it is called."""
+    """A placeholder with a name and one sentence of help; it builds the real command when it is called."""
 
     def __init__(self, name: str, command_of: Callable[[str], Callable[..., None]]) -> None:
         super().__init__(name, help=STUDIES[name])
         self._name, self._command_of = name, command_of
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
-        """Makes the context of the real command, and so makes its options known."""
+        """Makes the context of the real command, which knows the options."""
         app = typer.Typer(add_completion=False)
         app.command(self._name)(self._command_of(self._name))
         command, (_, arguments, *_) = typer.main.get_command(app), args

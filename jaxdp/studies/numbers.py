@@ -1,4 +1,4 @@
-"""Numbers on the command line: whole numbers such as 10000 or 1e4; an option is repeated for several values."""
+"""Parsers of numbers on the command line, such as 10000, 1e4 or inf."""
 
 import copy
 import inspect
@@ -10,11 +10,11 @@ from typing import Annotated, Any, get_args, get_origin
 import typer
 from typer.models import OptionInfo
 
-LONGEST = 40  # digits of a whole number
+LONGEST = 40  # most digits of a whole number
 
 
 def whole_number(text: Any) -> int:
-    """Parses a whole number, such as 10000 or 1e4. Defaults are already numbers and are returned unchanged.
+    """Parses a whole number, such as 10000 or 1e4; returns a default, which is a number already, unchanged.
 
     Raises:
         typer.BadParameter: if the text is not a whole number, or has more than 40 digits.
@@ -34,7 +34,7 @@ def whole_number(text: Any) -> int:
 
 
 def number(text: Any) -> float:
-    """Parses a number. Defaults are already numbers and are returned unchanged.
+    """Parses a number; returns a default, which is a number already, unchanged.
 
     Raises:
         typer.BadParameter: if the text is not a number, or is beyond the range of float64.
@@ -76,16 +76,16 @@ def with_parsers(parameter: inspect.Parameter) -> inspect.Parameter:
 
 
 def _nested_types(kind: Any) -> list[Any]:
-    """Returns the types inside a list, or inside a union of a type with None or a list."""
+    """Returns the types inside a list or a union."""
     return [part for arg in get_args(kind) for part in (arg, *_nested_types(arg))]
 
 
 def with_repetition(message: str, arguments: Sequence[str], repeatable: Sequence[str]) -> str:
-    """Returns the message about an extra argument, with advice to repeat the option if the argument is a further value.
+    """Adds advice to Typer's message about an extra argument, if the argument is a second value of an option.
 
     Args:
         message: Typer's message.
-        arguments: the command's arguments.
+        arguments: arguments of the command.
         repeatable: names of the options that may be repeated.
     """
     for name, value, extra in zip(arguments, arguments[1:], arguments[2:], strict=False):

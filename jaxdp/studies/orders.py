@@ -1,7 +1,4 @@
-"""Orders of upper bounds in the number of comparisons, as dotted curves for figures.
-
-The bounds are the theorems of DP-Reward (Chowdhury, Zhou & Natarajan, 2023).
-"""
+"""Orders (growth rates) of the upper bounds of DP-Reward (Chowdhury, Zhou & Natarajan, 2023), as dotted curves."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -18,19 +15,18 @@ Order = Callable[[np.ndarray, float, Any], np.ndarray]  # (num_samples, epsilon,
 
 LABEL = "order of Thm 5.3 (no privacy, central) or Thm 4.5 (local), through the first mark"
 FAILURE_PROB = 0.05
-FEWEST = 4  # comparisons
+FEWEST = 4  # fewest comparisons at which Theorem 4.5 has an order
 UNCOVERED = ("_cut", "_k_norm")  # suffixes of estimators that no theorem covers: cut weights, or K-norm noise
-# These only scale a bound, and a curve through the first mark has no scale of its own; only ratios to L matter.
+# These values only scale a bound, and a curve through the first mark is rescaled; only ratios to L matter.
 _UNITS: Any = {"feature_norm": 1.0, "radius": 1.0, "coverage": 1.0, "failure_prob": FAILURE_PROB}
 
 
 def sample_orders(names: Collection[str], delta: float, dim: Callable[[Any], int] = int) -> dict[str, Order]:
-    """Returns the orders of upper bounds on the l2 error in the number of comparisons, up to a factor.
+    """Returns upper bounds on the l2 error as functions of the number of comparisons, up to a factor.
 
-    Local estimators have the order of Theorem 4.5, the others the order of Theorem 5.3, with the noise that they add.
-    The order of Theorem 4.5 is NaN below 4 comparisons, where ln ln n makes the bound meaningless. A greedy policy
-    loses at most 2 L times the l2 error. Theorem 5.3 covers Gaussian noise and equal weights: other central estimators
-    have no order.
+    Local estimators have the order of Theorem 4.5; it is NaN below 4 comparisons, where ln ln n makes the bound
+    meaningless. The other estimators have the order of Theorem 5.3 with their noise. Theorem 5.3 covers Gaussian noise
+    and equal weights: other central estimators have no order.
 
     Args:
         names: names of estimators.
@@ -38,20 +34,18 @@ def sample_orders(names: Collection[str], delta: float, dim: Callable[[Any], int
         dim: (row of the figure) -> number of features.
 
     Returns:
-        (num_samples, epsilon, row) -> bound, by name, for the estimators that have one.
+        (num_samples, epsilon, row) -> bound, by estimator name, for the estimators that have a bound.
     """
     covered = [name for name in names if not name.endswith(UNCOVERED)]
     return {name: _local if name.endswith("_rr") else _central(_noise(name, delta), dim) for name in covered}
 
 
 def with_orders(orders: Mapping[str, Order], label: str, row: str) -> Callable[[Axes, xr.DataArray], None]:
-    """Returns a function that draws orders of bounds beside curves against num_samples.
-
-    Each order goes through its estimator's first mark.
+    """Returns a function that draws an order, scaled through the first mark, beside each estimator's curve.
 
     Args:
-        orders: by estimator; see `sample_orders`. Other estimators get no curve.
-        label: the orders' legend text.
+        orders: orders by estimator name, from `sample_orders`. Other estimators get no order.
+        label: legend text of the orders.
         row: the dimension with one row of panels for each value.
 
     Returns:
@@ -80,7 +74,7 @@ def _central(noise: Callable[[float], float], dim: Callable[[Any], int]) -> Orde
 
 
 def _noise(name: str, delta: float) -> Callable[[float], float]:
-    """Returns (epsilon) -> standard deviation of the noise at L = 1."""
+    """Returns a function epsilon -> standard deviation of the noise at L = 1."""
     if name.startswith("literal"):
         return lambda epsilon: float(theory.objective_perturbation_stddev(epsilon, delta, 1.0))
     if name.endswith("objective_perturbation"):

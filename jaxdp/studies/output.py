@@ -1,4 +1,4 @@
-"""Output folders of studies: the dataset and the figure. No existing file is overwritten."""
+"""Output folders of studies, with a dataset and a figure. No existing file is overwritten."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -17,12 +17,12 @@ def claim_folder(out: Path | None, name: str) -> Iterator[Path]:
     """Makes the folder for a study's results before anything is computed, and removes it if the study fails.
 
     Args:
-        out: the folder that the user asked for; None for the first free folder of results/NAME, results/NAME-2, ...
+        out: the user's folder; None for the first free folder of results/NAME, results/NAME-2, ...
         name: name of the study.
 
     Yields:
-        A folder that exists and is empty. If the block fails, the folder is removed if it is still empty and was made
-        here; a folder that the user made stays.
+        A folder that exists and is empty. If the study fails, the folder is removed, unless it has files or existed
+        before.
 
     Raises:
         ValueError: if `out` exists and is not an empty folder.
@@ -37,7 +37,7 @@ def claim_folder(out: Path | None, name: str) -> Iterator[Path]:
 
 
 def _claim(out: Path | None, name: str) -> tuple[Path, bool]:
-    """Returns the folder, and whether it was made here."""
+    """Returns the folder, and whether this call made it."""
     if out is None:
         number = 1
         while True:
@@ -61,20 +61,20 @@ def save(dataset: xr.Dataset, figure: Callable[[xr.Dataset], Figure], folder: Pa
 
     Args:
         dataset: the results.
-        figure: draws the results; called after the data is written.
+        figure: (results) -> their figure; called after the data is written.
         folder: a folder from `claim_folder`.
 
     Returns:
         The paths of the dataset and of the figure.
 
     Raises:
-        RuntimeError: if drawing or writing the figure failed. The message has the path of the data, which is complete.
+        RuntimeError: if drawing or writing the figure fails. The message has the path of the data, which is complete.
     """
     data, image = folder / "data.zarr", folder / "figure.png"
-    # Every zarr reader knows how format 2 stores text coordinates; format 3 has no standard for it yet.
+    # Format 2: every Zarr reader can read its text coordinates; format 3 has no standard for text yet.
     dataset.to_zarr(data, mode="w-", zarr_format=2, consolidated=True)
     try:
         figure(dataset).savefig(image, dpi=150)
     except Exception as error:
-        raise RuntimeError(f"the figure could not be made, but the data is complete, in {data}") from error
+        raise RuntimeError(f"the figure could not be made, but the data is complete: {data}") from error
     return data, image

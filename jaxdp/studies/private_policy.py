@@ -62,7 +62,7 @@ POLICY_LABELS = {
 
 
 def estimators() -> dict[str, Estimator]:
-    """Returns the estimators that are compared, each with its confidence set."""
+    """Returns the compared estimators, each with its confidence set, by name."""
     return {
         "mle": with_confidence(mle()),
         CENTRAL: with_confidence(objective_perturbation()),
@@ -81,8 +81,8 @@ def private_policy(
     expertise: Annotated[
         float,
         typer.Option(
-            help="Expertise of the policy that collected the data: its odds are exp(expertise x reward). 0 compares "
-            "all actions equally often."
+            help="Expertise of the policy that collected the data: it chooses an action with odds exp(expertise x "
+            "reward). With 0 all actions are equally likely."
         ),
     ] = EXPERTISE,
     curvature: Annotated[
@@ -103,7 +103,8 @@ def private_policy(
     """Simulates the suboptimality of policies, for every estimator, kind of policy, epsilon, num_samples and seed.
 
     The central estimator runs with Gaussian and with K-norm noise, as two estimators with separate claims. At each
-    epsilon, figures and texts show the one with the smaller predicted error; the prediction does not use the data.
+    epsilon, figures and texts show the estimator with the smaller predicted error; the prediction does not use the
+    data.
 
     Returns:
         A dataset with `suboptimality` (dimensions estimator, policy, epsilon, num_samples, seed) and, without the
@@ -165,7 +166,10 @@ def figure(results: xr.Dataset) -> Figure:
 
 
 def _for_greedy(order: Order, uncovered: Collection[float]) -> Order:
-    """Restricts an order to greedy policies (they lose at most 2 L times the l2 error) at covered epsilon; else NaN."""
+    """Returns NaN in place of an order for other policies and uncovered epsilons.
+
+    A greedy policy loses at most 2 L times the l2 error.
+    """
 
     def bound(num_samples: np.ndarray, epsilon: float, policy: str) -> np.ndarray:
         has_bound = policy == "greedy" and epsilon not in uncovered
@@ -210,11 +214,13 @@ def notes(results: xr.Dataset) -> list[str]:
         covered = results.covered.where(is_finite).mean("seed")
         curvature = float(results.curvature)
         texts.append(
-            f"Confidence sets hold the true parameter in {float(covered.min()):.0%} to {float(covered.max()):.0%} of"
+            f"Confidence sets contain the true parameter in {float(covered.min()):.0%} to {float(covered.max()):.0%} of"
             f" the seeds, over all settings (target: {1 - float(results.failure_prob):.0%}, at curvature {curvature:g}"
             + (", which is assumed and not proved)." if curvature > 0 else ").")
         )
-        texts.append(f"Pessimistic policies are within {float(results.gap.max()):.2g} of the best lower bound.")
+        texts.append(
+            f"The lower bounds of pessimistic policies are within {float(results.gap.max()):.2g} of the largest one."
+        )
     if not is_finite.all():
         texts.append(
             f"note: {int((~is_finite).sum())} of {is_finite.size} confidence sets failed, and pessimistic policies are "

@@ -90,7 +90,7 @@ def election(
     *,
     quietly: bool = False,
 ) -> ComparisonTable | Ballots:
-    """Reads the data to rank; if `quietly`, errors do not quote a malformed file."""
+    """Reads the data to rank; if `quietly`, errors do not quote the contents of a malformed file."""
     check_choice("unranked", unranked, UNRANKED)
     if unit is not None:
         check_choice("unit", unit, UNITS)
@@ -163,27 +163,28 @@ def private_ranking(
 ) -> xr.Dataset:
     """Simulates abilities and ranks of items, for every estimator, epsilon and seed. The output is not private.
 
-    It includes the abilities without privacy, comparisons with them, and many private estimates of the same data, each
-    of which spends its budget. `ranking_release` makes a ranking that may be published.
+    The output includes the abilities without privacy, comparisons with them, and many private estimates of the same
+    data, which each spend their budget. `ranking_release` makes a ranking that may be published.
 
     The data are fixed; seeds only differ in the privacy noise. So the results do not include the sampling error of the
-    comparisons or ballots. For comparisons, the privacy unit is one outcome; the compared pairs, and how often each was
-    compared, are public. For ballots, the privacy unit is one whole ballot, including the items that it ranks; the
-    number of ballots is public. For one comparison as the unit, rank `ballots.comparisons()`.
+    comparisons or ballots. For comparisons, the privacy unit is one outcome; the compared pairs, and how often each
+    pair was compared, are public. For ballots, the privacy unit is one whole ballot, including the items that it ranks;
+    the number of ballots is public. To protect one comparison of a ballot instead, rank `ballots.comparisons()`.
 
     The central estimator runs with Gaussian and with K-norm noise, as two estimators with separate claims. At each
-    epsilon, figures and texts show the one with the smaller predicted error; the prediction does not use the data.
+    epsilon, figures and texts show the estimator with the smaller predicted error; the prediction does not use the
+    data.
 
     The default radius grows with the number of items, because a constant bound on the norm would be tighter for larger
-    tables. For `unranked` see `Ballots.answers`, for the default of delta `default_delta`.
+    tables. `Ballots.answers` explains `unranked`, and `default_delta` the default of delta.
 
     Returns:
         A dataset with `ability` and `rank` (dimensions estimator, epsilon, item, seed); `survival` (1 if the item that
         is first without privacy comes first, else 0) and `agreement` (Kendall's tau with the ranking without privacy),
-        both (estimator, epsilon, seed); `certificate`, `steps` and `converged`; and as coordinates the radius and
-        `noise` (epsilon; the noise of the central estimator that is shown). The first estimator has no privacy: maximum
-        likelihood of all comparisons, or of all preferences that ballots state. If a fit failed, ability, rank,
-        survival and agreement are NaN.
+        both (estimator, epsilon, seed); `certificate`, `steps` and `converged`. Coordinates include the radius and
+        `noise` (epsilon), the noise of the central estimator that is shown. The first estimator has no privacy: it
+        maximises the likelihood of all comparisons, or of all preferences that ballots state. If a fit fails, ability,
+        rank, survival and agreement are NaN.
 
     Raises:
         ValueError: if a value is out of range, no ballot puts an item above another, or items fall into groups that
@@ -223,7 +224,7 @@ def private_ranking(
 
 
 def _make_estimators(data: ComparisonTable | Ballots, unranked: str) -> tuple[dict[str, Estimator], Problem]:
-    """Returns the estimators for this kind of data, first the one without privacy, and their problem."""
+    """Returns the estimators for this kind of data, the estimator without privacy first, and their problem."""
     if isinstance(data, Ballots):
         estimators = {
             "ballot_mle": ballot_mle(),
@@ -244,7 +245,7 @@ def _make_estimators(data: ComparisonTable | Ballots, unranked: str) -> tuple[di
 def kendall_tau(rank: xr.DataArray, reference: xr.DataArray) -> xr.DataArray:
     """Returns Kendall's tau of rankings without ties: the share of pairs in the same order minus the opposite share.
 
-    In [-1, 1], without the dimension item, of at least two items; NaN where a rank is NaN.
+    Tau is in [-1, 1] and has no dimension item; NaN where a rank is NaN. There must be at least two items.
     """
     other = rank.rename(item="other")
     agree = xr.ufuncs.sign(rank - other) * xr.ufuncs.sign(reference - reference.rename(item="other"))
@@ -305,11 +306,11 @@ def make_release(
         typer.Option(
             "--release",
             help="Print one private ranking at a single --epsilon, with pairwise intervals, and nothing else that "
-            "depends on private data. For comparisons, and ballots with --unit pair.",
+            "depends on private data. For comparisons, and for ballots with --unit pair.",
         ),
     ] = False,
 ) -> TextOnly | None:
-    """Returns the private ranking that --release prints in place of the simulation."""
+    """Returns the private ranking that --release prints instead of simulating; None without --release."""
     if not release:
         return None
     budget = _release_budget(options["epsilon"], options["num_seeds"])

@@ -25,9 +25,9 @@ from jaxdp.studies.command import columns, root_key
 from jaxdp.validation import check_epsilon, check_number
 
 FAILURE_PROB = 0.05
-LARGEST_ABILITY = 3.0  # default bound: root mean square over items, in log odds
-LARGEST_DELTA = 1e-6  # default delta at most
-ON_THE_BOUND = 0.999  # share of the radius
+LARGEST_ABILITY = 3.0  # default bound on the root mean square ability, in log odds
+LARGEST_DELTA = 1e-6  # largest default delta
+ON_THE_BOUND = 0.999  # abilities with at least this share of the radius as norm lie on their bound
 PAIRS_OF_BALLOTS = "A whole ballot makes many comparisons. It is not protected, nor are the items that it ranks."
 READINGS = {
     "unknown": "Items that a ballot leaves out are not compared; elections count them as beaten (--unranked last).",
@@ -36,12 +36,12 @@ READINGS = {
 
 
 def default_radius(num_items: int) -> float:
-    """Returns the default bound on the norm of the abilities: a function of the number of items alone."""
+    """Returns the default bound on the norm of the abilities; it only depends on the number of items."""
     return LARGEST_ABILITY * math.sqrt(num_items)
 
 
 def default_delta(num_records: int) -> float:
-    """Returns the default delta of Gaussian noise: far below 1 / num_records; num_records is public."""
+    """Returns the default delta of Gaussian noise, far below 1 / num_records; num_records must be public."""
     return min(LARGEST_DELTA, num_records**-1.5)
 
 
@@ -73,43 +73,43 @@ def ranking_release(
 ) -> xr.Dataset:
     """Releases one ranking with central privacy, and an interval for the difference of every pair of items.
 
-    The privacy unit is the outcome of one comparison. The items and their order in the table, which pairs were compared
-    and how often (and so the number of comparisons) are public and used exactly. The default radius depends on the
-    number of items alone; choose epsilon, delta, failure_prob and the rest without looking at the outcomes. If
+    The privacy unit is the outcome of one comparison. Public, and used exactly, are the items, their order in the
+    table, which pairs were compared and how often, and so the number of comparisons. The default radius depends only on
+    the number of items. Choose epsilon, delta, failure_prob, radius and curvature without looking at the outcomes. If
     comparisons come from ballots (`ballots.comparisons()`), the items that a voter ranked are public in this unit, and
     a voter who made k comparisons is protected at k epsilon at best.
 
-    A whole ballot as the unit is refused: its estimators count half wins for pairs that a ballot does not compare, and
-    there is no confidence set for these.
+    Whole ballots are refused: their estimators count half wins for pairs that a ballot does not compare, and have no
+    confidence set.
 
-    The intervals cover the privacy noise and the sampling error of the comparisons, for all pairs at once, and assume
+    The intervals cover the privacy noise and the sampling error of the comparisons, for all pairs together, and assume
     that the truth lies within the radius. With enough comparisons they are proved (`provable_curvature`). Otherwise
-    they assume that the logistic curvature is at least the least curvature of the compared pairs at the released
-    abilities. This is a plug-in and not a proof: with 10 to 20 comparisons of two items at odds of 300 to 1 and
-    Gaussian noise, such intervals held in 85% to 89% of 3000 runs (epsilon 0.5 to 1; target 95%); with K-norm noise, or
-    more items or comparisons, they held in 94% and more. A curvature assumed in advance, such as 1/4, misses the truth
-    if abilities are far apart.
+    they assume that the logistic curvature is at least the smallest curvature of the compared pairs at the released
+    abilities. This is plausible, not proved: with 10 to 20 comparisons of two items at odds of 300 to 1 and Gaussian
+    noise, such intervals held in 85% to 89% of 3000 runs (epsilon 0.5 to 1; target 95%); with K-norm noise, or more
+    items or comparisons, they held in at least 94%. With a curvature that is assumed in advance, such as 1/4, intervals
+    miss the truth if abilities are far apart.
 
-    The noise, Gaussian or K-norm, is the one with the smaller predicted error of the abilities; the prediction depends
-    on epsilon, delta and the number of items alone (`quieter_noise`). K-norm noise has heavier tails, so its intervals
-    may be wider, by up to a fifth; in exchange there is no delta.
+    The function chooses Gaussian or K-norm noise, whichever has the smaller predicted error of the abilities; the
+    prediction depends only on epsilon, delta and the number of items (`quieter_noise`). K-norm noise has heavier tails,
+    so its intervals may be wider, by up to a fifth; it needs no delta.
 
     Args:
         data: the comparisons and their outcomes.
         epsilon: privacy budget, in (0, inf).
-        delta: delta of Gaussian noise, in (0, 1); 0 for K-norm noise. None is `default_delta` of the number of
+        delta: delta of Gaussian noise, in (0, 1); 0 for K-norm noise. None: `default_delta` of the number of
             comparisons.
-        radius: bound on the norm of the abilities (log odds, mean zero), > 0; None is 3 sqrt(number of items).
+        radius: bound on the norm of the abilities (log odds, mean zero), > 0. None: 3 sqrt(number of items).
         failure_prob: probability that some interval misses, in (0, 1).
-        curvature: curvature to assume, in [0, 1/4]; 0 is always proved, and gives very wide intervals. None is as
-            above.
+        curvature: curvature to assume, in [0, 1/4]; intervals with 0 are always proved, and very wide. None: as
+            described above.
         key: a secret key; `release_key` makes one.
 
     Returns:
         A dataset with `ability` (item; log odds with mean zero), `rank` (item; 1 is best), `low` and `high` (item,
         other; interval of the ability of item minus the ability of other, 0 on the diagonal), `curvature`, `proved`
-        (whether the intervals are), `converged` and `num_comparisons`; epsilon, delta (0 with K-norm noise), `noise`
-        ("gaussian" or "k_norm"), radius and failure_prob as coordinates.
+        (whether the intervals are proved), `converged` and `num_comparisons`. Coordinates are epsilon, delta (0 with
+        K-norm noise), `noise` ("gaussian" or "k_norm"), radius and failure_prob.
 
     Raises:
         ValueError: if data are whole ballots, epsilon is not finite, another value is out of range, or items fall into
@@ -120,7 +120,7 @@ def ranking_release(
         - Unit: the outcome of one comparison; adjacency: replace one.
         - Why: Everything returned is post-processing of one noisy statistic and of public values; public values decide
           the kind of noise. The claim assumes that the key is secret; JAX's generator is not cryptographic. Every
-          further release of the same data adds its own epsilon.
+          further release of the same data adds the epsilon of that release.
 
     Source:
         As `objective_perturbation` and `confidence_set`.
@@ -173,27 +173,27 @@ def ranking_release(
 
 
 def least_curvature(features: jax.Array, theta: jax.Array) -> jax.Array:
-    """Returns the logistic link's least curvature, [] in [0, 1/4], at comparisons [n, num_items] and abilities."""
+    """Returns the smallest curvature of the logistic link, [] in [0, 1/4], over comparisons [n, num_items]."""
     margins = jnp.matmul(features, theta, precision="highest")
     return jnp.min(jax.nn.sigmoid(margins) * jax.nn.sigmoid(-margins))
 
 
 def provable_curvature(assumed: ConfidenceSet, features: jax.Array, curvature: jax.Array) -> jax.Array:
-    """Returns a curvature with which the confidence set is proved, given the least curvature at the estimate.
+    """Returns a curvature with which the confidence set is proved, given the smallest curvature at the estimate.
 
-    Let D be the difference between the truth and the estimate. Along this segment a comparison's margin changes by at
-    most c |D|, c = max |x_i|_(1/shape), and the logistic curvature shrinks at most by the factor exp(-change) (it is
-    self-concordant). So the mean curvature over the segment is at least curvature (1 - exp(-c |D|)) / (c |D|), and |D|
-    times this mean is at most G, the bound on the gradient at the truth: c |D| <= -ln(1 - u) for u = c G / curvature,
-    if u < 1.
+    Let D be the difference between the truth and the estimate. Between them, the margin of a comparison changes by at
+    most c |D|, where c = max |x_i|_(1/shape), and the logistic curvature shrinks at most by the factor exp(-change),
+    since it is self-concordant. So the mean curvature between them is at least curvature (1 - exp(-c |D|)) / (c |D|).
+    This mean times |D| is at most G, the bound on the gradient at the truth. With u = c G / curvature < 1, it follows
+    that c |D| <= -ln(1 - u).
 
     Args:
-        assumed: the set with ridge 0 that assumes this curvature, of width G / curvature.
+        assumed: the confidence set with ridge 0 that assumes `curvature`; its width is G / curvature.
         features: [num_comparisons, num_items] float.
-        curvature: [] float, the least over all comparisons at the estimate.
+        curvature: [] float, smallest curvature over all comparisons at the estimate.
 
     Returns:
-        [] float; 0 if u >= 1: too few comparisons or too much noise for this argument.
+        [] float; 0 if u >= 1, that is, with too few comparisons or too much noise.
     """
     change = assumed.width * jnp.max(jnp.linalg.norm(assumed.whitened(features), axis=-1))
     return jnp.where(change < 1, curvature * change / -jnp.log1p(-jnp.minimum(change, 1)), 0)
@@ -206,7 +206,7 @@ def _central(data: ComparisonTable | Ballots, noise: str) -> tuple[str, Estimato
 
 
 def _dataset(items: tuple[str, ...], theta: np.ndarray, low: np.ndarray, high: np.ndarray) -> xr.Dataset:
-    """Returns the ranking by theta, and the intervals of all pairs in both directions."""
+    """Returns abilities and ranks, and the intervals of all pairs in both orders."""
     least, largest = (np.zeros((len(items), len(items)), theta.dtype) for _ in range(2))
     first, second = pair_indices(len(items)).T
     least[first, second], largest[first, second] = low, high
@@ -230,8 +230,8 @@ def release_report(released: xr.Dataset, *, fresh: bool, of_ballots: bool, unran
         released: a dataset of `ranking_release`.
         fresh: whether the key is fresh entropy, and not the key of a seed.
         of_ballots: whether the comparisons come from ballots.
-        unranked: the reading of items that a ballot leaves out. The winner under the other reading, and the number of
-            ballots that compare nothing, are private and not printed.
+        unranked: the reading of items that a ballot leaves out. The report does not print the winner under the other
+            reading, or the number of ballots that compare nothing: both are private.
     """
     epsilon, delta, count = float(released.epsilon), float(released.delta), int(released.num_comparisons)
     if released.noise.item() == "k_norm":
@@ -270,7 +270,7 @@ def release_report(released: xr.Dataset, *, fresh: bool, of_ballots: bool, unran
         f" {float(released.radius):.4g} (--radius). "
         + _proof_text(bool(released.proved), float(released.curvature))
         + f"Pairs with an interval that excludes 0: {num_separated} of {last * (last + 1) // 2}.",
-        "Every further release of the same data spends a further budget, which adds to this one.\n" + _key_text(fresh),
+        "Every further release of the same data has a budget, which adds to this budget.\n" + _key_text(fresh),
     ]
     if delta * count > 1:
         parts.append(
@@ -292,7 +292,7 @@ def _proof_text(proved: bool, curvature: float) -> str:
     if proved:
         return "They are proved.\n"
     return (
-        f"They assume a logistic curvature of at least {curvature:.2g},\nthe least at the released abilities:"
+        f"They assume a logistic curvature of at least {curvature:.2g},\nthe smallest at the released abilities:"
         " this is plausible, not proved. With few comparisons at extreme odds they hold less often.\n"
     )
 

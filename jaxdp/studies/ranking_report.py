@@ -25,8 +25,8 @@ ONLY_NOISE = (
     " (or\nballots): a winner that stays first in every seed may still be first by luck."
 )
 ON_THE_BOUND = 0.999  # share of the radius
-ALIKE = 1e-3  # the solver's rounding may rank abilities closer than this either way
-SURVIVES = 0.95  # share of the seeds
+ALIKE = 1e-3  # the solver's rounding may decide the order of abilities that are closer than this
+SURVIVES = 0.95  # share of seeds in which the winner must stay first
 FEWEST_SEEDS = seeds_needed(SURVIVES, sides=2)
 
 
@@ -72,10 +72,10 @@ def silent_ballots(ballots: Ballots, unranked: str) -> str:
 
 
 def other_reading(results: xr.Dataset, ballots: Ballots, unranked: str) -> str:
-    """Returns the number of ballots without a preference, and the winner under the other reading of unranked items.
+    """Formats how many ballots state no preference, and the winner under the other reading of unranked items.
 
-    Empty if every ballot ranks all items. A file does not state its reading: in an election unranked items lose, but a
-    voter who was asked about some items does not compare the others.
+    The text is empty if every ballot ranks all items. A file does not state its reading: in an election unranked items
+    lose, but a voter who was asked about some items does not compare the others.
     """
     if ballots.data_type.endswith("c"):
         return ""
@@ -87,7 +87,7 @@ def other_reading(results: xr.Dataset, ballots: Ballots, unranked: str) -> str:
     radius = float(results.radius)
     try:
         design = ballots.design(unranked=other)
-    except ValueError:  # too many answers for the memory: it may hold the answers of one reading only
+    except ValueError:  # the answers under the other reading do not fit into memory
         return f"{text} There are too many to compute the winner with --unranked {other}."
     fit = estimate(ballot_mle(), *design, key=jax.random.key(0), radius=radius)
     theta = np.asarray(fit.theta)
@@ -104,7 +104,7 @@ def other_reading(results: xr.Dataset, ballots: Ballots, unranked: str) -> str:
 
 
 def ranking(results: xr.Dataset, remarks: Mapping[str, str] | None = None) -> str:
-    """Formats the abilities without privacy, best first, with remarks on some items, by name."""
+    """Formats the abilities without privacy, best first; `remarks` by item name are appended to the lines."""
     remarks = remarks or {}
     clear, order = _without_privacy(results)
     width = max(len(str(name)) for name in results["item"].values)
@@ -120,7 +120,7 @@ def ranking(results: xr.Dataset, remarks: Mapping[str, str] | None = None) -> st
 
 
 def table(results: xr.Dataset) -> str:
-    """Formats how often the non-private winner comes first, and how far the rankings agree, at every epsilon."""
+    """Formats how often the non-private winner comes first, and how well the rankings agree, at every epsilon."""
     results = merge_noises(results)
     _, order = _without_privacy(results)
     seeds = plotting.seed_count(results.sizes["seed"])
@@ -152,13 +152,13 @@ def _shares(results: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray, xr.DataArr
 def survival(results: xr.Dataset) -> str:
     """Formats the epsilon of the grid from which on the non-private winner comes first 95% of the time.
 
-    It first uses the lower limit of the confidence interval, because a share over few seeds may be high by luck; then
-    it uses the share itself.
+    It reports the epsilon for the lower limit of the confidence interval, because a share over few seeds may be high by
+    luck, and then the epsilon for the share itself.
     """
     results = merge_noises(results)
     _, order = _without_privacy(results)
     lines = [
-        f"{results['item'].values[order[0]]} comes first at least {SURVIVES:.0%} of the time, over privacy noise alone"
+        f"{results['item'].values[order[0]]} comes first at least {SURVIVES:.0%} of the time, over privacy noise only"
     ]
     if (seeds := results.sizes["seed"]) < FEWEST_SEEDS:
         return f"Whether {lines[0]}: {no_verdict(seeds, FEWEST_SEEDS)}"
@@ -178,7 +178,7 @@ def survival(results: xr.Dataset) -> str:
 
 
 def _from(share: xr.DataArray) -> float | None:
-    """Returns the smallest epsilon from which on the share suffices; None if the largest does not. NaN does not."""
+    """Returns the smallest epsilon from which on all shares suffice, or None; NaN does not suffice."""
     failing = np.flatnonzero(~(share.values >= SURVIVES))
     first = int(failing[-1]) + 1 if failing.size else 0
     return None if first == share.size else float(share.epsilon.values[first])
@@ -189,7 +189,7 @@ def _onwards(epsilon: float) -> str:
 
 
 def notes(data: ComparisonTable | Ballots, results: xr.Dataset, *, unranked: str = "unknown") -> list[str]:
-    """Returns notes on ties, on other orders without noise, on the bound, and on minimisations that stopped early."""
+    """Returns notes on ties, on the order by ballot estimators, on the bound, and on stopped minimisations."""
     texts = []
     clear, order = _without_privacy(results)
     first, second = clear["item"].values[order[:2]]
@@ -220,7 +220,7 @@ def _never_beaten(data: ComparisonTable | Ballots, unranked: str) -> dict[str, s
     for (first, second), won, tied, total in zip(table.pairs, table.wins, ties, table.totals, strict=True):
         wins[[first, second]] += won + tied, total - won
         losses[[first, second]] += total - won, won + tied
-    limit = "the bound (--radius) alone limits its ability"
+    limit = "only the bound (--radius) limits its ability"
     return {
         name: f"never {'lost' if won else 'won'}: {limit}"
         for name, won, lost in zip(table.items, wins, losses, strict=True)
@@ -229,7 +229,7 @@ def _never_beaten(data: ComparisonTable | Ballots, unranked: str) -> dict[str, s
 
 
 def _other_order(ballots: Ballots, clear: xr.Dataset, order: np.ndarray, unranked: str) -> list[str]:
-    """Returns a note if the estimators of whole ballots would order the items differently even without noise."""
+    """Returns a note if the estimators of whole ballots order the items differently even without noise."""
     margins = np.asarray(ballots.counts, float) @ (ballots.answers(unranked=unranked).astype(float) - 1)
     scores = margins @ pair_features(len(ballots.items)).astype(float)  # the same order as their abilities
     drops = scores[order[:-1]] - scores[order[1:]]

@@ -58,13 +58,13 @@ LABELS = {
 
 
 def estimators(solver: str) -> dict[str, Estimator]:
-    """Returns the estimators that one figure compares, by name.
+    """Returns the compared estimators by name.
 
     Args:
-        solver: "exact" (minimisers over the ball of the true parameter's norm, analytic Gaussian noise; with public
-            weights also K-norm noise, which gives pure epsilon), "averaged" (one pass of SGD with constant step 0.1,
-            projected on that ball, averaged over its last half) or "literal" (the paper's text: one pass, step 0.1,
-            last iterate, no projection, the paper's sigma).
+        solver: "exact" (minimisers over the ball whose radius is the norm of the true parameter, with analytic Gaussian
+            noise; with public weights also K-norm noise, which gives pure epsilon), "averaged" (one pass of SGD with
+            constant step 0.1, projected on that ball; the average of the last half) or "literal" (as in the paper's
+            text: one pass, step 0.1, last iterate, no projection, the paper's sigma).
 
     Raises:
         ValueError: if solver is unknown.
@@ -118,7 +118,7 @@ def reward_estimation(
 ) -> xr.Dataset:
     """Simulates errors of reward estimates, for every estimator, epsilon, num_features, num_samples and seed.
 
-    Each seed has its own parameter, features and labels. See `estimators` for `solver`.
+    The parameter, the features and the labels differ from seed to seed. `estimators` explains `solver`.
 
     Returns:
         A dataset with `l2_error`, `semi_norm_error`, `certificate`, `steps` and `converged`, each with dimensions

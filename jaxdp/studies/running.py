@@ -1,4 +1,4 @@
-"""The two ways to run a study from the command line: `run` into a new folder, `sweep` into a store that can resume."""
+"""The commands that run a study: `run` writes to a new folder, `sweep` to a store that can resume, `advise` prints."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -58,7 +58,7 @@ def run_command(name: str, study: Study) -> Callable[..., None]:
 
 
 def advise_command(study: Study) -> Callable[..., None]:
-    """Returns the command that prints a study's report, and writes its data and figure only with --out."""
+    """Returns the command that prints a study's report; with --out it also writes data and figure."""
 
     def command(
         out: Annotated[Path | None, typer.Option(help="New or empty folder for data.zarr and figure.png.")] = None,
@@ -87,7 +87,7 @@ def _print(text: str) -> None:
 
 
 def sweep_command(study: Study) -> Callable[..., None]:
-    """Returns the command that runs a study into a store, or resumes it."""
+    """Returns the command that runs a study and writes to a store, or resumes the study of a store."""
 
     def command(
         store: Where,
@@ -126,7 +126,7 @@ def sweep_command(study: Study) -> Callable[..., None]:
 
 
 def _with_options(command: Callable[..., None], study: Study, ending: str) -> Callable[..., None]:
-    """Returns the command with the study's options besides its own, and with the study's text."""
+    """Returns the command with the study's options added, and with the study's help text."""
     keyword_only = [
         value.replace(kind=value.KEYWORD_ONLY)
         for value in inspect.signature(command).parameters.values()
@@ -149,7 +149,7 @@ def _with_options(command: Callable[..., None], study: Study, ending: str) -> Ca
 
 
 def _with_option_name(text: str, parameters: Sequence[inspect.Parameter]) -> str:
-    """Replaces an argument at the start of a message by its option, if that has another name, such as --seeds."""
+    """Replaces the argument at the start of a message by its option, if the option has another name, e.g. --seeds."""
     first, *remainder = text.split(" ", 1)
     for parameter in parameters:
         for extra in getattr(parameter.annotation, "__metadata__", ()):

@@ -1,11 +1,11 @@
-"""Warnings, before a simulation, that a study has too few seeds to answer its question."""
+"""Warns, before a simulation, that a study has too few seeds to answer its question."""
 
 import warnings
 from typing import Any
 
 from jaxdp.validation import check_count
 
-FEWEST_FOR_A_MEAN = 2  # seeds; Student's limits of a single one are infinite
+FEWEST_FOR_A_MEAN = 2  # seeds; with one seed, Student's limits are infinite
 
 
 class TooFewSeeds(UserWarning):
@@ -13,12 +13,12 @@ class TooFewSeeds(UserWarning):
 
 
 def warn_of_few_seeds(num_seeds: Any, needed: int, question: str) -> None:
-    """Warns a study's caller that no outcome of so few seeds could answer a question.
+    """Warns a study's caller if there are too few seeds for any results to answer the question.
 
     Args:
-        num_seeds: repetitions.
-        needed: see `jaxdp.stats.seeds_needed`.
-        question: the study's question, as the ending of "to say ...".
+        num_seeds: number of repetitions.
+        needed: number of seeds that can answer the question (`jaxdp.stats.seeds_needed`).
+        question: the question, to complete the words "to say ...".
 
     Raises:
         ValueError: if num_seeds is not a whole number >= 1.

@@ -1,4 +1,4 @@
-"""Audits of registered claims by several processes at the same time."""
+"""Audits of registered claims in several processes at the same time."""
 
 import itertools
 import multiprocessing
@@ -14,11 +14,11 @@ from jaxdp import registry
 from jaxdp.audit import ScoreboardRow, scoreboard
 from jaxdp.studies.command import root_key
 
-FEWEST = 8  # claims that justify a second process, which takes seconds to start
-MOST = 2  # default processes at most: each may hold some gigabytes
-FORGETS = 16  # claims after which a process drops its programs: JAX gets slower with each that it keeps
+FEWEST = 8  # fewest claims that justify a second process, which takes seconds to start
+MOST = 2  # largest default number of processes: each may need some gigabytes
+FORGETS = 16  # claims after which a process drops its compiled programs: JAX slows down as it keeps more of them
 _audit_counter = itertools.count(1)
-# JAX settings of this process that its workers take over.
+# JAX settings that workers copy from this process.
 SETTINGS = (
     "jax_compilation_cache_dir",
     "jax_enable_compilation_cache",
@@ -46,7 +46,7 @@ class Task(NamedTuple):
 
 
 def usual_jobs(claims: int, cores: int, backend: str) -> int:
-    """Returns the default number of processes for this many claims: one on an accelerator, which cannot be shared."""
+    """Returns the default number of processes; 1 on an accelerator, which processes cannot share."""
     return min(MOST, cores) if claims >= FEWEST and backend == "cpu" else 1
 
 
@@ -59,21 +59,21 @@ def side_by_side(
     confidence: float = 0.95,
     **options: Any,
 ) -> Generator[ScoreboardRow]:
-    """Runs `scoreboard` of registered claims in several processes: the same rows, in the same order.
+    """Audits registered claims in several processes; yields the rows of `scoreboard`, in the same order.
 
     Args:
         names: names of entries.
         seed: seed of the root key, as on the command line.
         jobs: number of processes.
-        modules: modules to import first, because they register a user's entries.
-        confidence: probability that the lower bounds of all rows hold together.
+        modules: modules that register a user's entries; each process imports them first.
+        confidence: confidence that the lower bounds of all rows hold.
         **options: further options of `scoreboard`.
 
     Yields:
-        One row per name, once it and all earlier rows are done. When the caller stops, the processes are ended.
+        One row for each name, when this row and all earlier rows are done. If the caller stops, the processes end.
 
     Raises:
-        MemoryError: if a process is ended from outside.
+        MemoryError: if a process is killed.
     """
     row_confidence = 1 - (1 - confidence) / max(1, len(names))
     tasks = [Task(name, seed, row_confidence, options) for name in names]
@@ -88,10 +88,8 @@ def side_by_side(
     try:
         yield from pool.map(_compute_row, tasks)
     except BrokenProcessPool as error:
-        raise MemoryError(
-            f"one of {jobs} processes was ended from outside, perhaps for lack of memory: try --jobs 1"
-        ) from error
-    except BaseException:  # also an interruption: rows in progress would take up to a minute more
+        raise MemoryError(f"one of {jobs} processes was killed, perhaps for lack of memory: try --jobs 1") from error
+    except BaseException:  # also an interruption: without this, rows in progress would run for up to a minute
         for process in set(multiprocessing.active_children()) - earlier_children:
             process.terminate()
         raise

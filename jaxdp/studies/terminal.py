@@ -10,17 +10,14 @@ NARROWEST = 40  # columns
 
 
 def terminal_width() -> int | None:
-    """Returns the width of the terminal in columns, at least 40.
-
-    None if standard output goes to a pipe or a file and the variable COLUMNS is not set.
-    """
+    """Returns the width of the terminal in columns, at least 40; None for a pipe or a file, unless COLUMNS is set."""
     if not (sys.stdout.isatty() or "COLUMNS" in os.environ):
         return None
     return max(shutil.get_terminal_size().columns, NARROWEST)
 
 
 def wrap_prose(text: str, width: int | None) -> str:
-    """Wraps the long lines of a text, except rows of tables: they have two spaces between cells.
+    """Wraps the long lines of a text, except rows of tables, which have two or more spaces between cells.
 
     Args:
         text: lines of prose and of tables.

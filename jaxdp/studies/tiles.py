@@ -4,9 +4,8 @@ import jax
 
 
 def cpu_tile(lanes: int) -> int | None:
-    """Returns `lanes` if JAX's default device is a CPU, and None otherwise: the sweep then chooses the tile size.
+    """Returns the tile size `lanes`, which suits a CPU's caches, or None if JAX's default device is no CPU.
 
-    Args:
-        lanes: lanes in a tile, a number that suits a CPU's caches.
+    With None, the sweep chooses the tile size.
     """
     return lanes if jax.default_backend() == "cpu" else None

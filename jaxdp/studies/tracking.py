@@ -1,4 +1,4 @@
-"""Learners, adversaries and runs that the studies of tracking share."""
+"""The learners, adversaries and runs of all studies of tracking."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -60,13 +60,13 @@ LEARNERS: dict[str, Callable[[int, int, int], Learner]] = {  # (num_experts, hor
 
 
 class Setting(NamedTuple):
-    """A setting that learners are compared in.
+    """An adversary and sizes.
 
     Attributes:
         adversary: a name in `ADVERSARIES`.
-        num_experts: N.
-        horizon: T.
-        num_switches: S, the switches of the comparator; the adversary shifts as often.
+        num_experts: N, number of experts.
+        horizon: T, number of rounds.
+        num_switches: S, number of switches of the comparator, and of shifts of the adversary.
     """
 
     adversary: str
@@ -83,9 +83,8 @@ class Adversary(NamedTuple):
 
     Attributes:
         make: (setting, gap) -> the environment.
-        kind: the row of the paper's Table 1, "shifting", "oblivious" or "adaptive".
-        mean_loss: (num_experts, gap) -> mean loss of all experts, which is the loss of uniform play; None if losses
-            react to plays.
+        kind: the row of the paper's Table 1: "shifting", "oblivious" or "adaptive".
+        mean_loss: (num_experts, gap) -> expected loss of uniform play per round; None if it is not known.
     """
 
     make: Callable[[Setting, float], Environment]
@@ -132,24 +131,20 @@ NotPure = Annotated[float, typer.Option(help="Delta of learners that are not pur
 
 
 def check_gap(gap: float) -> None:
-    """Checks that a gap is in (0, 1/2]."""
+    """Raises ValueError unless a gap is in (0, 1/2]."""
     if check_positive("gap", gap) > 0.5:
         raise ValueError(f"gap must be in (0, 1/2], got {gap}")
 
 
 def check_learners(names: Sequence[str]) -> list[str]:
-    """Returns the names; all names of `LEARNERS` for ["all"] or an empty sequence.
-
-    Raises:
-        ValueError: if a name is not in `LEARNERS`.
-    """
+    """Returns the names, or all names for ["all"] or an empty sequence; raises ValueError for an unknown name."""
     return select_names([] if list(names) == ["all"] else names, LEARNERS)
 
 
 def star(
     adversary: Sequence[str], num_experts: Sequence[int], horizon: Sequence[int], num_switches: Sequence[int]
 ) -> list[Setting]:
-    """Returns, for each adversary, the setting of all first values, then settings that change one value at a time.
+    """Returns, for each adversary, the setting with all first values, then settings that change one of these values.
 
     Raises:
         ValueError: if a name is unknown, a number is out of range, or an argument is empty.
@@ -175,23 +170,20 @@ def star(
 
 
 def tracking_run(learner: Learner, environment: Environment, horizon: int, delta: float) -> Run:
-    """Returns the run of a learner, with its losses after all rounds.
+    """Returns the run of a learner; its outputs are the `METRICS` after all rounds.
 
     Args:
-        learner: the learner; its `delta`, if it takes one, is fixed.
+        learner: a learner.
         environment: an environment with the summaries `METRICS`.
-        horizon: rounds.
-        delta: delta of learners that have one.
-
-    Returns:
-        A run whose outputs are the `METRICS`, without a dimension of rounds.
+        horizon: number of rounds.
+        delta: delta of a learner that takes a delta.
     """
     run = simulator(learner, environment, horizon, checkpoints=[horizon])
     return keep_last_round(run, METRICS, fixed_delta(parameters(learner.params), delta, horizon))
 
 
 def claim_of(learner: Learner, delta: float) -> str:
-    """Returns the trust model and the kind of claim of a learner with privacy budget epsilon, for labels."""
+    """Formats the trust model and the kind of claim of a learner with privacy budget epsilon, for labels."""
     values = {"delta": delta} if "delta" in parameters(learner.params) else {}
     claim = learner.guarantee(epsilon=1.0, **values)
     if claim.kind != "pure":
@@ -200,10 +192,10 @@ def claim_of(learner: Learner, delta: float) -> str:
 
 
 def proved_bound(name: str, setting: Setting, epsilon: float, delta: float) -> float | None:
-    """Returns the regret bound of a learner for oblivious losses that studies show; None if they show none.
+    """Returns the proved regret bound of `lazy_weights`, or of `counter_weights` over single experts, else None.
 
-    Studies show the proved bounds of `lazy_weights`, and of `counter_weights` over single experts. They do not show the
-    bound of `mirror_descent` (`mirror_descent_parameters`).
+    The bounds hold for oblivious losses. Studies do not show the bound of `mirror_descent`, which is in
+    `mirror_descent_parameters`.
     """
     _, num_experts, horizon, switches = setting
     values = {"epsilon": epsilon, "delta": delta, "num_experts": num_experts, "horizon": horizon}
@@ -218,18 +210,18 @@ def proved_bound(name: str, setting: Setting, epsilon: float, delta: float) -> f
 
 
 def at_setting(results: xr.Dataset, setting: Setting) -> xr.Dataset:
-    """Returns the results of one setting, without the dimension `setting`."""
+    """Selects the results of one setting."""
     return results.sel(setting=str(setting), drop=True)
 
 
 def settings_of(results: xr.Dataset) -> list[Setting]:
-    """Returns the settings of results that have the fields as coordinates, in order."""
+    """Returns the settings of results from `with_settings`, in order."""
     columns = [results[name].values.tolist() for name in Setting._fields]
     return [Setting(*row) for row in zip(*columns, strict=True)]
 
 
 def with_settings(results: xr.Dataset, settings: Sequence[Setting]) -> xr.Dataset:
-    """Adds the fields of settings as coordinates."""
+    """Adds the fields of the settings as coordinates along the dimension `setting`."""
     parts = zip(*settings, strict=True)
     return results.assign_coords(
         {name: ("setting", list(part)) for name, part in zip(Setting._fields, parts, strict=True)}

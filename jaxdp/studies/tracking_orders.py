@@ -1,4 +1,4 @@
-"""Orders (growth rates) of the bounds in Table 1 of Asi et al. (2025): lines and exponents beside simulated regret."""
+"""Orders (growth rates) of the bounds in Table 1 of Asi et al. (2025), to compare with simulated regret."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -59,7 +59,7 @@ ORDERS = {  # for each kind of adversary, the upper bound first
 
 
 def orders_note(rows: Sequence[Setting]) -> str:
-    """Returns a sentence that names the bounds behind the dotted lines."""
+    """Returns a sentence that names the bounds of the dotted lines."""
     if not rows[0].num_switches:
         return ""
     texts = {ORDERS[ADVERSARIES[base.adversary].kind][0].text: None for base in rows}
@@ -69,7 +69,7 @@ def orders_note(rows: Sequence[Setting]) -> str:
 def order_lines(x: Any, points: Sequence[tuple[float, Setting]], delta: float) -> list[Line]:
     """Returns the upper bound of Table 1 as a line, scaled to pass through the lowest of the curves' first marks.
 
-    The list is empty unless the bound is positive and finite wherever x is finite.
+    The list has no line if the bound is not positive and finite at every finite x.
     """
     order = ORDERS[ADVERSARIES[points[0][1].adversary].kind][0]
     bounds = heights(order, points, delta)
@@ -90,7 +90,7 @@ def heights(order: Order, points: Sequence[tuple[float, Setting]], delta: float)
 
 
 def slope(x: np.ndarray, bound: np.ndarray) -> str:
-    """Formats the exponent of a bound; a dash unless the bound is known and positive at every point."""
+    """Formats the exponent of a bound along x; a dash unless the bound is known and positive at every point."""
     if not np.all(bound > 0):
         return "-"
     return f"{np.polyfit(np.log(np.asarray(x, float)), np.log(bound), 1)[0] + 0.0:.2f}"

@@ -82,9 +82,9 @@ def tracking_regret(
 ) -> xr.Dataset:
     """Simulates the dynamic regret of learners, for every learner, setting, epsilon and seed.
 
-    A setting is an adversary, N, T and S. The first setting of each adversary has all first values; every further
-    setting changes one of them. Learners know N, T and S, and have the parameters that their proofs or their authors
-    give for these.
+    A setting is an adversary, N, T and S. The first setting of each adversary has the first value of each; every
+    further setting changes one value. Learners know N, T and S, and have the parameters that their proofs or their
+    authors give for N, T and S.
 
     Returns:
         A dataset with `dynamic_regret`, against the best sequence with S switches, `regret`, against the best expert,
@@ -127,7 +127,7 @@ def bases(results: xr.Dataset) -> list[Setting]:
 
 
 def along(results: xr.Dataset, base: Setting, axis: str) -> xr.Dataset:
-    """Returns the results of settings that differ from `base` in one axis at most, with that axis as dimension."""
+    """Selects the settings that differ from `base` at most in one axis; the axis becomes a dimension."""
     settings = [s for s in settings_of(results) if s._replace(**{axis: getattr(base, axis)}) == base]
     settings.sort(key=lambda setting: getattr(setting, axis))
     selected = results.sel(setting=[str(setting) for setting in settings])
@@ -142,7 +142,7 @@ def varying_axes(results: xr.Dataset) -> list[str]:
 
 
 def uniform_regret(results: xr.Dataset, base: Setting) -> float | None:
-    """Returns the expected dynamic regret of an expert drawn again in each round; None if losses react to plays."""
+    """Returns the expected dynamic regret of uniform play; None if it is not known."""
     mean_loss = ADVERSARIES[base.adversary].mean_loss
     if mean_loss is None:
         return None

@@ -70,9 +70,9 @@ def tracking_separation(
     key: Key,
     **scheduling: Any,
 ) -> xr.Dataset:
-    """Simulates dynamic regret per round, on losses fixed in advance and on losses that react to plays.
+    """Simulates dynamic regret per round, on losses that are fixed in advance and on losses that react to plays.
 
-    At each T the privacy budgets are ratio sqrt(S / T).
+    At each T the privacy budgets are epsilon = ratio sqrt(S / T).
 
     Returns:
         A dataset with `dynamic_regret` and the other outcomes, and `regret_a_round` (dynamic regret / T), of dimensions
@@ -191,8 +191,8 @@ def report(results: xr.Dataset) -> str:
         f"with delta = {float(results.delta):g}.",
         "punish_repeats gives the loss 1 to the expert that was played in the previous round: a learner that keeps an "
         "expert for long loses in most rounds, for any ε. Theorem 5.1 says that below a ratio of order 1 / ln(T) every "
-        "private learner has such an adversary. It holds up to constants, for N >= 2 T / S and delta <= (S + 1)^3 / "
-        "T^3. These runs do not satisfy these conditions: nothing here confirms it.",
+        "private learner has such an adversary. The theorem holds up to constants, for N >= 2 T / S and delta <= (S + "
+        "1)^3 / T^3. These runs do not satisfy these conditions, so they do not confirm the theorem.",
     ]
     return "\n\n".join([table(results), *notes])
 

@@ -53,7 +53,7 @@ def read_losses(
         ),
     ],
 ) -> np.ndarray:
-    """Reads the losses of a file, as `jaxdp.experts.read_losses` does."""
+    """Reads the losses of a file by `jaxdp.experts.read_losses`."""
     return experts.read_losses(path)
 
 
@@ -78,17 +78,14 @@ def tracking_your_losses(
 ) -> xr.Dataset:
     """Simulates learners on the user's losses, for every learner, epsilon and seed.
 
-    This is a simulation, and its output is not private. Seeds only differ in the learners' randomness; the losses are
-    fixed.
-
-    `losses` are [rounds, num_experts] in [0, scale], as from `jaxdp.experts.read_losses`.
+    This is a simulation, and its output is not private. The losses, [rounds, num_experts] in [0, scale], are fixed;
+    seeds only differ in the learners' randomness.
 
     Returns:
         A dataset with `loss`, `regret`, `best_loss`, `dynamic_regret` and `best_sequence_loss` in units of `scale`, and
-        `gained`: the learner's gain over uniform play as a share of the best sequence's gain. 1 is as good as the best
-        sequence, below 0 is worse than uniform play, and NaN means that there is nothing to gain. Dimensions (learner,
-        epsilon, seed); coordinates `claim` by learner, `uniform_loss`, `horizon`, `num_experts`, `num_switches` and
-        `asked_share`.
+        `gained`: the learner's gain over uniform play as a share of the best sequence's gain (1: as good as the best
+        sequence; below 0: worse than uniform play; NaN: nothing to gain). Dimensions (learner, epsilon, seed);
+        coordinates `claim` by learner, `uniform_loss`, `horizon`, `num_experts`, `num_switches` and `asked_share`.
     """
     check_delta(delta)
     check_within("share", share, 0.0, 1.0)
@@ -164,7 +161,7 @@ def table(results: xr.Dataset) -> str:
 
 
 def best_learners(results: xr.Dataset) -> str:
-    """Formats, for each epsilon, the learner with the smallest mean loss, and those not shown to lose more."""
+    """Formats, for each epsilon, the learner with the smallest mean loss, and learners not shown to lose more."""
     lines = ["least mean loss"]
     for epsilon in results.epsilon.values:
         loss = results.loss.sel(epsilon=epsilon)
@@ -182,7 +179,7 @@ def best_learners(results: xr.Dataset) -> str:
 
 def smallest_epsilons(results: xr.Dataset, share: float) -> str:
     """Formats the smallest epsilon of the grid from which on each learner is shown to gain the share."""
-    head = f"smallest ε of the grid that is shown to gain {share:.0%} (95% confidence, for each learner alone)"
+    head = f"smallest ε of the grid that is shown to gain {share:.0%} (95% confidence, separately for each learner)"
     if (seeds := results.sizes["seed"]) < FEWEST_FOR_A_MEAN:
         return f"{head}: {no_verdict(seeds, FEWEST_FOR_A_MEAN)}"
     smallest = smallest_epsilon(results.gained, at_least=share, method="t")
@@ -211,8 +208,8 @@ def report(results: xr.Dataset) -> str:
         f"+- and bands: 95% confidence (Student's t) over {seeds}, which only differ in the learners' randomness. The "
         "unit of privacy is one round's losses. ε: pure; (ε, δ): zero-concentrated or approximate, with delta = "
         f"{float(results.delta):g}.",
-        "This text is computed from the losses and is not private. Choose a learner by it on public losses only, such "
-        "as old or synthetic ones: on private losses the choice itself costs privacy.",
+        "This text is computed from the losses and is not private. Only use it to choose a learner on public losses, "
+        "such as old or synthetic losses: a choice by private losses costs privacy.",
     ]
     return "\n\n".join(
         [losses, table(results), best_learners(results), smallest_epsilons(results, float(results.asked_share)), *notes]

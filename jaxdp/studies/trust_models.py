@@ -29,18 +29,18 @@ EPSILONS = (0.1, 0.3, 1.0, 3.0, float("inf"))
 MEANS = (0.7, 0.5, 0.5, 0.5, 0.5)
 HORIZON = 10_000
 NUM_SEEDS = 40
-NUM_LOOKS = 8  # in the last two decades of rounds
+NUM_LOOKS = 8  # checkpoints, in the last two decades of rounds
 DELTA = 1e-6
 TILE_SIZE = 200
 LEAST_HORIZON = 100
 MODELS = {"central": "trusted curator", "local": "nobody is trusted"}
-UNLEARNED = "A learner with regret close to that of uniform play has not learned yet."
+UNLEARNED = "A learner with regret close to the regret of uniform play has not learned yet."
 
 
 def arm_learners() -> dict[str, LearnerEntry]:
-    """Returns the registered bandits that play one of finitely many arms, by name, in their form for rewards of 0 or 1.
+    """Returns the registered bandits with finitely many arms, by name, in their form for rewards of 0 or 1.
 
-    Entries that only differ in the kind of rewards, or whose variants coincide for these rewards, count once.
+    Entries that only differ in the kind of rewards, or have the same variant for these rewards, count once.
     """
     return shared.distinct_learners(("rewards",), lambda entry: entry.family == "bandits" and _plays_arms(entry))
 
@@ -70,8 +70,9 @@ def trust_models(
 ) -> xr.Dataset:
     """Simulates bandits on Bernoulli arms, for every learner, epsilon, number of rounds and seed.
 
-    Learners have the constants of their proofs, if they have proofs. They play by counts if they support them (their
-    worlds then differ from the others'), else by blocks or rounds. Explore-then-commit explores for T^(2/3) rounds.
+    Learners have the constants of their proofs, if there are proofs. A learner that supports counts plays by counts,
+    and then meets other worlds than the other learners; otherwise it plays by blocks or rounds. Explore-then-commit
+    explores for T^(2/3) rounds.
 
     Returns:
         A dataset with `pseudo_regret` and `best_arm_plays`, of dimensions (learner, epsilon, round, seed). Coordinates
@@ -104,7 +105,7 @@ def uniform_regret(results: xr.Dataset) -> float:
 
 
 def figure(results: xr.Dataset) -> Figure:
-    """Draws regret against epsilon with a curator and without one, and against rounds without privacy."""
+    """Draws regret against epsilon with and without a curator, and regret against rounds without privacy."""
     results = results.sortby("epsilon")
     models = [model for model in MODELS if model in results.trust_model.values]
     has_infinity = np.isinf(results.epsilon.values).any()

@@ -330,7 +330,7 @@ def test_private_policy_writes_figure_and_dataset(tmp_path, monkeypatch, capsys)
     clear = data.suboptimality.sel(epsilon=np.inf)
     np.testing.assert_array_equal(clear.sel(estimator="mle"), clear.sel(estimator="debiased_rr"))
     assert "pessimistic_per_state, objective_perturbation" in printed.out
-    assert "Confidence sets hold the true parameter in" in printed.out
+    assert "Confidence sets contain the true parameter in" in printed.out
 
 
 def test_private_policy_sweeps_into_a_store(tmp_path, monkeypatch, capsys):

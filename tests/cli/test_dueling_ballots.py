@@ -150,7 +150,7 @@ def test_from_how_many_voters_on():
     results = made_up([[0.5, 1.0, 1.0], [1.0, 0.9, math.nan]])
     np.testing.assert_array_equal(ballots_report._from(results)[:, 0], [20, 0])
     told = ballots_report.verdicts(results.isel(learner=[0]))
-    assert "0.5 per answer, 1.5 per voter: none is shown: X names ann most often, in 50.0%" in told
+    assert "0.5 per answer, 1.5 per voter: no winner is shown: X names ann most often, in 50.0%" in told
     assert "X shows ann from 20 voters on" in told
     assert "ann, by Y, with confidence 100.0% (at least 97.8%)" in ballots_report.verdicts(results)
     never = ballots_report.verdicts(made_up([[0.2, 0.3, 0.9], [0.1, 0.2, math.nan]]))
@@ -165,7 +165,7 @@ def test_too_few_seeds_have_no_verdict(seeds, is_enough):
     results = results.assign_coords(trust_model=("learner", ["local"]))
     for text in (ballots_report.verdicts(results), ballots_report.larger(results)):
         assert (f"no verdict: at least 72 seeds are needed, got {seeds}." in text) != is_enough
-        assert ("more than" in text or "No learner" in text or "none is shown" in text) is False
+        assert ("more than" in text or "No learner" in text or "no winner is shown" in text) is False
     assert ballots_report.fewest_seeds(9) == 115
 
 
@@ -180,7 +180,7 @@ def test_without_a_condorcet_winner():
     cycle = Ballots(("a", "b", "c"), (((0,), (1,), (2,)), ((1,), (2,), (0,)), ((2,), (0,), (1,))), (4, 3, 3))
     assert study.winner_of(cycle)[1] == "Borda"
     results = made_up([[1.0] * 3, [1.0] * 3]).assign_coords(winner="a", rule="Borda", item=["a", "b"])
-    assert "none wins against all others" in ballots_report.election(cycle, results)
+    assert "no alternative wins against all others" in ballots_report.election(cycle, results)
 
 
 def test_the_report_says_who_wins_the_other_way():
@@ -212,7 +212,7 @@ def test_the_election_of_2003():
     results = study.dueling_ballots(ballots, epsilon=[1.0], learner=["ebs_phased"], num_seeds=80, key=jax.random.key(7))
     text = ballots_report.report(results, ballots)
     assert "488 voters" in text
-    assert "none is shown" in text
+    assert "no winner is shown" in text
     assert "EBS, phases shows" in text
     assert "private-ranking: ballot_rr" in text
     assert results["first"].sel(estimator="ballot_mle").isel(seed=0).isin([1, 2, 3])

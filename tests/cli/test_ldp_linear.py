@@ -214,7 +214,7 @@ def test_a_log_with_propensities(is_1d, tmp_path):
     assert float(results.played.mean()) == pytest.approx(0.2 * 4000, rel=0.2)
     assert (results.shared_error < results.round_error).all()
     text = made.report(results)
-    assert "a public coin of probability (smallest propensity) / (propensity of the arm) says so" in text
+    assert "a public coin keeps it with probability (smallest propensity) / (propensity of the arm)" in text
     assert "with the log's propensities" in text
     del data["propensities"]
     data.pop("min_propensity", None)
@@ -225,7 +225,7 @@ def test_a_log_with_propensities(is_1d, tmp_path):
 def test_wrong_propensities_of_a_log_are_refused():
     data = log_by_trait()
     cases = (
-        (data["propensities"][:, ::-1], "propensities must be those with which arms were drawn: "),
+        (data["propensities"][:, ::-1], "propensities must be the probabilities with which arms were drawn: "),
         (data["propensities"][:9], r"propensities must be \[4000, 2\]"),
         (np.where(data["propensities"] == 0.8, np.nan, data["propensities"]), "propensities must be finite"),
         (2 * data["propensities"], r"propensities must be in \(0, 1\]"),

@@ -271,4 +271,4 @@ def test_the_simulation_says_what_it_is(command):
     assert "Not private: this output, the figure and the dataset are computed from the private data" in out
     assert out.index("Not private") < out.index("Without privacy")
     assert "The numbers below do not include the sampling error" in out
-    assert "comes first at least 95% of the time, over privacy noise alone" in out
+    assert "comes first at least 95% of the time, over privacy noise only" in out

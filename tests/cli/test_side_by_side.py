@@ -29,7 +29,7 @@ def test_a_process_that_is_killed_is_told():
     next(rows)
     for process in multiprocessing.active_children():
         process.kill()
-    with pytest.raises(MemoryError, match="one of 2 processes was ended from outside"):
+    with pytest.raises(MemoryError, match="one of 2 processes was killed"):
         list(rows)
 
 

@@ -130,7 +130,7 @@ def survivals(rows, epsilons):
 def test_from_which_epsilon_on_the_winner_survives():
     text = ranking_report.survival(survivals([[94, 96, 99, 100], [99, 94, 99, 90]], [0.5, 1.0, 2.0, np.inf]))
     assert text.splitlines() == [
-        "y comes first at least 95% of the time, over privacy noise alone",
+        "y comes first at least 95% of the time, over privacy noise only",
         "  a: only at ε = ∞ with 95% confidence; by the point estimate from ε = 1 on, where it is 96.0% (90.1% to"
         " 98.9%).",
         "  b: not at any ε of the grid.",
@@ -284,7 +284,7 @@ def test_an_item_that_never_lost_lies_on_the_bound(tmp_path):
     assert float(results.radius) == pytest.approx(3 * np.sqrt(3))
     text = ranking_report.report(results, table)
     assert "lie on the bound (norm 5.196, radius 5.196)" in text
-    assert re.search(r"   1  a  [\d.]+  never lost: the bound \(--radius\) alone limits its ability\n", text)
+    assert re.search(r"   1  a  [\d.]+  never lost: only the bound \(--radius\) limits its ability\n", text)
     assert "never won" not in text
     table, results = ranked(tmp_path, ["a,b,5", "b,a,3"], radius=10.0)
     text = ranking_report.report(results, table)
@@ -379,16 +379,16 @@ def test_confidence_sets_that_failed_are_told():
     text = private_policy.report(results)
     assert "Central noise, chosen by smaller predicted error: K-norm (pure ε-DP) at ε = 1." in text
     assert "objective_perturbation_k_norm" not in text
-    assert "hold the true parameter in 100% to 100% of the seeds" in text
+    assert "contain the true parameter in 100% to 100% of the seeds" in text
     assert "note" not in text
     results["gap"][0, 0, 0, 1:] = np.nan
     results["covered"][0, 0, 0, 1:] = False
     text = private_policy.report(results)
-    assert "hold the true parameter in 100% to 100% of the seeds" in text  # of those with a set
-    assert "within 0.001 of the best" in text
+    assert "contain the true parameter in 100% to 100% of the seeds" in text  # of those with a set
+    assert "within 0.001 of the largest one" in text
     assert "note: 3 of 24 confidence sets failed, and pessimistic policies are NaN there" in text
     results["gap"][:] = np.nan
     text = private_policy.report(results)
     assert "note: 24 of 24 confidence sets failed" in text
-    assert "hold the true parameter" not in text
+    assert "contain the true parameter" not in text
     assert "within" not in text

@@ -134,7 +134,7 @@ def test_a_size_that_another_way_to_compute_takes():
     entry = dataclasses.replace(MECHANISMS["laplace"], others={"many": lambda key, params, data, times: data * times})
     made = entry.sized(times=3).make_releases()["many"]
     assert made(KEY, None, 2.0) == 6.0
-    with pytest.raises(ValueError, match="others must be functions by name, none of them called release, got"):
+    with pytest.raises(ValueError, match="others must be functions by name, without the name release, got"):
         dataclasses.replace(entry, others={"many": 3})
 
 
@@ -196,7 +196,7 @@ def test_a_bad_field_is_told(kind, changes, message):
 def test_a_horizon_among_sizes_is_the_problems():
     entry = LEARNERS["exponential_weights"]
     assert (entry.horizon, entry.sized(horizon=9).horizon, entry.sized(horizon=9).make().horizon) == (30, 9, 9)
-    with pytest.raises(ValueError, match="horizon must be the one among sizes, 30, got 4"):
+    with pytest.raises(ValueError, match="horizon must equal the horizon in sizes, 30, got 4"):
         dataclasses.replace(entry, horizon=4)
     with pytest.raises(ValueError, match=r"sizes must be arguments of the factory or .*, got 'num_arms'"):
         entry.sized(num_arms=3)

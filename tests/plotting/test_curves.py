@@ -43,7 +43,7 @@ def test_a_band_below_zero_does_not_stretch_the_axis(num_samples):
         if isinstance(band, PolyCollection):
             for path in band.get_paths():
                 assert np.all(np.asarray(path.vertices)[:, 1] >= bottom * (1 - 1e-9))
-    assert "goes on below" in below(ax.figure)
+    assert "continues below" in below(ax.figure)
 
 
 def test_narrow_bands_are_shown_whole():
@@ -54,7 +54,7 @@ def test_narrow_bands_are_shown_whole():
     assert bottom < float((mean - half).min())
     assert top > float((mean + half).max())
     caption = below(ax.figure)
-    assert "goes on below" not in caption
+    assert "continues below" not in caption
     assert "Student's" in caption
     assert "No mark" not in caption
     for band, low, high in zip(bands(ax), single(mean - half), single(mean + half), strict=True):
@@ -250,7 +250,7 @@ def test_infinity_has_one_place_on_axes():
         ((1, np.inf), (10, np.inf)),
     ]:
         ax = plotting.curves(line(*first), x="epsilon", label="first")
-        with pytest.raises(ValueError, match="x must stay below 4 on these axes, where infinity stands"):
+        with pytest.raises(ValueError, match="x must be below 4 on these axes, the position of infinity"):
             plotting.curves(line(*second), x="epsilon", label="second", ax=ax)
 
 

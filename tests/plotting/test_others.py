@@ -52,7 +52,7 @@ def test_slopes_in_epsilon_leave_infinity_out():
     ax = plotting.slopes(last, x="epsilon")
     (container,) = ax.containers
     np.testing.assert_allclose(container[0].get_xdata(), stats.power_law(last.isel(epsilon=[0, 1]), "epsilon").exponent)
-    assert "ε = ∞ is no number to fit, and left out." in below(ax.figure)
+    assert "ε = ∞ is left out of the fit." in below(ax.figure)
     with pytest.raises(ValueError, match="values must have one value along epsilon"):
         plotting.slopes(learners().expand_dims(gap=[1, 2]))
     with pytest.raises(ValueError, match="epsilon must have at least two values"):
