@@ -1,4 +1,4 @@
-"""The registered claims, each with all its attacks."""
+"""Attacks on the claims of registered algorithms."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
@@ -20,23 +20,24 @@ from jaxdp.registry.registered import ESTIMATORS, LEARNERS, MECHANISMS, claim_of
 from jaxdp.registry.searching import points, spaces
 from jaxdp.validation import check_choice
 
-FEW_ROUNDS = 12  # of a grey box, which takes a tenth of a second per round
+FEW_ROUNDS = 12  # rounds of a grey box, which needs a tenth of a second per round, if neighbours do not need more
 
 
 def attacks(names: Iterable[str] | None = None) -> dict[str, Target]:
-    """Returns the registered claims, each with all its attacks, at the entries' values and sizes.
+    """Returns the registered claims with all attacks on them, at the entries' values and sizes.
 
-    * A mechanism is attacked through its release on its neighbours, by all implementations.
-    * A learner is attacked through its transcript, or one user's report, by all its engines, and by a grey box.
-    * An estimator is attacked through its report together with its estimate, on two data sets that differ in one unit.
+    * The output of a mechanism is its release; every implementation is attacked.
+    * The output of a learner is the adversary's view of its transcript, or one user's report; every engine is attacked.
+      A grey box looks inside the learner.
+    * The output of an estimator is its report and its estimate, on two data sets that differ in one unit.
 
-    Where the exact output distributions are known, the target has them as well.
+    If the exact output distributions are known, the target has them, too.
 
     Args:
-        names: of mechanisms, learners and estimators; None is all, including those of installed plugins.
+        names: names of mechanisms, learners and estimators; None means all, including those of installed plugins.
 
     Returns:
-        Targets by name, in the order of `names`. A note replaces each attack that an entry's fields do not allow.
+        Targets by name, in the order of `names`. If an entry's fields do not allow an attack, a note says so.
 
     Raises:
         ValueError: if a name is not registered.
@@ -57,12 +58,12 @@ def attack(
     values: Mapping[str, float] | None = None,
     sizes: Mapping[str, Any] | None = None,
 ) -> Attack:
-    """Returns the attack on a registered claim between two inputs of your own.
+    """Returns the attack on a registered claim between two inputs that you choose.
 
     Args:
-        name: of a mechanism, learner or estimator.
+        name: name of a mechanism, learner or estimator.
         neighbours: two inputs that differ in one privacy unit.
-        path: how outputs are computed, as named in the audit's table; None is the first path.
+        path: how outputs are computed, as in the column PATH of an audit; None means the first path.
         values: the values to change.
         sizes: the sizes to change.
 
@@ -70,7 +71,7 @@ def attack(
         The attack, for `jaxdp.audit.audit`.
 
     Raises:
-        ValueError: if name is not registered, it has no such path, or a changed value or size does not fit.
+        ValueError: if name is not registered, the entry lacks the path, or a changed value or size does not fit.
 
     Examples:
         >>> import numpy as np
@@ -87,7 +88,7 @@ def attack(
 
 
 def target(entry: Entry, name: str = "") -> Target:
-    """Collects all attacks on an entry's claim. The name is for code that repeats an attack on inputs of a search."""
+    """Collects all attacks on an entry's claim; `name` goes into code that repeats an attack on inputs of a search."""
     attacks, notes = {}, []
     for path, make in paths(entry).items():
         try:
@@ -116,10 +117,7 @@ def target(entry: Entry, name: str = "") -> Target:
 
 
 def paths(entry: Any) -> dict[str, Callable[[], Attack]]:
-    """Returns functions that make the attacks on an entry, by path.
-
-    They raise a ValueError if the entry's fields do not fit.
-    """
+    """Returns functions that make the attacks on an entry, by path; they raise ValueError if its fields do not fit."""
     if isinstance(entry, LearnerEntry):
         return {path: partial(_learner_attack, entry, path) for path in paths_of(entry.make())}
     if isinstance(entry, MechanismEntry):
@@ -128,7 +126,7 @@ def paths(entry: Any) -> dict[str, Callable[[], Attack]]:
 
 
 def _box(entry: LearnerEntry) -> Callable[[jax.Array], GreyBox] | None:
-    """Returns a function that makes a grey box of all paths, with enough rounds for neighbours to reach all uses."""
+    """Returns a function that audits all paths by a grey box, for at least as many rounds as the entry's neighbours."""
     if entry.draw_user is None:
         return None
 
@@ -162,7 +160,7 @@ def _attack(entry: MechanismEntry, release: Any) -> Attack:
 
 
 def _exact(made: Mechanism, release: Any, params: Any, neighbours: Any) -> Callable[[Any], Any] | None:
-    """Returns the mechanism's exact output, if the release has outputs of the same size."""
+    """Returns the mechanism's function for exact outputs, if these have the size of the release's outputs."""
     exact, data = made.exact, jax.tree.map(jnp.asarray, neighbours[0])
     if exact is None or output_size(lambda key, params, x: exact(x), None, data) != output_size(release, params, data):
         return None

@@ -35,17 +35,17 @@ def _relabel(features: list, first: list[int], second: list[int]) -> tuple[Data,
     return (np.asarray(features), one), (np.asarray(features), other)
 
 
-# Two records; the longer one's label changes: the noise is scaled to the longest, and nothing else hides it.
+# Two records. The label of the longest record changes: the noise is scaled to it, and only the noise hides it.
 COMPARISONS = _relabel([[1.0, 0.0], [0.3, 0.4]], [0, 1], [1, 1])
 CHOICES = _relabel([[[1.0, 0.0], [0.2, 0.3], [0.0, 0.0]], [[0.3, 0.4], [0.0, 0.0], [0.1, 0.1]]], [0, 1], [2, 1])
-# Four records; the longest one's label changes. The shortest determine the cut: choosing it by labels would move it.
+# Four records. The label of the longest record changes. The shortest records determine the cut, unless labels do.
 _FOUR = np.asarray([[1.0, 0.0], [0.22, 0.6], [0.15, 0.07], [-0.07, 0.07]])
 MOVES_A_CUT = _relabel(_FOUR.tolist(), [0, 1, 1, 1], [1, 1, 1, 1])
 CHOICES_MOVE_A_CUT = _relabel(np.stack([_FOUR, 0 * _FOUR], axis=1).tolist(), [1, 0, 0, 0], [0, 0, 0, 0])
-# One record, of maximal length, that turns by a right angle. There are no others to hide it.
+# One record of maximal length, which turns by a right angle. There are no other records to hide it.
 _TURNED = np.zeros(1, np.int32)
 ONE_RECORD = ((np.asarray([[2.0, 0.0]], np.float32), _TURNED), (np.asarray([[0.0, 2.0]], np.float32), _TURNED))
-# One ballot of three items that is reversed; in the central model there is another ballot.
+# One ballot of three items, which is reversed; in the central model there is a second ballot.
 _PAIRS, _WINS, _LOSES = pair_features(3), np.full((1, 3), 2, np.int8), np.full((1, 3), 0, np.int8)
 _OTHER = np.asarray([[1, 0, 2]], np.int8)
 ONE_BALLOT = ((_PAIRS, _WINS), (_PAIRS, _LOSES))

@@ -1,8 +1,8 @@
 """Exact output distributions of mechanisms with few outputs, written from their definitions, and common helpers.
 
-No function here calls the code of the mechanism that it describes. Each is a function (params, data, **sizes) of an
-entry's params and of one of its neighbours, on the host in float64. It returns probabilities by `outcome` of the
-output; for a learner, by `outcome` of the part of its transcript that is `seen`.
+The functions do not call the code of the mechanisms. They take an entry's params, one of its neighbours and its sizes,
+and compute on the host in float64. They return probabilities by `as_outcome` of the output; for a learner, by
+`as_outcome` of the part of its transcript that the adversary sees.
 """
 
 import math
@@ -13,14 +13,11 @@ from scipy.special import expit, softmax
 
 from jaxdp.audit.exact import OutputDistribution
 
-REACH = 45.0  # scales of noise at which integrals are cut off: a mass of exp(-45) is beyond
+REACH = 45.0  # integrals are cut off at this number of noise scales, which neglects a mass of about exp(-45)
 
 
 def label_distribution(params: Any, data: Any, *, num_labels: int) -> OutputDistribution:
-    """Returns the distribution of randomized response.
-
-    The label, clipped to [0, K), is e^epsilon times as likely as any other.
-    """
+    """Returns the distribution of randomized response: the clipped label is e^epsilon times as likely as any other."""
     label, odds = min(max(int(data), 0), num_labels - 1), math.exp(-budget_of(params))
     weights = [1.0 if report == label else odds for report in range(num_labels)]
     return dict(enumerate(np.divide(weights, math.fsum(weights)).tolist()))
@@ -30,8 +27,8 @@ def noisy_max_distribution(params: Any, data: Any, *, noise: str) -> OutputDistr
     """Returns the distribution of the index of the largest of noisy scores of sensitivity 1.
 
     "gumbel" is the exponential mechanism, with probabilities proportional to exp(epsilon score / 2). "exponential" is
-    permute-and-flip: scores are visited in random order, and the first is taken that a coin of bias exp(epsilon (score
-    - largest) / 2) accepts. "laplace" is an integral over the winner's noise.
+    permute-and-flip: it visits scores in random order, accepts each with probability exp(epsilon (score - largest) /
+    2), and selects the first accepted score. For "laplace" the probabilities are integrals over the winner's noise.
     """
     scores = np.asarray(data, np.float64) * budget_of(params) / 2
     if noise == "laplace":
@@ -39,8 +36,8 @@ def noisy_max_distribution(params: Any, data: Any, *, noise: str) -> OutputDistr
     if noise == "gumbel":
         return dict(enumerate(softmax(scores).tolist()))
     accepted = np.exp(scores - scores.max())
-    # Each score's position in the order is uniform in [0, 1]. If j has position t, i comes earlier and is accepted with
-    # probability t accepted[i]. Gauss's formula is exact for the polynomial in t.
+    # The position of each score in the order is uniform in [0, 1]. If j has position t, another score i comes earlier
+    # and is accepted with probability t accepted[i]. Gauss quadrature is exact for the polynomial in t.
     nodes, weights = np.polynomial.legendre.leggauss(len(scores) // 2 + 1)
     turned_down = 1 - np.outer((nodes + 1) / 2, accepted)
     none_before = [np.delete(turned_down, j, axis=1).prod(axis=1) @ weights / 2 for j in range(len(scores))]
@@ -50,9 +47,9 @@ def noisy_max_distribution(params: Any, data: Any, *, noise: str) -> OutputDistr
 def above_threshold_distribution(params: Any, data: Any, *, split: str) -> OutputDistribution:
     """Returns the distribution of the index of the first noisy query above the noisy threshold 1/2.
 
-    The index is the number of queries if none is above.
+    If no query is above, the index is the number of queries.
     """
-    # Given the threshold's noise the queries are independent; the distribution is an integral over that noise.
+    # Given the noise of the threshold, queries are independent; the distribution is an integral over that noise.
     queries, epsilon = np.asarray(data, np.float64), budget_of(params)
     first = epsilon / 2 if split == "even" else epsilon / (1 + 2 ** (2 / 3))
     threshold_scale, query_scale = 1 / first, 2 / (epsilon - first)
@@ -70,7 +67,7 @@ def above_threshold_distribution(params: Any, data: Any, *, split: str) -> Outpu
 
 
 def largest_with_laplace(scores: np.ndarray) -> list[float]:
-    """Returns each score's probability to be the largest after Laplace noise of scale 1 is added to each."""
+    """Returns each score's probability to be the largest after Laplace noise of scale 1 is added to all scores."""
     nodes, weights = _quadrature(scores, 1.0, REACH)
     behind = nodes[:, None] - scores
     density, below = np.exp(-np.abs(behind)) / 2, _laplace_cdf(behind)
@@ -83,18 +80,18 @@ def budget_of(params: Any) -> float:
 
 
 def two_ends(share: float, epsilon: float) -> tuple[float, float]:
-    """Returns the probabilities of the upper and the lower end, for a number at this share of the way up between them.
+    """Returns the probabilities with which the upper end and the lower end are reported for a number between them.
 
-    Neither is computed by a subtraction from 1. A number at one end is reported as this end e^epsilon times as often as
-    the other; in between, the mean is linear.
+    The number is low + share (high - low). A number at one end is reported as this end e^epsilon times as often as the
+    other end; the probabilities are linear in share. No probability is computed by a subtraction from 1.
     """
     likely, unlikely = float(expit(epsilon)), float(expit(-epsilon))
     return share * likely + (1 - share) * unlikely, share * unlikely + (1 - share) * likely
 
 
 def clip_number(value: float, low: float, high: float) -> float:
-    """Clips the number to an interval."""
-    return min(max(value, low), high) if value == value else low  # NaN is low
+    """Clips a number to an interval; NaN becomes `low`."""
+    return min(max(value, low), high) if value == value else low
 
 
 def _laplace_cdf(values: np.ndarray) -> np.ndarray:
@@ -104,8 +101,8 @@ def _laplace_cdf(values: np.ndarray) -> np.ndarray:
 
 
 def _quadrature(kinks: np.ndarray, unit: float, reach: float) -> tuple[np.ndarray, np.ndarray]:
-    """Returns Gauss's (nodes, weights) for functions that are smooth between kinks [n], and zero beyond their reach."""
-    # Over a unit the integrand changes by a small factor: no interval is longer.
+    """Returns Gauss's (nodes, weights) for functions smooth between kinks [n] and negligible beyond `reach`."""
+    # Intervals are no longer than a unit, over which the function changes by a small factor.
     offsets = np.arange(-math.ceil(reach / unit), math.ceil(reach / unit) + 1) * unit
     edges = np.unique(np.add.outer(kinks, offsets))
     nodes, weights = np.polynomial.legendre.leggauss(16)

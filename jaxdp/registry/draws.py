@@ -1,4 +1,4 @@
-"""Numbers of tiny problems, for any number of arms or experts."""
+"""Numbers for tiny problems with any number of arms or experts."""
 
 from typing import Any
 
@@ -18,5 +18,5 @@ def spread(low: float, high: float, count: int) -> list[float]:
 
 
 def either(key: jax.Array, low: float, high: float, size: int, dtype: Any) -> jax.Array:
-    """Draws [size] of dtype, each low or high with equal probability."""
+    """Draws [size] numbers of a dtype, each equal to low or high with probability 1/2."""
     return jnp.where(jax.random.bernoulli(key, shape=(size,)), high, low).astype(dtype)

@@ -1,7 +1,7 @@
-"""Entries of the registry: an algorithm and its tiny problem, as data.
+"""Entries of the registry: records of an algorithm and its tiny problem.
 
-`sizes` names each size once. The factory and the functions of an entry (environment, neighbours, ...) receive the sizes
-that they have as arguments, so that an entry at other sizes has a matching environment and users.
+`sizes` has each size once. The factory and the functions of an entry (environment, neighbours, ...) get the sizes that
+are among their arguments. So an entry at other sizes has a matching environment and matching users.
 """
 
 import dataclasses
@@ -31,7 +31,7 @@ class Mechanism(NamedTuple):
         params: (**values) -> pytree, on the host.
         guarantee: (**values) -> Guarantee, on the host.
         release: (key, params, data) -> output.
-        exact: data -> output without noise, which `release` equals at epsilon = inf; None if that output is random.
+        exact: data -> the output at epsilon = inf; None if that output is random.
         made_by: the factory and its arguments, for display.
     """
 
@@ -50,27 +50,28 @@ class Entry:
     """The fields of every kind of entry. "A function of the sizes" may take any of `variant` and `sizes`, by name.
 
     Attributes:
-        summary: one line that says what the algorithm does.
-        title: the name in figures and tables; by default made from the registered name.
-        factory: makes the algorithm; it receives the whole variant, and the sizes that it takes.
+        summary: one line that describes the algorithm.
+        title: the name in figures and tables; if empty, it is made from the registered name.
+        factory: function that makes the algorithm. It gets `variant`, and the sizes among its arguments.
         variant: keywords of the factory that select one of its algorithms, such as {"noise": "gaussian"}.
         sizes: the values that determine shapes, such as {"num_arms": 3, "horizon": 24}.
         values: the grid point that tests and audits use.
         neighbours: two inputs that differ in one privacy unit, for which the algorithm is least private, or nearly so;
-            or a function of the sizes, and of the values, that makes them.
-        family: groups algorithms for the same problems; "own" for users' own algorithms.
+            or a function of the sizes and values that makes them.
+        family: name of a group of algorithms for the same problems; "own" for users' own algorithms.
         source: paper and algorithm.
-        proof: of the privacy claim: "proved", "claimed" (nobody has checked a proof), or "none" if nothing is claimed.
-        paths: for auditors: runs that reach code that randomly drawn users seldom reach.
-        distribution: for auditors: (params, data, **sizes) -> the exact distribution of the output for one of
+        proof: state of the proof of the privacy claim: "proved", "claimed" (nobody has checked a proof), or "none" if
+            nothing is claimed.
+        paths: for audits: runs that reach code that randomly drawn users seldom reach.
+        distribution: for audits: (params, data, **sizes) -> the exact distribution of the output for one of
             `neighbours`, a mapping from outcomes to probabilities, on the host; or None.
-        grid: for auditors: by name, values to attack besides the one in `values`, one at a time.
-        other_sizes: for auditors: sizes to attack besides `sizes`.
-        domain: for auditors: a function of the sizes, and of the values, that makes a `jaxdp.audit.Domain`, the pairs
-            of inputs to search; None means the fixed neighbours alone, and for a learner the users of its `draw_user`.
-        reached: for auditors: the share of the claim that attacks on correct code find with 10^6 trials, or None.
-        second: for auditors: a second point to attack, at which each cap, budget and phase binds that does not bind at
-            the first point; or None.
+        grid: for audits: by name, further numbers to attack; the other values stay as in `values`.
+        other_sizes: for audits: further sizes to attack.
+        domain: for audits: a function of the sizes and values that makes a `jaxdp.audit.Domain`, the pairs of inputs to
+            search. None means that a learner's users come from `draw_user`, and that nothing else is searched.
+        reached: for audits: the share of the claim that attacks on correct code find with 10^6 trials, or None.
+        second: for audits: a second point to attack, at which the caps, budgets and phases bind that do not bind at the
+            first point; or None.
 
     Raises:
         ValueError: if a field is invalid.
@@ -150,7 +151,7 @@ class Entry:
         return dataclasses.replace(self, sizes=self._change_sizes(sizes))
 
     def at_second(self) -> Self | None:
-        """Returns the entry at its second point, without other values and sizes to attack; None if it has none."""
+        """Returns the entry at its second point, without further values and sizes; None if it has no second point."""
         second = self.second
         if second is None:
             return None
@@ -172,7 +173,7 @@ class Entry:
 
     @property
     def _functions(self) -> tuple[str, ...]:
-        """The names of the fields that are functions of the sizes, except `neighbours`."""
+        """The names of the fields for functions of the sizes, except `neighbours`."""
         return ("factory", "distribution", "domain")
 
     @property
@@ -199,12 +200,12 @@ class Entry:
         return {name: size for name, size in {**self.sizes, **sizes}.items() if size is not None}
 
     def _bound(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Binds the function's sizes to the entry's; returns the same object if it takes none."""
+        """Binds the entry's sizes to a function; returns the same object if the function takes none of them."""
         sizes = select_values(function, self._arguments_of_all())
         return partial(function, **sizes) if sizes else function
 
     def _at_values(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Binds the function's sizes and values to the entry's."""
+        """Binds the entry's sizes and values to a function."""
         return partial(function, **select_values(function, {**self.values, **self._arguments_of_all()}))
 
     def _make(self, kind: type) -> Any:
@@ -219,22 +220,21 @@ class LearnerEntry(Entry):
 
     Attributes:
         factory: (**variant, **sizes) -> Learner.
-        environment: function of the sizes: an Environment that the learner can play against.
-        horizon: rounds of the tiny problem, >= 2, by default the size of that name. Functions of the sizes may take it;
+        environment: function of the sizes that makes an Environment for the learner.
+        horizon: rounds of the tiny problem, >= 2; by default the size of that name. Functions of the sizes may take it;
             the factory gets it if it is among the sizes.
-        neighbours: users of two runs that differ in one round, in which the user's answer reaches all its uses.
-        draw_user: (key, **sizes) -> Users of one round, including the extremes of a user's data; None if only
-            `neighbours` are known. If it also takes `history`, by that name, it is an adversary who chooses users as
-            they come, given a `jaxdp.audit.History`: it then draws all users except the one who differs.
-        users_answer: how users answer an action.
-        observe: post-processing of the adversary's view, to make attacks sharper, as for `jaxdp.audit.learner_attack`;
-            None is the whole view.
+        neighbours: users of two runs that differ in one round; the algorithm should use this user's answer in all ways.
+        draw_user: (key, **sizes) -> UserData of one round, including the extremes of a user's data; None if only
+            `neighbours` are known. If it also has an argument `history`, it is an adversary who chooses users while the
+            learner plays, given a `jaxdp.audit.History`: it then draws all users except the one who differs.
+        users_answer: (answers, history, action) -> feedback.
+        observe: function of the adversary's view that makes attacks sharper, as for `jaxdp.audit.learner_attack`; None
+            attacks the whole view.
         randomizes: whether reports are randomized responses: at any epsilon a report is the outcome or its opposite.
-        draws_in_update: whether `update` draws the next play, also without privacy: from weights, or among equal
-            scores.
-        may_claim_less: whether the claim may be less than `epsilon` of the values, because less is spent.
-        multiple: the name of a size, if the claim is that size times `epsilon` of the values, because a published claim
-            is too small by such a factor; else "".
+        draws_in_update: whether `update` draws the next play even without privacy, from weights or among equal scores.
+        may_claim_less: whether the claim may be less than the value of `epsilon`, because less is spent.
+        multiple: name of a size, if the claim is this size times the value of `epsilon`, because the published claim is
+            too small by this factor; else "".
     """
 
     factory: Callable[..., Learner]
@@ -254,13 +254,13 @@ class LearnerEntry(Entry):
             raise ValueError(f"multiple must be the name of a size, or empty, got {self.multiple!r}")
         horizon = self.sizes.get("horizon", self.horizon)
         if self.horizon not in (0, horizon):
-            raise ValueError(f"horizon must be the one among sizes, {horizon}, got {self.horizon}")
+            raise ValueError(f"horizon must equal the horizon in sizes, {horizon}, got {self.horizon}")
         object.__setattr__(self, "horizon", check_count("horizon", horizon, 2))
 
     def sized(self, **sizes: Any) -> Self:
         """Returns the entry at other sizes, as `Entry.sized` does.
 
-        A `horizon` always changes the problem, and the factory's if it is among the sizes.
+        `horizon` changes the tiny problem, and the factory's argument if it is among the sizes.
         """
         horizon = sizes.get("horizon", self.horizon)
         if "horizon" not in self.sizes:
@@ -281,10 +281,10 @@ class LearnerEntry(Entry):
         return self.draw_user is not None and "history" in parameters(self.draw_user)
 
     def make_user(self, key: jax.Array, history: History | None = None) -> UserData:
-        """Draws one user, at the entry's sizes; an adaptive one given the past.
+        """Draws one user, at the entry's sizes, and given `history` if users are adaptive.
 
         Raises:
-            ValueError: if the entry draws no users, or needs a past and gets none.
+            ValueError: if the entry has no `draw_user`, or `draw_user` needs a history and gets none.
         """
         if self.draw_user is None:
             raise ValueError("draw_user must be given in the entry, got None")
@@ -339,10 +339,9 @@ class MechanismEntry(Entry):
         guarantee: (**values, **sizes) -> Guarantee, on the host.
         release: (key, params, data, **sizes) -> output.
         neighbours: two adjacent inputs.
-        exact: (data, **sizes) -> output without noise, which `release` equals at epsilon = inf; None if that output is
-            random.
-        others: other implementations of the release, by name, each with the arguments of `release`: their outputs are
-            attacked as well, against the same claim.
+        exact: (data, **sizes) -> the output at epsilon = inf; None if that output is random.
+        others: other implementations of the release, by name, with the same arguments as `release`. Audits attack them
+            as well, under the same claim.
     """
 
     params: Callable[..., Any]
@@ -359,7 +358,7 @@ class MechanismEntry(Entry):
     def __post_init__(self) -> None:
         named = isinstance(self.others, Mapping) and all(isinstance(name, str) for name in self.others)
         if not named or not all(callable(other) for other in self.others.values()) or "release" in self.others:
-            raise ValueError(f"others must be functions by name, none of them called release, got {self.others!r}")
+            raise ValueError(f"others must be functions by name, without the name release, got {self.others!r}")
         super().__post_init__()
 
     def make(self) -> Mechanism:

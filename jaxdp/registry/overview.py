@@ -1,4 +1,4 @@
-"""The table of `python -m jaxdp list`: a row for each algorithm, with its variants in a column."""
+"""The table of `python -m jaxdp list`, with a row for each algorithm and its variants in a column."""
 
 import itertools
 import textwrap
@@ -33,12 +33,12 @@ def overview(kind: str | None = None, *, width: int = WIDTH) -> str:
     """Returns a table of algorithms, with a group of rows for each family.
 
     Args:
-        kind: "mechanism", "learner" or "estimator"; None is all.
-        width: columns that a line may fill, >= 40. A longer row, or a longer name, continues on the next line.
+        kind: "mechanism", "learner" or "estimator"; None means all.
+        width: characters of a line, >= 40. A longer row or name continues on the next line.
 
     Returns:
-        Lines of text. An algorithm's trust model and claim are those of its first entry; the claim is abbreviated, for
-        example "ε-DP".
+        Lines of text. The trust model and the claim of an algorithm are taken from its first entry; the claim is
+        abbreviated, for example "ε-DP".
 
     Raises:
         ValueError: if kind is unknown, or width is not a whole number >= 40.
@@ -56,7 +56,7 @@ def overview(kind: str | None = None, *, width: int = WIDTH) -> str:
 
 
 def _rows(kind: str, entries: Mapping[str, Any]) -> list[_Row]:
-    """Returns the rows of a kind, with families in the order of their first entries."""
+    """Returns the rows of a kind of entries, with families in the order of their first entries."""
     families: dict[str, list[tuple[str, dict[str, Any]]]] = {}
     for name, entry in entries.items():
         title = entry.family if entry.family.startswith(kind) else f"{entry.family} ({kind}s)"
@@ -92,7 +92,7 @@ def _trust(claim: Any) -> str:
 
 
 def _wrap_row(cells: tuple[str, ...], widths: list[int], width: int) -> list[str]:
-    """Formats a row as lines; the last cell continues below its first line, or below the name if there is no room."""
+    """Formats a row as lines; the last cell is wrapped in its column, or below the name if the column is too narrow."""
     head = _GAP.join(cell.ljust(wide) for cell, wide in zip(cells[:-1], widths[:-1], strict=True)) + _GAP
     if len(head) + 20 <= width:
         lines = textwrap.wrap(cells[-1], width, initial_indent=head, subsequent_indent=" " * len(head))

@@ -1,4 +1,4 @@
-"""Entries from outside the library: from installed distributions, and from modules that a command names."""
+"""Loads entries from installed distributions, and from modules that a command names."""
 
 import importlib
 import sys
@@ -9,8 +9,8 @@ from importlib.metadata import entry_points
 from pathlib import Path
 
 GROUP = "jaxdp.register"
-_tried: set[str] = set()  # the group, once it was read, and its entry points' values
-_imported: dict[str, None] = {}  # by `import_modules`, in order
+_tried: set[str] = set()  # the group, after it was read, and the values of its entry points
+_imported: dict[str, None] = {}  # names of modules that `import_modules` imported, in order
 
 
 def _warn(sentence: str) -> None:
@@ -20,17 +20,17 @@ def _warn(sentence: str) -> None:
 def load_plugins(report: Callable[[str], None] = _warn) -> None:
     """Loads the entry points of the group `jaxdp.register` of all installed distributions, once per process.
 
-    Such an entry point is a module that calls `jaxdp.register` on import, or a function that does so when called
-    without arguments. A failing one is reported, and the others are still loaded.
+    An entry point is a module that calls `jaxdp.register` on import, or a function without arguments that calls
+    `jaxdp.register`. If one fails, this is reported, and the others are still loaded.
 
     Args:
-        report: receives one sentence for each failure; by default it becomes a warning.
+        report: function that is called with one sentence for each failure; the default issues a warning.
     """
     if GROUP in _tried:
         return
     _tried.add(GROUP)
     for point in entry_points(group=GROUP):
-        if point.value in _tried:  # two distributions may declare it, or one may be found twice
+        if point.value in _tried:  # declared by two distributions, or found twice
             continue
         _tried.add(point.value)
         try:
@@ -45,13 +45,13 @@ def load_plugins(report: Callable[[str], None] = _warn) -> None:
 
 
 def import_modules(names: Iterable[str]) -> None:
-    """Imports modules that register their entries, also from the current folder.
+    """Imports modules that register entries; modules in the current folder are found, too.
 
     Args:
-        names: dotted, as in an `import` statement.
+        names: dotted names of modules, as in an `import` statement.
 
     Raises:
-        ValueError: if there is no module of that name, its import fails, or it registers nothing.
+        ValueError: if a module does not exist, its import fails, or it registers nothing.
     """
     folder = str(Path.cwd())
     if folder not in sys.path and "" not in sys.path:
@@ -66,21 +66,21 @@ def import_modules(names: Iterable[str]) -> None:
             raise ValueError(
                 f"with must name a module that can be imported, got {name!r}: {type(error).__name__}{_origin(error)}"
             ) from error
-        # A module that was already imported may have registered its entries then.
+        # A module that had been imported before may have registered its entries at that time.
         if name not in _imported and _registered_ids() == ({} if is_loaded else before):
             raise ValueError(f"with must name a module that calls jaxdp.register, got {name!r}, which does not")
         _imported[name] = None
 
 
 def _registered_ids() -> dict[str, int]:
-    """Returns the ids of entries that are not the library's, by name."""
-    from jaxdp.registry.registered import own_entries  # here, since it imports all entries
+    """Returns the ids of users' entries, by name."""
+    from jaxdp.registry.registered import own_entries  # a late import: this module imports all entries
 
     return {name: id(entry) for name, entry in own_entries().items()}
 
 
 def _origin(error: BaseException) -> str:
-    """Returns the message of an error, and the line of the file that raised it."""
+    """Formats the message of an error, and the file and line that raised it."""
     message = " ".join(str(error).split())
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if "importlib" not in frame.filename]
     where = f" ({frames[-1].filename}, line {frames[-1].lineno})" if len(frames) > 1 else ""
@@ -88,5 +88,5 @@ def _origin(error: BaseException) -> str:
 
 
 def imported_modules() -> list[str]:
-    """Returns the modules that `import_modules` has imported: code for another process needs them as well."""
+    """Returns the names of modules that `import_modules` has imported, for code that runs in another process."""
     return list(_imported)

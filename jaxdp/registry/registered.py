@@ -1,4 +1,4 @@
-"""All entries, by name, and how users add their own."""
+"""The tables of all entries by name, and `register`, which adds users' entries."""
 
 import dataclasses
 import difflib
@@ -14,7 +14,7 @@ from jaxdp.core import Guarantee
 from jaxdp.registry.entries import Entry, EstimatorEntry, LearnerEntry, MechanismEntry
 
 HERE = Path(__file__).parent
-MOST = 0.85  # default share of a claim that attacks find on correct code with 10^6 trials
+MOST = 0.85  # default of `reached`: share of a claim that attacks find on correct code with 10^6 trials
 BUDGETS = (0.1, 4.0)  # further values of epsilon at which learners and estimators are attacked
 
 
@@ -27,7 +27,7 @@ class Table(dict[str, Any]):
 
 
 def entry_modules() -> Iterator[ModuleType]:
-    """Yields the modules in the packages beside this file, except modules with a leading underscore."""
+    """Yields the modules in the packages of this folder, except modules with a leading underscore."""
     root = f"{__package__}."
     for module in pkgutil.walk_packages([str(HERE)], root):
         path = module.name.removeprefix(root).split(".")
@@ -36,25 +36,23 @@ def entry_modules() -> Iterator[ModuleType]:
 
 
 def _collect() -> dict[str, Entry]:
-    """Returns the entries of all modules, sorted by `ORDER`; modules without it come last, by path.
-
-    Raises:
-        ValueError: if two modules have an entry of one name.
-    """
+    """Returns the entries of all modules, sorted by `ORDER`; modules without `ORDER` come last, by path."""
     modules = sorted(entry_modules(), key=lambda module: getattr(module, "ORDER", math.inf))
     entries: dict[str, Entry] = {}
     for module in modules:
         for name, entry in module.ENTRIES.items():
             if name in entries:
-                raise ValueError(f"ENTRIES must have new names, got {name!r} in {module.__name__}, which another has")
+                raise ValueError(
+                    f"ENTRIES must have new names, got {name!r} in {module.__name__}: another module has it"
+                )
             entries[name] = _with_audit_settings(entry)
     return entries
 
 
 def _with_audit_settings(entry: Entry) -> Entry:
-    """Adds to an entry that claims something its expected audit power and further budgets, unless it has its own."""
+    """Adds default values of `reached` and `grid` to an entry, unless it claims nothing."""
     if entry.proof == "none":
-        return entry  # it claims nothing
+        return entry
     grid = dict(entry.grid)
     if "epsilon" in entry.values and "epsilon" not in grid:
         grid["epsilon"] = tuple(epsilon for epsilon in BUDGETS if epsilon != entry.values["epsilon"])
@@ -81,16 +79,17 @@ _NAMES_OF_LIBRARY = frozenset(_ENTRIES)
 
 
 def register(name: str, entry: Entry, *, replace: bool = False) -> None:
-    """Adds a learner, an estimator or a mechanism of your own, for this process.
+    """Adds your own learner, estimator or mechanism, for this process.
 
     Then `python -m jaxdp list` lists it, `python -m jaxdp audit` attacks it, and `jaxdp.testing.check_registered`
-    checks it. For the commands to find it, call `register` in a module that `--with MODULE` names, or that your
+    checks it. The commands find it if `register` is called in a module that `--with MODULE` names, or that your
     distribution declares as an entry point of the group `jaxdp.register`.
 
     Args:
-        name: for the commands: letters, digits and underscores, and not yet taken.
+        name: a new name of letters, digits and underscores.
         entry: a `LearnerEntry`, an `EstimatorEntry` or a `MechanismEntry` of `jaxdp.registry`.
-        replace: whether the entry may replace an earlier one of yours, for example when a notebook's cell runs again.
+        replace: whether the entry may replace your earlier entry of this name, for example when a notebook's cell runs
+            again.
 
     Raises:
         ValueError: if the name is taken (with `replace`: by an entry of the library) or is not an identifier; if entry
@@ -119,7 +118,7 @@ def register(name: str, entry: Entry, *, replace: bool = False) -> None:
 
 
 def own_entries() -> dict[str, Any]:
-    """Returns the registered entries that are not the library's, by name."""
+    """Returns the entries that users have registered, by name."""
     return {
         name: entry for _, table in TABLES.values() for name, entry in table.items() if name not in _NAMES_OF_LIBRARY
     }
@@ -129,7 +128,7 @@ def claim_of(entry: Any) -> Guarantee:
     """Returns the claim of an entry at its values.
 
     Raises:
-        ValueError: if its `params` or its `guarantee` does not accept its values, or `guarantee` returns anything else.
+        ValueError: if `params` or `guarantee` does not accept the values, or `guarantee` does not return a Guarantee.
     """
     made = entry.make()
     try:
@@ -143,5 +142,5 @@ def claim_of(entry: Any) -> Guarantee:
 
 
 def entry_of(name: str) -> Any:
-    """Returns the entry of that name; raises a KeyError if there is none."""
+    """Returns the entry with this name."""
     return next(table for _, table in TABLES.values() if name in table)[name]

@@ -1,4 +1,4 @@
-"""Further points that auditors attack: inputs to search, other values, other sizes."""
+"""Inputs to search, and other values and sizes to attack."""
 
 import dataclasses
 import warnings
@@ -20,17 +20,17 @@ from jaxdp.core import Guarantee
 from jaxdp.registry.entries import Entry, LearnerEntry
 from jaxdp.registry.plugins import imported_modules
 
-ROUNDS = 16  # of a run in a search, unless its horizon is shorter or the entry's neighbours need more
-DRAWS = 256  # users that show which values users may hold
+ROUNDS = 16  # rounds of a run in a search, unless its horizon is shorter or the entry's neighbours need more
+DRAWS = 256  # number of drawn users from which the range of users' values is taken
 
 
 def spaces(entry: Any, name: str, attacks: Mapping[str, Attack]) -> dict[str, Callable[[], Space]]:
-    """Returns the inputs to search for an entry, by path; empty if the entry does not say what inputs may be.
+    """Returns the inputs to search for an entry, by path; empty if the entry does not determine them.
 
     Args:
-        entry: whose `domain` or `draw_user` determines the inputs.
-        name: its registered name, for the code that repeats the attack on a pair that the search finds.
-        attacks: by path, between the entry's own neighbours.
+        entry: an entry. Its `domain` or `draw_user` determines the inputs.
+        name: the registered name, for code that repeats the attack on a pair that the search finds.
+        attacks: attacks by path, between the entry's neighbours.
     """
     if isinstance(entry, LearnerEntry):
         if entry.is_adaptive or (entry.draw_user is None and entry.domain is None):
@@ -47,9 +47,9 @@ def points(
     """Returns further values and sizes at which an entry is attacked: `grid`, one value at a time, and `other_sizes`.
 
     Args:
-        entry: with the values and sizes.
-        name: its registered name.
-        attacks: by path, at the entry's own values. Other values use the same programs, of the first path.
+        entry: an entry.
+        name: the registered name.
+        attacks: attacks by path, at the entry's values. Attacks at other values use the program of the first path.
         paths: entry -> functions that make its attacks.
     """
     if not attacks:
@@ -88,10 +88,10 @@ def _first_space(entry: Any, name: str, path: str, make: Callable[[], Attack]) -
 
 
 def domain_of_users(entry: LearnerEntry, claim: Guarantee, rounds: int) -> Domain:
-    """Returns runs of a given number of rounds, of users like those that an entry draws.
+    """Returns the domain of runs of `rounds` users like the users that an entry draws.
 
-    A user may hold any drawn value. Floating-point numbers in the privacy unit may take any value between the least and
-    the largest drawn one; if NaN is drawn, they may be any number, infinities and NaN.
+    Special values are added for floating-point numbers in the privacy unit: numbers between the smallest and the
+    largest drawn number; if NaN is drawn, any numbers, infinities and NaN.
     """
     keys = jax.random.split(jax.random.key(0), DRAWS)
     drawn = jax.vmap(entry.make_user)(keys)
@@ -132,7 +132,7 @@ def _code(entry: Entry, name: str, path: str, first: Any, second: Any) -> str:
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Converts numbers to Python's, whose text is code."""
+    """Converts NumPy's numbers to Python's numbers, so that their text is code."""
     return {name: value.item() if isinstance(value, np.generic) else value for name, value in values.items()}
 
 

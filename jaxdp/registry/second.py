@@ -1,4 +1,4 @@
-"""The second point at which auditors attack an entry."""
+"""The second point at which an entry is attacked."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -8,12 +8,12 @@ NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Second(NamedTuple):
-    """The sizes, values and neighbours of an entry's second point, where they differ from the first.
+    """The differences of an entry's second point from the first point.
 
     Attributes:
         sizes: the sizes that differ.
         values: the values that differ.
-        neighbours: as for the entry; None keeps the entry's.
+        neighbours: other neighbours, as for the entry; None keeps the entry's neighbours.
     """
 
     sizes: Mapping[str, Any] = NONE

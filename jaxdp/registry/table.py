@@ -1,4 +1,4 @@
-"""The registered entries, as text."""
+"""Tables of the registered entries, as text."""
 
 import io
 import itertools
@@ -10,22 +10,23 @@ from jaxdp.validation import check_choice, check_count
 
 HOW = {"pure": "ε-DP", "approximate": "(ε, δ)-DP", "zcdp": "ρ-zCDP", "gaussian": "μ-GDP"}  # noqa: RUF001
 _SHORT = {"Theorem": "Thm", "Algorithms": "Algs", "Algorithm": "Alg.", "Definition": "Def."}
-WIDTH = 80  # of a terminal with unknown width
-ROOMY = 84  # columns beside the names; with so many, claim, text and paper stand side by side
-BESIDE = 30  # columns beside the names; with so many, they stand there, one below the other; else under the name
+WIDTH = 80  # default width in characters
+ROOMY = 84  # if at least so many characters are left beside the names, claim, text and paper get a column each
+BESIDE = 30  # if at least so many are left, claim, text and paper are in one column beside the names; else below them
 
 
 def listing(kind: str | None = None, *, sources: bool = False, width: int | None = WIDTH) -> str:
     """Returns a table of the registered entries, with each entry's claim at its example values.
 
     Args:
-        kind: "mechanism", "learner" or "estimator"; None is all.
-        sources: whether to give the full source, and whether the claim is proved, instead of what the entry does.
-        width: columns that a line may fill, >= 40; None gives each entry one line of any length, for searching. A name
-            is never cut; a longer one continues on the next line.
+        kind: "mechanism", "learner" or "estimator"; None means all.
+        sources: whether to print the full source, and whether the claim is proved, instead of summary and paper.
+        width: characters of a line, >= 40; None prints each entry in one line of any length, for searching. A name is
+            never cut; a longer name continues on the next line.
 
     Returns:
-        Lines of text. A wide table has a column each for claim, text and paper; otherwise they are below one another.
+        Lines of text. A wide table has one column for claim, text and paper each; in a narrow table these are printed
+        one below another.
 
     Raises:
         ValueError: if kind is unknown, or width is not a whole number >= 40.

@@ -27,7 +27,7 @@ SPELLINGS = {
     "ucb": "UCB",
     "zcdp": "zCDP",
 }
-# words after which, and with which, a name says how an algorithm differs from others of the same name
+# In a registered name, the first of these words starts the description of the variant.
 VARIANTS = (
     *("ball", "binary", "blocks", "bounded", "box", "central", "clipped", "cut", "full", "gaussian", "heuristic"),
     *("intervals", "joint", "krr", "laplace", "lazy", "local", "markov", "noisy", "oblivious", "paper", "rr"),
@@ -36,11 +36,11 @@ VARIANTS = (
 
 
 def display_name(name: str, *, without: str = "") -> str:
-    """Returns an algorithm's name for figures and tables: its entry's `title`, or one made from the registered name.
+    """Returns an algorithm's name for figures and tables: the `title` of its entry, or else made from the name.
 
     Args:
-        name: as registered; names that are not registered get one, too.
-        without: a variant to leave out, where the text around the name says it already, such as "central".
+        name: name of an entry; names that are not registered are accepted, too.
+        without: a word of the variant to leave out, such as "central", if the text around the name contains it.
 
     Examples:
         >>> display_name("ebs_phased"), display_name("ucb_central_tree")

@@ -13,7 +13,7 @@ from jaxdp.core import Environment
 from jaxdp.registry.draws import either, spread
 from jaxdp.registry.entries import LearnerEntry
 
-# A user may also hold values that a learner clips.
+# Users may have values that a learner clips.
 LOW, HIGH = -5.0, 5.0
 
 
@@ -26,7 +26,7 @@ def gaussian(num_arms: int) -> Environment:
 
 
 def one_reward_moves(low: float, high: float, num_arms: int, rounds: int, dtype: Any) -> tuple[UserData, UserData]:
-    """Returns users for all arms in turn: the first arm pays nothing, or once; the others always pay."""
+    """Returns users of two runs: all arms pay `high`, but the first arm pays `low`, always or except in round one."""
     never = np.full((rounds, num_arms), high, dtype)
     never[:, 0] = low
     once = never.copy()
@@ -35,13 +35,13 @@ def one_reward_moves(low: float, high: float, num_arms: int, rounds: int, dtype:
 
 
 def every_reward_moves(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of one round, in which every arm pays nothing, or pays."""
+    """Returns users of one round: all rewards are 0 in the first run, and 1 in the second."""
     nothing, paid = (UserData(np.full((1, num_arms), pay, np.int32)) for pay in (0, 1))
     return nothing, paid
 
 
 def every_reward_leaves(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of one round, in which all rewards are NaN, or above the clip: such users are private, too."""
+    """Returns users of one round: all rewards are NaN in the first run, and above the clip in the second."""
     missing, far = (UserData(np.full((1, num_arms), pay, float)) for pay in (np.nan, HIGH))
     return missing, far
 
@@ -51,7 +51,7 @@ def draw_binary(key: jax.Array, num_arms: int) -> UserData:
 
 
 def draw_any(key: jax.Array, num_arms: int) -> UserData:
-    """Draws rewards beyond both ends, and some NaN."""
+    """Draws rewards below the clip, above it, or NaN."""
     return UserData(jax.random.choice(key, jnp.asarray([LOW, HIGH, np.nan]), (num_arms,)))
 
 

@@ -7,7 +7,7 @@ ORDER = 180  # in lists
 
 ENTRIES = {
     "exp3_laplace": bandit_entry(
-        summary="draws arms by exponential weights, by clipped rewards with Laplace noise",
+        summary="draws arms by exponential weights, from clipped rewards with Laplace noise",
         source="Auer et al. (2002), Exp3; Tossou & Dimitrakakis (2017)",
         factory=bandits.exp3,
         variant={"report": "laplace", "rewards": "bounded"},

@@ -36,7 +36,7 @@ def _bounded_neighbours(num_arms: int, explore_rounds: int) -> tuple[UserData, U
 
 
 def _binary_beyond(num_arms: int, explore_rounds: int) -> tuple[UserData, UserData]:
-    """Returns users for as many rounds after exploring as before."""
+    """Returns users of twice as many rounds as are explored."""
     return one_reward_moves(0, 1, num_arms, 2 * explore_rounds, np.int32)
 
 
@@ -52,7 +52,7 @@ def explore_then_commit_distribution(
 ) -> OutputDistribution:
     """Returns the distribution of the committed arm, which has the largest total of rewards after Laplace noise.
 
-    Before that, arms take turns. Rewards are clipped to [low, high]. Binary rewards are in {0, 1}; others are rounded
+    Arms are explored in turn. Rewards are clipped to [low, high]. Binary rewards are 0 or 1; other rewards are rounded
     to units of their range. The noise has scale (high - low) / epsilon.
     """
     learner = bandits.explore_then_commit(num_arms=num_arms, explore_rounds=explore_rounds, rewards=rewards)
@@ -83,7 +83,7 @@ def explore_then_commit_distribution(
 
 
 EXPLORE_THEN_COMMIT = bandit_entry(
-    summary="plays binary arms in turn, then the one with the largest Laplace-noised total",
+    summary="plays binary arms in turn, then the arm with the largest total after Laplace noise",
     source=SOURCE,
     factory=bandits.explore_then_commit,
     draws_in_update=True,
@@ -100,7 +100,7 @@ ENTRIES = {
     "explore_then_commit": EXPLORE_THEN_COMMIT,
     "explore_then_commit_bounded": replace(
         EXPLORE_THEN_COMMIT,
-        summary="plays arms in turn, then the one with the largest Laplace-noised total of clipped rewards",
+        summary="plays arms in turn, then the arm with the largest total of clipped rewards after Laplace noise",
         variant={"rewards": "bounded"},
         values={"epsilon": 1.0, "reward_low": -1.0, "reward_high": 2.0},
         environment=gaussian,

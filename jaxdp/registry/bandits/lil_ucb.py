@@ -10,7 +10,7 @@ ORDER = 210  # in lists
 
 LIL = f"Jamieson, Malloy, Nowak & Bubeck (2014), Theorem 2; {REPORTED}"
 LIL_UCB = bandit_entry(
-    summary="finds the best arm by upper bounds of the iterated logarithm, from randomized binary rewards",
+    summary="finds the best arm by iterated-logarithm upper bounds, from randomized binary rewards",
     source=LIL,
     factory=bandits.lil_ucb,
     sizes={"num_arms": 3},
@@ -25,7 +25,7 @@ ENTRIES = {
     "lil_ucb": LIL_UCB,
     "lil_ucb_gaussian": replace(
         LIL_UCB,
-        summary="finds the best arm by upper bounds of the iterated logarithm, from Gaussian-noised bounded rewards",
+        summary="finds the best arm by iterated-logarithm upper bounds, from bounded rewards with Gaussian noise",
         variant={"report": "gaussian", "rewards": "bounded", "constants": "heuristic"},
         values={"epsilon": 1.0, "delta": 1e-3, "failure_prob": 0.1, "reward_low": -1.0, "reward_high": 2.0},
         environment=gaussian,

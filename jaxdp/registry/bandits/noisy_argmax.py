@@ -24,7 +24,8 @@ def _neighbours(num_arms: int, num_rounds: int) -> tuple[UserData, UserData]:
 def noisy_argmax_distribution(params: Any, data: UserData, *, num_arms: int, num_rounds: int) -> OutputDistribution:
     """Returns the distribution of the recommended arm, which has the largest total after noise of mean 1 / epsilon.
 
-    This is permute-and-flip at twice epsilon: only one total moves. Before the last round the arm is drawn uniformly.
+    This is permute-and-flip at twice epsilon, since only one total changes. Before the last round, the recommended arm
+    is drawn uniformly.
     """
     learner = bandits.noisy_argmax(num_arms=num_arms, num_rounds=num_rounds)
 
@@ -52,7 +53,7 @@ def noisy_argmax_distribution(params: Any, data: UserData, *, num_arms: int, num
 
 ENTRIES = {
     "noisy_argmax": bandit_entry(
-        summary="plays binary arms in turn, then recommends the one with the largest total after exponential noise",
+        summary="plays binary arms in turn, then recommends the arm with the largest total after exponential noise",
         source="report noisy max, Dwork & Roth (2014), Claim 3.9; permute-and-flip, McKenna & Sheldon (2020)",
         factory=bandits.noisy_argmax,
         draws_in_update=True,

@@ -11,21 +11,22 @@ ORDER = 190  # in lists
 
 
 def _an_epoch_moves(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of a first epoch, in which each arm has four turns."""
+    """Returns users of the first epoch, in which each arm is played four times."""
     return one_reward_moves(0, 1, num_arms, 4 * num_arms, np.int32)
 
 
 def _three_epochs(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of the rounds of `_an_epoch_moves`, and of as many of a later epoch."""
+    """Returns users of twice as many rounds as `_an_epoch_moves`, the second half in a later epoch."""
     return one_reward_moves(0, 1, num_arms, 8 * num_arms, np.int32)
 
 
 ENTRIES = {
     "successive_elimination_central": bandit_entry(
-        summary="plays arms in epochs, after which arms with a low Laplace-noised mean are dropped",
+        summary="plays arms in epochs, after which arms with a low mean, with Laplace noise, are dropped",
         source="Sajed & Sheffet (2019), DP successive elimination",
         factory=bandits.successive_elimination_central,
-        sizes={"num_arms": 3},  # an arm far behind two others stays only by its own noise; behind one, by either noise
+        # With three arms, an arm far behind the two others stays only by its own noise; with two, also by the other's.
+        sizes={"num_arms": 3},
         values={"epsilon": 1.0, "failure_prob": 0.1, "confidence_multiplier": 0.016},
         environment=bernoulli,
         horizon=40,

@@ -17,7 +17,7 @@ from jaxdp.registry.bandits._rewards import (
 ORDER = 150  # in lists
 
 TSALLIS_INF = bandit_entry(
-    summary="follows the leader regularised by Tsallis entropy, by randomized rewards",
+    summary="follows the leader regularised by Tsallis entropy, from randomized rewards",
     source=f"Zimmert & Seldin (2021), Algorithms 1 and 2; {ON_REPORTS}",
     factory=bandits.tsallis_inf,
     sizes={"num_arms": 3},
@@ -32,7 +32,7 @@ ENTRIES = {
     "tsallis_inf": TSALLIS_INF,
     "tsallis_inf_gaussian": replace(
         TSALLIS_INF,
-        summary="follows the leader regularised by Tsallis entropy, by Gaussian-noised clipped rewards",
+        summary="follows the leader regularised by Tsallis entropy, from clipped rewards with Gaussian noise",
         reached=0.8,  # Gaussian noise at a small delta
         variant={"report": "gaussian", "estimator": "rv", "rewards": "bounded"},
         sizes={"num_arms": 3, "horizon": 10},

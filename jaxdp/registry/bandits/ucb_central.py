@@ -13,12 +13,12 @@ ORDER = 200  # in lists
 
 
 def _first_reward_moves(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users for whom arms always pay, except that the first user's may pay nothing."""
+    """Returns users of two runs: all arms pay 1, but the first arm pays 0, always or except in round one."""
     return one_reward_moves(0, 1, num_arms, 2 * num_arms, np.int32)
 
 
 def _the_first_arm_stays(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users for whom only the first arm pays, except perhaps once, so that it plays several blocks."""
+    """Returns users of two runs: only the first arm pays, always or except in round one. It plays several blocks."""
     always = np.zeros((18, num_arms), np.int32)
     always[:, 0] = 1
     once = always.copy()
@@ -27,7 +27,7 @@ def _the_first_arm_stays(num_arms: int) -> tuple[UserData, UserData]:
 
 
 UCB_CENTRAL = bandit_entry(
-    summary="plays the arm with the largest upper bound, from Laplace-noised totals of doubling blocks",
+    summary="plays the arm with the largest upper bound, from totals of doubling blocks with Laplace noise",
     source="Auer, Cesa-Bianchi & Fischer (2002), UCB1; Azize & Basu (2022)",
     factory=bandits.ucb_central,
     draws_in_update=True,

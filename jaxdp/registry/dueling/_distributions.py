@@ -12,13 +12,13 @@ from jaxdp.registry.distributions import budget_of, label_distribution
 
 
 def first_duel(chances: np.ndarray) -> Told:
-    """Returns the distribution of the first pair, given by a matrix of probabilities."""
+    """Returns an `act_distribution` for one round, in which pairs have the probabilities of a matrix."""
 
     def duels(params: Any, public: Any, context: None) -> Values:
         del params, context
         if public.round > 0:
             raise ValueError(
-                f"data must have 1 round, of which the distribution is known, got round {public.round + 1}"
+                f"data must have 1 round, because only its distribution is known, got round {public.round + 1}"
             )
         return [(np.asarray(pair), chance) for pair, chance in np.ndenumerate(chances)]
 

@@ -14,22 +14,22 @@ from jaxdp.registry.entries import LearnerEntry
 
 
 def ranked_arms(num_arms: int) -> Environment:
-    """Makes a world in which the second arm is near the first, and all others are far."""
+    """Makes a world in which the second arm is almost as good as the first, and the others are much worse."""
     return dueling.utility_duels([1.0, 0.5, *[-2.0] * (num_arms - 2)])
 
 
 def one_good_arm(num_arms: int) -> Environment:
-    """Makes a world in which the first arm beats every other with probability 3/4, and all others are equal."""
+    """Makes a world in which the first arm beats every other arm with probability 3/4, and the others are equal."""
     return dueling.matrix_duels(lower_bound_matrix(num_arms))
 
 
 def draw_duels(key: jax.Array, num_arms: int) -> UserData:
-    """Draws a user who answers each ordered pair of arms by a fair coin."""
+    """Draws a user whose answer to each ordered pair of arms is a fair coin."""
     return UserData(jax.random.bernoulli(key, shape=(num_arms, num_arms)).astype(jnp.int32))
 
 
 def every_duel_moves(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of one round, for which the left arm loses every duel, or wins it."""
+    """Returns users of one round: the left arm loses every duel in the first run, and wins it in the second."""
     lost, won = (UserData(np.full((1, num_arms, num_arms), won, np.int32)) for won in (0, 1))
     return lost, won
 
@@ -42,7 +42,7 @@ PRIVATIZED = 'on privatized responses as in "Optimal Rates for Private Stochasti
 
 
 def a_user_changes(num_arms: int, rounds: int, user: int) -> tuple[UserData, UserData]:
-    """Returns users of all rounds, who differ in one: the lower arm of a pair always wins, or loses once."""
+    """Returns users of two runs: the arm with the lower index wins every duel, or loses only in the round `user`."""
     always = np.tile(np.triu(np.ones((num_arms, num_arms), np.int32)), (rounds, 1, 1))
     once = always.copy()
     once[user] = 1 - once[user]

@@ -15,9 +15,9 @@ ORDER = 460  # in lists
 
 
 def _the_first_duel(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users who differ in the first round.
+    """Returns users of two runs who differ in the first round.
 
-    Its duel is a block, unless an arm was to duel with itself; then the next duel is.
+    The duel of this round is a block, unless it is a duel of an arm with itself; then the next duel is a block.
     """
     return a_user_changes(num_arms, 6, 0)
 
@@ -25,8 +25,8 @@ def _the_first_duel(num_arms: int) -> tuple[UserData, UserData]:
 def double_thompson_distribution(params: Any, data: UserData, *, num_arms: int) -> OutputDistribution:
     """Returns the distribution of the report on the first duel.
 
-    Its left arm is uniform. Its right arm is the likeliest to beat the left one, by a probability that is uniform in
-    [0, 1], or 1/2 for the left arm itself.
+    The left arm is uniform. The right arm has the largest sampled probability of beating the left arm; samples are
+    uniform in [0, 1], and 1/2 for the left arm itself.
     """
     itself = 0.5 ** (num_arms - 1)  # all others are below 1/2
     chances = np.full((num_arms, num_arms), (1 - itself) / (num_arms - 1) / num_arms)
@@ -50,7 +50,7 @@ ENTRIES = {
     "double_thompson": DOUBLE_THOMPSON,
     "double_thompson_blocks": replace(
         DOUBLE_THOMPSON,
-        summary="draws both arms of a duel from posteriors of Laplace-noised wins in doubling blocks",
+        summary="draws both arms of a duel from posteriors of wins with Laplace noise, in doubling blocks",
         source="Wu & Liu (2016), Algorithm 1 (D-TS), by doubling blocks of Azize & Basu (2022)",
         variant={"release": "blocks"},
         sizes={"num_arms": 2},

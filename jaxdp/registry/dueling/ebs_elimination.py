@@ -15,11 +15,11 @@ ORDER = 420  # in lists
 
 
 def _the_first_duel_moves(num_arms: int, rounds: int) -> tuple[UserData, UserData]:
-    """Returns users who differ in the first: the left arm lost, or won.
+    """Returns users of two runs who differ in the first round: the left arm loses, or wins.
 
-    Arms take turns in a random order. The arm with the second turn loses on the left, the others win. So if an arm is
-    dropped, it is that one. If it was the first user's right arm, the wins over it are taken back: the user's answer is
-    used again.
+    Arms take turns in a random order. The arm with the second turn loses on the left, the other arms win. So if an arm
+    is dropped, it is the arm with the second turn. If this arm was the right arm of the first duel, the wins over it
+    are taken back, and the first user's answer is used again.
     """
     lost = np.ones((rounds, num_arms, num_arms), np.int32)
     lost[1::num_arms] = lost[0] = 0
@@ -29,9 +29,9 @@ def _the_first_duel_moves(num_arms: int, rounds: int) -> tuple[UserData, UserDat
 
 
 def _with_both_uses(view: dict[str, Any]) -> dict[str, Any]:
-    """Adds the two numbers in which the first user's answer is used, wherever the arms' random turns put them.
+    """Adds the two numbers that use the first user's answer; their position depends on the arms' random turns.
 
-    They are the left arm's estimate after its first duel, and its change if the answer is taken back.
+    They are the left arm's estimate after its first duel, and the change of this estimate if the answer is taken back.
     """
     (left, right), public = view["action"][0], view["public"]
     rounds = jnp.arange(len(public.active))
@@ -55,9 +55,10 @@ def _later_drops(num_arms: int) -> tuple[UserData, UserData]:
     return _the_first_duel_moves(num_arms, 16)
 
 
-# Leaves alone, and intervals so narrow that the second duel may drop an arm: an outcome is soon in two leaves.
+# Counters have only leaves, and intervals are so narrow that the second duel may drop an arm: an outcome is then in two
+# leaves.
 EBS_ELIMINATION = duel_entry(
-    summary="duels, after each of which arms are dropped by private counters of wins",
+    summary="drops arms after each duel, by private counters of wins",
     source=SAHA_ASI,
     reached=0.7,  # an outcome counts twice in one run of seven: the opponent is drawn, drops are noisy
     factory=dueling.ebs_elimination,
@@ -70,10 +71,10 @@ EBS_ELIMINATION = duel_entry(
 )
 ENTRIES = {
     "ebs_elimination": EBS_ELIMINATION,
-    # Blocks of four entries above the leaves: the first arm's fourth duel, in round ten, ends the first of them.
+    # Blocks above the leaves have four entries. The first block ends with the first arm's fourth duel, in round ten.
     "ebs_elimination_gaussian": replace(
         EBS_ELIMINATION,
-        summary="duels, after each of which arms are dropped by private counters of wins with Gaussian noise",
+        summary="drops arms after each duel, by private counters of wins with Gaussian noise",
         reached=0.4,  # an outcome counts twice only in longer runs
         variant={"noise": "gaussian"},
         sizes={"num_arms": 3, "horizon": 12, "arity": 4},

@@ -15,7 +15,7 @@ ORDER = 430  # in lists
 
 
 def ebs_local_distribution(params: Any, data: UserData, *, num_arms: int, horizon: int) -> OutputDistribution:
-    """Returns the distribution of the report on a duel of the least played active arm with any active one."""
+    """Returns the distribution of the report on a duel of a least played active arm with any active arm."""
 
     def duels(params: Any, public: Any, context: None) -> Values:
         del params, context
@@ -30,7 +30,7 @@ def ebs_local_distribution(params: Any, data: UserData, *, num_arms: int, horizo
 
 ENTRIES = {
     "ebs_local": duel_entry(
-        summary="duels by randomized outcomes, and drops arms with an interval below another arm's",
+        summary="drops arms with an interval below another arm's interval, from randomized outcomes",
         source=f"{SAHA_ASI} and Remark 3",
         factory=dueling.ebs_local,
         sizes={"num_arms": 3, "horizon": 16},

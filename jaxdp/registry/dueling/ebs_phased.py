@@ -11,7 +11,7 @@ ORDER = 410  # in lists
 
 
 def _one_duel_moves(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users for all pairs in turn: the first arm wins no duel on the left, or its first; others always win."""
+    """Returns users of all pairs: on the left, the first arm wins no duel, or only the first; other arms always win."""
     never = np.ones((num_arms**2, num_arms, num_arms), np.int32)
     never[:, 0] = 0
     once = never.copy()
@@ -20,7 +20,7 @@ def _one_duel_moves(num_arms: int) -> tuple[UserData, UserData]:
 
 
 def _two_phases(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users for the rounds of `_one_duel_moves`, and for a later phase."""
+    """Returns the users of `_one_duel_moves`, and then users of a later phase."""
     first, second = (UserData(np.tile(users.answers, (3, 1, 1))) for users in _one_duel_moves(num_arms))
     second.answers[num_arms**2 :, 0] = 0
     return first, second
@@ -29,7 +29,7 @@ def _two_phases(num_arms: int) -> tuple[UserData, UserData]:
 ENTRIES = {
     "ebs_phased": duel_entry(
         title="EBS, phases",
-        summary="duels in phases, after which arms with a low Laplace-noised share of wins are dropped",
+        summary="duels in phases, after which arms with a low share of wins, with Laplace noise, are dropped",
         source=f"{SAHA_ASI}, in the phased form that mends its analysis",
         factory=dueling.ebs_phased,
         sizes={"num_arms": 3},

@@ -9,22 +9,20 @@ from jaxdp.registry.second import Second
 
 ORDER = 480  # in lists
 
-# A first batch of twelve users per arm at a budget of 1.24, and a second one that the horizon does not end.
+# The first batch has twelve users per arm at a local budget of 1.24; the second batch does not end within the horizon.
 VALUES = {"epsilon": 1.0, "delta": 1e-2, "failure_prob": 0.1, "confidence_multiplier": 0.07}
-
-
-LARGER = {"epsilon": 1.2}  # at a second point
+LARGER = {"epsilon": 1.2}  # at the second point
 
 
 def one_batch(num_arms: int, **values: float) -> tuple[UserData, UserData]:
-    """Returns users for the duels of the first phase. The first arm loses the first user's duel, or wins it.
+    """Returns users of the first phase: the first arm loses the duel of the first user, or wins it.
 
-    Of the other users of that arm's batch as many report a win as reveal most of the first user's answer. The other
-    arms always win on the left, so that the first arm is dropped for it, if any.
+    The number of other users in the first arm's batch who report a win is the number that reveals most of the first
+    user's answer. The other arms always win on the left, so that only the first arm may be dropped.
 
     Args:
         num_arms: number of arms.
-        **values: of the learner; by default the entry's.
+        **values: values of the learner; by default the entry's values.
     """
     values = values or VALUES
     params = dueling.ebs_shuffle(num_arms=num_arms).params(**values)
@@ -36,7 +34,10 @@ def one_batch(num_arms: int, **values: float) -> tuple[UserData, UserData]:
 
 
 def _of_batch(num_arms: int, batch: int, lost: int) -> tuple[UserData, UserData]:
-    """Returns users for the first arm's batch, in which `lost` users, including the first, report that it lost."""
+    """Returns users of a phase in which the first arm loses the duels of `lost` users, the first user included.
+
+    In the second run the first arm wins the first user's duel.
+    """
     answers = np.ones((batch * num_arms, num_arms, num_arms), np.int32)
     answers[: lost * num_arms : num_arms, 0] = 0  # arms take turns on the left
     won = answers.copy()
@@ -45,7 +46,7 @@ def _of_batch(num_arms: int, batch: int, lost: int) -> tuple[UserData, UserData]
 
 
 def _all_others_say_won(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of one batch in which all others report that the arm won, which is extreme for any accounting."""
+    """Returns users of one batch in which all other users report a win, an extreme case for any accounting."""
     params = dueling.ebs_shuffle(num_arms=num_arms).params(**{**VALUES, **LARGER})
     return _of_batch(num_arms, int(params.passes[0, num_arms]) * num_arms, 1)
 

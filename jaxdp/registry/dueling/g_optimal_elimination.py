@@ -13,10 +13,10 @@ ORDER = 470  # in lists
 
 
 def _arms(num_arms: int) -> np.ndarray:
-    """Places arms on a circle in the plane, evenly: [num_arms, 2].
+    """Places arms evenly on a circle in the plane, [num_arms, 2].
 
-    With four arms a design consists of the two diagonals, one in each direction, so that a model reveals each of the
-    two counts of wins; with three, it reveals two numbers about three counts.
+    With four arms a design consists of the two diagonals, so that a model reveals each of the two counts of wins. With
+    three arms it would reveal two numbers about three counts.
     """
     turn = 2 * np.pi * np.arange(num_arms) / num_arms
     return np.stack([np.cos(turn), np.sin(turn)], axis=1)
@@ -32,9 +32,10 @@ def _linear(num_arms: int) -> Environment:
 
 
 def _the_first_duel_moves(num_arms: int, rounds: int = 4) -> tuple[UserData, UserData]:
-    """Returns users of a phase of two duels, and more. The left arm loses the first or not; it wins the others.
+    """Returns users of two runs: the left arm loses the first duel, or wins it; it wins all other duels.
 
-    The first answer is used when its phase ends, and again if the count of wins is not restarted from zero.
+    The first phase has two duels. The first answer is used when this phase ends, and again in the next phase if the
+    count of wins does not restart from zero.
     """
     lost = np.ones((rounds, num_arms, num_arms), np.int32)
     lost[0] = 0
@@ -48,11 +49,11 @@ def _two_phases(num_arms: int) -> tuple[UserData, UserData]:
 
 
 ENTRIES = {
-    # A first phase of two duels and a second one of six at most, where noise is so large that a duel counts.
+    # The first phase has two duels, the second at most six. Noise is so large that a single duel changes decisions.
     "g_optimal_elimination": LearnerEntry(
         family="linear dueling bandits",
         title="G-optimal elimination",
-        summary="plays duels of an optimal design, and drops arms with features by a model of Laplace-noised wins",
+        summary="plays duels of an optimal design, and drops arms with features by a model of wins with Laplace noise",
         source="Saha & Asi (2024), Algorithm 2, corrected",
         proof="proved",
         factory=g_optimal_elimination,

@@ -15,15 +15,16 @@ ORDER = 440  # in lists
 
 
 def _a_later_duel(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users who differ in the third: for two arms, the first of the block of rounds three and four.
+    """Returns users of two runs who differ in round 3, which starts the block of rounds 3 and 4 if there are two arms.
 
-    The next block ends in round 8. It uses the wins after round 4 again, if the count is not restarted from zero.
+    The next block ends in round 8. If the count of wins does not restart from zero, it uses the wins of rounds 3 and 4
+    again.
     """
     return a_user_changes(num_arms, 8, 2)
 
 
 def rucb_distribution(params: Any, data: UserData, *, num_arms: int) -> OutputDistribution:
-    """Returns the distribution of the report on the first duel: any arm may be the champion, any other its rival."""
+    """Returns the distribution of the report on the first duel: champion and rival are a uniform pair of two arms."""
     chances = np.full((num_arms, num_arms), 1 / (num_arms - 1) / num_arms)
     np.fill_diagonal(chances, 0.0)
     return report_distribution(dueling.rucb(num_arms=num_arms), params, data, first_duel(chances))
@@ -45,7 +46,7 @@ ENTRIES = {
     "rucb": RUCB,
     "rucb_blocks": replace(
         RUCB,
-        summary="duels the likely champion with its strongest rival, by Laplace-noised wins in doubling blocks",
+        summary="duels the likely champion with its strongest rival, by wins with Laplace noise in doubling blocks",
         source="Zoghi, Whiteson, Munos & de Rijke (2014), Algorithm 1, by doubling blocks of Azize & Basu (2022)",
         variant={"release": "blocks"},
         sizes={"num_arms": 2},

@@ -34,7 +34,7 @@ SPARRING = (
 
 
 def versatile_sparring_distribution(params: Any, data: UserData, *, num_arms: int) -> OutputDistribution:
-    """Returns the distribution of the report on a duel in which two players each drew an arm by their own weights."""
+    """Returns the distribution of the report on a duel in which each of two players draws an arm by its weights."""
 
     def duels(params: Any, public: Any, context: None) -> Values:
         del params, context

@@ -24,7 +24,7 @@ ENTRIES = {
     "ballot_mle": BALLOT_MLE,
     "ballot_objective_perturbation": replace(
         BALLOT_MLE,
-        summary="maximum likelihood with a Gaussian-noised sufficient statistic of whole ballots",
+        summary="maximum likelihood with a sufficient statistic of whole ballots with Gaussian noise",
         source=f"{DP_REWARD}, Theorem 5.2 and Algorithm 2, for whole ballots",
         proof="proved",
         factory=estimation.ballot_objective_perturbation,

@@ -10,7 +10,7 @@ from jaxdp.registry.second import Second
 ORDER = 510  # in lists
 
 OBJECTIVE_PERTURBATION = estimator_entry(
-    summary="maximum likelihood with a Gaussian-noised sufficient statistic of the labels",
+    summary="maximum likelihood with a sufficient statistic of the labels with Gaussian noise",
     source=f"{DP_REWARD}, Theorem 5.2, Algorithm 2",
     factory=estimation.objective_perturbation,
     sizes=SAMPLES,
@@ -20,14 +20,14 @@ ENTRIES = {
     "objective_perturbation": OBJECTIVE_PERTURBATION,
     "objective_perturbation_cut": replace(
         OBJECTIVE_PERTURBATION,
-        summary="maximum likelihood with a Gaussian-noised statistic; long public features are cut, to need less noise",
+        summary="maximum likelihood with Gaussian noise in the statistic; long public features are cut, for less noise",
         source=f"{DP_REWARD}, Theorem 5.2, Algorithm 2, with public weights",
         variant={"weights": "cut"},
         second=Second(values={"epsilon": 4.0}, neighbours=MOVES_A_CUT),
     ),
     "objective_perturbation_cut_k_norm": replace(
         OBJECTIVE_PERTURBATION,
-        summary="maximum likelihood with a K-norm-noised statistic, for pure privacy; long public features are cut",
+        summary="maximum likelihood with K-norm noise in the statistic, for pure privacy; long public features are cut",
         source=f"{DP_REWARD}, Theorem 5.2, Algorithm 2, with public weights; {HARDT}",
         variant={"weights": "cut", "noise": "k_norm"},
         values={"epsilon": 1.0, "radius": 3.0},
@@ -35,7 +35,7 @@ ENTRIES = {
     ),
     "sgd_objective_perturbation": replace(
         OBJECTIVE_PERTURBATION,
-        summary="one pass of projected SGD with a Gaussian-noised sufficient statistic of the labels",
+        summary="one pass of projected SGD with a sufficient statistic of the labels with Gaussian noise",
         source=f"{DP_REWARD}, section 6 (objective perturbation using SGD updates)",
         factory=estimation.sgd_objective_perturbation,
     ),

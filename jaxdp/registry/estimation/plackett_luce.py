@@ -31,7 +31,7 @@ ENTRIES = {
     ),
     "plackett_luce_objective_perturbation": replace(
         PLACKETT_LUCE_MLE,
-        summary="maximum likelihood with a Gaussian-noised sufficient statistic of choices among K actions",
+        summary="maximum likelihood with a sufficient statistic of choices among K actions with Gaussian noise",
         source=f"{DP_REWARD}, Theorem 5.2 and Algorithm 2, for K actions",
         proof="proved",
         reached=0.8,
@@ -40,7 +40,7 @@ ENTRIES = {
     ),
     "plackett_luce_objective_perturbation_cut_k_norm": replace(
         PLACKETT_LUCE_MLE,
-        summary="maximum likelihood with public weights and a K-norm-noised statistic of choices among K actions",
+        summary="maximum likelihood with public weights and a statistic of choices among K actions with K-norm noise",
         source=f"{DP_REWARD}, Theorem 5.2 and Algorithm 2, for K actions; {HARDT}",
         proof="proved",
         factory=estimation.plackett_luce_objective_perturbation,

@@ -1,4 +1,4 @@
-"""Common parts of the exact distributions of several learners of experts."""
+"""Common parts of the exact distributions of several learners that predict from experts."""
 
 import functools
 from collections.abc import Callable, Hashable, Iterator
@@ -15,8 +15,10 @@ Grown = Iterator[tuple[Any, float]]
 
 @functools.lru_cache(maxsize=4096)
 def still_below(questions: tuple[float, ...], epsilon: float) -> float:
-    """Returns the probability that AboveThreshold answers no question with "above"."""
-    # Questions have sensitivity 1, and are relative to the threshold.
+    """Returns the probability that AboveThreshold answers no question with "above".
+
+    Questions have sensitivity 1 and are differences from the threshold.
+    """
     if not questions:
         return 1.0
     return above_threshold_distribution(np.float64(epsilon), np.asarray(questions) + 0.5, split="even")[len(questions)]
@@ -37,17 +39,15 @@ def distribution_of_rounds(
     *,
     has_clock: bool = True,
 ) -> OutputDistribution:
-    """Returns the distribution of the observed part of all rounds.
-
-    That part is, round after round: plays, numbers of rounds played, and the rest of `public`.
+    """Returns the distribution of the plays and of `public` after every round.
 
     Args:
-        rounds: how many there are.
+        rounds: number of rounds.
         first: states before the first round, with their probabilities.
         later: (round, state before it) -> states after it, with their probabilities.
-        expert: (round, state before it) -> the expert that plays it.
+        expert: (round, state before it) -> the expert that is played.
         shown: (rounds played, state) -> the content of `public` except the number of rounds played.
-        has_clock: whether the number of rounds played is in `public`, before the rest.
+        has_clock: whether `public` starts with the number of rounds played.
     """
     distribution: dict[tuple[Any, tuple[Any, ...]], float] = {(state, ()): chance for state, chance in first.items()}
     for round_ in range(rounds):

@@ -1,4 +1,4 @@
-"""Worlds, neighbouring users and the paper of several learners that predict from experts."""
+"""Worlds, users and neighbours for several learners that predict from experts."""
 
 from functools import partial
 
@@ -12,12 +12,12 @@ from jaxdp.core import Environment, default_float
 from jaxdp.registry.draws import either, spread
 from jaxdp.registry.entries import LearnerEntry
 
-# A user may also hold losses beyond the [0, 1] to which a learner clips.
+# Users may have losses outside of [0, 1], which a learner clips.
 LOW, HIGH = -2.0, 3.0
 
 
 def adaptive(num_experts: int) -> Environment:
-    """Makes a world with mean losses from .1 to .9; the expert that was played just before loses more."""
+    """Makes a world with mean losses from .1 to .9, in which the expert of the previous round loses more."""
     return experts.adaptive_losses(spread(0.1, 0.9, num_experts), penalty=0.1)
 
 
@@ -27,7 +27,7 @@ def stochastic(num_experts: int) -> Environment:
 
 
 def shifting(num_experts: int, horizon: int) -> Environment:
-    """Makes a world in which another expert becomes the best once."""
+    """Makes a world in which the best expert changes once."""
     return experts.shifting_losses(num_experts=num_experts, horizon=horizon, num_shifts=1, gap=0.4)
 
 
@@ -37,32 +37,32 @@ def punishing(num_experts: int) -> Environment:
 
 
 def all_losses_move(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users of one round, with all losses below 0, or above 1."""
+    """Returns users of one round: all losses are below 0 in the first run, and above 1 in the second."""
     return UserData(np.full((1, num_experts), LOW)), UserData(np.full((1, num_experts), HIGH))
 
 
 def draw_losses(key: jax.Array, num_experts: int) -> UserData:
-    """Draws a user with extreme losses, each on either side."""
+    """Draws a user whose losses are below 0 or above 1."""
     return UserData(either(key, LOW, HIGH, num_experts, float))
 
 
 def draw_any_losses(key: jax.Array, num_experts: int) -> UserData:
-    """Draws losses that are too small, too large, or NaN."""
+    """Draws a user whose losses are below 0, above 1, or NaN."""
     any_of = jnp.asarray([LOW, HIGH, np.nan], default_float())
     return UserData(jax.random.choice(key, any_of, (num_experts,)))
 
 
 def first_or_others(num_experts: int, *who: str) -> np.ndarray:
-    """Returns losses of the first expert, of all "others", of "all" or of "none", one round each."""
+    """Returns one round for each name: the experts with a loss are "first", the "others", "all" or "none"."""
     first = np.arange(num_experts) == 0
     rows = {"first": first, "others": ~first, "all": first | True, "none": first & False}
     return np.where([rows[name] for name in who], HIGH, LOW)
 
 
 def blame_moves(num_experts: int, round_: int, *others: str) -> tuple[UserData, UserData]:
-    """Returns users who differ in one round: the first expert alone has a loss, or all others have.
+    """Returns users of two runs who differ in one round: only the first expert has a loss, or all others have one.
 
-    `others` names the losses of the other rounds.
+    `others` names the losses of the other rounds, as in `first_or_others`.
     """
     before, after = others[:round_], others[round_:]
     one, other = (first_or_others(num_experts, *before, who, *after) for who in ("first", "others"))
@@ -70,12 +70,12 @@ def blame_moves(num_experts: int, round_: int, *others: str) -> tuple[UserData, 
 
 
 def the_first_loss_decides(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users who differ in the first of three rounds, the only one with losses: it decides all totals."""
+    """Returns users of three rounds who differ in the first, the only round with losses: it decides all totals."""
     return blame_moves(num_experts, 0, "none", "none")
 
 
 def a_loss_of_a_long_run(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
-    """Returns users who differ in the first round, the only one with losses up to the horizon."""
+    """Returns users of all rounds who differ in the first, the only round with losses."""
     return blame_moves(num_experts, 0, *["none"] * (horizon - 1))
 
 

@@ -13,7 +13,7 @@ COUNTED = "Hedge on noisy prefix sums after Agarwal & Singh (2017), with the squ
 COUNTER_WEIGHTS = expert_entry(
     summary="exponential weights on noisy losses from one continual counter",
     source=COUNTED,
-    reached=0.5,  # a bound on rho finds so much of one release with Gaussian noise; the grey box finds all
+    reached=0.5,  # black-box bounds on rho find this share for one Gaussian release; the grey box finds all of it
     factory=experts.counter_weights,
     sizes={"num_experts": 2, "horizon": 6},
     values={"epsilon": 1.0, "delta": 1e-3},
@@ -27,7 +27,7 @@ ENTRIES = {
         COUNTER_WEIGHTS,
         summary="exponential weights on noisy losses from one continual counter, over sequences that switch once",
         source=f"{COUNTED}; sequences of Asi, Raman & Saha (2025), Theorem 4.1",
-        reached=0.45,  # likewise
+        reached=0.45,  # for the same reason
         variant={"sequences": classes.switching(num_switches=1)},
         sizes={"num_experts": 3, "horizon": 6},
         values={"epsilon": 0.5, "delta": 1e-3},

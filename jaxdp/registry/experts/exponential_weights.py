@@ -9,7 +9,7 @@ ORDER = 310  # in lists
 
 SOURCE = "Freund & Schapire (1997), Hedge; noise by Dwork & Roth (2014), Theorem 3.6, or Balle & Wang (2018), Theorem 8"
 EXPONENTIAL_WEIGHTS = expert_entry(
-    summary="plays experts with odds exponential in their reported losses, each report with Laplace noise",
+    summary="plays experts by exponential weights of reported losses, with Laplace noise in each report",
     source=SOURCE,
     factory=experts.exponential_weights,
     sizes={"num_experts": 5, "horizon": 30},
@@ -22,7 +22,7 @@ ENTRIES = {
     "exponential_weights": EXPONENTIAL_WEIGHTS,
     "exponential_weights_gaussian": replace(
         EXPONENTIAL_WEIGHTS,
-        summary="plays experts with odds exponential in their reported losses, each report with Gaussian noise",
+        summary="plays experts by exponential weights of reported losses, with Gaussian noise in each report",
         variant={"noise": "gaussian"},
         values={"epsilon": 1.0, "delta": 1e-3},
         environment=stochastic,

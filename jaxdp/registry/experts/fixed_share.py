@@ -7,7 +7,7 @@ ORDER = 400  # in lists
 
 ENTRIES = {
     "fixed_share": expert_entry(
-        summary="exponential weights on exact losses; a share of every weight goes to all experts, to follow shifts",
+        summary="exponential weights on exact losses; experts exchange a share of their weights, to follow shifts",
         source="Herbster & Warmuth (1998)",
         proof="none",
         factory=experts.fixed_share,

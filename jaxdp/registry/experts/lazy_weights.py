@@ -27,7 +27,7 @@ Sequence = tuple[int, ...]
 
 
 class Played(NamedTuple):
-    """The observed part of a sequence of experts while it plays: the sequence, and the number of resamples."""
+    """The state of a run: the current sequence of experts, and the number of resamples."""
 
     sequence: Sequence
     resamples: int
@@ -36,10 +36,10 @@ class Played(NamedTuple):
 def lazy_weights_distribution(
     params: Any, data: UserData, *, num_experts: int, horizon: int, sequences: Any = None
 ) -> OutputDistribution:
-    """Returns the distribution of a run.
+    """Returns the distribution of the plays and of `public`.
 
-    After a batch the sequence is kept with probability (1 - p) exp(-rate own loss). Otherwise a sequence is drawn by
-    weight. Every sequence of the class is enumerated, with its prior.
+    After a batch the sequence is kept with probability (1 - p) exp(-rate loss), by its loss in the batch. Otherwise a
+    sequence is drawn by weight. All sequences of the class are enumerated with their priors.
     """
     rate, fake = float(params.learning_rate), float(params.fake_switch_prob)
     batch, budget, losses = int(params.batch), int(params.budget), losses_of(data)
@@ -61,7 +61,7 @@ def lazy_weights_distribution(
             yield Played(path, played.resamples + 1), (1 - keep_prob) * weight / math.fsum(weights.values())
 
     def public_content(round_: int, played: Played) -> tuple[Hashable, ...]:
-        """Returns the content of `public` after so many rounds: the expert, the row of its label, and resamples."""
+        """Returns `public` after `round_` rounds: the expert, the number of switches, and the number of resamples."""
         step = min(round_, horizon - 1) // batch
         switches = _switches(played.sequence[: step + 1]) if hasattr(sequences, "num_switches") else 0
         return played.sequence[step], switches, played.resamples
@@ -75,7 +75,7 @@ def lazy_weights_distribution(
 
 
 def _prior(sequences: Any, num_experts: int, steps: int) -> dict[Sequence, float]:
-    """Returns every sequence of a class with its probability: equal ones of at most S switches, or a Markov chain's."""
+    """Returns the sequences of a class with their probabilities: uniform up to S switches, or of a Markov chain."""
     listed = itertools.product(range(num_experts), repeat=steps)
     rate = getattr(sequences, "switch_rate", None)
     if rate is not None:
@@ -90,25 +90,25 @@ def _switches(sequence: Sequence) -> int:
 
 
 def a_batch_of_blame(num_experts: int, batch: int) -> tuple[UserData, UserData]:
-    """Returns users who differ in the first round of a batch; in the rest all but the first expert have losses."""
+    """Returns users of a batch who differ in its first round; in others, all except the first expert have losses."""
     return blame_moves(num_experts, 0, *["others"] * (batch - 1))
 
 
 def batches_of_blame(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
-    """Returns users who differ in the first round; in all others all but the first expert have losses."""
+    """Returns users who differ in the first round; in the others, all except the first expert have losses."""
     return blame_moves(num_experts, 0, *["others"] * (horizon - 1))
 
 
 LAZY = "Asi, Feldman, Koren & Talwar (2023), private shrinking dartboard, with accounting of its own"
-# Several of seven decisions give a sequence up, but only one new sequence may be drawn.
+# Several of the seven decisions abandon a sequence, but only one new sequence may be drawn.
 A_BUDGET_OF_ONE = Second({"horizon": 8}, {"fake_switch_prob": 0.3, "budget": 1}, a_loss_of_a_long_run)
 
 
-# Fake switches after every round: so few rounds leave no room for others.
+# In so few rounds, all switches are fake switches.
 LAZY_WEIGHTS = expert_entry(
     summary="keeps an expert drawn by exponential weights as long as their distribution permits",
     source=LAZY,
-    reached=0.8,  # true: 0.895; of one loss and later ones, at most two move resamples by as much as they may
+    reached=0.8,  # true: 0.895; at most two of the losses change resamples as much as the claim allows
     factory=experts.lazy_weights,
     sizes={"num_experts": 2, "horizon": 4},
     values={"epsilon": 4.0, "delta": 1e-3},
@@ -121,10 +121,10 @@ LAZY_WEIGHTS = expert_entry(
 )
 ENTRIES = {
     "lazy_weights": LAZY_WEIGHTS,
-    # Two batches of five rounds, and one resample at most. Losses of the first batch make it draw one expert rarely.
+    # Two batches of five rounds, and at most one resample. The losses of the first batch make one expert a rare draw.
     "lazy_weights_switching": replace(
         LAZY_WEIGHTS,
-        summary="keeps a sequence of experts that switches once, drawn by exponential weights, by pure accounting",
+        summary="keeps a sequence of experts that switches once, drawn by exponential weights, with pure accounting",
         source=f"{LAZY}; sequences of Asi, Raman & Saha (2025), Theorem 4.1",
         variant={"sequences": classes.switching(num_switches=1), "accounting": "pure", "rounds_per_step": 2},
         sizes={"num_experts": 2, "horizon": 10},

@@ -21,7 +21,7 @@ def limited_updates_distribution(
 ) -> OutputDistribution:
     """Returns the distribution of plays.
 
-    The expert with the least noisy loss in rounds 2^(k-1) to 2^k - 1 plays up to round 2^(k+1) - 1.
+    In rounds 2^k to 2^(k+1) - 1 the learner plays the expert with the least noisy loss in rounds 2^(k-1) to 2^k - 1.
     """
     seen, epsilon = losses_of(data, binary=losses == "binary"), float(params.epsilon)
 
@@ -37,15 +37,15 @@ def limited_updates_distribution(
 
 
 def all_in_one_block(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users with losses in rounds 2 and 3, which are a block.
+    """Returns users with losses in the block of rounds 2 and 3.
 
-    The first expert has both losses; or all others have the loss of round 2.
+    The first expert has both losses; in the second run all others have the loss of round 2 instead.
     """
     return blame_moves(num_experts, 1, "first", "first")
 
 
 def four_blocks(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns the users of `all_in_one_block`, then a block of four rounds and most of one of eight."""
+    """Returns the users of `all_in_one_block`, then a block of four rounds and most of a block of eight."""
     return blame_moves(num_experts, 1, "first", "first", *["none"] * 9)
 
 
@@ -64,7 +64,7 @@ LIMITED_UPDATES = expert_entry(
 )
 ENTRIES = {
     "limited_updates": LIMITED_UPDATES,
-    # Totals need losses that are numbers.
+    # For learners with binary losses, users have numbers, not NaN.
     "limited_updates_binary": replace(
         LIMITED_UPDATES,
         summary="plays in each block of rounds the best expert of the previous block, for losses of 0 or 1",

@@ -37,17 +37,17 @@ def the_first_batch_decides(num_experts: int) -> tuple[UserData, UserData]:
 
 
 def the_first_of_a_batch_decides(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users as `the_first_batch_decides`, with losses of the first expert in round 2: it is drawn rarely."""
+    """Returns users as `the_first_batch_decides`, but the first expert has a loss in round 2: it is drawn rarely."""
     return blame_moves(num_experts, 0, "first", "none", "none")
 
 
 def the_first_of_batches_decides(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
-    """Returns users with two losses in the first batch, one of which moves, and none later."""
+    """Returns users who differ in the first round; the first expert has a loss in round 2, and there are no others."""
     return blame_moves(num_experts, 0, "first", *["none"] * (horizon - 2))
 
 
 BATCHES = "McSherry & Talwar (2007), the exponential mechanism, in batches of rounds"
-# Losses of the first batch make both selections of the first expert rare.
+# By its losses in the first batch, the first expert is rarely selected, in both selections.
 LIMITED_UPDATES_OBLIVIOUS = expert_entry(
     summary="draws an expert for each batch of rounds by the exponential mechanism on all earlier losses",
     source=BATCHES,

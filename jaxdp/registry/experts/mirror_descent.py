@@ -29,7 +29,7 @@ ORDER = 380  # in lists
 def sampled_shares_distribution(
     params: Any, data: UserData, *, num_experts: int, horizon: int, num_switches: int, mixing: str = "fixed_share"
 ) -> OutputDistribution:
-    """Returns the distribution of experts drawn by shares that absorb all earlier losses and stay away from 0."""
+    """Returns the distribution of plays that are drawn by shares; losses update the shares, which stay above 0."""
     losses, rate = losses_of(data), float(params.learning_rate)
     passed, floor = num_switches / (horizon - 1), num_switches / (num_experts * horizon)
     shares = [np.full(num_experts, 1 / num_experts)]
@@ -55,9 +55,9 @@ def sampled_shares_distribution(
 
 
 MIRROR_DESCENT = expert_entry(
-    summary="draws each play by exact weights that follow shifts; sampling alone hides the losses",
+    summary="draws each play by exact weights that follow shifts; only the sampling hides the losses",
     source=TRACKING.format("Algorithm 3"),
-    reached=0.6,  # true: 0.751; draws of two experts with very different weights cost less than their range suggests
+    reached=0.6,  # true: 0.751; if two experts have very different weights, a draw costs less than is claimed
     factory=experts.mirror_descent,
     variant={"num_switches": 1},
     sizes={"num_experts": 2, "horizon": 6},
@@ -86,7 +86,7 @@ ENTRIES = {
         draws_in_update=False,
         distribution=None,
     ),
-    # Noise for one loss, but a vector has one loss per expert: the claim is the true cost, not the published one.
+    # The noise suffices for one loss, but a vector has one loss per expert: the claim here is the true cost.
     "mirror_descent_paper": replace(
         MIRROR_DESCENT,
         summary="mirror descent as published: noise hides one loss of a vector, so the claim is num_experts epsilon",

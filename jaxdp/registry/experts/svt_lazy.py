@@ -16,26 +16,16 @@ ORDER = 360  # in lists
 
 
 class Watched(NamedTuple):
-    """The state of an expert that plays until its losses are too many.
-
-    Attributes:
-        expert: who plays.
-        switches: selections so far.
-        played: rounds since the last selection; -1 before a round that ends with one.
-        questions: about these rounds; none was answered "above".
-    """
+    """The state of a learner that plays an expert until this expert's losses are too large."""
 
     expert: int
-    switches: int
-    played: int
-    questions: tuple[float, ...]
+    switches: int  # selections so far
+    played: int  # rounds since the last selection; -1 before a round that ends with a selection
+    questions: tuple[float, ...]  # asked since the last selection; all were answered "below"
 
 
 def svt_lazy_distribution(params: Any, data: UserData, *, num_experts: int) -> OutputDistribution:
-    """Returns the distribution of plays: losses above a threshold cause a redraw, with odds exp(-rate total).
-
-    The noise of a threshold is integrated over.
-    """
+    """Returns the distribution of plays: losses above a noisy threshold cause a draw, with odds exp(-rate total)."""
     losses, rate, budget = losses_of(data), float(params.learning_rate), float(params.monitor_epsilon)
 
     def later(round_: int, state: Watched) -> Grown:
@@ -56,34 +46,35 @@ def svt_lazy_distribution(params: Any, data: UserData, *, num_experts: int) -> O
 
 
 def given_up_late(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users with losses of all other experts in three rounds (the first differs), then of none, then of all.
+    """Returns users with three rounds of losses of all experts except the first, three without losses, and four of all.
 
-    If an expert other than the first survives the loss-free rounds, the threshold's noise is revealed. When it is given
-    up, and not for the first expert, the selection reveals all it can.
+    They differ in the first round. If an expert other than the first survives the rounds without losses, the noise of
+    the threshold is revealed. If this expert is later replaced, but not by the first one, the selection reveals as much
+    as possible.
     """
     return blame_moves(num_experts, 0, *["others"] * 3, *["none"] * 3, *["all"] * 4)
 
 
 def blamed_and_drawn_again(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users whose first losses end the first expert's time, or do not, and count in later selections."""
+    """Returns users whose losses in the first round decide whether the first expert is replaced, and by which one."""
     return blame_moves(num_experts, 0, "all", "first", "first")
 
 
 def given_up_until_the_cap(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
-    """Returns the users of `given_up_late`; then losses of all experts until the cap on selections, and beyond."""
+    """Returns the users of `given_up_late`, and then losses of all experts, to the cap on selections and beyond."""
     return blame_moves(num_experts, 0, *["others"] * 3, *["none"] * 3, *["all"] * (horizon - 7))
 
 
 def drawn_until_the_cap(num_experts: int, horizon: int) -> tuple[UserData, UserData]:
-    """Returns the users of `blamed_and_drawn_again`; then losses of all experts, to the horizon."""
+    """Returns the users of `blamed_and_drawn_again`, and then losses of all experts."""
     return blame_moves(num_experts, 0, "all", "first", "first", *["all"] * (horizon - 4))
 
 
 LAZY_SVT = "structure after Asi, Feldman, Koren & Talwar (2023), the realizable regime, with accounting of its own"
 SVT_LAZY = expert_entry(
-    summary="draws another expert by all losses when the sparse vector technique finds too many of the current one",
+    summary="draws another expert by all losses when the sparse vector technique finds that the current one loses much",
     source=LAZY_SVT,
-    reached=0.8,  # true: 0.971; the most revealing outcome is one in thousands
+    reached=0.8,  # true: 0.971; the most revealing outcome occurs once in thousands of runs
     factory=experts.svt_lazy,
     sizes={"num_experts": 2, "horizon": 11},
     values={"epsilon": 4.0, "max_switches": 1, "threshold": 3.0},

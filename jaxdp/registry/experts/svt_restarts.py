@@ -18,28 +18,21 @@ ORDER = 350  # in lists
 
 
 class Epoch(NamedTuple):
-    """The state of restarted limited updates that determines their future distribution.
+    """The state of restarted limited updates that determines their future distribution."""
 
-    Attributes:
-        begin: rounds before the epoch.
-        plays: the experts of its rounds, and of the next one.
-        questions: asked in it so far; none was answered "above".
-        restarts: epochs before it.
-    """
-
-    begin: int
-    plays: tuple[int, ...]
-    questions: tuple[float, ...]
-    restarts: int
+    begin: int  # rounds before the epoch
+    plays: tuple[int, ...]  # experts of the epoch's rounds, and of the next round
+    questions: tuple[float, ...]  # asked in the epoch so far; all were answered "below"
+    restarts: int  # earlier epochs
 
 
 def svt_restarts_distribution(
     params: Any, data: UserData, *, num_experts: int, check_every: int = 1
 ) -> OutputDistribution:
-    """Returns the distribution of limited updates at half of epsilon, and of the restarts by tests at the other half.
+    """Returns the distribution of limited updates at half of epsilon, with restarts by tests at the other half.
 
-    Every `check_every` rounds a test asks for the largest regret of a dyadic window of the epoch, minus its threshold,
-    at sensitivity 2. The noise of a threshold is integrated over.
+    Every `check_every` rounds a test compares the largest regret of a dyadic window of the epoch with a noisy
+    threshold, at sensitivity 2.
     """
     losses, budget = losses_of(data), float(params.epsilon) / 2
     slack = np.cumsum([0.0, *(float(params.block_slack[n.bit_length() - 1]) for n in range(1, len(losses) + 1))])
@@ -75,18 +68,18 @@ def svt_restarts_distribution(
 
 
 def a_question_and_a_block(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users who differ in round 2, in which the played expert is much worse than another, or better."""
+    """Returns users of three rounds who differ in round 2: only the first expert has a loss, or all others have one."""
     return blame_moves(num_experts, 1, "none", "first")
 
 
 def an_epoch_and_more(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users for a question and a block of the first epoch, and rounds for later ones, as after a restart."""
+    """Returns the users of `a_question_and_a_block`, and then users of later rounds, as after a restart."""
     return blame_moves(num_experts, 1, "none", "first", *["none"] * 3, *["first"] * 3, *["none"] * 3)
 
 
 ENTRIES = {
-    # The margin is so low that epochs of a few rounds end. A question every three rounds: each window has all of these,
-    # and may move by as much as is declared.
+    # The margin is so low that epochs end after a few rounds. With a question every three rounds, each window contains
+    # all rounds since the last question, and may change by as much as is declared.
     "svt_restarts": expert_entry(
         summary="limited updates that restart when the sparse vector technique finds that losses have shifted",
         source=TRACKING.format("Algorithm 2"),

@@ -19,13 +19,13 @@ UNIT = "one record"
 def claim(
     trust_model: str, unit: str, argument: str, added: Callable[[float, float], float | None] = lambda *budget: None
 ) -> Callable[..., Guarantee]:
-    """Returns a `guarantee`: pure, or approximate if a delta is given.
+    """Returns a function `guarantee` of a pure claim, or of an approximate claim if it gets a delta.
 
     Args:
-        trust_model: the claim's trust model.
-        unit: the privacy unit.
+        trust_model: trust model of the claim.
+        unit: privacy unit.
         argument: why the claim holds.
-        added: (epsilon, delta) -> the delta that arithmetic adds.
+        added: (epsilon, delta) -> bound on the delta that arithmetic adds, or None.
     """
 
     def guarantee(
@@ -50,7 +50,7 @@ mechanism_entry = partial(MechanismEntry, family="mechanisms", proof="proved")
 def at_sizes(
     make: Callable[..., Any], sizes: Iterable[str], function: Callable[..., Any], *inputs: str
 ) -> Callable[..., Any]:
-    """Returns (*inputs, **sizes, **values) -> function(made, *inputs, **values), where `made` is make(**sizes)."""
+    """Returns a function (*inputs, **sizes, **values) -> function(make(**sizes), *inputs, **values)."""
 
     def call(*arguments: Any, **named: Any) -> Any:
         made = make(**{size: named.pop(size) for size in sizes})
@@ -80,7 +80,7 @@ class Params(NamedTuple):
 
     Attributes:
         epsilon: [] float.
-        unit: [] float, the sensitivity, or the bound on a scalar.
+        unit: [] float, the sensitivity, or the bound of a scalar.
     """
 
     epsilon: np.ndarray
@@ -100,4 +100,4 @@ def itself(data):
 
 
 BUDGETS = (0.1, 4.0)
-SENSITIVITIES = (0.3, 3.0)  # no powers of two
+SENSITIVITIES = (0.3, 3.0)  # not powers of two

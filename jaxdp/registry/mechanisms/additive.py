@@ -54,7 +54,7 @@ def _k_norm(key, params, data):
 
 
 def _one_counted(num_counts: int, sensitivity: float = 1.0) -> Pair:
-    """Returns two vectors of counts: zeros, and zeros with the sensitivity as the last count."""
+    """Returns two vectors of counts: all zeros, and zeros except for the last count, which is the sensitivity."""
     never = np.zeros(num_counts, np.float32)
     once = never.copy()
     once[-1] = sensitivity

@@ -19,7 +19,7 @@ def _leads(data):
 
 
 def _one_more(num_counts: int, sensitivity: float = 1.0) -> Pair:
-    """Returns two vectors of counts that float32 cannot distinguish: the first count grows by the sensitivity."""
+    """Returns two vectors of counts whose first counts differ by the sensitivity; they are equal in float32."""
     totals = np.full(num_counts, 2**29 + 32, np.int32)
     more = totals.copy()
     more[0] += int(sensitivity)
@@ -32,10 +32,10 @@ def _whole_change(num_counts: int, sensitivity: float = 1.0) -> Domain:
 
 ENTRIES = {
     "noisy_leads": mechanism_entry(
-        summary="adds Laplace noise to totals, and reports by how much each is behind the largest",
+        summary="adds Laplace noise to totals, and reports how far each noisy total is below the largest",
         source="Dwork & Roth (2014), Theorem 3.6",
         factory=mechanisms.noisy_leads,
-        sizes={"num_counts": 5},  # with two counts only one difference is seen, which reveals less
+        sizes={"num_counts": 5},  # with two counts there is only one difference, which reveals less
         values={"epsilon": 1.0},
         params=for_sensitivity,
         guarantee=claim(

@@ -29,9 +29,9 @@ def _noisy_max(key, params, data, *, noise):
 
 
 def _all_scores_move(num_scores: int, sensitivity: float = 1.0) -> Pair:
-    """Returns scores before and after the first falls and all others rise, each by the sensitivity.
+    """Returns two vectors of scores: in the second, the first score is lower and all others are higher.
 
-    The first score is far below the others, so it is seldom selected.
+    Each score changes by the sensitivity. The first score is far below the others, so it is seldom selected.
     """
     first = np.zeros(num_scores, np.float32)
     first[0] = -3 * sensitivity

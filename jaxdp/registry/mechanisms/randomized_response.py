@@ -53,7 +53,7 @@ def _any_label(num_labels: int) -> Domain:
 
 
 def _any_scalar(bound: float = 1.0) -> Domain:
-    """Returns the domain of numbers within the bound; the caller must clip others."""
+    """Returns the domain of numbers within the bound; the caller must clip other numbers."""
     specials = [tuple(float(np.float32(share * bound)) for share in (-1, -0.5, -1e-3, 0, 0.25, 0.5, 0.999, 1))]
     return replace_one_row(lambda key: jax.random.uniform(key, (), np.float32, -bound, bound), specials=specials)
 

@@ -21,22 +21,22 @@ VALUES = {"epsilon": 1.0, "delta": 1e-3}
 
 
 def local_budget(*, epsilon: float, delta: float, num_users: int) -> np.ndarray:
-    """Returns the largest budget of one report that makes a batch (epsilon, delta)-DP, rounded down in JAX's floats."""
+    """Returns the largest local epsilon that makes a batch (epsilon, delta)-DP, rounded down to JAX's float type."""
     exact = mechanisms.shuffle_local_epsilon(epsilon, delta, num_users)
     rounded = np.asarray(exact, default_float())
     return np.nextafter(rounded, np.zeros_like(rounded)) if float(rounded) > exact else rounded
 
 
 def guarantee(*, epsilon: float, delta: float, num_users: int) -> Guarantee:
-    """Returns the claim of the batch, for the budget of one report that is used."""
+    """Returns the claim of the batch, for the local epsilon of `local_budget`."""
     local_epsilon = float(local_budget(epsilon=epsilon, delta=delta, num_users=num_users))
     return mechanisms.shuffle_guarantee(epsilon, delta, local_epsilon=local_epsilon, batch=num_users)
 
 
 def worst_bits(num_users: int) -> Bits:
-    """Returns two batches of bits, in which the first user holds 0 or 1.
+    """Returns two batches of bits, in which the first user has 0 or 1.
 
-    The number of other users with a 1 is the one that reveals most at the entry's values.
+    The number of other users with a 1 is the number that reveals most at the entry's values.
     """
     epsilon = VALUES["epsilon"]
     local_epsilon = mechanisms.shuffle_local_epsilon(epsilon, VALUES["delta"], num_users)
@@ -49,7 +49,7 @@ def worst_bits(num_users: int) -> Bits:
 
 
 def _all_others_hold_one(num_users: int) -> Bits:
-    """Returns two batches of bits: the first user holds 0 or 1, all others 1, an extreme case for any accounting."""
+    """Returns two batches of bits: the first user has 0 or 1, all others 1, an extreme case for any accounting."""
     one = np.ones(num_users, np.int32)
     zero = one.copy()
     zero[0] = 0
@@ -57,7 +57,7 @@ def _all_others_hold_one(num_users: int) -> Bits:
 
 
 def shuffled_reports(key: Any, local_epsilon: Any, data: Any) -> Any:
-    """Returns every user's randomized response, in the order in which the server gets them."""
+    """Returns all users' randomized responses in shuffled order."""
     key_report, key_order = jax.random.split(key)
     reports = mechanisms.randomized_response(key_report, data, local_epsilon)
     return mechanisms.shuffled(key_order, reports)
@@ -83,7 +83,7 @@ ENTRIES = {
     "shuffled_randomized_response": mechanism_entry(
         summary="counts the ones of a shuffled batch of binary randomized responses",
         source="Cheu et al. (2019); the hockey-stick divergence of the two distributions of the count",
-        reached=0.7,  # what delta leaves is in the far tail of a count
+        reached=0.7,  # beyond delta, the claim is only reached in the far tail of a count
         factory=mechanisms.shuffled_ones,
         sizes={"num_users": 100},
         values=VALUES,

@@ -35,8 +35,8 @@ def _first_above(data):
 def _last_above(num_queries: int, sensitivity: float = 1.0) -> Pair:
     """Returns the queries 0, ..., 0, s and s, ..., s, 0, with s the sensitivity.
 
-    An audit separates them by the event that only the last query is above. In the second case earlier queries lie below
-    the noisy threshold only if it is high, and then the last query must reach it from 0.
+    An audit distinguishes them by the event that only the last query is above. In the second case the earlier queries
+    are below the noisy threshold only if it is high, and then the last query must exceed it from 0.
     """
     last = np.zeros(num_queries, np.float32)
     last[-1] = sensitivity

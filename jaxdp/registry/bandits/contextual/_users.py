@@ -11,8 +11,8 @@ from jaxdp.bandits import contextual
 from jaxdp.core import Environment, default_float
 from jaxdp.registry.entries import LearnerEntry
 
-HUGE = 1e30  # far beyond the bounds to which learners scale contexts and rewards down; its square overflows
-# In two dimensions: users 1 and 2, with rewards of opposite sign, are as far apart as possible.
+HUGE = 1e30  # far beyond the bounds to which learners clip contexts and rewards; its square overflows
+# In two dimensions, users with the first two contexts and rewards of opposite sign are as far apart as possible.
 CONTEXTS = np.array([[HUGE, 0.0], [0.5 * HUGE, 0.75**0.5 * HUGE], [-0.8, 0.6], [np.nan, 0.0]])
 
 
@@ -20,18 +20,18 @@ REWARDS = np.array([-HUGE, HUGE, np.nan])
 
 
 def linear_world(num_arms: int, dim: int) -> Environment:
-    """Makes a world with contexts on the sphere."""
+    """Makes a linear world with contexts on the sphere."""
     return contextual.linear_contexts(num_arms=num_arms, dim=dim)
 
 
 def context_of(index: Any, num_arms: int, dim: int) -> Any:
-    """Returns one of `CONTEXTS` for every arm, [num_arms, dim], so that the play does not matter."""
+    """Returns the same one of `CONTEXTS` for all arms, [num_arms, dim], so that the played arm has no influence."""
     padded = np.pad(CONTEXTS, ((0, 0), (0, dim - 2))).astype(default_float())
     return jnp.broadcast_to(jnp.asarray(padded)[index], (num_arms, dim))
 
 
 def a_user_is_replaced(num_arms: int, dim: int) -> tuple[UserData, UserData]:
-    """Returns users of one round with context and reward both replaced: their moments differ as much as possible."""
+    """Returns users of one round, with different contexts and rewards: their moments differ as much as possible."""
     return tuple(
         UserData(np.full((1, num_arms), reward), np.asarray(context_of(index, num_arms, dim), float)[None])
         for index, reward in ((0, HUGE), (1, -HUGE))
@@ -39,7 +39,7 @@ def a_user_is_replaced(num_arms: int, dim: int) -> tuple[UserData, UserData]:
 
 
 def draw_user(key: jax.Array, num_arms: int, dim: int) -> UserData:
-    """Draws contexts and rewards beyond their bounds, and some NaN; all arms have one context, or each its own."""
+    """Draws contexts and rewards beyond their bounds, or NaN; all arms have the same context, or each another one."""
     key_all, key_each, key_same, key_reward = jax.random.split(key, 4)
     alike = jnp.full(num_arms, jax.random.randint(key_all, (), 0, len(CONTEXTS)))
     different = jax.random.randint(key_each, (num_arms,), 0, len(CONTEXTS))

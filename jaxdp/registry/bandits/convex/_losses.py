@@ -13,12 +13,12 @@ from jaxdp.core import Environment, default_float
 from jaxdp.registry.entries import LearnerEntry
 
 ON_REPORTS = "on reports: Zheng, Cai, Huang, Li & Wang (2020), Algorithm 1"
-# A user may also hold a loss beyond the bound to which a learner clips, or none.
+# Users may have a loss beyond the bound to which a learner clips.
 BEYOND = 7.0
 
 
 def one_loss_moves() -> tuple[UserData, UserData]:
-    """Returns two users; the first one's loss is NaN, which counts as the smallest, or beyond the bound."""
+    """Returns users of two rounds; the first loss is NaN, which counts as the smallest loss, or beyond the bound."""
     none = np.array([np.nan, 0.0])
     large = none.copy()
     large[0] = BEYOND
@@ -45,7 +45,7 @@ def entry(
     dim: int = 3,
     environment: Any = quadratic,
 ) -> LearnerEntry:
-    """Makes an entry of a learner of points; dim = 0 means that it plays on a line and has no such size."""
+    """Makes an entry of a learner that plays points; dim = 0 means that it plays on a line and has no size `dim`."""
     return LearnerEntry(
         family="convex bandits",
         summary=summary,

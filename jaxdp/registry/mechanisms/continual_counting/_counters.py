@@ -16,7 +16,7 @@ from jaxdp.registry.entries import MechanismEntry
 from jaxdp.registry.mechanisms._releases import RELEASED, Pair, at_sizes, claim, mechanism_entry
 from jaxdp.registry.second import Second
 
-LONGEST = 16  # of the horizons here
+LONGEST = 16  # the longest horizon of the entries
 LEVELS = LONGEST.bit_length()
 
 
@@ -25,7 +25,7 @@ def in_nodes(epsilon: float, delta: float) -> float | None:
 
 
 def _in_one_entry(horizon: int, moved: int) -> Pair:
-    """Returns streams that differ in the entry `moved`, 0 or 1; the other one of these two is 1, all others are 0."""
+    """Returns streams of zeros that differ in the entry `moved`, 0 or 1; the other of these two entries is 1."""
     first = np.zeros(horizon, np.int32)
     first[1 - moved] = 1
     second = first.copy()
@@ -45,9 +45,9 @@ def counter_entry(
     other_sizes: tuple[Mapping[str, Any], ...] = ({"horizon": 4}, {"horizon": 8}),
     moved: int = 0,
 ) -> MechanismEntry:
-    """Makes an entry with functions that make the counter when they are used, in the float type of that time.
+    """Makes an entry of a counter; its functions make the counter at each call, in the float type at that time.
 
-    Neighbours differ in the entry `moved`: the first one ends no block, and is in one of each level.
+    Neighbours differ in the entry `moved` of the stream.
     """
     names = ("horizon", *(variant or {}))
     return mechanism_entry(
@@ -75,7 +75,7 @@ def _prefixes(counter: Counter, key: jax.Array, params: Any, data: jax.Array) ->
 
 
 def _fed(counter: Counter, key: jax.Array, params: Any, data: jax.Array) -> jax.Array:
-    """Returns the prefix sums, fed entry by entry."""
+    """Returns the prefix sums of a counter that is fed entry by entry."""
     key_init, key_feed = jax.random.split(key)
 
     def feed(state: Any, entry: tuple[jax.Array, jax.Array]) -> tuple[Any, jax.Array]:

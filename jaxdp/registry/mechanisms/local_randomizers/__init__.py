@@ -1,1 +1,1 @@
-"""Entries of local randomizers, as mechanisms whose input is one user's value."""
+"""Entries of local randomizers, as mechanisms with one user's value as input."""

@@ -1,4 +1,4 @@
-"""Entries of local randomizers, as mechanisms with one user's value as input."""
+"""Common parts of the entries of local randomizers."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -34,9 +34,9 @@ def entry(
     grid: Mapping[str, tuple[float, ...]] | None = None,
     reached: float | None = None,
 ) -> MechanismEntry:
-    """Makes an entry with functions that make the randomizer at the sizes that they are given.
+    """Makes an entry of a local randomizer; its functions make the randomizer at each call.
 
-    If the randomizer has totals of reports, `total` reports the total of one user's report.
+    If the randomizer has totals of reports, `total` draws the total for one user.
     """
     sizes = sizes or {}
     make = partial(factory, **variant)
@@ -69,7 +69,7 @@ def _report(randomizer: LocalRandomizer, key: jax.Array, params: Any, data: Any)
 
 
 def _anything(shape: tuple[int, ...]) -> Domain:
-    """Returns the domain of all values that a user's device may hold, numbers or not."""
+    """Returns the domain of all floating-point values, NaN and infinities included."""
 
     def draw(key: jax.Array) -> jax.Array:
         return 3 * jax.random.normal(key, shape, np.float32)
@@ -78,7 +78,7 @@ def _anything(shape: tuple[int, ...]) -> Domain:
 
 
 def _any_label(num_labels: int) -> Domain:
-    """Returns the domain of labels and of numbers outside, which are clipped."""
+    """Returns the domain of labels, and of integers outside of their range, which are clipped."""
     return replace_one_row(
         lambda key: jax.random.randint(key, (), -2, num_labels + 2, jnp.int32), specials=[(-7, 9, 2**30)]
     )

@@ -18,10 +18,10 @@ ORDER = 60  # in lists
 
 
 def scalar_distribution(params: Any, data: Any) -> OutputDistribution:
-    """Returns the distribution of a report: two numbers, each c times the interval's width away from its centre.
+    """Returns the distribution of a report, which is one of two numbers; its mean is the clipped number.
 
-    Its mean is the clipped number. c is (e^epsilon + 1) / (2 (e^epsilon - 1)), so that for a number at an edge the
-    likelier end is e^epsilon times as likely as the other.
+    Both numbers are at a distance of c times the interval's width from its centre, with c = (e^epsilon + 1) / (2
+    (e^epsilon - 1)). For a number at an end of the interval, one report is e^epsilon times as likely as the other.
     """
     low, high = float(params.low), float(params.high)
     value = clip_number(float(data), low, high)
@@ -30,7 +30,7 @@ def scalar_distribution(params: Any, data: Any) -> OutputDistribution:
     return {as_outcome(np.asarray(centre + reach)): upper, as_outcome(np.asarray(centre - reach)): lower}
 
 
-# Values outside the interval count as its nearest end, NaN as the lower end: no two values are farther apart.
+# Clipping moves values to the nearest end of the interval, and NaN to the lower end: these two are farthest apart.
 _SCALARS = (np.asarray(np.nan, np.float32), np.asarray(HUGE, np.float32))
 
 

@@ -14,17 +14,17 @@ _L1_VECTORS = (np.asarray([np.inf, np.nan, 0, 0], np.float32), np.asarray([-np.i
 
 
 def _l1_edge(data: jax.Array) -> jax.Array:
-    """Returns the clipped form of a vector with one infinite entry."""
+    """Clips a vector with one infinite entry."""
     return jnp.where(jnp.isinf(data), jnp.sign(data), 0).astype(default_float())
 
 
 def _square(size: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns two corners of a cube, with norms that overflow."""
+    """Returns two opposite corners of a cube; their norms overflow."""
     return np.full(size, HUGE, np.float32), np.full(size, -HUGE, np.float32)
 
 
 def _l2_edge(data: jax.Array) -> jax.Array:
-    """Returns the clipped form of a vector with equal entries."""
+    """Clips a vector with equal entries."""
     return jnp.sign(data).astype(default_float()) / jnp.sqrt(jnp.asarray(data.size, default_float()))
 
 
