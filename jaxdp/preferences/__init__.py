@@ -1,4 +1,4 @@
-"""Preferences between two or more items: links, samplers, synthetic data, and users' comparisons and ballots."""
+"""Preferences between items: links, samplers, synthetic data, and readers of comparisons, pairs and ballots."""
 
 from jaxdp.preferences.ballots import Ballots, pair_features
 from jaxdp.preferences.choices import ChoiceData, gaussian_choices

@@ -1,4 +1,4 @@
-"""Ballots: voters' rankings of the alternatives, with ties and gaps, and their answers about every pair."""
+"""Ballots: voters' rankings of alternatives, which may have ties or be incomplete, and their answers about pairs."""
 
 import itertools
 import operator
@@ -23,20 +23,20 @@ _MAX_DESIGN_BYTES = 2**29  # so that sums of answers stay within int32
 
 @dataclass(frozen=True)
 class Ballots:
-    """How often each order of the alternatives was cast.
+    """Ballots that rank alternatives, as the number of ballots with each order.
 
-    An order is a sequence of groups, the best first; the alternatives in a group are tied, and one that is in no group
-    was not ranked. The constructor checks the values: sequences become tuples, integers of any type int, and groups are
-    sorted.
+    An order is a sequence of groups, the best group first. The alternatives in a group are tied; an alternative in no
+    group is not ranked. The constructor checks the values, converts sequences to tuples and integers to int, and sorts
+    groups.
 
     Attributes:
-        items: the alternatives' names, all different; text without control characters, or spaces at its ends.
-        orders: each a tuple of groups, a group a tuple of indices into items, increasing. None occurs twice, none is
-            empty.
-        counts: the number of ballots with each order, >= 1; at most 2**53 in all.
+        items: names of the alternatives, all different; text without control characters and without spaces at its ends.
+        orders: tuple of different orders. An order is a tuple of groups, and a group is an increasing tuple of indices
+            into items; neither is empty.
+        counts: number of ballots with each order, >= 1; their sum is at most 2**53.
 
     Raises:
-        ValueError: if a value breaks these rules.
+        ValueError: if a value violates these rules.
 
     Examples:
         >>> ballots = Ballots(("ann", "bob", "cy"), (((0,), (2, 1)), ((2,),)), (3, 2))
@@ -59,7 +59,7 @@ class Ballots:
             raise ValueError("items must all be different")
         if len(self.orders) != len(self.counts) or not self.orders:
             raise ValueError(
-                f"orders and counts must be equally many, at least one, got {len(self.orders)} and {len(self.counts)}"
+                f"orders and counts must have the same length >= 1, got {len(self.orders)} and {len(self.counts)}"
             )
         for index, order in enumerate(self.orders):
             if reason := order_fault(order, len(self.items)):
@@ -80,15 +80,15 @@ class Ballots:
 
     @property
     def data_type(self) -> str:
-        """PrefLib's most restrictive type that these ballots fit: soc, soi, toc or toi."""
+        """The most restrictive PrefLib type for these ballots: soc, soi, toc or toi."""
         strict = all(len(group) == 1 for order in self.orders for group in order)
         complete = all(sum(map(len, order)) == len(self.items) for order in self.orders)
         return ("s" if strict else "t") + "o" + ("c" if complete else "i")
 
     def with_unranked_last(self) -> "Ballots":
-        """Returns the ballots as elections count them: a last group ties the alternatives that a ballot leaves out.
+        """Returns complete ballots: a last group ties the alternatives that a ballot does not rank, as elections do.
 
-        Its answers are `answers(unranked="last")`.
+        The answers of the result are `answers(unranked="last")`.
 
         Examples:
             >>> Ballots(("a", "b", "c"), (((0,),), ((0,), (1, 2)), ((0,), (1,))), (3, 1, 2)).with_unranked_last()
@@ -105,10 +105,10 @@ class Ballots:
         """Returns the number of ballots without an answer about any pair of alternatives.
 
         Args:
-            unranked: as for `answers`. As "unknown" a ballot that ranks one alternative is silent.
+            unranked: see `answers`. With "unknown", a ballot that ranks one alternative has no answer.
 
         Raises:
-            ValueError: as `answers`.
+            ValueError: if `answers` raises.
         """
         is_silent = (self.answers(unranked=unranked) == 1).all(axis=1)
         return sum(count for count, silent in zip(self.counts, is_silent, strict=True) if silent)
@@ -116,26 +116,26 @@ class Ballots:
     def answers(self, *, unranked: str = "unknown") -> np.ndarray:
         """Returns each order's answer about each pair of alternatives.
 
-        An alternative is above another if its group comes first. Tied alternatives, and two that were not ranked, have
-        no answer.
+        An alternative is above another alternative if its group comes first. There is no answer about two tied
+        alternatives or about two alternatives that are not ranked.
 
         Args:
-            unranked: a ballot's answer about a ranked alternative and an unranked one. With "unknown" it has no answer,
-                as PrefLib defines incomplete orders and as models of partial rankings read them. With "last" the ranked
-                one is above, as elections count them.
+            unranked: the answer about a ranked and an unranked alternative. "unknown": there is no answer, as in
+                PrefLib's definition of incomplete orders and in models of partial rankings. "last": the ranked
+                alternative is above, as elections count it.
 
         Returns:
-            [num_orders, num_pairs] int8 in {0, 1, 2} for the pairs i < j in the order of `pair_indices`: 2 where i is
-            above j, 0 where j is above i, 1 where the ballot has no answer: twice the label.
+            [num_orders, num_pairs] int8 in {0, 1, 2} for the pairs i < j in the order of `pair_indices`: 2 if i is
+            above j, 0 if j is above i, 1 if the ballot has no answer. This is twice the label.
 
         Raises:
-            ValueError: if unranked is unknown, there are fewer than two alternatives, or the result would take more
-                than 512 MiB.
+            ValueError: if unranked has another value, there are fewer than two alternatives, or the result would take
+                more than 512 MiB.
         """
         check_choice("unranked", unranked, UNRANKED)
         num_items, num_orders = len(self.items), len(self.orders)
         if num_items < 2:
-            raise ValueError(f"items must be at least two to be compared, got {num_items}")
+            raise ValueError(f"items must have at least two names for comparisons, got {num_items}")
         _check_size(num_orders, num_items)
         positions = np.full((num_orders, num_items), -1, np.int64)
         for row, order in enumerate(self.orders):
@@ -147,7 +147,7 @@ class Ballots:
             is_ranked[:] = True
         answers = np.empty((num_orders, num_items * (num_items - 1) // 2), np.int8)
         start = 0
-        for first in range(num_items - 1):  # one alternative against all later ones: small temporaries
+        for first in range(num_items - 1):  # one alternative against all later alternatives, to keep temporaries small
             stop = start + num_items - 1 - first
             above = np.sign(positions[:, first + 1 :] - positions[:, first, None]).astype(np.int8)
             answers[:, start:stop] = 1 + above * (is_ranked[:, first + 1 :] & is_ranked[:, first, None])
@@ -157,23 +157,23 @@ class Ballots:
     def comparisons(self, *, unranked: str = "unknown") -> ComparisonTable:
         """Returns all pairs of alternatives with an answer, as a table of comparisons.
 
-        One ballot makes up to num_items (num_items - 1) / 2 comparisons. A guarantee for one comparison does not hold
-        for one ballot. The table makes public which pairs were compared, and so who was ranked.
+        One ballot gives up to num_items (num_items - 1) / 2 comparisons, so a guarantee for one comparison does not
+        protect a ballot. The table makes public which pairs were compared, and so which alternatives were ranked.
 
         Args:
-            unranked: as for `answers`.
+            unranked: see `answers`.
 
         Returns:
-            The table, of all alternatives.
+            The table of all alternatives.
 
         Raises:
-            ValueError: as `answers`, and if no ballot has an answer about any pair.
+            ValueError: if `answers` raises, or if no ballot has an answer about any pair.
         """
         answers = self.answers(unranked=unranked)
         counts = np.asarray(self.counts, np.int64)
         above, below = counts @ (answers == 2), counts @ (answers == 0)
         if not above.any() and not below.any():
-            raise ValueError("ballots must put an alternative above another, got none that does")
+            raise ValueError("ballots must rank an alternative above another one at least once, got no such ballot")
         wins = {}
         for (first, second), won, lost in zip(pair_indices(len(self.items)).tolist(), above, below, strict=True):
             wins[self.items[first], self.items[second]] = int(won)
@@ -181,18 +181,18 @@ class Ballots:
         return tabulate(wins)
 
     def design(self, *, unranked: str = "unknown") -> tuple[np.ndarray, np.ndarray]:
-        """Expands to one row per ballot, in which every ballot answers about every pair of alternatives.
+        """Returns features of all pairs of alternatives, and the answers of every ballot about them.
 
         Args:
-            unranked: as for `answers`.
+            unranked: see `answers`.
 
         Returns:
-            features: [num_pairs, num_items] float32, e_i - e_j for all pairs i < j; a function of the number of
-                alternatives alone.
-            labels: [num_ballots, num_pairs] int8 in {0, 1, 2}: `answers` of every ballot.
+            features: [num_pairs, num_items] float32, e_i - e_j for all pairs i < j. They depend only on the number of
+                alternatives.
+            labels: [num_ballots, num_pairs] int8 in {0, 1, 2}, `answers` of every ballot.
 
         Raises:
-            ValueError: as `answers`.
+            ValueError: if `answers` raises, or labels would take more than 512 MiB.
         """
         answers = self.answers(unranked=unranked)
         _check_size(self.num_ballots, len(self.items))
@@ -205,7 +205,7 @@ def pair_indices(num_items: int) -> np.ndarray:
 
 
 def pair_features(num_items: int) -> np.ndarray:
-    """Returns features e_i - e_j of all pairs of items, [num_pairs, num_items] float32, ordered as `pair_indices`."""
+    """Returns e_i - e_j for all pairs i < j of items, [num_pairs, num_items] float32, ordered as `pair_indices`."""
     pairs = pair_indices(num_items)
     rows = np.arange(len(pairs))
     features = np.zeros((len(pairs), num_items), np.float32)
@@ -215,28 +215,28 @@ def pair_features(num_items: int) -> np.ndarray:
 
 
 def name_fault(name: object) -> str | None:
-    """Returns the fault in the name of an alternative, or None."""
+    """Returns the rule that the name of an alternative violates, or None."""
     if not isinstance(name, str) or not name:
         return f"must be a name, got {short_repr(name)}"
     if name != name.strip() or any(unicodedata.category(character) in ("Cc", "Cs") for character in name):
-        return f"must have no control characters, and no spaces at its ends, got {short_repr(name)}"
+        return f"must have no control characters and no spaces at its ends, got {short_repr(name)}"
     return None
 
 
 def order_fault(order: Sequence[Sequence[int]], num_items: int) -> str | None:
-    """Returns the fault in an order of groups of indices, or None."""
+    """Returns the rule that an order of groups of indices violates, or None."""
     if not order or not all(order):
         return "must rank at least one alternative, in groups that are not empty"
     ranked = [item for group in order for item in group]
     if not all(_is_whole(item) and 0 <= item < num_items for item in ranked):
         return f"must rank alternatives in [0, {num_items}), got {short_repr(order)}"
     if len(set(ranked)) < len(ranked):
-        return f"must rank an alternative once at most, got {short_repr(order)}"
+        return f"must rank each alternative at most once, got {short_repr(order)}"
     return None
 
 
 def _sequence(name: str, values: Any) -> tuple:
-    """Returns the values as a tuple; ValueError for text, or if they are not iterable."""
+    """Returns the values as a tuple; raises a ValueError for text and for values that are not iterable."""
     try:
         if not isinstance(values, str | bytes):
             return tuple(values)
@@ -246,13 +246,13 @@ def _sequence(name: str, values: Any) -> tuple:
 
 
 def _nest_order(index: int, order: Any) -> tuple:
-    """Returns an order as a tuple of groups, each a tuple; ValueError if it is not so nested."""
+    """Returns an order as a tuple of tuples; raises a ValueError if it is not a sequence of sequences."""
     name = f"orders[{index}]"
     return tuple(tuple(map(_plain, _sequence(f"every group of {name}", group))) for group in _sequence(name, order))
 
 
 def _plain(value: Any) -> Any:
-    """Converts an integer of any type to int; leaves anything else, also a bool, unchanged."""
+    """Converts an integer of any type to int; returns all other values, including bools, unchanged."""
     try:
         return value if isinstance(value, bool) else operator.index(value)
     except TypeError:

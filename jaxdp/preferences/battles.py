@@ -1,4 +1,4 @@
-"""Rows of comparisons: winner and loser, with ties; or battles of two models, as arenas publish them."""
+"""Parses rows of comparisons (winner, loser, tie), and of battles of two models, which arenas publish."""
 
 import json
 from collections import Counter
@@ -12,17 +12,17 @@ _YES, _NO = ("1", "true"), ("", "0", "false")
 
 
 def is_of_battles(columns: list[str]) -> bool:
-    """Returns whether a column of battles, `model_a` or `model_b`, is among the columns."""
+    """Returns whether the columns have a column of battles, `model_a` or `model_b`."""
     return "model_a" in columns or "model_b" in columns
 
 
 def allows_ties(columns: list[str]) -> bool:
-    """Returns whether rows of these columns can be ties. This is public; whether a row is a tie is private."""
+    """Returns whether rows with these columns can be ties, which is public. Whether a row is a tie is private."""
     return is_of_battles(columns) or "tie" in columns
 
 
 def check_columns(header: list[str]) -> None:
-    """Raises ValueError, with the reason alone, if the columns do not form a table of comparisons."""
+    """Raises a ValueError, with only the reason as text, if the columns do not form a table of comparisons."""
     if duplicated := sorted(column for column, count in Counter(header).items() if count > 1):
         raise ValueError(f"duplicated columns {short_repr(duplicated)}")
     needed = BATTLE_COLUMNS if is_of_battles(header) else _COLUMNS[:2]
@@ -33,7 +33,7 @@ def check_columns(header: list[str]) -> None:
 
 
 def outcome(fields: dict[str, str]) -> tuple[str, str, bool]:
-    """Returns the winner, the loser, and whether they tied, or raises ValueError with the reason alone."""
+    """Returns (winner, loser, whether they tied); raises a ValueError with only the reason as text."""
     if "model_a" in fields:
         names, winner = ("model_a", "model_b"), fields["winner"]
         if winner not in (*names, *_TIES):
@@ -54,16 +54,16 @@ def outcome(fields: dict[str, str]) -> tuple[str, str, bool]:
 
 
 def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Returns the members of a JSON object; raises for duplicates (the standard reader would keep the last one)."""
+    """Returns the members of a JSON object; raises for duplicate names, of which `json` would keep the last."""
     if duplicated := sorted(name for name, count in Counter(name for name, _ in pairs).items() if count > 1):
         raise ValueError(f"duplicated names {short_repr(duplicated)}")
     return dict(pairs)
 
 
 def json_rows(data: bytes, name: str) -> list[tuple[str, list[str], list[str], int]]:
-    """Returns the rows of a JSONL file, one object a line: (place, columns, fields, 1).
+    """Returns the rows of a JSONL file, which has one object in each line, as (place, columns, fields, 1).
 
-    Columns that comparisons or battles do not have are left out.
+    It ignores columns that comparisons or battles do not have.
     """
     rows = []
     for number, line in enumerate(utf8_text(data, name).split("\n"), 1):

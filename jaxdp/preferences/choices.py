@@ -1,4 +1,4 @@
-"""K-wise reward data: the features of K actions, and the label of the preferred one."""
+"""K-wise reward data: the features of K actions, and a label for the preferred action."""
 
 from typing import NamedTuple
 
@@ -14,11 +14,11 @@ class ChoiceData(NamedTuple):
     """Choices among K actions under a linear reward, with the parameter that generated them.
 
     Attributes:
-        features: [num_samples, K, dim] float, φ of every action; |φ| <= L.
+        features: [num_samples, K, dim] float, the features φ of every action, |φ| <= L.
         labels: [num_samples] int32 in [0, K), the preferred action; or [num_samples, K] int32, all actions from the
             best to the worst.
         parameter: [dim] float, θ*.
-        feature_norm: [] float, L >= |φ|.
+        feature_norm: [] float, the bound L on |φ|.
     """
 
     features: jax.Array
@@ -38,22 +38,22 @@ def gaussian_choices(
     parameter_norm: float | None = None,
     zero_sum: bool = False,
 ) -> ChoiceData:
-    """Draws choices by the Plackett-Luce model whose features and parameter are standard Gaussian.
+    """Draws choices from a Plackett-Luce model with standard Gaussian features and parameter.
 
-    Action k of K is preferred with a probability proportional to exp(φ_k·θ*); θ* and all φ are N(0, I), then shrunk to
-    the norms given. θ* depends on the key, dim, parameter_norm and zero_sum only. Pure: may be jitted and vmapped over
-    keys. Floats are of JAX's default type.
+    Action k of K is preferred with a probability proportional to exp(φ_k·θ*). θ* and all φ are drawn from N(0, I), and
+    longer vectors are then shrunk to the given norms. θ* depends only on the key, dim, parameter_norm and zero_sum. The
+    function is pure; you can jit it, and vmap it over keys. Floats have JAX's default type.
 
     Args:
         key: PRNG key.
         num_samples: number of choices, >= 1.
         num_actions: K, >= 2.
         dim: number of features, >= 1.
-        rankings: whether labels rank all K actions, in place of naming the best.
-        feature_norm: L > 0: a longer φ is shrunk to this norm. None shrinks none, and L is the largest norm drawn,
-            which may be used like a bound known in advance if only the labels are private.
-        parameter_norm: B > 0: a longer θ* is shrunk to this norm; None does not shrink it.
-        zero_sum: whether to subtract θ*'s mean before it is shrunk.
+        rankings: True for labels that rank all K actions; False for labels that name the best action.
+        feature_norm: L > 0; a longer φ is shrunk to this norm. None shrinks no φ, and L is the largest norm that was
+            drawn. If only the labels are private, it may be used like a bound that was known in advance.
+        parameter_norm: B > 0; a longer θ* is shrunk to this norm. None does not shrink it.
+        zero_sum: whether to subtract the mean of θ* before it is shrunk.
 
     Returns:
         Features, labels, θ* and L.

@@ -1,4 +1,4 @@
-"""Connected groups of items: the graph of comparisons, which is public under label privacy."""
+"""Finds groups of items that comparisons connect. The graph of comparisons is public under label privacy."""
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -7,15 +7,15 @@ from scipy.sparse.csgraph import connected_components
 from jaxdp.preferences.files import short_repr
 from jaxdp.preferences.tables import ComparisonTable
 
-_SHOWN_GROUPS, _SHOWN_ITEMS = 3, 4  # named in an error
+_SHOWN_GROUPS, _SHOWN_ITEMS = 3, 4  # numbers of groups, and of items of a group, that an error names
 
 
 def comparison_groups(table: ComparisonTable) -> list[tuple[str, ...]]:
-    """Returns the groups of items that comparisons connect; items of two groups cannot be ranked against each other.
+    """Returns the groups of items that comparisons connect; items of different groups cannot be ranked together.
 
-    Two items are in one group if they were compared, or a chain of comparisons joins them. An item that was never
-    compared is a group by itself. Groups depend on `table.pairs` alone, and not on who won: a path of wins would be a
-    function of private outcomes.
+    Two items are in the same group if they were compared, or if a chain of comparisons joins them. An item that was
+    never compared is a group of one item. Groups depend only on `table.pairs`, which is public, and not on who won,
+    which is private.
 
     Args:
         table: table of comparisons.
@@ -37,16 +37,16 @@ def comparison_groups(table: ComparisonTable) -> list[tuple[str, ...]]:
     return [tuple(names) for names in members]
 
 
-def check_connected(name: str, table: ComparisonTable, way_out: str = "rank each group by itself") -> None:
+def check_connected(name: str, table: ComparisonTable, way_out: str = "rank each group separately") -> None:
     """Checks that comparisons connect all items.
 
     Args:
         name: name of the argument, for the error.
         table: table of comparisons.
-        way_out: advice in the error.
+        way_out: advice at the end of the error.
 
     Raises:
-        ValueError: if they do not; it names the groups, which are public.
+        ValueError: if comparisons do not connect all items. The error names the groups, which are public.
     """
     groups = comparison_groups(table)
     if len(groups) > 1:

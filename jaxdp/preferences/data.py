@@ -1,4 +1,4 @@
-"""Reward data: differential features, and labels for the preferred one of two actions."""
+"""Reward data: differential features of two actions, and labels for the preferred action."""
 
 import math
 from typing import NamedTuple
@@ -18,9 +18,9 @@ class RewardData(NamedTuple):
 
     Attributes:
         features: [num_samples, dim] float, x = φ1 - φ0, the first action's features minus the second's; |x| <= 2L.
-        labels: [num_samples] int32 in {0, 1}; 1: the first action was preferred.
+        labels: [num_samples] int32 in {0, 1}; 1 if the first action was preferred.
         parameter: [dim] float, θ*.
-        feature_norm: [] float, L >= |φ| for the features φ of every action.
+        feature_norm: [] float, the bound L on |φ| for the features φ of every action.
     """
 
     features: jax.Array
@@ -39,21 +39,22 @@ def gaussian_comparisons(
     parameter_norm: float | None = None,
     zero_sum: bool = False,
 ) -> RewardData:
-    """Draws comparisons whose features and parameter are standard Gaussian.
+    """Draws comparisons with standard Gaussian features and parameter.
 
-    P(first preferred) = F(x·θ*) with x = φ1 - φ0; θ* and all φ are N(0, I), then shrunk to the norms given. θ* depends
-    on the key, dim, parameter_norm and zero_sum only. Pure: may be jitted and vmapped over keys. Floats are of JAX's
-    default type.
+    The first action is preferred with probability F(x·θ*), x = φ1 - φ0. θ* and all φ are drawn from N(0, I), and longer
+    vectors are then shrunk to the given norms. θ* depends only on the key, dim, parameter_norm and zero_sum. The
+    function is pure; you can jit it, and vmap it over keys. Floats have JAX's default type.
 
     Args:
         key: PRNG key.
         num_samples: number of comparisons, >= 1.
         dim: number of features, >= 1.
-        link: P(first preferred) as a function of the margin x·θ*.
-        feature_norm: L > 0: a longer φ is shrunk to this norm; `inf` shrinks none. None shrinks none, either, and L is
-            the largest norm drawn, which may be used like a bound known in advance if only the labels are private.
-        parameter_norm: B > 0: a longer θ* is shrunk to this norm; None does not shrink it.
-        zero_sum: whether to subtract θ*'s mean before it is shrunk, so that <1, θ*> = 0.
+        link: F, the probability that the first action is preferred, as a function of the margin x·θ*.
+        feature_norm: L > 0; a longer φ is shrunk to this norm; `inf` shrinks no φ. None shrinks no φ, and L is the
+            largest norm that was drawn. If only the labels are private, it may be used like a bound that was known in
+            advance.
+        parameter_norm: B > 0; a longer θ* is shrunk to this norm. None does not shrink it.
+        zero_sum: whether to subtract the mean of θ* before it is shrunk, so that <1, θ*> = 0.
 
     Returns:
         Features, labels, θ* and L.
@@ -93,7 +94,7 @@ def gaussian_comparisons(
 
 
 def gaussian_parameter(key: jax.Array, dim: int, parameter_norm: float | None, zero_sum: bool) -> jax.Array:
-    """Draws θ* from N(0, I), centred if zero_sum, then shrunk to parameter_norm unless that is None; [dim] float."""
+    """Draws θ* from N(0, I), [dim] float; centres it if zero_sum, and shrinks it to parameter_norm unless None."""
     parameter = jax.random.normal(key, (dim,))
     if zero_sum:
         parameter = parameter - parameter.mean()
@@ -103,11 +104,11 @@ def gaussian_parameter(key: jax.Array, dim: int, parameter_norm: float | None, z
 
 
 def clip_norm(vectors: jax.Array, bound: ArrayLike) -> jax.Array:
-    """Shrinks the vectors that are longer than bound to norm bound, and leaves the others as they are.
+    """Shrinks vectors that are longer than a bound to this norm, and returns all other vectors unchanged.
 
     Args:
-        vectors: [..., dim] float, finite; zero vectors stay zero.
-        bound: [], > 0; `inf` leaves all vectors as they are.
+        vectors: [..., dim] float, finite.
+        bound: [] float > 0; `inf` changes no vector.
 
     Returns:
         [..., dim] of the vectors' type. Norms are <= bound up to rounding (a few units in the last place).
@@ -118,7 +119,7 @@ def clip_norm(vectors: jax.Array, bound: ArrayLike) -> jax.Array:
     """
     vectors = jnp.asarray(vectors)
     bound = jnp.asarray(bound, vectors.dtype)
-    # Scaled by the largest entry first, so that no square overflows or underflows; nor may its reciprocal.
+    # Vectors are first scaled by their largest entry, so that squares and the reciprocal do not overflow or underflow.
     largest = jnp.max(jnp.abs(vectors), axis=-1, keepdims=True)
     shrink = jnp.where(largest > 1, 1 / 16, 1.0).astype(vectors.dtype)
     unit = vectors * shrink / jnp.where(largest > jnp.finfo(vectors.dtype).tiny, largest * shrink, 1.0)
@@ -127,17 +128,17 @@ def clip_norm(vectors: jax.Array, bound: ArrayLike) -> jax.Array:
     return jnp.where(long, unit * (jnp.where(long, bound, 1.0) / jnp.where(long, norms, 1.0)), vectors)
 
 
-_ROUNDING = 1e-6  # rows clipped or normalised in float32 exceed their norm by less
+_ROUNDING = 1e-6  # rows that were clipped or normalised in float32 exceed their norm by less
 
 
 def differential_features(first: ArrayLike, second: ArrayLike, *, feature_norm: float = math.inf) -> jax.Array:
-    """Returns the differential features of users' data, checked.
+    """Returns the differential features of users' data, after checking the data.
 
     Args:
-        first: [n, dim] numbers, finite: features φ of the action that label 1 prefers.
-        second: [n, dim] numbers, finite: features of the other action.
-        feature_norm: L > 0, the bound on |φ| that sensitivities are calculated from. Rows that exceed it by a
-            relative 1e-6, which is float32 rounding, pass.
+        first: [n, dim] finite numbers, the features φ of the action that label 1 prefers.
+        second: [n, dim] finite numbers, the features of the other action.
+        feature_norm: L > 0, the bound on |φ| for sensitivities. Rows may exceed it by a relative 1e-6 (float32
+            rounding).
 
     Returns:
         [n, dim], first - second, of JAX's default float type.

@@ -1,31 +1,24 @@
-"""Shared parts of the readers of users' files: text from bytes, and errors that name the place."""
+"""Helpers of the readers of users' files: they decode text, and make errors that name the file and the line."""
 
 _SHOWN = 80  # characters of a value in an error
 
 
 def file_error(name: str, where: str, reason: str) -> ValueError:
-    """Returns the error for a file with wrong content: "file, line 3: reason"."""
+    """Returns the error for a file with invalid content: "file, line 3: reason"."""
     return ValueError(f"{name}, {where}: {reason}")
 
 
 def short_repr(value: object) -> str:
-    """Returns the value as printed in an error: its repr, shortened if it is long."""
+    """Returns the repr of a value for an error, shortened if it is long."""
     text = repr(value[: 2 * _SHOWN] if isinstance(value, str | list) else value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def utf8_text(data: bytes, name: str) -> str:
-    """Decodes UTF-8 text, without a byte order mark; lines that end in CR alone end in LF.
-
-    Args:
-        data: content of the file.
-        name: name of the file, for the error.
-
-    Returns:
-        The text.
+    """Decodes UTF-8 text. Removes a byte order mark; if lines end only in CR, replaces CR by LF.
 
     Raises:
-        ValueError: if it is not UTF-8, with the line.
+        ValueError: if the data are not UTF-8. The error has the name of the file and the line.
     """
     try:
         text = data.decode("utf-8-sig")

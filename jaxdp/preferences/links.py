@@ -1,6 +1,6 @@
-"""Links: the probability that the first item is preferred, as a function of the margin between two utilities.
+"""Links: the probability that the first of two items is preferred, as a function of the difference of utilities.
 
-Every formula holds far into both tails: no value is computed as one minus a number near one.
+All formulas are accurate far into both tails: no value is computed as one minus a number near one.
 """
 
 import math
@@ -17,19 +17,19 @@ Elementwise = Callable[[jax.Array], jax.Array]
 
 
 class Link(NamedTuple):
-    """Pure elementwise functions of the margin z (floats of any shape), where P(first preferred) = F(z).
+    """A link F as elementwise functions of the margin z: the first item is preferred with probability F(z).
 
-    F is symmetric, F(-z) = 1 - F(z), and log F is concave. Values have a relative error below 1e-5 in float32 and 1e-10
-    in float64 for |z| <= 1e4, wherever the true value is a normal float; smaller ones underflow. `cdf`, `log_cdf`
-    and `slope` may be differentiated; `curvature` is accurate as values only. A link is hashable: close
-    over it, or make it a static argument of `jax.jit`.
+    z is a float array of any shape. F is symmetric, F(-z) = 1 - F(z), and log F is concave. For |z| <= 1e4, values have
+    a relative error below 1e-5 in float32 and 1e-10 in float64 if the true value is a normal float; smaller values
+    underflow. You can differentiate `cdf`, `log_cdf` and `slope`; the derivative of `curvature` is not accurate. A link
+    is hashable: close over it, or make it a static argument of `jax.jit`.
 
     Attributes:
-        name: the argument of `link` for it.
+        name: the name of the link, for the function `link`.
         cdf: F(z), in [0, 1].
         log_cdf: log F(z), <= 0.
-        slope: d/dz log F(z), >= 0 and decreasing. A label y has the log likelihood log F(z) or log F(-z); its
-            derivative in z is slope(z) if y = 1, and -slope(-z) if y = 0.
+        slope: d/dz log F(z), >= 0 and decreasing. The log likelihood of a label is log F(z) if the label is 1, with
+            derivative slope(z), and log F(-z) if it is 0, with derivative -slope(-z).
         curvature: -d²/dz² log F(z), in [0, 1].
     """
 
@@ -41,10 +41,10 @@ class Link(NamedTuple):
 
 
 def link(name: str) -> Link:
-    """Returns the link of that name.
+    """Returns the link with this name.
 
     Args:
-        name: "logistic" (the Bradley-Terry-Luce model) or "probit" (Thurstone's).
+        name: "logistic" (the Bradley-Terry-Luce model) or "probit" (Thurstone's model).
 
     Returns:
         `logistic` or `probit`.
@@ -61,16 +61,12 @@ def link(name: str) -> Link:
 
 
 def check_link(value: Link | str) -> Link:
-    """Returns value, or the link of that name.
-
-    Raises:
-        ValueError: if it is neither a `Link` nor the name of one.
-    """
+    """Returns a link, given as a `Link` or by its name; raises a ValueError for all other values."""
     if isinstance(value, Link):
         return value
     if isinstance(value, str):
         return link(value)
-    raise ValueError(f"link must be a Link or the name of one, got {value!r}")
+    raise ValueError(f"link must be a Link or the name of a link, got {value!r}")
 
 
 def _logistic_cdf(z: jax.Array) -> jax.Array:
@@ -93,12 +89,12 @@ def _logistic_curvature(z: jax.Array) -> jax.Array:
 
 
 def _decay(z: jax.Array) -> jax.Array:
-    # Not abs: its derivative at 0 is 0, and would make the derivative of F wrong.
+    # `abs` has the derivative 0 at 0, which would make the derivative of F wrong.
     return jnp.exp(jnp.where(z >= 0, -z, z))
 
 
 class _Normal(NamedTuple):
-    """The standard normal distribution at a = |z|, in factors that keep their relative accuracy in the tails."""
+    """Values of the standard normal distribution at a = |z|, accurate in the tails."""
 
     root: jax.Array  # square root of the density; underflows later than the density
     mills: jax.Array  # the inverse Mills ratio, density / P(N > a)
@@ -106,13 +102,13 @@ class _Normal(NamedTuple):
     tail: jax.Array  # P(N > a), <= 1/2
 
 
-_FAR = 4.0  # below, mills - a may be computed as a difference; above, 20 terms of its fraction give 1.5e-11
+_FAR = 4.0  # below it, mills - a is a difference; above it, 20 terms of the continued fraction have error 1.5e-11
 
 
 def _normal(z: jax.Array) -> _Normal:
     a = jnp.abs(z)
     root = (2 * math.pi) ** -0.25 * jnp.exp(-0.25 * a * a)
-    # The bound is needed, not only for speed: the float32 erfcx of JAX 0.10 is 0 between 9.2 and 9.4.
+    # The minimum is needed for accuracy: the float32 erfcx of JAX 0.10 is 0 between 9.2 and 9.4.
     near = math.sqrt(2 / math.pi) / erfcx(jnp.minimum(a, _FAR) * math.sqrt(0.5))
     far = jnp.maximum(a, _FAR)
     fraction = far  # mills - a = 1/(a + 2/(a + 3/(a + ...))), Laplace's continued fraction
@@ -147,7 +143,7 @@ def _probit_curvature(z: jax.Array) -> jax.Array:
     return jnp.where(z < 0, n.mills * n.excess, (n.root * scaled + z) * scaled * n.root)
 
 
-# Derivatives are in closed form: derivatives of erfcx cancel in the tails.
+# Derivatives are in closed form, as derivatives of erfcx lose digits in the tails.
 _probit_cdf.defjvps(lambda dz, _, z: dz * (_normal(z).root * _normal(z).root))
 _probit_log_cdf.defjvps(lambda dz, _, z: dz * _probit_slope(z))
 _probit_slope.defjvps(lambda dz, _, z: -dz * _probit_curvature(z))

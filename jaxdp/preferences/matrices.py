@@ -1,6 +1,6 @@
-"""Preference matrices, P[i, j] = the probability that i beats j: constructors, and the winners that they define.
+"""Preference matrices, in which P[i, j] is the probability that arm i beats arm j: constructors, winners and tests.
 
-All functions run on the host, in float64, and check their matrices.
+All functions run on the host in float64, and check their matrices.
 """
 
 import jax
@@ -10,22 +10,22 @@ from numpy.typing import ArrayLike
 from jaxdp.preferences.links import Link, check_link, logistic
 from jaxdp.validation import check_at_least, check_count, check_finite, check_number, check_within
 
-ROUNDING = 1e-6  # tolerance of P[i, j] + P[j, i] = 1: matrices come from files and from float32
+ROUNDING = 1e-6  # tolerance of P[i, j] + P[j, i] = 1, for matrices from files or in float32
 
 
 def check_preferences(name: str, values: ArrayLike) -> np.ndarray:
-    """Returns values as a preference matrix.
+    """Returns values as a preference matrix, after checking them.
 
     Args:
         name: name of the matrix, for the error.
-        values: [num_arms, num_arms] in [0, 1], P[i, j] = the probability that i beats j.
+        values: [num_arms, num_arms] in [0, 1]; P[i, j] is the probability that i beats j.
 
     Returns:
-        [num_arms, num_arms] float64: exactly 1/2 on the diagonal, and P[i, j] + P[j, i] = 1 up to float64's rounding.
+        [num_arms, num_arms] float64: 1/2 on the diagonal, and P[i, j] + P[j, i] = 1 up to float64's rounding.
 
     Raises:
-        ValueError: if values are not a square matrix of at least two arms with entries in [0, 1], or if, up to 1e-6,
-            the diagonal is not 1/2 or P[i, j] + P[j, i] is not 1; with the row and the column.
+        ValueError: if values are not a square matrix of at least two arms with entries in [0, 1]; or if the diagonal is
+            not 1/2, or P[i, j] + P[j, i] is not 1, up to 1e-6. The error then has the row and the column.
 
     Examples:
         >>> check_preferences("matrix", [[0.5, 0.75], [0.25, 0.5]]).tolist()
@@ -41,20 +41,20 @@ def check_preferences(name: str, values: ArrayLike) -> np.ndarray:
         if row == column:
             raise ValueError(f"{name} must be 0.5 on the diagonal, got {matrix[row, row]:g} at row {row}")
         raise ValueError(
-            f"{name} must have entries of opposite places that sum to 1, got {matrix[row, column]:g} at row {row}, "
+            f"{name} must have P[i, j] + P[j, i] = 1, got {matrix[row, column]:g} at row {row}, "
             f"column {column} and {matrix[column, row]:g} at row {column}, column {row}"
         )
-    # The smaller of two opposite entries is used: the larger one cannot distinguish a rare win from none.
+    # The smaller of P[i, j] and P[j, i] is used, as the larger entry rounds small probabilities away.
     rare = np.minimum(np.minimum(matrix, matrix.T), 0.5)
     return np.select([matrix < matrix.T, matrix > matrix.T], [rare, 1 - rare], 0.5)
 
 
 def utility_matrix(utilities: ArrayLike, link: Link | str = logistic) -> np.ndarray:
-    """Returns the matrix of arms with utilities: P[i, j] = F(utilities[i] - utilities[j]).
+    """Returns the matrix P[i, j] = F(utilities[i] - utilities[j]).
 
     Args:
         utilities: [num_arms] finite.
-        link: F, the probability that the first is preferred as a function of the margin; or its name.
+        link: the link F, or its name.
 
     Returns:
         [num_arms, num_arms] float64.
@@ -64,8 +64,8 @@ def utility_matrix(utilities: ArrayLike, link: Link | str = logistic) -> np.ndar
             is no such link.
 
     Source:
-        Bradley & Terry (1952) for the logistic link, Thurstone (1927) for the probit; DP-Dueling (Saha & Asi, 2024),
-        section 3.
+        Bradley & Terry (1952) for the logistic link, Thurstone (1927) for the probit link; DP-Dueling (Saha & Asi,
+        2024), section 3.
 
     Examples:
         >>> utility_matrix([1.0, 0.0]).round(4).tolist()
@@ -85,14 +85,14 @@ def utility_matrix(utilities: ArrayLike, link: Link | str = logistic) -> np.ndar
 
 
 def lower_bound_matrix(num_arms: int, challenger: int = 0) -> np.ndarray:
-    """Returns an instance of a lower bound: arm 0 beats every arm with probability 3/4, all others are even.
+    """Returns an instance of a lower bound: arm 0 beats every other arm with probability 3/4, other pairs are even.
 
-    With a challenger, that arm beats every arm, also arm 0, with probability 3/4, and all else is unchanged: an
-    algorithm must distinguish the two instances by the challenger's duels alone.
+    If challenger > 0, that arm also beats every other arm, including arm 0, with probability 3/4. Only duels of the
+    challenger distinguish the two instances.
 
     Args:
         num_arms: number of arms, >= 2.
-        challenger: the arm that wins, in [0, num_arms). Zero gives the first instance.
+        challenger: index of the challenger, in [0, num_arms); 0 is no challenger.
 
     Returns:
         [num_arms, num_arms] float64.
@@ -114,7 +114,7 @@ def lower_bound_matrix(num_arms: int, challenger: int = 0) -> np.ndarray:
     if challenger >= num_arms:
         raise ValueError(f"challenger must be < num_arms={num_arms}, got {challenger}")
     matrix = np.full((num_arms, num_arms), 0.5)
-    for winner in (0, challenger):  # the later one overwrites the earlier
+    for winner in (0, challenger):  # the challenger overwrites arm 0's row and column
         matrix[winner, :], matrix[:, winner] = 0.75, 0.25
         matrix[winner, winner] = 0.5
     return matrix
@@ -123,13 +123,14 @@ def lower_bound_matrix(num_arms: int, challenger: int = 0) -> np.ndarray:
 def cyclic_matrix(num_arms: int, *, gap: float = 0.25, lead: float = 0.1) -> np.ndarray:
     """Returns a matrix without a Condorcet winner, as in rock, paper, scissors; arm 0 is the Borda winner if lead > 0.
 
-    Arm i beats each of the (num_arms - 1) // 2 arms that follow it around the circle with probability 1/2 + gap; arm 0
-    beats those after it with probability 1/2 + gap + lead. For an even number of arms, opposite arms are even.
+    The arms are on a circle. Arm i beats each of the (num_arms - 1) // 2 arms that follow it with probability 1/2 +
+    gap, and arm 0 beats the arms that follow it with probability 1/2 + gap + lead. If the number of arms is even,
+    opposite arms are even.
 
     Args:
         num_arms: number of arms, >= 3.
-        gap: in (0, 1/2].
-        lead: >= 0, with gap + lead <= 1/2; zero makes all Borda scores equal.
+        gap: gap of each win, in (0, 1/2].
+        lead: additional gap of arm 0's wins, >= 0, with gap + lead <= 1/2; zero makes all Borda scores equal.
 
     Returns:
         [num_arms, num_arms] float64.
@@ -138,7 +139,7 @@ def cyclic_matrix(num_arms: int, *, gap: float = 0.25, lead: float = 0.1) -> np.
         ValueError: if num_arms < 3, or gap or lead is out of range.
 
     Source:
-        Standard, a Condorcet cycle.
+        Standard: a Condorcet cycle.
 
     Deviations:
         None.
@@ -161,13 +162,13 @@ def cyclic_matrix(num_arms: int, *, gap: float = 0.25, lead: float = 0.1) -> np.
 
 
 def borda_scores(preferences: ArrayLike) -> np.ndarray:
-    """Returns each arm's probability of beating another arm, drawn at random among all others.
+    """Returns the probability that each arm beats an arm that is drawn at random from the other arms.
 
     Args:
-        preferences: [num_arms, num_arms], as `check_preferences` takes.
+        preferences: [num_arms, num_arms], a matrix that `check_preferences` accepts.
 
     Returns:
-        [num_arms] float64 in [0, 1]: the mean of P[i, j] over j other than i.
+        [num_arms] float64 in [0, 1]: the mean of P[i, j] over all j other than i.
 
     Raises:
         ValueError: if preferences are not a preference matrix.
@@ -180,17 +181,17 @@ def borda_scores(preferences: ArrayLike) -> np.ndarray:
 
 
 def effective_borda_scores(preferences: ArrayLike, active: ArrayLike) -> np.ndarray:
-    """Returns each arm's probability of beating an arm drawn at random from the active set, perhaps itself.
+    """Returns the probability that each arm beats an arm drawn at random from the active set, which may be itself.
 
     Args:
-        preferences: [num_arms, num_arms], as `check_preferences` takes.
-        active: [num_arms] bool, the set, not empty.
+        preferences: [num_arms, num_arms], a matrix that `check_preferences` accepts.
+        active: [num_arms] bool, the active set; not empty.
 
     Returns:
-        [num_arms] float64 in [0, 1]: the mean of P[i, j] over active j, for arms outside of the set, too.
+        [num_arms] float64 in [0, 1]: the mean of P[i, j] over active j, for all arms i.
 
     Raises:
-        ValueError: if preferences are not a preference matrix, or active is not a set of its arms.
+        ValueError: if preferences are not a preference matrix, or active is not a set of arms with at least one arm.
 
     Source:
         DP-Dueling (Saha & Asi, 2024), section 3.
@@ -220,12 +221,12 @@ def condorcet_winner(preferences: ArrayLike) -> int:
     Source:
         Condorcet (1785).
     """
-    winners = np.flatnonzero(_beaten(preferences) == len(np.asarray(preferences)) - 1)
+    winners = np.flatnonzero(_num_beaten(preferences) == len(np.asarray(preferences)) - 1)
     return int(winners[0]) if len(winners) else -1
 
 
 def copeland_winners(preferences: ArrayLike) -> np.ndarray:
-    """Returns the arms that beat the most others with probability > 1/2: [num_winners] int64, increasing.
+    """Returns the arms that beat the most arms with probability > 1/2: [num_winners] int64, increasing.
 
     Args:
         preferences: [num_arms, num_arms] numbers in [0, 1]; P[i, j] is the probability that i beats j.
@@ -234,28 +235,28 @@ def copeland_winners(preferences: ArrayLike) -> np.ndarray:
         ValueError: if preferences are not a preference matrix.
 
     Source:
-        Copeland (1951); Zoghi, Karnin, Whiteson & de Rijke (2015), which counts no ties, either.
+        Copeland (1951); Zoghi, Karnin, Whiteson & de Rijke (2015), who do not count ties, either.
     """
-    beaten = _beaten(preferences)
-    return np.flatnonzero(beaten == beaten.max())
+    num_beaten = _num_beaten(preferences)
+    return np.flatnonzero(num_beaten == num_beaten.max())
 
 
 def is_sst(preferences: ArrayLike, *, tolerance: float = 1e-9) -> bool:
     """Tests strong stochastic transitivity: P[i, k] >= max(P[i, j], P[j, k]) for all i, j, k in some order of the arms.
 
     Args:
-        preferences: [num_arms, num_arms], as `check_preferences` takes.
-        tolerance: how far an inequality may be violated, for rounding, >= 0.
+        preferences: [num_arms, num_arms], a matrix that `check_preferences` accepts.
+        tolerance: largest violation of an inequality, >= 0, for rounding.
 
     Returns:
-        Whether it holds, with every earlier arm at least even with a later one.
+        Whether it holds for an order in which every arm is at least even with all later arms.
 
     Raises:
         ValueError: if preferences are not a preference matrix, or tolerance is not >= 0.
 
     Source:
         Yue, Broder, Kleinberg & Joachims (2012); Shah, Balakrishnan, Guntuboyina & Wainwright (2017). In such an order
-        each row is at least the next one in every column, so that the order of row sums is one if any is.
+        each row is at least the next row in every column, so if there is such an order, the order of row sums is one.
     """
     matrix, tolerance = check_preferences("preferences", preferences), check_at_least("tolerance", tolerance, 0.0)
     order = np.argsort(-matrix.sum(1), kind="stable")
@@ -263,13 +264,13 @@ def is_sst(preferences: ArrayLike, *, tolerance: float = 1e-9) -> bool:
 
 
 def is_sti(preferences: ArrayLike, *, tolerance: float = 1e-9) -> bool:
-    """Tests the stochastic triangle inequality: gaps add up to no less than the gap between the ends.
+    """Tests the stochastic triangle inequality, gap(i, k) <= gap(i, j) + gap(j, k).
 
-    With gap(i, j) = P[i, j] - 1/2, gap(i, k) <= gap(i, j) + gap(j, k) whenever i is at least even with j, and j with k.
+    Here gap(i, j) = P[i, j] - 1/2. The inequality is tested for all i, j, k with gap(i, j) >= 0 and gap(j, k) >= 0.
 
     Args:
-        preferences: [num_arms, num_arms], as `check_preferences` takes.
-        tolerance: how far an inequality may be violated, for rounding, >= 0.
+        preferences: [num_arms, num_arms], a matrix that `check_preferences` accepts.
+        tolerance: largest violation of an inequality, >= 0, for rounding.
 
     Returns:
         Whether it holds.
@@ -288,7 +289,7 @@ def is_sti(preferences: ArrayLike, *, tolerance: float = 1e-9) -> bool:
 
 
 def preference_gaps(preferences: ArrayLike) -> np.ndarray:
-    """Returns by how much the Condorcet winner beats each arm: [num_arms] float64, P[winner, i] - 1/2, 0 for itself.
+    """Returns the gaps of the Condorcet winner, P[winner, i] - 1/2: [num_arms] float64, 0 for the winner itself.
 
     Args:
         preferences: [num_arms, num_arms] numbers in [0, 1]; P[i, j] is the probability that i beats j.
@@ -306,7 +307,7 @@ def preference_gaps(preferences: ArrayLike) -> np.ndarray:
 
 
 def borda_gaps(preferences: ArrayLike) -> np.ndarray:
-    """Returns how far each arm's Borda score lies below the largest: [num_arms] float64 >= 0.
+    """Returns the largest Borda score minus each arm's Borda score: [num_arms] float64 >= 0.
 
     Args:
         preferences: [num_arms, num_arms] numbers in [0, 1]; P[i, j] is the probability that i beats j.
@@ -321,5 +322,5 @@ def borda_gaps(preferences: ArrayLike) -> np.ndarray:
     return scores.max() - scores
 
 
-def _beaten(preferences: ArrayLike) -> np.ndarray:
+def _num_beaten(preferences: ArrayLike) -> np.ndarray:
     return (check_preferences("preferences", preferences) > 0.5).sum(1)

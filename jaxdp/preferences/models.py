@@ -1,4 +1,4 @@
-"""Samplers of preferences."""
+"""Draws preferences: comparisons, choices and rankings."""
 
 import jax
 import jax.numpy as jnp
@@ -9,15 +9,16 @@ from jaxdp.preferences.links import Link, logistic
 def sample_comparisons(key: jax.Array, margins: jax.Array, link: Link = logistic) -> jax.Array:
     """Draws the label of each comparison.
 
-    One uniform draw per label: with the same key a larger margin never turns a 1 into a 0.
+    Each label uses one uniform draw: with the same key, a larger margin never turns a 1 into a 0.
 
     Args:
         key: PRNG key.
-        margins: float array of any shape, utility of the first item minus that of the second. NaN gives 0.
-        link: P(first preferred) as a function of the margin.
+        margins: float array of any shape, the utility of the first item minus the utility of the second. NaN gives
+            label 0.
+        link: probability that the first item is preferred, as a function of the margin.
 
     Returns:
-        Labels of the margins' shape, int32 in {0, 1}. A label is 1 (first preferred) with probability
+        Labels with the shape of margins, int32 in {0, 1}. A label is 1 (first preferred) with probability
         `link.cdf(margin)`, up to the spacing of uniform draws: 2^-23 in float32 and 2^-52 in float64.
 
     Source:
@@ -33,15 +34,15 @@ def sample_comparisons(key: jax.Array, margins: jax.Array, link: Link = logistic
 
 
 def sample_choices(key: jax.Array, utilities: jax.Array) -> jax.Array:
-    """Draws the item preferred to all others (Plackett-Luce, top-1).
+    """Draws the item that is preferred to all other items (Plackett-Luce, top-1).
 
     Item k of K has a probability proportional to exp(utilities[k]). With the same key, the result is the first item of
     `sample_rankings`.
 
     Args:
         key: PRNG key.
-        utilities: [..., K] float; an item at -inf is never preferred to one at a finite utility, and NaN counts as the
-            best.
+        utilities: [..., K] float; an item with utility -inf is never preferred to an item with a finite utility, and
+            NaN counts as the best utility.
 
     Returns:
         [...] int32 in [0, K), exact up to the rounding of utilities and Gumbel noise.
@@ -59,7 +60,7 @@ def sample_choices(key: jax.Array, utilities: jax.Array) -> jax.Array:
 def sample_rankings(key: jax.Array, utilities: jax.Array) -> jax.Array:
     """Draws a full ranking of K items (Plackett-Luce).
 
-    Each next item is distributed as `sample_choices` among the items that remain.
+    Each next item has the distribution of `sample_choices` among the remaining items.
 
     Args:
         key: PRNG key.

@@ -1,4 +1,4 @@
-"""Readers of pairs of responses from JSON lines, Parquet and .npy files, which return public features alone."""
+"""Reads pairs of responses from JSON lines, Parquet and .npy files, as public features and private labels."""
 
 import json
 import os
@@ -37,42 +37,43 @@ def read_pairs(
 ) -> Pairs:
     """Reads pairs of responses from JSON lines, Parquet and .npy files, as public features and private labels.
 
-    A file has either (first, second, label) or (chosen, rejected). In both forms the first response of a pair, and the
-    order of rows, follow a rule of the unordered pair alone, as in `pairs_from_chosen_rejected`: if `first`
-    is always the winner, the result does not show this. Features chosen - rejected are never returned.
+    A file has either (first, second, label) or (chosen, rejected). In both forms, the first response of each pair in
+    the result, and the order of rows, depend only on the unordered pairs, as in `pairs_from_chosen_rejected`. If
+    `first` is always the winner in the file, the result does not show this. Features chosen - rejected are never
+    returned.
 
-    Other columns may know the winner as well, such as a judge's score: they are not read. Errors about a column that
-    may know the winner count rows, and do not name them.
+    Other columns, which may depend on the winner (such as a judge's score), are not read. Errors about a column that
+    may depend on the winner count rows, and do not name them.
 
     Args:
-        table: a file of JSON lines (`.jsonl`) or Parquet (`.parquet`, which takes `pip install 'jaxdp[parquet]'`).
-            None: all columns are .npy files.
+        table: a file of JSON lines (`.jsonl`) or Parquet (`.parquet`, which needs `pip install 'jaxdp[parquet]'`). None
+            if all columns are .npy files.
         first: features of a response: a column of the table with lists of dim numbers; or, if the name ends in `.npy`,
-            a file of [num_rows, dim] float16, float32 or float64 in the order of the table's rows. It is mapped into
-            memory, and never loaded as a whole.
+            a file of [num_rows, dim] float16, float32 or float64, in the order of the table's rows. The file is mapped
+            into memory and never loaded as a whole.
         second: features of the other response.
-        label: with `first` and `second`, a column or a .npy file of labels in {0, 1/2, 1}; 1: the first was preferred;
-            1/2: a tie. None (null) and NaN are missing labels, which are private too, and count as ties.
-        chosen: features of the preferred response, in place of `first`.
-        rejected: features of the other response, in place of `second`.
+        label: with `first` and `second`, a column or a .npy file of labels in {0, 1/2, 1}; 1 if the first was
+            preferred, 1/2 for a tie. None (null) and NaN are missing labels; they are also private, and count as ties.
+        chosen: features of the preferred response, instead of `first`.
+        rejected: features of the other response, instead of `second`.
         tie: with `chosen` and `rejected`, a column or a .npy file of truth values: whether the two tied, in any order.
-        person: a column or a .npy file of public ids, text or integers, of who gave each label.
-        ties: "half": labels are float32, and 1/2 is a tie. "coin": a fair coin of the key decides ties, for
-            algorithms that take labels 0 and 1 alone. "drop": rows that tie or have no label are dropped.
+        person: a column or a .npy file with the public id (text or integer) of the person who gave each label.
+        ties: "half" returns float32 labels, in which 1/2 is a tie. "coin" decides ties by a fair coin of the key, for
+            algorithms that take only labels 0 and 1. "drop" removes rows that tie or have no label.
         ties_public: whether others may know which rows tie or have no label. It must be True for "drop", and then
-            `Pairs.restate` adds it to claims.
-        drop_duplicates: whether of rows with the same unordered pair and the same person only the first of the file
-            is kept, whoever won.
-        drop_identical: whether rows with two equal responses are dropped.
-        orient: as for `pairs_from_chosen_rejected`.
-        key: for ties="coin" and orient="coin" alone; as secret as the labels.
+            `Pairs.restate` states it in claims.
+        drop_duplicates: whether to keep only the first row in the file for each unordered pair and person. Who won does
+            not matter.
+        drop_identical: whether to remove rows with two equal responses.
+        orient: see `pairs_from_chosen_rejected`.
+        key: for ties="coin" or orient="coin", otherwise None; as secret as the labels.
 
     Returns:
-        Features, labels, rows (counted from 0) and persons.
+        Features, labels, row numbers (from 0) and persons.
 
     Raises:
-        ValueError: if columns are missing or of another type or length, features are not finite, an argument does not
-            fit the others, or the table is Parquet and pyarrow is not installed.
+        ValueError: if columns are missing or have another type or length, features are not finite, arguments do not fit
+            together, or the table is Parquet and pyarrow is not installed.
         OSError: if a file cannot be read.
 
     Examples:
@@ -103,25 +104,23 @@ def read_pairs(
     check_choice("ties", ties, TIES)
     if check_flag("ties_public", ties_public) is not (ties == "drop"):
         raise ValueError(
-            'ties_public must be True with ties="drop", which shows which rows tie or have no label, and left out '
+            'ties_public must be True with ties="drop", which shows which rows tie or have no label, and False '
             f'otherwise, got ties={ties!r}, ties_public={ties_public}; ties="half" and ties="coin" protect ties'
         )
     check_choice("orient", orient, ORIENTATIONS)
     if (key is None) is (ties == "coin" or orient == "coin"):
         raise ValueError(
-            f'key must be given for ties="coin" or orient="coin", and left out otherwise, got ties={ties!r}, '
+            f'key must be given for ties="coin" or orient="coin", and None otherwise, got ties={ties!r}, '
             f"orient={orient!r}, key={key}"
         )
     coins: tuple[Any, Any] = (None, None) if key is None else tuple(jax.random.split(check_key(key)))
-    left_name, right_name = (str(name) for name in responses)  # none is None
+    left_name, right_name = (str(name) for name in responses)  # not None, as checked above
     names = [name for name in (left_name, right_name, label, tie, person) if name is not None]
     columns = _columns(table, names)
     left, right = _responses(columns, left_name, right_name)
     for name in names:
         if len(columns[name]) != len(left):
-            raise ValueError(
-                f"{name} must have one entry a row, as {left_name} with {len(left)}, got {len(columns[name])}"
-            )
+            raise ValueError(f"{name} must have as many entries as {left_name}, {len(left)}, got {len(columns[name])}")
     ids = None if person is None else _ids(person, columns[person])
     values = np.ones(len(left), np.float32) if label is None else _labels(label, columns[label])
     if tie is not None:
@@ -135,7 +134,8 @@ def read_pairs(
     if drop_identical:
         keep &= pairs.features.any(axis=1)
     if drop_duplicates:
-        # a public rule must not count rows that ties or labels removed: duplicates are found among all rows
+        # Duplicates are found among all rows: the public rule must not depend on rows that were removed for their
+        # labels.
         keep &= ~_repeats(digests, None if ids is None else ids[pairs.rows])
     if ties == "coin":
         heads = np.asarray(jax.random.bits(coins[1], labels.shape) & 1)
@@ -148,17 +148,19 @@ def read_pairs(
 
 
 def _columns(table: str | os.PathLike[str] | None, names: Sequence[str]) -> dict[str, Any]:
-    """Reads columns by name; names in .npy are files, which are mapped into memory."""
+    """Reads columns by name; names that end in .npy are files, which are mapped into memory."""
     files = [name for name in names if name.endswith(".npy")]
     in_table = [name for name in names if name not in files]
     if in_table and table is None:
-        raise ValueError(f"table must be given for the columns {', '.join(in_table)}: only names in .npy are files")
+        raise ValueError(
+            f"table must be given for the columns {', '.join(in_table)}: only names that end in .npy are files"
+        )
     columns: dict[str, Any] = {}
     for name in files:
         try:
             columns[name] = np.load(name, mmap_mode="r", allow_pickle=False)
         except (ValueError, EOFError):
-            raise ValueError(f"{name} must be a .npy file of numbers or text, got another one") from None
+            raise ValueError(f"{name} must be a .npy file of numbers or text, got another file") from None
     if table is not None and in_table:
         read = {".jsonl": _json_columns, ".parquet": _parquet_columns}.get(Path(table).suffix.lower())
         if read is None:
@@ -196,7 +198,7 @@ def _parquet_columns(path: Path, names: Sequence[str]) -> dict[str, Any]:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise ValueError(f"{path}: reading Parquet takes pyarrow: pip install 'jaxdp[parquet]'") from error
+        raise ValueError(f"{path}: reading Parquet needs pyarrow: pip install 'jaxdp[parquet]'") from error
     try:
         schema = pq.read_schema(path).names
         missing = [name for name in names if name not in schema]
@@ -209,7 +211,7 @@ def _parquet_columns(path: Path, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _parquet_values(column: Any) -> np.ndarray | list[Any]:
-    """Returns a column as a list; lists of equally many numbers as a table, without an object for each number."""
+    """Returns a column as a list, or, if its values are lists of numbers of the same length, as an array."""
     import pyarrow.types as kinds
 
     kind = column.type
@@ -227,7 +229,7 @@ def _parquet_values(column: Any) -> np.ndarray | list[Any]:
 
 
 def _responses(columns: dict[str, Any], left: str, right: str) -> tuple[np.ndarray, np.ndarray]:
-    """Returns two tables of floats of equal shape and type; an error is the same if the two are swapped."""
+    """Returns two tables of floats of the same shape and type. Errors do not change if the two are swapped."""
     tables = [columns[name] for name in (left, right)]
     if all(isinstance(table, np.ndarray) for table in tables):
         kinds = sorted({f"{table.dtype} {table.shape}" for table in tables})
@@ -241,15 +243,17 @@ def _responses(columns: dict[str, Any], left: str, right: str) -> tuple[np.ndarr
         for name, table in zip((left, right), tables, strict=True)
     ]
     if any(isinstance(table, np.ndarray) for table in tables):
-        raise ValueError(f"{left} and {right} must be two columns of the table, or two .npy files, got one of each")
+        raise ValueError(
+            f"{left} and {right} must be two columns of the table, or two .npy files, got a column and a file"
+        )
     rows = [row for table in tables for row in table]
     dim = max((len(row) for row in rows if isinstance(row, list)), default=0)
     num_rows = len(tables[0])
     is_wrong = np.array([not _is_vector(row, dim) for row in rows]).reshape(2, num_rows).any(axis=0)
     if dim == 0 or is_wrong.any():
         raise ValueError(
-            f"{left} and {right} must be lists of {max(dim, 1)} numbers, got others in {is_wrong.sum()} of {num_rows} "
-            "rows: features are embeddings, not texts"
+            f"{left} and {right} must be lists of {max(dim, 1)} numbers, got other values in {is_wrong.sum()} of "
+            f"{num_rows} rows: features are embeddings, not texts"
         )
     wide = np.asarray(rows, np.float32).reshape(2, num_rows, dim)
     return wide[0], wide[1]
@@ -264,7 +268,7 @@ def _is_vector(row: Any, dim: int) -> bool:
 
 
 def _labels(name: str, column: Any) -> np.ndarray:
-    """Returns labels with 1/2 for missing ones, [num_rows] float32."""
+    """Returns labels, [num_rows] float32, with 1/2 for missing labels."""
     values = [0.5 if value is None or value != value else value for value in _as_list(name, column)]
     refuse_private(name, "0, 1/2, 1 or missing", np.array([value not in (0, 0.5, 1) for value in values]))
     return np.asarray(values, np.float32)
@@ -277,7 +281,7 @@ def _truths(name: str, column: Any) -> np.ndarray:
 
 
 def _ids(name: str, column: Any) -> np.ndarray:
-    """Returns public ids, which are all text or all integers."""
+    """Returns public ids, after checking that all are text or all are integers."""
     values = _as_list(name, column)
     kinds = {type(value) for value in values}
     if kinds not in ({str}, {int}):
@@ -295,7 +299,7 @@ def _as_list(name: str, column: Any) -> list[Any]:
 
 
 def _repeats(digests: np.ndarray, ids: np.ndarray | None) -> np.ndarray:
-    """Finds repeats of an earlier unordered pair of the same person among sorted rows, [num_samples] bool."""
+    """Marks sorted rows that repeat an earlier unordered pair of the same person, [num_samples] bool."""
     number = np.zeros(len(digests), np.uint64)
     if ids is not None:
         number = np.unique(ids, return_inverse=True)[1].astype(np.uint64)

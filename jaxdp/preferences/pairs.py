@@ -1,4 +1,4 @@
-"""Pairs of responses as public features and private labels: the features must not show which response won."""
+"""Splits pairs of responses into public features and private labels, so that features do not show who won."""
 
 import dataclasses
 import hashlib
@@ -21,12 +21,12 @@ class Pairs(NamedTuple):
 
     Attributes:
         features: [num_samples, dim] float, the first response's features minus the second's; public.
-        labels: [num_samples] int32 in {0, 1}; 1: the first was chosen. With ties float32 in {0, 1/2, 1}; 1/2: a tie, or
-            no label. Private.
-        rows: [num_samples] integers, the row of the input from which each pair comes, to bring other columns, such as
-            ids of persons, into the same order.
-        persons: [num_samples] ids of who gave the labels, public; None if they were not read.
-        ties_public: whether rows with a tie or without a label were dropped, which shows which rows they are.
+        labels: [num_samples] int32 in {0, 1}; 1 if the first was chosen. With ties they are float32 in {0, 1/2, 1}, in
+            which 1/2 is a tie or a missing label. Private.
+        rows: [num_samples] integers, the input row of each pair. Use them to bring other columns, such as ids of
+            persons, into the same order.
+        persons: [num_samples] public ids of the persons who gave the labels; None if they were not read.
+        ties_public: whether rows with a tie or without a label were removed, which makes public which rows these are.
     """
 
     features: np.ndarray
@@ -36,7 +36,7 @@ class Pairs(NamedTuple):
     ties_public: bool = False
 
     def restate(self, claim: Guarantee) -> Guarantee:
-        """Returns the claim of an algorithm that is run on these pairs: it says so if ties are public."""
+        """Returns an algorithm's claim for these pairs; if ties are public, the claim says so."""
         if not self.ties_public:
             return claim
         return dataclasses.replace(
@@ -51,23 +51,23 @@ def pairs_from_chosen_rejected(
 ) -> Pairs:
     """Splits a table of chosen and rejected responses into public features and private labels.
 
-    `chosen - rejected` must never be used as features: its sign is the label, and with labels of 1 nothing is private
-    at any epsilon. Here neither the sign of the features nor the order of the rows depends on who won.
+    Never use `chosen - rejected` as features: its sign is the label, so nothing is private at any epsilon. In the
+    result, neither the sign of the features nor the order of the rows depends on who won.
 
     Args:
-        chosen: [num_samples, dim] float, the features of the responses that were preferred.
-        rejected: [num_samples, dim] float, the features of the others.
-        orient: which response is the first. "bytes": the one with the larger bytes of features, a rule of the unordered
-            pair alone. "coin": a fair coin of the key decides.
-        key: for "coin" alone; as secret as the labels, because whoever knows it reads the labels off the features.
+        chosen: [num_samples, dim] float, the features of the preferred responses.
+        rejected: [num_samples, dim] float, the features of the other responses.
+        orient: the rule for the first response of a pair. "bytes" takes the response with the larger bytes of features,
+            which depends only on the unordered pair. "coin" uses a fair coin of the key.
+        key: for "coin", otherwise None; as secret as the labels, because the key and the features reveal the labels.
 
     Returns:
-        Features, labels and rows, sorted by a digest of the unordered pairs. Two responses with equal features have
-        features of 0, and the label 1 with "bytes". Features of float16 are subtracted in float32.
+        Features, labels and rows, sorted by a digest of the unordered pairs. If two responses have equal features, the
+        difference is 0, and with "bytes" the label is 1. Features of float16 are subtracted in float32.
 
     Raises:
-        ValueError: if the two are not tables of the same shape and type with finite entries, or key is given without
-            "coin" or missing with it.
+        ValueError: if the two are not tables of the same shape and type with finite entries, or if key is given without
+            "coin" or missing with "coin".
 
     Examples:
         >>> chosen, rejected = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[0.0, 1.0], [3.0, 0.0]])
@@ -78,9 +78,7 @@ def pairs_from_chosen_rejected(
     """
     check_choice("orient", orient, ORIENTATIONS)
     if (key is None) == (orient == "coin"):
-        raise ValueError(
-            f'key must be given for orient="coin" and left out otherwise, got key={key}, orient={orient!r}'
-        )
+        raise ValueError(f'key must be given for orient="coin" and None otherwise, got key={key}, orient={orient!r}')
     chosen, rejected = np.asarray(chosen), np.asarray(rejected)
     for name, table in (("chosen", chosen), ("rejected", rejected)):
         if table.ndim != 2 or 0 in table.shape or not np.issubdtype(table.dtype, np.floating):
@@ -94,15 +92,17 @@ def pairs_from_chosen_rejected(
 
 
 def orient_pairs(left: np.ndarray, right: np.ndarray, key: jax.Array | None) -> tuple[Pairs, np.ndarray]:
-    """Builds sorted pairs from checked tables, in chunks of rows; the label is 1 where `left` is the first.
+    """Builds sorted pairs from checked tables, in chunks of rows. The label is 1 if `left` is the first response.
 
     Returns:
-        The pairs; and digests of the unordered pairs, [num_samples, 2] uint64, in increasing order.
+        The pairs, and increasing digests of the unordered pairs, [num_samples, 2] uint64.
     """
     left_is_larger, digests, bad = np.empty(len(left), bool), np.empty((len(left), 2), np.uint64), 0
     for part in _chunks(left):
         one, other = _plain(left[part]), _plain(right[part])
-        bad += int((~(np.isfinite(one) & np.isfinite(other)).all(axis=1)).sum())  # which of both is private
+        bad += int(
+            (~(np.isfinite(one) & np.isfinite(other)).all(axis=1)).sum()
+        )  # the error does not say whether `left` or `right`: this is private
         left_is_larger[part] = _has_larger_bytes(one, other)
         digests[part] = _digests(*_swap_unless(left_is_larger[part], one, other))
     if bad:
@@ -117,18 +117,18 @@ def orient_pairs(left: np.ndarray, right: np.ndarray, key: jax.Array | None) -> 
     for part in _chunks(left):
         one, other = (_plain(table[rows[part]]).astype(wide) for table in (left, right))
         first, second = _swap_unless(left_is_first[part], one, other)
-        features[part] = first - second  # a product with the sign would show the label in the sign of zeros
+        features[part] = first - second  # multiplying by a sign would show the label in the sign of zeros
     return Pairs(features, left_is_first.astype(np.int32), rows), digests[rows]
 
 
 def _chunks(table: np.ndarray) -> Iterator[slice]:
-    """Yields slices of rows that take about 16 MB."""
+    """Yields slices of rows of about 16 MB."""
     size = max(1, _CHUNK_BYTES // (table.shape[1] * table.itemsize))
     return (slice(start, start + size) for start in range(0, len(table), size))
 
 
 def _plain(rows: np.ndarray) -> np.ndarray:
-    """Returns rows in memory, in the machine's order of bytes; equal numbers have equal bytes, as -0 becomes 0."""
+    """Returns rows as a contiguous array in native byte order, with -0 as 0: equal numbers then have equal bytes."""
     return np.ascontiguousarray(rows.astype(rows.dtype.newbyteorder("=")) + 0)
 
 
@@ -137,7 +137,7 @@ def _swap_unless(keep: np.ndarray, left: np.ndarray, right: np.ndarray) -> tuple
 
 
 def _has_larger_bytes(left: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Returns whether each row of `left` has the larger bytes, or the same: [num_rows] bool."""
+    """Returns whether the bytes of each row of `left` are larger or equal: [num_rows] bool."""
     left, right = (table.view(np.uint8).reshape(len(table), -1) for table in (left, right))
     differs = (left != right).argmax(axis=1)[:, None]
     return (np.take_along_axis(left, differs, 1) >= np.take_along_axis(right, differs, 1))[:, 0]

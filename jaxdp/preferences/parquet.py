@@ -1,4 +1,4 @@
-"""Rows of text from Parquet files, through pyarrow, which no other module needs."""
+"""Reads rows of text from Parquet files, with pyarrow."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -7,9 +7,9 @@ import numpy as np
 
 from jaxdp.preferences.files import file_error, short_repr
 
-_BATCH = 2**16  # rows decoded at a time
+_BATCH = 2**16  # rows that are decoded at once
 _MAX_ROWS = 10**8
-_MAX_BYTES = 2**31  # before compression, as the file declares
+_MAX_BYTES = 2**31  # size before compression, which the file declares
 _NUMERIC = ("weight",)
 
 
@@ -18,25 +18,26 @@ def parquet_rows(
 ) -> Iterator[tuple[str, list[str], list[str], int]]:
     """Yields the distinct rows of a Parquet file of names and weights, as text.
 
-    A few bytes of Parquet can stand for very many rows, so they are read in batches, and equal rows of a batch at once.
+    A few bytes of Parquet can represent very many rows, so rows are read in batches, and equal rows of a batch are
+    counted.
 
     Args:
         data: content of the file.
         name: name of the file, for errors.
-        check_columns: raises ValueError, with the reason alone, if the columns' names are wrong.
+        check_columns: raises a ValueError, with only the reason as text, if the names of columns are wrong.
 
     Yields:
-        (place of its first occurrence, column names, fields, count of that row in its batch).
+        (place of the row's first occurrence, column names, fields, count of the row in its batch).
 
     Raises:
-        ValueError: if pyarrow is not installed, or the file is not Parquet, is damaged or too large, or has a column of
-            another type or a row without a value.
+        ValueError: if pyarrow is not installed, or if the file is not Parquet, is damaged or too large, or has a column
+            of another type or a row without a value.
     """
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise ValueError(f"{name}: reading Parquet takes pyarrow: pip install 'jaxdp[parquet]'") from error
+        raise ValueError(f"{name}: reading Parquet needs pyarrow: pip install 'jaxdp[parquet]'") from error
 
     schema = _decode(lambda: pq.read_schema(pa.BufferReader(data)), name)
     columns = schema.names
@@ -88,7 +89,7 @@ def _check_type(field: Any) -> None:
 
 
 def _encode(column: Any) -> tuple[np.ndarray, list[str]]:
-    """Returns a column as codes [rows] int64 into a list of texts; code -1 is the last one, empty, for no value."""
+    """Returns a column as codes, [rows] int64, and the list of texts that they index; code -1 is the empty text."""
     import pyarrow.types as kinds
 
     if not kinds.is_dictionary(column.type):
@@ -100,7 +101,7 @@ def _encode(column: Any) -> tuple[np.ndarray, list[str]]:
 
 
 def _distinct(columns: list[np.ndarray]) -> list[tuple[int, int]]:
-    """Returns the distinct rows of columns of codes, as (first position, count), in the order of position."""
+    """Returns the distinct rows of columns of codes as (first position, count), sorted by position."""
     combined = np.zeros_like(columns[0])
     for codes in columns:
         distinct_codes, ranks = np.unique(codes, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Labels of one person: a limit on how many are used."""
+"""Counts and limits the labels of each person."""
 
 import jax
 import numpy as np
@@ -8,14 +8,14 @@ from jaxdp.validation import check_count, check_key
 
 
 def limit_per_person(ids: ArrayLike, k: int, key: jax.Array) -> np.ndarray:
-    """Returns the rows that remain if of each person at most k rows, drawn at random, are used.
+    """Draws at most k rows of each person at random, and returns the rows.
 
-    It reads ids and the key alone, so the rows are public, and the key need not be secret: no privacy is gained from
-    the draw itself (no amplification by sampling is claimed), but a person then has at most k labels.
+    It reads only ids and the key, so the rows are public. The key need not be secret: the draw limits each person to k
+    labels, and no amplification by sampling is claimed.
 
     Args:
-        ids: [num_samples] ids of persons, public: text or numbers.
-        k: labels a person at most, >= 1.
+        ids: [num_samples] public ids of persons, text or numbers.
+        k: largest number of labels of a person, >= 1.
         key: JAX key of the draw.
 
     Returns:
@@ -39,9 +39,9 @@ def limit_per_person(ids: ArrayLike, k: int, key: jax.Array) -> np.ndarray:
 
 
 def count_labels(ids: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns the distinct ids, each row's index among them, [num_samples] int32, and each id's number of rows."""
+    """Returns the distinct ids, the index of each row's id ([num_samples] int32), and each id's number of rows."""
     values = np.asarray(ids)
     if values.ndim != 1 or not len(values):
-        raise ValueError(f"persons must be a vector of ids, at least one, got shape {values.shape}")
+        raise ValueError(f"persons must be a vector of at least one id, got shape {values.shape}")
     distinct, index, counts = np.unique(values, return_inverse=True, return_counts=True)
     return distinct, index.astype(np.int32), counts

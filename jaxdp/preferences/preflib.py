@@ -1,13 +1,11 @@
-"""Ballots in PrefLib's formats for ordinal preferences: soc, soi, toc and toi.
+"""Reads and writes ballots in PrefLib's formats for ordinal preferences: soc, soi, toc and toi.
 
-A file is UTF-8 text. Metadata come first, one a line as `# KEY: value`; then one line for each distinct order, as
-`count: order`. An order names alternatives by their number, from 1, the best first, separated by commas; tied ones
-share braces: `13: 1,{3,4},2`. The type limits the orders:
+A file is UTF-8 text. First come metadata, each in a line `# KEY: value`. Then comes one line `count: order` for each
+distinct order. An order has the numbers of alternatives, counted from 1, separated by commas, the best first. Tied
+alternatives are in braces: `13: 1,{3,4},2`. The type limits the orders:
 
-    soc  strict, complete: every alternative, no ties
-    soi  strict, possibly incomplete
-    toc  ties, complete
-    toi  ties, possibly incomplete
+    soc  complete, without ties soi  possibly incomplete, without ties toc  complete, ties are possible toi  possibly
+    incomplete, ties are possible
 
 Source: PrefLib, Format Specification (https://preflib.github.io/PrefLib-Jekyll/format); Mattei & Walsh (2013).
 """
@@ -22,62 +20,60 @@ from jaxdp.preferences.files import file_error, short_repr, utf8_text
 
 _NAME = "ALTERNATIVE NAME"
 _TOTALS = ("NUMBER ALTERNATIVES", "NUMBER VOTERS", "NUMBER UNIQUE ORDERS")
-_WHOLE = re.compile("[0-9]{1,40}")  # int() takes other scripts' digits too, and refuses very long ones
+_WHOLE = re.compile("[0-9]{1,40}")  # int() also accepts digits of other scripts, and refuses very long numbers
 _GROUP = re.compile(r"[ \t]*(?:\{([^{}]*)\}|([0-9]+))[ \t]*(,|$)")
 
 
 def read_ballots(path: str | os.PathLike[str]) -> Ballots:
     """Reads ballots from a PrefLib file of type soc, soi, toc or toi.
 
-    The metadata NUMBER ALTERNATIVES, NUMBER VOTERS, NUMBER UNIQUE ORDERS and ALTERNATIVE NAME 1, 2, ... are needed, and
-    must agree with the orders. The type comes from the ending of the file's name, or the metadata DATA TYPE: one is
-    needed, and two must agree. Other metadata may be absent, and are ignored. Blank lines are skipped. A type that
-    is less restrictive than the orders (a toi file without ties) is accepted, though PrefLib asks for the most
-    restrictive. The format from before 2022, which begins with the number of alternatives, is refused.
+    The metadata NUMBER ALTERNATIVES, NUMBER VOTERS, NUMBER UNIQUE ORDERS and ALTERNATIVE NAME 1, 2, ... are required
+    and must agree with the orders. The type is the ending of the file's name or the metadata DATA TYPE; at least one is
+    required, and they must agree. Other metadata and blank lines are ignored. A file may have a less restrictive type
+    than its orders allow (a toi file without ties), although PrefLib asks for the most restrictive type. The format
+    before 2022, which begins with the number of alternatives, is refused.
 
     Args:
-        path: the file.
+        path: path of the file.
 
     Returns:
         The ballots; alternative 1 of the file is item 0.
 
     Raises:
-        ValueError: if the file is malformed, with the file, the line and the reason.
-        OSError: if it cannot be read, such as FileNotFoundError.
+        ValueError: if the file is malformed; the error has the file, the line and the reason.
+        OSError: if the file cannot be read, for example FileNotFoundError.
     """
     return parse_ballots(Path(path).read_bytes(), os.fspath(path))
 
 
 def write_ballots(ballots: Ballots, path: str | os.PathLike[str]) -> None:
-    """Writes ballots as a new PrefLib file, of the type given by the ending of its name.
-
-    `read_ballots` restores the same ballots.
+    """Writes ballots to a new PrefLib file; the ending of its name is the type. `read_ballots` restores the ballots.
 
     Args:
-        ballots: the ballots to write. PrefLib asks for the most restrictive type, which is `ballots.data_type`; any
-            that the orders fit is written.
-        path: the file; its name ends in .soc, .soi, .toc or .toi.
+        ballots: the ballots to write. PrefLib asks for the most restrictive type, `ballots.data_type`; every type that
+            the orders fit is accepted.
+        path: path of the file; the name ends in .soc, .soi, .toc or .toi.
 
     Raises:
-        ValueError: if the name ends otherwise or has control characters, or characters that are not text, or the orders
-            do not fit that type.
-        FileExistsError: if the file exists: nothing is overwritten.
-        OSError: if it cannot be written.
+        ValueError: if the name has another ending, control characters or characters that are not text, or if the orders
+            do not fit the type.
+        FileExistsError: if the file exists.
+        OSError: if the file cannot be written.
     """
     name = os.fspath(path)
     kind = _ending(name)
     if kind is None:
         raise ValueError(f"path must end in one of .{', .'.join(DATA_TYPES)}, got {name}")
-    title = Path(path).name  # goes into the file, which is UTF-8 and read line by line
+    title = Path(path).name  # is written into the file, which is UTF-8 and read line by line
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in title):
-        raise ValueError(f"path must be of a file whose name has no control characters, got {name!r}")
+        raise ValueError(f"path must have a file name without control characters, got {name!r}")
     data = format_ballots(ballots, kind, title).encode()
     with Path(path).open("xb") as file:
         file.write(data)
 
 
 def format_ballots(ballots: Ballots, kind: str, name: str) -> str:
-    """Formats a PrefLib file of that type and name; ValueError if the orders do not fit the type."""
+    """Formats a PrefLib file of this type and name; raises a ValueError if the orders do not fit the type."""
     for index, order in enumerate(ballots.orders):
         if reason := _type_fault(order, kind, len(ballots.items)):
             raise ValueError(f"ballots must fit the type {kind}, got {ballots.data_type}: orders[{index}] {reason}")
@@ -93,27 +89,14 @@ def format_ballots(ballots: Ballots, kind: str, name: str) -> str:
 
 
 def parse_ballots(data: bytes, name: str) -> Ballots:
-    """Parses the bytes of a PrefLib file.
-
-    Args:
-        data: content of the file.
-        name: name of the file, for its type and for errors.
-
-    Returns:
-        As `read_ballots`.
-
-    Raises:
-        ValueError: if the data is malformed in any way.
-    """
+    """Parses the bytes of a PrefLib file, as `read_ballots` does; the name is for the type and for errors."""
     lines = [(number, line.strip()) for number, line in enumerate(utf8_text(data, name).split("\n"), 1)]
     lines = [(number, line) for number, line in lines if line]
     if not lines:
         raise file_error(name, "line 1", "the file is empty")
     number, line = lines[0]
     if _WHOLE.fullmatch(line):
-        reason = (
-            "a number alone begins PrefLib's format of before 2022, which is not read: get the file's current version"
-        )
+        reason = "the file begins with a number, as in PrefLib's format before 2022: get the file's current version"
         raise file_error(name, f"line {number}", reason)
     header: dict[str, tuple[int, str]] = {}
     start = next((position for position, (_, line) in enumerate(lines) if not line.startswith("#")), len(lines))
@@ -153,7 +136,7 @@ def _ending(name: str) -> str | None:
 
 
 def _kind(header: dict[str, tuple[int, str]], name: str, last: str) -> str:
-    """Returns the file's type, from its name and its metadata."""
+    """Returns the type of a file, from its name and its metadata."""
     ending = _ending(name)
     line, declared = header.get("DATA TYPE", (0, None))
     if declared is None:
@@ -180,7 +163,7 @@ def _total(header: dict[str, tuple[int, str]], key: str, name: str, last: str) -
 
 
 def _items(header: dict[str, tuple[int, str]], count: int, name: str) -> tuple[str, ...]:
-    """Returns the names of the alternatives, by number. No object is larger than the header itself."""
+    """Returns the names of the alternatives, sorted by number. It builds no object larger than the header."""
     names: dict[int, str] = {}
     lines: dict[str, int] = {}
     for key, (line, item) in header.items():
@@ -206,7 +189,7 @@ def _items(header: dict[str, tuple[int, str]], count: int, name: str) -> tuple[s
 
 
 def _ballot(line: str, kind: str, num_items: int) -> tuple[int, Order]:
-    """Returns count and order of one line, or raises ValueError with the reason alone."""
+    """Returns the count and the order of one line; raises a ValueError with only the reason as text."""
     if line.startswith("#"):
         raise ValueError("metadata after the first order")
     text, colon, ranking = (part.strip() for part in line.partition(":"))
@@ -233,11 +216,11 @@ def _ballot(line: str, kind: str, num_items: int) -> tuple[int, Order]:
 
 
 def _type_fault(order: Order, kind: str, num_items: int) -> str | None:
-    """Returns why a valid order does not fit the type, or None."""
+    """Returns the reason why a valid order does not fit the type, or None."""
     if kind[0] == "s" and any(len(group) > 1 for group in order):
-        return f"has a tie, which {kind} has not"
+        return f"has a tie, which {kind} does not allow"
     if kind[2] == "c" and sum(map(len, order)) < num_items:
-        return f"leaves alternatives out, which {kind} does not"
+        return f"leaves alternatives out, which {kind} does not allow"
     return None
 
 

@@ -1,4 +1,4 @@
-"""Labels of preferences, privatized once, so that any model may be trained on the reports."""
+"""Privatizes labels of preferences once, so that any model may be trained on the reports."""
 
 import dataclasses
 import json
@@ -19,12 +19,12 @@ from jaxdp.validation import check_epsilon, check_key
 
 
 class PrivateLabels(NamedTuple):
-    """Randomized responses to labels, one a label.
+    """Randomized responses, one for each label.
 
     Attributes:
         reports: [num_samples] int32 in {0, 1}.
-        epsilons: [num_samples] float, the budget of each report; infinity for a label without privacy.
-        claim: the claim of all reports together, for one label or for one person.
+        epsilons: [num_samples] float, the epsilon of each report; infinity for a label without privacy.
+        claim: the claim for one label or for one person, if all reports are released.
     """
 
     reports: np.ndarray
@@ -33,41 +33,43 @@ class PrivateLabels(NamedTuple):
 
     @property
     def flip_probs(self) -> np.ndarray:
-        """[num_samples] float in [0, 1/2), the probability that a report is the opposite label."""
+        """[num_samples] float in [0, 1/2), the probability that a report differs from the label."""
         return expit(-self.epsilons)
 
 
 def private_labels(
     labels: ArrayLike, epsilon: float, *, persons: ArrayLike | None = None, key: jax.Array
 ) -> PrivateLabels:
-    """Reports each label by randomized response. Any model may be trained on the reports, as often as you like.
+    """Reports each label by randomized response; you may train any models on the reports.
 
-    Training is post-processing: it needs no accountant. Public columns (prompts, responses, features) are not
-    protected. The function reads labels only to randomize them, and no error depends on them.
+    Training is post-processing, which needs no accountant. Public columns (prompts, responses, features) are not
+    protected. No error depends on the values of labels.
 
     Args:
-        labels: [num_samples] in [0, 1]; 1: the first of the pair was preferred. A tie is 1/2: a fair coin of the key
-            decides before the label is randomized. Other numbers are clipped, and NaN counts as a tie.
-        epsilon: the budget, > 0, of one label or, with `persons`, of one person; infinity reports labels as they are.
-        persons: [num_samples] ids, public, of who gave the label. A person with k labels has a budget of epsilon / k
-            for each. None: each label has the whole budget, and a person with k labels has k epsilon.
-        key: as secret as the labels. Threefry is no cryptographic generator: for a release to untrusted people, flip
-            labels by random words of the operating system instead.
+        labels: [num_samples] in [0, 1]; 1 if the first of the pair was preferred. A tie is 1/2: a fair coin of the key
+            decides it before the label is randomized. Numbers outside [0, 1] are clipped, and NaN counts as a tie.
+        epsilon: the budget, > 0, of one label or, with `persons`, of one person. At infinity labels are reported
+            unchanged.
+        persons: [num_samples] public ids of the persons who gave the labels. If a person has k labels, each label has
+            the budget epsilon / k. If None, each label has the budget epsilon, so a person with k labels has k epsilon.
+        key: as secret as the labels. Threefry is not a cryptographic generator: for a release to untrusted people, flip
+            labels with random bits of the operating system.
 
     Returns:
-        The reports, the budget of each, and the claim.
+        The reports, the budget of each report, and the claim.
 
     Raises:
         ValueError: if labels are not a vector of numbers, epsilon is not > 0, or persons has another length.
 
     Privacy:
         - Claim: epsilon-DP in the local model.
-        - Unit: one label; with `persons`, all labels of one person. Adjacency: replace one; ids and numbers of labels
+        - Unit: one label; with `persons`, all labels of one person. Adjacency: replace-one; ids and numbers of labels
           are public.
-        - Why: Reports are randomized independently, each by a budget of epsilon / k; k of them compose to epsilon.
+        - Why: Reports are randomized independently. With `persons`, the k reports of a person have epsilon / k each and
+          compose to epsilon.
 
     Source:
-        Warner (1965), as `mechanisms.randomized_response`.
+        Warner (1965); see `mechanisms.randomized_response`.
 
     Examples:
         >>> private = private_labels([1, 0, 0.5], epsilon=2.0, persons=["a", "a", "b"], key=jax.random.key(0))
@@ -83,7 +85,7 @@ def private_labels(
     if persons is not None:
         ids = np.asarray(persons)
         if ids.shape != values.shape:
-            raise ValueError(f"persons must have one id a label, {len(values)}, got shape {ids.shape}")
+            raise ValueError(f"persons must have one id for each label, {len(values)}, got shape {ids.shape}")
         _, index, number = np.unique(ids, return_inverse=True, return_counts=True)
         counts = number[index]
     budgets = epsilon / counts
@@ -105,31 +107,32 @@ def _randomize(key: jax.Array, label: jax.Array, epsilon: jax.Array) -> jax.Arra
 
 
 def debiased_loss(margins: ArrayLike, reports: ArrayLike, epsilon: ArrayLike) -> jax.Array:
-    """Returns the logistic loss of the labels, estimated without bias from their reports.
+    """Returns unbiased estimates of the logistic loss of labels, from their reports.
 
-    It is log(1 + e^m) - y m with the unbiased estimate y = 1/2 + (report - 1/2) / tanh(epsilon / 2) of the label. Its
-    mean over the reports' noise is the loss of the label itself, at any margin. It may be negative. Its variance, m^2
-    / (4 sinh(epsilon / 2)^2), grows with the margin, so models without a bound on margins need weight decay or early
-    stopping at small epsilon. Differentiable, and may be jitted; a linear model's mean loss is convex.
+    The loss at margin m is log(1 + e^m) - y m with the unbiased estimate y = 1/2 + (report - 1/2) / tanh(epsilon / 2)
+    of the label. At any margin, its mean over the noise of reports is the loss of the label. It may be negative. Its
+    variance, m^2 / (4 sinh(epsilon / 2)^2), grows with the margin: at small epsilon, models without a bound on margins
+    need weight decay or early stopping. You can differentiate and jit the function. The mean loss of a linear model is
+    convex.
 
     Args:
-        margins: [...] numbers, a model's log odds that the first of the pair is preferred: the difference of two
-            rewards or, for DPO, beta times the difference of the two log ratios of the policy and its reference.
+        margins: [...] numbers, the model's log odds that the first of the pair is preferred: the difference of two
+            rewards or, for DPO, beta times the difference of the two log ratios of the policy to its reference.
         reports: [...] integers in {0, 1}.
-        epsilon: [] or [...] float > 0, the budget of the reports. A wrong value gives a biased loss.
+        epsilon: [] or [...] float > 0, the epsilon of each report. A wrong value makes the loss biased.
 
     Returns:
-        [...] float, one loss a report, in at least JAX's default precision.
+        [...] float, the loss of each report, at least in JAX's default precision.
 
     Raises:
-        ValueError: if shapes differ, or an epsilon that is not a JAX array is not > 0.
+        ValueError: if shapes do not fit, or epsilon is not > 0 (not checked for JAX arrays).
 
     Privacy:
-        - post-processing, costs nothing.
+        - Post-processing of reports, which costs no privacy.
 
     Source:
         Natarajan et al. (2013), Lemma 1; Ray Chowdhury, Kini & Natarajan (2024), arXiv 2403.00409, for DPO: with the
-        flip probability as `label_smoothing` it is the loss `loss_type="robust"` of TRL's DPO trainer.
+        flip probability as `label_smoothing`, it is the loss `loss_type="robust"` of TRL's DPO trainer.
 
     Examples:
         >>> losses = debiased_loss(jnp.array([0.5, 0.5]), jnp.array([1, 0], jnp.int32), jnp.inf)
@@ -137,14 +140,16 @@ def debiased_loss(margins: ArrayLike, reports: ArrayLike, epsilon: ArrayLike) ->
         ['0.474', '0.974']
     """
     margins, reports = jnp.asarray(margins), jnp.asarray(reports)
-    dtype = jnp.float64 if margins.dtype == jnp.float64 else default_float()  # a short epsilon would be rounded
+    dtype = (
+        jnp.float64 if margins.dtype == jnp.float64 else default_float()
+    )  # epsilon's type does not count: float16 would round it
     epsilon = epsilon if isinstance(epsilon, jax.Array) else np.asarray(epsilon, float)
     if isinstance(epsilon, np.ndarray) and not (epsilon > 0).all():
         raise ValueError(f"epsilon must be > 0, got {epsilon.min():g}")
     if reports.shape != margins.shape or epsilon.shape not in ((), margins.shape):
         raise ValueError(
-            f"reports must have the shape of margins, {margins.shape}, and epsilon too or none, got {reports.shape} "
-            f"and {epsilon.shape}"
+            f"reports must have the shape of margins, {margins.shape}, and epsilon this shape or (), got "
+            f"{reports.shape} and {epsilon.shape}"
         )
     margins, epsilon = margins.astype(dtype), jnp.asarray(epsilon, dtype)
     estimates = 0.5 + (reports.astype(dtype) - 0.5) / jnp.tanh(epsilon / 2)
@@ -159,33 +164,33 @@ def to_jsonl(
     first: Sequence[str],
     second: Sequence[str],
 ) -> None:
-    """Writes the reported preferences as JSON lines with the columns that TRL's DPO trainer reads.
+    """Writes reported preferences as JSON lines with the columns that TRL's DPO trainer reads.
 
     Each line has `prompt`, `chosen`, `rejected` and `flip_prob`. `chosen` is the response that the report prefers,
-    never the one that the label prefers. Where all flip probabilities are equal, they are TRL's `label_smoothing` with
-    `loss_type="robust"`.
+    which may not be the response that the label prefers. If all flip probabilities are equal, pass this number to TRL
+    as `label_smoothing` with `loss_type="robust"`.
 
     Args:
         private: the reports.
-        path: the new file.
+        path: path of the new file.
         prompts: [num_samples] texts.
         first: [num_samples] texts, the responses that label 1 prefers.
-        second: [num_samples] texts, the others.
+        second: [num_samples] texts, the other responses.
 
     Raises:
-        ValueError: if a column has another length than the reports.
-        FileExistsError: if the file exists: nothing is overwritten.
-        OSError: if it cannot be written.
+        ValueError: if a column and the reports differ in length.
+        FileExistsError: if the file exists.
+        OSError: if the file cannot be written.
     """
     columns = {"prompts": prompts, "first": first, "second": second}
     for name, column in columns.items():
         if len(column) != len(private.reports):
-            raise ValueError(f"{name} must have one text a report, {len(private.reports)}, got {len(column)}")
+            raise ValueError(f"{name} must have one text for each report, {len(private.reports)}, got {len(column)}")
     rows = zip(prompts, first, second, private.reports.tolist(), private.flip_probs.tolist(), strict=True)
     lines = []
     for prompt, one, other, report, flip_prob in rows:
         chosen, rejected = (one, other) if report else (other, one)
         row = {"prompt": prompt, "chosen": chosen, "rejected": rejected, "flip_prob": flip_prob}
         lines.append(json.dumps(row, ensure_ascii=False) + "\n")
-    with Path(path).open("x", encoding="utf-8") as file:  # no file if a row cannot be written
+    with Path(path).open("x", encoding="utf-8") as file:  # opened after all rows are formatted: an error leaves no file
         file.writelines(lines)

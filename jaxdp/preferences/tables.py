@@ -1,4 +1,4 @@
-"""Tables of comparisons: who won how often against whom, read from users' files."""
+"""Tables of comparisons, which count how often each item won against each other item, and their readers."""
 
 import csv
 import importlib.resources
@@ -18,7 +18,7 @@ from jaxdp.preferences.battles import allows_ties, check_columns, is_of_battles,
 from jaxdp.preferences.files import file_error, short_repr, utf8_text
 from jaxdp.preferences.parquet import parquet_rows
 
-_MAX_WEIGHT = 2**53  # above, floats skip integers
+_MAX_WEIGHT = 2**53  # float64 cannot represent all larger integers
 _NUMBER = re.compile(
     r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 )  # Decimal() takes other scripts' digits too
@@ -27,18 +27,18 @@ _MAX_DESIGN_BYTES = 2**31
 
 @dataclass(frozen=True, eq=False)
 class ComparisonTable:
-    """How often each pair of items was compared, and who won.
+    """Numbers of comparisons and of wins for each pair of items.
 
-    The compared pairs, and how often each was compared, are public under label privacy; `wins` is private. So the order
-    of items and pairs depends neither on the order of the file's lines nor on who won.
+    Under label privacy the compared pairs and their numbers of comparisons are public, and wins and ties are private.
+    The order of items and pairs therefore depends neither on the order of lines in a file nor on who won.
 
     Attributes:
-        items: names, sorted: as numbers if all of them are numbers, else as text.
-        pairs: [num_pairs, 2] int32, indices into items of the pairs that were compared; first < second; rows sorted.
-        wins: [num_pairs] int64, comparisons that the first of the pair won.
-        totals: [num_pairs] int64 >= 1, comparisons of the pair, ties among them.
-        ties: [num_pairs] int64, comparisons of the pair that ended in a tie, which is private; None where there can be
-            none, which is public.
+        items: sorted names; sorted as numbers if all names are numbers, otherwise as text.
+        pairs: [num_pairs, 2] int32, the compared pairs as indices into items, with first < second; rows are sorted.
+        wins: [num_pairs] int64, number of comparisons that the first of the pair won; private.
+        totals: [num_pairs] int64 >= 1, number of comparisons of the pair, including ties.
+        ties: [num_pairs] int64, number of comparisons of the pair that ended in a tie; private. None if ties are
+            impossible, which is public.
     """
 
     items: tuple[str, ...]
@@ -49,22 +49,22 @@ class ComparisonTable:
 
     @classmethod
     def from_arrays(cls, winner: Any, loser: Any, weight: Any = None, tie: Any = None) -> "ComparisonTable":
-        """Builds the table from columns: NumPy arrays, lists, or Series of pandas.
+        """Builds a table from columns, which are NumPy arrays, lists, or pandas Series.
 
-        The rules of `read_comparisons` apply, and a file with the same columns gives the same table.
+        The rules of `read_comparisons` apply: a file with the same columns gives the same table.
 
         Args:
-            winner: [rows] names, as text or integers, which become text. Categories are read as their values.
-            loser: [rows] likewise.
-            weight: [rows] integers >= 0, numbers of such comparisons; None is 1 each.
-            tie: [rows] bools, or 0 and 1: whether the two tied, in any order. None is no ties.
+            winner: [rows] names as text, or integers, which are converted to text. Categories are read as their values.
+            loser: [rows] names, like winner.
+            weight: [rows] integers >= 0, the number of comparisons that a row counts for; None is 1.
+            tie: [rows] bools, or 0 and 1: whether the two tied, in any order. None if ties are impossible.
 
         Returns:
             The table.
 
         Raises:
-            ValueError: if a column is not one-dimensional, they differ in length, there is no comparison, or a row is
-                malformed, with the argument and the row, counted from 0.
+            ValueError: if a column is not one-dimensional, columns differ in length, there is no comparison, or a row
+                is malformed; the error then has the argument and the row, counted from 0.
 
         Examples:
             >>> table = ComparisonTable.from_arrays(["b", "a", "b"], ["a", "b", "c"], weight=[2, 1, 1])
@@ -95,16 +95,16 @@ class ComparisonTable:
 
     @property
     def num_comparisons(self) -> int:
-        """The number of single comparisons."""
+        """The number of comparisons."""
         return sum(self.totals.tolist())
 
     def design(self) -> tuple[np.ndarray, np.ndarray]:
-        """Expands the table to one row per single comparison.
+        """Returns features and labels with one row for each comparison.
 
         Returns:
-            features: [num_comparisons, num_items] float32, e_first - e_second; a function of pairs and totals alone.
-            labels: [num_comparisons] int32 in {0, 1}; 1: the first of the pair won. Where ties are possible, float32 in
-                {0, 1/2, 1}; 1/2 is a tie, half a win for either side.
+            features: [num_comparisons, num_items] float32, e_first - e_second. They depend only on pairs and totals.
+            labels: [num_comparisons] int32 in {0, 1}; 1 if the first of the pair won. If ties are possible, float32 in
+            {0, 1/2, 1}; 1/2 is a tie, which counts as half a win for each side.
 
         Raises:
             ValueError: if the features would take more than 2 GiB.
@@ -116,15 +116,15 @@ class ComparisonTable:
                 f"more than {_MAX_DESIGN_BYTES}"
             )
         # Features are public under label privacy, so they must not reveal who won: rows are sorted by pair, and the
-        # sign marks the item that comes first in the table, not the winner. The order of labels within a pair is free,
-        # as its rows are equal; with wins first, a comparison that ends the other way changes one label.
+        # positive entry is the first item of the pair, not the winner. The rows of a pair are equal, so their labels
+        # may have any order. As wins come first, another outcome of one comparison changes one label.
         rows = np.arange(self.num_comparisons)
         features = np.zeros((len(rows), num_items), np.float32)
         features[rows, np.repeat(self.pairs[:, 0], self.totals)] = 1
         features[rows, np.repeat(self.pairs[:, 1], self.totals)] = -1
         if self.ties is None:
             values, counts = np.array([1, 0], np.int32), [self.wins, self.totals - self.wins]
-        else:  # also without a single tie: the type of the labels is public
+        else:  # even if there is no tie, as the type of labels is public
             values = np.array([1, 0.5, 0], np.float32)
             counts = [self.wins, self.ties, self.totals - self.wins - self.ties]
         return features, np.repeat(np.tile(values, len(self.pairs)), np.stack(counts, axis=1).ravel())
@@ -133,28 +133,29 @@ class ComparisonTable:
 def read_comparisons(path: str | os.PathLike[str]) -> ComparisonTable:
     """Reads a table of comparisons from CSV; or from Parquet or JSON lines, if the name ends in `.parquet` or `.jsonl`.
 
-    The columns, in any order, are `winner`, `loser` and, optionally, `weight`: the number of such comparisons (an
-    integer; 1 without the column; 0 makes the items known and adds no comparison), and `tie`: 1 or true if the two
-    tied, in any order; 0, false or empty otherwise. Rows about the same items add up, and spaces around names are
-    dropped. A comparison is one row: two rows for one tie, a win for each side, would make it two units of privacy.
+    The columns, in any order, are `winner` and `loser`, and optionally `weight` and `tie`. `weight` is the number of
+    comparisons that a row counts for (an integer; by default 1). A weight of 0 only adds the items to the table. `tie`
+    is 1 or true if the two tied, in any order, and 0, false or empty otherwise. Numbers of rows with the same items add
+    up, and spaces around names are removed. Write each tie as one row: two rows, a win for each side, would be two
+    comparisons, and so two units of privacy.
 
-    CSV and JSON lines may hold battles instead: `model_a`, `model_b` and `winner`, which is model_a, model_b, or
-    one of tie, tie (bothbad) and both_bad, which are ties. Columns other than these and `weight` are not read.
+    CSV and JSON lines may have battles instead: `model_a`, `model_b` and `winner`, which is model_a, model_b, or for a
+    tie one of tie, tie (bothbad) and both_bad. All other columns except `weight` are ignored.
 
-    CSV is UTF-8 text whose first line names the columns; lines that are blank or all spaces are skipped. In a Parquet
-    file the names are text or whole numbers, and the weights numbers of any type. Reading it takes pyarrow: `pip
-    install 'jaxdp[parquet]'`.
+    CSV is UTF-8 text with the names of columns in the first line; blank lines are ignored. In a Parquet file the names
+    are text or whole numbers, and weights are numbers of any type. Reading Parquet needs pyarrow: `pip install
+    'jaxdp[parquet]'`.
 
     Args:
-        path: the file.
+        path: path of the file.
 
     Returns:
-        The table. Item names stay text, even if they are numbers.
+        The table. Item names are text, even if they are numbers.
 
     Raises:
-        ValueError: if the file is malformed, with the file, the line (of Parquet, the row) and the reason; or if
-            it is Parquet and pyarrow is not installed.
-        OSError: if it cannot be read, such as FileNotFoundError.
+        ValueError: if the file is malformed (the error has the file, the line or, for Parquet, the row, and the
+            reason); or if it is Parquet and pyarrow is not installed.
+        OSError: if the file cannot be read, for example FileNotFoundError.
     """
     data, name = Path(path).read_bytes(), os.fspath(path)
     ending = Path(name).suffix.lower()
@@ -164,18 +165,7 @@ def read_comparisons(path: str | os.PathLike[str]) -> ComparisonTable:
 
 
 def parse_comparisons(data: bytes, name: str) -> ComparisonTable:
-    """Parses the bytes of a CSV file as a table.
-
-    Args:
-        data: content of the file.
-        name: name of the file, for errors.
-
-    Returns:
-        As `read_comparisons`.
-
-    Raises:
-        ValueError: if the data is malformed in any way.
-    """
+    """Parses the bytes of a CSV file, as `read_comparisons` does; the name is for errors."""
     rows = _csv_rows(data, name)
     if not rows:
         raise file_error(name, "line 1", "the file is empty")
@@ -189,11 +179,7 @@ def parse_comparisons(data: bytes, name: str) -> ComparisonTable:
 
 
 def parse_parquet_comparisons(data: bytes, name: str) -> ComparisonTable:
-    """Parses the bytes of a Parquet file as a table; see `parse_comparisons`.
-
-    Raises:
-        ValueError: if the data is malformed, or pyarrow is not installed.
-    """
+    """Parses the bytes of a Parquet file, as `read_comparisons` does; the name is for errors."""
 
     def check(columns: list[str]) -> None:
         if is_of_battles(columns):
@@ -204,7 +190,7 @@ def parse_parquet_comparisons(data: bytes, name: str) -> ComparisonTable:
 
 
 def baseball1987() -> ComparisonTable:
-    """Returns the games between seven teams of the American League, East, in 1987: 13 games a pair, 273 in all.
+    """Returns the 273 games between seven teams of the American League East in 1987, 13 for each pair.
 
     Source:
         Agresti, Categorical Data Analysis (1990).
@@ -220,7 +206,7 @@ def baseball1987() -> ComparisonTable:
 
 
 def _column(name: str, values: Any) -> list[str]:
-    """Returns a column as text, as a file would hold it; missing values are empty."""
+    """Returns a column as the text that a file would have; missing values are empty."""
     if isinstance(values, str | bytes | dict | set):
         raise ValueError(f"{name} must be a column of values, got {short_repr(values)}")
     column = np.asarray(values, dtype=object)
@@ -246,7 +232,7 @@ def _column(name: str, values: Any) -> list[str]:
 
 
 def _csv_rows(data: bytes, name: str) -> list[tuple[int, list[str]]]:
-    """Returns the lines that are not blank, as (number of the line, fields)."""
+    """Returns the lines that are not blank as (line number, fields)."""
     reader = csv.reader(io.StringIO(utf8_text(data, name), newline=""), strict=True)
     try:
         return [(reader.line_num, row) for row in reader if len(row) > 1 or "".join(row).strip()]
@@ -255,7 +241,7 @@ def _csv_rows(data: bytes, name: str) -> list[tuple[int, list[str]]]:
 
 
 def _tally(rows: Iterable[tuple[str, list[str], list[str], int]], name: str, last: str) -> ComparisonTable:
-    """Adds up rows of (place in the file, columns, fields, count of the row)."""
+    """Builds a table from rows of (place in the file, columns, fields, count of the row)."""
     counts: dict[tuple[str, str], int] = {}
     ties: dict[tuple[str, str], int] | None = None
     total = 0
@@ -277,7 +263,7 @@ def _tally(rows: Iterable[tuple[str, list[str], list[str], int]], name: str, las
 
 
 def _comparison(header: list[str], row: list[str]) -> tuple[str, str, int, bool]:
-    """Returns winner, loser, weight and whether they tied, or raises ValueError with the reason alone."""
+    """Returns (winner, loser, weight, whether they tied); raises a ValueError with only the reason as text."""
     if len(row) != len(header):
         raise ValueError(f"{len(row)} fields where the header has {len(header)}")
     fields = {name: field.strip() for name, field in zip(header, row, strict=True)}
@@ -295,7 +281,7 @@ def _comparison(header: list[str], row: list[str]) -> tuple[str, str, int, bool]
 
 
 def tabulate(counts: dict[tuple[str, str], int], ties: dict[tuple[str, str], int] | None = None) -> ComparisonTable:
-    """Builds the table from counts of comparisons that ended (winner, loser), and of ties; 0 makes both items known."""
+    """Builds a table from counts of (winner, loser) and of ties; a count of 0 only adds the items."""
     names = {name for pair in (*counts, *(ties or ())) for name in pair}
     numbers = {name: number for name in names if (number := _number(name)) is not None}
     items = tuple(sorted(names, key=lambda name: (numbers[name], name) if len(numbers) == len(names) else (0.0, name)))

@@ -295,7 +295,7 @@ def test_an_item_that_never_lost_lies_on_the_bound(tmp_path):
 def test_groups_that_were_never_compared_are_not_ranked(tmp_path):
     """Checks groups between which only rounding would decide."""
     rows = ["a,b,5", "b,a,3", "x,y,5", "y,x,4"]
-    message = "got 2 groups that were never compared with one another, {a, b}, {x, y}: rank each group by itself"
+    message = "got 2 groups that were never compared with one another, {a, b}, {x, y}: rank each group separately"
     with pytest.raises(ValueError, match=re.escape(f"table must connect all items by comparisons, {message}")):
         ranked(tmp_path, rows)
     with pytest.raises(ValueError, match=r"got 2 groups .* {a, b, c}, {z}"):  # known by a weight of 0 alone

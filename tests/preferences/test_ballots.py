@@ -93,7 +93,7 @@ def test_types_hold_what_they_say(orders, fitting, tmp_path):
         (((HEADER[2], f"# NUMBER VOTERS: {10**30}"),), (f"{10**30 - 1}: 1", "1: 2"), 9, "more than 2**53 ballots"),
         ((), ("5: 1,2,4",), 8, "alternatives must be in [1, 3], got '1,2,4'"),
         ((), ("5: 0,1",), 8, "alternatives must be in [1, 3], got '0,1'"),
-        ((), ("5: 1,2,1",), 8, "the order must rank an alternative once at most"),
+        ((), ("5: 1,2,1",), 8, "the order must rank each alternative at most once"),
         ((), ("5:",), 8, "an order must read like 1,{3,4},2, got ''"),
         ((), ("5: 1,,2",), 8, "an order must read like 1,{3,4},2, got ',2'"),
         ((), ("5: 1,2,",), 8, "an order must read like 1,{3,4},2, got ''"),
@@ -117,7 +117,7 @@ def test_malformed_files(changes, orders, line, reason):
         (b"\n \n", "x.soi", "line 1: the file is empty"),
         (text("7: 1").decode().encode("utf-16"), "x.soi", "line 1: not UTF-8 text"),
         (text("7: 1").replace(b"Ann", b"\xc4nn"), "x.soi", "line 5: not UTF-8 text"),
-        (b"3\n1,Ann\n2,Bob\n", "x.soi", "line 1: a number alone begins PrefLib's format of before 2022"),
+        (b"3\n1,Ann\n2,Bob\n", "x.soi", "line 1: the file begins with a number, as in PrefLib's format before 2022"),
         (text("7: 1"), "x.txt", "line 7: no DATA TYPE, and the name ends in none of .soc, .soi, .toc, .toi"),
     ],
 )
@@ -134,7 +134,7 @@ def test_lines_may_end_in_cr_alone():
 @pytest.mark.parametrize("name", ["a\nb.soi", "a\rb.soi", "a\udcffb.soi"])
 def test_a_file_name_that_the_file_cannot_hold_leaves_no_file(name, tmp_path):
     ballots = parse_ballots(text("5: 1,2", "2: 2,3"), "x.soi")
-    with pytest.raises(ValueError, match="path must be of a file whose name has no control characters, got"):
+    with pytest.raises(ValueError, match="path must have a file name without control characters, got"):
         write_ballots(ballots, tmp_path / name)
     assert not list(tmp_path.iterdir())
     write_ballots(ballots, tmp_path / "Çelik # 1: .soi")
@@ -154,14 +154,14 @@ def test_the_type_may_be_declared(tmp_path):
     ("values", "reason"),
     [
         ((("a", ""), (((0,),),), (1,)), "items[1] must be a name, got ''"),
-        ((("a", "b "), (((0,),),), (1,)), "items[1] must have no control characters, and no spaces at its ends"),
+        ((("a", "b "), (((0,),),), (1,)), "items[1] must have no control characters and no spaces at its ends"),
         ((("a", "a"), (((0,),),), (1,)), "items must all be different"),
-        ((("a", "b"), (), ()), "orders and counts must be equally many, at least one, got 0 and 0"),
-        ((("a", "b"), (((0,),),), (1, 2)), "equally many, at least one, got 1 and 2"),
+        ((("a", "b"), (), ()), "orders and counts must have the same length >= 1, got 0 and 0"),
+        ((("a", "b"), (((0,),),), (1, 2)), "the same length >= 1, got 1 and 2"),
         ((("a", "b"), ((),), (1,)), "orders[0] must rank at least one alternative"),
         ((("a", "b"), (((0,), ()),), (1,)), "in groups that are not empty"),
         ((("a", "b"), (((0,), (2,)),), (1,)), "orders[0] must rank alternatives in [0, 2), got ((0,), (2,))"),
-        ((("a", "b"), (((0,), (0,)),), (1,)), "orders[0] must rank an alternative once at most"),
+        ((("a", "b"), (((0,), (0,)),), (1,)), "orders[0] must rank each alternative at most once"),
         ((("a", "b"), (((0, 1),), ((1, 0),)), (1, 1)), "orders must all be different"),
         ((("a", "b"), (((0,),),), (0,)), "counts[0] must be a whole number >= 1, got 0"),
         ((("a", "b"), (((0,),),), (1.5,)), "counts[0] must be a whole number >= 1, got 1.5"),
@@ -235,9 +235,11 @@ def test_what_ballots_say_about_pairs(unranked):
 def test_refusals_of_pairs():
     with pytest.raises(ValueError, match="unranked must be one of unknown, last, got 'first'"):
         Ballots(("a", "b"), (((0,),),), (1,)).answers(unranked="first")
-    with pytest.raises(ValueError, match="items must be at least two to be compared, got 1"):
+    with pytest.raises(ValueError, match="items must have at least two names for comparisons, got 1"):
         Ballots(("a",), (((0,),),), (1,)).answers()
-    with pytest.raises(ValueError, match="ballots must put an alternative above another, got none that does"):
+    with pytest.raises(
+        ValueError, match="ballots must rank an alternative above another one at least once, got no such"
+    ):
         Ballots(("a", "b"), (((0,),), ((0, 1),)), (1, 2)).comparisons()
     with pytest.raises(ValueError, match="answers of 9007199254740992 ballots about all pairs of 2 items would take"):
         Ballots(("a", "b"), (((0,),),), (2**53,)).design()

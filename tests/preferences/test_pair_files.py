@@ -155,7 +155,10 @@ def test_repeats_are_of_the_same_person():
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"chosen": [[1, 2]], "rejected": [[1]]}, "chosen and rejected must be lists of 2 numbers, got others in 1 of"),
+        (
+            {"chosen": [[1, 2]], "rejected": [[1]]},
+            "chosen and rejected must be lists of 2 numbers, got other values in 1 of",
+        ),
         ({"chosen": ["Hi"], "rejected": ["Ho"]}, "features are embeddings, not texts"),
         ({"chosen": [[1e300]], "rejected": [[1]]}, "must be lists of 1 numbers"),
         ({"chosen": [[10**400]], "rejected": [[1]]}, "must be lists of 1 numbers"),
@@ -191,13 +194,13 @@ def test_an_error_about_labels_only_counts(tmp_path, label):
         ({"ties": "drop"}, 'ties_public must be True with ties="drop"'),
         ({"ties_public": True}, 'ties_public must be True with ties="drop"'),
         ({"ties": "coin"}, 'key must be given for ties="coin"'),
-        ({"key": KEY}, 'key must be given for ties="coin" or orient="coin", and left out otherwise'),
+        ({"key": KEY}, 'key must be given for ties="coin" or orient="coin", and None otherwise'),
         ({"ties": "lost"}, "ties must be one of half, coin, drop"),
         ({"table": None}, "table must be given for the columns a, b, label"),
         ({"table": "a.csv"}, r"table must end in .jsonl or .parquet, got 'a.csv'"),
         ({"person": "mixed"}, "mixed must be ids that are all text or all integers, got int, str"),
         ({"first": "a.npy"}, "a.npy and b must be two columns of the table, or two .npy files"),
-        ({"label": "labels.npy"}, r"labels.npy must have one entry a row, as a with 2, got 3"),
+        ({"label": "labels.npy"}, r"labels.npy must have as many entries as a, 2, got 3"),
         ({"label": "a.npy"}, "a.npy must be one-dimensional"),
         ({"first": "bad.npy"}, "bad.npy must be a .npy file of numbers or text"),
         ({"first": "a.npy", "second": "labels.npy"}, "a.npy and labels.npy must be tables of floats with one shape"),
@@ -216,7 +219,7 @@ def test_arguments_that_do_not_fit_are_refused(tmp_path, monkeypatch, changes, m
 
 def test_parquet_without_pyarrow_is_refused(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(ValueError, match=r"takes pyarrow: pip install 'jaxdp\[parquet\]'"):
+    with pytest.raises(ValueError, match=r"needs pyarrow: pip install 'jaxdp\[parquet\]'"):
         read_pairs(tmp_path / "a.parquet", **BY_WINNER)
 
 
@@ -234,7 +237,7 @@ def test_damaged_parquet_is_refused(tmp_path):
         {"chosen": [[1.0], None], "rejected": [[1.0], [2.0]]},
     ):
         pq.write_table(pa.table(columns), tmp_path / "c.parquet")
-        with pytest.raises(ValueError, match="must be lists of 1 numbers, got others in 1 of 2 rows") as caught:
+        with pytest.raises(ValueError, match="must be lists of 1 numbers, got other values in 1 of 2 rows") as caught:
             read_pairs(tmp_path / "c.parquet", **BY_WINNER)
         texts.add(str(caught.value))
     assert len(texts) == 1

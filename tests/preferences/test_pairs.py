@@ -88,7 +88,7 @@ def test_an_audit_flags_features_that_know_the_winner():
         ),
         ({"orient": "label"}, "orient must be one of bytes, coin"),
         ({"orient": "coin"}, 'key must be given for orient="coin"'),
-        ({"key": KEY}, 'key must be given for orient="coin" and left out otherwise'),
+        ({"key": KEY}, 'key must be given for orient="coin" and None otherwise'),
     ],
 )
 def test_wrong_pairs_are_refused(changes, message):

@@ -80,7 +80,7 @@ def test_the_loss_takes_any_numbers_and_refuses_other_shapes():
     for dtype in (jnp.int32, jnp.bfloat16):
         np.testing.assert_array_equal(debiased_loss(jnp.asarray([1, 2], dtype), reports, 0.7), exact)
     for shape, epsilon in (((2, 1), 0.7), ((2,), np.ones(3))):
-        with pytest.raises(ValueError, match=r"reports must have the shape of margins, \(2,\), and epsilon too"):
+        with pytest.raises(ValueError, match=r"reports must have the shape of margins, \(2,\), and epsilon this shape"):
             debiased_loss(jnp.zeros(2), jnp.ones(shape, jnp.int32), epsilon)
     for epsilon in (0.0, -1.0, math.nan, np.asarray([1.0, 0.0])):
         with pytest.raises(ValueError, match="epsilon must be > 0, got"):
@@ -99,7 +99,7 @@ def test_a_file_of_reports_has_no_labels(tmp_path):
     assert all({row["chosen"], row["rejected"]} == {f"first {k}", f"second {k}"} for k, row in enumerate(rows))
     with pytest.raises(FileExistsError):
         to_jsonl(private, path, **texts)
-    with pytest.raises(ValueError, match="second must have one text a report, 400, got 3"):
+    with pytest.raises(ValueError, match="second must have one text for each report, 400, got 3"):
         to_jsonl(private, tmp_path / "other", **{**texts, "second": ["a", "b", "c"]})
     with pytest.raises(TypeError):
         to_jsonl(private, tmp_path / "other", **{**texts, "second": [object()] * 400})  # pyright: ignore[reportArgumentType]
@@ -113,7 +113,7 @@ def test_a_file_of_reports_has_no_labels(tmp_path):
         ({"labels": ["a", "b"]}, "labels must be a vector of numbers"),
         ({"epsilon": 0.0}, "epsilon must be > 0"),
         ({"epsilon": math.nan}, "epsilon must be > 0"),
-        ({"persons": ["a"]}, r"persons must have one id a label, 2, got shape \(1,\)"),
+        ({"persons": ["a"]}, r"persons must have one id for each label, 2, got shape \(1,\)"),
         ({"key": 3}, "key must be one typed PRNG key"),
     ],
 )

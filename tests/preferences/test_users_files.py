@@ -146,7 +146,7 @@ def test_parquet_without_pyarrow_is_told(tmp_path, monkeypatch):
     path = tmp_path / "games.parquet"
     path.write_bytes(b"PAR1")
     with pytest.raises(
-        ValueError, match=r"games.parquet: reading Parquet takes pyarrow: pip install 'jaxdp\[parquet\]'"
+        ValueError, match=r"games.parquet: reading Parquet needs pyarrow: pip install 'jaxdp\[parquet\]'"
     ):
         read_comparisons(path)
 

@@ -72,7 +72,7 @@ def test_values(name):
     [
         ([[0.5, 0.5]], r"must be a square matrix of at least two arms, got shape \(1, 2\)"),
         ([[0.5]], r"must be a square matrix of at least two arms, got shape \(1, 1\)"),
-        ([[0.5, 0.6], [0.5, 0.5]], r"must have entries of opposite places that sum to 1, got 0.6 at row 0, column 1"),
+        ([[0.5, 0.6], [0.5, 0.5]], r"must have P\[i, j\] \+ P\[j, i\] = 1, got 0.6 at row 0, column 1"),
         ([[0.4, 0.5], [0.5, 0.6]], r"must be 0.5 on the diagonal, got 0.4 at row 0"),
         ([[0.5, math.nan], [0.5, 0.5]], r"must be finite, got nan at index \(0, 1\)"),
         ([[0.5, 1.2], [-0.2, 0.5]], r"must be in \[0, 1\], got 1.2 at index \(0, 1\)"),

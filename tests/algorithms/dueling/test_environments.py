@@ -227,7 +227,7 @@ def test_preferences_switch():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: matrix_duels([[0.5, 0.6], [0.6, 0.5]]), r"preference_matrix must have entries of opposite places"),
+        (lambda: matrix_duels([[0.5, 0.6], [0.6, 0.5]]), r"preference_matrix must have P\[i, j\] \+ P\[j, i\] = 1"),
         (lambda: matrix_duels(MATRIX, regret="sum"), r"regret must be one of strong, weak, borda, got 'sum'"),
         (
             lambda: matrix_duels(cyclic_matrix(3)),
@@ -235,7 +235,7 @@ def test_preferences_switch():
         ),
         (lambda: utility_duels([0.0]), r"utilities must be a vector of at least two arms"),
         (lambda: utility_duels([0.0, 1.0], link="cauchit"), r"link must be one of logistic, probit, got 'cauchit'"),
-        (lambda: utility_duels([0.0, 1.0], link=None), r"link must be a Link or the name of one, got None"),  # pyright: ignore[reportArgumentType]
+        (lambda: utility_duels([0.0, 1.0], link=None), r"link must be a Link or the name of a link, got None"),  # pyright: ignore[reportArgumentType]
         (lambda: utility_duels([0.0, math.inf]), r"utilities must be finite, got inf"),
         (lambda: switching_duels([MATRIX], 0), r"starts must be a list, got 0"),  # pyright: ignore[reportArgumentType]
         (lambda: switching_duels(None, [0]), r"preference_matrices must be a list, got None"),  # pyright: ignore[reportArgumentType]
