@@ -13,6 +13,7 @@ from jaxdp.core.made_by import shorten
 from jaxdp.mechanisms import tape
 
 SLACK = 1e-4  # relative tolerance for sums in float32
+GRID = 2.0**-10  # largest step of a noise's grid as a share of the sensitivity, and largest share by which noise grows
 SCALES = ("sensitivity", "epsilon", "rho", "noise_stddev", "run")  # they determine the noise: data must not change them
 
 
@@ -100,11 +101,12 @@ def wrong_use(release: Release) -> list[str]:
 
 
 def _is_sum(entry: tape.Entry) -> bool:
-    """Returns whether the base's value and the scaled noise sum to the release, up to float rounding."""
+    """Returns whether the base's value and the scaled noise sum to the release, up to a mechanism's rounding."""
     value, noise, released = (exact(x)[0] for x in (entry.value, entry.noise, entry.released))
     scaled = noise_scale(entry) * noise
     with np.errstate(invalid="ignore"):
-        sums, slack = value + scaled, SLACK * (np.abs(value) + np.abs(scaled))
+        sensitivity = 0.0 if entry.sensitivity is None else scalar(entry.sensitivity)
+        sums, slack = value + scaled, GRID * (np.abs(value) + np.abs(scaled) + sensitivity)
         return bool(((np.abs(released - sums) <= slack) | ~np.isfinite(sums)).all())
 
 
