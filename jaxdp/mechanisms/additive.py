@@ -294,15 +294,15 @@ def _coordinates(
     """
     values, factors = wide(exact), basis.astype(jnp.float64)
     unit = power_below(sensitivity) * 2.0 ** -(16 + math.ceil(math.log2(len(values)) / 2))
-    rest = jnp.clip(jnp.round(values / unit), -(2.0**53), 2.0**53)
+    units = jnp.clip(jnp.round(values / unit), -(2.0**53), 2.0**53)
     coarse = jnp.round(factors * 2.0**20) * 2.0**-20
     bits = 33 - math.ceil(math.log2(len(values)))  # of a digit: a sum of products with coarse factors is below 2^53
-    coordinates = _dot(factors - coarse, rest)
+    coordinates = _dot(factors - coarse, units)
     digits = []
-    for place in range(0, 54, bits):
-        higher = jnp.floor(rest * 2.0**-bits)
-        digits.append((2.0**place, rest - higher * 2.0**bits if place + bits < 54 else rest))
-        rest = higher
+    for shift in range(0, 54, bits):
+        higher = jnp.floor(units * 2.0**-bits)
+        digits.append((2.0**shift, units - higher * 2.0**bits if shift + bits < 54 else units))
+        units = higher
     for power, digit in reversed(digits):
         coordinates = coordinates + power * _dot(coarse, digit)
     without_noise = jnp.isinf(epsilon)

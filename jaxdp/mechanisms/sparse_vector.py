@@ -171,8 +171,8 @@ def _draw_threshold(
     # rounded up: a query on the grid reaches the threshold if it reaches the next step
     steps = jnp.ceil(threshold.astype(jnp.float64) * per_one)
     # the public threshold is clipped, never its sum with noise: at a clipped sum no noise would hide the queries
-    most = LARGEST_STEPS - TAIL * used
-    noisy = (jnp.clip(steps, -most, most) + jnp.where(scale == 0, 0, noise)).astype(jnp.int64)
+    limit = LARGEST_STEPS - TAIL * used
+    noisy = (jnp.clip(steps, -limit, limit) + jnp.where(scale == 0, 0, noise)).astype(jnp.int64)
     ranges, part = noisy >> fixed_point.BITS, noisy & (fixed_point.UNITS - 1)
     integer = jnp.int64 if epsilon.dtype == jnp.float64 else jnp.int32
     run = fixed_point.Sum(ranges.astype(integer), part.astype(integer))
