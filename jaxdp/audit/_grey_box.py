@@ -14,13 +14,14 @@ from jaxdp.audit.checks import budget
 from jaxdp.audit.findings import SLACK, GreyBox, find_reuse, measure_sites, wrong_use
 from jaxdp.audit.forced import Base, replacements, run_starter
 from jaxdp.audit.noise_distributions import distribution_faults
+from jaxdp.audit.persons import audited_claim, first_visits, judge_people, replace_people
 from jaxdp.audit.replay import Release, Site, UnreadableError, replay
 from jaxdp.audit.same_results import blocks_equal_rounds
 from jaxdp.audit.steps import at, steps_of
 from jaxdp.audit.units import map_units
 from jaxdp.audit.unrecorded import Played, judge_changes
 from jaxdp.checks import check_made
-from jaxdp.core import Guarantee, Learner
+from jaxdp.core import Guarantee, Learner, Visits
 from jaxdp.simulation.run.engines import ENGINES
 from jaxdp.validation import check_choice, check_count, check_key
 
@@ -36,6 +37,8 @@ def grey_box(
     num_bases: int = 4,
     num_neighbours: int = 256,
     path: str = "rounds",
+    unit: str | None = None,
+    visits: Visits | None = None,
 ) -> GreyBox:
     """Measures how far one user moves the values that get noise, and compares this with the declared sensitivities.
 
@@ -81,14 +84,20 @@ def grey_box(
         num_bases: number of runs, each against freshly drawn users, >= 2.
         num_neighbours: replacements tried for each run, >= 1.
         path: how rounds are played: "rounds"; "blocks" or "counts" if the learner has them.
+        unit: "record" replaces one user, "person" replaces a person in all their rounds; None is "person" if
+            there are visits, else the claim's own unit.
+            For a person, changes by k reports are compared with k times the declared sensitivity, and a learner that
+            hears every visit is compared with `Guarantee.at_user_level`.
+        visits: the public schedule for "person", with at least `rounds` rounds; they are the contexts of the learner.
+            `draw_user` then takes a key alone, and draws no contexts.
 
     Returns:
         The findings. Replacements are random, so a rare worst case may be missed.
 
     Raises:
         ValueError: if key is not a single typed key, a count is too small, draw_user does not return UserData, the
-            learner lacks the path, `sensitive_fields` names no data of users, or a release lies behind a branch on
-            private data or inside a `vmap`.
+            learner lacks the path, `sensitive_fields` names no data of users, unit does not fit the claim or the
+            visits, or a release lies behind a branch on private data or inside a `vmap`.
 
     Source:
         The usual proof of adaptive composition, executed: values are measured along a fixed transcript.
@@ -111,25 +120,34 @@ def grey_box(
     check_count("num_neighbours", num_neighbours)
     if check_choice("path", path, ENGINES) not in paths_of(learner):
         raise ValueError(f"path must be one of the learner's, {', '.join(paths_of(learner))}, got {path!r}")
-    claim, params = learner.guarantee(**values), jax.tree.map(jnp.asarray, learner.params(**values))
-    base = Base(learner, answer, params, claim, path, draw_user, rounds)
+    claim = audited_claim(learner, learner.guarantee(**values), unit, visits)
+    params = jax.tree.map(jnp.asarray, learner.params(**values))
+    contexts = None if visits is None else first_visits(visits, rounds)
+    base = Base(learner, answer, params, claim, path, draw_user, rounds, contexts)
     start = run_starter(base)
-    runs, programs = [], {}
+    runs, all_replaced, programs = [], [], {}
     for key_base in jax.random.split(key, num_bases):
         key_users, key_play, key_where, key_others = jax.random.split(key_base, 4)
         scene, users = start(key_users, key_play)
         replaced = jax.random.randint(key_where, (num_neighbours,), 0, rounds)
-        new_users = replacements(base, scene, key_others, replaced)
-        new_users = map_units(claim, lambda old, new: new, at(users, replaced), new_users)
-        streams = jax.tree.map(partial(_replace_round, replaced), users, new_users)
+        if contexts is None:
+            new_users = replacements(base, scene, key_others, replaced)
+            new_users = map_units(claim, lambda old, new: new, at(users, replaced), new_users)
+            streams = jax.tree.map(partial(_replace_round, replaced), users, new_users)
+        else:
+            streams = replace_people(base, users, key_others, replaced)
         steps, replaced_rounds = steps_of(scene), np.concatenate([[-1], np.asarray(replaced)])
         run = replay(scene, steps, key_play, streams, replaced_rounds, programs=programs)
         runs.append(Played(scene, steps, key_play, streams, run))
+        all_replaced.append(np.asarray(replaced))
         if run.changed and path != "rounds":  # further runs take seconds, and would find the same
             break
     faults, notes = judge_changes(jax.random.fold_in(key, 1), runs)
     noise_faults, num_drawn = distribution_faults(jax.random.fold_in(key, 2), runs[0])
-    return _judge(claim, runs, [*faults, *noise_faults], notes, num_drawn)
+    if visits is None:
+        return _judge(claim, runs, [*faults, *noise_faults], notes, num_drawn)
+    of_people, late_notes = judge_people(learner, visits, all_replaced, [played.run.releases for played in runs])
+    return _judge(claim, runs, [*faults, *noise_faults, *of_people], [*notes, *late_notes], num_drawn)
 
 
 def grey_box_of_paths(
@@ -230,7 +248,7 @@ def _judge(
         notes = [*notes, "amplification by shuffling is not computed here"]
     faults = [*faults, *overspent]
     for site in sites:
-        if site.declared is not None and site.measured > site.declared * (1 + SLACK):
+        if claim.unit == "record" and site.declared is not None and site.measured > site.declared * (1 + SLACK):
             faults.append(
                 f"{site.site} changes by {site.measured:.6g} in {site.norm} norm, but {site.declared:.6g} is declared"
             )

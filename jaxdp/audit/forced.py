@@ -12,12 +12,12 @@ from jaxdp.audit.adversary import Answer, History, UserData, example
 from jaxdp.audit.play import draw_key, play
 from jaxdp.audit.seen import visible_history
 from jaxdp.audit.steps import Scene, history_of
-from jaxdp.core import Guarantee, Learner
+from jaxdp.core import Guarantee, Learner, Visit
 from jaxdp.simulation.run.values import parameters
 
 
 class Base(NamedTuple):
-    """The audited learner, and the source of its users."""
+    """The audited learner, and the source of its users; with the visits of all rounds, where they have contexts."""
 
     learner: Learner
     answer: Answer
@@ -26,6 +26,7 @@ class Base(NamedTuple):
     path: str
     draw_user: Callable[..., UserData]
     rounds: int
+    visits: Visit | None = None
 
 
 def run_starter(base: Base) -> Callable[[jax.Array, jax.Array], tuple[Scene, UserData]]:
@@ -50,6 +51,8 @@ def run_starter(base: Base) -> Callable[[jax.Array, jax.Array], tuple[Scene, Use
             users = jax.vmap(base.draw_user)(jax.random.split(key_users, base.rounds))
         else:
             users = jax.tree.map(lambda x: jnp.zeros((base.rounds, *x.shape), x.dtype), example)
+        if base.visits is not None:
+            users = users._replace(contexts=base.visits)
         scene = Scene(base.learner, base.answer, base.params, base.guarantee, base.path, run(key, users))
         if not needs_no_history:
             rounds = jnp.arange(base.rounds)

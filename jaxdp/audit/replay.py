@@ -17,7 +17,7 @@ from jaxdp.audit.accounting import Change, change
 from jaxdp.audit.adversary import UserData
 from jaxdp.audit.seen import is_seen, stop_is_seen
 from jaxdp.audit.steps import Scene, Step, at, choose, react, slots_of, step_keys
-from jaxdp.core import State
+from jaxdp.core import State, Visit
 from jaxdp.mechanisms import tape
 
 COMPILER_OPTIONS = {"xla_backend_optimization_level": 0}  # compiles quickly: each program runs few steps
@@ -141,6 +141,7 @@ def replay(
         UnreadableError: if a mechanism is called where a tape cannot read its value.
     """
     lanes = len(where)
+    streams, stream_axes = share_visits(streams)
     key_init, keys = step_keys(scene, key)
     start = scene.learner.init(key_init, scene.params)
     private, public = jax.tree.map(lambda x: jnp.broadcast_to(x, (lanes, *jnp.shape(x))), (start.private, start.public))
@@ -153,7 +154,9 @@ def replay(
             axes = jax.tree.map(lambda x: None if is_shared(np.asarray(x)) else 0, public)
             public = jax.tree.map(lambda x: x[0] if is_shared(np.asarray(x)) else x, public)
         run.private.append(at(private, 0))
-        entries, view, private, public = _step(scene, step, keys, streams, private, public, axes, use, programs)
+        entries, view, private, public = _step(
+            scene, step, keys, streams, private, public, (stream_axes, 0, axes), use, programs
+        )
         numbers: dict[tuple[str, int, str], int] = {}
         for stage, round_, entry in entries:
             count = numbers[stage, round_, entry.name] = numbers.get((stage, round_, entry.name), -1) + 1
@@ -171,6 +174,14 @@ def replay(
         if changes and scene.path != "rounds":
             break
     return run
+
+
+def share_visits(streams: UserData) -> tuple[UserData, Any]:
+    """Returns users with visits that all neighbours share, and the axes of neighbours for `jax.vmap`."""
+    if not isinstance(streams.contexts, Visit):
+        return streams, 0
+    visits = at(streams.contexts, 0)
+    return streams._replace(contexts=visits), UserData(0, jax.tree.map(lambda _: None, visits))
 
 
 def is_shared(batch: np.ndarray) -> bool:
@@ -200,7 +211,7 @@ def _step(
     streams: UserData,
     private: Any,
     public: Any,
-    axes: Any,
+    axes: tuple[Any, ...],
     use: Use,
     programs: Programs | None,
 ) -> tuple[list[tuple[str, int, tape.Entry]], dict[str, list[np.ndarray]], Any, Any]:
@@ -215,9 +226,7 @@ def _step(
         try:
             # Under a separate name: JAX's cached traces without a tape would record nothing.
             with jax.disable_jit(), traced_apart(_traces[0]):
-                arrays, seen, state, _ = jax.vmap(play_one, in_axes=(0, 0, axes), axis_name=LANE)(
-                    streams, private, public
-                )
+                arrays, seen, state, _ = jax.vmap(play_one, in_axes=axes, axis_name=LANE)(streams, private, public)
         except NOT_CONCRETE as error:
             _traces[0] = object()  # the failed trace is cached, too, and would record nothing
             raise UnreadableError(
@@ -241,7 +250,7 @@ def _run_compiled(
     streams: UserData,
     private: Any,
     public: Any,
-    axes: Any,
+    axes: tuple[Any, ...],
     use: Use,
     programs: Programs,
 ) -> Any:
@@ -252,7 +261,7 @@ def _run_compiled(
 
         def run(transcript: Any, start: Any, keys: Any, streams: UserData, private: Any, public: Any) -> Any:
             play_one = _player(scene._replace(transcript=transcript), step._replace(start=start), keys, use, records)
-            return jax.vmap(play_one, in_axes=(0, 0, axes), axis_name=LANE)(streams, private, public)
+            return jax.vmap(play_one, in_axes=axes, axis_name=LANE)(streams, private, public)
 
         programs[kind] = Program(jax.jit(run, compiler_options=COMPILER_OPTIONS), records, object())
     program = programs[kind]

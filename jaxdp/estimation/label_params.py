@@ -72,4 +72,4 @@ def randomized_persons_claim(epsilon: float) -> Guarantee:
     """Returns the claim of estimators that see a person's k labels through randomized response at epsilon / k each."""
     argument = "a person's k labels leave the device through randomized response at epsilon / k each, and compose"
     claim = randomized_labels_claim(epsilon)
-    return replace(claim, privacy_unit=PERSON, argument=argument if claim.is_private else claim.argument)
+    return replace(claim, privacy_unit=PERSON, unit="person", argument=argument if claim.is_private else claim.argument)

@@ -211,6 +211,7 @@ def statistic_claim(release: Release) -> Callable[..., Guarantee]:
             delta,
             trust_model="central",
             privacy_unit=PERSON if release.of_persons else "one label",
+            unit="person" if release.of_persons else "record",
             argument="none: epsilon is infinite, so that no noise is added"
             if np.isinf(epsilon)
             else f"labels enter only one sum, at {reach}; the sum is released once with {kind} noise, and the "

@@ -72,7 +72,10 @@ def claims_for_persons(estimator: Estimator, persons: ArrayLike, **values: Any) 
         return UnitClaims(label, label.at_user_level(largest, privacy_unit=PERSON), largest)
     person = estimator.guarantee(**values, persons=persons)
     label = dataclasses.replace(
-        person, privacy_unit="one label", argument=f"a label is one of a person's labels: {person.argument}"
+        person,
+        privacy_unit="one label",
+        unit="record",
+        argument=f"a label is one of a person's labels: {person.argument}",
     )
     if person.trust_model == "local" and person.is_private:
         label = dataclasses.replace(label, epsilon=person.epsilon / int(counts.min()))

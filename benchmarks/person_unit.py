@@ -1,0 +1,106 @@
+"""Regret with a claim for a person, 20,000 people of 50 visits: `python benchmarks/person_unit.py [seeds] [figure]`.
+
+Means are .5, .5, .5 and .6. Some minutes for 64 seeds. Prints a line for each policy: epsilon, the mean regret after
+10^6 rounds with a standard error, and the difference to hearing every visit in the same worlds, where group privacy
+gives each round 1/50 of epsilon. Draws the regret over rounds to FIGURE, by default docs/gallery/person_unit.png.
+"""
+
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+import jaxdp
+from jaxdp import bandits, per_person
+from jaxdp.core import Learner
+
+PEOPLE, EACH = 20_000, 50
+HORIZON = PEOPLE * EACH
+MEANS = (0.5, 0.5, 0.5, 0.6)
+FIGURE = Path(__file__).parent.parent / "docs/gallery/person_unit.png"
+CHECKPOINTS = np.unique(np.geomspace(100, HORIZON, 60).astype(int)).tolist()
+
+
+class Policy(NamedTuple):
+    """A learner, the epsilon of a person, and how many visits are heard; None hears all visits."""
+
+    name: str
+    learner: Learner
+    epsilon: float
+    reports: int | None
+
+
+def policies() -> Iterator[Policy]:
+    """Yields the policies that are compared."""
+    central, local = bandits.ucb_central(num_arms=4), bandits.ucb(num_arms=4)
+    for epsilon in (1.0, 0.1):
+        yield Policy("ucb_central, every visit", central, epsilon, None)
+        yield Policy("ucb_central, first visit", central, epsilon, 1)
+    yield Policy("ucb_central, 2 visits", central, 1.0, 2)
+    yield Policy("ucb_central, 5 visits", central, 1.0, 5)
+    yield Policy("ucb, every visit", local, 1.0, None)
+    yield Policy("ucb, first visit", local, 1.0, 1)
+
+
+def regrets(policy: Policy, seeds: int, visits: jaxdp.Visits) -> np.ndarray:
+    """Returns [seeds, checkpoints] pseudo-regret."""
+    if policy.reports is None:  # the group of a person's visits, all of them
+        learner, world, epsilon = policy.learner, bandits.bernoulli_bandit(MEANS), policy.epsilon / EACH
+        assert (
+            learner.guarantee(epsilon=epsilon).at_user_level(EACH, privacy_unit="one person").epsilon <= policy.epsilon
+        )
+    else:
+        learner, epsilon = per_person(policy.learner, reports=policy.reports), policy.epsilon
+        world = bandits.bernoulli_bandit(MEANS, visits=visits)
+    run = jaxdp.simulator(learner, world, HORIZON, checkpoints=CHECKPOINTS)
+    keys = jaxdp.lane_keys(jax.random.key(0), seeds)
+    return np.asarray(jax.jit(jax.vmap(run, (0, None)))(keys, run.params(epsilon=epsilon))["pseudo_regret"])
+
+
+def draw(curves: dict[tuple[str, float], np.ndarray], seeds: int, path: Path) -> None:
+    """Draws the mean regret over rounds at epsilon = 1."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    for (name, epsilon), regret in curves.items():
+        if epsilon != 1.0:
+            continue
+        mean, error = regret.mean(0), 2 * regret.std(0, ddof=1) / np.sqrt(len(regret))
+        (line,) = axes.plot(CHECKPOINTS, mean, label=f"{name}: {mean[-1]:,.0f}")
+        axes.fill_between(CHECKPOINTS, mean - error, mean + error, color=line.get_color(), alpha=0.25, linewidth=0)
+    axes.set(xscale="log", yscale="log", xlabel="rounds", ylabel="pseudo-regret", ylim=(10, None))
+    axes.set_title(
+        f"ε = 1 for a person; {PEOPLE:,} people of {EACH} visits, {seeds} seeds, ±2 standard errors", fontsize=10
+    )
+    axes.legend(fontsize=8, title="regret after 10⁶ rounds", title_fontsize=8)
+    figure.savefig(path, dpi=130)
+
+
+def main(seeds: int, path: Path) -> None:
+    """Prints the table and draws the figure."""
+    visits = jaxdp.Visits.random(people=PEOPLE, each=EACH)
+    curves: dict[tuple[str, float], np.ndarray] = {}
+    for policy in policies():
+        regret = curves[policy.name, policy.epsilon] = regrets(policy, seeds, visits)
+        last = regret[:, -1]
+        line = f"{policy.name:26s} epsilon {policy.epsilon:<4g} {last.mean():10,.0f} +- {error_of(last):,.0f}"
+        group = curves.get((f"{policy.name.partition(',')[0]}, every visit", policy.epsilon))
+        if policy.reports is not None and group is not None:
+            difference = last - group[:, -1]
+            line += f"   less every visit: {difference.mean():,.0f} +- {error_of(difference):,.0f}"
+        print(line, flush=True)
+    draw(curves, seeds, path)
+
+
+def error_of(values: np.ndarray) -> float:
+    """Returns the standard error of the mean."""
+    return float(values.std(ddof=1) / np.sqrt(len(values)))
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 64, Path(sys.argv[2]) if len(sys.argv) > 2 else FIGURE)

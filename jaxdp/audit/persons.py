@@ -1,0 +1,110 @@
+"""A person as the unit of a grey-box audit: all rounds of one person are replaced."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdp.audit.accounting import scalar
+from jaxdp.audit.adversary import UserData
+from jaxdp.audit.findings import SLACK
+from jaxdp.audit.forced import Base, draws_without_history
+from jaxdp.audit.replay import Release
+from jaxdp.core import Guarantee, Learner, Visit, Visits
+from jaxdp.validation import check_choice
+
+UNITS = ("record", "person")
+
+
+def audited_claim(learner: Learner, claim: Guarantee, unit: str | None, visits: Visits | None) -> Guarantee:
+    """Returns the claim to audit, for a round's data or for a person.
+
+    Raises:
+        ValueError: if unit is not one of `UNITS`, or does not fit the claim or the visits.
+    """
+    default = claim.unit if visits is None else "person"
+    unit = default if unit is None else check_choice("unit", unit, UNITS)
+    if unit == "record" and (claim.unit == "person" or visits is not None):
+        raise ValueError(f'unit must be "person" for visits or a claim for a person, got "record" for {claim}')
+    if unit == "record":
+        return claim
+    if not isinstance(visits, Visits):
+        raise ValueError(f"visits must be a jaxdp.Visits to audit a claim for a person, got {type(visits).__name__}")
+    if claim.trust_model == "joint":
+        raise ValueError(f'unit must be "record" for a claim of joint privacy, got "person" for {learner!r}')
+    return claim if claim.unit == "person" else claim.at_user_level(visits.most, privacy_unit="one person")
+
+
+def first_visits(visits: Visits, rounds: int) -> Visit:
+    """Returns the visits of the first rounds, as public contexts.
+
+    Raises:
+        ValueError: if the schedule has fewer rounds.
+    """
+    if rounds > len(visits):
+        raise ValueError(f"rounds must be <= the {len(visits)} of visits, got {rounds}")
+    return Visit(jnp.asarray(visits.person[:rounds]), jnp.asarray(visits.nth[:rounds]))
+
+
+def replace_people(base: Base, users: UserData, key: jax.Array, replaced: jax.Array) -> UserData:
+    """Stacks the base and its copies in which all rounds of one person are other users': [neighbours + 1, rounds, ...].
+
+    Args:
+        base: the source of users.
+        users: of the base, [rounds, ...].
+        key: a typed PRNG key.
+        replaced: [neighbours] integers, a round of each person to replace.
+
+    Raises:
+        ValueError: if users react to the past.
+    """
+    if not draws_without_history(base):
+        raise ValueError("draw_user must take a key alone where visits are given, got one that reads the history")
+    person = users.contexts.person
+    keys = jax.random.split(key, (len(replaced), base.rounds))
+    others = jax.vmap(jax.vmap(lambda key: base.draw_user(key).answers))(keys)
+    is_replaced = person[None] == person[replaced][:, None]
+
+    def stack(old: jax.Array, new: jax.Array) -> jax.Array:
+        mask = is_replaced.reshape(*is_replaced.shape, *[1] * (new.ndim - 2))
+        return jnp.concatenate([old[None], jnp.where(mask, new, old[None])])
+
+    contexts = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(replaced) + 1, *x.shape)), users.contexts)
+    return UserData(jax.tree.map(stack, users.answers, others), contexts)
+
+
+def judge_people(
+    learner: Learner, visits: Visits, replaced: list[np.ndarray], runs: list[list[Release]]
+) -> tuple[list[str], list[str]]:
+    """Compares changes with the declared sensitivity of one report times a person's heard reports so far.
+
+    Args:
+        learner: that was played.
+        visits: the schedule.
+        replaced: for each run, [neighbours] a round of each replaced person.
+        runs: the releases of each run.
+
+    Returns:
+        (faults, notes). There is a note if no release follows the last heard report of any person who was replaced.
+    """
+    reports = visits.most if learner.reports is None else learner.reports
+    faults: dict[str, None] = {}
+    is_late = False
+    for rounds, releases in zip(replaced, runs, strict=True):
+        people = visits.person[rounds]
+        for release in releases:
+            is_heard = (visits.nth[: release.round + 1] < reports)[None]
+            heard = (is_heard & (visits.person[None, : release.round + 1] == people[:, None])).sum(axis=1)
+            is_late |= bool((heard >= min(reports, visits.most)).any())
+            if release.entry.sensitivity is None:
+                continue
+            declared = scalar(release.entry.sensitivity)
+            moved = release.change.largest[1:]
+            exceeds = moved > declared * np.maximum(heard, 1) * (1 + SLACK)
+            if exceeds.any():
+                worst = int(np.argmax(np.where(exceeds, moved, -1.0)))
+                faults[
+                    f"{release.site} changes by {moved[worst]:.6g} in {release.entry.norm} norm by {heard[worst]} "
+                    f"reports of a person, but {declared:.6g} is declared for one"
+                ] = None
+    notes = [] if is_late else ["nothing was released after a person's last heard report: play more rounds"]
+    return list(faults), notes
