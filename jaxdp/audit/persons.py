@@ -61,15 +61,17 @@ def replace_people(base: Base, users: UserData, key: jax.Array, replaced: jax.Ar
         raise ValueError("draw_user must take a key alone where visits are given, got one that reads the history")
     person = users.contexts.person
     keys = jax.random.split(key, (len(replaced), base.rounds))
-    others = jax.vmap(jax.vmap(lambda key: base.draw_user(key).answers))(keys)
+    drawn_answers = jax.vmap(jax.vmap(lambda key: base.draw_user(key).answers))(keys)
     is_replaced = person[None] == person[replaced][:, None]
 
-    def stack(old: jax.Array, new: jax.Array) -> jax.Array:
-        mask = is_replaced.reshape(*is_replaced.shape, *[1] * (new.ndim - 2))
-        return jnp.concatenate([old[None], jnp.where(mask, new, old[None])])
+    def stack(answers: jax.Array, drawn: jax.Array) -> jax.Array:
+        mask = is_replaced.reshape(*is_replaced.shape, *[1] * (drawn.ndim - 2))
+        return jnp.concatenate([answers[None], jnp.where(mask, drawn, answers[None])])
 
-    contexts = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(replaced) + 1, *x.shape)), users.contexts)
-    return UserData(jax.tree.map(stack, users.answers, others), contexts)
+    def repeat(table: jax.Array) -> jax.Array:
+        return jnp.broadcast_to(table, (len(replaced) + 1, *table.shape))
+
+    return UserData(jax.tree.map(stack, users.answers, drawn_answers), jax.tree.map(repeat, users.contexts))
 
 
 def judge_people(
