@@ -12,10 +12,10 @@ Scalar = float | np.floating | np.integer | jax.Array
 
 
 def positive_scalar(name: str, value: Scalar, dtype: DTypeLike | None = None) -> jax.Array:
-    """Returns value as a floating scalar of dtype (by default its own, or JAX's default for a Python number).
+    """Converts a value to a floating scalar of this dtype (None: the value's dtype if floating, otherwise the default).
 
-    A Python or NumPy number is checked to be > 0. A JAX array is not: it may be traced, and reading it would wait for
-    the device.
+    Only a Python or NumPy number is checked to be > 0: a JAX array may be traced, and reading it would wait for the
+    device.
 
     Raises:
         ValueError: if value is not a scalar, or is a number that is not > 0.
@@ -38,8 +38,8 @@ def float_array(name: str, values: ArrayLike) -> jax.Array:
     array = jnp.asarray(values)
     if not jnp.issubdtype(array.dtype, jnp.floating):
         raise ValueError(
-            f"{name} must be floats, got dtype {array.dtype}: convert it, e.g. by astype(jnp.float32), and counts "
-            "beyond 2^24 less a public number, as float32 would round them"
+            f"{name} must be floats, got dtype {array.dtype}: convert them, e.g. by astype(jnp.float32); subtract a "
+            "public number from counts beyond 2^24 first, as float32 would round them"
         )
     return array
 

@@ -1,12 +1,12 @@
 """Real noise rounded down to integers, in float64, from words of 64 bits: traced in 64 bits.
 
 A float64 logarithm moves the point at which noise passes from one integer k to the next by less than (scale + k) 2^-52
-of an integer. So Laplace noise of a scale up to 2^18 uses one logarithm, and larger noise two digits with a word each.
-A normal variate of standard deviation 2^24 is the sum of two: one of standard deviation 2^14 in multiples of 2^10, and
-one of standard deviation 2^11. The total variation between the program's distribution and the real one, also at outputs
-e^epsilon times less likely, is then below 1e-9 for each number, for Laplace noise up to epsilon = 10. Noise ends at 43
-scales, and at 9.3 standard deviations. Sums of integers beyond float64's digits are rounded once, which is
-post-processing.
+of an integer. So Laplace noise of a scale up to 2^18 is computed from one logarithm, and larger noise from two digits,
+each from its own word. A normal variate of standard deviation 2^24 is the sum of two: one of standard deviation 2^14 in
+multiples of 2^10, and one of standard deviation 2^11. The total variation between the program's distribution and the
+real one, also at outputs e^epsilon times less likely, is then below 1e-9 for each number, for Laplace noise up to
+epsilon = 10. No noise beyond 44.4 scales or 9.5 standard deviations is drawn. Sums of integers that float64 cannot hold
+are rounded once, which is post-processing.
 """
 
 import math
@@ -23,7 +23,7 @@ from jaxdp.numerics.platforms import by_platform
 from jaxdp.random.threefry import word_pairs, words_of_pairs
 
 ONE_DIGIT = 2.0**18  # largest scale of Laplace noise of one digit
-FIRST_SCALE = 2.0**16  # scale of the first of two digits, or up to twice as large
+FIRST_SCALE = 2.0**16  # the first of two digits has a scale of FIRST_SCALE to 2 FIRST_SCALE
 ROOT = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 TWICE = 2 * WRITTEN_OUT  # pairs of words, two for each number
 INTEGERS = 2.0**52  # the lower bits of a float64 in [2^52, 2^53) are an integer

@@ -22,19 +22,19 @@ def noisy_leads(
 ) -> jax.Array:
     """Adds Laplace(l1_sensitivity / epsilon) noise to each total, and subtracts the largest noisy total.
 
-    Selection only needs differences. The relevant ones are small, so that floats represent them for totals of any size:
-    two counts of 2^30 that differ by 1 have leads 0 and -1, but are the same float32.
+    Selection needs only differences of totals. The differences that matter are small, so floats hold them for totals of
+    any size: counts of 2^30 and 2^30 + 1 have leads -1 and 0, but are the same float32.
 
     Args:
         key: a PRNG key.
         totals: [..., num_totals] integer, or a `jaxdp.numerics.fixed_point.Sum` of real data.
         epsilon: [] float > 0, may be traced; infinity adds nothing. Bad traced values as for `laplace`.
         l1_sensitivity: [] float > 0, may be traced: largest change of all `totals` together in L1 norm.
-        among: [..., num_totals] bool, the totals that take part; it must be public. None is all.
+        among: [..., num_totals] bool, public: whether a total takes part. If None, all do.
 
     Returns:
-        [..., num_totals] float <= 0: each noisy total minus the largest noisy total that takes part. Values of others
-        have no meaning.
+        [..., num_totals] float <= 0: each noisy total minus the largest noisy total that takes part. Entries of totals
+        that do not take part have no meaning.
 
     Raises:
         ValueError: if totals have another dtype or are empty, or epsilon or l1_sensitivity is not a scalar, or is a
@@ -43,9 +43,10 @@ def noisy_leads(
     Privacy:
         - epsilon-DP in the central model for one release, for the unit and adjacency of the sensitivity.
         - Leads are differences of totals to which the Laplace mechanism has added noise: post-processing.
-        - Slack: two totals alone spend all of epsilon only in the limit. In units of the noise's scale their difference
-          exceeds t by noise with probability (2 + t) exp(-t) / 4; its log falls with slope 1 - 1 / (2 + t). With more
-          totals each is compared with several others, and audits find nearly all of epsilon.
+        - Slack: with only two totals, the privacy loss approaches epsilon only in the limit. The noise of their
+          difference exceeds t noise scales with probability (2 + t) exp(-t) / 4; the logarithm of this falls with slope
+          1 - 1 / (2 + t). With more totals, each is compared with several others, and audits find nearly all of
+          epsilon.
 
     Source:
         Dwork & Roth (2014), Theorem 3.6.

@@ -40,8 +40,8 @@ def noisy_max(
     Args:
         key: a PRNG key.
         scores: [..., K] float, integer or `jaxdp.numerics.fixed_point.Sum`, none of them NaN. Traced scores cannot be
-            checked: with a NaN the index is 0 for every key, and not private. Keep counts as integers: a count beyond
-            2^24 cast to float32 is rounded before noise is added, and a user is then hidden less than claimed.
+            checked: with a NaN the index is 0 for every key, and not private. Keep counts as integers: float32 would
+            round a count beyond 2^24 before noise is added, and the claim would not hold.
         epsilon: [] float > 0, may be traced; infinity is the exact argmax, with ties broken at random. A traced zero or
             NaN gives meaningless indices; a negative value flips the noise, which is not private.
         sensitivity: [] float > 0, may be traced: the largest change of any one score, where the scores may move in

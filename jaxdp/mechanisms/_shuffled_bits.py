@@ -17,7 +17,7 @@ LARGEST_LOCAL = 500.0  # above this local epsilon, a report is treated as if it 
 
 
 def largest_true(holds: Callable[[float], bool], low: float, high: float) -> float:
-    """Returns nearly the largest number at which a condition holds, by bisection: it holds at low, and not at high."""
+    """Bisects for the largest number at which a condition holds, given that it holds at low and not at high."""
     while high - low > 1e-13 * high:
         middle = low + (high - low) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)
@@ -47,8 +47,8 @@ def largest_exact(epsilon: float, delta: float, batch: int) -> float:
         candidate = largest_true(holds, low, high)
         if candidate <= epsilon:
             return epsilon
-        delta_found, ones = worst_delta(epsilon, candidate, batch)
-        if delta_found <= delta:
+        largest_delta, ones = worst_delta(epsilon, candidate, batch)
+        if largest_delta <= delta:
             return candidate
         suspects.add(ones)
         low, high = epsilon, candidate
@@ -65,7 +65,7 @@ def worst(measure: Callable[[np.ndarray], float], local_epsilon: float, batch: i
     """Returns the largest measure over distributions of the others' count, and the number of ones among them.
 
     One more user's report can be added to the count afterwards, so the measure never increases with the zeros or the
-    ones among the others. So the measure with `least` zeros and num_others - `most` ones bounds the measure at any
+    ones among the others. So the measure for `least` zeros and num_others - `most` ones bounds the measure for every
     number of zeros from `least` to `most`. The range with the largest bound is halved until it is a single number.
     """
     num_others = batch - 1

@@ -14,7 +14,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def traced_once(*static: str) -> Callable[[Function], Function]:
     """Returns a decorator of a mechanism: calls with arguments of the same shapes and dtypes share one trace.
 
-    A larger program inlines its operations. If a tape is open, the mechanism is not cached, and records on the tape.
+    A larger program inlines the mechanism's operations. If a tape is open, the mechanism is traced again and recorded.
 
     Args:
         static: names of arguments that are not arrays.

@@ -32,9 +32,9 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
 
     Args:
         key: a PRNG key.
-        values: [...] float or integer, the exact values. Keep counts as integers: a count beyond 2^24 cast to float32
-            is rounded before noise is added, and a user is then hidden less than claimed. A
-            `jaxdp.numerics.fixed_point.Sum` holds sums of real data exactly.
+        values: [...] float or integer, the exact values. Keep counts as integers: float32 would round a count beyond
+            2^24 before noise is added, and the claim would not hold. A `jaxdp.numerics.fixed_point.Sum` holds sums of
+            real data exactly.
         epsilon: [] float > 0, may be traced; infinity adds nothing. A traced NaN, zero or negative number gives NaN.
         l1_sensitivity: [] float > 0, may be traced: largest change of all `values` together in L1 norm.
 
@@ -54,12 +54,14 @@ def laplace(key: jax.Array, values: ArrayLike | Exact, epsilon: Scalar, *, l1_se
         Dwork & Roth (2014), Definition 3.3 and Theorem 3.6.
 
     Deviations:
-        - Values are rounded to a grid, and real noise is rounded down to it, as whole numbers in float64. The result is
-          the rounded-down output of the Laplace mechanism on values that moved by at most one step more, and the noise
-          is calibrated for this. A step is between 2^-17 and 2^-10 of the sensitivity, and within this range 2^-16 to
-          2^-15 of sensitivity / epsilon. It is at most 1 for integers. Several values share the upper limit.
-        - Float64 logarithms of 64-bit words add a delta below 1e-9 for each value, up to epsilon = 10. Noise ends at 43
-          scales. A traced scale that is 0, infinite or NaN although noise is needed, or beyond 2^47 steps, gives NaN.
+        - Values are rounded to a public grid, and noise is rounded down to it; both are integers in float64. The
+          release equals the output of the Laplace mechanism on the rounded values, rounded down. Rounding adds at most
+          one step to the change of a value, and the noise is calibrated for this larger change. A step is between 2^-17
+          and 2^-10 of the sensitivity, and within this range 2^-16 to 2^-15 of sensitivity / epsilon. It is at most 1
+          for integers. For several values the upper limit is divided by their number, rounded up to a power of two.
+        - Noise is computed from float64 logarithms of 64-bit words. This adds a delta below 1e-9 for each value, for
+          epsilon up to 10. No noise beyond 44.4 scales is drawn. If noise is needed, a traced scale that is 0,
+          infinite, NaN or beyond 2^47 steps gives NaN.
         - The generator, Threefry with 20 rounds, is not cryptographic.
 
     Math:
@@ -127,8 +129,9 @@ def gaussian(
         values: as for `laplace`.
         noise_stddev: [] float >= 0, may be traced: from `analytic_gaussian` or `zcdp_gaussian`, through `round_up` if
             cast. Zero adds nothing. A traced NaN, infinity or negative number gives NaN.
-        l2_sensitivity: [] float > 0, may be traced: the sensitivity that noise_stddev was calibrated for. The noise
-            grows by the share of it that rounding adds, and an auditor compares the values' changes with it.
+        l2_sensitivity: [] float > 0, may be traced: the sensitivity that noise_stddev was calibrated for. Rounding
+            enlarges it, and the noise is enlarged by the same factor. An auditor compares changes of the values with
+            it.
 
     Returns:
         [...] the noisy values, in the dtype of `values`; for integers, in JAX's default float type, rounded after the
@@ -142,16 +145,17 @@ def gaussian(
         - For one release of `values` in the central model, with the unit and adjacency of the L2 sensitivity D:
           (epsilon, delta)-DP with delta = gaussian_delta(epsilon, noise_stddev, D), and zCDP with rho = D^2 / (2
           noise_stddev^2).
-        - Without l2_sensitivity, and for n floats with noise of more than 128 D, D counts as D + sqrt(n) 2^-24
-          noise_stddev. Integers and sums in fixed point are not rounded, for noise of up to 2^24, or 2^4 of a range.
+        - If l2_sensitivity is not given and noise_stddev > 128 D, n floats need D + sqrt(n) 2^-24 noise_stddev in place
+          of D, as they are rounded. Integers are not rounded if noise_stddev <= 2^24, nor is a `Sum` if noise_stddev <=
+          2^4.
 
     Source:
         Dwork & Roth (2014), Appendix A; Balle & Wang (2018), Theorem 8; Bun & Steinke (2016), Proposition 1.6.
 
     Deviations:
-        Integers on a grid, as in `laplace`, with a step between 2^-25 and 2^-24 of noise_stddev. The noise is
-        calibrated for values that rounding has moved; an unknown sensitivity is taken to be at least noise_stddev /
-        128. Noise ends at 9.3 standard deviations.
+        Values and noise are integers on a grid, as in `laplace`, with a step between 2^-25 and 2^-24 of noise_stddev.
+        The noise is calibrated for the change of rounded values; if l2_sensitivity is not given, it is taken to be
+        noise_stddev / 128. No noise beyond 9.5 standard deviations is drawn.
 
     Math:
         The mechanism adds independent noise $Z_i \sim N(0, \sigma^2)$ to the values. With $\Delta$ the $L_2$
@@ -231,11 +235,11 @@ def k_norm(
         uses the same noise.
 
     Deviations:
-        Integers on a grid, as in `laplace`, with a step of at most 2^-14 of the noise's scale. The added delta is below
-        1e-9 d^(3/2), for epsilon from 0.01 to 10. With a basis the coordinates of `value` in it are rounded, noised as
-        a vector of d entries, and multiplied by the basis. The noise is calibrated for a sensitivity larger by 2^-11,
-        which covers rounding of the coordinates and of the basis. Entries beyond 2^36 / sqrt(size) sensitivities are
-        clipped.
+        Value and noise are integers on a grid, as in `laplace`, with a step of at most 2^-14 of the noise's scale.
+        Arithmetic adds a delta below 1e-9 d^(3/2), for epsilon from 0.01 to 10. With a basis, the mechanism rounds the
+        coordinates of `value` in the basis, adds noise to them as to a vector of d entries, and multiplies by the
+        basis. The noise is calibrated for a sensitivity larger by a factor of 1 + 2^-11, which covers rounding of the
+        coordinates and of the basis. Entries beyond 2^36 / sqrt(size) sensitivities are clipped.
 
     Math:
         The mechanism adds noise $Z$ to a vector in $\mathbb{R}^d$, with a density proportional to
@@ -260,7 +264,8 @@ def k_norm(
     if math.prod(shape) < 1 or (basis is not None and (basis.ndim != 2 or shape != basis.shape[:1])):
         basis_shape = "" if basis is None else f" and a basis of shape {basis.shape}"
         raise ValueError(
-            f"value must have at least one entry, and as many as a basis has rows, got {shape}{basis_shape}"
+            "value must have at least one entry and, with a basis, be a vector with an entry for each row of it, "
+            f"got {shape}{basis_shape}"
         )
     with jax.enable_x64(True):
         sensitivity = positive_scalar("sensitivity", sensitivity, jnp.float64)

@@ -1,8 +1,8 @@
 """Noise on exact sums, which are rounded to floats only after the noise is added.
 
-A float32 holds only integers up to 2^24: if one user changes, a cast count of 2^29 changes by 64 or not at all, but the
-noise is calibrated for 1. Here the integer part of the noise is added in integers, so that the release is a function of
-count + noise, as the mechanisms' proofs assume.
+A float32 holds all integers only up to 2^24: if one user changes, a count of 2^29 cast to float32 changes by 64 or not
+at all, but the noise is calibrated for 1. This module adds the integer part of the noise as an integer, so that the
+release is a function of count + noise, as the mechanisms' proofs assume.
 """
 
 from typing import NamedTuple
@@ -23,17 +23,17 @@ def add_noise(values: Exact, noise: jax.Array) -> jax.Array:
         noise: [...] float, of a shape that broadcasts with values.
 
     Returns:
-        [...] float. Floats are added directly. For integers and sums the result depends only on the real number values
-        + noise. For integers it is the nearest float if this is below 2^24 (2^53 in 64 bits), and it does not wrap for
-        any noise. Sums are added in 64 bits. Noise beyond 2^30 is coarser than a unit, like all float32 numbers of that
-        size.
+        [...] float. Floats are added directly. For integers and sums in fixed point the result depends only on the real
+        number values + noise. For integers the result is the float nearest to this number if the number is below 2^24
+        (2^53 in 64 bits), and it does not wrap for any noise. Sums are added in 64 bits. Float32 noise beyond 2^30 is a
+        multiple of more than 1.
     """
     if isinstance(values, tuple):
         return _add_to_sum(values, noise)
     if jnp.issubdtype(values.dtype, jnp.floating):
         return values + noise
     integer, fraction = _split(noise, _limit(values))
-    half = (values & integer) + ((values ^ integer) >> 1)  # half of their sum, rounded down; it does not wrap
+    half = (values & integer) + ((values ^ integer) >> 1)  # (values + integer) / 2, rounded down, without wrapping
     fits = jnp.abs(half) < _limit(values)
     exact = jnp.where(fits, (values + integer).astype(noise.dtype), 2 * half.astype(noise.dtype))
     return exact + fraction

@@ -1,35 +1,37 @@
 """Proved bounds on the delta that the program's arithmetic adds, on the host, for `Guarantee.numerical_delta`.
 
-All bounds count only releases that one unit of privacy enters. Other releases have the same exact values for both
-neighbours, and the same program has the same distribution. Float64 functions are assumed to be right within two units
-in the last place, and random bits to be ideal.
+All bounds count only releases that depend on the data of one unit of privacy. Other releases have the same exact values
+for both neighbours, so the program gives them the same distribution. Float64 functions are assumed to be right within
+two units in the last place, and random bits to be ideal.
 
-Laplace noise of s steps up to 2^18 is one digit, from a variate v with errors 2^-51.4 v and 2^-53. So an integer's
-probability is off by a factor of 1 + s (2^-50.4 v + 2^-52). The mean of v is 1 under one neighbour, and at most 1 +
-epsilon under the other. If probabilities of a release are off by factors of 1 + a and 1 + b, delta is at most the mean
-of a + b, s 2^-48.9 (1 + epsilon / 2): outputs that exceed the factor e^epsilon exceed it by no more. Words have steps
-of 2^-63, and each of the 43.7 s integers on one side has a probability that is off by at most 2^-64: this adds s
-2^-58.5 (1 + e^epsilon). Noise of more steps has two digits. The first is like noise of 2^17 steps, and the second has
+Let the scale of Laplace noise be s steps. Up to s = 2^18 the noise is one digit, computed from an exponential variate v
+with an error of 2^-51.4 v + 2^-53. So an integer's probability is off by a factor of 1 + s (2^-50.4 v + 2^-52). The
+mean of v is 1 under one neighbour, and at most 1 + epsilon under the other. If the probabilities of a release are off
+by factors of 1 + a and 1 + b for the two neighbours, their ratio exceeds e^epsilon by no more than these factors, and
+delta is at most the mean of a + b, which is s 2^-48.9 (1 + epsilon / 2). Random words are multiples of 2^-63, so that
+each of the 43.7 s integers on one side has a probability that is off by at most 2^-64: this adds s 2^-58.5 (1 +
+e^epsilon). A larger scale has two digits. The first has the errors of noise of 2^17 steps, and the second has
 probabilities off by factors of less than 1 + 2^-33: together they add less than noise of 2^18 steps.
 
-Normal noise of s steps is two digits from the Box-Muller transform, with an error of 2^-48.5 r + 2^-52 / r at radius r.
-So probability factors have mean 1, and differ from 1 by a = 2^-43.9 sqrt(s) in root mean square. The product of the
-factors of n numbers, drawn one after the other, differs from 1 by sqrt((1 + a^2)^n - 1) in root mean square. The
-neighbour's product differs by at most e^rho times as much under the other distribution (Cauchy-Schwarz, with the
-divergence of order 2). Steps of the words are not counted here: an integer's probability averages them over 2^62
-angles.
+Normal noise with a standard deviation of s steps is two digits from the Box-Muller transform, with an error of 2^-48.5
+r + 2^-52 / r at radius r. So the factors by which probabilities are off have mean 1, and differ from 1 by a = 2^-43.9
+sqrt(s) in root mean square. The product of the factors of n numbers, drawn one after the other, differs from 1 by
+sqrt((1 + a^2)^n - 1) in root mean square. The neighbour's product differs by at most e^rho times as much under the
+other distribution (Cauchy-Schwarz, with the divergence of order 2). Steps of the words are not counted here: an
+integer's probability averages them over 2^62 angles.
 """
 
 import math
 
 from jaxdp.mechanisms.calibration import analytic_gaussian
 
-FEW, ONE_DIGIT = 2.0**16, 2.0**18  # most steps in a Laplace scale, if the step may be coarse; and in one digit
-FINE, COARSE = 2.0**17 * (1 + 2**-10), 2.0**11 * (1 + 2**-10)  # most steps in a sensitivity, after rounding
-NORMAL_STEPS = 2.0**25  # in a standard deviation
-TOEPLITZ_STEPS = 2.0**27.1  # in a standard deviation of `toeplitz_counter`
+FEW = 2.0**16  # largest number of steps in a Laplace scale, if the step may be coarse
+ONE_DIGIT = 2.0**18  # largest number of steps in a Laplace scale of one digit
+FINE, COARSE = 2.0**17 * (1 + 2**-10), 2.0**11 * (1 + 2**-10)  # largest numbers of steps in a rounded sensitivity
+NORMAL_STEPS = 2.0**25  # largest number of steps in a standard deviation
+TOEPLITZ_STEPS = 2.0**27.1  # largest number of steps in a standard deviation of `toeplitz_counter`
 NUMBERS = 100  # assumed length of vectors if a claim does not know it
-K_NORM = 1e-9  # of `k_norm` at epsilon from 0.01 to 10, times numbers^(3/2)
+K_NORM = 1e-9  # delta of `k_norm` at epsilon from 0.01 to 10, divided by numbers^(3/2)
 NORMAL_FACTOR = 2.0**-43.9
 SELECTION = 2.0**-35  # for an index of `noisy_max`: twice the relative error of its probabilities
 
@@ -41,7 +43,7 @@ def laplace_delta(epsilon: float, *, releases: int = 1, numbers: int = 1, spread
         epsilon: of each release, > 0.
         releases: number of consecutive releases that the unit is in.
         numbers: how many numbers of a release the unit changes.
-        spread: length of a release of floats, which have finer steps.
+        spread: number of floats in a release: the steps of several floats are finer.
 
     Returns:
         The bound; None without noise, or if the bound is not below 1.
@@ -60,7 +62,7 @@ def laplace_delta(epsilon: float, *, releases: int = 1, numbers: int = 1, spread
 
 
 def _one_laplace(steps: float, epsilon: float) -> float:
-    """Bounds the delta of one number with noise of so many steps."""
+    """Bounds the delta of one number with Laplace noise of this scale, in steps."""
     words = 2.0**-58.5 * (1 + math.exp(min(epsilon, 700.0)))
     return min(steps, ONE_DIGIT) * (2.0**-48.9 * (1 + epsilon / 2) + words)
 
@@ -71,7 +73,7 @@ def normal_delta(numbers: int, *, rho: float, steps: float = NORMAL_STEPS) -> fl
     Args:
         numbers: how many numbers with independent noise change, drawn one after the other or at once.
         rho: their total zero-concentrated budget, > 0.
-        steps: most grid steps in a standard deviation.
+        steps: largest number of grid steps in a standard deviation.
 
     Returns:
         The bound, for every epsilon; None if rho or numbers is too large for a bound below 1.
@@ -87,7 +89,7 @@ def normal_delta(numbers: int, *, rho: float, steps: float = NORMAL_STEPS) -> fl
 
 
 def tree_steps(stddev: float, unit: float) -> float:
-    """Returns the most steps in a standard deviation of a Gaussian tree's noise, for sums of multiples of a unit."""
+    """Bounds the grid steps in a standard deviation of a Gaussian tree's noise, for sums of multiples of a unit."""
     return max(2.0**26, 2 * stddev / unit)
 
 
@@ -132,13 +134,13 @@ def vector_delta(epsilon: float, delta: float | None, *, numbers: int = NUMBERS)
     Args:
         epsilon: of the release, > 0.
         delta: of the Gaussian mechanism; None for `k_norm`.
-        numbers: most numbers in the vector.
+        numbers: largest length of the vector.
     """
     if math.isinf(epsilon):
         return None
     if delta is not None:
         return normal_delta(numbers, rho=gaussian_rho(epsilon, delta))
-    words = math.exp(min(max(0.0, epsilon - 10), 700.0))  # steps of the words, far out
+    words = math.exp(min(max(0.0, epsilon - 10), 700.0))  # far from 0 the resolution of random words matters
     return below_one(K_NORM * numbers**1.5 * max(1.0, (0.01 / epsilon) ** 2) * words)
 
 
@@ -164,7 +166,7 @@ def nodes_delta(epsilon: float, levels: int) -> float | None:
         epsilon: of all nodes, > 0.
         levels: number of levels of the tree.
     """
-    # `levels` numbers share a sensitivity of `levels`: a step is at least half as large as for a number of its own
+    # `levels` numbers together have a sensitivity of `levels`: a step is at least half as large as for one number alone
     return laplace_delta(epsilon / levels, releases=levels, spread=2)
 
 

@@ -83,7 +83,7 @@ def shuffled_ones(key: jax.Array, ones: ArrayLike, local_epsilon: Scalar, *, bat
 
     Args:
         key: a PRNG key.
-        ones: [...] integers in [0, batch], number of users who hold a 1. Outside, the result is meaningless.
+        ones: [...] integers in [0, batch], number of users who hold a 1. For other integers the result is meaningless.
         local_epsilon: [] float > 0, may be traced: the budget of each report before it is shuffled; infinity reports
             the bits.
         batch: number of users shuffled together, >= 1, static.

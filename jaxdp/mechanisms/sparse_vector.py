@@ -94,9 +94,10 @@ def above_threshold_init(
 
 
 def restart(fresh: jax.Array, started: AboveThreshold, running: AboveThreshold) -> AboveThreshold:
-    """Returns the run `started` where `fresh`, [] bool, otherwise `running`: both of the same sensitivity and budget.
+    """Returns the run `started` if `fresh` ([] bool) is true, otherwise `running`.
 
-    These and the noise's scale remain the same for all lanes of `jax.vmap`, and are computed once.
+    Both runs have the same sensitivity, epsilon and noise scale. These are not selected, so that lanes of `jax.vmap`
+    share them.
     """
     threshold = jax.tree.map(
         lambda start, run: jnp.where(fresh, start, run), started.noisy_threshold, running.noisy_threshold
@@ -134,12 +135,12 @@ def above_threshold_step(
 
 
 class Grid(NamedTuple):
-    """The grid of a run, and its queries' noise: the same in each round, so a loop computes them outside of branches.
+    """The grid of a run and the noise scale of its queries. A loop computes them once, as they do not change.
 
     Attributes:
         per_one: [] float64, steps per 1.
-        scale: [] float64, in steps, of a query's noise, for a sensitivity enlarged by one rounding step.
-        drawn: [] float64, a valid scale for drawing: `scale`, if it is one.
+        scale: [] float64, scale in steps of a query's noise, for a sensitivity enlarged by one rounding step.
+        drawn: [] float64, the scale for drawing: `scale` if it is valid and > 0, otherwise 2^16.
     """
 
     per_one: jax.Array

@@ -74,8 +74,8 @@ def find_buffers(horizon: int, num_buffers: int | None = None) -> Buffers:
 
     Args:
         horizon: >= 1.
-        num_buffers: 1 to 16 leaky sums, beside one that does not leak. None takes the smallest number with a worst
-            variance within 1% of the worst variance of the square-root factorisation.
+        num_buffers: number of leaky sums, 1 to 16, in addition to a sum that does not leak. None takes the smallest
+            number that has a worst variance within 1% of the square-root factorisation's.
 
     Returns:
         The result of a local search that starts at gaps with evenly spaced log-odds.
@@ -101,7 +101,7 @@ def find_buffers(horizon: int, num_buffers: int | None = None) -> Buffers:
         if num_buffers is not None or np.exp(_objective(best, horizon)) <= goal:
             return _decoder(*_gaps(best))
     raise RuntimeError(
-        f"horizon {horizon} has no factorisation found within 1% of the square root's variance: give num_buffers"
+        f"no factorisation within 1% of the square root's variance was found for horizon={horizon}: set num_buffers"
     )
 
 

@@ -25,25 +25,25 @@ class Counter(NamedTuple):
 
     Attributes:
         params: (**values) -> Params. On the host: validates, and calibrates in float64.
-        init: (key, params, shape=(), *, clocks=(), dtype=int) -> state of `shape` many counters. `clocks` are leading
-            axes of `shape`: counters along them are fed at separate times, all others share a clock. `dtype` is the
-            kind of the stream: integers are added up as integers (int32; int64 under x64), and floats as integer
-            multiples of 2^-20.
+        init: (key, params, shape=(), *, clocks=(), dtype=int) -> state of an array of counters of this shape. `clocks`
+            are leading axes of `shape`: each index along them has its own clock, which the counters along the other
+            axes share. `dtype` is the kind of the stream: integers are added up as integers (int32; int64 under x64),
+            and floats as integer multiples of 2^-20.
         feed: (key, params, state, value, fed=True) -> state. A new key for every entry. value: [*shape], of the
             stream's kind (bools and short integers count as integers). fed: [*clocks] bool; False leaves a counter
-            unchanged. An integer that its dtype cannot hold, or a sum of integers or floats beyond int32 (int64), wraps
-            around. Floats are rounded to multiples of 2^-20, and NaN counts as 0: sensitivities refer to rounded
-            entries. Rounding keeps entries in [0, 1] or [-1, 1]. For other bounds, as on the length of a vector of d
-            entries, add 2^-20 for each entry in L1, 2^-20 sqrt(d) in L2 norm.
+            unchanged. Integers beyond int32 (int64), and sums beyond it, wrap around. Floats are rounded to multiples
+            of 2^-20, and NaN counts as 0: sensitivities refer to rounded entries. Rounding keeps entries in [0, 1] or
+            [-1, 1]. If another bound is used, such as a bound on the norm of a vector of d entries, rounding enlarges
+            the sensitivity: add 2^-20 d in L1 norm, 2^-20 sqrt(d) in L2 norm.
         read: (params, state) -> [*shape] float, the estimates of the sums so far. 0 before the first entry; NaN after
             more entries than the horizon.
         prefixes: (keys, params, values) -> [T, *shape] float: the results of `read` after each of the entries `values`
             [T, *shape] of a whole stream, T <= horizon, fed with `keys` [T].
         variance: (params, times) -> float64 array like times. On the host: exact variance of the estimates after this
             many entries, in 1..horizon. Estimates are unbiased.
-        radius: (params, times, failure_prob) -> float array like times. May be traced: the error that the estimate
-            after this many entries exceeds with probability at most failure_prob ([] float in (0, 1)), at each time.
-            Times outside 1..horizon give meaningless radii.
+        radius: (params, times, failure_prob) -> float array like times. May be traced: for each time separately, the
+            error that the estimate after this many entries exceeds with probability at most failure_prob ([] float in
+            (0, 1)). Times outside 1..horizon give meaningless radii.
         horizon: the largest number of entries.
         made_by: the factory and its arguments, for people.
 
@@ -118,7 +118,7 @@ def stream_dtype(dtype: DTypeLike, floating: np.dtype) -> np.dtype:
     raise ValueError(f"dtype must be integers or floats, got {kind}")
 
 
-def nothing(shape: tuple[int, ...], dtype: DTypeLike) -> Exact:
+def zero_sums(shape: tuple[int, ...], dtype: DTypeLike) -> Exact:
     """Returns zero sums of a stream: integers, or sums in fixed point for floats."""
     return jnp.zeros(shape, dtype) if jnp.issubdtype(dtype, jnp.integer) else fixed_point.zero(shape)
 
@@ -144,12 +144,12 @@ def sum_along(values: Exact, axis: int) -> Exact:
 
 
 def entry(value: ArrayLike, shape: tuple[int, ...], sums: Exact) -> Exact:
-    """Converts one entry of a stream to the form of the stream's sums.
+    """Converts one entry of a stream to the form of the stream's sums (integers, or fixed point for floats).
 
     Args:
         value: the entry.
         shape: required shape of the entry.
-        sums: sums of the stream, which determine the form.
+        sums: sums of the stream.
 
     Raises:
         ValueError: if the entry has another shape, is a float in a stream of integers, or not real numbers.
@@ -159,7 +159,7 @@ def entry(value: ArrayLike, shape: tuple[int, ...], sums: Exact) -> Exact:
     if array.shape != shape:
         raise ValueError(f"value must have shape {shape}, got {array.shape}")
     if jnp.issubdtype(array.dtype, jnp.floating) and jnp.issubdtype(dtype, jnp.integer):
-        raise ValueError(f"value must be integers (init the counter with dtype=float for others), got {array.dtype}")
+        raise ValueError(f"value must be integers (for floats, init the counter with dtype=float), got {array.dtype}")
     stream_dtype(array.dtype, dtype)
     array = array.astype(dtype)
     return fixed_point.from_floats(array) if isinstance(sums, fixed_point.Sum) else array

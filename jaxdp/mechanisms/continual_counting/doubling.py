@@ -51,9 +51,9 @@ def doubling_counter(
 ) -> Counter:
     """Prefix sums of a stream of unknown length: a new tree whenever the length has grown by a factor of `arity`.
 
-    Epoch m has the entries number arity^m up to arity^(m + 1) - 1: arity - 1 blocks of arity^m entries, in a tree of m
-    + 1 levels at the whole budget. Only the estimate of a closed epoch's sum is kept. The variance at time t depends
-    only on t: it is a few times the variance of a tree built for t, not for the largest horizon.
+    Epoch m consists of entries arity^m to arity^(m + 1) - 1, counted from 1: arity - 1 blocks of arity^m entries, in a
+    tree of m + 1 levels with the whole budget. Only the estimate of a closed epoch's sum is kept. The variance at time
+    t depends only on t: it is a few times the variance of a tree built for t, not for the largest horizon.
 
     Args:
         horizon: largest number of entries that the state can hold; noise does not depend on it.
@@ -80,9 +80,9 @@ def doubling_counter(
         Chan, Shi & Song (2011), the hybrid mechanism.
 
     Deviations:
-        Epochs' sums are not released a second time with a share of the budget. The trees' estimates of them are used,
-        so that every tree has the whole budget. Any arity. Sums as in `tree_counter`; noise as in `laplace` and
-        `gaussian`.
+        The paper releases the sum of each epoch a second time, with a share of the budget. Here the tree's estimate of
+        this sum is used, so that every tree has the whole budget. The arity is free. Sums are computed as in
+        `tree_counter`; noise is added as in `laplace` and `gaussian`.
     """
     horizon, arity = check_horizon(horizon, spare=1), check_arity(arity)
     levels = num_digits(horizon, arity)

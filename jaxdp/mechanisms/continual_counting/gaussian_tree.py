@@ -1,8 +1,8 @@
 """Tree counters with Gaussian noise that need one draw for each entry of the stream.
 
-With an entry, one block of every level up to some level ends, and each such block has its own noise. But only one sum
-of these noises is ever used: the noise in the estimate of the largest block. It is Gaussian, so it is drawn directly.
-The estimates have the same distribution as with one draw for each block. All errors are integers.
+When an entry arrives, one block of every level up to some level ends, and each of these blocks gets noise. But only one
+weighted sum of these noises is ever used: the new noise in the estimate of the largest block. This sum is Gaussian, so
+it is drawn directly. The estimates have the same distribution as with one draw for each block. All errors are integers.
 """
 
 import functools
@@ -22,22 +22,22 @@ from jaxdp.mechanisms.continual_counting.counter import (
     check_shapes,
     entry,
     fed_mask,
-    nothing,
     spread,
     stream_dtype,
     whole_stream,
+    zero_sums,
 )
 from jaxdp.mechanisms.continual_counting.nodes import before, groups
 from jaxdp.mechanisms.continual_counting.noise import GaussianParams
 from jaxdp.mechanisms.continual_counting.steps import (
     Steps,
-    more_steps,
-    no_steps,
+    add_steps,
     noise_grid,
     normal_steps,
     numbers,
     unit_of,
     with_error,
+    zero_steps,
 )
 from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.numerics.fixed_point import in_64_bits
@@ -102,13 +102,13 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
         shape, clocks = check_shapes(shape, clocks)
         return GaussianTreeState(
             jnp.zeros(clocks, jnp.result_type(int)),
-            nothing(shape, stream_dtype(dtype, default_float())),
+            zero_sums(shape, stream_dtype(dtype, default_float())),
             jnp.zeros((levels, *clocks), jnp.int32),
-            no_steps((levels, *shape)),
+            zero_steps((levels, *shape)),
         )
 
     def grid_of(params: GaussianParams, total: Exact, size: int) -> Grid:
-        """Returns the grid of noise on `size` sums: an entry's block at each level is off by a step when it ends."""
+        """Returns the grid of noise on `size` sums, with room for one step of rounding at each level."""
         return noise_grid(params, unit_of(total), shares.min(), NORMAL_STEP, 2 * np.sqrt(levels * max(size, 1)))
 
     def draw_and_record(
@@ -135,7 +135,7 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
             digits.append(jnp.where(is_top, state.digits[h] + 1, jnp.where(ends[h], 0, state.digits[h])))
             tops.append(is_top)
             ends.append(ends[h] & ~is_top)
-        wide_ends, wide_tops = (spread(jnp.stack(some), (levels, *shape)) for some in (ends[:levels], tops))
+        wide_ends, wide_tops = (spread(jnp.stack(masks), (levels, *shape)) for masks in (ends[:levels], tops))
         grid = grid_of(params, state.total, math.prod(shape))
         entered, noise = draw_and_record(key, params, entered, wide_tops, grid)
         error = lanes_last(own_kernel(functools.partial(_error, rests), state.errors, noise, wide_tops))
@@ -151,7 +151,7 @@ def gaussian_tree(horizon: int, arity: int, variances: np.ndarray) -> GaussianTr
 
     def prefixes(keys: jax.Array, params: GaussianParams, values: ArrayLike) -> jax.Array:
         values = whole_stream(keys, values, horizon, default_float())
-        stream, shape = entry(values, values.shape, nothing((), values.dtype)), values.shape[1:]
+        stream, shape = entry(values, values.shape, zero_sums((), values.dtype)), values.shape[1:]
         times = np.arange(1, len(values) + 1)
         tops = np.stack([(times % arity**h == 0) & (times // arity**h % arity > 0) for h in range(levels)], axis=-1)
         grid = grid_of(params, stream, int(np.prod(shape)))
@@ -195,7 +195,7 @@ def _error(rests: np.ndarray, errors: Steps, noise: jax.Array, tops: jax.Array) 
 def _replace_errors(errors: Steps, error: jax.Array, ends: jax.Array, tops: jax.Array) -> Steps:
     """Returns errors after an entry: adds the largest ended block's error, removes errors of blocks inside it."""
     remaining = Steps(*(jnp.where(tops | ~ends, words, 0) for words in errors))
-    return more_steps(remaining, jnp.where(tops, error[None], 0))
+    return add_steps(remaining, jnp.where(tops, error[None], 0))
 
 
 @in_64_bits

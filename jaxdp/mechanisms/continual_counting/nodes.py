@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.mechanisms.continual_counting.counter import Exact, add_sums, nothing, spread, sum_along
+from jaxdp.mechanisms.continual_counting.counter import Exact, add_sums, spread, sum_along, zero_sums
 from jaxdp.numerics.rounding import round_product
 
 
@@ -42,7 +42,7 @@ def empty(levels: int, shape: tuple[int, ...], clocks: tuple[int, ...], dtype, f
     """Returns a tree before its first entry."""
     return Nodes(
         digits=jnp.zeros((levels, *clocks), jnp.int32),
-        sums=nothing((levels, *shape), dtype),
+        sums=zero_sums((levels, *shape), dtype),
         estimates=jnp.zeros((levels, *shape), floating),
     )
 
@@ -63,7 +63,7 @@ def ending_blocks(nodes: Nodes, value: Exact, fed: jax.Array, arity: int) -> End
 
 
 def combine_estimates(nodes: Nodes, noisy: jax.Array, variances: np.ndarray) -> jax.Array:
-    """Returns [levels, *shape] each ended block's best linear estimate from the noisy sums of it and all blocks in it.
+    """Returns [levels, *shape] each ended block's best linear estimate from its noisy sum and the noisy sums inside it.
 
     Source:
         Honaker (2015), from the leaves up.
@@ -113,7 +113,7 @@ def groups(blocks: jax.Array, arity: int) -> jax.Array:
 
 
 def before(blocks: jax.Array, arity: int) -> jax.Array:
-    """Returns for j = 0, 1, ... the sum of the blocks before the j-th with the same parent."""
+    """Returns, for each block j = 0, 1, ..., the sum of the earlier blocks with the same parent."""
     groups = len(blocks) // arity + 1
     padded = jnp.zeros((groups * arity, *blocks.shape[1:]), blocks.dtype).at[: len(blocks)].set(blocks)
     inside = jnp.cumsum(padded.reshape(groups, arity, *blocks.shape[1:]), axis=1)

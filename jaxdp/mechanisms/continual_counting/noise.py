@@ -38,8 +38,8 @@ class GaussianParams:
 
     Attributes:
         noise_stddev: [] float >= 0, of each node or entry; [levels] if epochs differ.
-        l2_sensitivity: of the same shape, the sensitivity for its calibration: largest change of all noisy numbers
-            together in L2 norm.
+        l2_sensitivity: float of the same shape, largest change of all noisy numbers together in L2 norm, for which the
+            noise is calibrated.
     """
 
     noise_stddev: Leaf
@@ -52,7 +52,7 @@ class Noise(NamedTuple):
     Attributes:
         power: exponent of the noise's variance in the number of nodes that an entry is in.
         params: (**values) -> Params. On the host.
-        add: (key, params, epoch, values) -> noisy values; epoch is None if all share a scale.
+        add: (key, params, epoch, values) -> noisy values; epoch is None if all epochs have the same noise scale.
         scale: (params, epoch) -> [] Laplace scale or Gaussian standard deviation of a node. Traced or not.
         variance: (params) -> variance of a node, float64 on the host.
     """
@@ -65,7 +65,7 @@ class Noise(NamedTuple):
 
 
 def node_noise(name: str, nodes: int | np.ndarray) -> Noise:
-    """Builds the noise of this name, for streams with each entry in `nodes` nodes.
+    """Builds the noise of this name for trees in which each entry is in `nodes` nodes ([levels] if epochs differ).
 
     Raises:
         ValueError: if the name is unknown.

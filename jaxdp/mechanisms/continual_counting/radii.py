@@ -47,7 +47,7 @@ def laplace_sum_radius(scales: npt.ArrayLike, failure_prob: float, *, constants:
     """
     scales = np.asarray(check_finite("scales", scales), np.float64).ravel()
     if not (scales.size and scales.min() >= 0):
-        raise ValueError(f"scales must be >= 0, and at least one, got {scales}")
+        raise ValueError(f"scales must be at least one number, all >= 0, got {scales}")
     log_inverse = _log_inverse(failure_prob)
     if check_choice("constants", constants, CONSTANTS) == "paper":
         spread = max(math.sqrt(np.square(scales).sum()), scales.max() * math.sqrt(2 * log_inverse))
@@ -140,7 +140,7 @@ def rate_grid(variances: np.ndarray) -> np.ndarray:
 
 
 def chernoff(totals: jax.Array, grid: np.ndarray, failure_prob: ArrayLike) -> jax.Array:
-    """Returns Chernoff's bound inside a compiled program: valid on every grid of rates, near the best on a fine one.
+    """Returns Chernoff's bound minimised over a grid of rates, inside a compiled program.
 
     Args:
         totals: [..., POINTS] float, logarithm of E exp(rate * error).

@@ -35,7 +35,7 @@ class Steps(NamedTuple):
     low: jax.Array
 
 
-def no_steps(shape: tuple[int, ...]) -> Steps:
+def zero_steps(shape: tuple[int, ...]) -> Steps:
     """Returns zeros."""
     return Steps(jnp.zeros(shape, jnp.int32), jnp.zeros(shape, jnp.int32))
 
@@ -45,7 +45,7 @@ def numbers(steps: Steps) -> jax.Array:
     return steps.high.astype(jnp.float64) * 2.0**LOW + steps.low.astype(jnp.float64)
 
 
-def more_steps(steps: Steps, numbers: jax.Array) -> Steps:
+def add_steps(steps: Steps, numbers: jax.Array) -> Steps:
     """Adds whole numbers of up to 2^52, float64, exactly. Traced in 64 bits."""
     low = steps.low.astype(jnp.float64) + numbers
     carried = jnp.floor(low * 2.0**-LOW)

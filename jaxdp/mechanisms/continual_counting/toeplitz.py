@@ -20,21 +20,21 @@ from jaxdp.mechanisms.continual_counting.counter import (
     check_times,
     entry,
     fed_mask,
-    nothing,
     spread,
     stream_dtype,
     whole_stream,
+    zero_sums,
 )
 from jaxdp.mechanisms.continual_counting.noise import GaussianParams, gaussian_params
 from jaxdp.mechanisms.continual_counting.radii import normal_radius
 from jaxdp.mechanisms.continual_counting.steps import (
     Steps,
-    more_steps,
-    no_steps,
+    add_steps,
     noise_grid,
     normal_steps,
     numbers,
     with_error,
+    zero_steps,
 )
 from jaxdp.mechanisms.tape import Entry, record
 from jaxdp.numerics.fixed_point import in_64_bits
@@ -105,9 +105,9 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
           central model, for the unit and adjacency of the sensitivity.
         - A change of one entry by 1 changes C x by at most the norm of C's first column. Noise is calibrated to this
           norm, computed from B as it is used, after rounding. l2_sensitivity is the root of the sum of the squared
-          changes by one unit, over all entries of all counters fed with one `params`, if no counter has two changes, or
-          only two of opposite sign (columns of C have positive products). Otherwise a counter contributes the sum of
-          its absolute changes.
+          changes by one unit, over all entries of all counters fed with one `params`, if every counter has at most one
+          change, or two of opposite sign (columns of C have positive products). Any other counter contributes the
+          square of the sum of its absolute changes.
         - Clocks and `fed` must not depend on the data.
         - There is no such counter for pure DP: C's columns have a large L1 norm.
 
@@ -118,13 +118,13 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
 
     Deviations:
         - Decays and weights minimise the worst variance numerically, among factorisations with interlaced poles. Leaky
-          sums subtract gap * sum in place of multiplying by 1 - gap, which floats represent too coarsely.
+          sums subtract gap * sum and do not multiply by 1 - gap, which floats represent too coarsely.
         - Entries are added up as integers (floats in multiples of 2^-20). Noise is an integer, too: fresh noise of an
           entry, with steps between 2^-27 and 2^-26 of its standard deviation, plus a rounded function of earlier noise.
-          So an entry's release is fresh noise on an integer. Rounding changes all these integers by at most about 4
-          steps times the root of the horizon in L2 norm (for units that change one entry of each counter). Noise is
-          larger by this share, which `variance` does not include. Noise beyond 2^34 steps gives NaN.
-        - On a tape every entry has the largest cost, the cost of an entry at the beginning of the stream.
+          So the release after an entry is fresh noise on an integer. Rounding changes all these integers together by at
+          most about 4 sqrt(horizon) steps in L2 norm (for units that change one entry of each counter). Noise is larger
+          by this share, which `variance` does not include. Noise beyond 2^34 steps gives NaN.
+        - The auditor's tape records the cost of the first entry, which is the largest, for every entry.
 
     Examples:
         >>> counter = toeplitz_counter(horizon=2**20)
@@ -162,8 +162,8 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
         shape, clocks = check_shapes(shape, clocks)
         return ToeplitzState(
             jnp.zeros(clocks, jnp.result_type(int)),
-            nothing(shape, stream_dtype(dtype, default_float())),
-            no_steps((len(gaps), *shape)),
+            zero_sums(shape, stream_dtype(dtype, default_float())),
+            zero_steps((len(gaps), *shape)),
         )
 
     def grid_of(params: GaussianParams, size: int) -> Grid:
@@ -202,7 +202,7 @@ def toeplitz_counter(*, horizon: int, num_buffers: int | None = None) -> Counter
 
     def prefixes(keys: jax.Array, params: GaussianParams, values: ArrayLike) -> jax.Array:
         values = whole_stream(keys, values, horizon, default_float())
-        stream, grid = entry(values, values.shape, nothing((), values.dtype)), grid_of(params, values[0].size)
+        stream, grid = entry(values, values.shape, zero_sums((), values.dtype)), grid_of(params, values[0].size)
         stream, noise = jax.vmap(lambda key, value: draw_and_record(key, params, value, grid))(keys, stream)
         return _estimates(jax.lax.associative_scan(add_sums, stream), noise, leaks, grid, default_float())
 
@@ -244,7 +244,7 @@ def _after(leaks: Leaks, sums: Steps, fresh: jax.Array, is_fed: jax.Array) -> St
     """Returns the leaky sums after an entry."""
     gaps = leaks.gaps.reshape((-1,) + (1,) * fresh.ndim)
     change = (fresh * 2.0**PARTS)[None] - jnp.round(gaps * numbers(sums))
-    return more_steps(sums, jnp.where(is_fed[None], change, 0))
+    return add_steps(sums, jnp.where(is_fed[None], change, 0))
 
 
 @in_64_bits

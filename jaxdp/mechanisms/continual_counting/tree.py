@@ -17,11 +17,11 @@ from jaxdp.mechanisms.continual_counting.counter import (
     check_times,
     entry,
     fed_mask,
-    nothing,
     spread,
     stream_dtype,
     sum_along,
     whole_stream,
+    zero_sums,
 )
 from jaxdp.mechanisms.continual_counting.gaussian_tree import gaussian_tree
 from jaxdp.mechanisms.continual_counting.noise import node_noise
@@ -62,9 +62,10 @@ def tree_counter(
         objective: "mean" or "max" of the variance up to the horizon, which `best_arity` minimises.
 
     Returns:
-        A counter. `feed` draws levels words for each counter, or one if not `combine` or if noise is Gaussian (the
-        noise that an entry adds to all blocks is then one draw). `prefixes` uses the noise that `feed` draws with the
-        same keys: results are equal up to rounding; bit for bit without noise, if integers fit the float.
+        A counter. `feed` draws `levels` words for each counter, or one word without `combine` or with Gaussian noise
+        (the noise that an entry adds to all blocks is then one draw). `prefixes` draws the same noise as `feed` from
+        the same keys: results are equal up to rounding, and without noise bit for bit if the float type holds the
+        integers.
 
     Raises:
         ValueError: if an argument is out of its range.
@@ -84,8 +85,8 @@ def tree_counter(
           in L1, and sqrt(levels) in L2 norm. Noise is Laplace(levels l1_sensitivity / epsilon), or from the Gaussian
           mechanism at sqrt(levels) l2_sensitivity. l1_sensitivity is the sum of the absolute changes by one unit, over
           all entries of all counters fed with one `params`. l2_sensitivity is the root of the sum of their squares, if
-          no counter has two changes, or only two of opposite sign (a block with both changes less). Otherwise a counter
-          contributes the sum of its absolute changes.
+          every counter has at most one change, or two of opposite sign (a block that contains both changes less than
+          with one). Any other counter contributes the square of the sum of its absolute changes.
         - Clocks and `fed` must not depend on the data, except through releases.
 
     Source:
@@ -94,11 +95,12 @@ def tree_counter(
 
     Deviations:
         Blocks are summed as integers (float entries in multiples of 2^-20), Laplace noise is added to these as in
-        `laplace`, and releases and estimates are rounded to floats, but nothing stalls or drifts. With Gaussian noise
-        errors are integers as well: fresh noise in steps that divide sums, of at most 2^-24 of its standard deviation,
-        plus a rounded function of earlier noise. So an entry's release is fresh noise on an integer, which rounding
-        changes by one step more for each level. The noise covers this for units that change one entry of each counter.
-        Noise beyond 2^46 steps gives NaN.
+        `laplace`, and only releases and estimates are rounded to floats, so that rounding errors do not accumulate.
+        With Gaussian noise the errors of estimates are integers, too: fresh noise on a grid, plus a rounded function of
+        earlier noise. A grid step divides all sums, and is at most 2^-24 of the fresh noise's standard deviation. So
+        the release after an entry is fresh noise on an integer, and rounding adds at most one step for each level to
+        the change of this integer. The noise covers this for units that change one entry of each counter. Noise beyond
+        2^46 steps gives NaN.
 
     Examples:
         >>> counter = tree_counter(horizon=2**20 - 1)
@@ -145,7 +147,7 @@ def tree_counter(
 
     def prefixes(keys: jax.Array, params: Any, values: ArrayLike) -> jax.Array:
         stream = whole_stream(keys, values, horizon, default_float())
-        sums = [entry(stream, stream.shape, nothing((), stream.dtype))]
+        sums = [entry(stream, stream.shape, zero_sums((), stream.dtype))]
         for _ in range(num_digits(len(stream), arity) - 1):
             sums.append(sum_along(jax.tree.map(lambda blocks: tree.groups(blocks, arity), sums[-1]), 1))
         noisy = _release(keys, params, sums)

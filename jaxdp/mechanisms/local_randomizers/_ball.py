@@ -101,7 +101,7 @@ class OnSphere(NamedTuple):
     coordinates: int
 
     def range_bound(self, horizon: int, failure_prob: float) -> float:
-        """Applies a union bound over coordinates and rounds."""
+        """Bounds the coordinate's size over all rounds, by a union bound over coordinates and rounds."""
         # the square of a random unit vector's coordinate has the distribution Beta(1 / 2, (dim - 1) / 2)
         share = failure_prob / horizon / self.coordinates
         return self.size * self.report_radius * math.sqrt(1 - betaincinv((self.coordinates - 1) / 2, 0.5, share))
@@ -117,14 +117,14 @@ class OnSphere(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def fixed_proxy(dim: int, bias: float) -> float:
-    """Returns a variance proxy, nearly the least, for reports of length 1 minus their mean, of any fixed vector.
+    """Returns nearly the smallest variance proxy of a report of length 1 minus its mean, for every fixed vector.
 
     Along any direction a report has a coordinate x with density h(x) (1 + k(x)). Here h is the density of a coordinate
-    of a random unit vector w, and k(x) is `bias` |vector| / radius times P(w.vector > 0 | x) - P(w.vector < 0 | x). For
-    a direction on the vector's side (the others mirror it) k is odd, not decreasing, and at most `bias`. Among all such
-    k with a given mean of x, E exp(l x) is largest for l > 0 if, on x > 0, k is `bias` above some c and 0 below, and
-    for l < 0 if k is constant there (since sinh(l x) / x increases). So a search over c or this constant, and over l,
-    suffices.
+    of a random unit vector w. The factor k(x) is `bias` |vector| / radius times P(w.vector > 0 | x) - P(w.vector < 0 |
+    x). For a direction on the vector's side (the others mirror it) k is odd, not decreasing, and at most `bias`. Among
+    all such k with a given mean of x, E exp(l x) is largest for l > 0 if, on x > 0, k is `bias` above some c and 0
+    below, and for l < 0 if k is constant there (since sinh(l x) / x increases). So a search over c or this constant,
+    and over l, suffices.
 
     Args:
         dim: dimension of the vectors, >= 2.
@@ -134,13 +134,13 @@ def fixed_proxy(dim: int, bias: float) -> float:
         The proxy in float64, from a grid search, raised by a factor of 1 + 1e-4: between 1 / dim and 1.13 / (dim - 1).
     """
     coordinates, logs = _half_sphere(dim)
-    above = _from_here(np.exp(logs) * coordinates)
+    above = _suffix_sums(np.exp(logs) * coordinates)
     means = 2 * bias * above
     shares = np.linspace(0, 1, 129)
     best = 1 / dim
     for slope in _slopes(dim):
         up, down, shift = _tilt_both_ways(coordinates, logs, slope)
-        rising = _log((up + down).sum() + bias * _from_here(up - down)) - slope * means
+        rising = _log((up + down).sum() + bias * _suffix_sums(up - down)) - slope * means
         falling = _log((1 - bias * shares) * up.sum() + (1 + bias * shares) * down.sum()) + slope * shares * means[0]
         best = max(best, 2 / slope**2 * (shift + max(rising.max(), falling.max())))
     return best * (1 + SPARE)
@@ -152,11 +152,11 @@ def any_proxy(dim: int, bias: float) -> float:
     coordinates, logs = _half_sphere(dim)
     # Here k of `fixed_proxy` is an average over vectors: odd, |k| <= `bias`. Among all such k with a given mean of x,
     # E exp(l x) is largest if, on x > 0, k is `bias` above some c and -`bias` below.
-    means = 2 * bias * (_from_here(np.exp(logs) * coordinates) - _before_here(np.exp(logs) * coordinates))
+    means = 2 * bias * (_suffix_sums(np.exp(logs) * coordinates) - _prefix_sums(np.exp(logs) * coordinates))
     best = 1 / dim
     for slope in _slopes(dim):
         up, down, shift = _tilt_both_ways(coordinates, logs, slope)
-        total = _from_here((1 + bias) * up + (1 - bias) * down) + _before_here((1 - bias) * up + (1 + bias) * down)
+        total = _suffix_sums((1 + bias) * up + (1 - bias) * down) + _prefix_sums((1 - bias) * up + (1 + bias) * down)
         best = max(best, 2 / slope**2 * (shift + float(np.max(_log(total) - slope * means))))
     return best * (1 + SPARE)
 
@@ -181,13 +181,13 @@ def _slopes(dim: int) -> np.ndarray:
     return np.geomspace(LOWEST, max(HIGHEST, 4 * math.sqrt(dim)), STEPS) * math.sqrt(dim)
 
 
-def _from_here(terms: np.ndarray) -> np.ndarray:
-    """Returns sums from each term on; the last one is 0."""
+def _suffix_sums(terms: np.ndarray) -> np.ndarray:
+    """Returns the sum of each term and all later terms; a last entry is 0."""
     return np.append(np.cumsum(terms[::-1])[::-1], 0.0)
 
 
-def _before_here(terms: np.ndarray) -> np.ndarray:
-    """Returns sums of the terms before each term; the first one is 0."""
+def _prefix_sums(terms: np.ndarray) -> np.ndarray:
+    """Returns the sum of the terms before each term; a last entry is the sum of all terms."""
     return np.append(0.0, np.cumsum(terms))
 
 

@@ -38,7 +38,7 @@ class Additive(NamedTuple):
     coordinates: int = 1
 
     def range_bound(self, horizon: int, failure_prob: float) -> float:
-        """Applies a union bound over coordinates and rounds."""
+        """Bounds the coordinate's size over all rounds, by a union bound over coordinates and rounds."""
         # P(|Laplace| > b x) = exp(-x), and P(|Gaussian| > s x) <= 2 exp(-x^2 / 2)
         tail = math.log(self.coordinates) + math.log(horizon) - math.log(failure_prob)
         return self.size + self.scale * (tail if self.noise == "laplace" else math.sqrt(2 * (tail + math.log(2))))
@@ -127,5 +127,5 @@ def bounds_of(params: Callable[..., Any], spread: Callable[[Any], Sequence[Coord
 
 
 def _up(bound: float) -> float:
-    """Increases a bound for estimates in the default float type, which are off by a few units in the last place."""
+    """Increases a bound, as estimates in the default float type are off by a few units in the last place."""
     return bound * (1 + 32 * float(np.finfo(default_float()).eps))

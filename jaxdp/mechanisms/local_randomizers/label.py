@@ -46,8 +46,9 @@ def label_randomizer(num_labels: int = 2) -> LocalRandomizer:
     Returns:
         A randomizer for labels [...] integers, each of one user, clipped to [0, K). Reports are [...] integers of the
         same type in [0, K). Estimates are [...] floats for two labels, otherwise [..., K]. `total` has the type of
-        totals, int32 or int64. For two labels it is [...], the number of reports 1, from totals [...], the number of
-        labels 1, and count of the same shape. Otherwise totals and result are [..., K], the numbers of each label.
+        totals, int32 or int64. For two labels totals [...] are the numbers of labels 1 among `count` [...] users, and
+        the result [...] the numbers of reports 1. For more labels totals and result are [..., K], the number of users
+        with each label.
 
     Raises:
         ValueError: if num_labels < 2; from `params`, if epsilon is not > 0; from `report`, if labels are not integers.

@@ -65,15 +65,15 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
     """Reports x x^T and y x of a context x in the unit ball and its reward y.
 
     With Y = reward_bound let v be the vector of all x_i^2 and all sqrt(2) x_i x_j with i < j, row by row, and then all
-    y x_i / Y. It has D = dim (dim + 1) / 2 + dim entries; its Euclidean norm is the norm of x x^T and y x / Y together,
-    at most sqrt(2), and it changes by at most sqrt(4.5) if a user is replaced. A report is one release of v,
+    y x_i / Y. It has D = dim (dim + 1) / 2 + dim entries. Its Euclidean norm is the norm of x x^T and y x / Y together,
+    which is at most sqrt(2). If a user is replaced, v changes by at most sqrt(4.5). A report is one release of v,
 
     * "gaussian": with noise of standard deviation s in each entry, so that the matrix has noise s on its diagonal and s
       / sqrt(2) off it, and y x has noise Y s;
     * "l2_ball": as a random vector on the sphere of radius B = sqrt(2 pi) c Gamma((D + 1) / 2) / Gamma(D / 2) with c =
       (e^epsilon + 1) / (e^epsilon - 1), that lies on v's side with probability 1/2 + |v| / sqrt(8) / c. Its mean is v,
-      and the mean of its outer product is tau^2 I, tau = B / sqrt(D). At delta = 1e-5 this is less noise than
-      "gaussian" up to epsilon about 4 to 8, and half as much at epsilon = 1, dim = 5.
+      and the mean of its outer product is tau^2 I with tau = B / sqrt(D). This is less noise than "gaussian" has at
+      delta = 1e-5, up to an epsilon of about 4 to 8; it is half as much at epsilon = 1 and dim = 5.
 
     With the paper's constants x x^T and y x are two releases, with equal noise on and off the diagonal. At
     epsilon = inf the report is x x^T and y x.
@@ -105,8 +105,8 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
         - Sensitivity: With c = |x.z| the squared distance of the moments of two users is largest for unit vectors x, z
           and rewards Y, -Y (or Y, Y, if x.z < 0), where it is 2 - 2 c^2 + 2 + 2 c <= 4.5, with equality at c = 1/2. The
           sensitivity includes rounding errors. For "l2_ball" see `randomize_in_ball`: its proof holds for floats. With
-          the paper's constants the noise on x x^T is for a third of epsilon and on y x for two thirds, each for delta /
-          2, at the sensitivities 2 and 2 Y, and the budgets add up; the classical formula is proved only for parts
+          the paper's constants x x^T gets a third of epsilon at sensitivity 2, and y x two thirds at sensitivity 2 Y,
+          each with delta / 2; the budgets add up. The classical formula is proved only if both parts of epsilon are
           below 1. The user's action must not be logged beside the report: it depends on the context.
 
     Source:
@@ -149,7 +149,7 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
             if 1.5 <= epsilon < math.inf:
                 raise ValueError(
                     f"epsilon must be < 1.5 (or inf) with the paper's constants, got {epsilon}: y x gets two thirds of "
-                    "it, for which the classical formula is proved below 1"
+                    'epsilon, and the classical formula is proved only below 1; use constants="tight"'
                 )
             outer = classical_gaussian(epsilon / 3, delta / 2, sensitivity(2.0))
             cross = classical_gaussian(epsilon * 2 / 3, delta / 2, sensitivity(2.0))
@@ -176,7 +176,7 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
             [add_normals(part_key, part, stddev, sensitivity(2.0)) for part_key, part, stddev in parts]
         )
 
-    def unless_clear(params: MomentParams, noisy: jax.Array, exact: Moments) -> Moments:
+    def to_moments(params: MomentParams, noisy: jax.Array, exact: Moments) -> Moments:
         """Returns the moments of the noisy vector, or the exact moments at epsilon = inf."""
         bound = jnp.asarray(params.reward_bound, noisy.dtype)
         moments = Moments(noisy[:num_outer] / jnp.asarray(root, noisy.dtype), noisy[num_outer:] * bound)
@@ -190,7 +190,7 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
             noisy = randomize_in_ball(key, joint, params.epsilon, radius=RADIUS, report_radius=params.report_radius)
         else:
             noisy = add_noise(key, params, joint, 1.0)
-        return unless_clear(params, noisy, _moments(x, y))
+        return to_moments(params, noisy, _moments(x, y))
 
     def estimate(params: MomentParams, report: Moments) -> Moments:
         del params
@@ -201,7 +201,7 @@ def moment_randomizer(dim: int, report: str = "gaussian", *, constants: str = "t
         bound = jnp.asarray(params.reward_bound, cross.dtype)
         joint = jnp.concatenate([outer * jnp.asarray(root, outer.dtype), cross / bound])
         noisy = add_noise(key, params, joint, jnp.sqrt(jnp.asarray(count, joint.dtype)))
-        return unless_clear(params, noisy, Moments(outer, cross))
+        return to_moments(params, noisy, Moments(outer, cross))
 
     def spread(params: MomentParams):
         outer, cross, bound = (float(leaf) for leaf in (params.noise_stddev, params.cross_stddev, params.reward_bound))

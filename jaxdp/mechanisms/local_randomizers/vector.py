@@ -132,5 +132,5 @@ def into_ball(vector: jax.Array, radius: Scalar, norm: str) -> jax.Array:
 
 
 def norm_error(num_entries: int) -> float:
-    """Returns a bound on the relative excess of the norm of an `into_ball` result over the radius, by rounding."""
+    """Bounds the relative amount by which rounding lifts the norm of an `into_ball` result above the radius."""
     return (num_entries + 8) * float(jnp.finfo(default_float()).eps)

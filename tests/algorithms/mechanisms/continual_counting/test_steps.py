@@ -118,7 +118,7 @@ def test_a_sum_that_is_rounded_costs_more(name, monkeypatch):
 
 def test_words_hold_integers():
     some = [0, 1, -1, 2**31 - 1, 2**31, -(2**31), -(2**31) - 1, 2**52, -(2**52)]
-    there = in_64_bits(lambda: steps.more_steps(steps.no_steps((len(some),)), jnp.asarray(some, jnp.float64)))()
+    there = in_64_bits(lambda: steps.add_steps(steps.zero_steps((len(some),)), jnp.asarray(some, jnp.float64)))()
     assert integers(there) == some
     assert in_64_bits(lambda: steps.numbers(there).tolist())() == some
 
@@ -126,7 +126,7 @@ def test_words_hold_integers():
 @pytest.mark.parametrize("start", [0, 2**31 - 1, -(2**31), 2**61 - 1, -(2**61)])
 @pytest.mark.parametrize("more", [1, -1, 2**31, -(2**31) - 1, 2**52 - 1, -(2**52)])
 def test_sums_of_words_are_those_of_integers(start, more):
-    there = in_64_bits(lambda: steps.more_steps(words(start), jnp.float64(more)))()
+    there = in_64_bits(lambda: steps.add_steps(words(start), jnp.float64(more)))()
     assert integers(there) == [start + more]
     assert in_64_bits(lambda: steps.numbers(there).item())() == float(start + more)
 
