@@ -13,6 +13,7 @@ from jaxdp.bandits import (
     explore_then_commit,
     noisy_argmax,
     pairwise_elimination,
+    pairwise_elimination_central,
     successive_elimination_central,
     thompson,
     tsallis_inf,
@@ -154,6 +155,13 @@ ROWS = [
     counts(
         "pairwise_elimination",
         lambda horizon: pairwise_elimination(num_arms=ARMS),
+        MEANS,
+        10**9,
+        250,
+    ),
+    counts(
+        "pairwise_elimination_central",
+        lambda horizon: pairwise_elimination_central(num_arms=ARMS),
         MEANS,
         10**9,
         250,

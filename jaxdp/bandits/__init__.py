@@ -9,6 +9,7 @@ from jaxdp.bandits._logged_rewards import logged_rewards
 from jaxdp.bandits._noisy_argmax import noisy_argmax
 from jaxdp.bandits._other_distributions import bounded_bandit, heavy_tailed_bandit
 from jaxdp.bandits._pairwise_elimination import pairwise_elimination
+from jaxdp.bandits._pairwise_elimination_central import pairwise_elimination_central
 from jaxdp.bandits._policy_value import PolicyValue, evaluate_policy
 from jaxdp.bandits._replay import LoggedFeedback, on_logged
 from jaxdp.bandits._reward_sequence import reward_sequence
@@ -38,6 +39,7 @@ __all__ = [
     "noisy_argmax",
     "on_logged",
     "pairwise_elimination",
+    "pairwise_elimination_central",
     "reward_sequence",
     "successive_elimination",
     "successive_elimination_central",

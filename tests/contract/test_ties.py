@@ -28,6 +28,7 @@ IN_TURN = (
     "ebs_shuffle",
     "g_optimal_elimination",
     "pairwise_elimination",
+    "pairwise_elimination_central",
     *(name for name in LEARNERS if name.startswith("successive_elimination")),
 )
 ROUNDS = 24

@@ -7,7 +7,13 @@ import jax
 import numpy as np
 import pytest
 
-from jaxdp.bandits import bernoulli_bandit, noisy_argmax, successive_elimination_central, ucb_central
+from jaxdp.bandits import (
+    bernoulli_bandit,
+    noisy_argmax,
+    pairwise_elimination_central,
+    successive_elimination_central,
+    ucb_central,
+)
 from tests.algorithms.bandits.central_learners import KEY, final
 
 
@@ -22,6 +28,7 @@ CLIPPED = {
     "tree": partial(ucb_central, num_arms=2, release="tree", horizon=4),
     "epochs": partial(successive_elimination_central, num_arms=2),
     "selection": partial(noisy_argmax, num_arms=2, num_rounds=4),
+    "pairs": partial(pairwise_elimination_central, num_arms=2),
 }
 
 

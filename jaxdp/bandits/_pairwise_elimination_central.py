@@ -1,0 +1,400 @@
+"""Best-arm identification by tests of pairs of arms, on totals that a curator releases once an epoch."""
+
+import math
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
+
+from jaxdp.bandits import _successive_elimination_central_bulk as bulk
+from jaxdp.bandits._best_arm import num_active
+from jaxdp.core import (
+    Guarantee,
+    Interface,
+    Learner,
+    Scalar,
+    Space,
+    State,
+    arms,
+    default_float,
+    factory,
+    guarantee_for,
+    leaf_rounded_down,
+    scalar_leaf,
+)
+from jaxdp.core.central import reveal_feedback
+from jaxdp.core.params import pytree_dataclass
+from jaxdp.mechanisms import laplace
+from jaxdp.mechanisms.numerical import laplace_delta
+from jaxdp.numerics import compensated
+from jaxdp.numerics.kernels import any_lane
+from jaxdp.random import ties
+from jaxdp.random.key_bits import own_word
+from jaxdp.validation import (
+    check_at_least,
+    check_count,
+    check_epsilon,
+    check_finite,
+    check_number,
+    check_positive,
+    check_probability,
+    check_within,
+)
+
+NUM_STAKES = 16  # without a planned effect each is half of the one before
+SLOPE_SHARE = 0.85  # of epsilon: nearer to it the noise's moment generating function grows without bound
+LARGEST_SLOPE = 3.0
+NUM_EPOCHS = 1024  # enough for 2^62 rounds with the least growth
+LEAST_GROWTH = 0.05
+SPACING = 4.0  # a release costs the test as many users as epochs of SPACING sqrt(n) / epsilon users do
+LEAST_RATE = 1e-4  # a test clips the rate of ones to [LEAST_RATE, 1 - LEAST_RATE]
+
+
+@pytree_dataclass
+class Params:
+    """Traced values.
+
+    Attributes:
+        epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
+        ends: [NUM_EPOCHS] integer, plays of each active arm at the end of each epoch; the largest integer stands for an
+            epoch that is too long to end.
+        stakes: [NUM_STAKES] float in (0, 1), v.
+        log_weights: [NUM_STAKES] float, of the mean over stakes.
+        tolerance: [] float in [0, 1).
+        threshold: [] float, of the log e-values.
+        rounding: [] float, no smaller than the step to which noise is rounded down.
+    """
+
+    epsilon: Scalar
+    ends: np.ndarray
+    stakes: np.ndarray
+    log_weights: np.ndarray
+    tolerance: Scalar
+    threshold: Scalar
+    rounding: Scalar
+
+
+class Private(NamedTuple):
+    """The curator's private state.
+
+    Attributes:
+        totals: [num_arms] integer, rewards of this epoch; reset to zero in the first round of an epoch.
+    """
+
+    totals: jax.Array
+
+
+class Public(NamedTuple):
+    """Public state: released values, and the position in the epoch.
+
+    Attributes:
+        active: [num_arms] bool, the arms that remain.
+        epoch: [] int32, epochs that have ended.
+        played: [] integer, rounds of this epoch played.
+        rates: [num_arms] float, each arm's noisy mean in the first epoch.
+        sums: [num_arms] compensated sums of each arm's noisy totals since then.
+        near: [num_arms] bool, the arms that are shown to be at most the tolerance worse than all others.
+        tie_word: [] uint32, a random word; it fixes the order in which the recommendation takes equal arms.
+    """
+
+    active: jax.Array
+    epoch: jax.Array
+    played: jax.Array
+    rates: jax.Array
+    sums: compensated.Sum
+    near: jax.Array
+    tie_word: jax.Array
+
+
+@factory
+def pairwise_elimination_central(*, num_arms: int) -> Learner:
+    """Plays the remaining arms in turn, in epochs, and drops an arm once noisy totals show that it is worse.
+
+    After an epoch the number of ones of each active arm in this epoch gets Laplace(1 / epsilon) noise, once, and is
+    released. A test that arm y is not better than x bets a stake v on every user: y's bit Y pays 1 + v (Y - s), x's bit
+    X pays 1 - v (X - s), where s is the rate of ones of both arms in the first epoch, on which nothing is bet. The
+    product over users depends on the two totals alone. It is evaluated at the noisy totals and divided by the moment
+    generating functions of the noise. Its mean over 16 stakes is an e-value. Arm x is dropped once another active arm's
+    e-value against it reaches (num_arms - 1) / failure_prob.
+
+    Epochs are public and fixed in advance: the first one is short; the second one ends at `first_look` plays of each
+    active arm; after n plays an epoch has n times `growth` plays, or 4 sqrt(n) / epsilon if this is more, but not more
+    than n.
+
+    With a tolerance w the learner also stops once an active arm is shown to be at most w worse than all other active
+    arms: without one it plays on and on between arms that are equally good. This test has s + w / 2 for x, and
+    s - w / 2 for y.
+
+    Args:
+        num_arms: number of arms K, >= 2.
+
+    Returns:
+        A learner for binary rewards ([] int32, clipped to {0, 1}) that plays and recommends arms ([] int32), with
+        blocks and counts. It stops; its recommendation is not the best arm (with a tolerance: worse than it by more
+        than that) with probability <= failure_prob.
+
+    Raises:
+        ValueError: if num_arms < 2.
+
+    Values:
+        epsilon: the privacy budget, > 0.
+        failure_prob: in (0, 1), by default 0.05.
+        tolerance: w in [0, 1), by default 0: how much worse than the best arm the recommended one may be, in units of
+            the reward.
+        log_odds_ratio: the planned effect, > 0: log odds of the best arm minus log odds of the second best. By default
+            None: stakes for any effect, which takes about 1.4 times the rounds. A wrong plan costs rounds, and leaves
+            the failure probability and privacy as they are.
+        first_look: plays of each arm at the first test, >= 2; a sixteenth of these, but at most 64 + 64 / epsilon, are
+            the first epoch. By default None: 80 + 64 / epsilon + 16 / epsilon^2, with the longest first epoch. At most
+            2^30 or, with x64, 2^62.
+        growth: in [0.05, 1], by default 0.1.
+
+    Privacy:
+        - Claim: epsilon-DP in the central model.
+        - Unit: one round's reward; adjacency: replace one.
+        - Sensitivity: A reward adds at most 1 to one arm's total of one epoch. The totals of an epoch have L1
+          sensitivity 1 and are released once, each with Laplace(1 / epsilon) noise. The ends of epochs are fixed in
+          advance, and which arms play follows from earlier releases, so epochs concern different users and compose in
+          parallel.
+        - Released: `sums`, from the noisy totals of each epoch; the rest is post-processing.
+        - Private: `totals`.
+
+    Source:
+        Turner, Ly & Grünwald (2024), arXiv 2106.02693, for the bets, written there as likelihood ratios; the noise, the
+        tolerance and the union bound are ours: `docs/proofs/pairs.md`.
+
+    Deviations:
+        Noise is integer, as in `laplace`; that it is rounded down is part of the test's price. Log e-values are sums
+        of floats.
+
+    Examples:
+        >>> import jax, jaxdp
+        >>> bandit = jaxdp.bandits.bernoulli_bandit([0.1, 0.9, 0.5])
+        >>> run = jaxdp.simulator(pairwise_elimination_central(num_arms=3), bandit, horizon=100_000, engine="counts")
+        >>> outputs = run(jax.random.key(0), run.params(epsilon=1.0))
+        >>> outputs["correct"].tolist(), outputs["censored"].tolist()
+        ([True], False)
+    """
+    num_arms, integer = check_count("num_arms", num_arms, 2), jnp.result_type(int)
+    largest, every = int(jnp.iinfo(integer).max), jnp.arange(num_arms, dtype=jnp.int32)
+
+    def params(
+        *,
+        epsilon: float,
+        failure_prob: float = 0.05,
+        tolerance: float = 0.0,
+        log_odds_ratio: float | None = None,
+        first_look: float | None = None,
+        growth: float = 0.1,
+    ) -> Params:
+        check_probability("failure_prob", failure_prob)
+        if check_at_least("tolerance", check_number("tolerance", tolerance), 0.0) >= 1:
+            raise ValueError(f"tolerance must be < 1, got {tolerance}")
+        budget = leaf_rounded_down("epsilon", check_epsilon(epsilon))
+        longest = math.ceil(min(64 + 64 / epsilon, largest // 4))  # of first epochs
+        if first_look is None:
+            pilot, first_look = longest, longest + math.ceil(min(16 + (4 / epsilon) ** 2, largest // 8))
+        else:
+            first_look = check_count("first_look", first_look, 2, maximum=largest // 2)
+            pilot = max(1, min(first_look // 16, longest))
+        check_within("growth", growth, LEAST_GROWTH, 1.0)
+        stakes, weights = _stakes(epsilon, log_odds_ratio)
+        tests = (num_arms - 1) * (1 if tolerance == 0 else 2)
+        dtype = default_float()
+        return Params(
+            epsilon=budget,
+            ends=_ends(pilot, first_look, growth, SPACING / epsilon, largest).astype(integer),
+            stakes=stakes.astype(dtype),
+            log_weights=np.log(weights).astype(dtype),
+            tolerance=scalar_leaf("tolerance", tolerance),
+            threshold=scalar_leaf("log((K - 1) / failure_prob)", math.log(tests) - math.log(failure_prob)),
+            rounding=scalar_leaf("rounding", 0.0 if math.isinf(epsilon) else 2.0**-15 * max(1.0, 1 / epsilon)),
+        )
+
+    def claim(epsilon: float) -> Guarantee:
+        return Guarantee.pure(
+            epsilon,
+            trust_model="central",
+            privacy_unit="one round's reward",
+            argument="each reward enters one total, released once by the Laplace mechanism at L1 sensitivity 1",
+            numerical_delta=laplace_delta(epsilon),
+        )
+
+    def init(key, params: Params) -> State:
+        del params
+        zeros = jnp.zeros(num_arms, default_float())
+        public = Public(
+            active=jnp.ones(num_arms, bool),
+            epoch=jnp.int32(0),
+            played=jnp.zeros((), integer),
+            rates=zeros,
+            sums=compensated.zero(zeros),
+            near=jnp.zeros(num_arms, bool),
+            tie_word=own_word(key),
+        )
+        return State(Private(jnp.zeros(num_arms, integer)), public)
+
+    def size_of(public: Public) -> jax.Array:
+        return num_active(public).astype(integer)
+
+    def plays_of_arm(params: Params, public: Public) -> jax.Array:
+        """Returns the plays of each active arm in this epoch."""
+        ends, epoch = jnp.asarray(params.ends), jnp.minimum(public.epoch, NUM_EPOCHS - 1)
+        return ends[epoch] - jnp.where(epoch == 0, 0, ends[jnp.maximum(epoch - 1, 0)])
+
+    def length(params: Params, public: Public) -> jax.Array:
+        """Returns the rounds of this epoch; the last remaining arm is played forever."""
+        size, plays = size_of(public), plays_of_arm(params, public)
+        is_endless = (size == 1) | (plays > largest // size)
+        return jnp.where(is_endless, largest, jnp.where(is_endless, 0, plays) * size)
+
+    def in_turn(public: Public, played: jax.Array) -> jax.Array:
+        """Returns the arms to play in these rounds of the epoch."""
+        order = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active ones first
+        return order[played % size_of(public)]
+
+    def act(key, params: Params, public: Public, context: None) -> jax.Array:
+        del key, params, context
+        return in_turn(public, public.played)
+
+    def update(key, params: Params, state: State, report) -> State:
+        arm, reward = report
+        rewards = jnp.where(every == arm, jnp.clip(reward, 0, 1), 0).astype(integer)
+        return advance(key, params, state, rewards, jnp.ones((), integer))
+
+    def advance(key, params: Params, state: State, rewards: jax.Array, rounds: jax.Array) -> State:
+        """Advances by some rounds of the epoch, with each arm's rewards; tests arms if the epoch ends with them."""
+        public: Public = state.public
+        totals = jnp.where(public.played == 0, 0, state.private.totals) + rewards
+        after = public._replace(played=public.played + rounds)
+        is_over = after.played == length(params, public)
+
+        def release_where_over() -> Public:
+            return jax.tree.map(partial(jnp.where, is_over), release(key, params, public, totals), after)
+
+        return State(Private(totals), jax.lax.cond(any_lane(is_over), release_where_over, lambda: after))
+
+    def release(key, params: Params, public: Public, totals: jax.Array) -> Public:
+        """Releases the epoch's totals, drops arms by them, and starts the next epoch."""
+        noisy = jnp.where(public.active, laplace(key, totals, params.epsilon, l1_sensitivity=1.0), 0)
+        is_first, pilot = public.epoch == 0, jnp.asarray(params.ends)[0]
+        public = public._replace(
+            epoch=public.epoch + 1,
+            played=jnp.zeros_like(public.played),
+            rates=jnp.where(is_first, noisy / pilot.astype(noisy.dtype), public.rates),
+            sums=compensated.add(public.sums, jnp.where(is_first, 0, noisy)),
+        )
+
+        def is_shown(margin: Any) -> jax.Array:
+            return log_e_values(params, public, margin) >= params.threshold
+
+        is_pair = public.active[:, None] & public.active[None, :] & (every[:, None] != every[None, :])
+        active = public.active & ~jnp.any(is_pair & is_shown(jnp.zeros_like(params.tolerance)), axis=1)
+        near = active & jnp.all(~is_pair | is_shown(params.tolerance), axis=0)
+        return public._replace(active=active, near=near)
+
+    def done(params: Params, public: Public) -> jax.Array:
+        del params
+        return (num_active(public) == 1) | jnp.any(public.near)
+
+    def recommend(params: Params, public: Public) -> jax.Array:
+        del params
+        # All candidates have been played equally often in the epochs that have ended.
+        candidates = jnp.where(jnp.any(public.near), public.near, public.active)
+        sums = jnp.where(candidates, public.sums.total - public.sums.excess, -jnp.inf)
+        return ties.largest(sums, ties.ranks(public.tie_word, num_arms))
+
+    many = bulk.Algorithm(num_arms, integer, size_of, length, in_turn, advance)
+    return Learner(
+        params=params,
+        guarantee=guarantee_for(params, claim),
+        init=init,
+        act=act,
+        privatize=reveal_feedback,
+        update=update,
+        done=done,
+        recommend=recommend,
+        blocks=(bulk.blocks(many),),
+        counts=bulk.counts(many),
+        interface=Interface(arms(num_arms), Space("integers", (), 0, 1), recommendation=arms(num_arms)),
+        min_horizon=num_arms + 1,
+    )
+
+
+def log_e_values(params: Params, public: Public, margin: Any) -> jax.Array:
+    """Returns the logs of e-values that arm y is not worse than x by `margin` or more.
+
+    Args:
+        params: of the learner.
+        public: at the end of an epoch.
+        margin: [] float in [0, 1).
+
+    Returns:
+        [num_arms, num_arms] float, x first.
+    """
+    ends, sums = jnp.asarray(params.ends), public.sums.total - public.sums.excess
+    plays = (ends[jnp.minimum(public.epoch, NUM_EPOCHS) - 1] - ends[0]).astype(sums.dtype)
+    rates = (public.rates[:, None] + public.rates[None, :]) / 2
+    slope_y, slope_x, none = slopes_of(jnp.asarray(params.stakes)[None, None], rates[..., None], margin)
+    # Each total has the slope of half a lead or half the ones: grouped so, large terms do not cancel.
+    lead = (sums[None, :] - sums[:, None])[..., None]
+    ones = (sums[None, :] + sums[:, None])[..., None]
+    payoff = (lead * (slope_y - slope_x) + ones * (slope_y + slope_x)) / 2 + plays * none
+    releases = (public.epoch - 1).astype(sums.dtype)
+    logs = payoff - releases * (log_noise(params, slope_y) + log_noise(params, slope_x))
+    return logsumexp(logs + jnp.asarray(params.log_weights)[None, None], axis=-1)
+
+
+def slopes_of(stakes: jax.Array, rates: jax.Array, margin: Any) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Returns the slopes of both arms' totals in the log of a stake's payoff, and the log of the payoff for two zeros.
+
+    Args:
+        stakes: [...] float, v.
+        rates: [...] float, of ones, of both arms together.
+        margin: [] float, how much better x is expected to be.
+
+    Returns:
+        The slope of y's total, the slope of x's total, and the log for one user of each arm without ones.
+    """
+    least = jnp.maximum(LEAST_RATE, margin / 2)
+    middle = jnp.clip(rates, least, 1 - least)
+    high, low = middle + margin / 2, middle - margin / 2  # expected of x, of y
+    both = jnp.log1p(stakes * (margin - stakes * (1 - high) * (1 - low)))
+    none = jnp.log1p(stakes * (margin - stakes * high * low))
+    y_alone = jnp.log1p(stakes * (1 - low)) + jnp.log1p(stakes * high)
+    x_alone = jnp.log1p(-stakes * (1 - high)) + jnp.log1p(-stakes * low)
+    common, opposite = (both - none) / 2, (y_alone - x_alone) / 2
+    return common + opposite, common - opposite, none
+
+
+def log_noise(params: Params, slope: Any) -> Any:
+    """Returns a bound on log E[exp(slope N)], where N is Laplace(1 / epsilon) noise rounded down to a step."""
+    return -jnp.log1p(-jnp.square(slope / params.epsilon)) + jnp.maximum(-slope, 0) * params.rounding
+
+
+def _stakes(epsilon: float, log_odds_ratio: float | None) -> tuple[np.ndarray, np.ndarray]:
+    """Returns stakes and their weights; a slope of a total is at most -log(1 - stake)."""
+    largest = -math.expm1(-min(SLOPE_SHARE * epsilon, LARGEST_SLOPE))
+    if log_odds_ratio is None:
+        return largest * 0.5 ** np.arange(NUM_STAKES), np.full(NUM_STAKES, 1 / NUM_STAKES)
+    check_positive("log_odds_ratio", log_odds_ratio)
+    check_finite("log_odds_ratio", log_odds_ratio)
+    planned = log_odds_ratio / 2
+    nearby = planned * np.exp(np.linspace(-math.log(4), math.log(4), NUM_STAKES - 1))
+    weights = nearby * np.exp(-np.square(nearby / (1.5 * planned)) / 2)
+    return np.minimum(np.append(planned, nearby), largest), np.append(0.5, 0.5 * weights / weights.sum())
+
+
+def _ends(pilot: int, first_look: int, growth: float, spacing: float, largest: int) -> np.ndarray:
+    """Returns the plays of each active arm at the end of each epoch."""
+    ends = [pilot, first_look]
+    while len(ends) < NUM_EPOCHS:
+        plays = ends[-1]
+        longer = max(1, int(plays * growth), int(min(math.sqrt(plays) * spacing, plays)))
+        if plays + longer > largest // 2:
+            return np.asarray(ends + [largest] * (NUM_EPOCHS - len(ends)))
+        ends.append(plays + longer)
+    return np.asarray(ends)
