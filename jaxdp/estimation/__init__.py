@@ -38,6 +38,7 @@ from jaxdp.estimation.public_weights import WithCut, predicted_errors, quieter_n
 from jaxdp.estimation.sandwich import Covariance
 from jaxdp.estimation.solver import Estimate
 from jaxdp.estimation.thurstone import thurstone_rr
+from jaxdp.estimation.whitening import predicted_margin_errors
 
 __all__ = [
     "Bandit",
@@ -81,6 +82,7 @@ __all__ = [
     "plackett_luce_objective_perturbation",
     "plackett_luce_rewards",
     "predicted_errors",
+    "predicted_margin_errors",
     "quieter_noise",
     "relative_features",
     "semi_norm_error",

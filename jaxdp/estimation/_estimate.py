@@ -156,18 +156,20 @@ def estimate(
     bound = signature.bind(**values)
     bound.apply_defaults()
     has_ridge = estimator.noise is not None and estimator.noise(params, features).regularization > 0
+    if (spread := getattr(params, "margin_stddev", None)) is not None:
+        has_ridge = np.isfinite(spread) or params.regularization > 0
     repeats = len(labels) if (raw_features.ndim, labels.ndim) == (2, 2) else 1
     warn_doubts(estimator, result, raw_features, bound.arguments, repeats=repeats, ridge=bool(has_ridge))
     if estimator.covariance is None or intervals is None:
         return result
     covariance = jax.jit(estimator.covariance)(params, features, report, result.theta)
-    _warn_intervals(result.theta, covariance, bound.arguments.get("radius", np.inf), estimator.noise is None)
+    _warn_intervals(result.theta, covariance, bound.arguments.get("radius", np.inf))
     stderr = jnp.sqrt(jnp.diag(covariance.matrix))
     reach = norm.ppf((1 + confidence) / 2) * stderr
     return result._replace(stderr=stderr, interval=jnp.stack([result.theta - reach, result.theta + reach], axis=1))
 
 
-def _warn_intervals(theta: jax.Array, covariance: Covariance, radius: float, is_likelihood: bool) -> None:
+def _warn_intervals(theta: jax.Array, covariance: Covariance, radius: float) -> None:
     """Warns of intervals that are NaN, ignore an active bound, or rely on the link where robust ones fail."""
     if np.isnan(covariance.matrix).any():
         warn_caller("intervals are NaN: the features do not determine the estimate", RuntimeWarning)
@@ -177,7 +179,7 @@ def _warn_intervals(theta: jax.Array, covariance: Covariance, radius: float, is_
             f"radius={radius:g}",
             RuntimeWarning,
         )
-    if is_likelihood and not covariance.is_robust:
+    if covariance.from_information:
         warn_caller(
             "intervals come from Fisher information, because the curvature at the estimate is not positive definite: "
             "they rely on the link",

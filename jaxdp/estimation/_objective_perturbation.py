@@ -10,6 +10,8 @@ Labels enter the logistic loss only through S = sum_i y_i x_i, so the paper's li
   finds its minimiser.
 """
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import optax
@@ -33,9 +35,10 @@ from jaxdp.estimation.noisy_statistic import (
 )
 from jaxdp.estimation.objectives import Objective, label_loss, statistic_objective
 from jaxdp.estimation.one_pass import AVERAGES, Pass, Recipe, one_pass
-from jaxdp.estimation.public_weights import cut_weights, feature_norms
+from jaxdp.estimation.public_weights import WithCut, cut_weights, feature_norms, noise_variance
 from jaxdp.estimation.sandwich import Covariance, statistic_covariance
 from jaxdp.estimation.solver import Estimate
+from jaxdp.estimation.whitening import least_error_ridge, whiten
 from jaxdp.mechanisms import gaussian
 from jaxdp.preferences import logistic
 from jaxdp.validation import check_choice
@@ -48,15 +51,57 @@ def _rows(features: jax.Array) -> jax.Array:
     return features[:, None, :] / 2
 
 
+class _Coordinates(NamedTuple):
+    """Features in the coordinates in which their statistic is released.
+
+    Attributes:
+        features: [num_samples, dim] float.
+        back: [dim, dim] float, as `Whitening.back`; None without whitening.
+        basis: [dim, rank] float, as `LabelNoise.basis`, in these coordinates.
+    """
+
+    features: jax.Array
+    back: jax.Array | None
+    basis: jax.Array | None
+
+
+def _coordinates(release: Release, zero_sum: bool, features: jax.Array) -> _Coordinates:
+    features = center(features) if zero_sum else features
+    if not release.whitened:
+        return _Coordinates(features, None, search_basis(features, zero_sum=zero_sum))
+    white = whiten(features, zero_sum=zero_sum)
+    basis = jnp.eye(features.shape[1], dtype=features.dtype)[:, 1:] if zero_sum else None
+    return _Coordinates(white.features, white.back, basis)
+
+
 def _report_statistic(release: Release, zero_sum: bool):
     def privatize(key, params: Params, features, labels):
-        features = center(features) if zero_sum else features
-        terms = features * jnp.clip(labels, 0, 1).astype(features.dtype)[:, None]
-        basis = search_basis(features, zero_sum=zero_sum)
-        sizes, lengths = jnp.abs(features), params.lengths(features)
-        return release_statistic(key, params, terms, sizes, lengths, lambda: _rows(features), release, basis)
+        rows, back, basis = _coordinates(release, zero_sum, features)
+        terms = rows * jnp.clip(labels, 0, 1).astype(rows.dtype)[:, None]
+        sizes, lengths = jnp.abs(rows), params.lengths(rows)
+        report = release_statistic(key, params, terms, sizes, lengths, lambda: _rows(rows), release, basis)
+        if back is None:
+            return report
+        if isinstance(report, WithCut):
+            return WithCut(jnp.matmul(report.report, back, precision="highest"), report.cut)
+        return jnp.matmul(report, back, precision="highest")
 
     return privatize
+
+
+def _ridge(
+    release: Release, params: Params, coordinates: _Coordinates, unit: jax.Array, weights: jax.Array | None
+) -> jax.Array:
+    """Returns beta: the requested one, or of whitened noise the one of least predicted margin error if that is 0."""
+    rows = coordinates.features
+    requested = jnp.asarray(params.regularization, rows.dtype)
+    if coordinates.back is None or params.margin_stddev is None:
+        return requested
+    rank = rows.shape[1] if coordinates.basis is None else coordinates.basis.shape[1]
+    multiplier, epsilon = (jnp.asarray(value, rows.dtype) for value in (params.noise_multiplier, params.epsilon))
+    variance = noise_variance(multiplier, epsilon, release.noise, rank) * unit**2
+    chosen = least_error_ridge(coordinates.back, len(rows), variance, params.margin_stddev, weights)
+    return jnp.where(requested > 0, requested, chosen.astype(rows.dtype))
 
 
 @reusing_factory
@@ -65,6 +110,7 @@ def objective_perturbation(
     constants: str = "analytic",
     weights: str = "none",
     noise: str = "gaussian",
+    geometry: str = "isotropic",
     zero_sum: bool = False,
     privacy_unit: str = "label",
     optimizer: optax.GradientTransformation | None = None,
@@ -81,10 +127,15 @@ def objective_perturbation(
     error (`predicted_errors`) is near the 10% quantile of |x_i|, and halves the error at epsilon = 0.1.
     `noise="k_norm"` gives pure epsilon-DP with about the same error in few dimensions.
 
+    `geometry="whitened"` adds the noise in coordinates in which the second moment of the features is the identity, on
+    its range alone: every margin then gets about the same noise. Use it if the margins x.theta are what counts, as for
+    preferences, and for columns in unlike units, unequal spectra or dependent columns. The ridge is chosen too.
+
     Args:
         constants: of Gaussian noise: "analytic", "classical" (raises for finite epsilon >= 1) or "paper".
         weights: "none", or "cut".
         noise: "gaussian", or "k_norm", which takes no delta.
+        geometry: "isotropic", or "whitened"; |x_i| is then the norm in whitened coordinates, in weights too.
         zero_sum: constrain sum(theta) = 0; features are centred first, which only lowers their norms. K-norm noise then
             lies in the dim - 1 remaining dimensions.
         privacy_unit: "label"; or "person": `params` then take persons, and all labels of one person may change at once.
@@ -97,7 +148,9 @@ def objective_perturbation(
         `params` take epsilon, delta, and radius (default inf), regularization beta (0), tolerance (1e-5); for
         weights="cut" cut, c (0: the c with the least predicted error; infinity: no cut); and for constants="paper"
         feature_norm L (inf, or a value below half the largest |x_i|, stands for that half); for privacy_unit="person"
-        persons, [num_samples] public ids. Its report is S~; with weights it is a `WithCut`.
+        persons, [num_samples] public ids; for geometry="whitened" margin_stddev (1), a guess of the margins' standard
+        deviation, which chooses beta by the least predicted margin error if regularization is 0 (infinity: no ridge).
+        Its report is S~; with weights it is a `WithCut`.
 
     Raises:
         ValueError: if a name is unknown, the noise or the weights do not support the constants, or max_steps < 1; from
@@ -113,10 +166,12 @@ def objective_perturbation(
           an approximate minimiser, any beta >= 0 and any constraint.
         - For one person, with ids and numbers of labels public: the sensitivity is max w D over persons, with D the
           least of sum |x_i|, (sum |x_i.x_j|)^1/2 and k^1/2 |X|_op over the person's k rows X.
+        - Whitened noise is the same mechanism for other public features; S~ is post-processing of its release (proof:
+          docs/proofs/whitened_noise.md). So is the ridge, which reads features, epsilon, delta and margin_stddev alone.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 5.2, Algorithm 2; K-norm noise: Hardt & Talwar (2010).
-        The weights are our addition.
+        The weights, the person as unit and the whitened noise are our additions.
 
     Deviations:
         The noise is on S and calibrated by the analytic Gaussian mechanism at sensitivity max w_i |x_i|;
@@ -124,6 +179,7 @@ def objective_perturbation(
         minimiser and beta > 0; this one needs neither. The paper has neither weights nor pure privacy. Terms of S are
         rounded to multiples of at most 2^-59 n times the largest term, and summed as integers. The noise covers the
         change that rounding can add to a label's term, and is rounded to its own grid, as in `gaussian` and `k_norm`.
+        Whitened K-norm noise has all dim coordinates (dim - 1 with `zero_sum`) also where features are dependent.
 
     Math:
         The estimate minimises, over $|\theta| \le B$,
@@ -142,7 +198,17 @@ def objective_perturbation(
         where $\sigma$ is calibrated to the $L_2$ sensitivity $\max_i w_i |x_i|$, and $w_i = \min(1, c / |x_i|)$ for
         "cut".
     """
-    release = check_release(constants, weights, noise, privacy_unit=privacy_unit)
+    release = check_release(constants, weights, noise, privacy_unit=privacy_unit, geometry=geometry)
+
+    def whitened_objective(params: Params, features, report, scale) -> Objective:
+        coordinates = _coordinates(release, zero_sum, features * jnp.broadcast_to(scale, features.shape))
+        lengths = params.lengths(coordinates.features)
+        if not release.is_weighted:
+            beta = _ridge(release, params, coordinates, sensitivity_unit(params, lengths, release), None)
+            return statistic_objective(features, report / scale, beta / scale**2)
+        beta = _ridge(release, params, coordinates, report.cut, cut_weights(lengths, report.cut))
+        weighted = Weighted.of(lengths, report, scale)
+        return statistic_objective(features, weighted.statistic, beta / scale**2 / weighted.mean, weighted.weights)
 
     def objective(params: Params, features, report, scale) -> Objective:
         ridge = jnp.asarray(params.regularization, features.dtype) / scale**2
@@ -152,18 +218,19 @@ def objective_perturbation(
         return statistic_objective(features, weighted.statistic, ridge / weighted.mean, weighted.weights)
 
     def label_noise(params: Params, features) -> LabelNoise:
-        lengths = params.lengths(center(features) if zero_sum else features)
-        basis = search_basis(features, zero_sum=zero_sum)
-        spread, beta = jnp.ones((), features.dtype), jnp.asarray(params.regularization, features.dtype)
+        coordinates = _coordinates(release, zero_sum, features)
+        lengths, basis = params.lengths(coordinates.features), search_basis(features, zero_sum=zero_sum)
         unit, weights = sensitivity_unit(params, lengths, release), None
         if release.is_weighted:
             # the report's cut is not available here: compute it again from the same features
-            unit = cut_of(params, lengths, _rows(center(features) if zero_sum else features), release, basis)
+            unit = cut_of(params, lengths, _rows(coordinates.features), release, coordinates.basis)
             weights = cut_weights(lengths, unit)
+        spread, beta = jnp.ones((), features.dtype), _ridge(release, params, coordinates, unit, weights)
+        stddev, scale = jnp.asarray(params.noise_multiplier, features.dtype) * unit, None
         if release.noise == "k_norm":
             scale = unit / jnp.asarray(params.epsilon, features.dtype)
-            return LabelNoise(spread, jnp.zeros_like(scale), beta, basis, weights, scale)
-        return LabelNoise(spread, jnp.asarray(params.noise_multiplier, features.dtype) * unit, beta, basis, weights)
+            stddev = jnp.zeros_like(scale)
+        return LabelNoise(spread, stddev, beta, basis, weights, scale, coordinates.back)
 
     def covariance(params: Params, features, report, theta) -> Covariance:
         del report  # known only through theta
@@ -173,11 +240,11 @@ def objective_perturbation(
         statistic_params("objective_perturbation", release, "tolerance"),
         statistic_claim(release),
         _report_statistic(release, zero_sum),
-        objective,
+        whitened_objective if release.whitened else objective,
         zero_sum=zero_sum,
         optimizer=optimizer,
         max_steps=max_steps,
-        noise=label_noise,
+        noise=None if release.whitened else label_noise,  # confidence sets take isotropic noise
         covariance=covariance,
     )
 

@@ -157,7 +157,8 @@ def confidence_set(
         a width of NaN: the set then contains nothing, and intervals and policies are NaN.
 
     Raises:
-        ValueError: if no direction was searched, as under `zero_sum` in one dimension.
+        ValueError: if no direction was searched, as under `zero_sum` in one dimension, or the noise is in whitened
+            coordinates.
 
     Privacy:
         - Post-processing of the estimate; everything else is public (features, and the distribution of the noise).
@@ -169,6 +170,8 @@ def confidence_set(
         Constants are explicit; the trace of A^-1 Sigma_D replaces its bound d; the same argument covers weights, and
         noise on the statistic.
     """
+    if noise.back is not None:
+        raise ValueError("noise must be isotropic for a confidence set, got noise in whitened coordinates")
     dtype, num_samples = features.dtype, features.shape[0]
     basis = noise.basis
     searched_features = features if basis is None else _product(features, basis)

@@ -21,6 +21,8 @@ class LabelNoise(NamedTuple):
             1.
         k_norm_scale: [] float >= 0, scale of K-norm noise on the statistic in the searched directions: its density is
             proportional to exp(-|z| / k_norm_scale). None is no such noise.
+        back: [dim, dim] float: the noise z of these scales is in whitened coordinates, and the statistic has z @ back.
+            None: the noise is on the statistic itself.
     """
 
     spread: jax.Array
@@ -29,6 +31,7 @@ class LabelNoise(NamedTuple):
     basis: jax.Array | None = None
     weights: jax.Array | None = None
     k_norm_scale: jax.Array | None = None
+    back: jax.Array | None = None
 
 
 def search_basis(features: jax.Array, *, zero_sum: bool) -> jax.Array | None:

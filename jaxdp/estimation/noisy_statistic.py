@@ -29,6 +29,7 @@ from jaxdp.estimation.public_weights import (
     noise_variance,
     power_below,
 )
+from jaxdp.estimation.whitening import check_geometry
 from jaxdp.mechanisms import analytic_gaussian, classical_gaussian, gaussian, k_norm, round_up
 from jaxdp.mechanisms.numerical import NUMBERS, vector_delta
 from jaxdp.numerics.fixed_point import in_64_bits
@@ -55,6 +56,8 @@ class Params:
         tolerance: [] float > 0, on the norm of the projected gradient of the mean objective; read only by the exact
             form.
         persons: [num_samples] int32, the index of each label's person; None if the unit of privacy is one label.
+        margin_stddev: [] float > 0, a guess of the margins' standard deviation, which chooses the ridge if
+            regularization is 0; None if the ridge is never chosen.
     """
 
     epsilon: Scalar
@@ -66,6 +69,7 @@ class Params:
     learning_rate: Scalar
     tolerance: Scalar
     persons: np.ndarray | jax.Array | None = None
+    margin_stddev: Scalar | None = None
 
     def lengths(self, features: jax.Array) -> jax.Array:
         """Returns how much sum_i y_i x_i changes at most with one sample's unit of privacy, [num_samples] float."""
@@ -106,12 +110,14 @@ class Release(NamedTuple):
         weights: "none" or "cut".
         noise: "gaussian" or "k_norm".
         of_persons: whether the unit of privacy is one person.
+        whitened: whether noise is added in coordinates that whiten the features.
     """
 
     constants: str
     weights: str
     noise: str
     of_persons: bool = False
+    whitened: bool = False
 
     @property
     def is_weighted(self) -> bool:
@@ -120,7 +126,13 @@ class Release(NamedTuple):
 
 
 def check_release(
-    constants: str, weights: str, noise: str, among: tuple[str, ...] = CONSTANTS, *, privacy_unit: str = "label"
+    constants: str,
+    weights: str,
+    noise: str,
+    among: tuple[str, ...] = CONSTANTS,
+    *,
+    privacy_unit: str = "label",
+    geometry: str = "isotropic",
 ) -> Release:
     """Builds the release of these names; raises ValueError if a name is unknown or does not fit the others."""
     check_choice("constants", constants, among)
@@ -130,10 +142,12 @@ def check_release(
         raise ValueError(f"constants must be left at 'analytic' with noise={noise!r}, got {constants!r}")
     if weights != "none" and constants == "paper":
         raise ValueError(f"constants must not be 'paper' with weights={weights!r}, as the paper has no weights")
-    of_persons = check_unit(privacy_unit)
+    of_persons, whitened = check_unit(privacy_unit), check_geometry(geometry)
     if of_persons and constants == "paper":
         raise ValueError("constants must not be 'paper' with privacy_unit='person', as the paper protects one label")
-    return Release(constants, weights, noise, of_persons)
+    if whitened and constants == "paper":
+        raise ValueError("constants must not be 'paper' with geometry='whitened', as the paper's noise is isotropic")
+    return Release(constants, weights, noise, of_persons, whitened)
 
 
 def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
@@ -175,6 +189,7 @@ def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., 
         learning_rate: float = 0.1,
         tolerance: float = TOLERANCE,
         persons: ArrayLike | None = None,
+        margin_stddev: float = 1.0,
     ) -> Params:
         multiplier = noise_multiplier(epsilon, delta, release.constants) if release.noise == "gaussian" else 0.0
         return Params(
@@ -187,6 +202,9 @@ def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., 
             learning_rate=scalar_leaf("learning_rate", check_above("learning_rate", learning_rate, 0.0)),
             tolerance=scalar_leaf("tolerance", check_above("tolerance", tolerance, 0.0)),
             persons=None if persons is None else person_index(persons),
+            margin_stddev=scalar_leaf("margin_stddev", check_above("margin_stddev", margin_stddev, 0.0))
+            if release.whitened
+            else None,
         )
 
     params.__qualname__ = f"{owner}.params"  # named in errors
@@ -194,6 +212,7 @@ def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., 
     read |= {"delta"} if release.noise == "gaussian" else set()
     read |= {"feature_norm"} if release.constants == "paper" else set()
     read |= {"persons"} if release.of_persons else set()
+    read |= {"margin_stddev"} if release.whitened else set()
     return only(params, read | ({"cut"} if release.is_weighted else set()))
 
 
@@ -201,6 +220,8 @@ def statistic_claim(release: Release) -> Callable[..., Guarantee]:
     """Builds the claim of an estimator that sees labels through one noisy sufficient statistic."""
     longest = "weighted norm" if release.is_weighted else "norm"
     reach = f"the largest {longest} of a public differential feature as L2 sensitivity"
+    if release.whitened:
+        reach = f"the largest {longest} of a public feature in whitened coordinates as L2 sensitivity"
     if release.of_persons:
         reach = f"the largest {longest} of a change of one person's part of it, bounded from public features"
 

@@ -23,10 +23,12 @@ class Covariance(NamedTuple):
         matrix: [dim, dim] float; zero in directions that the estimator does not search. NaN if features leave a
             searched direction undetermined.
         is_robust: [] bool, whether it holds if the model of the labels is wrong.
+        from_information: [] bool, whether it is Fisher information's, because the curvature is not positive definite.
     """
 
     matrix: jax.Array
     is_robust: jax.Array
+    from_information: jax.Array | bool = False
 
 
 def likelihood_covariance(
@@ -61,7 +63,7 @@ def likelihood_covariance(
         is_robust = curvature.values[0] > 0
         fisher = _mean_square(columns, weights * information(margins))
         matrix = jnp.where(is_robust, matrix, _between(eigh(fisher), fisher, len(targets)))
-    return Covariance(_embed(matrix, basis), is_robust)
+    return Covariance(_embed(matrix, basis), is_robust, ~is_robust)
 
 
 def statistic_covariance(features: jax.Array, theta: jax.Array, noise: LabelNoise) -> Covariance:
@@ -69,8 +71,9 @@ def statistic_covariance(features: jax.Array, theta: jax.Array, noise: LabelNois
 
     V = H^-1 [(1/n) sum_i w_i^2 sigmoid'(z_i) x_i x_i^T + N / n] H^-1 / n with H = (1/n) sum_i w_i sigmoid'(z_i)
     x_i x_i^T + (beta / n) I, and N the covariance of the noise on the statistic: s^2 I for Gaussian noise, (r + 1) b^2
-    I for K-norm noise of scale b in r dimensions. Labels are not released, so the middle is the model's, and V does not
-    hold if the model is wrong. The bias that beta adds is not part of V.
+    I for K-norm noise of scale b in r dimensions, and back^T N back for noise in whitened coordinates. Labels are not
+    released, so the middle is the model's, and V does not hold if the model is wrong. The bias that beta adds is not
+    part of V.
     """
     columns = features if noise.basis is None else _product(features, noise.basis)
     count, rank = columns.shape
@@ -82,7 +85,11 @@ def statistic_covariance(features: jax.Array, theta: jax.Array, noise: LabelNois
     if noise.k_norm_scale is not None:
         variance = variance + (rank + 1) * noise.k_norm_scale**2
     curvature = eigh(_mean_square(columns, weights * slopes) + noise.regularization / count * identity)
-    middle = _mean_square(columns, weights**2 * slopes) + variance / count * identity
+    shape = identity
+    if noise.back is not None:
+        back = noise.back if noise.basis is None else _product(noise.back, noise.basis)
+        shape = _product(back.T, back)
+    middle = _mean_square(columns, weights**2 * slopes) + variance / count * shape
     return Covariance(_embed(_between(curvature, middle, count), noise.basis), jnp.asarray(False))
 
 

@@ -33,6 +33,12 @@ ENTRIES = {
         values={"epsilon": 1.0, "radius": 3.0},
         second=Second(values={"epsilon": 4.0}, neighbours=MOVES_A_CUT),
     ),
+    "objective_perturbation_whitened": replace(
+        OBJECTIVE_PERTURBATION,
+        summary="maximum likelihood with Gaussian noise in coordinates that whiten the public features",
+        source=f"{DP_REWARD}, Theorem 5.2, Algorithm 2, with noise shaped by the features",
+        variant={"geometry": "whitened"},
+    ),
     "sgd_objective_perturbation": replace(
         OBJECTIVE_PERTURBATION,
         summary="one pass of projected SGD with a sufficient statistic of the labels with Gaussian noise",

@@ -78,6 +78,20 @@ def noisy_statistic(generator, values, features, labels, count):
     return labels @ features + sigma * generator.normal(size=(count, features.shape[1]))
 
 
+def whitening(values, features):
+    """Returns the root of the second moment, and the noise's standard deviation in whitened coordinates."""
+    spectrum, vectors = np.linalg.eigh(features.T @ features / len(features))
+    leverages = ((features @ vectors) ** 2 / spectrum).sum(1)
+    sigma = analytic_multiplier(values["epsilon"], values["delta"]) * math.sqrt(leverages.max())
+    return vectors @ np.diag(np.sqrt(spectrum)) @ vectors.T, sigma
+
+
+def whitened_statistic(generator, values, features, labels, count):
+    """sum y x + (second moment)^(1/2) N(0, (multiplier max |white x|)^2 I)."""
+    root, sigma = whitening(values, features)
+    return labels @ features + sigma * generator.normal(size=(count, features.shape[1])) @ root
+
+
 def noisy_choice_statistic(generator, values, features, labels, count):
     """sum phi_y, less the mean over actions, which is public; noise for max |phi_j - phi_k|."""
     pairs = features[:, :, None] - features[:, None, :]
@@ -140,6 +154,21 @@ def logistic_minimum(values, features, statistic):
         return value / n, (expit(z) @ features - statistic + beta * theta) / n
 
     return minimum(objective, features.shape[1], values["radius"])
+
+
+def whitened_minimum(values, features, report):
+    """Minimises with the ridge of least predicted margin error, among n trace(moment) 2^(-k/2)."""
+    root, sigma = whitening(values, features)
+    num, spectrum, curvature = len(features), np.linalg.eigvalsh(root) ** 2, 0.25 / math.sqrt(1 + math.pi / 8)
+    best = (math.inf, 0.0)
+    for k in range(121):
+        beta = num * spectrum.sum() * 2 ** (-k / 2)
+        error = 0.0
+        for value in spectrum:
+            variance = num * curvature * value + sigma**2 * value + beta**2 / spectrum.sum()
+            error += value * variance / (num * curvature * value + beta) ** 2
+        best = min(best, (error, beta))
+    return logistic_minimum({**values, "regularization": best[1]}, features, report)
 
 
 def randomized_likelihood(values, features, report):
@@ -261,6 +290,7 @@ GOLDEN = {
     "sgd": Golden(clear, sgd),
     "sgd_rr": Golden(binary_response, sgd_rr),
     "objective_perturbation": Golden(noisy_statistic, logistic_minimum),
+    "objective_perturbation_whitened": Golden(whitened_statistic, whitened_minimum),
     "sgd_objective_perturbation": Golden(noisy_statistic, sgd_statistic),
     "literal_objective_perturbation": Golden(labels_and_noise, literal),
     "objective_perturbation_full": Golden(private_minimisers, given),

@@ -101,10 +101,34 @@ def noise_of_one_label() -> Case:
     return Case(wrong=right._replace(params=wrong), right=(right,), trials=20_000)
 
 
+WHITENED = objective_perturbation(geometry="whitened")
+UNEVEN = np.asarray([[3.0, 0.0], [0.0, 0.1], [0.0, 0.1], [0.0, 0.1], [0.0, 0.1]], np.float32)  # the first: leverage 1
+
+
+def whitened_statistic(key, params, labels):
+    return WHITENED.privatize(key, params, jnp.asarray(UNEVEN), labels)
+
+
+def half_the_leverage(key, params, labels):
+    """Calibrates whitened noise to half of the largest leverage, that is to the length of features over root 2."""
+    exact = WHITENED.privatize(key, WITHOUT_NOISE, jnp.asarray(UNEVEN), labels)
+    return exact + (whitened_statistic(key, params, labels) - exact) / jnp.sqrt(jnp.float32(2))
+
+
+WITHOUT_NOISE = WHITENED.params(epsilon=np.inf, delta=1e-3)
+
+
+def whitened_noise_of_half_the_leverage() -> Case:
+    labels = (np.asarray([0, 1, 0, 1, 0], np.int32), np.asarray([1, 1, 0, 1, 0], np.int32))
+    right = Attack(whitened_statistic, WHITENED.params(epsilon=1.0, delta=1e-3), labels, claim(1.0, 1e-3))
+    return Case(wrong=right._replace(release=half_the_leverage), right=(right,), trials=40_000)
+
+
 CASES = {
     "objective perturbation at half its noise": half_the_objective_perturbation,
     "weights that depend on labels": weights_from_labels,
     "a cut chosen after the labels are seen": cut_after_the_labels,
     "a cut on the norm of the sum": cut_on_the_sum,
     "the noise of one label where a person has four": noise_of_one_label,
+    "whitened noise of half the largest leverage": whitened_noise_of_half_the_leverage,
 }

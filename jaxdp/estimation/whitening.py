@@ -1,0 +1,162 @@
+"""Coordinates in which the second moment of public features is the identity, and the ridge of least margin error.
+
+Proof and derivation: docs/proofs/whitened_noise.md.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from numpy.typing import ArrayLike
+
+from jaxdp.core import Scalar
+from jaxdp.mechanisms import analytic_gaussian
+from jaxdp.numerics.eigen import eigh
+from jaxdp.numerics.fixed_point import in_64_bits
+from jaxdp.validation import check_above, check_choice, check_delta, check_epsilon, check_finite
+
+GEOMETRIES = ("isotropic", "whitened")
+_HALVINGS = np.arange(0, 60.5, 0.5)  # of the largest ridge on the grid
+
+
+class Whitening(NamedTuple):
+    """Features in whitened coordinates, and the way back.
+
+    Attributes:
+        features: [num_samples, dim] float; their second moment is the identity on the range of the original one, and 0
+            elsewhere. The squares of the rows' norms are leverages times num_samples.
+        back: [dim, dim] float; features @ back are the original features, and a statistic s of whitened features is s
+            @ back of the original ones.
+    """
+
+    features: jax.Array
+    back: jax.Array
+
+
+def check_geometry(geometry: str) -> bool:
+    """Returns whether noise is shaped by the features; raises ValueError for a name not in `GEOMETRIES`."""
+    return check_choice("geometry", geometry, GEOMETRIES) == "whitened"
+
+
+@in_64_bits
+def whiten(features: jax.Array, *, zero_sum: bool = False) -> Whitening:
+    """Whitens features, [num_samples, dim] float. With `zero_sum` they are centred, and the first coordinate is 0."""
+    wide = features.astype(jnp.float64)
+    largest = jnp.max(jnp.abs(wide), axis=0)
+    wide = wide / jnp.where(largest > 0, largest, 1)[None]
+    sizes = jnp.sqrt(jnp.sum(wide**2, axis=0, dtype=jnp.float64) / len(wide))
+    sizes = jnp.where(sizes > 0, sizes, 1)
+    wide = wide / sizes[None]  # columns of unlike units count alike
+    values, vectors = eigh(lax.dot(wide.T, wide) / len(wide))  # `jnp.matmul` under vmap of jit would be of 32 bits
+    # a dependent column shows as an eigenvalue of rounded features
+    rounding = max(8 * float(jnp.finfo(jnp.float64).eps), 16 * float(jnp.finfo(features.dtype).eps) ** 2)
+    spanned = values > values[-1] * len(values) * rounding
+    if zero_sum:
+        spanned = spanned.at[0].set(False)
+    roots = jnp.sqrt(jnp.where(spanned, values, 1))
+    forward = jnp.where(spanned[None], vectors / roots[None], 0)
+    back = jnp.where(spanned[None], vectors * roots[None], 0).T * (sizes * largest)[None]
+    return Whitening(lax.dot(wide, forward).astype(features.dtype), back.astype(features.dtype))
+
+
+@in_64_bits
+def least_error_ridge(
+    back: jax.Array, count: int, variance: jax.Array, margin_stddev: Scalar, weights: jax.Array | None = None
+) -> jax.Array:
+    """Returns the ridge beta of least predicted margin error, [] float64, from public values alone.
+
+    Args:
+        back: [dim, dim] float, of the `Whitening`.
+        count: number of samples.
+        variance: [] float >= 0, of the noise on each whitened coordinate of the statistic.
+        margin_stddev: [] float > 0, B, the analyst's guess of the margins' standard deviation; infinity gives 0.
+        weights: [count] float, of the samples; None is all 1.
+    """
+    wide, guess = back.astype(jnp.float64), jnp.asarray(margin_stddev, jnp.float64)
+    spectrum = jnp.maximum(eigh(lax.dot(wide.T, wide)).values, 0)
+    shares = jnp.ones(1, jnp.float64) if weights is None else weights.astype(jnp.float64)
+    per_share = count / len(shares)
+    moments = tuple(per_share * jnp.sum(power, dtype=jnp.float64) for power in (shares, shares**2))
+    grid, errors = _ridge_errors(spectrum, moments, jnp.asarray(variance, jnp.float64), guess)
+    best = jnp.max(jnp.where(errors <= jnp.min(errors), grid, 0))  # JAX lowers `argmin` without 64-bit types
+    return jnp.where(jnp.isinf(guess), 0, best)
+
+
+def predicted_margin_errors(
+    features: ArrayLike, *, epsilon: float, delta: float, margin_stddev: float = 1.0
+) -> dict[str, float]:
+    """Predicts how far estimated margins are from the true ones, from public features alone, on the host.
+
+    It is what to choose an estimator by before labels are read. If theta is spread evenly over all directions so that
+    margins have the standard deviation `margin_stddev`, a prediction above it means that the estimate is worthless.
+
+    Args:
+        features: [num_samples, dim] float, public.
+        epsilon: in (0, inf].
+        delta: in (0, 1), for the Gaussian noise.
+        margin_stddev: B, a guess of the margins' standard deviation, > 0.
+
+    Returns:
+        Root mean squared errors of margins: "randomized_response" (`debiased_rr`), "gaussian" and "k_norm"
+        (`objective_perturbation` with geometry="whitened"), and "isotropic" (Gaussian noise without the geometry, at
+        its best ridge). They are first-order predictions for many samples, without weights.
+
+    Raises:
+        ValueError: if features are not a finite table, or a value is out of range.
+
+    Examples:
+        >>> rows = np.random.default_rng(0).normal(size=(2000, 8))
+        >>> errors = predicted_margin_errors(rows, epsilon=1.0, delta=1e-6)
+        >>> print({name: f"{error:.2f}" for name, error in errors.items()})
+        {'randomized_response': '0.32', 'gaussian': '0.20', 'k_norm': '0.17', 'isotropic': '0.20'}
+    """
+    check_epsilon(epsilon)
+    check_delta(delta)
+    check_above("margin_stddev", margin_stddev, 0.0)
+    rows = check_finite("features", features)
+    if rows.ndim != 2 or 0 in rows.shape:
+        raise ValueError(f"features must have shape [num_samples, dim] with all >= 1, got {rows.shape}")
+    with jax.enable_x64(True):
+        white = whiten(jnp.asarray(rows, jnp.float64))
+        reach = float(jnp.linalg.norm(white.features, axis=1).max())
+        back = np.asarray(white.back)
+        rank = int(jnp.sum(jnp.any(white.features != 0, axis=0)))
+    spectrum = np.maximum(np.linalg.eigvalsh(back.T @ back), 0)
+    count, curvature = len(rows), float(_curvature(margin_stddev))
+    stddev = analytic_gaussian(epsilon, delta)
+    longest = np.linalg.norm(rows.astype(float), axis=1).max()
+    label_variance = 0.25 / np.tanh(epsilon / 2) ** 2 - 0.25 + curvature
+    errors = {
+        "randomized_response": rank * label_variance / (count * curvature**2),
+        "gaussian": _least_error(spectrum, count, (stddev * reach) ** 2, margin_stddev),
+        "k_norm": _least_error(spectrum, count, (rank + 1) * (reach / epsilon) ** 2, margin_stddev),
+        "isotropic": _least_error(spectrum, count, (stddev * longest) ** 2, margin_stddev, whitened=False),
+    }
+    return {name: float(np.sqrt(error)) for name, error in errors.items()}
+
+
+def _least_error(
+    spectrum: np.ndarray, count: int, variance: float, margin_stddev: float, *, whitened: bool = True
+) -> float:
+    _, errors = _ridge_errors(spectrum, (count, count), variance, margin_stddev, whitened=whitened)
+    return float(np.min(errors))
+
+
+def _ridge_errors(spectrum, moments, variance, margin_stddev, *, whitened: bool = True):
+    """Returns the grid of ridges, and the predicted mean squared error of margins at each of them."""
+    sums, squares = moments
+    total = spectrum.sum(dtype=spectrum.dtype)
+    ridges = sums * total * 0.5**_HALVINGS
+    curvature = _curvature(margin_stddev)
+    bias = ridges[:, None] ** 2 * margin_stddev**2 / total
+    spectrum = spectrum[None]
+    noise = squares * curvature * spectrum + variance * (spectrum if whitened else 1.0)
+    errors = spectrum * (bias + noise) / (sums * curvature * spectrum + ridges[:, None]) ** 2
+    return ridges, errors.sum(axis=1, dtype=errors.dtype)
+
+
+def _curvature(margin_stddev):
+    """Returns the mean of sigmoid' over normal margins, by the usual approximation of sigmoid by a normal one."""
+    return 0.25 / (1 + np.pi / 8 * margin_stddev**2) ** 0.5
