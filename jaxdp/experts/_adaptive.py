@@ -1,4 +1,4 @@
-"""Losses that react to the plays of earlier rounds; a round's losses never depend on its own play."""
+"""Losses that react to plays of earlier rounds; the losses of a round never depend on the play of the same round."""
 
 from typing import NamedTuple
 
@@ -19,11 +19,11 @@ from jaxdp.validation import check_count, check_horizon, check_number, check_pos
 
 @pytree_dataclass
 class AdaptiveParams:
-    """Losses that react to the last play.
+    """Traced values of `adaptive_losses`.
 
     Attributes:
-        means: [num_experts] float in [0, 1], mean losses of experts that were not played in the round before.
-        penalised: [num_experts] float in [0, 1], mean losses of experts that were played in the round before.
+        means: [num_experts] float in [0, 1], each expert's mean loss if it was not played in the round before.
+        penalised: [num_experts] float in [0, 1], each expert's mean loss if it was played in the round before.
     """
 
     means: np.ndarray
@@ -31,7 +31,7 @@ class AdaptiveParams:
 
 
 class LastPlay(NamedTuple):
-    """The plays and losses so far, as far as later losses and metrics depend on them.
+    """The statistics of past plays and losses on which later losses and metrics depend.
 
     Attributes:
         last: [] int32, the expert played in the round before; -1 at the start.
@@ -44,7 +44,7 @@ class LastPlay(NamedTuple):
 
 @pytree_dataclass
 class RepeatParams:
-    """Losses that punish repeats.
+    """Traced values of `punish_repeats`.
 
     Attributes:
         memory: [] integer >= 0, the number of rounds for which a play is punished.
@@ -56,7 +56,7 @@ class RepeatParams:
 
 
 class Plays(NamedTuple):
-    """The plays and losses so far, as far as later losses and metrics depend on them.
+    """The statistics of past plays and losses on which later losses and metrics depend.
 
     Attributes:
         good_expert: [] int32, the expert with the smaller mean.
@@ -74,14 +74,14 @@ def adaptive_losses(means: ArrayLike, *, penalty: float, num_switches: int | Non
     """Losses of 0 or 1 that react to the plays: the expert played in the round before has a larger mean.
 
     Args:
-        means: [num_experts] in [0, 1], mean losses of the other experts.
-        penalty: in [0, 1]; the default of the value.
+        means: [num_experts] in [0, 1], mean losses of experts that were not played in the round before.
+        penalty: the default of the value `penalty`.
         num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, >= 0;
-            None for no such metric.
+            None omits this metric.
 
     Returns:
         An environment for actions in [0, num_experts) and losses ([num_experts] float in [0, 1]), which depend on plays
-        of earlier rounds only. Outcome and hindsight as for `loss_sequence`.
+        of earlier rounds only. The outcome and the metrics in hindsight are as for `loss_sequence`.
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1], penalty is not in [0, 1], or
@@ -92,7 +92,7 @@ def adaptive_losses(means: ArrayLike, *, penalty: float, num_switches: int | Non
             default the argument.
 
     Source:
-        None; the simplest adversary that adapts.
+        None; this is the simplest adversary that adapts.
 
     Deviations:
         In float32 a probability is a multiple of 2^-24.
@@ -128,28 +128,28 @@ def punish_repeats(
 ) -> Environment:
     """Losses that punish repeated plays: an expert that was played in the last `memory` rounds has loss 1.
 
-    All others have losses of 0 or 1 with mean 1/2, except for one unknown expert with mean 1/2 - gap. It is drawn for
-    each lane.
+    All other experts have losses of 0 or 1 with mean 1/2, except one with mean 1/2 - gap. This good expert is drawn for
+    each lane and unknown to the learner.
 
     Args:
         num_experts: number of experts, >= 2.
-        memory: the number of rounds for which a play is punished; the default of the value.
-        gap: the good expert's mean is 1/2 - gap; the default of the value.
+        memory: the default of the value `memory`.
+        gap: the default of the value `gap`.
         num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, >= 0;
-            None for no such metric.
+            None omits this metric.
 
     Returns:
         An environment for actions in [0, num_experts) and losses ([num_experts] float in {0, 1}), which depend on plays
-        of earlier rounds only. Outcomes: `loss`, of the expert played; `planted_regret`, this loss less the loss of the
-        unknown expert in the same round. An action outside [0, num_experts) has loss NaN and punishes no expert.
-        Summaries as for `loss_sequence`, with the losses as shown.
+        of earlier rounds only. Outcomes: `loss`, the loss of the expert played; `planted_regret`, this loss less the
+        good expert's loss in the same round. An action outside [0, num_experts) has loss NaN and punishes no expert.
+        Metrics in hindsight are as for `loss_sequence`, computed from the losses that occurred.
 
     Raises:
         ValueError: if num_experts < 2, memory < 0, gap is not in (0, 1/2], or num_switches is not a whole number >= 0.
 
     Values:
-        memory: a whole number >= 0, by default the argument.
-        gap: in (0, 1/2], by default the argument.
+        memory: a whole number >= 0, the number of rounds for which a play is punished; by default the argument.
+        gap: in (0, 1/2]; the good expert's mean is 1/2 - gap; by default the argument.
 
     Source:
         None; after the adversaries of Asi, Feldman, Koren & Talwar (2023), against which only learners that change
@@ -165,7 +165,7 @@ def punish_repeats(
     size, switches = check_count("num_experts", num_experts, 2), check_switches(num_switches)
 
     def params(*, memory: int = memory, gap: float = gap) -> RepeatParams:
-        # At most the largest integer less one: rounds since a play are counted up to memory + 1.
+        # Less than the largest integer: rounds since a play are counted up to memory + 1.
         rounds = check_horizon(memory, name="memory", minimum=0, spare=1)
         if check_positive("gap", gap) > 0.5:
             raise ValueError(f"gap must be in (0, 1/2], got {gap}")

@@ -1,4 +1,4 @@
-"""Helpers that all adversaries share."""
+"""Checks and casts of mean losses, for adversaries."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,7 +8,7 @@ from jaxdp.validation import check_within
 
 
 def means_vector(name: str, values: ArrayLike) -> np.ndarray:
-    """Returns mean losses of at least two experts as a checked vector.
+    """Returns the mean losses of at least two experts as a checked vector.
 
     Raises:
         ValueError: if they are not a vector of at least two numbers in [0, 1].

@@ -1,4 +1,4 @@
-"""Comparators of a learner's loss: the best fixed expert, and the best sequence with few switches."""
+"""The comparators of a learner's loss: the best fixed expert, and the best sequence of experts with few switches."""
 
 from typing import Any, NamedTuple
 
@@ -11,12 +11,12 @@ from jaxdp.validation import check_count
 
 
 class Comparison(NamedTuple):
-    """The statistics of past losses that the comparison needs.
+    """The statistics of past losses from which regrets are computed.
 
     Attributes:
-        best: [num_switches + 1, num_experts] compensated sums: the smallest loss of a sequence of experts with at most
-            c switches that ends in expert j. Row 0 has the losses of fixed experts.
-        loss: [] compensated sum of the learner's own losses.
+        best: [num_switches + 1, num_experts] compensated sums. Entry (c, j) is the smallest total loss of a sequence of
+            experts with at most c switches that ends in expert j; row 0 holds the total losses of fixed experts.
+        loss: [] compensated sum of the learner's losses.
     """
 
     best: compensated.Sum
@@ -27,7 +27,7 @@ def check_switches(num_switches: Any, horizon: int | None = None) -> int | None:
     """Returns the comparator's number of switches as an int, or None.
 
     Raises:
-        ValueError: if it is not a whole number >= 0, or not below the horizon.
+        ValueError: if num_switches is not a whole number >= 0, or not below the horizon.
     """
     if num_switches is None:
         return None
@@ -39,8 +39,8 @@ def check_switches(num_switches: Any, horizon: int | None = None) -> int | None:
 
 def init_comparison(num_experts: int, num_switches: int | None) -> Comparison:
     """Returns the comparison before the first round."""
-    none = jnp.zeros(((num_switches or 0) + 1, num_experts), default_float())
-    return Comparison(compensated.zero(none), compensated.zero(none[0, 0]))
+    zeros = jnp.zeros(((num_switches or 0) + 1, num_experts), default_float())
+    return Comparison(compensated.zero(zeros), compensated.zero(zeros[0, 0]))
 
 
 def add_round(before: Comparison, losses: jax.Array, loss: jax.Array) -> Comparison:
@@ -49,7 +49,7 @@ def add_round(before: Comparison, losses: jax.Array, loss: jax.Array) -> Compari
     Args:
         before: the comparison before this round.
         losses: [num_experts] float, the losses of the round.
-        loss: [] float, the learner's own.
+        loss: [] float, the learner's loss.
 
     Source:
         Dynamic programming over (switches, expert), as in Herbster & Warmuth (1998), "Tracking the best expert".
@@ -72,7 +72,7 @@ def add_round(before: Comparison, losses: jax.Array, loss: jax.Array) -> Compari
 
 
 def add_rounds(before: Comparison, losses: jax.Array, loss: jax.Array) -> Comparison:
-    """Returns the comparisons after each of many rounds, as `add_round` one by one.
+    """Returns the comparisons after each of many rounds, as repeated calls of `add_round` do.
 
     Args:
         before: the comparison before these rounds.
@@ -103,7 +103,7 @@ def metrics(comparison: Comparison, *, is_switching: bool) -> dict[str, jax.Arra
 
 def _least(sums: compensated.Sum) -> compensated.Sum:
     """Returns the smallest sum of each row."""
-    # The rounding excess counts: the sums are large, and their differences are small.
+    # The rounding excess matters: the sums are large, and their differences are small.
     base = jnp.min(sums.total, axis=-1)
     above = jnp.min((sums.total - base[..., None]) - sums.excess, axis=-1)
     return compensated.Sum(base, -above)

@@ -18,7 +18,8 @@ class CounterParameters(NamedTuple):
     Attributes:
         learning_rate: > 0.
         rho: the zCDP budget of the counter; infinity without privacy.
-        noise_stddev: >= 0, of an expert's total after the last round, where it is largest.
+        noise_stddev: >= 0, standard deviation of the noise in one expert's total after the last round, when it is
+            largest.
         regret_bound: bound on the expected regret against each expert, for oblivious losses; None if no bound is
             proved.
     """
@@ -37,7 +38,7 @@ def counter_of(horizon: int) -> Counter:
 
 def static_bound(learning_rate: float, variance: float, *, num_experts: int, horizon: int) -> float:
     """Returns the proved regret bound of `counter_weights` over single experts, at most the horizon."""
-    # `variance` is that an expert's noisy total has after the last round.
+    # `variance` is the variance of the noise in one expert's total after the last round.
     growth = learning_rate * (horizon / 8 + variance / 2)
     return min(float(horizon), math.log(num_experts) / learning_rate + growth)
 
@@ -53,12 +54,10 @@ def counter_weights_parameters(
 ) -> CounterParameters:
     """Returns the learning rate of `counter_weights`, and the regret bound at this rate if one is proved.
 
-    Let v be the variance of a noisy total at the end. Over single experts the rate is sqrt(ln N / (T / 8 + v / 2)),
-    which
-    minimises the bound ln N / rate + rate (T / 8 + v / 2). Over other classes it is the smaller of sqrt(8 ln(1 / pi) /
-    T),
-    the best rate without noise, and 1 / sqrt(v). The latter is measured, not proved: regret at rates of 1 to 1.5 times
-    1 / sqrt(v) differs little.
+    Let v be the variance of the noise in one expert's total after the last round. Over single experts the rate is
+    sqrt(ln N / (T / 8 + v / 2)), which minimises the bound ln N / rate + rate (T / 8 + v / 2). Over other classes it is
+    the smaller of sqrt(8 ln(1 / pi) / T), the best rate without noise, and 1 / sqrt(v). The choice of 1 / sqrt(v) is
+    measured, not proved: rates of 1 to 1.5 times 1 / sqrt(v) give about the same regret.
 
     Args:
         epsilon: privacy budget, > 0; infinity gives the tuning without privacy.
@@ -87,7 +86,7 @@ def counter_weights_parameters(
     chain = (static() if sequences is None else sequences)(num_experts=num_experts, horizon=horizon)
     nats = chain.log_inverse_prior(num_switches) if num_switches < horizon else math.inf
     if not nats < math.inf:
-        raise ValueError(f"num_switches must be at most that of {chain.name} and < horizon, got {num_switches}")
+        raise ValueError(f"num_switches must be < horizon, and a possible number for {chain.name}, got {num_switches}")
     rho, counter = zcdp_rho(epsilon, delta), counter_of(horizon)
     noise = counter.params(rho=rho, l2_sensitivity=math.sqrt(num_experts))
     variance = float(counter.variance(noise, horizon))

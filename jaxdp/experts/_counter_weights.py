@@ -1,4 +1,4 @@
-"""Exponential weights over a class of sequences, on losses read from one private counter."""
+"""Exponential weights over a class of sequences, computed from the totals that one private counter releases."""
 
 import math
 from typing import Any, NamedTuple
@@ -33,7 +33,7 @@ class Params:
 
 
 class Public(NamedTuple):
-    """The released totals, and weights computed from them.
+    """The released totals, and the weights computed from them.
 
     Attributes:
         round: [] integer, rounds played.
@@ -52,25 +52,27 @@ def counter_weights(
 ) -> Learner:
     """Plays by exponential weights over a class of sequences; losses are differences of noisy totals.
 
-    One counter releases the totals L_t + n_t of all experts after each round. The losses l_t + n_t - n_{t-1} enter the
-    weights of the class. Each round draws an expert with probability proportional to its weight. Everything after the
-    counter is post-processing, so every class costs the same privacy, and a fresh draw in each round is free.
+    One counter releases the noisy totals L_t + n_t of all experts after each round t. The weights of the class use
+    their differences, the noisy losses l_t + n_t - n_{t-1}. Each round draws an expert with probability proportional to
+    its weight. Everything after the counter is post-processing, so every class costs the same privacy, and the draws
+    cost none.
 
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1.
         sequences: a class of `jaxdp.experts.classes`, by default `static()`.
         num_switches: switches of the comparator for which the rate is tuned; by default 0 for `static()`, S for
-            `switching(num_switches=S)`, the expected number for `markov(switch_rate=...)`. `markov()` requires it.
+            `switching(num_switches=S)`, the expected number of switches for `markov(switch_rate=...)`. `markov()` has
+            no default.
 
     Returns:
         A learner for losses ([num_experts] float in [0, 1]; clipped, NaN to 0); its actions are experts ([] int32). For
-        each expert a lane holds the counter (5 to 7 leaky sums, and 2 words of the exact total), the last noisy total,
+        each expert a lane stores the counter (5 to 7 leaky sums, and 2 words of the exact total), the last noisy total,
         and 2 words for each row of the class. No table grows with the horizon.
 
     Raises:
-        ValueError: if num_experts < 2, horizon < 1 or the class does not fit; from `params`, if a value is out of
-            range.
+        ValueError: if num_experts < 2, horizon < 1 or the class does not allow these sizes; from `params`, if a value
+            is out of range.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -82,7 +84,7 @@ def counter_weights(
         - Unit: one round's loss vector; adjacency: replace one; losses may react to plays and totals.
         - Sensitivity: a vector is one entry of N counters. Every coordinate may change by 1, so the L2 sensitivity is
           sqrt(N), and `toeplitz_counter` is calibrated to it.
-        - Private: the counter.
+        - Private: the counter's state.
 
     Source:
         Agarwal & Singh (2017), weights on privately counted losses, here with the factorisation of `toeplitz_counter`
@@ -130,7 +132,7 @@ def counter_weights(
         if check_epsilon(epsilon) == math.inf:
             return Guarantee.none(**unit)
         rho = zcdp_rho(epsilon, delta)
-        numbers = horizon * num_experts  # all noise from this entry on
+        numbers = horizon * num_experts  # an upper bound on the noise values drawn from the changed entry on
         return Guarantee.zcdp(rho, **unit, numerical_delta=normal_delta(numbers, rho=rho, steps=TOEPLITZ_STEPS))
 
     def init(key, params: Params) -> State:
@@ -148,7 +150,7 @@ def counter_weights(
         totals = counter.read(params.counter, counted)
         moved = chain.forward(weights, round, params.learning_rate * (totals - before))
         after = State(counted, Public(round + 1, totals, moved))
-        # With few experts the layout is faster on CPU, with the same values.
+        # With few experts this layout is faster on CPU; values do not change.
         return keep_lane_layout(after) if num_experts <= MOST else after
 
     values = only(params, ("epsilon", "delta", "learning_rate"))

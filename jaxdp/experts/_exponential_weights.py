@@ -24,7 +24,8 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        noise_stddev: [] float >= 0, of Gaussian noise; zero for Laplace noise, which depends on epsilon alone.
+        noise_stddev: [] float >= 0, standard deviation of Gaussian noise; zero for Laplace noise, which is computed
+            from epsilon.
         learning_rate: [] float > 0.
     """
 

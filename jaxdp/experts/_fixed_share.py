@@ -1,4 +1,4 @@
-"""Fixed share without privacy: the limit at epsilon = inf of learners that track the best expert."""
+"""Fixed share without privacy: the limit, at epsilon = inf, of private learners that track the best expert."""
 
 import math
 
@@ -29,7 +29,7 @@ class Params:
 
 @factory
 def fixed_share(*, num_experts: int, horizon: int, num_switches: int) -> Learner:
-    r"""Plays by exponential weights; each round, every expert passes a part of its weight to all others.
+    r"""Plays by exponential weights; after each round, every expert passes a part of its weight to all others.
 
     Args:
         num_experts: number of experts N, >= 2.

@@ -1,4 +1,4 @@
-"""Hard losses: the adversary of a lower bound, and arrays of losses drawn or written in advance."""
+"""Hard losses: the adversary of a lower bound, and arrays of losses that are drawn or computed in advance."""
 
 from typing import Any
 
@@ -15,17 +15,17 @@ from jaxdp.validation import check_count, check_horizon, check_key
 def lower_bound_losses(
     *, num_experts: int, horizon: int, num_phases: int, gap: float = 0.5, num_switches: int | None = None
 ) -> Environment:
-    """The adversary of the lower bound for shifting losses: each phase has one good expert, from experts of its own.
+    """The adversary of the lower bound for shifting losses: phases draw their good experts from disjoint sets.
 
-    The rounds are num_phases phases of equal length. Phase s draws its good expert from its own N / num_phases experts,
-    so that earlier phases carry no information about it: each phase alone costs a private learner about ln(N /
-    num_phases) / epsilon.
+    The rounds are num_phases phases of equal length. Each phase draws its good expert from N / num_phases experts that
+    no other phase uses. So earlier phases carry no information about this expert, and each phase costs a private
+    learner a regret of about ln(N / num_phases) / epsilon.
 
     Args:
         num_experts: number of experts N, >= num_phases and >= 2.
         horizon: rounds, >= num_phases.
         num_phases: number of phases S, >= 1.
-        gap: the default of the value.
+        gap: the default of the value `gap`.
         num_switches: as for `shifting_losses`.
 
     Returns:
@@ -41,7 +41,7 @@ def lower_bound_losses(
 
     Source:
         Tracking the best expert under privacy, section 3.2, "Lower bound for shifting adversary"; each phase is the
-        static one of Asi, Feldman, Koren & Talwar (2023).
+        static lower bound of Asi, Feldman, Koren & Talwar (2023).
 
     Deviations:
         The paper's phases repeat a static lower bound, for which it cites losses that depend on the learner's epsilon.
@@ -58,21 +58,21 @@ def lower_bound_losses(
 
 
 def sample_losses(environment: Environment, key: jax.Array, *, horizon: int | None = None, **values: Any) -> np.ndarray:
-    """Draws losses in advance, so that all lanes of a run can meet the same ones.
+    """Draws losses in advance, so that all lanes of a run can meet the same losses.
 
     Args:
         environment: an environment, usually with losses that do not depend on the plays. If they do, the losses are
             those that a learner meets if it always plays expert 0.
         key: typed PRNG key.
-        horizon: rounds, >= 1; by default the environment's.
+        horizon: rounds, >= 1; by default the environment's horizon.
         values: values for the environment's `params`.
 
     Returns:
         [horizon, num_experts] in [0, 1]: uint8 if all are 0 or 1, otherwise JAX's default float type.
 
     Raises:
-        ValueError: if neither the environment nor the argument has a horizon, or the argument is larger than the
-            environment's.
+        ValueError: if neither the environment nor the caller gives a horizon, or `horizon` is larger than the
+            environment's horizon.
 
     Examples:
         >>> from jaxdp.experts import loss_sequence
@@ -103,9 +103,9 @@ def sample_losses(environment: Environment, key: jax.Array, *, horizon: int | No
 def alternating_losses(*, num_experts: int, horizon: int, period: int = 1) -> np.ndarray:
     """Returns deterministic losses against which follow-the-leader loses most rounds.
 
-    For `period` rounds the even experts have loss 1 and the odd ones 0; then they swap, and so on. In the first period,
-    losses are 1/2 instead of 1. So the experts that have been better so far are worse next, while a sequence that
-    switches after every period has no loss.
+    For `period` rounds the experts with even indices have loss 1 and the others 0; then the two groups swap, and so on.
+    In the first period, losses are 1/2 instead of 1. So after each period, the experts with the smaller total loss have
+    loss 1 in the next period, while a sequence that switches after every period has no loss.
 
     Args:
         num_experts: number of experts, >= 2.

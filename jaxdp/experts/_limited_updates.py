@@ -1,4 +1,4 @@
-"""Limited updates: each block of rounds plays the best expert of the block before, which was half as long."""
+"""Limited updates: each block of rounds plays the best expert of the block before it, which was half as long."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -69,11 +69,12 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
             counted as integers).
 
     Returns:
-        A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32). It has blocks. For
-        binary losses it has counts, too, which take totals of losses of 0 or 1 instead of single rounds.
+        A learner for losses ([num_experts] float in [0, 1]); its actions are experts ([] int32). The learner has
+        blocks. For binary losses it also has counts, which use totals of losses of 0 or 1 instead of single rounds.
 
     Raises:
-        ValueError: if num_experts < 2, or noise or losses is not one of these; from `params`, if epsilon is not > 0.
+        ValueError: if num_experts < 2, or noise or losses is not one of the strings above; from `params`, if epsilon is
+            not > 0.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -93,7 +94,7 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
         * The expert with the smallest noisy total is selected. Line 4 of the paper has the arg max of losses; its
           proof has the arg min.
         * Noise is one-sided exponential by default, of the paper's scale 2 / epsilon: never worse in utility.
-        * Theorem 3.1 omits a factor log T of its Lemma 3.3: 16 log(N T / failure_prob) log(T) / epsilon.
+        * Theorem 3.1 omits a factor log T of the paper's Lemma 3.3: 16 log(N T / failure_prob) log(T) / epsilon.
         * Bounded losses are rounded to multiples of 2^-20, then summed and compared as integers. Noise is drawn as in
           `noisy_min`.
 
@@ -147,10 +148,10 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
         # Central model: the curator sees the losses themselves.
         return jnp.round(clip_losses(feedback)).astype(jnp.result_type(int)) if binary else units_of(feedback)
 
-    many = algorithm(num_experts=num_experts, noise=noise, binary=binary)
+    steps = algorithm(num_experts=num_experts, noise=noise, binary=binary)
 
     def update(key, params: Params, state: State, report) -> State:
-        return many.advance(lambda: key, params, state, many.add(state, report), jnp.ones_like(state.public.round))
+        return steps.advance(lambda: key, params, state, steps.add(state, report), jnp.ones_like(state.public.round))
 
     return Learner(
         params=params,
@@ -159,8 +160,8 @@ def limited_updates(*, num_experts: int, noise: str = "exponential", losses: str
         act=act,
         privatize=privatize,
         update=update,
-        blocks=bulk.blocks(many),
-        counts=bulk.counts(many) if binary else None,
+        blocks=bulk.blocks(steps),
+        counts=bulk.counts(steps) if binary else None,
         interface=losses_interface(num_experts),
     )
 
@@ -173,7 +174,7 @@ def algorithm(*, num_experts: int, noise: str, binary: bool) -> bulk.Algorithm:
         return jnp.where(first, 0, totals) + losses if binary else fixed_point.add(totals, losses, restart=first)
 
     def advance(key: Callable[[], jax.Array], params: Params, state: State, totals: Any, played: jax.Array) -> State:
-        """Advances by some rounds of one block, and selects if the next round begins a block (lines 3 to 7)."""
+        """Advances by `played` rounds of one block; selects if the next round begins a block (lines 3 to 7)."""
         round_, expert = state.public.round + played, state.public.expert
         due = begins_block(round_)
 

@@ -1,6 +1,6 @@
-"""Limited updates many rounds at a time: in blocks, with the same bits as single rounds, and as counts.
+"""Limited updates over many rounds at once: as blocks, with the same bits as single rounds, and as counts.
 
-Rounds are taken together within one of the algorithm's own blocks. At its end an expert is selected.
+The rounds of a step lie in one block of the algorithm. If they reach its end, an expert is selected.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxdp.core import BlockPlan, Blocks, CountPlan, Counts, State
 from jaxdp.experts._rounds_together import sum_rounds
 
-SHORT, LONG = 16, 256  # rounds taken together: the first releases are only a few rounds apart
+SHORT, LONG = 16, 256  # rounds of a step: the first releases are only a few rounds apart
 
 
 class Algorithm(NamedTuple):
@@ -20,7 +20,8 @@ class Algorithm(NamedTuple):
 
     Attributes:
         num_experts: number of experts.
-        add: (state, sum of the losses of up to 2^10 rounds of a block, as integers) -> totals of the block.
+        add: (state, [num_experts] sums of the losses of up to 2^10 rounds of a block, as integers) -> the block's
+            totals.
         advance: (key, params, state, totals, rounds) -> state after this many rounds. `key()` returns the last round's
             key; it is called only if an expert is selected.
         rounds_left: (rounds played) -> [] integer, rounds left in the block.

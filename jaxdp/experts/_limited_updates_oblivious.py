@@ -61,7 +61,7 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
 
     Raises:
         ValueError: if num_experts < 2, horizon < 1 or accounting is neither of the two; from `params`, if epsilon is
-            not > 0, delta not in (0, 1), or batch not a whole number in [1, horizon].
+            not > 0, delta is not in (0, 1), or batch is not a whole number in [1, horizon].
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -90,12 +90,12 @@ def limited_updates_oblivious(*, num_experts: int, horizon: int, accounting: str
         - Private: the totals.
 
     Source:
-        The exponential mechanism in batches: McSherry & Talwar (2007) and Freund & Schapire (1997). It is private lazy
-        multiplicative weights with a new draw in every batch.
+        The exponential mechanism in batches: McSherry & Talwar (2007) and Freund & Schapire (1997). This is private
+        lazy multiplicative weights with a new draw in every batch.
 
     Deviations:
         * Against oblivious adversaries the expected regret is at most ln N / rate + rate batch T / 8. The default batch
-          minimises this over whole numbers (over some of them, if there are many). For pure DP the minimum is of order
+          minimises this bound over at most about 4,096 whole numbers in [1, T]. For pure DP the minimum is of order
           T^(2/3) (ln N)^(2/3) / epsilon^(1/3). An adversary that adapts can punish the expert of a batch.
         * Losses are rounded to multiples of 2^-20, then summed and compared as integers. Noise is drawn as in
           `noisy_min`.

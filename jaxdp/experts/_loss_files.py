@@ -17,13 +17,14 @@ from jaxdp.validation import check_finite, warn_caller
 
 
 def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
-    """Reads losses from a file: a row is a round, a column an expert. The end of its name determines the format.
+    """Reads losses from a .csv, .npy or .parquet file: a row is a round, a column is an expert.
 
     - `.csv`: numbers, quoted or not, separated by commas, UTF-8; the first line may name the experts; blank lines are
-      skipped. Three cases may be a header or an index and are refused: a first line of whole numbers that is unlike the
-      others, a first column that counts the rows beside decimals, and a column with an index's name. With two rows or
-      fewer it is unclear whether a column counts them: this is a warning.
-    - `.npy`: a matrix as `numpy.save` writes it. It stays in the file, and parts are read when they are used.
+      skipped. The reader refuses a file in which a header or an index may have been mistaken for losses: if the first
+      line has whole numbers unlike the later lines, if the first column counts the rows and the other columns do not
+      look like counts, or if a column is named like an index. If only one or two rows are counted, the reader warns
+      instead.
+    - `.npy`: a matrix as `numpy.save` writes it. The matrix stays in the file; its parts are read when they are used.
     - `.parquet`: columns of numbers or booleans. Reading it requires pyarrow: `pip install 'jaxdp[parquet]'`.
 
     `loss_sequence` checks the range of the losses.
@@ -37,13 +38,13 @@ def read_losses(path: str | os.PathLike[str]) -> np.ndarray:
         float type.
 
     Warns:
-        UserWarning: if the first line is 0,1,... and the rest does not show whether it is a header, or if there are one
-            or two rounds, and the first column has their numbers.
+        UserWarning: if the first line is 0,1,... and the other lines do not show whether it is a header; or if there
+            are only one or two rounds and the first column holds their numbers.
 
     Raises:
-        ValueError: if the file is malformed, with the file, the line or the row (from 0) and the reason; if its name
-            ends otherwise; or if it is Parquet and pyarrow is not installed.
-        OSError: if it cannot be read, such as FileNotFoundError.
+        ValueError: if the file is malformed; the message names the file, the line or the row (from 0), and the reason.
+            Also if the file's name has another ending, or the file is Parquet and pyarrow is not installed.
+        OSError: if the file cannot be read, for example FileNotFoundError.
     """
     name = os.fspath(path)
     ending = Path(name).suffix.lower()
@@ -102,24 +103,24 @@ def _parse_csv(text: str, name: str) -> np.ndarray:
     if counts_rows:
         warn_caller(
             f"{name}, line {1 + has_names}: the first column was read as an expert's losses. If it numbers the rows, "
-            "leave it out (in pandas index=False); if it holds losses, numbers such as 1.0 say so"
+            "leave it out (in pandas index=False); if it holds losses, write them with decimals, such as 1.0"
         )
     if not has_names and _are_column_numbers([title.strip() for title in titles], later_lines, values[1:]):
-        reason = f"{short_repr(first.strip())} may name columns or be a round: use names, or write numbers such as 1.0"
+        reason = f"{short_repr(first.strip())} may name columns or be a round: use names, or decimals such as 1.0"
         raise file_error(name, "line 1", reason)
     if values.shape[1] > 1 and [title.strip() for title in titles] == [
         str(column) for column in range(values.shape[1])
     ]:
         warn_caller(
             f"{name}, line 1: {short_repr(first.strip())} was read as a round of losses. If it numbers the columns, "
-            "leave it out (in pandas header=False); if it is a round, numbers such as 1.0 say so"
+            "leave it out (in pandas header=False); if it is a round, write it with decimals, such as 1.0"
         )
     is_small = values.min() >= 0 and values.max() <= 255 and (values == np.floor(values)).all()
     return values.astype(np.uint8 if is_small else default_float())
 
 
 def _are_column_numbers(titles: list[str], later_lines: str, values: np.ndarray) -> bool:
-    """Returns whether a first line of whole numbers is probably a header: whether it is unlike the other lines."""
+    """Returns whether the first line is probably a header: it has whole numbers, and is unlike the other lines."""
     if not all(map(_WHOLE.fullmatch, titles)) or not values.size:
         return False
     numbers = np.array([int(title) for title in titles], float)
@@ -130,7 +131,7 @@ def _are_column_numbers(titles: list[str], later_lines: str, values: np.ndarray)
 
 
 def _is_index(title: str, values: np.ndarray) -> bool:
-    """Returns whether a column is an index by its name; an expert may be named "index" if it does not count rows."""
+    """Returns whether a column's name is an index's name; an expert may be named "index" if it does not count rows."""
     title = title.strip().lower()
     counts = len(values) > 1 and values[0] in (0, 1) and bool(np.all(np.diff(values) == 1))
     return bool(re.fullmatch(r"unnamed: \d+|__index_level_\d+__", title)) or (title == "index" and counts)
@@ -148,7 +149,7 @@ def _counts_rows(lines: str, values: np.ndarray) -> bool:
 
 
 def _bad_line(text: str, name: str, has_names: bool) -> ValueError:
-    """Returns the error of the first line that is not as many finite numbers as the first line has."""
+    """Returns the error for the first line that does not hold finite numbers, as many as the first line."""
     reader, fields = csv.reader(io.StringIO(text, newline="")), 0
     for row in reader:
         if not "".join(row).strip() or (has_names and reader.line_num == 1):
@@ -196,7 +197,7 @@ def _read_parquet(name: str) -> np.ndarray:
     except Exception as error:  # damaged bytes fail in more ways than pyarrow documents
         raise file_error(name, "data", f"not a readable Parquet file ({short_repr(str(error))})") from error
     columns = [_column(column, title, name) for title, column in zip(table.column_names, table.columns, strict=True)]
-    indices = (table.schema.pandas_metadata or {}).get("index_columns", [])  # a dict stands for one not in the file
+    indices = (table.schema.pandas_metadata or {}).get("index_columns", [])  # a dict is an index outside the file
     for title, values in zip(table.column_names, columns, strict=True):
         if title in [index for index in indices if isinstance(index, str)] or _is_index(title, values):
             reason = f"column {short_repr(title)} is an index, not an expert: leave it out (in pandas index=False)"

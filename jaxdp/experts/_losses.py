@@ -1,4 +1,4 @@
-"""Loss vectors, as adversaries produce them and learners receive them."""
+"""Loss vectors: their interface, clipping, privatisation and conversion to integers."""
 
 import math
 
@@ -13,7 +13,7 @@ UNIT = "one round's loss vector"  # the privacy unit
 
 
 def losses_interface(num_experts: int) -> Interface:
-    """Returns the interface of full information: actions are experts, feedback is the losses of all of them."""
+    """Returns the interface of full information: an action is an expert, feedback is the losses of all experts."""
     return Interface(arms(num_experts), Space("numbers", (num_experts,), 0, 1))
 
 

@@ -28,7 +28,7 @@ class SequenceParams:
 
 
 class Replay(NamedTuple):
-    """The position in the losses.
+    """The next round, and the losses so far.
 
     Attributes:
         round: [] integer, rounds played.
@@ -43,23 +43,24 @@ class Replay(NamedTuple):
 def loss_sequence(losses: ArrayLike, *, scale: float = 1.0, num_switches: int | None = None) -> Environment:
     """Losses that are fixed in advance: an oblivious adversary.
 
-    All lanes of a run share one array. It keeps its type if that is bool, uint8, float16 or float32, and each round's
-    losses are widened to JAX's default float type when they are shown. Other whole numbers become uint8 if the scale
-    allows it; all other arrays become the default float type.
+    All lanes of a run share one array. An array of bool, uint8, float16 or float32 keeps its type, and each round's
+    losses are converted to JAX's default float type when the learner receives them. Other whole numbers become uint8 if
+    the scale allows it; all other arrays become the default float type.
 
     Args:
         losses: [horizon, num_experts] numbers or booleans in [0, scale]. A read-only array is not copied.
-        scale: finite and > 0: an entry of this size is the loss 1. Use 255 for uint8 losses over the whole range; by
-            default the uint8 entry 1 is the loss 1.
+        scale: finite and > 0: the entry that means loss 1. Use 255 for uint8 losses over the whole range; by default
+            the uint8 entry 1 means loss 1.
         num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, in [0,
-            horizon); None for no such metric.
+            horizon); None omits this metric.
 
     Returns:
         An environment for at most `horizon` rounds, actions in [0, num_experts) and losses ([num_experts] float in [0,
-        1]), with blocks. Outcome: `loss`, of the expert played. Summaries: `regret`, the loss less `best_loss`;
-        `best_loss`, the loss of the best fixed expert so far. With num_switches also `dynamic_regret` and
-        `best_sequence_loss`, the same for the best sequence of experts so far with at most this many switches. An
-        expert outside [0, num_experts) has the loss NaN, and so have all experts in rounds beyond the horizon.
+        1]), with blocks. Outcome: `loss`, the loss of the expert played. Metrics in hindsight: `best_loss`, the total
+        loss of the best fixed expert so far; `regret`, the learner's total loss less `best_loss`. If num_switches is
+        given, also `best_sequence_loss` and `dynamic_regret`, the same for the best sequence of experts so far with at
+        most this many switches. An expert outside [0, num_experts) has loss NaN. So have all experts in rounds beyond
+        the horizon.
 
     Raises:
         ValueError: if losses are not a matrix of at least one round and two experts, with entries in [0, scale], or

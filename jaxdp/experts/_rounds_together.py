@@ -5,7 +5,7 @@ import jax.numpy as jnp
 
 from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_fast, own_kernel, tree_reduce
 
-MOST = 32  # rounds that are unrolled
+MOST = 32  # largest number of rounds that is unrolled
 
 
 def sum_rounds(losses: jax.Array, planned: jax.Array) -> jax.Array:

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-NOTHING = -(2**30)  # the power that represents 0; half of the least int32, so that sums of two do not overflow
+NOTHING = -(2**30)  # the power that represents 0: half of the least int32, so that sums of two powers do not overflow
 _LAYOUT = {4: (np.int32, 23, 127), 8: (np.int64, 52, 1023)}  # by bytes: integer type of that width, bits, bias
 _LN2 = {
     4: (0.693359375, -2.12194440e-4),
@@ -29,12 +29,12 @@ class Scaled(NamedTuple):
 
 
 def nothing(shape: tuple[int, ...], dtype: np.dtype) -> Scaled:
-    """Returns zeros."""
+    """Returns an array of zeros."""
     return Scaled(jnp.ones(shape, dtype), jnp.full(shape, NOTHING, jnp.int32))
 
 
 def two_to(power: jax.Array, dtype: np.dtype) -> jax.Array:
-    """Returns 2^power for a power <= 0, and 0 if that is smaller than any normal number."""
+    """Returns 2^power for a power <= 0; 0 if 2^power is smaller than any normal number."""
     integer, bits, bias = _LAYOUT[dtype.itemsize]
     return jax.lax.bitcast_convert_type((jnp.maximum(power, -bias) + bias).astype(integer) << bits, dtype)
 
@@ -54,8 +54,8 @@ def normalise(mantissa: jax.Array, power: jax.Array) -> Scaled:
 def exp_minus(values: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Returns (change, power), exp(-values) = (1 + change) * 2^power: change in [-0.3, 0.42], power int32.
 
-    |values| must be < 10^5 in float32. If |values| < 0.34, the power is 0. The function returns the change, since 1 +
-    change would be rounded in the same way round after round if losses are the same.
+    |values| must be < 10^5 in float32. If |values| < 0.34, the power is 0. The function returns the change instead of 1
+    + change: if losses are equal in all rounds, 1 + change would have the same rounding error in all rounds.
     """
     high, low = (values.dtype.type(part) for part in _LN2[values.dtype.itemsize])
     power = -jnp.round(values * values.dtype.type(1 / np.log(2)))
@@ -63,9 +63,9 @@ def exp_minus(values: jax.Array) -> tuple[jax.Array, jax.Array]:
 
 
 def expm1_near_0(values: jax.Array, terms: int = TERMS) -> jax.Array:
-    """Returns exp(values) - 1: in 32 bits by its series; the error is below half a unit of the last place.
+    """Returns exp(values) - 1: in 32 bits by its series, with an error below half a unit of the last place.
 
-    |values| must be <= 0.36; for `GENTLE_TERMS` <= 1/8. XLA's own function is right everywhere, but takes several times
+    |values| must be <= 0.36; for `GENTLE_TERMS` <= 1/8. `jnp.expm1` is accurate for all values, but takes several times
     as long.
     """
     if values.dtype != jnp.float32:
@@ -77,17 +77,17 @@ def expm1_near_0(values: jax.Array, terms: int = TERMS) -> jax.Array:
 
 
 def times(left: Scaled, right: Scaled) -> Scaled:
-    """Returns products."""
+    """Returns the products left * right."""
     return normalise(left.mantissa * right.mantissa, left.power + right.power)
 
 
 def plus(left: Scaled, right: Scaled) -> Scaled:
-    """Returns sums; 0 takes the power of the other summand. Mantissas may be any normal numbers > 0 here."""
+    """Returns the sums left + right; here mantissas may be any normal numbers > 0."""
     dtype, power = left.mantissa.dtype, jnp.maximum(left.power, right.power)
     parts = [number.mantissa * two_to(number.power - power, dtype) for number in (left, right)]
     return normalise(parts[0] + parts[1], power)
 
 
 def shares(values: Scaled) -> jax.Array:
-    """Returns the numbers divided by about the largest, in [0, 2): [...] float, a distribution up to its sum."""
+    """Returns the numbers divided by the largest power of two among them: [...] float in [0, 2)."""
     return values.mantissa * two_to(values.power - jnp.max(values.power), values.mantissa.dtype)

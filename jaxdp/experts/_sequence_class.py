@@ -14,8 +14,8 @@ class Label(NamedTuple):
 
     Attributes:
         expert: [] int32, the current expert.
-        row: [] int32, the rest of the state on which the future of the sequence depends: switches so far in
-            `switching`, the index of its rate in `markov()`, 0 in other classes.
+        row: [] int32, the other part of the state: the number of switches so far in `switching`, the index of the
+            sequence's rate in `markov()`, 0 in other classes.
     """
 
     expert: jax.Array
@@ -26,11 +26,12 @@ class Weights(NamedTuple):
     """The weights of all sequences, added up by their current state.
 
     Attributes:
-        sums: [num_rows, num_experts] numbers with a power of two each. For `switching`, F(c, j) of the source: the
-            future of the prior is not included. For `markov()`, each row up to a factor of its own; for `static()`, ().
+        sums: [num_rows, num_experts] numbers, each with a separate power of two. For `switching`, F(c, j) of the
+            source, which does not include the prior of later switches. For `markov()`, each row is known only up to a
+            factor. For `static()`, ().
         removed: [] int32, the power of two that has been divided out of all sums.
         evidence: compensated sums, because products that are rounded in every step would drift. For `markov()`,
-            [num_rows]: log2 of the weight of all sequences of a rate, up to the same summand for all rates. For
+            [num_rows]: log2 of the total weight of a rate's sequences, up to a summand that all rates share. For
             `static()`, [num_experts]: log2 of the weight of an expert. For other classes, ().
     """
 
@@ -42,19 +43,20 @@ class Weights(NamedTuple):
 class SequenceClass(NamedTuple):
     """A class of sequences of experts, and its prior. All functions except the first are for one lane.
 
-    A class may start late: from `round` r on, it is the class of sequences of horizon - r rounds.
+    A class may start late: if its first step is at `round` r, it is the class of sequences of horizon - r rounds.
 
     Attributes:
         log_inverse_prior: (num_switches, num_rounds=horizon) -> ln(1 / pi(E)) in nats, on the host, for a sequence E of
-            this many rounds and switches; infinity if the class has none.
+            this many rounds and switches; infinity if the class has no such sequence.
         init: () -> weights before any loss.
-        forward: (weights, round, scaled_losses) -> weights. Absorbs `scaled_losses`, [num_experts] float =
+        forward: (weights, round, scaled_losses) -> weights. Applies `scaled_losses`, [num_experts] float =
             learning_rate * losses of `round` (0-based), of any sign, and takes the step to the next round.
-        distribution: (weights, round) -> [num_rows, num_experts] float, of sum 1: by weight, the distribution of a
-            sequence's state at `round`.
+        distribution: (weights, round) -> [num_rows, num_experts] float, of sum 1: the distribution of the state at
+            `round` of a sequence drawn with probability proportional to its weight.
         marginal: (weights, round) -> [num_experts] float, of sum 1: the distribution of the expert played at `round`.
-        draw: (key, weights, round) -> Label. A sequence drawn by weight, in its state at `round`.
-        roll: (key, label, round) -> Label. The step from `round` to `round + 1`, drawn from the prior.
+        draw: (key, weights, round) -> Label. Draws a sequence with probability proportional to its weight; the label is
+            the sequence's state at `round`.
+        roll: (key, label, round) -> Label. Draws the step from `round` to `round + 1` from the prior.
         name: name of the class.
         num_experts: N.
         horizon: T.
@@ -75,8 +77,8 @@ class SequenceClass(NamedTuple):
 
 
 class Sequences(Protocol):
-    """A class of sequences for experts and a horizon yet to be given: the argument of learners."""
+    """A class of sequences before the number of experts and the horizon are known, as learners take it."""
 
     def __call__(self, *, num_experts: int, horizon: int) -> SequenceClass:
-        """Returns the class for this many experts (>= 2) and rounds (>= 1)."""
+        """Returns the class for `num_experts` >= 2 experts and `horizon` >= 1 rounds."""
         ...

@@ -1,8 +1,8 @@
 """The steps of `_shares` and draws from shares, laid out for XLA on CPU.
 
-Each result that others share is a kernel of its own, so that it is computed once. With up to 16 experts, lanes are the
-fast axis, and sums over experts are unrolled. More experts are rows of 16, which a vector unit adds at once. Tests
-check that results equal the plain ones up to the order of sums.
+Each result that several other results use is a separate kernel, so that it is computed once. With up to 16 experts,
+lanes are the fast axis, and sums over experts are unrolled. More experts are laid out in rows of 16, which a vector
+unit adds at once. Tests check that results equal the plain forms up to the order of sums.
 """
 
 import functools
@@ -23,7 +23,7 @@ REDUCTIONS = {jnp.minimum: jnp.min, jnp.maximum: jnp.max, operator.add: jnp.sum}
 
 
 def kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
-    """Computes function(*inputs) as a separate kernel; with up to 16 values lanes are the fast axis, also inside."""
+    """Computes function(*inputs) as a separate kernel; lanes are the fast axis of arrays of up to 16 values."""
 
     def inside(*inputs):
         return lanes_last(avoid_xla_tiling(function(*(lanes_last(array) for array in inputs))))

@@ -32,20 +32,20 @@ def fixed_share_step(shares: jax.Array, scaled_losses: jax.Array, switch_rate: j
 
 
 def exact_fixed_share_step(shares: Sum, scaled_losses: jax.Array, switch_rate: jax.Array) -> Sum:
-    """Takes a `fixed_share_step` by increments of a compensated sum, so that rounding does not accumulate.
+    """Takes a `fixed_share_step` as increments of a compensated sum, so that rounding errors do not accumulate.
 
-    If shares are rounded in every round, the shares of neighbouring losses drift apart by more than small learning
-    rates permit.
+    If shares were rounded in every round, the shares under neighbouring loss sequences would drift apart by more than
+    the privacy claim permits at small learning rates.
 
     Args:
         shares: [n] of floats > 0, n >= 2, with sum 1.
-        scaled_losses: [n] float of any sign, which differ little: a share that one step makes far smaller keeps the
-            rounding error of its former size.
+        scaled_losses: [n] float of any sign. They must differ little: a share that becomes far smaller in one step
+            keeps the rounding error of its former size.
         switch_rate: [] float in (0, 1].
     """
     before = shares.total - shares.excess
     gained = before * jnp.expm1(scaled_losses.min() - scaled_losses)
-    growth = (jnp.sum(before) - 1) + jnp.sum(gained)  # of the sum, the same for all: its rounding changes no odds
+    growth = (jnp.sum(before) - 1) + jnp.sum(gained)  # of the sum; all shares use it, so its rounding changes no odds
     absorbed = gained - (before + gained) * (growth / (1 + growth))
     after_losses = before + absorbed
     passed = switch_rate * ((1 - after_losses) / (len(before) - 1) - after_losses)

@@ -25,13 +25,13 @@ DISTRIBUTIONS = ("bernoulli", "beta")
 
 @pytree_dataclass
 class ShiftingParams:
-    """Two mean losses, and the times at which the expert with the smaller one changes.
+    """Two mean losses, and the times at which the expert with the smaller mean changes.
 
     Attributes:
-        gap: [] float > 0, the others' mean less the good expert's.
+        gap: [] float > 0, the mean loss of the other experts less the good expert's mean loss.
         other_mean: [] float in (0, 1], the mean loss of every expert except the good one.
         good_mean: [] float in [0, 1), the mean loss of the good expert.
-        concentration: [] float, of Beta losses; NaN if losses are 0 or 1.
+        concentration: [] float, the concentration c of Beta losses; NaN if losses are 0 or 1.
         num_shifts: [] integer >= 0, how often the good expert changes.
         shift_times: [largest num_shifts] integers, the first rounds of later segments; unused entries are the horizon.
             All are the horizon if times are drawn.
@@ -74,53 +74,58 @@ def shifting_losses(
     gap: float = 0.2,
     num_switches: int | None = None,
 ) -> Environment:
-    """Independent losses; one expert at a time has a smaller mean than all others: a shifting adversary.
+    """Independent losses from a shifting adversary: in each segment of rounds one expert has the smallest mean.
 
-    Shift times and good experts come from the lane's key: with drawn times, all learners and all gaps meet the same
-    ones. At equal keys, lowering a mean never raises a loss of 0 or 1.
+    Shift times and good experts are drawn from the lane's key, so all learners and all gaps meet the same times and
+    experts. With the same key, a smaller mean never gives a larger loss of 0 or 1.
 
     Args:
         num_experts: number of experts, >= 2.
-        horizon: rounds T, >= 1; shift times are drawn from them, or equal segments divide them.
-        num_shifts: the largest number of shifts, in [0, horizon); the default of the value. None if times are given.
-        shift_times: "equal": segment s begins in round floor(s T / (num_shifts + 1)); "drawn": a set of num_shifts of
-            the rounds 1 to T - 1, all equally likely; or the first rounds of later segments, ascending, in [1, T).
-        good_experts: "drawn": the first is uniform, each later one is uniform on all but the one before; "own_parts":
-            uniform among the experts floor(s N / k) to floor((s + 1) N / k) - 1 in segment s of at most k; or the
-            [num_shifts + 1] experts, with different neighbours.
+        horizon: rounds T, >= 1, which the segments divide.
+        num_shifts: the largest number of shifts, in [0, horizon), and the default of the value `num_shifts`. None if
+            times are given.
+        shift_times: "equal": segment s = 0, 1, ... begins in round floor(s T / (num_shifts + 1)), rounds from 0;
+            "drawn": a set of num_shifts of the rounds 1 to T - 1, all sets equally likely; or the first rounds of all
+            segments except the first, ascending, in [1, T).
+        good_experts: "drawn": the first is uniform, each later one is uniform on all experts except the one before it;
+            "own_parts": in segment s = 0, 1, ... of at most k, uniform on the experts floor(s N / k) to floor((s + 1) N
+            / k) - 1, so segments share no expert; or a list of [num_shifts + 1] experts, each different from the one
+            before it.
         distribution: distribution of a loss, "bernoulli" (0 or 1) or "beta".
-        gap: the default of the value.
+        gap: the default of the value `gap`.
         num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, in [0,
             horizon). If None, the environment has no metrics in hindsight.
 
     Returns:
         An environment for at most `horizon` rounds, actions in [0, num_experts) and losses ([num_experts] float in [0,
-        1]), with blocks. Outcomes, all NaN for an expert outside [0, num_experts): `loss`, of the expert played;
-        `pseudo_regret`, its mean loss less the good expert's; `planted_regret`, its loss less the good expert's, which
-        is the regret against the planted sequence. Summaries, with num_switches: as for `loss_sequence`.
-        Bernoulli losses without num_switches have feedback totals: [num_experts] integers, because
-        counts of losses of 1 must be exact. A total of several experts that spans a shift does not determine which
-        expert was played when: its feedback is right, and its outcomes are NaN.
+        1]), with blocks. Outcomes, all NaN for an expert outside [0, num_experts): `loss`, the loss of the expert
+        played; `pseudo_regret`, this expert's mean loss less the good expert's mean loss; `planted_regret`, this
+        expert's loss less the good expert's loss, which is the regret against the planted sequence. If num_switches is
+        given, metrics in hindsight are as for `loss_sequence`. Bernoulli losses without num_switches have feedback
+        totals: [num_experts] integers, how many of each expert's losses are 1. If a total covers plays of several
+        experts in rounds of several segments, it does not say which expert was played when: its feedback is right, but
+        its outcomes are NaN.
 
     Raises:
         ValueError: if a size is out of range, given times are not ascending or not in [1, horizon), given experts are
-            not num_shifts + 1 experts in [0, num_experts) with different neighbours, or "own_parts" has more segments
-            than experts; from `params`, if a value is out of range.
+            not num_shifts + 1 experts in [0, num_experts), each different from the one before it, or "own_parts" has
+            more segments than experts; from `params`, if a value is out of range.
 
     Values:
-        gap: in (0, other_mean], the others' mean less the good expert's; by default the argument.
-        other_mean: in (0, 1], by default 1/2.
-        num_shifts: a whole number in [0, the argument], how often the good expert changes; by default the argument; not
-            a value if the times are given.
+        gap: in (0, other_mean], the mean loss of the other experts less the good expert's mean loss; by default the
+            argument.
+        other_mean: in (0, 1], the mean loss of the other experts, by default 1/2.
+        num_shifts: a whole number in [0, the argument], how often the good expert changes; by default the argument. If
+            the times are given, it is not a value.
         concentration: c, for Beta losses only: a loss of mean m is Beta(m c, (1 - m) c), with variance m (1 - m) / (c +
-            1). Both parameters must be >= 1; by default 10, or the least c for which they are.
+            1). Both parameters must be >= 1; by default c is 10, or the least c with this property if that is larger.
 
     Source:
         Tracking the best expert under privacy, section 3 (segments of equal distributions).
 
     Deviations:
-        In float32 a probability is a multiple of 2^-24, except in feedback totals. Drawn times come from integers that
-        are uniform up to 2^-32 horizon.
+        In float32 a probability is a multiple of 2^-24, except in feedback totals. The integers from which times are
+        drawn are uniform up to a relative error of 2^-32 horizon.
 
     Examples:
         >>> shifts = shifting_losses(num_experts=3, horizon=90, num_shifts=2, good_experts=[2, 0, 1])
@@ -251,7 +256,7 @@ def _comparison_of(world: Segments) -> Comparison:
 
 def _split(world: Segments, counts: jax.Array, horizon: int) -> tuple[jax.Array, jax.Array]:
     """Returns each expert's plays in each segment, and the segment's rounds: [segments, num_experts] integers each."""
-    # Right if all rounds have one expert, or lie in one segment.
+    # This is right only if one expert plays all rounds, or all rounds lie in one segment.
     times = world.shift_times.astype(counts.dtype)
     starts = jnp.concatenate([jnp.zeros(1, counts.dtype), times])
     ends = jnp.concatenate([times, jnp.full(1, horizon, counts.dtype)])

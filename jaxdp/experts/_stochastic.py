@@ -38,25 +38,26 @@ def stochastic_losses(
     Args:
         means: [num_experts] in [0, 1], mean losses.
         num_switches: largest number of switches of the sequence of experts that `dynamic_regret` compares with, >= 0.
-            If None, the environment computes no metrics in hindsight; in exchange it has feedback totals, with which
-            learners play many rounds at once.
+            If None, the environment computes no metrics in hindsight. It then has feedback totals, with which learners
+            play many rounds at once.
         visits: the people who come, as for `jaxdp.bandits.bernoulli_bandit`; None for a world without people.
 
     Returns:
         An environment for actions in [0, num_experts) and losses ([num_experts] float in [0, 1]), with blocks.
-        Outcomes: `loss`, of the expert played; `pseudo_regret`, its mean loss less the smallest mean. Both are NaN for
-        an expert outside [0, num_experts). With num_switches, metrics in hindsight are as for `loss_sequence`. Without
-        it, feedback totals are [num_experts] integers, the number of each expert's losses equal to 1: sums of floats
-        would not be exact.
+        Outcomes: `loss`, the loss of the expert played; `pseudo_regret`, this expert's mean loss less the smallest
+        mean. Both are NaN for an expert outside [0, num_experts). If num_switches is given, metrics in hindsight are as
+        for `loss_sequence`. Otherwise feedback totals are [num_experts] integers: how many of each expert's losses are
+        1 (sums of floats would not be exact).
 
     Raises:
         ValueError: if means are not a vector of at least two numbers in [0, 1], or num_switches is not a whole number
-            >= 0; from `params`, if a value is out of range or moves a mean out of [0, 1], or there is no gap to change.
+            >= 0; from `params`, if a value is out of range or moves a mean out of [0, 1], or `gap` is given and all
+            means are equal.
 
     Values:
         gap: > 0, the second-best mean less the smallest. All gaps change in proportion, and the smallest mean stays; by
             default the gap of `means`.
-        best_mean: in [0, 1], the smallest mean, from which gaps are counted; by default the smallest of `means`.
+        best_mean: in [0, 1], the smallest mean, to which the gaps are added; by default the smallest of `means`.
 
     Source:
         Standard.

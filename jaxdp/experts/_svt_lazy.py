@@ -1,4 +1,4 @@
-"""The exponential mechanism on all losses so far, applied again when the sparse vector technique rejects the expert."""
+"""Plays one expert until the sparse vector technique rejects it, then selects one by the exponential mechanism."""
 
 import math
 from typing import NamedTuple
@@ -28,7 +28,8 @@ from jaxdp.validation import (
 )
 
 ACCOUNTING = ("pure", "zcdp")
-DROP = -math.log(0.5 + 0.5 / math.e)  # drop of the log of the weights' sum, in at least one of two segments
+# How far the log of the weights' sum falls, with probability 1/2 or more, while one expert is played.
+DROP = -math.log(0.5 + 0.5 / math.e)
 
 
 @pytree_dataclass
@@ -36,8 +37,9 @@ class Params:
     """Traced values.
 
     Attributes:
-        monitor_epsilon: [] float > 0, of AboveThreshold, which costs half of that here; infinity compares exactly.
-        learning_rate: [] float > 0, of the selections.
+        monitor_epsilon: [] float > 0, the budget of AboveThreshold, which here costs half of this budget; infinity
+            means exact comparisons.
+        learning_rate: [] float > 0, the rate of the selections.
         threshold: [] float, the loss of an expert since its selection at which the next one is selected.
         max_switches: [] int32, largest number of selections.
     """
@@ -53,12 +55,12 @@ class Private(NamedTuple):
 
     Attributes:
         totals: [num_experts] sums of all losses.
-        own: [] sum of the current expert's losses since its selection.
+        expert_loss: [] sum of the current expert's losses since its selection.
         monitor: the run of AboveThreshold.
     """
 
     totals: fixed_point.Sum
-    own: fixed_point.Sum
+    expert_loss: fixed_point.Sum
     monitor: AboveThreshold
 
 
@@ -78,12 +80,12 @@ class Public(NamedTuple):
 
 @factory
 def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Learner:
-    """Plays one expert until its losses are too many, then selects another by the exponential mechanism on all losses.
+    """Plays one expert until its loss is too large, then selects the next by the exponential mechanism on all losses.
 
     After each round, the sparse vector technique compares the expert's losses since its selection with a threshold.
-    After an answer "above" the expert plays one more round. At its end the next one is drawn with probability
-    proportional to exp(-rate * total loss), at most K times. The first expert is drawn uniformly. The learner is
-    designed for sequences of losses in which one expert has small loss.
+    After an answer "above" the expert plays one more round. At the end of this round the next expert is drawn with
+    probability proportional to exp(-rate * total loss); there are at most K such draws. The first expert is drawn
+    uniformly. The learner is designed for loss sequences in which one expert has a small total loss.
 
     Args:
         num_experts: number of experts N, >= 2.
@@ -102,8 +104,8 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         delta: with accounting "zcdp", in (0, 1).
         best_loss: >= 0 and finite, a bound on the total loss of the best expert, known in advance, by default 0.
         failure_prob: in (0, 1), by default 0.01.
-        max_switches: K >= 1, by default as for the bound below.
-        threshold: finite, by default as for the bound below. Privacy depends neither on it, nor on `best_loss`, nor on
+        max_switches: K >= 1, by default as in the bound below.
+        threshold: finite, by default as in the bound below. Privacy does not depend on `threshold`, `best_loss` or
             `failure_prob`.
 
     Privacy:
@@ -143,7 +145,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
           sum of all to 1/2 + 1 / (2 e) = exp(-0.38). The sum starts at N and stays above exp(-rate best_loss). K is the
           least number for which this many halvings amount to (ln N + rate best_loss) / 0.38 with probability 1 -
           failure_prob. With probability 1 - 2 failure_prob the loss is then at most K (1 / rate + 2 a + 2).
-        * Selection waits for the end of the next round, so that its time is public before its noise is drawn.
+        * A selection waits for the end of the next round, so that its time is public before its noise is drawn.
         * Losses are rounded to multiples of 2^-20, and summed, compared and queried as integers. Noise is drawn as in
           `noisy_min` and `above_threshold`.
 
@@ -212,7 +214,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         monitor_run = above_threshold_init(
             key, jnp.asarray(params.monitor_epsilon), threshold=jnp.asarray(params.threshold)
         )
-        # For an auditor's tape: a question costs half of the level (see `Privacy`).
+        # On an auditor's tape a run costs half of its level (see `Privacy`).
         return monitor_run._replace(epsilon=monitor_run.epsilon / 2)
 
     def init(key, params: Params) -> State:
@@ -240,13 +242,13 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
             return restart(fresh, start(key_threshold, params), private.monitor)
 
         monitor = jax.lax.cond(any_lane(fresh), restart_monitor, lambda: private.monitor)
-        own_loss = fixed_point.add(private.own, of_expert(losses, action), restart=fresh)
+        expert_loss = fixed_point.add(private.expert_loss, of_expert(losses, action), restart=fresh)
         totals = fixed_point.add(private.totals, losses)
 
         grid = grid_of(monitor)
 
         def ask_query() -> tuple[jax.Array, jax.Array]:
-            asked, above = ask(key_query, monitor, own_loss, grid)
+            asked, above = ask(key_query, monitor, expert_loss, grid)
             return jnp.where(watches, asked.halted, monitor.halted), above & watches
 
         halted, above = jax.lax.cond(any_lane(watches), ask_query, lambda: (monitor.halted, jnp.asarray(False)))
@@ -260,7 +262,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
         expert = jax.lax.cond(any_lane(selects), select, lambda: public.expert)
         played = jnp.where(selects, 0, jnp.where(above, -1, public.played + 1))
         return State(
-            Private(totals, own_loss, monitor),
+            Private(totals, expert_loss, monitor),
             Public(expert, public.switches + selects.astype(jnp.int32), played.astype(public.played.dtype)),
         )
 
@@ -280,7 +282,7 @@ def svt_lazy(*, num_experts: int, horizon: int, accounting: str = "pure") -> Lea
 
 
 def _least(enough, largest: int) -> int:
-    """Returns the least number from 1 to `largest` that is enough, if larger ones are too; `largest` if none is."""
+    """Returns the least number in [1, largest] that is `enough`, as all larger ones are; `largest` if none is."""
     low, high = 1, largest
     while low < high:
         middle = (low + high) // 2

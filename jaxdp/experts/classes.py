@@ -1,8 +1,8 @@
 """Classes of sequences of experts, with a prior on each, for exponential weights over a class.
 
-A sequence is drawn from the prior as a Markov chain: `Label` is its state. The weight of a sequence after some rounds
-is its prior times exp(-its own losses). A class keeps, for each state, the sum of the weights of all sequences in this
-state: one number for each state instead of one for each sequence.
+The prior draws a sequence as a Markov chain; `Label` is the chain's state. After some rounds, the weight of a sequence
+is its prior times exp(-learning_rate * its total loss). A class stores, for each state, the sum of the weights of all
+sequences in this state: one number for each state instead of one for each sequence.
 
 >>> from jaxdp.experts import classes
 >>> sequences = classes.switching(num_switches=2)
@@ -102,23 +102,23 @@ class _Switching:
             return jnp.maximum(horizon - 1 - round, 0).astype(default_float())
 
         def shares_before(rounds_left: jax.Array) -> jax.Array:
-            """Returns, for the sums up to m = 1, ..., most, the share of all terms except the last."""
+            """Returns, for the sums up to m = 1, ..., S, the share of all terms except the last."""
             return jnp.stack(
                 [1 / (1 + ratio) for ratio in _growth(rounds_left, largest, num_experts)] or [rounds_left]
             )[:largest]
 
         def outlook(weights: Weights, round: jax.Array) -> Scaled:
-            """Returns G(c) / G(0) for c = 0, ..., most: continuations of a sequence that has switched c times."""
+            """Returns G(c) / G(0) for c = 0, ..., S: continuations of a sequence that has switched c times."""
             del weights
             one = jnp.ones((), default_float())
             futures = [Scaled(one, jnp.int32(0))]
-            # G(c) has one switch less left than G(c - 1). Shares are stored, since each is used several times.
+            # In G(c) one switch fewer is left than in G(c - 1). Shares are stored, since each is used several times.
             for share in own_kernel(shares_before, rounds_left(round))[::-1]:
                 futures.append(times(futures[-1], normalise(share, jnp.int32(0))))
             return jax.tree.map(lambda *parts: jnp.stack(parts), *futures)
 
         def chances(round: jax.Array) -> jax.Array:
-            """Returns P(switch from `round` to the next) for c = 0, ..., most."""
+            """Returns P(switch from `round` to the next) for c = 0, ..., S."""
             odds = [
                 (num_experts - 1) / (1 + ratio) for ratio in _growth(rounds_left(round) - 1, largest, num_experts)[::-1]
             ]
@@ -204,9 +204,9 @@ def static() -> Sequences:
 def switching(*, num_switches: int) -> Sequences:
     """Returns the class of all sequences of at most S switches, with equal priors; O((S + 1) N) a round.
 
-    With R rounds to come, a sequence that has switched c times has G(c) = sum_{k <= S - c} C(R, k) (N - 1)^k
-    continuations. Their ratios are computed from R when they are needed, in O(S): there is no table, and no term is
-    negative.
+    If R rounds are left, a sequence that has switched c times has G(c) = sum_{k <= S - c} C(R, k) (N - 1)^k
+    continuations. Ratios of these numbers are computed from R when they are needed, in O(S), without a table and
+    without negative terms.
 
     Args:
         num_switches: S, >= 0 and < horizon.
@@ -215,7 +215,8 @@ def switching(*, num_switches: int) -> Sequences:
         A class for learners.
 
     Raises:
-        ValueError: if num_switches is not a whole number >= 0; when a learner uses the class, if it is not < horizon.
+        ValueError: if num_switches is not a whole number >= 0; when a learner uses the class, if num_switches is not <
+            horizon.
 
     Source:
         "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), the class of Theorem 4.1, each sequence once, by
@@ -223,7 +224,7 @@ def switching(*, num_switches: int) -> Sequences:
         de Rooij (2013).
 
     Deviations:
-        The paper lists a sequence once for each way to place its S changes, so its prior is another one.
+        The paper lists a sequence once for each way to place S changes, so its prior on sequences is not uniform.
     """
     return _Switching(check_count("num_switches", num_switches, 0))
 
@@ -231,12 +232,13 @@ def switching(*, num_switches: int) -> Sequences:
 def markov(*, switch_rate: float | None = None) -> Sequences:
     """Returns the class of all sequences; the prior switches after each round with a constant probability.
 
-    The new expert is uniform on the others. The price of S switches is ln N + S ln((N - 1) / rate) + (T - 1 - S) ln(1 /
-    (1 - rate)) nats: at the rate S / (T - 1) only about ln(S) / 2 more than for `switching`.
+    A switch leads to one of the other experts, drawn uniformly. A sequence of S switches has the log inverse prior ln N
+    + S ln((N - 1) / rate) + (T - 1 - S) ln(1 / (1 - rate)) nats: at the rate S / (T - 1) only about ln(S) / 2 nats more
+    than in `switching`.
 
     Args:
-        switch_rate: in (0, 1). None is the average over the rates 1/2, 1/4, ..., down to 1 / T or less, all with the
-            same prior: O(N log T) a round, and at most ln log2 T + S ln 2 + 1 nats more than the best rate.
+        switch_rate: in (0, 1). None averages the priors of the rates 1/2, 1/4, ..., down to 1 / T or less, with equal
+            weights: O(N log T) a round, and at most ln log2 T + S ln 2 + 1 nats more than the best rate.
 
     Returns:
         A class for learners.
@@ -272,8 +274,8 @@ def _chain(
     num_switches: int | None,
     evidence_of: str | None = None,
 ) -> SequenceClass:
-    # Weights kept as logarithms: of "rows", besides the sums, if a row's weight stays in the row; of "experts", instead
-    # of the sums, if there is no flow; None: no weights.
+    # `evidence_of` names the weights that are stored as logarithms. "rows": each row's weight, in addition to the sums,
+    # if weight stays in its row. "experts": each expert's weight, instead of the sums, if there is no flow. None: none.
     num_rows = len(start)
     if max(num_experts, num_rows) <= _filter_kernels.MOST:
         form = _filter_kernels
@@ -338,7 +340,7 @@ def _even(weights: Weights, round: jax.Array) -> Scaled:
 
 
 def _growth(rounds_left: jax.Array, largest: int, num_experts: int) -> list[jax.Array]:
-    """Returns for m = 1, ..., most: term m of sum_k C(left, k) (N - 1)^k, divided by the sum of the terms before it."""
+    """Returns, for m = 1, ..., S, term m of sum_k C(left, k) (N - 1)^k, divided by the sum of the terms before it."""
     share, growth = jnp.ones((), rounds_left.dtype), []  # share of the last term in the sum so far
     for m in range(1, largest + 1):
         ratio = jnp.maximum(rounds_left - (m - 1), 0) * ((num_experts - 1) / m) * share

@@ -1,7 +1,8 @@
-"""The step of weights over a class of sequences: losses are absorbed, and weight flows from expert to expert.
+"""The step of weights over a class of sequences: it applies losses, and moves weight from expert to expert.
 
-All terms are positive, and every entry has a separate power of two (`Scaled`). Logarithms in float32 would lose
-decisive differences, and one power of two for a row would lose an entry that falls far below the others and comes back.
+All terms are positive, and every entry has a separate power of two (`Scaled`). Logarithms in float32 would lose small
+differences that matter, and one power of two for a whole row would lose an entry that falls far below the others and
+later grows again.
 """
 
 from typing import NamedTuple
@@ -19,8 +20,9 @@ class Flow(NamedTuple):
     """The flow of weight from one expert to another.
 
     Attributes:
-        odds: [num_rows] > 0 on the host, of a switch to one other expert, relative to staying; None for no flow.
-        row_step: 1 if a switch leads to the next row, and from the last row nowhere; 0 if it stays in its row.
+        odds: [num_rows] > 0 on the host: the odds of a switch to one given other expert, relative to staying; None for
+            no flow.
+        row_step: 1 if a switch leads to the next row (the last row has no switch); 0 if a switch stays in its row.
     """
 
     odds: np.ndarray | None
@@ -28,7 +30,7 @@ class Flow(NamedTuple):
 
 
 def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, jax.Array]:
-    """Applies losses and takes a step; divides out the largest power of two of the first row.
+    """Applies losses and moves weight; divides all sums by the largest power of two of the first row.
 
     Args:
         flow: flow of the class.
@@ -40,7 +42,7 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
     """
     change, power = exp_minus(scaled_losses)
     largest = jnp.max(sums.power[0])
-    # Products are not normalised to mantissas in [1, 2): the next steps accept any of about that size.
+    # Products are not normalised to mantissas in [1, 2): the next steps accept mantissas of about this size.
     after = Scaled(sums.mantissa + sums.mantissa * change[None], sums.power - largest + power[None])
     if flow.odds is None:
         return normalise(*after), largest
@@ -77,13 +79,13 @@ def columns(sums: Scaled, outlook: Scaled) -> jax.Array:
 
 
 def others(sums: Scaled) -> Scaled:
-    """Returns for each entry the sum of the others of its row, without cancellation. Mantissas are not in [1, 2).
+    """Returns, for each entry, the sum of the other entries of its row, without cancellation.
 
-    An entry is subtracted from the total of its row, unless it alone has the row's largest power of two: then all
-    others are summed again, at their own largest power. So the difference is at least about a fifth of the total.
+    An entry is subtracted from the total of its row, unless no other entry has the row's largest power of two. Then the
+    other entries are summed again, at their largest power. So a difference is at least about a fifth of the total.
 
     Args:
-        sums: [num_rows, num_experts], mantissas in [0.7, 2.84).
+        sums: [num_rows, num_experts], mantissas in [0.7, 2.84). Mantissas of the result may leave [1, 2).
     """
     mantissa, power = sums
     top = jnp.max(power, axis=1, keepdims=True)
@@ -99,9 +101,9 @@ def others(sums: Scaled) -> Scaled:
 
 
 def gains(sums: Scaled, scaled_losses: jax.Array) -> jax.Array:
-    """Returns log2 of each row's remaining fraction after losses, up to the same summand for all: [num_rows] float.
+    """Returns log2 of the fraction of each row that losses leave, up to a summand that rows share: [num_rows] float.
 
-    Flow within a row does not change its sum, so this alone decides how rows compare.
+    Flow within a row does not change the row's sum, so only these fractions change how rows compare.
 
     Args:
         sums: [num_rows, num_experts].
@@ -117,7 +119,7 @@ def gains(sums: Scaled, scaled_losses: jax.Array) -> jax.Array:
 
 def log_gain(lost: jax.Array, before: jax.Array, left: jax.Array, power: jax.Array) -> jax.Array:
     """Returns log2 of (before + lost) / before, which is also left / before * 2^power."""
-    # If little is lost, `lost` is accurate; if little is left, `left` is.
+    # If little is lost, `lost` is the accurate input; if little is left, `left` is.
     near = lost / before
     far = jnp.log2(left / before) + power.astype(before.dtype)
     return jnp.where(near > -0.5, jnp.log1p(jnp.maximum(near, -0.5)) * near.dtype.type(1 / np.log(2)), far)
@@ -136,7 +138,7 @@ def outlook_of(evidence: Sum, sums: Scaled) -> Scaled:
 
 
 def powers_of(logs: Sum) -> Scaled:
-    """Returns 2^logs, divided by about the largest of them: [n]."""
+    """Returns 2^logs, divided by about the largest of these numbers: [n]."""
     best = jnp.argmax(logs.total)
     behind = (logs.total - logs.total[best]) - (logs.excess - logs.excess[best])
     behind = jnp.maximum(behind, NOTHING)

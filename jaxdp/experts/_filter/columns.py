@@ -1,7 +1,7 @@
 """The step of `_filter` for one row of many experts, laid out for XLA on CPU: each shared result is a kernel.
 
-XLA on CPU makes slow loops of reductions of some hundred entries. Here they are sums of columns, which a vector unit
-adds at once. Tests check that the step equals the plain one up to the order of sums.
+XLA on CPU makes slow loops of reductions of some hundred entries. Here a reduction adds columns, which a vector unit
+does at once. Tests check that the step equals the plain step up to the order of sums.
 """
 
 import operator
@@ -33,7 +33,7 @@ def step(flow: Flow, sums: Scaled, scaled_losses: jax.Array) -> tuple[Scaled, ja
     odds = jnp.asarray(flow.odds, dtype)[0]
     top = fold(jnp.maximum, lambda power: power, power)
     is_alone = fold(operator.add, lambda power, top: (power == top).astype(jnp.int32), power, top) == 1
-    # In one row every entry receives a part of the whole: entries below 2^-126 of the largest make no difference.
+    # In one row every entry receives a part of the row's total, so entries below 2^-126 of the largest have no effect.
     share = kernel(lambda mantissa, power, top: mantissa * two_to(power - top, dtype), mantissa, power, top)
     total = fold(operator.add, lambda share: share, share)
 

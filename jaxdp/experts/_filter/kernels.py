@@ -1,8 +1,8 @@
 """The step of `_filter`, laid out for XLA on CPU: lanes are the fast axis, and sums over experts are unrolled.
 
-XLA on CPU makes one loop for every result of a kernel, and computes in it everything that the result needs. So each
-shared result is a separate kernel here, and nothing is computed more than twice. Tests check that the step equals the
-plain one up to the order of sums.
+XLA on CPU makes one loop for every result of a kernel, and computes in this loop everything that the result needs. So
+each result that several others use is a separate kernel here, and nothing is computed more than twice. Tests check that
+the step equals the plain step up to the order of sums.
 """
 
 import functools
@@ -93,7 +93,7 @@ def _odds(mantissa: jax.Array, power: jax.Array, ahead: jax.Array, peak: jax.Arr
 
 
 def _column(odds: jax.Array, expert: jax.Array) -> jax.Array:
-    """Returns the odds of an expert's rows."""
+    """Returns the odds of one expert's rows: [num_rows]."""
     is_drawn = jnp.arange(odds.shape[1], dtype=jnp.int32) == expert
     return _fold(operator.add, jnp.where(is_drawn[None], odds, 0))
 
@@ -106,26 +106,26 @@ def _kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
 
 
 def _fold(operation: Callable[..., jax.Array], values: jax.Array) -> jax.Array:
-    """Reduces the last axis, of experts."""
+    """Reduces the last axis, over experts."""
     return functools.reduce(operation, [values[..., j] for j in range(values.shape[-1])])
 
 
-def _update_block(mantissa: jax.Array, power: jax.Array, change: jax.Array, shift: jax.Array) -> Scaled:
+def _apply_losses(mantissa: jax.Array, power: jax.Array, change: jax.Array, shift: jax.Array) -> Scaled:
     return Scaled(mantissa + mantissa * change[None], power + shift[None])
 
 
 def _is_alone(power: jax.Array, shift: jax.Array, top: jax.Array) -> jax.Array:
-    """Returns whether one entry alone has the row's largest power: [num_rows] bool."""
+    """Returns whether exactly one entry has the row's largest power: [num_rows] bool."""
     is_top = power + shift[None] == top[:, None]
     return _fold(operator.add, is_top.astype(jnp.int32)) == 1
 
 
-def _lower_alone(power: jax.Array, top: jax.Array, alone: jax.Array) -> jax.Array:
+def _without_top(power: jax.Array, top: jax.Array, alone: jax.Array) -> jax.Array:
     return jnp.where((power == top[:, None]) & alone[:, None], NOTHING - 2, power)
 
 
 def _second(power: jax.Array, shift: jax.Array, top: jax.Array, alone: jax.Array) -> jax.Array:
-    return _fold(jnp.maximum, _lower_alone(power + shift[None], top, alone))
+    return _fold(jnp.maximum, _without_top(power + shift[None], top, alone))
 
 
 def _row_sums(mantissa, power, top) -> jax.Array:
@@ -133,44 +133,44 @@ def _row_sums(mantissa, power, top) -> jax.Array:
 
 
 def _total(mantissa, power, change, shift, top) -> jax.Array:
-    return _row_sums(*_update_block(mantissa, power, change, shift), top)
+    return _row_sums(*_apply_losses(mantissa, power, change, shift), top)
 
 
 def _second_sum(mantissa, power, change, shift, top, alone, second) -> jax.Array:
-    mantissa, power = _update_block(mantissa, power, change, shift)
+    mantissa, power = _apply_losses(mantissa, power, change, shift)
     is_out = (power == top[:, None]) & alone[:, None]
     parts = mantissa * two_to(jnp.minimum(power - second[:, None], 0), mantissa.dtype)
     return _fold(operator.add, jnp.where(is_out, 0, parts))
 
 
-def _came(flow: Flow, values: jax.Array, first: float) -> jax.Array:
-    """Returns each row's inflow: from the previous row (first row: a constant), or from the row itself."""
+def _inflow(flow: Flow, values: jax.Array, first: float) -> jax.Array:
+    """Returns the inflow of each row: `values` of the previous row (`first` for the first row), or of the same row."""
     if not flow.row_step:
         return values
     return jnp.concatenate([jnp.full((1, *values.shape[1:]), first, values.dtype), values[:-1]])
 
 
-def _came_power(flow: Flow, power, top, alone, second) -> jax.Array:
+def _inflow_power(flow: Flow, power, top, alone, second) -> jax.Array:
     is_out = (power == top[:, None]) & alone[:, None]
-    return _came(flow, jnp.where(is_out, second[:, None], top[:, None]), NOTHING)
+    return _inflow(flow, jnp.where(is_out, second[:, None], top[:, None]), NOTHING)
 
 
 def _after(flow: Flow, mantissa, power, change, shift, top, alone, second, total, second_sum) -> jax.Array:
-    """Returns mantissas at the larger power of the weight that stays and the inflow."""
-    mantissa, power = _update_block(mantissa, power, change, shift)
+    """Returns mantissas of stay + inflow, at the larger of the two powers."""
+    mantissa, power = _apply_losses(mantissa, power, change, shift)
     is_out = (power == top[:, None]) & alone[:, None]
     at_top = mantissa * two_to(power - top[:, None], mantissa.dtype)
     inflow = jnp.where(is_out, second_sum[:, None], total[:, None] - at_top)
     if not flow.row_step:  # the odds of the next row are 1
         inflow = inflow * jnp.asarray(flow.odds, mantissa.dtype)[:, None]
-    inflow, inflow_power = _came(flow, inflow, 1), _came_power(flow, power, top, alone, second)
+    inflow, inflow_power = _inflow(flow, inflow, 1), _inflow_power(flow, power, top, alone, second)
     largest = jnp.maximum(power, inflow_power)
     return mantissa * two_to(power - largest, mantissa.dtype) + inflow * two_to(inflow_power - largest, mantissa.dtype)
 
 
 def _power_after(flow: Flow, power, shift, top, alone, second, after) -> jax.Array:
     power = power + shift[None]
-    return normalise(after, jnp.maximum(power, _came_power(flow, power, top, alone, second))).power
+    return normalise(after, jnp.maximum(power, _inflow_power(flow, power, top, alone, second))).power
 
 
 def _mantissa(after: jax.Array) -> jax.Array:

@@ -1,4 +1,4 @@
-"""Exponential weights over a class of sequences, resampled as rarely as their distribution permits."""
+"""Exponential weights over a class of sequences, with as few resamples as their distribution permits."""
 
 import functools
 import math
@@ -24,7 +24,7 @@ from jaxdp.core import (
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._lane_kernels import keep_lane_layout, select  # a layout for CPUs
-from jaxdp.experts._lazy_weights.decisions import Weighing, draw, wants_another, weigh_experts, weigh_sequences
+from jaxdp.experts._lazy_weights.decisions import Weighing, draw, rejects_sequence, weigh_experts, weigh_sequences
 from jaxdp.experts._lazy_weights.parameters import (
     ACCOUNTINGS,
     SMALLEST,
@@ -45,8 +45,8 @@ from jaxdp.numerics.fixed_point import Sum
 from jaxdp.numerics.kernels import any_lane
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive, check_within
 
-SLACK = 1e-9  # relative, of the budget: parameters that a user passes may have been computed from it
-DRIFT = "; not covered: what rounding of weights adds to a resample's range over so many rounds"
+SLACK = 1e-9  # relative, of the privacy budget, for parameters that a user computed from it with rounding
+DRIFT = "; not covered: the rounding of weights, which over so many rounds widens a resample's range"
 
 
 @pytree_dataclass
@@ -55,7 +55,7 @@ class Params:
 
     Attributes:
         learning_rate: [] float > 0.
-        fake_switch_prob: [] float in [0, 1], the probability of a resample after a batch, independently of its losses.
+        fake_switch_prob: [] float in [0, 1], the probability of a resample after a batch, the same for all losses.
         batch: [] integer >= 1, rounds in a batch.
         budget: [] integer >= 0, largest number of resamples.
     """
@@ -67,11 +67,11 @@ class Params:
 
 
 class Private(NamedTuple):
-    """The values that depend on losses.
+    """The state that depends on losses and is not released.
 
     Attributes:
-        weights: weights of the class, before this batch; for `static()` the experts' exact sums of losses.
-        losses: [num_experts] sums, in this batch so far.
+        weights: weights of the class before this batch; for `static()`, the experts' exact sums of losses.
+        losses: [num_experts] sums of the losses in this batch so far.
     """
 
     weights: Weights | Sum
@@ -83,8 +83,8 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        label: the current sequence, in its state in this batch.
-        resamples: [] integer, number so far.
+        label: the state of the current sequence in this batch.
+        resamples: [] integer, number of resamples so far.
     """
 
     round: jax.Array
@@ -102,69 +102,75 @@ def lazy_weights(
     accounting: str = "zcdp",
     rounds_per_step: int = 1,
 ) -> Learner:
-    r"""Plays a sequence of experts distributed as in exponential weights, and keeps it as long as that is possible.
+    r"""Plays a sequence of experts that is distributed as in exponential weights, and is redrawn as rarely as possible.
 
-    A sequence E is drawn from the prior of the class and played. Let L be its own loss in a batch of B rounds. After
-    the batch it is kept with probability (1 - p) exp(-rate L). Otherwise, if there were fewer than K resamples, a new
-    sequence is drawn with probability proportional to pi(E) exp(-rate * all its losses so far). Sequences switch
-    *between* batches only: the class is over ceil(T / B) steps, its losses are losses of whole batches, and its weights
-    change once a batch. This costs a comparator that switches within batches at most floor(B / 2) a switch.
+    A sequence E is drawn from the prior pi of the class and played. Let L be its loss in a batch of B rounds. After the
+    batch, E is kept with probability (1 - p) exp(-rate L). Otherwise, if there were fewer than K resamples, a new
+    sequence E is drawn with probability proportional to pi(E) exp(-rate * total loss of E so far). Sequences switch
+    *between* batches only: the class has ceil(T / B) steps, a step's losses are the losses of a whole batch, and
+    weights change once a batch. Against a comparator that switches within batches, this adds at most floor(B / 2) to
+    the regret for each switch.
 
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1.
-        sequences: a class of `jaxdp.experts.classes`, by default `static()`. The rate of `markov` is for one batch.
+        sequences: a class of `jaxdp.experts.classes`, by default `static()`. The switch rate of `markov` is for one
+            batch.
         num_switches: switches of the comparator for which parameters are tuned; by default 0 for `static()`, S for
-            `switching(num_switches=S)`, for `markov(switch_rate=...)` the number expected if batches were one round
-            long (pass it if batches are long). `markov()` requires it.
+            `switching(num_switches=S)`, for `markov(switch_rate=...)` the expected number if batches were one round
+            long (pass a number if batches are long). `markov()` has no default.
         accounting: "zcdp" or "pure".
-        rounds_per_step: largest number of rounds of a batch that are played at once, in blocks; it changes no result.
-            The number of rounds in a batch is best, if it is at least 4.
+        rounds_per_step: largest number of rounds of a batch that are played at once, in blocks; it changes speed, not
+            results. The batch's number of rounds is best, if it is at least 4.
 
     Returns:
         A learner for losses ([num_experts] float in [0, 1]; clipped, NaN to 0); its actions are experts ([] int32).
 
     Raises:
-        ValueError: if num_experts < 2, horizon or together < 1, accounting is neither of the two, or the class does not
-            fit; from `params`, if a value is out of range or the budget does not suffice for it.
+        ValueError: if num_experts < 2, horizon or rounds_per_step < 1, accounting is neither of the two, or the class
+            does not allow these sizes; from `params`, if a value is out of range or epsilon does not pay for the
+            values.
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: for "zcdp", in (0, 1).
-        learning_rate: > 0. This and the values below have by default the smallest provable regret, see
+        learning_rate: > 0. By default this value and the values below minimise the proved regret bound, see
             `lazy_weights_parameters`.
         fake_switch_prob: p, in (0, 1], or 0 at epsilon = inf.
         batch: B, in [1, T].
-        budget: K, >= 0; if one of the three before is given, by default the largest that epsilon allows.
+        budget: K, >= 0. If one of the three values above is given, the default is the largest K that epsilon allows.
 
     Privacy:
         - Unit: one round's loss vector; adjacency: replace one. Central model, losses may react to plays.
-        - Released: the batches after which there was a resample, and the sequences drawn, and so all plays.
-        - Decisions: a vector is in one batch, and changes its L by at most 1. The log odds of keeping move within a
-          range r = ln(1 + (e^rate - 1) / p). Later decisions depend on the vector only through released values.
+        - Released: the batches after which there was a resample, and the sequences drawn; these determine all plays.
+        - Decisions: a vector is in one batch, and changes the batch's L by at most 1. The log odds of keeping move
+          within a range r = ln(1 + (e^rate - 1) / p). Later decisions depend on the vector only through released
+          values.
         - Resamples: exponential mechanisms of range 2 rate, at most K of them.
-        - Ranges r cost r^2 / 8 in zCDP: rho = r^2 / 8 + K rate^2 / 2. Pure: epsilon = max(rate, ln(1 + (1 - p) (1 -
-          e^-rate) / p)) + 2 rate K. The claim is the cost of the parameters, at most what `epsilon` allows.
+        - A mechanism of range r costs r^2 / 8 in zCDP, so rho = r^2 / 8 + K rate^2 / 2. Pure: epsilon = max(rate, ln(1
+          + (1 - p) (1 - e^-rate) / p)) + 2 rate K. The claim is the cost of the parameters, at most what `epsilon`
+          allows.
         - Slack: a draw of probability p spends at most ln(p + (1 - p) e^(2 rate)), which approaches 2 rate only as p
           goes to 0, as `limited_updates_oblivious` proves. So only events with probability going to 0 spend the whole
           claim. The registry's example by pure accounting, of two experts, spends 0.949 of it (exact distributions).
-        - Private leaves: weights, losses of the batch. An auditor's tape shows both mechanisms; a decision that the
-          budget forbids, and a resample that does not happen, cost 0 on it.
+        - Private: the weights, and the losses of the batch. An auditor's tape records both mechanisms, with cost 0 for
+          a decision that the budget forbids and for a resample that does not happen.
 
     Source:
         Asi, Feldman, Koren & Talwar (2023), private shrinking dartboard; Asi, Koren, Liu & Talwar (2024); over a class
-        of sequences: "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), Theorem 4.1. Before the cap, the
-        distribution of E at the start of a batch is that in exponential weights: kept weight and resampled weight add
-        up to it. Hoeffding's lemma for losses in [0, B] then bounds the regret; see `lazy_weights_parameters`.
+        of sequences: "Tracking the Best Expert Privately" (Asi, Raman & Saha, 2025), Theorem 4.1. While the budget
+        lasts, E at the start of a batch is distributed as in exponential weights: the probabilities of a kept and of a
+        resampled sequence add up to this distribution. Hoeffding's lemma for losses in [0, B] then bounds the regret;
+        see `lazy_weights_parameters`.
 
     Deviations:
         Privacy constants are proved here, and smaller than in the sources. Every class runs exactly, without a list of
-        its sequences. Losses are rounded to multiples of 2^-20, and summed as integers: a batch's losses, and for
-        `static()` all. Weights of `static()` and whether a sequence is kept are computed from them in 64 bits. Weights
-        of sequences that may switch are products of floats, which round: `numerical_delta` has a proved bound. If there
-        is no bound below 1, as for many rounds in float32, the claim's argument says so; the range of a resample was
-        observed to exceed 2 rate by 3% at T = 10^6 and by 8% at 10^7. When the prior moves a sequence on, switches
-        have a resolution of 2^-23.
+        its sequences. Losses are rounded to multiples of 2^-20. The sums over a batch, and for `static()` over all
+        rounds, are integers. Weights of `static()`, and whether a sequence is kept, are computed from these sums in 64
+        bits. Weights of sequences that may switch are products of floats, which are rounded; `numerical_delta` includes
+        a proved bound on the effect. If there is no bound below 1, as for many rounds in float32, the claim's argument
+        says so; the range of a resample was measured to exceed 2 rate by 3% at T = 10^6 and by 8% at 10^7. Switches
+        drawn from the prior have probabilities that are multiples of 2^-23.
 
     Math:
         After a batch in which the sequence that is played had the loss $L$, it is kept with probability
@@ -246,7 +252,7 @@ def lazy_weights(
         return Guarantee.pure(spent, **fields) if is_pure else Guarantee.zcdp(spent, **fields)
 
     def rounding_delta(chosen: LazyParameters) -> float | None:
-        """Returns the delta of rounding, in each draw and in weights that are floats."""
+        """Returns the delta of the rounding in draws and in weights that are floats; None if no bound is below 1."""
         if is_static:
             return weighted_delta(num_experts, chosen.budget)
         sums = jax.eval_shape(chain.init).sums
@@ -257,7 +263,7 @@ def lazy_weights(
         )
 
     def steps(params: Params, round: jax.Array) -> jax.Array:
-        """Returns the class's round in this round's batch: the class starts late, with one step left for each batch."""
+        """Returns the class's round in the batch of `round`; the class starts late, with one step for each batch."""
         batch = jnp.asarray(params.batch).astype(round.dtype)
         return horizon - (horizon + batch - 1) // batch + round // batch
 
@@ -271,11 +277,11 @@ def lazy_weights(
         return public.label.expert
 
     def advance(key, params: Params, state: State, losses: Sum, rounds: jax.Array) -> State:
-        """Advances by rounds of one batch, with the sum of their losses; the last round may end the batch."""
+        """Advances by rounds of one batch to total losses `losses` in it; the last round may end the batch."""
         weights, public = state.private.weights, state.public
         played = public.round + rounds
         is_end = (played % params.batch == 0) & (played < horizon)
-        # Skipped only if no lane is at the end of its batch.
+        # XLA skips this only if no lane is at the end of its batch.
         after = jax.lax.cond(
             any_lane(is_end),
             lambda: _batch_end(
@@ -342,12 +348,12 @@ def _batch_end(
     is_end: jax.Array,
     is_pure: bool,
 ) -> State:
-    """Advances by rounds that may end the batch: then weights change, and the sequence is kept or drawn again."""
+    """Advances to round `played`; if this ends the batch, updates weights and keeps or redraws the sequence."""
     key_keep, key_draw, key_roll = jax.random.split(key, 3)
     may = is_end & (public.resamples < params.budget)
     moved = weighing.absorb(params.learning_rate, weights, step, losses)
     own_loss = Sum(*(of_expert(word, public.label.expert) for word in losses))
-    resampled = may & wants_another(key_keep, params, own_loss, may, is_pure)
+    resampled = may & rejects_sequence(key_keep, params, own_loss, may, is_pure)
     drawn, rolled = (
         draw(key_draw, chain.num_experts, weighing, params, moved, step + 1, resampled),
         chain.roll(key_roll, public.label, step),

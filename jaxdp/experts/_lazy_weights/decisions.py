@@ -17,12 +17,12 @@ from jaxdp.random.threefry import two_uniforms
 
 @in_64_bits
 def scale_losses(rate: Scalar, losses: Sum) -> jax.Array:
-    """Returns losses times the rate, float64."""
+    """Returns rate * losses as float64."""
     return jnp.asarray(rate).astype(jnp.float64) * fixed_point.to_float(losses, jnp.float64)
 
 
-def wants_another(key: jax.Array, params: Any, own_loss: Sum, may: jax.Array, is_pure: bool) -> jax.Array:
-    """Returns whether a sequence with the loss `own_loss` in the batch is given up: [] bool."""
+def rejects_sequence(key: jax.Array, params: Any, own_loss: Sum, may: jax.Array, is_pure: bool) -> jax.Array:
+    """Draws whether to give up a sequence with the loss `own_loss` in the batch: [] bool."""
     return _exceeds(key, two_uniforms(key), params, scale_losses(params.learning_rate, own_loss), may, is_pure)
 
 
@@ -31,11 +31,11 @@ def _exceeds(
     key: jax.Array, uniforms: jax.Array, params: Any, own_loss: jax.Array, may: jax.Array, is_pure: bool
 ) -> jax.Array:
     """Returns whether a uniform number lies outside the probability of keeping a sequence with this scaled loss."""
-    # The tape records log probabilities: their largest change is the pure cost, and half of the range of their changes
+    # The tape records log probabilities: their largest change is the pure cost, and half the range of their changes
     # determines the zCDP cost.
     rate, fake = params.learning_rate, params.fake_switch_prob
     chance = jnp.asarray(fake).astype(jnp.float64)
-    # Probabilities with sum 1.
+    # The two probabilities have sum 1.
     keep_prob, switch_prob = (1 - chance) * jnp.exp(-own_loss), chance - (1 - chance) * jnp.expm1(-own_loss)
     scores = jnp.log(jnp.stack([keep_prob, switch_prob])).astype(uniforms.dtype)
     if is_pure:
@@ -46,21 +46,22 @@ def _exceeds(
         epsilon = jnp.where(may, 2 * spread, 0)
         entry = Entry("keep_or_resample", scores, "spread", key, spread, epsilon, jnp.square(epsilon) / 8)
     recorded = record(entry)
-    if recorded is not scores:  # an auditor's tape put in other scores
+    if recorded is not scores:  # an auditor's tape replaced the scores
         keep_prob, switch_prob = jax.nn.softmax(recorded.astype(jnp.float64))
     coarse, fine = uniforms.astype(jnp.float64)
-    drawn = coarse + fine * float(jnp.finfo(uniforms.dtype).eps)  # small numbers have all of their digits
-    # Compares with the smaller probability.
+    drawn = coarse + fine * float(jnp.finfo(uniforms.dtype).eps)  # so small numbers have all their digits
+    # A comparison with the smaller probability uses all of its digits.
     return jnp.where(switch_prob < keep_prob, drawn < switch_prob, drawn >= keep_prob)
 
 
 class Weighing(NamedTuple):
-    """The weights of sequences by which one is drawn again.
+    """The weights by which a sequence is redrawn.
 
     Attributes:
         init: () -> weights before any loss.
-        absorb: (rate, weights, step, losses) -> weights, after a batch with these losses, [num_experts].
-        distribution: (rate, weights, step) -> [num_rows * num_experts] float, a sequence's state at a step, of sum 1.
+        absorb: (rate, weights, step, losses) -> weights after a batch with the losses [num_experts].
+        distribution: (rate, weights, step) -> [num_rows * num_experts] float with sum 1, the distribution of a
+            sequence's state at this step.
     """
 
     init: Callable[[], Any]
@@ -69,7 +70,7 @@ class Weighing(NamedTuple):
 
 
 def weigh_sequences(chain: SequenceClass) -> Weighing:
-    """Returns the weights of a class, as floats."""
+    """Returns the weighing of a class of sequences that may switch: weights are floats."""
 
     def absorb(rate: Scalar, weights: Any, step: jax.Array, losses: Sum) -> Any:
         return chain.forward(weights, step, scale_losses(rate, losses).astype(default_float()))
@@ -82,7 +83,7 @@ def weigh_sequences(chain: SequenceClass) -> Weighing:
 
 
 def weigh_experts(num_experts: int) -> Weighing:
-    """Returns the weights of sequences of one expert: exact sums of losses, from which weights are computed."""
+    """Returns the weighing of sequences of one expert: exact sums of losses, from which weights are computed."""
 
     def absorb(rate: Scalar, totals: Sum, step: jax.Array, losses: Sum) -> Sum:
         del rate, step
@@ -106,7 +107,7 @@ def draw(
     step: jax.Array,
     resampled: jax.Array,
 ) -> Label:
-    """Draws a sequence by weight."""
+    """Draws a sequence with probability proportional to its weight."""
     distribution = weighing.distribution(params.learning_rate, weights, step)
     scores = jnp.log(distribution).astype(default_float())
     epsilon = jnp.where(resampled, 2 * params.learning_rate, 0)

@@ -15,10 +15,10 @@ from jaxdp.mechanisms.numerical import below_one
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon
 
 ACCOUNTINGS = ("zcdp", "pure")
-SIZES = 80  # batch sizes tried first, in geometric progression; later ones lie around the best
-CHANCES = 97  # probabilities of a fake switch tried, likewise
-SMALLEST = 1e-6  # smallest of these: a decision of this probability is still drawn with 24 digits
-HALVINGS = 60  # of an interval of learning rates
+SIZES = 80  # batch sizes tried first, in geometric progression; later passes try sizes around the best one
+CHANCES = 97  # probabilities of a fake switch tried in each pass
+SMALLEST = 1e-6  # smallest probability of a fake switch: such a decision is still drawn with 24 binary digits
+HALVINGS = 60  # of the interval in which the learning rate is searched
 
 
 class LazyParameters(NamedTuple):
@@ -26,7 +26,7 @@ class LazyParameters(NamedTuple):
 
     Attributes:
         learning_rate: > 0.
-        fake_switch_prob: in [0, 1], the probability of a resample after a batch independently of its losses.
+        fake_switch_prob: in [0, 1], the probability of a resample after a batch, the same for all losses.
         batch: rounds in a batch, >= 1.
         budget: largest number of resamples, >= 0.
         regret_bound: bound on the expected regret against each sequence of the class with this many switches, for
@@ -41,11 +41,11 @@ class LazyParameters(NamedTuple):
 
 
 def privacy_cost(learning_rate, fake_switch_prob, budget, *, accounting: str):
-    """Returns rho ("zcdp") or epsilon ("pure") of the transcript: resample times, sequences, plays; arrays broadcast.
+    """Returns rho ("zcdp") or epsilon ("pure") of resample times, sequences and plays; arrays broadcast.
 
-    One loss vector is replaced. One decision depends on it, with log odds that change within a range r = ln(1 + (e^rate
-    - 1) / p), and so does every later resample, an exponential mechanism of range 2 rate. A mechanism of range r is
-    r^2/8-zCDP.
+    A replaced loss vector changes one decision and every later resample. The decision's log odds change within a range
+    r = ln(1 + (e^rate - 1) / p), where p is `fake_switch_prob`. A resample is an exponential mechanism of range 2 rate.
+    A mechanism of range r is (r^2 / 8)-zCDP.
     """
     grown = np.expm1(learning_rate) / fake_switch_prob
     if accounting == "zcdp":
@@ -55,11 +55,11 @@ def privacy_cost(learning_rate, fake_switch_prob, budget, *, accounting: str):
 
 
 def rounding_of_weights(chosen: LazyParameters, *, num_experts: int, num_weights: int, horizon: int) -> float | None:
-    """Bounds the delta of weights that are products of floats; None if the bound is not below 1.
+    """Bounds the delta caused by rounding weights that are products of floats; None if the bound is not below 1.
 
-    Terms are positive, so relative errors add up. A weight is off by less than 14 N + 64 units in a batch: by the
-    product with exp(-scaled loss), 8; by the sum of the others of its row, which is at least a sixth of the sum from
-    which it is computed by subtraction, 6 (N + 2); by the flow, 4; and by the row's evidence, 8 N + 40. Evidence is a
+    Terms are positive, so relative errors add up. In a batch, a weight gains an error of less than 14 N + 64 units: 8
+    from the product with exp(-scaled loss); 6 (N + 2) from the sum of its row's other weights, which is computed by
+    subtraction and is at least a sixth of the sum; 4 from the flow; and 8 N + 40 from the row's evidence. Evidence is a
     compensated sum, off by 2 units of each scaled loss, and reading it costs 3 units of the largest difference. Sums of
     the distribution account for the remaining terms. If log weights are off by r, the probabilities of each resample
     are off by factors of e^(2 r) at most.
@@ -77,10 +77,11 @@ def rounding_of_weights(chosen: LazyParameters, *, num_experts: int, num_weights
 
 
 def enough_resamples(learning_rate, fake_switch_prob, num_decisions, horizon: int):
-    """Returns a budget used up with probability at most 1 / horizon, by Freedman's inequality; arrays broadcast.
+    """Returns a budget that is used up with probability at most 1 / horizon; arrays broadcast.
 
-    Decisions switch with probabilities of at most p + rate * (loss of the batch) each: at most p per decision plus rate
-    * horizon in all, which also bounds their variances.
+    A decision resamples with probability at most p + rate * (loss of the batch). These probabilities add up to at most
+    p * num_decisions + rate * horizon, which also bounds the sum of the variances; Freedman's inequality gives the
+    budget.
     """
     mean, log = fake_switch_prob * num_decisions + learning_rate * horizon, math.log(horizon)
     return np.minimum(num_decisions, np.ceil(mean + np.sqrt(2 * mean * log) + 2 / 3 * log))
@@ -96,7 +97,7 @@ def regret_bound(
     num_switches: int,
     nats: float,
 ) -> float:
-    """Returns the provable bound for given parameters; the cap's failure counts all rounds unless `budget` is enough.
+    """Returns the proved regret bound for given parameters: the horizon if `budget` is below `enough_resamples`.
 
     `nats` is the comparator's log inverse prior in the class over ceil(T / batch) batches.
     """
@@ -117,16 +118,16 @@ def lazy_weights_parameters(
     sequences: Sequences | None = None,
     accounting: str = "zcdp",
 ) -> LazyParameters:
-    """Returns the parameters of `lazy_weights` with the smallest provable regret bound, and that bound.
+    """Returns the parameters of `lazy_weights` with the smallest proved regret bound, and this bound.
 
     With B the batch, M = ceil(T / B) and p the probability of a fake switch, the bound is
 
         ln(1 / pi(E)) / rate + rate B T / 8 + S floor(B / 2) + 1
 
-    for sequences E of S switches between batches, in the class over M steps. The third term moves the comparator's
-    switches to the next border of a batch. The last term is T times the probability, at most 1 / T, that the budget is
-    used up. The bound is minimised on a grid of batches and of p, refined around its best point; for each grid point
-    the rate is the best that the privacy budget allows.
+    for sequences E of S switches between batches, with the prior pi of the class over M steps. The third term moves the
+    comparator's switches to the next border of a batch. The last term is T times the probability, at most 1 / T, that
+    the budget is used up. The bound is minimised on a grid of batches and of p, refined around its best point; for each
+    grid point the rate is the best that the privacy budget allows.
 
     Args:
         epsilon: privacy budget, > 0; infinity gives the tuning without privacy: p = 0 and batches of one round.
@@ -138,8 +139,8 @@ def lazy_weights_parameters(
         accounting: "zcdp" or "pure".
 
     Returns:
-        The parameters. For short horizons the bound is nearly vacuous: at T = 10^4, N = 10, S = 3, delta = 10^-6 it is
-        .23 T at epsilon = 1 and .39 T at .3.
+        The parameters. For short horizons the bound is close to the horizon: at T = 10^4, N = 10, S = 3, delta = 10^-6
+        it is .23 T at epsilon = 1 and .39 T at .3.
 
     Raises:
         ValueError: if an argument is out of range, or the class has no sequence of S switches.
@@ -181,7 +182,7 @@ def _best(
         return chain.log_inverse_prior(num_switches, steps) if num_switches < steps else math.inf
 
     if not nats(1) < math.inf:
-        raise ValueError(f"num_switches must be at most that of {chain.name} and < horizon, got {num_switches}")
+        raise ValueError(f"num_switches must be < horizon, and a possible number for {chain.name}, got {num_switches}")
     if epsilon == math.inf:
         rate = math.sqrt(8 * nats(1) / horizon)
         return LazyParameters(rate, 0.0, 1, horizon - 1, min(float(horizon), math.sqrt(nats(1) * horizon / 2)))

@@ -24,16 +24,17 @@ def mirror_descent(
 ) -> Learner:
     """Plays by exponential steps on weights that stay away from 0, so that they can follow a comparator that switches.
 
-    - "sampling": weights use the exact losses, and a fresh expert is drawn each round. The rate is small enough that T
-      draws are private: at most sqrt(2 rho / D), where a loss costs the privacy of D <= T draws, since fixed share
-      forgets a part of it each round. Regret ent / rate + rate T / 8; losses may react to plays.
+    - "sampling": weights use the exact losses, and a fresh expert is drawn each round. The rate is at most sqrt(2 rho /
+      D), so that all T draws together are private. A loss vector costs the privacy of only D <= T draws, since fixed
+      share forgets a part of the vector in each round. Regret ent / rate + rate T / 8; losses may react to plays.
     - "noisy_losses": each loss vector is noised separately; everything else is post-processing. With Gaussian noise of
-      deviation s = sqrt(N / (2 rho)), regret is ent / rate + rate T (1/8 + s^2 / 2) for oblivious losses. With Laplace
-      noise of scale b = N / epsilon, s^2 / 2 becomes -ln(1 - rate^2 b^2) / rate^2. Better than "sampling" for small N.
-      Losses that react to plays also react to hidden noise: then s sqrt(2 T ln(number of sequences)) must be added.
-    - "intervals": Hedge by "sampling" on all dyadic intervals, of length 2^k for each level k. Above them, fixed share
-      over levels, by "noisy_losses" on the losses of the experts that the levels drew. Regret of order S + sqrt(S T) up
-      to logarithms, over epsilon, at any N.
+      standard deviation s = sqrt(N / (2 rho)), regret is ent / rate + rate T (1/8 + s^2 / 2) for oblivious losses. With
+      Laplace noise of scale b = N / epsilon, s^2 / 2 becomes -ln(1 - rate^2 b^2) / rate^2. The regret is smaller than
+      with "sampling" for small N. Losses that react to plays also react to the noise behind the plays: then s sqrt(2 T
+      ln(number of sequences)) must be added.
+    - "intervals": Hedge by "sampling" on all dyadic intervals, of length 2^k for each level k. Fixed share by
+      "noisy_losses" chooses a level; its losses are the losses of the experts that the levels drew. Regret of order S +
+      sqrt(S T) up to logarithms, over epsilon, at any N.
 
     At epsilon = inf the draws inside "sampling" and "intervals" are replaced by their distribution, which is public.
 
@@ -53,11 +54,11 @@ def mirror_descent(
 
     Raises:
         ValueError: if an argument is out of range, or does not belong to the form; from `params`, if a value is out of
-            range, or `learning_rate` is larger than the privacy budget of "sampling" allows.
+            range, or `learning_rate` is larger than the privacy budget allows in form "sampling".
 
     Values:
         epsilon: the privacy budget, > 0.
-        delta: except for Laplace noise, in (0, 1).
+        delta: in (0, 1); not a value with Laplace noise.
         learning_rate: > 0, by default from `mirror_descent_parameters`; for "intervals" the rate over levels.
 
     Privacy:
@@ -66,7 +67,7 @@ def mirror_descent(
           2 rate. Steps and the projection never widen it, and fixed share at the rate a contracts it by k = |r - 1| /
           (r + 1), r = (1 - a) (N - 1) / a (Birkhoff). So the i-th draw after it is an exponential mechanism of range 2
           rate k^i, which is (rate^2 k^(2i) / 2)-zCDP: D = k^2 + k^4 + ... + k^(2T). For N = 2 a loss can reach this
-          bound; for larger N that takes weights shared by two experts. "clipped": D = T. Released: draws. Private: the
+          bound; for larger N only if two experts share all weight. "clipped": D = T. Released: draws. Private: the
           weights.
         - "noisy_losses": in the local model, rho-zCDP (Gaussian noise for L2 sensitivity sqrt(N)) or epsilon-DP
           (Laplace noise for L1 sensitivity N). Released: all noisy losses.
@@ -87,14 +88,14 @@ def mirror_descent(
     Deviations:
         * Losses of "intervals" are rounded to multiples of 2^-20 and summed as integers; weights are computed in 64
           bits.
-        * Shares of "sampling" with fixed share are compensated sums. If they were rounded in every round, the shares of
-          neighbouring losses would drift apart by more than 2 rate at long horizons. In 32-bit floats the rate pays for
-          rounding when shares are read, and "clipped" sampling is limited to a horizon of 10^5.
-        * D is T in the source, which does not count how fixed share forgets: for N = 10, S = 5 and T = 10^5 it is 0.4
-          T, for N = 2 and S = 1 it is 0.25 T.
-        * The published privacy claim is too small by a factor N, which is the reason for the three forms. "paper" keeps
-          its rate for epsilon <= 1, where it is stated; above 1, where noise no longer dominates, it takes the rate of
-          1.
+        * Shares of "sampling" with fixed share are compensated sums. If they were rounded in every round, the shares
+          under neighbouring losses would drift apart by more than 2 rate at long horizons. In 32-bit floats a smaller
+          rate pays for the rounding when shares are read, and "clipped" sampling is limited to a horizon of 10^5.
+        * D is T in the source, which does not use that fixed share forgets: here, for N = 10, S = 5 and T = 10^5 it is
+          0.4 T, for N = 2 and S = 1 it is 0.25 T.
+        * The published privacy claim is too small by a factor N, which is the reason for the three forms. "paper" uses
+          the published rate for epsilon <= 1, for which it is stated. For epsilon > 1, where noise no longer dominates,
+          it uses the rate of epsilon = 1.
     """
     num_experts, horizon = check_count("num_experts", num_experts, 2), check_horizon(horizon)
     num_switches = check_switches(num_switches, horizon)

@@ -1,4 +1,4 @@
-"""Hedge on dyadic intervals, and fixed share over their lengths: form "intervals" of `mirror_descent`."""
+"""Form "intervals" of `mirror_descent`: Hedge on dyadic intervals, and fixed share over their lengths."""
 
 import math
 from typing import NamedTuple
@@ -37,7 +37,7 @@ class Params:
     """Traced values.
 
     Attributes:
-        epsilon: [] float > 0; infinity is the non-private algorithm, and all finite values are treated alike here.
+        epsilon: [] float > 0; infinity is the non-private algorithm; finite values all have the same effect.
         interval_rates: [num_levels] float > 0.
         noise_stddev: [] float >= 0, of the noise on the levels' losses.
         learning_rate: [] float > 0, of fixed share over levels.
@@ -65,7 +65,7 @@ class Public(NamedTuple):
 
 
 def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
-    """Returns the learner of `mirror_descent` in this form; `mirror_descent` has checked the arguments."""
+    """Returns `mirror_descent` of form "intervals"; `mirror_descent` has checked the arguments."""
     num_levels = horizon.bit_length()
     step = step_of("fixed_share", num_levels, horizon, level_switches(num_switches, horizon))
     problem = {"num_experts": num_experts, "horizon": horizon, "num_switches": num_switches, "form": "intervals"}
@@ -114,7 +114,8 @@ def intervals(num_experts: int, horizon: int, num_switches: int) -> Learner:
         losses = jnp.sum(distributions * (report.astype(distributions.dtype) * (1 / UNITS))[None], axis=1)
         losses = jnp.minimum(losses, 1)  # a rounded distribution may have a sum above 1, and so a larger sensitivity
         noisy = gaussian(key_losses, losses, stddev, l2_sensitivity=math.sqrt(num_levels))
-        # An interval of length 2^k ends when the count of rounds is a multiple of 2^k: its totals are forgotten.
+        # An interval of length 2^k ends, and its totals become 0, when the number of rounds played is a multiple of
+        # 2^k.
         lengths = jnp.left_shift(1, jnp.arange(num_levels, dtype=round.dtype))
         ends = (round + 1) % lengths == 0
         added = fixed_point.add(state.private, jnp.broadcast_to(report, distributions.shape))

@@ -1,4 +1,4 @@
-"""Mirror descent on separately noised loss vectors: form "noisy_losses" of `mirror_descent`."""
+"""Form "noisy_losses" of `mirror_descent`: exponential steps on separately noised loss vectors."""
 
 import math
 
@@ -21,8 +21,8 @@ class Params:
     """Traced values.
 
     Attributes:
-        epsilon: [] float > 0, budget of the Laplace noise; infinity with Gaussian noise.
-        noise_stddev: [] float >= 0, of Gaussian noise; 0 with Laplace noise.
+        epsilon: [] float > 0, the privacy budget of Laplace noise; infinity with Gaussian noise.
+        noise_stddev: [] float >= 0, standard deviation of Gaussian noise; 0 with Laplace noise.
         learning_rate: [] float > 0.
     """
 
@@ -32,7 +32,7 @@ class Params:
 
 
 def noisy_losses(num_experts: int, horizon: int, num_switches: int, *, mixing: str, noise: str) -> Learner:
-    """Returns the learner of `mirror_descent` in this form; `mirror_descent` has checked the arguments."""
+    """Returns `mirror_descent` of form "noisy_losses"; `mirror_descent` has checked the arguments."""
     step = step_of(mixing, num_experts, horizon, num_switches)
     # Noise "paper" is Laplace(1 / epsilon), with the paper's rate.
     is_gaussian, is_paper = noise == "gaussian", noise == "paper"

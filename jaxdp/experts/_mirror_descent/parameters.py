@@ -13,7 +13,7 @@ from jaxdp.validation import check_choice, check_count, check_epsilon, check_hor
 
 FORMS = ("sampling", "noisy_losses", "intervals")
 NOISES = ("gaussian", "laplace")
-ROUNDING = 1e-6  # relative, of a switch rate in 32-bit floats
+ROUNDING = 1e-6  # bound on the relative rounding error of a switch rate in 32-bit floats
 
 
 class MirrorParameters(NamedTuple):
@@ -21,10 +21,11 @@ class MirrorParameters(NamedTuple):
 
     Attributes:
         learning_rate: > 0; with "intervals" the rate over levels.
-        noise: >= 0, standard deviation of Gaussian noise, scale of Laplace noise.
+        noise: >= 0, standard deviation of Gaussian noise or scale of Laplace noise.
         regret_bound: bound on the expected regret against each sequence of this many switches, for oblivious losses; at
             most the horizon.
-        interval_rates: [num_levels] > 0, with "intervals": by level, shortest first; otherwise empty.
+        interval_rates: with "intervals", the rate of each level, [num_levels] > 0, shortest intervals first; otherwise
+            empty.
     """
 
     learning_rate: float
@@ -34,10 +35,10 @@ class MirrorParameters(NamedTuple):
 
 
 def check_switches(num_switches: int, horizon: int) -> int:
-    """Returns the number of switches, if it is a whole number in [1, horizon).
+    """Returns the number of switches as an int, and checks that it is a whole number in [1, horizon).
 
     Raises:
-        ValueError: if it is not, or if the horizon is so short that there is no such number.
+        ValueError: if num_switches is not a whole number in [1, horizon), or horizon < 2.
     """
     if horizon < 2:
         raise ValueError(
@@ -78,13 +79,14 @@ def contraction(num_experts: int, num_switches: int, horizon: int) -> float:
         Birkhoff (1957), "Extensions of Jentzsch's theorem": tanh(d / 4) for the diameter d = 2 |ln r|.
     """
     switch_rate, share_of_one = num_switches / (horizon - 1), 1 / (num_experts - 1)
-    # The program's switch rate is a rounded float. The contraction is weakest at an end of its possible values.
+    # The program's switch rate is a rounded float. The contraction is weakest at one end of the range of rounded
+    # values.
     rates = (switch_rate * (1 - ROUNDING), min(1.0, switch_rate * (1 + ROUNDING)))
     return min(1.0, max(abs(1 - rate - rate * share_of_one) / (1 - rate + rate * share_of_one) for rate in rates))
 
 
 def draws_reached(num_experts: int, num_switches: int, horizon: int) -> float:
-    """Returns D in (0, T]: a loss vector costs the privacy of D draws in form "sampling" with fixed share.
+    """Returns D in (0, T]: in form "sampling" with fixed share, a loss vector costs the privacy of D draws.
 
     With k the `contraction`, the i-th draw after a replaced vector has the range 2 rate k^i, and all of them cost
     rate^2 / 2 times k^2 + k^4 + ... + k^(2 T).
@@ -111,7 +113,7 @@ def mirror_descent_parameters(
     form: str = "sampling",
     noise: str = "gaussian",
 ) -> MirrorParameters:
-    """Returns the learning rate of `mirror_descent` with fixed share, and its provable regret bound.
+    """Returns the learning rate of `mirror_descent` with fixed share, and the proved regret bound.
 
     Args:
         epsilon: privacy budget, > 0; infinity gives the tuning without privacy.
@@ -120,7 +122,7 @@ def mirror_descent_parameters(
         horizon: T, >= 2.
         num_switches: switches S of the comparator, in [1, T).
         form: "sampling", "noisy_losses" or "intervals".
-        noise: "gaussian" or "laplace", of "noisy_losses".
+        noise: "gaussian" or "laplace", for form "noisy_losses".
 
     Returns:
         The parameters.
@@ -132,8 +134,8 @@ def mirror_descent_parameters(
         As `mirror_descent`.
 
     Deviations:
-        The bound holds at the rate returned. With "sampling" the program's rate is smaller, to pay for its rounding: by
-        little, except that a long horizon in 32 bits can lower a rate above 1/8 to 1/8.
+        The bound holds at the rate returned. With "sampling" the learner's rate is slightly smaller, to pay for
+        rounding; in 32 bits, a long horizon can lower a rate above 1/8 to 1/8.
 
     Examples:
         >>> best = mirror_descent_parameters(epsilon=1.0, delta=1e-6, num_experts=10, horizon=10**5, num_switches=5)
@@ -193,5 +195,5 @@ def _intervals(num_experts: int, num_switches: int, horizon: int, rho: float) ->
 
 
 def level_switches(num_switches: int, horizon: int) -> int:
-    """Returns the largest number of times that a comparator of S switches has to change its level."""
+    """Returns a bound on how often a comparator of S switches changes the level of its interval."""
     return min(horizon - 1, math.ceil(2 * (num_switches + 1) * math.log2(horizon)))

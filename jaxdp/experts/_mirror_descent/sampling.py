@@ -1,4 +1,4 @@
-"""Mirror descent that is private because it draws its experts: form "sampling" of `mirror_descent`."""
+"""Form "sampling" of `mirror_descent`: only the draw of each play makes it private."""
 
 import math
 from collections.abc import Callable
@@ -30,9 +30,9 @@ from jaxdp.numerics.kernels import any_lane
 from jaxdp.random import fine_index, weighted_index
 from jaxdp.validation import check_epsilon, check_positive
 
-SLACK = 1e-12  # relative, of the budget, for rounding
+SLACK = 1e-12  # relative, of the largest rate, for rounding
 LONGEST_CLIPPED = 10**5  # rounds in float32
-GENTLE = 1 / 8  # learning rate; above it steps are no small increments, and far above rounding
+GENTLE = 1 / 8  # learning rate up to which steps are small increments, for which rounding matters
 
 
 @pytree_dataclass
@@ -40,7 +40,7 @@ class Params:
     """Traced values.
 
     Attributes:
-        epsilon: [] float > 0; infinity is the non-private algorithm, and all finite values are treated alike here.
+        epsilon: [] float > 0; infinity is the non-private algorithm; finite values all have the same effect.
         learning_rate: [] float > 0.
     """
 
@@ -49,11 +49,11 @@ class Params:
 
 
 def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) -> Learner:
-    """Returns the learner of `mirror_descent` in this form; `mirror_descent` has checked the arguments."""
+    """Returns `mirror_descent` of form "sampling"; `mirror_descent` has checked the arguments."""
     is_coarse = default_float() == np.float32
     if mixing == "clipped" and is_coarse and horizon > LONGEST_CLIPPED:
         raise ValueError(
-            f"horizon must be <= {LONGEST_CLIPPED} for clipped sampling in 32-bit floats, whose rounding would spend "
+            f"horizon must be <= {LONGEST_CLIPPED} for clipped sampling in 32-bit floats, because rounding would spend "
             f"more than is claimed, got {horizon}"
         )
     step = exact_step_of(mixing, num_experts, horizon, num_switches)
@@ -62,14 +62,15 @@ def sampling(num_experts: int, horizon: int, num_switches: int, *, mixing: str) 
     problem = {"num_experts": num_experts, "horizon": horizon, "num_switches": num_switches, "form": "sampling"}
 
     def rate_leaf(epsilon: float, delta: float, learning_rate: float | None) -> np.floating:
-        """Returns the rate as the program holds it: rounded down."""
+        """Returns the learning rate as a leaf, rounded down; checks that epsilon pays for it."""
         rho = zcdp_rho(check_epsilon(epsilon), delta)
         # Shares are read as floats. Their rounding widens the range of each draw.
         rounding = 2 * float(np.finfo(default_float()).eps) * math.sqrt(horizon)
         budget = math.sqrt(2 * rho) - rounding
         largest = budget / math.sqrt(reached)
         if largest > GENTLE and mixing == "fixed_share":
-            # Each step at a larger rate rounds the shares, by a range of 8 float epsilons, forgotten as losses are.
+            # Each step at a larger rate rounds the shares, by a range of 8 float epsilons, which fixed share forgets
+            # like losses.
             largest = max(GENTLE, (budget - 2 * rounding * rounds_kept) / math.sqrt(reached))
         if budget <= 0:
             raise ValueError(
@@ -159,14 +160,14 @@ def exact_step_of(
 
         return keep_lane_layout(jax.lax.cond(any_lane(learning_rate > GENTLE), either, lambda: keep_lane_layout(exact)))
 
-    def of_clipped(shares: compensated.Sum, losses: jax.Array, learning_rate: jax.Array) -> compensated.Sum:
+    def take_clipped(shares: compensated.Sum, losses: jax.Array, learning_rate: jax.Array) -> compensated.Sum:
         return round_shares(shares, learning_rate * losses)
 
-    return of_clipped if mixing == "clipped" else step
+    return take_clipped if mixing == "clipped" else step
 
 
 def play_distribution(epsilon: Scalar, shares: jax.Array, drawn: jax.Array) -> jax.Array:
-    """Returns the released distribution of the play: one-hot at the expert drawn; at epsilon = inf the shares.
+    """Returns the released distribution of the play: one-hot at the drawn expert; at epsilon = inf, the shares.
 
     Args:
         epsilon: [] float.

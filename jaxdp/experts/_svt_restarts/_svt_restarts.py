@@ -35,9 +35,9 @@ from jaxdp.numerics.lookup import nearest_entry
 from jaxdp.numerics.rounding import round_product
 from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_number, check_probability
 
-SENSITIVITY = 2.0  # of a window's regret: replacing one loss vector moves one summand within [-1, 1]
-SHARE = 0.5  # of epsilon, for the selections; the other half is for the questions
-# A round's keys: fold_in(key, i) is split(key, 3)[i], derived where it is used.
+SENSITIVITY = 2.0  # sensitivity of a window's regret: a replaced loss vector moves one summand within [-1, 1]
+SHARE = 0.5  # the part of epsilon for selections; the rest is for questions
+# The indices of a round's keys: fold_in(key, i) equals split(key, 3)[i], and is computed where it is used.
 SELECTION, THRESHOLD, QUERY = range(3)
 
 
@@ -47,10 +47,12 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        block_slack: [num_blocks] float, regret per round attributed to chance in rounds 2^k to 2^(k+1) - 1 of an epoch.
-        slack_before: [num_blocks] float, its sum over the rounds of earlier blocks.
-        window_slack: [] float; for a window of w rounds, sqrt(w) times this is attributed to chance, too.
-        margin: [] float; a restart requires that a window's regret exceeds all of that by this margin.
+        block_slack: [num_blocks] float; entry k is the regret per round attributed to chance in rounds 2^k to 2^(k+1) -
+            1 of an epoch.
+        slack_before: [num_blocks] float; entry k is the regret attributed to chance in all rounds before block k.
+        window_slack: [] float; for a window of w rounds, another sqrt(w) * window_slack is attributed to chance.
+        margin: [] float; a restart requires that a window's regret exceeds all regret attributed to chance by this
+            margin.
     """
 
     epsilon: Scalar
@@ -68,7 +70,7 @@ class Private(NamedTuple):
         monitor: the run of AboveThreshold.
         regrets: [num_experts] sums over the epoch: losses of the plays less the losses of each expert.
         allowed: [] the part of the regrets that is attributed to chance for every window; public.
-        windows: the regrets of earlier rounds, at which windows start.
+        windows: the values of `regrets` and `allowed` at the times at which windows start.
     """
 
     selection: selection.Private
@@ -83,7 +85,7 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        selection: public state of the limited updates: rounds played in the epoch, and the expert.
+        selection: public state of the limited updates: rounds played in the epoch, and the current expert.
         restarts: [] int32, number of epochs that have ended.
     """
 
@@ -96,26 +98,26 @@ class Public(NamedTuple):
 def svt_restarts(
     *, num_experts: int, horizon: int, windows: str = "dyadic", check_every: int = 1, noise: str = "exponential"
 ) -> Learner:
-    """Plays `limited_updates`, and restarts them (a new epoch) when the regret on some window of rounds is too large.
+    """Plays `limited_updates`, and restarts them (a new epoch) when the regret in some window of rounds is too large.
 
     A window's regret is the losses of the plays less the losses of one expert, for the expert with the largest
     difference. A window is suspicious if its regret exceeds the regret that chance explains with probability 1 -
     failure_prob. Every check_every rounds, the sparse vector technique is asked one question: by how much does the most
-    suspicious window of this epoch that ends now exceed its threshold? After an answer "above", the next round starts
-    an epoch, and with it another run of the sparse vector technique. The expert of the old epoch plays the first round
-    of the new one.
+    suspicious window of this epoch that ends now exceed its threshold? After an answer "above", the next round starts a
+    new epoch, with a new run of the sparse vector technique. The expert of the old epoch plays the first round of the
+    new one.
 
     Args:
         num_experts: number of experts N, >= 2.
         horizon: rounds T, >= 1.
-        windows: the windows that a question covers. "all": every window that starts where a question could have been
-            asked, with memory of 2 N T / check_every integers and N t / check_every operations for a question in round
-            t. "dyadic": two windows of about each length 2^k check_every, and the whole epoch, with memory and time O(N
-            log T), but later restarts. With T = 1e5, N = 10, failure_prob = 0.01 and a shift of gap 0.5 in the middle,
-            the median delay is 4,200 rounds at epsilon = 1 and 1,300 at epsilon = 4; "all" on a grid of 16 rounds needs
-            2,800 and 1,000.
-        check_every: rounds between questions, >= 1, counted from the first round of the run, so that epochs start at
-            questions.
+        windows: the windows that a question covers. "all": every window that starts in a round with a question, with
+            memory of 2 N T / check_every integers and N t / check_every operations for a question in round t. "dyadic":
+            two windows of about each length 2^k check_every, and the whole epoch, with memory and time O(N log T), but
+            later restarts. With T = 1e5, N = 10, failure_prob = 0.01 and a shift of gap 0.5 in the middle, the median
+            delay is 4,200 rounds at epsilon = 1 and 1,300 at epsilon = 4; "all" on a grid of 16 rounds needs 2,800 and
+            1,000.
+        check_every: a question is asked every check_every >= 1 rounds, counted from the first round of the run; so
+            epochs also start after questions.
         noise: noise of the selections, as for `limited_updates`.
 
     Returns:
@@ -123,15 +125,16 @@ def svt_restarts(
         check_every >= 3 and experts are few.
 
     Raises:
-        ValueError: if num_experts < 2, horizon or check_every < 1, or windows or noise is not one of these; from
-            `params`, if epsilon is not > 0, failure_prob not in (0, 1), or margin not finite.
+        ValueError: if num_experts < 2, horizon or check_every < 1, or windows or noise is not one of the strings above;
+            from `params`, if epsilon is not > 0, failure_prob is not in (0, 1), or margin is not finite.
 
     Values:
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), the probability, over all `horizon` rounds, that an epoch ends although the losses'
             distribution has not changed since it started.
         margin: finite, by default 1 + 32 (ln C + ln(2 T / b)) / epsilon for C = T / check_every questions, b =
-            failure_prob / 5: a smaller one restarts sooner, without that guarantee. Privacy does not depend on either.
+            failure_prob / 5: a smaller margin restarts sooner, but then failure_prob is not guaranteed. Privacy depends
+            on neither value.
 
     Privacy:
         - Claim: epsilon-DP in the central model.
@@ -239,7 +242,7 @@ def svt_restarts(
 
     @in_64_bits
     def allowed_until(params: Params, round_: jax.Array) -> fixed_point.Sum:
-        """Returns the regret of an epoch's first `round_` >= 1 rounds attributed to chance, except window_slack."""
+        """Returns the regret attributed to chance in an epoch's first `round_` >= 1 rounds, without window_slack."""
         first = selection.highest_power(round_)
         block = (jnp.iinfo(round_.dtype).bits - 1) - jax.lax.clz(round_)
         of_block, before = (
@@ -250,7 +253,7 @@ def svt_restarts(
         return windows_of.as_sum(windows_of.units(allowed), round_.dtype)
 
     def slack(params: Params, rounds: jax.Array) -> jax.Array:
-        """Returns the excess over `allowed` that a window of `rounds` rounds must have, float64; traced in 64 bits."""
+        """Returns the excess over `allowed` at which a window of `rounds` rounds restarts: float64, in 64-bit mode."""
         window_slack, margin = jnp.asarray(params.window_slack), jnp.asarray(params.margin).astype(jnp.float64)
         return round_product(window_slack * jnp.sqrt(rounds.astype(window_slack.dtype))).astype(jnp.float64) + margin
 
@@ -296,7 +299,7 @@ def svt_restarts(
 
         of_window, grid = functools.partial(slack, params), grid_of(private.monitor)
         ending = memory.ending_at(of_window, time)
-        run = private.monitor._replace(halted=private.monitor.halted | ~asks)  # lanes that are not asked do not answer
+        run = private.monitor._replace(halted=private.monitor.halted | ~asks)  # lanes without a question do not answer
 
         def ask_query() -> tuple[jax.Array, jax.Array]:  # lines 8 and 9: one question, the largest of all windows
             largest = memory.largest(private.windows, regrets, allowed, of_window, ending, time, begin)
@@ -304,11 +307,11 @@ def svt_restarts(
             above = ask(jax.random.fold_in(key, QUERY), run, query, grid)[1]
             return private.monitor.halted | above, above
 
-        # Skipped only if no lane of a batch is asked.
+        # XLA skips this only if no lane of a batch has a question.
         halted, above = jax.lax.cond(any_lane(asks), ask_query, lambda: (private.monitor.halted, jnp.asarray(False)))
         monitor = private.monitor._replace(halted=halted)
 
-        # Lines 10 to 12: a new epoch starts with the next round. Its update sees an epoch without rounds.
+        # Lines 10 to 12: a new epoch starts with the next round, which finds 0 rounds played in its epoch.
         selected = chosen.public._replace(
             round=jnp.where(above, 0, chosen.public.round),
             expert=jnp.where(above, public.selection.expert, chosen.public.expert),
@@ -341,13 +344,13 @@ def svt_restarts(
 
 
 class Slack(NamedTuple):
-    """The regret attributed to chance, in float64.
+    """The regret attributed to chance and the margin, in float64.
 
     Attributes:
-        block: [num_blocks], for each round in block k of an epoch.
-        before: [num_blocks], its sum over earlier blocks.
-        window: factor of the square root of a window's rounds.
-        margin: for the noise of the questions.
+        block: [num_blocks], the regret per round in block k of an epoch.
+        before: [num_blocks], the regret in all blocks before block k.
+        window: the factor of sqrt(w), for a window of w rounds.
+        margin: the margin for the noise of the questions.
     """
 
     block: np.ndarray
@@ -367,7 +370,7 @@ class Slack(NamedTuple):
         sizes = 2.0 ** np.arange(horizon.bit_length())
         selected_from = np.maximum(sizes / 2, 1)
         block = np.minimum(1.0, np.sqrt(2 * spread / selected_from) + reach / selected_from)
-        block[0] = 1.0  # the first round's expert was selected without losses
+        block[0] = 1.0  # no losses were used to select the first round's expert
         before = np.concatenate([[0.0], np.cumsum(block * sizes)[:-1]])
         log_windows = math.log(2 / event_prob) + 2 * math.log(checks)
         window = math.sqrt(log_windows / 2) + math.sqrt((log_windows + math.log(num_experts)) / 2)

@@ -1,7 +1,7 @@
-"""`svt_restarts` many rounds at a time, with the results of single rounds.
+"""`svt_restarts` in blocks of many rounds, with the results of single rounds.
 
-Between two questions nothing is released except the ends of its inner algorithm's blocks, which are known in advance.
-So an expert plays the rounds up to the next question or block end, and their losses are added in one kernel.
+Between two questions only the inner algorithm releases an expert, at the ends of its blocks, which are known in
+advance. So an expert plays the rounds up to the next question or block end, and their losses are added in one kernel.
 """
 
 from collections.abc import Callable
@@ -15,16 +15,16 @@ from jaxdp.experts._limited_updates import rounds_left
 from jaxdp.experts._rounds_together import sum_rounds
 from jaxdp.numerics.fixed_point import Sum
 
-FEWEST, MOST = 3, 32  # rounds at once: 3 at once take 10% less time than one by one, 4 at once 20%
-LARGEST = 1024  # losses of a lane at once: more do not stay in the cache
+FEWEST, MOST = 3, 32  # rounds in a block: blocks of 3 save 10% of the time of single rounds, blocks of 4 save 20%
+LARGEST = 1024  # losses of a lane in a block: more do not stay in the cache
 
 
 class Sums(NamedTuple):
     """The sums to which losses are added.
 
     Attributes:
-        regrets: [num_experts] over the epoch, losses of the plays less the losses of each expert.
-        totals: [num_experts] losses in the current block of the inner algorithm.
+        regrets: [num_experts] sums over the epoch: losses of the plays less the losses of each expert.
+        totals: [num_experts] sums of losses in the current block of the inner algorithm.
     """
 
     regrets: Sum
@@ -36,8 +36,8 @@ class Algorithm(NamedTuple):
 
     Attributes:
         begin_round: (key, params, state) -> state before the next round's losses.
-        add_losses: (state, expert, losses of the rounds that it plays, added up as integers) -> sums.
-        advance: (key, params, state, sums, rounds) -> state after this many rounds; the key is that the last round has.
+        add_losses: (state, expert, [num_experts] sums of the losses of rounds that it plays, as integers) -> sums.
+        advance: (key, params, state, sums, rounds) -> state after this many rounds; the key is the last round's key.
     """
 
     begin_round: Callable[..., State]
@@ -46,7 +46,7 @@ class Algorithm(NamedTuple):
 
 
 def blocks(algorithm: Algorithm, *, num_experts: int, check_every: int) -> tuple[Blocks, ...]:
-    """Returns the block of rounds up to the next question or selection; none if it would be too short."""
+    """Returns one kind of block, up to the next question or selection; no kind if blocks would be too short."""
     length = min(check_every, MOST, LARGEST // num_experts)
 
     def plan(keys, params: Any, public: Any, contexts: None, limit) -> BlockPlan:

@@ -1,7 +1,7 @@
-"""The windows of rounds that `svt_restarts` examines, and the sums that it remembers for them.
+"""The windows of rounds that `svt_restarts` examines, and the sums that it stores for them.
 
-A choice of windows remembers sums of regrets, [num_experts] each, of the rounds before questions. Time is counted in
-questions: 1 is the round of the first question. An epoch starts at a time before the question at which its windows end.
+A choice of windows stores sums of regrets, [num_experts] each, at rounds with questions. Times are numbered by
+questions: time 1 is the round of the first question. A window starts at one time and ends at a later time.
 """
 
 from collections.abc import Callable
@@ -14,18 +14,18 @@ from jaxdp.experts._svt_restarts import windows_kernels as kernels
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import BITS, UNITS, Sum, in_64_bits
 
-CHUNK = 128  # starts of windows that are examined together
+CHUNK = 128  # windows that are examined together
 LARGEST = 2.0**51  # units of a question; two words of 32 bits hold it
 LEAST = -(2.0**62)  # units, below every excess
 Slack = Callable[[jax.Array], jax.Array]  # rounds of windows -> [...] float64, required excess over `allowed`
 
 
 class Memory(NamedTuple):
-    """Remembered sums at the times at which windows start, one column for each time.
+    """Sums at the times at which windows start, one column for each time.
 
     Attributes:
         low: [num_experts, columns] integers of the default type, units of the regrets so far; they wrap around.
-        whole: [num_experts, some columns] the same regrets in whole units of range; only for the last columns if
+        whole: [num_experts, some columns] the same regrets rounded down to whole numbers; only for the last columns, if
             windows that start at the other columns are so short that the difference of the lower words is their regret.
         allowed: [columns] the part of the regrets that was attributed to chance, public.
     """
@@ -36,11 +36,11 @@ class Memory(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """The windows that end at a time, the same in all lanes that are asked then.
+    """The windows that end at a time: the same windows in all lanes with a question at this time.
 
     Attributes:
-        starts: [columns] integers, their first times.
-        slack: [columns] float64, units that their regret must exceed in addition to the `allowed` part.
+        starts: [columns] integers, the times at which the windows start.
+        slack: [columns] float64, the excess of regret over `allowed` at which a window restarts, in units.
     """
 
     starts: jax.Array
@@ -53,7 +53,7 @@ def replace_columns(written: jax.Array, now: jax.Array, memory: jax.Array) -> ja
 
 
 def largest_short(regrets: Sum, memory: jax.Array, short: int) -> jax.Array:
-    """Returns the largest regret, over experts, since each of the first columns was remembered: [short] units, float64.
+    """Returns the largest regret, over experts, since each of the first `short` columns was stored: units, float64.
 
     The regrets must fit in an integer, so that the difference of lower words is right even if they wrapped around.
     """
@@ -61,7 +61,7 @@ def largest_short(regrets: Sum, memory: jax.Array, short: int) -> jax.Array:
 
 
 def largest_long(regrets: Sum, low: jax.Array, whole: jax.Array) -> jax.Array:
-    """Computes `largest_short` of the last columns, as many as `whole` has, where differences may be larger."""
+    """Computes `largest_short` for the last columns, those in `whole`, with differences of any size."""
     part = low[:, -whole.shape[1] :] & (UNITS - 1)
     return jnp.max(wide(regrets)[:, None] - wide(Sum(whole, part)), axis=0)
 
@@ -77,25 +77,27 @@ def low_words(sums: Sum) -> jax.Array:
 
 
 class Steps(NamedTuple):
-    """The operations on sums that windows use.
+    """The operations on sums that windows use, in plain form or as kernels.
 
     Attributes:
         replace_columns: (written, now, memory) -> memory.
         largest_short: (regrets, lower words of memory, number of columns) -> units of the first columns.
         largest_long: (regrets, lower words of memory, its whole ranges) -> units of the last columns.
         largest: ([n] float64) -> [], the largest.
-        alone: (function, *inputs) -> function(*inputs), for trees of arrays.
+        as_kernel: (function, *inputs) -> function(*inputs), for trees of arrays.
     """
 
     replace_columns: Callable[[jax.Array, jax.Array, jax.Array], jax.Array]
     largest_short: Callable[[Sum, jax.Array, int], jax.Array]
     largest_long: Callable[[Sum, jax.Array, jax.Array], jax.Array]
     largest: Callable[[jax.Array], jax.Array]
-    alone: Callable[..., jax.Array]
+    as_kernel: Callable[..., jax.Array]
 
 
 PLAIN = Steps(replace_columns, largest_short, largest_long, jnp.max, lambda function, *inputs: function(*inputs))
-KERNELS = Steps(kernels.replace_columns, kernels.largest_short, kernels.largest_long, kernels.largest, kernels.alone)
+KERNELS = Steps(
+    kernels.replace_columns, kernels.largest_short, kernels.largest_long, kernels.largest, kernels.as_kernel
+)
 
 
 class All(NamedTuple):
@@ -104,7 +106,7 @@ class All(NamedTuple):
     num_experts: int
     checks: int
     check_every: int
-    steps: Steps = KERNELS  # laid out for CPUs, for any number of experts
+    steps: Steps = KERNELS  # laid out for CPUs; right for any number of experts
 
     def empty(self) -> Memory:
         """Returns memory without sums."""
@@ -112,13 +114,13 @@ class All(NamedTuple):
         return Memory(*fixed_point.zero((self.num_experts, rows)), fixed_point.zero(rows))
 
     def remember(self, memory: Memory, regrets: Sum, allowed: Sum, time: jax.Array, asks: jax.Array) -> Memory:
-        """Writes the next question's column in every round, also between questions: a branch would copy the memory."""
+        """Writes a column in every round, also between questions: a branch would copy the memory."""
         column = time + (~asks).astype(time.dtype)
         news = Memory(low_words(regrets), regrets.whole, allowed)
         return jax.tree.map(lambda words, value: words.at[..., column].set(value, mode="drop"), memory, news)
 
     def ending_at(self, slack: Slack, time: jax.Array) -> None:
-        """Returns nothing: `largest` computes the slack of each chunk of windows."""
+        """Returns None: `largest` computes the slack of each chunk of windows."""
 
     @in_64_bits
     def largest(
@@ -131,9 +133,9 @@ class All(NamedTuple):
         time: jax.Array,
         begin: jax.Array,
     ) -> jax.Array:
-        """Returns the largest excess of all windows and the epoch, chunk by chunk from the first time of all."""
+        """Returns the largest excess of all windows and of the epoch, chunk by chunk."""
         del ending
-        # From the first time of all, because lanes start their epochs at different times.
+        # The loop starts at the run's first time, because lanes start their epochs at different times.
         offsets = jnp.arange(CHUNK, dtype=time.dtype)
 
         def step(chunk: jax.Array, largest: jax.Array) -> jax.Array:
@@ -161,7 +163,7 @@ class Dyadic(NamedTuple):
     num_experts: int
     checks: int
     check_every: int
-    steps: Steps = KERNELS  # laid out for CPUs, for any number of experts
+    steps: Steps = KERNELS  # laid out for CPUs; right for any number of experts
 
     @property
     def levels(self) -> int:
@@ -170,7 +172,7 @@ class Dyadic(NamedTuple):
 
     @property
     def short(self) -> int:
-        """The number of levels with regrets that fit in an integer; a window of level k has <= 2^(k + 1) questions."""
+        """The number of levels with regrets that fit in one integer; a window of level k has <= 2^(k + 1) questions."""
         longest = 2 ** (jnp.iinfo(jnp.result_type(int)).bits - 1 - BITS) - 1
         return min(max((longest // self.check_every).bit_length() - 1, 0), self.levels)
 
@@ -190,7 +192,7 @@ class Dyadic(NamedTuple):
 
     @in_64_bits
     def ending_at(self, slack: Slack, time: jax.Array) -> Ending:
-        """Returns the windows of each level's last time before this question's, as in an epoch from the first round."""
+        """Returns one window for each level, from its last time before `time`, for an epoch from the first round."""
         level = jnp.arange(self.levels, dtype=time.dtype)
         last = jnp.right_shift(time - 1, level)  # multiples before this question's time
         starts = jnp.left_shift(last - 1 + (last & 1), level)
@@ -236,24 +238,24 @@ class Dyadic(NamedTuple):
                 largest = jnp.maximum(largest, self.steps.largest(excess))
             return _in_ranges(largest)
 
-        return self.steps.alone(question, since, regrets, memory.allowed, allowed, ending, time, begin)
+        return self.steps.as_kernel(question, since, regrets, memory.allowed, allowed, ending, time, begin)
 
 
 KINDS = {"all": All, "dyadic": Dyadic}
 
 
 def units(slack: jax.Array) -> jax.Array:
-    """Returns public values, [...] float64, rounded to whole units."""
+    """Converts public values, [...] float64, to whole units, by rounding."""
     return jnp.round(jnp.clip(slack * UNITS, -LARGEST, LARGEST))
 
 
 def _in_ranges(question: jax.Array) -> jax.Array:
-    """Converts a question from units to ranges, exactly, clipped as in `as_sum`."""
+    """Divides a question in units by `UNITS`, exactly; clipped as in `as_sum`."""
     return jnp.clip(question, -LARGEST, LARGEST - 1) * (1 / UNITS)
 
 
 def as_sum(question: jax.Array, dtype: jnp.dtype) -> Sum:
-    """Converts a question to a sum, clipped to the range of the words; clipping does not raise its sensitivity."""
+    """Converts a question in units to a sum; clips it to the range of two words, which raises no sensitivity."""
     clipped = jnp.clip(question, -LARGEST, LARGEST - 1)
     whole = jnp.floor(clipped * (1 / UNITS))
     return Sum(whole.astype(dtype), (clipped - whole * UNITS).astype(dtype))

@@ -1,4 +1,4 @@
-"""The steps of `windows`, laid out for XLA on CPU; tests check that they equal the plain ones bit for bit.
+"""The steps of `windows`, laid out for XLA on CPU; tests check that they equal the plain steps bit for bit.
 
 Up to 16 experts and levels, lanes are the fast axis, and maxima over the first axis are unrolled: XLA on CPU reduces
 short rows slowly.
@@ -48,8 +48,8 @@ def largest(values: jax.Array) -> jax.Array:
     return tree_reduce(jnp.maximum, values) if len(values) <= WRITTEN_OUT else values.max(axis=0)
 
 
-def alone(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
-    """Computes a function of trees of arrays, [], as a kernel with lanes as the fast axis."""
+def as_kernel(function: Callable[..., jax.Array], *inputs: Any) -> jax.Array:
+    """Computes a scalar function of trees of arrays as a separate kernel, with lanes as the fast axis."""
 
     def inside(*inputs: Any) -> jax.Array:
         return function(*jax.tree.map(lanes_last, inputs))

@@ -287,4 +287,4 @@ def decision(fake):
 
 
 def wanted(key, params):
-    return _lazy_decisions.wants_another(key, params, fixed_point.zero(), jnp.asarray(True), False)
+    return _lazy_decisions.rejects_sequence(key, params, fixed_point.zero(), jnp.asarray(True), False)
