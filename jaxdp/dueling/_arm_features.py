@@ -6,15 +6,15 @@ from numpy.typing import ArrayLike
 from jaxdp.core import default_float
 from jaxdp.validation import check_finite, check_num_arms
 
-ROUNDING = 1e-6  # by how much a rounded norm may exceed 1
+ROUNDING = 1e-6  # largest excess of a norm over 1 that counts as rounding
 
 
 def check_features(features: ArrayLike) -> np.ndarray:
-    """Checks the features of different arms in the unit ball, and returns them as [num_arms, dim] float64.
+    """Checks that features are different points of the unit ball, and returns them as [num_arms, dim] float64.
 
     Raises:
-        ValueError: if they are not a matrix of finite numbers with at least two rows and one column, have more columns
-            than rows, a row is longer than 1, or two rows are equal in JAX's default float type.
+        ValueError: if features are not a matrix of finite numbers with at least two rows and one column, have more
+            columns than rows, have a row of norm above 1, or two rows that are equal in JAX's default float type.
     """
     array = check_finite("features", features).astype(np.float64)
     if array.ndim != 2 or array.shape[1] < 1:

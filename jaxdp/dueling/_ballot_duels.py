@@ -1,4 +1,4 @@
-"""Duels that real voters answer from their own ballots, each a limited number of times."""
+"""Duels that voters answer from their ballots; each voter answers a limited number of duels."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from jaxdp.random import permutation_entry, uniform_from_key
 from jaxdp.random.key_bits import GOLDEN, mix
 from jaxdp.validation import check_choice, check_count, check_finite, refuse_private
 
-ROWS = 1 << 16  # processed at a time
+ROWS = 1 << 16  # ballots processed at once
 MOST_ROUNDS = 2**31 - 1
 VOTER = "voter"
 
@@ -30,7 +30,8 @@ class Params:
     Attributes:
         ranks: [num_voters, num_arms] uint8 (or wider), each voter's rank of each arm: 1 is the best, equal numbers are
             ties, 0 is not ranked. All lanes share one array.
-        regrets: by the outcome's name, [num_arms, num_arms] float >= 0, of a duel of the row's with the column's arm.
+        regrets: for each outcome's name, [num_arms, num_arms] float >= 0, the regret of a duel of the row's arm with
+            the column's arm.
     """
 
     ranks: np.ndarray
@@ -42,7 +43,7 @@ class World(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        order: [2] uint32, the words that determine the order of the voters.
+        order: [2] uint32, the random words that determine the order of the voters.
     """
 
     round: jax.Array
@@ -51,50 +52,51 @@ class World(NamedTuple):
 
 @factory
 def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, regret: str | None = None) -> Environment:
-    """Plays duels of alternatives; the next voter answers each of them from their ballot.
+    """Plays duels of alternatives; in each round the next voter answers from their ballot.
 
-    The voters come in a random order, drawn for each lane from the world's key; after all of them they come again in
-    another order, until each has been asked `answers_per_voter` times. A voter names the arm that their ballot ranks
-    higher. The answer is a fair coin if the voter did not rank both arms, ranks them as tied, or is asked about an arm
-    and itself. The answer to a duel does not depend on which arm is on the left, and does not show whether a coin was
-    tossed. Coins of different rounds are independent, also those of one voter.
+    The voters answer in a random order, drawn for each lane from the world's key. After all voters have answered, a new
+    pass starts in another order, until each has been asked `answers_per_voter` times. A voter names the arm that their
+    ballot ranks higher. The answer is a fair coin if the voter did not rank both arms, ranks them as tied, or is asked
+    about an arm and itself. The answer to a duel does not depend on which arm is on the left, and does not show whether
+    a coin was tossed. Coins of different rounds are independent, even if one voter tosses them.
 
-    An unranked arm does not lose against a ranked one: PrefLib defines that incomplete orders say nothing about it, and
-    `Ballots.answers` calls that "unknown".
+    An unranked arm does not lose against a ranked one: by PrefLib's definition an incomplete order says nothing about
+    an unranked arm, and `Ballots.answers` calls such an answer "unknown".
 
-    No lane stores an order: voter number t of a pass is entry t of a permutation that is computed when it is read
-    (`jaxdp.random.permutation_entry`), from two words. All lanes share one array of ballots.
+    No lane stores an order: voter number t of a pass is entry t of a permutation, and entries are computed from two
+    words when they are read (`jaxdp.random.permutation_entry`). All lanes share one array of ballots.
 
     Args:
         ballots: `Ballots`, as `read_ballots` reads them; or [num_voters, num_arms] whole numbers >= 0, the ranks of the
             arms on each ballot: 1 is the best, equal numbers are ties, 0 is not ranked.
         answers_per_voter: how many duels a voter answers at most, >= 1.
-        regret: "strong", "weak" or "borda": the regret that `pseudo_regret` reports. None means strong if the ballots
-            have a Condorcet winner, else borda.
+        regret: "strong", "weak" or "borda": the regret that `pseudo_regret` reports. None means "strong" if the ballots
+            have a Condorcet winner, otherwise "borda".
 
     Returns:
         An environment for at most answers_per_voter * num_voters rounds, of pairs of arms ([2] int32 in [0, num_arms):
         left, right) and feedback [] int32, 1 if the left one wins, else 0; with blocks. Outcomes as for `matrix_duels`
-        with the ballots' matrix, P[i, j] = (voters who rank i above j + half of those who toss a coin) / all voters:
-        `pseudo_regret`, `borda_regret`, and `strong_regret` and `weak_regret` if there is a Condorcet winner;
+        with the ballots' matrix, P[i, j] = (voters who rank i above j + half of the voters who toss a coin) / all
+        voters: `pseudo_regret`, `borda_regret`, and `strong_regret` and `weak_regret` if there is a Condorcet winner;
         `best_duels`, `left_wins`; and `coins`, how many answers were coins. Recommendations are arms: `simple_regret`
-        is the pseudo-regret of a duel of the arm with itself, `correct` whether it is zero. An arm outside [0,
-        num_arms) is treated as the nearest one; its regrets are NaN. `user_level` states that a voter holds
-        answers_per_voter rounds, so that a run's guarantee has a line for one voter.
+        is the pseudo-regret of a duel of the arm with itself, and `correct` says whether it is zero. An arm outside [0,
+        num_arms) is treated as the nearest arm, but its regrets are NaN. `user_level` states that a voter has
+        answers_per_voter rounds, so that a run's guarantee includes one for a whole voter.
 
-        There is no `feedback_totals`, and so no engine "counts": voters are asked without replacement, so totals of
-        answers are sums of hypergeometric variates that depend on all earlier questions, not binomial variates.
-        `matrix_duels` on `ballot_matrix(ballots)` has feedback totals. It draws voters from the ballots with
-        replacement: an electorate of any size that votes like this one.
+        There is no `feedback_totals`, so the engine "counts" cannot be used: voters are asked without replacement, so
+        totals of answers depend on all earlier questions and are not binomial. `matrix_duels` on
+        `ballot_matrix(ballots)` has feedback totals; it draws voters from the ballots with replacement, as from a large
+        electorate that votes like this one.
 
     Raises:
         ValueError: if there is no voter, there are fewer than two arms, ranks are not whole numbers >= 0 in a matrix
             (NaN is not allowed), they take more memory than the host has free, there would be 2^31 rounds or more,
-            answers_per_voter < 1, regret is unknown, or it needs a Condorcet winner and there is none.
+            answers_per_voter < 1, regret is unknown, or regret is "strong" or "weak" and there is no Condorcet winner.
 
     Privacy:
-        - Voters' own randomness, their coins, is part of their answers.
-        - Replacing one ballot changes the answers of at most answers_per_voter rounds, and not who is asked when.
+        - The coins that voters toss are part of their answers.
+        - Replacing one ballot changes the answers of at most answers_per_voter rounds, but not the order in which
+          voters are asked.
         - So a learner's claim for the outcome of one duel holds for a whole ballot at
           `Guarantee.at_user_level(answers_per_voter)`: epsilon times answers_per_voter.
         - The number of voters is public.
@@ -105,7 +107,7 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
         Standard; regrets as for `matrix_duels`.
 
     Deviations:
-        The order is that of `permutation_entry`.
+        The voters' order is a pseudorandom permutation, see `permutation_entry`.
 
     Examples:
         >>> import jax, jaxdp
@@ -149,7 +151,7 @@ def ballot_duels(ballots: Ballots | ArrayLike, *, answers_per_voter: int = 1, re
         ballot = params.ranks[voter(world)]
         first, second = (nearest_entry(ballot, arm).astype(jnp.int32) for arm in (left, right))
         is_coin = (first == 0) | (second == 0) | (first == second)
-        heads = (uniform_from_key(key) < 0.5) == (left <= right)  # the same for either arm on the left
+        heads = (uniform_from_key(key) < 0.5) == (left <= right)  # does not depend on which arm is on the left
         won = jnp.where(is_coin, heads, first < second).astype(jnp.int32)
         regrets = {name: entry(jnp.asarray(regret), left, right) for name, regret in params.regrets.items()}
         return won, {**regrets, "best_duels": regrets["pseudo_regret"] == 0, "left_wins": won, "coins": is_coin}
@@ -193,11 +195,11 @@ def ballot_matrix(ballots: Ballots | ArrayLike) -> np.ndarray:
         ballots: as for `ballot_duels`.
 
     Returns:
-        [num_arms, num_arms] float64: the share of voters who rank the row's arm above the column's, and half of the
-        share of those who say nothing about the two.
+        [num_arms, num_arms] float64: the share of voters who rank the row's arm above the column's arm, plus half of
+        the share of voters who say nothing about the two.
 
     Raises:
-        ValueError: as `ballot_duels`, of the ballots.
+        ValueError: as `ballot_duels` for bad ballots.
 
     Source:
         Standard.
@@ -211,13 +213,14 @@ def ballot_matrix(ballots: Ballots | ArrayLike) -> np.ndarray:
 
 def _order_of_pass(order: jax.Array, number: jax.Array) -> jax.Array:
     """Returns the words of the voters' order in pass `number`, counted from 0."""
-    # Both words are mixed: if the first word grows by one, `permutation_entry` moves most entries one position further.
+    # Both words are mixed: if only the first word grew by one, `permutation_entry` would move most entries by one
+    # position.
     step = number.astype(jnp.uint32) * GOLDEN
     return jnp.stack([mix(order[0] + step), mix(order[1] - step)])
 
 
 def _ranks_and_counts(ballots: Ballots | ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the different ballots' ranks and how many voters cast each: [n, num_arms] whole numbers, [n] int64."""
+    """Returns the ranks of n ballots, [n, num_arms] whole numbers, and how many voters cast each ballot, [n] int64."""
     if isinstance(ballots, Ballots):
         ranks = np.zeros((len(ballots.orders), len(ballots.items)), np.int64)
         for row, order in enumerate(ballots.orders):
@@ -242,7 +245,7 @@ def _ranks_and_counts(ballots: Ballots | ArrayLike) -> tuple[np.ndarray, np.ndar
 
 
 def _repeat_rows(ranks: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Returns a row for every voter, of a small type."""
+    """Returns one row of ranks for every voter, in the smallest type that holds them."""
     return np.repeat(ranks.astype(_small_type(ranks)), weights, axis=0)
 
 
@@ -253,7 +256,7 @@ def _small_type(ranks: np.ndarray) -> np.dtype:
 
 def _matrix(ranks: np.ndarray, weights: np.ndarray) -> np.ndarray:
     num_arms = ranks.shape[1]
-    above = np.zeros((num_arms, num_arms), np.int64)  # how many voters rank the row's arm above the column's
+    above = np.zeros((num_arms, num_arms), np.int64)  # how many voters rank the row's arm above the column's arm
     for start in range(0, len(ranks), ROWS):
         ballots, count = ranks[start : start + ROWS], weights[start : start + ROWS]
         for arm in range(num_arms):

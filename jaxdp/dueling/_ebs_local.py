@@ -1,4 +1,4 @@
-"""Elimination by effective Borda scores, on reports that each user randomizes."""
+"""Elimination by effective Borda scores, computed from reports that each user randomizes."""
 
 import math
 from typing import NamedTuple
@@ -39,8 +39,7 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        squared_radius: [] float > 0, r^2, of the confidence interval around one report; for the mean of n reports it
-            is r^2 / n.
+        squared_radius: [] float > 0, r^2: the confidence interval of the mean of n reports has radius r / sqrt(n).
     """
 
     epsilon: Scalar
@@ -48,12 +47,12 @@ class Params:
 
 
 class Public(NamedTuple):
-    """The reports so far, and values derived from them.
+    """The reports so far, and values computed from them.
 
     Attributes:
         active: [num_arms] bool, the remaining arms.
-        plays: [num_arms, num_arms] integer, duels of the row's arm, on the left, against the column's.
-        wins: [num_arms, num_arms] integer, how many of them the left arm is reported to have won.
+        plays: [num_arms, num_arms] integer, number of duels of the row's arm, on the left, against the column's arm.
+        wins: [num_arms, num_arms] integer, how many of these duels the left arm is reported to have won.
     """
 
     active: jax.Array
@@ -63,13 +62,14 @@ class Public(NamedTuple):
 
 @factory
 def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learner:
-    """Plays the least played active arm against a random active arm; drops arms with an interval below another's.
+    """Plays the least played active arm against a random active arm; drops arms with confidently low reported scores.
 
-    Among several least played arms the left one is chosen at random.
+    If several arms are least played, the left arm is one of them at random.
 
-    With S the active arms, n_i the duels of arm i as the left one with arms in S, and p_i the share of them that it
-    won, debiased by c = (e^epsilon + 1) / (e^epsilon - 1): i is dropped if p_i + c r / sqrt(n_i) < max_j p_j - c r /
-    sqrt(n_j). Duels with dropped arms no longer count. The last remaining arm duels with itself.
+    Let S be the set of active arms, n_i the number of duels of arm i, on the left, with arms in S, and p_i the reported
+    share of wins in these duels, debiased by the factor c = (e^epsilon + 1) / (e^epsilon - 1). Arm i is dropped if p_i
+    + c r / sqrt(n_i) < max_j (p_j - c r / sqrt(n_j)). Duels with dropped arms no longer count. The last remaining arm
+    duels with itself.
 
     Args:
         num_arms: number of arms K, >= 2.
@@ -93,7 +93,7 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
     Privacy:
         - Claim: epsilon-DP in the local model.
         - Unit: one duel's outcome; adjacency: replace one.
-        - Why: An outcome leaves the user's device once, by randomized response; everything else is post-processing.
+        - Why: an outcome leaves the user's device once, by randomized response; everything else is post-processing.
         - Released: all reports.
         - Private: none.
 
@@ -101,8 +101,8 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
         DP-Dueling (Saha & Asi, 2024), Algorithm 1 and Remark 3. At epsilon = inf it is the algorithm without privacy.
 
     Deviations:
-        * Debiasing multiplies the differences of shares and the intervals by the same factor c. So the code decides by
-          the shares of reported wins, without debiasing, and by intervals r / sqrt(n). The decisions are the same.
+        * Debiasing multiplies the differences of shares and the intervals by the same factor c. So the code compares
+          shares of reported wins without debiasing, with intervals r / sqrt(n). The decisions are the same.
         * All arms are compared after every round, and dropped together.
         * failure_prob is proved only if the active set and n_i are fixed in advance, as the paper's analysis assumes.
           Here, as in the paper's algorithm, they depend on the outcomes. Privacy does not depend on failure_prob.
@@ -114,7 +114,8 @@ def ebs_local(*, num_arms: int, horizon: int, constants: str = "tight") -> Learn
         check_probability("failure_prob", failure_prob)
         check_positive("confidence_multiplier", confidence_multiplier)
         events = math.log(num_arms) + math.log(horizon) - math.log(failure_prob)
-        # A product, not a power: Python raises an error for a power too large, and makes a product infinite.
+        # A product instead of a power: Python raises an error for a power that is too large, but makes a product
+        # infinite.
         squared = confidence_multiplier * confidence_multiplier * (events if is_paper else (events + math.log(2)) / 2)
         check_positive("the squared radius", squared)
         return Params(

@@ -1,4 +1,4 @@
-"""Phased elimination by effective Borda scores, with one private release a phase."""
+"""Phased elimination by effective Borda scores, with one private release at the end of each phase."""
 
 import math
 
@@ -30,8 +30,8 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        passes: [num_phases, num_arms + 1] integer >= 1, by the number of active arms, how often each phase plays all
-            their pairs; the largest integer marks a phase that is too long to end.
+        passes: [num_phases, num_arms + 1] integer >= 1, how often a phase plays all pairs of active arms, for each
+            phase and number of active arms; the largest integer marks a phase that is too long to end.
     """
 
     epsilon: Scalar
@@ -40,15 +40,17 @@ class Params:
 
 @factory
 def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
-    """Plays all pairs of active arms in phases; after each phase drops arms with a low noisy share of wins.
+    """Plays all pairs of active arms in phases; after each phase, drops arms with a low noisy share of wins.
 
     Phase e = 1, 2, ... looks for arms with an effective Borda score about D = 2^-e below the best; the score is the
-    probability of beating a random active arm. Each of the S active arms is the left one in n duels, against each
-    active arm in turn (itself included). Then each arm's wins get Laplace(1 / epsilon) noise, once, and an arm is
-    dropped if its noisy share is more than D / 2 below the largest one. The last remaining arm duels with itself.
+    probability of beating a random active arm. Each of the S active arms is the left arm in n duels, equally often
+    against each active arm (including itself). Then Laplace(1 / epsilon) noise is added once to each arm's number of
+    wins, and an arm is dropped if its noisy share of wins is more than D / 2 below the largest noisy share. The last
+    remaining arm duels with itself.
 
-    A share b among the other active arms is ((S - 1) b + 1/2) / S here, in the same order. The regret of
-    `matrix_duels(regret="borda")` uses shares among all other arms, including dropped ones, without the arm itself.
+    Because of duels with itself, an arm with score b against the other active arms has score ((S - 1) b + 1/2) / S
+    here, which does not change the arms' order. The regret of `matrix_duels(regret="borda")` uses scores against all
+    other arms, including dropped arms.
 
     With x = ln(8 S e^2 / failure_prob), n is the least multiple of S for which
 
@@ -57,8 +59,8 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
     Args:
         num_arms: number of arms, >= 2.
         constants: "tight", as above; or "split", which bounds each term by D / 8: n = max(32 x / D^2, 8 x / (epsilon
-            D)), which is 1 to 4 times as much (equal at D = 4 epsilon, 4 times without privacy) for the same
-            failure_prob.
+            D)). This is 1 to 4 times as large for the same failure_prob (equal at D = 4 epsilon, 4 times without
+            privacy).
 
     Returns:
         A learner whose actions are pairs of arms ([2] int32: left, right), with blocks and counts (of ordered pairs, in
@@ -72,28 +74,28 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
         failure_prob: in (0, 1), by default 0.05.
         confidence_multiplier: > 0, by default 1; multiplies n. With 1 the best arm is dropped with probability <=
             failure_prob, if the preferences have a total order as in DP-Dueling (Saha & Asi, 2024). A smaller value
-            explores less: still private, but without this guarantee.
+            explores less; it is as private, but has no such guarantee.
 
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one duel's outcome; adjacency: replace one.
-        - Sensitivity: A duel enters one count (the left arm's) of one phase, by 1; the counts of a phase, of L1
-          sensitivity 1, are released once, with Laplace(1 / epsilon) noise each. Earlier releases determine the ends of
-          phases, so that phases concern different users and compose in parallel.
-        - Released: `active`, post-processing of the noisy counts.
+        - Sensitivity: a duel changes one count of one phase, the left arm's, by at most 1. The counts of a phase have
+          L1 sensitivity 1, and are released once, each with Laplace(1 / epsilon) noise. Earlier releases determine the
+          ends of phases, so phases have different users and compose in parallel.
+        - Released: `active`, which is post-processing of the noisy counts.
         - Private: `wins`.
 
     Source:
-        DP-Dueling (Saha & Asi, 2024), Algorithm 1, in a phased form that corrects its analysis, which treats scores of
-        an active set as fixed although the set depends on the outcomes. By Hoeffding's inequality each share is within
-        sqrt(x / (2 n)) of its mean except with probability 2 exp(-x), and noise is within x / epsilon except with
-        probability exp(-x): 3/8 of failure_prob / e^2 over all arms of a phase, and less than failure_prob over all
-        phases. Otherwise each noisy share is within D / 4 of its mean, so that the best arm is kept, and an arm D below
-        it is dropped.
+        DP-Dueling (Saha & Asi, 2024), Algorithm 1, in a phased form that corrects the paper's analysis, which treats
+        the scores of an active set as fixed although the set depends on the outcomes. By Hoeffding's inequality each
+        share is within sqrt(x / (2 n)) of its mean except with probability 2 exp(-x), and noise is within x / epsilon
+        except with probability exp(-x): together 3/8 of failure_prob / e^2 over all arms of a phase, and less than
+        failure_prob over all phases. Otherwise each noisy share is within D / 4 of its mean, so the best arm is kept,
+        and an arm with a score D below it is dropped.
 
     Deviations:
-        Opponents come in turn, not at random: the mean of a share is unchanged, and its spread is smaller. Noisy counts
-        are compared by their leads (`noisy_leads`); integer noise, as in `laplace`.
+        Opponents come in a fixed order, not at random: the mean of a share is the same, and its variance is smaller.
+        Noisy counts are compared by their leads (`noisy_leads`). Noise is integer, as in `laplace`.
 
     Examples:
         >>> import jax, jaxdp
@@ -111,7 +113,7 @@ def ebs_phased(*, num_arms: int, constants: str = "tight") -> Learner:
         if is_split:
             return max(32 * tail / gap**2, 8 * tail / gap / epsilon)
         root = 2 / gap * (math.sqrt(tail / 2) + math.sqrt(tail / 2 + tail * gap / epsilon))  # sqrt(n)
-        return root * root  # not a power: Python raises an error for a power too large, and makes a product infinite
+        return root * root  # not a power: Python raises an error for a power that is too large
 
     def params(*, epsilon: float, failure_prob: float = 0.05, confidence_multiplier: float = 1.0) -> Params:
         check_probability("failure_prob", failure_prob)

@@ -1,4 +1,4 @@
-"""Phased elimination by effective Borda scores, on one shuffled batch per arm and phase."""
+"""Phased elimination by effective Borda scores, from one shuffled batch for each arm and phase."""
 
 import math
 
@@ -34,10 +34,10 @@ class Params:
     """Traced values. Tables are [num_phases, num_arms + 1], for each phase and number of active arms.
 
     Attributes:
-        passes: integer >= 1, how often each phase plays all pairs of active arms; the largest integer marks a phase
-            that is too long to end.
-        local_epsilon: float > 0, the budget of a user's report; infinity reports the outcome itself.
-        margins: integer >= 0, by how many ones an arm may lie behind the arm with the most.
+        passes: integer >= 1, how often a phase plays all pairs of active arms; the largest integer marks a phase that
+            is too long to end.
+        local_epsilon: float > 0, the privacy budget of a user's report; at infinity the report is the outcome.
+        margins: integer >= 0, how many ones fewer than the largest number an arm may have and stay active.
     """
 
     passes: np.ndarray
@@ -47,14 +47,15 @@ class Params:
 
 @factory
 def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
-    """Plays all pairs of active arms in phases, on randomized outcomes; the server sees each arm's number of ones.
+    """Plays all pairs of active arms in phases; the server sees each arm's number of randomized wins after a phase.
 
     Phase e = 1, 2, ... looks for arms with an effective Borda score about D = 2^-e below the best; the score is the
-    probability of beating a random active arm. Each of the S active arms is the left one in n duels, against each
-    active arm in turn (itself included). Each user reports the outcome by randomized response at a local budget eps0 >
-    epsilon. A shuffler collects the reports of an arm and releases them at the end of the phase in a random order, so
-    that they reveal only their number of ones. An arm is dropped if its share of ones, debiased by c = (e^eps0 + 1) /
-    (e^eps0 - 1), is more than D / 2 below the largest one. The last remaining arm duels with itself.
+    probability of beating a random active arm. Each of the S active arms is the left arm in n duels, equally often
+    against each active arm (including itself). Each user reports the outcome by randomized response at a local budget
+    eps0 > epsilon. A shuffler collects the reports for each left arm, and releases them at the end of the phase in
+    random order, so that they reveal only the number of ones. An arm is dropped if its share of ones, debiased by c =
+    (e^eps0 + 1) / (e^eps0 - 1), is more than D / 2 below the largest debiased share. The last remaining arm duels with
+    itself.
 
     eps0(n) is the largest local budget in [epsilon, max(epsilon, 8)] with which a shuffled batch of n users is known to
     be (epsilon, delta)-DP. With x = ln(4 S e^2 / failure_prob), n is the least number for which
@@ -66,7 +67,7 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
     Args:
         num_arms: number of arms, >= 2.
         calibration: how eps0(n) is computed. "tight": by the exact divergence between the two distributions of the
-            number of ones (`shuffle_local_epsilon`), for every n; epsilon itself is always allowed. "bound": by the
+            number of ones (`shuffle_local_epsilon`), for every n; eps0 = epsilon is always allowed. "bound": by the
             closed form of Feldman, McMillan & Talwar (`shuffle_local_epsilon_bound`).
 
     Returns:
@@ -74,40 +75,41 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
         the order of a flattened matrix). Feedback is [] int32, 1 if the left arm wins, clipped to {0, 1}.
 
     Raises:
-        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or calibration is unknown;
-            from `params`, if a value is out of range, or for "bound" if the closed form's condition, epsilon <= log(n /
-            (16 log(2 / delta))), fails in the smallest batch.
+        ValueError: if num_arms < 2, the number of pairs exceeds the integer range, or calibration is unknown; from
+            `params`, if a value is out of range, or, for "bound", if the closed form's condition, epsilon <= log(n /
+            (16 log(2 / delta))), fails for the smallest batch.
 
     Values:
         epsilon: the privacy budget, > 0.
         delta: in (0, 1).
         failure_prob: in (0, 1), by default 0.05.
-        confidence_multiplier: > 0, by default 1; multiplies n, before eps0 is computed for the resulting batches. With
-            1 the best arm is dropped with probability <= failure_prob, if the preferences have a total order as in
-            DP-Dueling (Saha & Asi, 2024). A smaller value explores less: still private, but without this guarantee.
+        confidence_multiplier: > 0, by default 1; multiplies n; then eps0 is computed for the resulting batches. With 1
+            the best arm is dropped with probability <= failure_prob, if the preferences have a total order as in
+            DP-Dueling (Saha & Asi, 2024). A smaller value explores less; it is as private, but has no such guarantee.
 
     Privacy:
         - Claim: (epsilon, delta)-DP in the shuffle model.
         - Unit: one duel's outcome; adjacency: replace one.
-        - Each user is in one batch: the left arm's, in one phase. A batch of n users who report at eps0(n) is (epsilon,
-          delta)-DP. Earlier releases determine which batch a user is in, so that batches concern different users and
+        - Each user is in one batch: the left arm's batch of one phase. A batch of n users who report at eps0(n) is
+          (epsilon, delta)-DP. Earlier releases determine which batch a user is in, so batches have different users and
           compose in parallel.
-        - Released: at the end of a phase `seen`, the number of ones of each arm. `active` is post-processing. An
+        - Released: `seen`, the number of ones of each arm, at the end of each phase. `active` is post-processing. An
           unfinished batch is never released.
         - Private: `wins`, which only the shuffler holds.
-        - The claim's `batch` is the smallest one of all phases, and its `local_epsilon` the largest one: a user's
-          guarantee if reports are seen before they are shuffled. Larger batches have larger local budgets.
+        - The claim's `batch` is the smallest batch of all phases. Its `local_epsilon` is the largest local budget,
+          which is a user's guarantee if reports are seen before they are shuffled. Larger batches have larger local
+          budgets.
 
     Source:
-        DP-Dueling (Saha & Asi, 2024), Algorithm 1, in a phased form that corrects its analysis, in the shuffle model of
-        Cheu et al. (2019); Feldman, McMillan & Talwar (2021), Theorem 3.1, for "bound". By Hoeffding's inequality each
-        debiased share is within D / 4 of its mean except with probability 2 exp(-x): half of failure_prob / e^2 over
-        all arms of a phase, and less than failure_prob over all phases.
+        DP-Dueling (Saha & Asi, 2024), Algorithm 1, in a phased form that corrects the paper's analysis, in the shuffle
+        model of Cheu et al. (2019); Feldman, McMillan & Talwar (2021), Theorem 3.1, for "bound". By Hoeffding's
+        inequality each debiased share is within D / 4 of its mean except with probability 2 exp(-x): together half of
+        failure_prob / e^2 over all arms of a phase, and less than failure_prob over all phases.
 
     Deviations:
-        Opponents come in turn, not at random: the mean of a share is unchanged, and its spread is smaller. From 10,000
-        users on, the divergence is computed exactly for 10,000, which holds for more, or the closed form is used where
-        it allows more. No local budget exceeds max(epsilon, 8), where c < 1.0007.
+        Opponents come in a fixed order, not at random: the mean of a share is the same, and its variance is smaller.
+        For more than 10,000 users, the exact divergence of 10,000 users is used, which is an upper bound, or the closed
+        form if it allows a larger budget. No local budget exceeds max(epsilon, 8), where c < 1.0007.
 
     Examples:
         >>> import jax, jaxdp
@@ -139,7 +141,7 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
         margins = np.zeros_like(passes)
         for (phase, size), load in loads.items():
             num_passes = passes_of(confidence_multiplier * batches[load], size)
-            if size == 1 or num_passes is None:  # a lone arm's reports are never released
+            if size == 1 or num_passes is None:  # a single arm's reports are never released
                 continue
             users = num_passes * size
             budget = leaf_rounded_down("epsilon", local_budget(epsilon, delta, users, calibration))
@@ -173,7 +175,7 @@ def ebs_shuffle(*, num_arms: int, calibration: str = "tight") -> Learner:
         return randomized_outcomes(key, of_phase(params.local_epsilon, public), plan.counts, totals)
 
     def release(key, params: Params, public: Public, wins: jax.Array) -> tuple[jax.Array, jax.Array]:
-        del key  # `wins` are numbers of ones, which hide the order of reports
+        del key  # `wins` are numbers of ones, in which the reports have no order
         behind = jnp.max(jnp.where(public.active, wins, 0)) - wins
         return behind <= of_phase(params.margins, public), jnp.where(public.active, wins, 0)
 

@@ -1,4 +1,4 @@
-"""The values of learners that compare bounds of preferences: a budget, and the width of the bounds."""
+"""The values of learners that compare confidence bounds of preferences: epsilon, and the width of the bounds."""
 
 from jaxdp.core import Scalar, leaf_rounded_down, scalar_leaf
 from jaxdp.core.params import pytree_dataclass
@@ -11,7 +11,7 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity adds no noise.
-        exploration_rate: [] float > 1/2, the factor of ln t under the root.
+        exploration_rate: [] float > 1/2, the factor of ln t under the root of a bound's width.
     """
 
     epsilon: Scalar
@@ -22,7 +22,7 @@ def params(*, epsilon: float, exploration_rate: float = 0.51) -> Params:
     """Builds the parameters of a grid point.
 
     Raises:
-        ValueError: if one is out of range.
+        ValueError: if epsilon is not > 0, or exploration_rate is not finite and > 1/2.
     """
     check_number("exploration_rate", check_above("exploration_rate", exploration_rate, 0.5))
     return Params(

@@ -15,15 +15,15 @@ from jaxdp.preferences.links import check_link
 from jaxdp.random import binomial, uniform_from_key
 from jaxdp.validation import check_finite, check_positive
 
-FEW = 16  # played pairs for which wins are drawn at a time
+FEW = 16  # played pairs for which wins are drawn at once
 
 
 @pytree_dataclass
 class Params:
-    """An instance.
+    """A problem instance.
 
     Attributes:
-        gaps: [num_arms] float >= 0, how far each arm's utility lies below the largest, at a scale of 1.
+        gaps: [num_arms] float >= 0, how far each arm's utility lies below the largest utility, at a scale of 1.
         scale: [] float > 0, the factor of all utilities.
     """
 
@@ -37,35 +37,34 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
 
     Args:
         features: [num_arms, dim], each row of norm at most 1, dim <= num_arms, no two rows equal.
-        weights: [dim] finite: w*, of any norm.
+        weights: [dim] finite, w*, of any norm.
         link: F; `logistic` (Bradley-Terry-Luce) or `probit` (Thurstone), another `Link`, or its name.
 
     Returns:
         An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
-        one wins, else 0; with blocks and feedback totals (of ordered pairs, in the order of a flattened matrix).
+        arm wins, else 0; with blocks and feedback totals (of ordered pairs, in the order of a flattened matrix).
         Outcomes: `pseudo_regret`, 2 max r - r[left] - r[right] (DP-Dueling, Saha & Asi, 2024, equation 2), NaN for an
         arm outside [0, num_arms); `best_duels`, rounds with a pseudo-regret of zero; `left_wins`. Recommendations are
-        arms: `simple_regret` is the pseudo-regret of a duel of the arm with itself, `correct` whether it is zero.
+        arms: `simple_regret` is the pseudo-regret of a duel of the arm with itself, and `correct` says whether it is
+        zero.
 
-        `feedback_totals` draws one binomial variate for each pair that is played, out of any number of pairs. It reads
-        and writes counts of all num_arms^2 pairs, for each lane and phase: 40,000 for 200 arms, but 4 million for
-        2,000.
+        `feedback_totals` draws one binomial variate for each pair that is played. But in each lane and phase it reads
+        and writes the counts of all num_arms^2 pairs: 40,000 for 200 arms, 4 million for 2,000.
 
     Raises:
-        ValueError: if features are not as above, weights have another shape or are not finite, or there is no such
-            link; from `params`, if scale is not finite and > 0, or makes utilities that JAX's default float type cannot
-            hold.
+        ValueError: if features are not as above, weights have another shape or are not finite, or the link is unknown;
+            from `params`, if scale is not finite and > 0, or makes utilities that JAX's default float type cannot hold.
 
     Values:
-        scale: > 0, by default 1: the factor of the weights, and so of utilities and of regret. The model's weights are
-            scale * weights: a learner's assumption on their norm concerns that product.
+        scale: > 0, by default 1: the factor of the weights, and so of utilities and of regret. The true weights are
+            scale * weights, and a learner's assumption on their norm must hold for this product.
 
     Source:
         DP-Dueling (Saha & Asi, 2024), section 1.2.
 
     Deviations:
-        In float32 the uniform that decides a duel is a multiple of 2^-23, and so are probabilities, except for feedback
-        totals.
+        In float32 the uniform number that decides a duel, and so the probability of a win, is a multiple of 2^-23.
+        Feedback totals draw binomial numbers instead.
 
     Examples:
         >>> import jax, jaxdp
@@ -103,7 +102,7 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
         return params.scale * (entry(gaps, left) + entry(gaps, right))
 
     def left_wins(key, params: Params, action) -> jax.Array:
-        """Returns 1 if the left arm wins; the same key decides both orders of a pair."""
+        """Returns 1 if the left arm wins; which arm of a pair wins does not depend on the order of the pair."""
         left, right = action[0], action[1]
         lower_wins = uniform_from_key(key, jnp.asarray(params.gaps).dtype) < chance(
             params, jnp.minimum(left, right), jnp.maximum(left, right)
@@ -127,7 +126,7 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
         def draw_few(drawn):
             """Draws the wins of the next `FEW` pairs that are played."""
             turn, won, regret, best = drawn
-            rank = turn * FEW + jnp.arange(FEW, dtype=jnp.int32)  # among the pairs that are played, from 0
+            rank = turn * FEW + jnp.arange(FEW, dtype=jnp.int32)  # index among the pairs that are played
             pair = jnp.minimum(jnp.searchsorted(num_played, rank + 1).astype(jnp.int32), len(counts) - 1)
             count = jnp.where(rank < num_played[-1], counts[pair], 0)
             left, right = pair // num_arms, pair % num_arms
@@ -137,8 +136,8 @@ def linear_duels(features: ArrayLike, weights: ArrayLike, *, link: Link | str = 
             best = best + jnp.sum(jnp.where(cost == 0, count, 0), dtype=counts.dtype)
             return turn + 1, won.at[pair].add(wins), regret, best
 
-        none = jnp.zeros((), counts.dtype)
-        start = jnp.int32(0), jnp.zeros_like(counts), jnp.zeros((), gaps.dtype), none
+        zero = jnp.zeros((), counts.dtype)
+        start = jnp.int32(0), jnp.zeros_like(counts), jnp.zeros((), gaps.dtype), zero
         _, won, regret, best = jax.lax.while_loop(
             lambda drawn: any_lane(drawn[0] * FEW < num_played[-1]), draw_few, start
         )

@@ -1,8 +1,9 @@
-"""Wins of pairs of arms that a curator releases with noise, in doubling blocks.
+"""The wins of pairs of arms, which a curator releases with noise, in blocks that double.
 
-A pair is two arms in either order. Its first block is its first duel, and each later block doubles its duels: blocks
-have 1, 1, 2, 4, 8, ... duels. A matrix over pairs holds (i, j), i < j, above its diagonal. `count_duel` counts a duel,
-and releases a block's wins when the duel ends it; bounds are computed from `evidence`.
+A pair is two arms in either order. The first block of a pair is its first duel, and each later block doubles the pair's
+number of duels: blocks have 1, 1, 2, 4, 8, ... duels. A matrix over pairs stores the pair (i, j), i < j, above its
+diagonal. `count_duel` counts a duel, and releases a block's wins if the duel ends the block. Bounds are computed from
+`evidence`.
 """
 
 from typing import NamedTuple
@@ -18,26 +19,27 @@ from jaxdp.numerics.rounding import round_product
 
 
 class Private(NamedTuple):
-    """State that only the curator knows.
+    """The state that only the curator knows.
 
     Attributes:
-        wins: [num_arms, num_arms] integer, above the diagonal: of the row's arm over the column's in the pair's latest
-            block. At the start of a block it still holds the previous block's wins, which are discarded.
+        wins: [num_arms, num_arms] integer, above the diagonal: the wins of the row's arm over the column's arm in the
+            pair's current block. Before the first duel of a block, the entry still holds the previous block's wins,
+            which are then discarded.
     """
 
     wins: jax.Array
 
 
 class Released(NamedTuple):
-    """The releases for pairs, and values derived from plays: [num_arms, num_arms], above the diagonal.
+    """The releases for pairs, and values computed from the plays: [num_arms, num_arms] each, above the diagonal.
 
-    Sums over finished blocks weight each block, see `weight_of`.
+    Sums are over finished blocks, and each block has the weight of `weight_of`.
 
     Attributes:
-        duels: integer, duels of the pair, including the unfinished block.
-        lead: float, the sum over blocks of noisy wins minus losses of the row's arm.
-        weight: float >= 0, the sum over blocks of their duels.
-        noise: float >= 0, the scale of the noise in the last block's wins, times the block's weight.
+        duels: integer, number of duels of the pair, including the unfinished block.
+        lead: float, the weighted sum over blocks of (noisy wins minus noisy losses of the row's arm).
+        weight: float >= 0, the weighted number of duels.
+        noise: float >= 0, the scale of the noise in the last block's wins, times this block's weight.
     """
 
     duels: jax.Array
@@ -47,13 +49,13 @@ class Released(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """The releases in both orders of two arms: [num_arms, num_arms] float, zero where there is none.
+    """The releases for both orders of two arms: [num_arms, num_arms] float each, zero without a release.
 
     Attributes:
-        lead: weighted noisy wins minus losses of the row's arm against the column's, L.
-        weight: weighted duels, N.
+        lead: L, the weighted noisy wins minus losses of the row's arm against the column's arm.
+        weight: N, the weighted number of duels.
         allowance: 4 spread times the last block's noise. An upper bound on P[row, column] - 1/2 is (L + allowance) / (2
-            N) + sqrt(spread / N): the allowance is for the exponential tails of Laplace noise.
+            N) + sqrt(spread / N); the allowance covers the exponential tails of Laplace noise.
     """
 
     lead: jax.Array
@@ -63,17 +65,17 @@ class Evidence(NamedTuple):
 
 def no_duels(num_arms: int) -> tuple[Private, Released]:
     """Returns the private state and the releases before the first round."""
-    none, zeros = (jnp.zeros((num_arms, num_arms), kind) for kind in (jnp.result_type(int), default_float()))
-    return Private(none), Released(none, zeros, zeros, zeros)
+    counts, sums = (jnp.zeros((num_arms, num_arms), kind) for kind in (jnp.result_type(int), default_float()))
+    return Private(counts), Released(counts, sums, sums, sums)
 
 
 def count_duel(
     key: jax.Array, epsilon: Scalar, private: Private, released: Released, report: tuple[jax.Array, ...]
 ) -> tuple[Private, Released]:
-    """Counts a duel. The first duel of its pair, the second, the fourth, the eighth, ... each end a block.
+    """Counts a duel, and releases the wins of its pair's block if the duel ends it (the 1st, 2nd, 4th, 8th, ...).
 
-    At a block's end the block's wins of the pair's lower-numbered arm are released with Laplace(1 / epsilon) noise. A
-    duel of an arm with itself releases nothing.
+    The release is the number of wins, in the block, of the pair's lower-numbered arm, plus Laplace(1 / epsilon) noise.
+    A duel of an arm with itself releases nothing.
 
     Args:
         key: a PRNG key.
@@ -88,9 +90,9 @@ def count_duel(
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one duel's outcome; adjacency: replace one.
-        - Sensitivity: Given the earlier releases, the pair of a duel and its index among the pair's duels are fixed. So
-          an outcome enters the wins of one block, by at most 1, which are released once. Blocks concern different users
-          and compose in parallel.
+        - Sensitivity: given the earlier releases, the pair of a duel and the duel's index among the pair's duels are
+          fixed. So an outcome changes the wins of one block only, by at most 1, and these wins are released once.
+          Blocks have different users, so they compose in parallel.
     """
     (left, right), won = report
     pair = jnp.minimum(left, right), jnp.maximum(left, right)
@@ -120,20 +122,20 @@ def count_duel(
 def weight_of(length: jax.Array, epsilon: Scalar) -> jax.Array:
     """Returns the weight of a block of n duels, n / (n + 8 / epsilon^2): [...] float in [0, 1].
 
-    The sum of a block's n outcomes has a variance of at most n / 4, and its noise has a variance of 2 / epsilon^2. The
-    variance of the averaged shares of wins is least if each block has the weight n, its number of duels, times this
-    one: the product is inversely proportional to the variance of the block's noisy wins over n. The average's variance
-    is then at most 1 / (4 N), N being the weighted number of duels.
+    The sum of a block's n outcomes has a variance of at most n / 4, and its noise has a variance of 2 / epsilon^2. A
+    weighted average of the blocks' shares of wins has the least variance if a block's weight is inversely proportional
+    to the variance of its share, as n times this weight is. The average's variance is then at most 1 / (4 N), for the
+    weighted number N of duels.
     """
     length = length.astype(default_float())
     return length / (length + 8 / (epsilon * epsilon))
 
 
 def evidence(released: Released, spread: jax.Array) -> Evidence:
-    """Returns the quantities that bounds are computed from, for both orders of two arms.
+    """Returns the quantities from which bounds are computed, for both orders of two arms.
 
     Args:
-        released: by `count_duel`.
+        released: the releases of `count_duel`.
         spread: [] float, exploration_rate ln t.
     """
     lead, weight, noise = released.lead, released.weight, released.noise
@@ -152,5 +154,5 @@ def claim(epsilon: float) -> Guarantee:
 
 
 def _is_between_blocks(duels: jax.Array) -> jax.Array:
-    """Returns whether a pair with this many duels is between two blocks: 0, 1, 2, 4, 8, ..."""
+    """Returns whether a pair with this many duels is between two blocks: with 0, 1, 2, 4, 8, ... duels."""
     return (duels & (duels - 1)) == 0

@@ -1,8 +1,8 @@
-"""Common parts of phased eliminations by effective Borda scores: the order of duels, a phase's wins, and its end.
+"""Common parts of phased eliminations by effective Borda scores: the order of duels, wins, and the end of a phase.
 
-A pass plays all ordered pairs of active arms, each arm with itself included, one after the other. A phase consists of
-whole passes. An algorithm adds the number of passes of its phases, the users' reports, and the release at the end of a
-phase. `_phases_bulk` plays many rounds of a phase at a time.
+A pass plays all ordered pairs of active arms, including each arm with itself, one after the other. A phase consists of
+whole passes. An algorithm defines how many passes a phase has, what users report, and what is released at the end of a
+phase. `_phases_bulk` plays many rounds of a phase at once.
 """
 
 import math
@@ -27,24 +27,24 @@ from jaxdp.dueling import _phases_bulk as bulk
 
 
 class Private(NamedTuple):
-    """State that only the curator, or the shuffler, knows.
+    """The state that only the curator, or the shuffler, knows.
 
     Attributes:
-        wins: [num_arms] integer, duels of the phase that each arm, on the left, has won or is reported to have won. At
-            the start of a phase it still holds the previous phase's wins, which are discarded.
+        wins: [num_arms] integer, how many duels of this phase each arm has won, or is reported to have won, as the left
+            arm. At the start of a phase the array still holds the previous phase's wins, which are discarded.
     """
 
     wins: jax.Array
 
 
 class Public(NamedTuple):
-    """The releases so far, and values derived from them.
+    """The releases so far, and values computed from them.
 
     Attributes:
         active: [num_arms] bool, the remaining arms.
         phase: [] int32, number of phases that have ended.
-        played: [] integer, rounds of this phase that have been played.
-        seen: pytree, the release at the end of the last phase that ended, except `active`.
+        played: [] integer, number of rounds of this phase that have been played.
+        seen: pytree, the other values released at the end of the last phase.
     """
 
     active: jax.Array
@@ -54,10 +54,10 @@ class Public(NamedTuple):
 
 
 class ReleaseFn(Protocol):
-    """Releases the end of a phase, from the `wins` of the whole phase: returns (arms that stay, `Public.seen`).
+    """Makes the release at the end of a phase from the phase's `wins`: returns (arms that stay, `Public.seen`).
 
-    Arms that stay are [num_arms] bool; an inactive arm may be among them, and does not come back. `public` may be
-    the public state of any round of the phase: only its `played` differs between rounds, and must not be used here.
+    Arms that stay are [num_arms] bool; an inactive arm may be marked, but stays inactive. `public` may be the public
+    state of any round of the phase, so `public.played` must not be used: only it differs between the rounds of a phase.
     """
 
     def __call__(self, key: jax.Array, params: Any, public: Public, wins: jax.Array) -> tuple[jax.Array, Any]: ...
@@ -73,16 +73,16 @@ def phased_learner(
     release: ReleaseFn,
     nothing_seen: Callable[[], Any],
 ) -> Learner:
-    """Builds a learner that plays all pairs of active arms in turn, and drops arms at the end of each phase.
+    """Builds a learner that plays all pairs of active arms in a fixed order, and drops arms at the end of each phase.
 
     Args:
         num_arms: number of arms.
-        params: (**values) -> Params, whose `passes` are [num_phases, num_arms + 1] integers >= 1: the number of passes
-            of each phase, by the number of active arms; the largest integer marks a phase that is too long to end.
-        guarantee: for the same values.
-        privatize: returns the pair of arms, and 1 if the left one won or is reported to have won.
-        privatize_counts: the same for totals: how often each pair was played, and how many of those duels the left arm
-            won or is reported to have won.
+        params: (**values) -> Params with a field `passes`, [num_phases, num_arms + 1] integers >= 1: how many passes
+            each phase has, for each number of active arms. The largest integer marks a phase that is too long to end.
+        guarantee: (**values) -> Guarantee, for the same values.
+        privatize: returns the pair of arms, and 1 if the left arm won or is reported to have won.
+        privatize_counts: the same for totals: how often each pair was played, and in how many of these duels the left
+            arm won or is reported to have won.
         release: makes the release at the end of a phase.
         nothing_seen: () -> `Public.seen` in the first phase, before any release.
 
@@ -97,8 +97,8 @@ def phased_learner(
         return State(Private(jnp.zeros(num_arms, integer)), public)
 
     def duels(public: Public, played: jax.Array) -> jax.Array:
-        """Returns the pairs [..., 2] int32 of rounds of the phase: left arms in turn, for each right one."""
-        arms = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active ones first
+        """Returns the pairs of rounds of the phase, [..., 2] int32: for each right arm, all left arms."""
+        arms = jnp.argsort(~public.active, stable=True).astype(jnp.int32)  # active arms first
         size = num_active(public)
         return jnp.stack([arms[played % size], arms[played // size % size]], axis=-1)
 
@@ -115,7 +115,7 @@ def phased_learner(
         return Public(public.active & stays, public.phase + 1, jnp.zeros_like(public.played), seen)
 
     def advance(key, params: Any, public: Public, wins: jax.Array, rounds: jax.Array) -> State:
-        """Advances by some rounds, the last of which may end the phase; `wins` are the phase's wins up to then."""
+        """Advances by rounds with the phase's wins up to then; the last round may end the phase."""
         after = public._replace(played=public.played + rounds)
         after = jax.lax.cond(
             (after.played == rounds_of_phase(params, public)) & (num_active(public) > 1),
@@ -130,7 +130,7 @@ def phased_learner(
         wins = wins_so_far(state) + jnp.where(is_left, jnp.clip(won, 0, 1), 0).astype(integer)
         return advance(key, params, state.public, wins, jnp.ones((), integer))
 
-    many = bulk.Algorithm(num_arms, integer, num_active, duels, rounds_of_phase, wins_so_far, advance)
+    steps = bulk.Algorithm(num_arms, integer, num_active, duels, rounds_of_phase, wins_so_far, advance)
     return Learner(
         params=params,
         guarantee=guarantee,
@@ -138,8 +138,8 @@ def phased_learner(
         act=act,
         privatize=privatize,
         update=update,
-        blocks=(bulk.blocks(many),),
-        counts=bulk.counts(many, privatize_counts),
+        blocks=(bulk.blocks(steps),),
+        counts=bulk.counts(steps, privatize_counts),
         interface=Interface(pairs(num_arms), Space("integers", (), 0, 1)),
     )
 
@@ -150,10 +150,10 @@ def largest_integer() -> int:
 
 
 def num_phases() -> int:
-    """Returns how many phases tables have: half the bits of an integer.
+    """Returns the number of phases in a table: half the bits of an integer.
 
-    Later phases, of 4^e duels and more, use the last row. With a confidence_multiplier of 1 that row's phases are too
-    long to end.
+    Later phases e, of 4^e duels and more, use the last row. With a confidence_multiplier of 1 the phases of this row
+    are too long to end.
     """
     return jnp.result_type(int).itemsize * 4
 
@@ -164,14 +164,14 @@ def phases_and_sizes(num_arms: int) -> Iterator[tuple[int, int]]:
 
 
 def empty_passes(num_arms: int) -> np.ndarray:
-    """Makes a table of passes, [num_phases, num_arms + 1] integers, for phases that are all too long to end."""
+    """Makes a table of passes, [num_phases, num_arms + 1] integers, in which all phases are too long to end."""
     return np.full((num_phases(), num_arms + 1), largest_integer(), jnp.result_type(int))
 
 
 def passes_of(duels: float, size: int) -> int | None:
-    """Returns how many passes a phase of `size` active arms needs so that each is on the left in `duels` duels.
+    """Returns how many passes a phase of `size` active arms needs so that each arm is on the left in `duels` duels.
 
-    `duels` is rounded up. None if that takes more rounds than integers count.
+    `duels` is rounded up. None if the phase would have more rounds than an integer can count.
     """
     largest = largest_integer()
     if not duels * size < largest:
@@ -192,10 +192,10 @@ def of_phase(table: Any, public: Public) -> jax.Array:
 
 
 def rounds_of_phase(params: Any, public: Public) -> jax.Array:
-    """Returns how many rounds this phase has, [] integer; the largest one if it does not end, as for a lone arm."""
+    """Returns how many rounds this phase has, [] integer; the largest integer if it does not end, as with one arm."""
     largest, size, passes = largest_integer(), num_active(public), of_phase(params.passes, public)
     ends = (size > 1) & (passes < largest)
-    return jnp.where(ends, jnp.where(ends, passes, 0) * (size * size), largest)  # the inner one: no overflow
+    return jnp.where(ends, jnp.where(ends, passes, 0) * (size * size), largest)  # the inner `where` avoids overflow
 
 
 def duels_of_each(params: Any, public: Public) -> jax.Array:

@@ -1,4 +1,4 @@
-"""Phased eliminations many rounds at a time: in blocks, with the results of single rounds, and as counts.
+"""Phased eliminations over many rounds at once: as blocks, with the results of single rounds, and as counts.
 
 A bulk step plays rounds of one phase, in which every pair is known before the first duel.
 """
@@ -21,9 +21,9 @@ class Algorithm(NamedTuple):
         num_arms: number of arms.
         integer: the type of counts.
         num_active: (public) -> [] integer.
-        duels: (public, indices of rounds in the phase) -> [..., 2] int32, their pairs.
+        duels: (public, indices of rounds in the phase) -> [..., 2] int32, the pairs of these rounds.
         rounds_of_phase: (params, public) -> [] integer.
-        wins_so_far: (state) -> [num_arms] integer, of this phase.
+        wins_so_far: (state) -> [num_arms] integer, the wins of this phase.
         advance: (key, params, public, wins, rounds) -> state after `rounds` more rounds of the phase; `wins` are the
             phase's wins including these rounds.
     """
@@ -37,7 +37,7 @@ class Algorithm(NamedTuple):
     advance: Callable[..., State]
 
     def rounds_ahead(self, params: Any, public: Any, limit: jax.Array) -> jax.Array:
-        """Returns the rounds up to the end of the phase, at most `limit`."""
+        """Returns the number of rounds to the end of the phase, at most `limit`."""
         return jnp.minimum(limit, self.rounds_of_phase(params, public) - public.played)
 
 
@@ -61,13 +61,13 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm, privatize_counts: CountPrivatizeFn) -> Counts:
-    """Builds play by counts of ordered pairs (left, right), in the order of a flattened [num_arms, num_arms] matrix."""
+    """Builds counts of ordered pairs (left, right), in the order of a flattened [num_arms, num_arms] matrix."""
     num_arms, integer = algorithm.num_arms, algorithm.integer
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:
         del key
         ahead, size = algorithm.rounds_ahead(params, public, limit), algorithm.num_active(public)
-        rank = jnp.cumsum(public.active, dtype=integer) - 1  # of active arms among themselves
+        rank = jnp.cumsum(public.active, dtype=integer) - 1  # an arm's index among the active arms
         pair_round = rank[:, None] + size * rank[None, :]  # the pair's round within a pass
         a_pass = size * size
         last = public.played + ahead - 1

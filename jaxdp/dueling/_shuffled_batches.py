@@ -1,8 +1,8 @@
-"""The users that a shuffled batch needs for a confidence radius, and their local budgets: float64 on the host.
+"""How many users a shuffled batch needs for a confidence radius, and their local budget, in float64 on the host.
 
-The share of ones among n randomized responses at a local budget eps0, debiased by c = (e^eps0 + 1) / (e^eps0 - 1), is
-within c sqrt(x / (2 n)) of the mean except with probability 2 exp(-x). A larger batch hides each of its users better,
-so that eps0 may be larger, and c is smaller.
+Take n randomized responses at a local budget eps0. Their share of ones, debiased by the factor c = (e^eps0 + 1) /
+(e^eps0 - 1), is within c sqrt(x / (2 n)) of the mean, except with probability 2 exp(-x). A larger batch hides each of
+its users better, so eps0 may be larger, and c is smaller.
 """
 
 import functools
@@ -11,8 +11,8 @@ import math
 from jaxdp.mechanisms import shuffle_delta, shuffle_epsilon_bound, shuffle_local_epsilon, shuffle_local_epsilon_bound
 
 CALIBRATIONS = ("tight", "bound")
-LARGEST_LOCAL = 8.0  # beyond it c is below 1.0007: users would give up local privacy for nothing
-LARGEST_EXACT = 10_000  # users; up to here the exact divergence is computed for the batch itself
+LARGEST_LOCAL = 8.0  # above it c is below 1.0007: users would give up local privacy and gain almost nothing
+LARGEST_EXACT = 10_000  # largest batch for which the exact divergence is computed
 LARGEST_BATCH = 1e30
 
 
@@ -23,12 +23,12 @@ def local_budget(epsilon: float, delta: float, users: int, calibration: str) -> 
     Args:
         epsilon: > 0; infinity gives infinity.
         delta: in (0, 1).
-        users: in the batch, >= 1.
-        calibration: "tight", by the exact divergence (for more than 10,000 users by the exact divergence of 10,000
-            users, or by the closed form if this allows more); or "bound", by the closed form alone.
+        users: number of users in the batch, >= 1.
+        calibration: "tight", by the exact divergence (for more than 10,000 users, by the exact divergence of 10,000
+            users, or by the closed form if it allows more); or "bound", by the closed form.
 
     Raises:
-        ValueError: if the condition of the closed form fails at epsilon itself, for "bound".
+        ValueError: for "bound", if `epsilon` is so large that the condition of the closed form fails.
     """
     if epsilon == math.inf:
         return math.inf
@@ -44,9 +44,9 @@ def local_budget(epsilon: float, delta: float, users: int, calibration: str) -> 
 
 @functools.lru_cache(maxsize=256)
 def smallest_batches(epsilon: float, delta: float, calibration: str, loads: tuple[float, ...]) -> dict[float, float]:
-    """Finds the smallest n with c sqrt(load / n) <= 1 at the local budget of such a batch, for each of many loads.
+    """Finds, for each load, the smallest n with c sqrt(load / n) <= 1, where c belongs to the local budget of n users.
 
-    eps0 never decreases with n, so n / load does not increase with the load: one result bounds the next.
+    eps0 never decreases with n, so n / load never increases with the load. So the result for one load bounds the next.
 
     Args:
         epsilon: > 0, may be infinite.
@@ -55,7 +55,7 @@ def smallest_batches(epsilon: float, delta: float, calibration: str, loads: tupl
         loads: > 0; for a radius of D / 4 they are 8 x / D^2.
 
     Returns:
-        A whole number for each load, or infinity where it would be above 10^30.
+        A whole number for each load, or infinity if the number would be above 10^30.
     """
     batches: dict[float, float] = {}
     before, users = 0.0, 0.0
@@ -65,7 +65,7 @@ def smallest_batches(epsilon: float, delta: float, calibration: str, loads: tupl
             lower, upper = max(lower, users), min(upper, users * (load / before))
         if not upper < LARGEST_BATCH:
             upper = LARGEST_BATCH
-        low, high = math.ceil(lower) - 1, math.ceil(upper)  # low does not suffice, and high does
+        low, high = math.ceil(lower) - 1, math.ceil(upper)  # `low` users do not suffice, `high` users do
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if _suffices(middle, epsilon, delta, calibration, load) else (middle, high)
@@ -77,7 +77,7 @@ def smallest_batches(epsilon: float, delta: float, calibration: str, loads: tupl
 
 
 def _suffices(users: int, epsilon: float, delta: float, calibration: str, load: float) -> bool:
-    """Returns whether a batch may report at the budget that the radius needs."""
+    """Returns whether a batch of `users` users stays private at the local budget that the radius needs."""
     share = math.sqrt(load / users)  # 1 / c
     needed = 2 * math.atanh(share) if share < 1 else math.inf
     if needed <= epsilon:
@@ -86,7 +86,7 @@ def _suffices(users: int, epsilon: float, delta: float, calibration: str, load: 
         return False
     if calibration == "tight":
         if users <= LARGEST_EXACT:
-            return shuffle_delta(epsilon, needed, users) <= delta  # direct, without a search for the budget
+            return shuffle_delta(epsilon, needed, users) <= delta  # a direct check, without a search for the budget
         if needed <= local_budget(epsilon, delta, LARGEST_EXACT, calibration):
             return True
     return needed <= _limit(delta, users) and shuffle_epsilon_bound(delta, needed, users) <= epsilon

@@ -1,4 +1,4 @@
-"""Two Tsallis-INF players, one for each arm of a duel, on reports that each user randomizes."""
+"""Two Tsallis-INF players, one for each arm of a duel, which learn from reports that each user randomizes."""
 
 import math
 from collections.abc import Callable
@@ -40,9 +40,9 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        noise_stddev: [] float >= 0, of a Gaussian report; zero for randomized response.
-        shift: [] float >= 0; a Gaussian report in [-shift, 1 + shift] becomes a loss in [0, 1], and a report outside is
-            clipped; zero for randomized response.
+        noise_stddev: [] float >= 0, noise standard deviation of a Gaussian report; zero for randomized response.
+        shift: [] float >= 0; Gaussian reports in [-shift, 1 + shift] are mapped to losses in [0, 1], and other reports
+            are clipped; zero for randomized response.
     """
 
     epsilon: Scalar
@@ -51,7 +51,7 @@ class Params:
 
 
 class Public(NamedTuple):
-    """Values derived from the reports, for both players: the left arm's first, then the right arm's.
+    """Values computed from the reports, for both players: first the left arm's player, then the right arm's player.
 
     Attributes:
         round: [] integer, rounds played.
@@ -68,20 +68,20 @@ def draw(uniforms: jax.Array, weights: jax.Array) -> jax.Array:
     """Draws the arms of this round, [2] int32.
 
     Args:
-        uniforms: [2] float in [0, 1), for the left arm and the right one.
+        uniforms: [2] float in [0, 1), for the left arm and the right arm.
         weights: [num_arms, 2] float, `Public.weights`.
     """
     return jax.vmap(index_from_uniform, (0, 1))(uniforms, weights)
 
 
 def importance(weights: jax.Array, arms: jax.Array, won: jax.Array, squared_rate: jax.Array) -> jax.Array:
-    """Estimates all arms' losses for both players, [num_arms, 2] float: 1[i = I] y / w_i for an arm I of loss y.
+    """Estimates all arms' losses for both players, [num_arms, 2] float: 1[i = I] y / w_i if arm I has loss y.
 
     Args:
-        weights: [num_arms, 2] float, with which the arms were drawn.
+        weights: [num_arms, 2] float, the probabilities with which the arms were drawn.
         arms: [2] integers, the arms that were played.
-        won: [] float in [0, 1], the reported win of the left arm.
-        squared_rate: [] float, of this round; only `reduced_variance` needs it.
+        won: [] float in [0, 1], the reported outcome, 1 if the left arm won.
+        squared_rate: [] float, the squared learning rate of this round; only `reduced_variance` uses it.
     """
     del squared_rate
     played, lost = _drawn_arms(weights, arms), _losses_of_players(won)
@@ -89,9 +89,9 @@ def importance(weights: jax.Array, arms: jax.Array, won: jax.Array, squared_rate
 
 
 def reduced_variance(weights: jax.Array, arms: jax.Array, won: jax.Array, squared_rate: jax.Array) -> jax.Array:
-    """Estimates as `importance`, with a base b_i in place of 0: b_i + 1[i = I] (y - b_i) / w_i.
+    """Estimates losses as `importance` does, with a base b_i instead of 0: b_i + 1[i = I] (y - b_i) / w_i.
 
-    b_i is 1/2 where w_i >= squared_rate, which reduces the variance, and otherwise 0.
+    b_i is 1/2 if w_i >= squared_rate, which reduces the variance, and 0 otherwise.
     """
     played, lost = _drawn_arms(weights, arms), _losses_of_players(won)
     base = jnp.where(weights >= squared_rate, 0.5, 0).astype(weights.dtype)
@@ -99,12 +99,12 @@ def reduced_variance(weights: jax.Array, arms: jax.Array, won: jax.Array, square
 
 
 def _drawn_arms(weights: jax.Array, arms: jax.Array) -> jax.Array:
-    """Returns [num_arms, 2] bool, the arm that each player drew."""
+    """Returns the arms that the two players drew, one-hot: [num_arms, 2] bool."""
     return jnp.arange(len(weights), dtype=arms.dtype)[:, None] == arms[None]
 
 
 def _losses_of_players(won: jax.Array) -> jax.Array:
-    """Returns the losses of the left player and the right one, [2] float: 1 minus each player's win."""
+    """Returns the losses of the left and the right player, [2] float: 1 minus each player's win."""
     return jnp.where(jnp.arange(2) == 0, 1 - won, won)
 
 
@@ -152,20 +152,20 @@ KERNELS = Steps(_versatile_sparring_kernels.draw, _versatile_sparring_kernels.ad
 def versatile_sparring(
     *, num_arms: int, report: str = "rr", losses: str = "importance", horizon: int | None = None
 ) -> Learner:
-    r"""Plays two Tsallis-INF players against each other: one draws the left arm, one the right; the loser's loss is 1.
+    r"""Plays two Tsallis-INF players against each other: one draws the left arm, one the right; the loser has loss 1.
 
-    In round t a player draws arm i with probability w_i = 4 / (rate (L_i - x))^2, where L are the player's own
-    estimated losses so far and x < min L makes the sum 1. With a reported loss y in [0, 1] of the arm I that the player
-    drew the estimates are
+    In round t, a player draws arm i with probability w_i = 4 / (rate (L_i - x))^2. L_i is the sum of the player's
+    estimated losses of arm i so far, and x < min L makes the probabilities sum to 1. If the player drew arm I and its
+    reported loss is y in [0, 1], the estimated losses of the round are
 
     * "importance": y 1[i = I] / w_i, with rate 2 / sqrt(t);
-    * "reduced_variance": 1[i = I] (y - b_i) / w_i + b_i, b_i = 1/2 where w_i >= rate^2, else 0, with rate 4 / sqrt(t).
+    * "reduced_variance": 1[i = I] (y - b_i) / w_i + b_i, b_i = 1/2 if w_i >= rate^2, else 0, with rate 4 / sqrt(t).
 
     Args:
         num_arms: number of arms, >= 2.
         report: "rr", randomized response; or "gaussian", the outcome with noise of standard deviation s, analytically
-            calibrated. The report becomes (report + m) / (1 + 2 m), clipped to [0, 1], m = s sqrt(2 ln(2 T /
-            failure_prob)).
+            calibrated. A Gaussian report is mapped to (report + m) / (1 + 2 m), clipped to [0, 1], where m = s sqrt(2
+            ln(2 T / failure_prob)).
         losses: "importance" or "reduced_variance".
         horizon: rounds T, >= 1; required for Gaussian reports, and not allowed otherwise.
 
@@ -174,8 +174,8 @@ def versatile_sparring(
         wins, clipped to {0, 1}.
 
     Raises:
-        ValueError: if num_arms < 2, report or losses is unknown, or horizon < 1; or if horizon is missing for
-            Gaussian reports, or given for others.
+        ValueError: if num_arms < 2, report or losses is unknown, or horizon < 1; or if horizon is missing for Gaussian
+            reports, or given for randomized response.
 
     Values:
         epsilon: the privacy budget, > 0.
@@ -185,15 +185,15 @@ def versatile_sparring(
     Privacy:
         - Claim: epsilon-DP (randomized response) or (epsilon, delta)-DP (Gaussian) in the local model.
         - Unit: one duel's outcome; adjacency: replace one.
-        - Why: An outcome leaves the user's device once; everything else is post-processing.
+        - Why: an outcome leaves the user's device once; everything else is post-processing.
         - Released: all reports.
         - Private: none.
 
     Source:
-        Ailon, Karnin & Joachims (2014), sparring; Saha & Gaillard (2022), with Tsallis-INF (Zimmert & Seldin, 2021); on
-        privatized responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025). Randomized bits are
-        losses in [0, 1], affine in the true ones with slope (e^epsilon - 1) / (e^epsilon + 1), so that regret grows by
-        the inverse of the slope; Gaussian reports cost a factor of 1 + 2 m.
+        Ailon, Karnin & Joachims (2014), sparring; Saha & Gaillard (2022), with Tsallis-INF (Zimmert & Seldin, 2021);
+        from privatized responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025). Randomized bits
+        are losses in [0, 1] with means that are affine in the true losses, of slope (e^epsilon - 1) / (e^epsilon + 1),
+        so the regret grows by the inverse of the slope; Gaussian reports cost a factor of 1 + 2 m.
 
     Deviations:
         Estimated losses are compensated sums, and weights in float32 are accurate to about 1e-6.
@@ -227,7 +227,7 @@ def versatile_sparring(
         raise ValueError(f"horizon must be given for Gaussian reports, and only for them, got {horizon} for {report!r}")
     rounds = 0 if horizon is None else check_horizon(horizon)
     rate_factor = 2.0 if estimate is importance else 4.0
-    steps = KERNELS  # for any number of arms
+    steps = KERNELS  # right for any number of arms
 
     def params(*, epsilon: float, delta: float = 0.0, failure_prob: float = 0.05) -> Params:
         budget = scalar_leaf("epsilon", check_epsilon(epsilon))
@@ -249,11 +249,11 @@ def versatile_sparring(
 
     def init(key, params: Params) -> State:
         del key, params
-        none = jnp.zeros((num_arms, 2), default_float())
-        return State((), Public(jnp.zeros((), jnp.result_type(int)), compensated.zero(none), none + 1 / num_arms))
+        zeros = jnp.zeros((num_arms, 2), default_float())
+        return State((), Public(jnp.zeros((), jnp.result_type(int)), compensated.zero(zeros), zeros + 1 / num_arms))
 
     def rate(round_: jax.Array, dtype) -> jax.Array:
-        """Returns the learning rate of a round counted from 0; the docstring counts rounds t from 1."""
+        """Returns the learning rate of round `round_`, counted from 0; the docstring counts rounds t from 1."""
         return rate_factor / jnp.sqrt((round_ + 1).astype(dtype))
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:

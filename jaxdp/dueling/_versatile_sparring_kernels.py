@@ -24,7 +24,7 @@ def add_losses(estimate: Callable[..., jax.Array], losses: compensated.Sum, *see
         losses, seen = jax.tree.map(lanes_last, (losses, seen))
         return jax.tree.map(lanes_last, compensated.add(losses, estimate(*seen)))
 
-    # One kernel per array: two kernels with the same work are faster than storing their common inputs.
+    # One kernel for each array: repeating work in two kernels is faster than storing results that both need.
     return compensated.Sum(*(own_kernel(lambda *inputs, i=i: new(*inputs)[i], losses, *seen) for i in range(2)))
 
 

@@ -1,4 +1,4 @@
-"""Stochastic dueling bandits: a user says which of two arms they prefer."""
+"""Stochastic dueling bandits: in each round one user says which of two arms they prefer."""
 
 from collections.abc import Callable
 
@@ -22,12 +22,12 @@ REGRETS = ("strong", "weak", "borda")
 
 @pytree_dataclass
 class Params:
-    """An instance.
+    """A problem instance.
 
     Attributes:
-        preferences: [num_arms, num_arms] float in [0, 1], the probability that the row's arm beats the column's.
-        regrets: by the outcome's name, [num_arms, num_arms] float >= 0, the regret of a duel with the row's arm on the
-            left and the column's arm on the right.
+        preferences: [num_arms, num_arms] float in [0, 1], the probability that the row's arm beats the column's arm.
+        regrets: for each outcome's name, [num_arms, num_arms] float >= 0, the regret of a duel with the row's arm on
+            the left and the column's arm on the right.
     """
 
     preferences: np.ndarray
@@ -47,16 +47,16 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic, visits: 
         An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
         arm wins, else 0; with blocks and feedback totals (of ordered pairs, in the order of a flattened matrix).
         Outcomes: `pseudo_regret`, 2 max r - r[left] - r[right] (DP-Dueling, Saha & Asi, 2024, equation 2);
-        `borda_regret`, `strong_regret` and `weak_regret` as for `matrix_duels`, the last two only if a single arm has
-        the largest utility; `best_duels`, rounds with a pseudo-regret of zero; `left_wins`.
+        `borda_regret`, `strong_regret` and `weak_regret` as for `matrix_duels` (the last two only if a single arm has
+        the largest utility); `best_duels`, rounds with a pseudo-regret of zero; `left_wins`.
 
     Raises:
         ValueError: if utilities are not a vector of at least two finite numbers, or their differences exceed the range
-            of JAX's default float type; or there is no such link; from `params`, if link_scale is not finite and > 0,
-            or makes differences that float64 cannot hold.
+            of JAX's default float type; or the link is unknown; from `params`, if link_scale is not finite and > 0, or
+            makes utility differences that float64 cannot hold.
 
     Values:
-        link_scale: > 0, by default 1: how sure users are of a difference in utility; 0 would make duels fair coins.
+        link_scale: s > 0, by default 1: the factor of utility differences; as s tends to 0, duels become fair coins.
 
     Source:
         DP-Dueling (Saha & Asi, 2024), section 1.2.
@@ -91,8 +91,8 @@ def utility_duels(utilities: ArrayLike, *, link: Link | str = logistic, visits: 
 def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong", visits: Visits | None = None) -> Environment:
     """Plays duels by a preference matrix P: the left arm wins with probability P[left, right].
 
-    One uniform per round decides every duel that might be played in it. The winner of a pair does not depend on which
-    arm is on the left.
+    One uniform number per round decides every duel that could be played in the round. The winner of a pair does not
+    depend on the order of its arms.
 
     Args:
         preference_matrix: [num_arms, num_arms] in [0, 1], P[i, j] + P[j, i] = 1.
@@ -107,17 +107,17 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong", visits
         * `pseudo_regret`;
         * `borda_regret`, the largest Borda score minus the mean score of both arms. An arm's score is its probability
           of beating a random *other* arm (`jaxdp.preferences.borda_scores`);
-        * `strong_regret` and `weak_regret`, if there is a Condorcet winner: the sum of its leads over both arms, and
-          the smaller of the two (a lead is P[winner, arm] - 1/2);
+        * `strong_regret` and `weak_regret`, if there is a Condorcet winner: the sum, and the smaller, of this winner's
+          leads over the two arms (a lead is P[winner, arm] - 1/2);
         * `best_duels`, rounds with a pseudo-regret of zero; `left_wins`.
 
         The regrets of an arm outside [0, num_arms) are NaN. Recommendations are arms: `simple_regret` is the
-        pseudo-regret of a duel of the arm with itself, `correct` whether it is zero.
+        pseudo-regret of a duel of the arm with itself, and `correct` says whether it is zero.
 
     Raises:
-        ValueError: if preference_matrix is not a preference matrix, regret is unknown, or it needs a Condorcet
-            winner and there is none; from `params`, if gap moves a preference out of [0, 1] or too close to 1/2 for
-            float64, or all preferences are 1/2.
+        ValueError: if preference_matrix is not a preference matrix, regret is unknown, or regret is "strong" or "weak"
+            and there is no Condorcet winner; from `params`, if gap moves a preference out of [0, 1] or so close to 1/2
+            that float64 cannot hold it, or all preferences are 1/2.
 
     Values:
         gap: in (0, 1/2], the smallest nonzero distance of a preference from 1/2: all distances are scaled in
@@ -128,8 +128,8 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong", visits
         constant); weak regret, Yue, Broder, Kleinberg & Joachims (2012); Borda regret, Saha, Koren & Mansour (2021).
 
     Deviations:
-        In float32 the uniform is a multiple of 2^-23, and so is the probability of a win, except in feedback totals,
-        which draw binomial numbers.
+        In float32 the uniform number, and so the probability of a win, is a multiple of 2^-23. Feedback totals draw
+        binomial numbers instead.
     """
     plain = check_preferences("preference_matrix", preference_matrix)
     name = f"{check_choice('regret', regret, REGRETS)}_regret"
@@ -147,17 +147,17 @@ def matrix_duels(preference_matrix: ArrayLike, *, regret: str = "strong", visits
 
 
 def with_gap(matrices: np.ndarray, gap: float | None) -> np.ndarray:
-    """Scales the leads over 1/2 of preference matrices by one factor.
+    """Multiplies all distances of preferences from 1/2 by one factor.
 
     Args:
         matrices: [num_matrices, num_arms, num_arms] float64, as `check_preferences` returns them.
-        gap: the smallest nonzero lead in any of them; None changes nothing.
+        gap: the smallest nonzero distance in the scaled matrices; None changes nothing.
 
     Returns:
         The scaled matrices, of the same shape.
 
     Raises:
-        ValueError: if gap is not > 0, all preferences are 1/2, or a lead becomes larger than 1/2 or too small for
+        ValueError: if gap is not > 0, all preferences are 1/2, or a distance becomes larger than 1/2 or too small for
             float64.
     """
     leads = matrices - 0.5
@@ -175,10 +175,10 @@ def with_gap(matrices: np.ndarray, gap: float | None) -> np.ndarray:
 
 
 def check_apart(name: str, value: float, preferences: np.ndarray, plain: np.ndarray) -> None:
-    """Checks that a value leaves every arm preferred to the same other arms.
+    """Checks that each arm is preferred to the same arms in `preferences` as in `plain`.
 
     Raises:
-        ValueError: if not: float64 cannot hold a preference that close to 1/2.
+        ValueError: if not, because float64 cannot hold a preference that is so close to 1/2.
     """
     if not np.array_equal(preferences > 0.5, plain > 0.5):
         raise ValueError(f"{name} must leave the same preferences above 1/2 in float64, got {value}")
@@ -187,8 +187,9 @@ def check_apart(name: str, value: float, preferences: np.ndarray, plain: np.ndar
 def answer(key: jax.Array, preferences: jax.Array, left: jax.Array, right: jax.Array) -> jax.Array:
     """Returns a user's answer to a duel, [] int32: 1 if the left arm wins.
 
-    One uniform of the key decides all duels that might be played: whether the arm of lower number wins, whichever arm
-    is on the left. An arm outside [0, num_arms) is treated as the nearest arm, since integers have no NaN.
+    One uniform number from the key decides, for every duel that could be played, whether the arm with the lower number
+    wins; it does not matter which arm is on the left. An arm outside [0, num_arms) is treated as the nearest arm, since
+    integers have no NaN.
     """
     lower, higher = jnp.minimum(left, right), jnp.maximum(left, right)
     lower_wins = uniform_from_key(key, preferences.dtype) < nearest_entry(preferences, lower, higher)

@@ -16,7 +16,7 @@ def randomized_outcome(key: jax.Array, epsilon: Scalar, action: jax.Array, won: 
 
     Args:
         key: a PRNG key.
-        epsilon: [] float > 0; infinity reports the outcome itself.
+        epsilon: [] float > 0; at infinity the response is the outcome.
         action: [2] int32, the pair.
         won: [] int32, 1 if the left arm won; clipped to {0, 1}.
 
@@ -49,21 +49,22 @@ def report_outcome(key, params, public, context, action, feedback) -> tuple[jax.
 def randomized_outcomes(
     key: jax.Array, epsilon: Scalar, counts: jax.Array, wins: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Draws totals of `randomized_outcome`: the duels of each pair, and how many of them were reported as a win.
+    """Draws totals of `randomized_outcome`: for each pair, its duels, and how many of them are reported as wins.
 
     Args:
         key: a PRNG key.
-        epsilon: [] float > 0; infinity reports the outcomes themselves.
+        epsilon: [] float > 0; at infinity the responses are the outcomes.
         counts: [num_arms^2] integers, duels of each pair.
         wins: [num_arms^2] integers, the duels of each pair that the left arm won; clipped to [0, counts].
 
     Returns:
-        (counts, [num_arms^2] integers in [0, counts]: duels of each pair that the left arm is reported to have won).
+        (counts, [num_arms^2] integers in [0, counts]: how many duels of each pair the left arm is reported to have
+        won).
 
     Privacy:
-        - As for `randomized_outcome`: the totals have the distribution of the sums of its reports.
+        - As for `randomized_outcome`: the totals have the distribution of sums of its reports.
     """
-    assert RESPONSE.total is not None  # of labels
+    assert RESPONSE.total is not None  # label randomizers have totals
     won = jnp.clip(wins, 0, counts).astype(counts.dtype)
     return counts, RESPONSE.total(key, LabelParams(epsilon=epsilon), won, counts)
 
@@ -76,7 +77,7 @@ def noisy_outcome(
     Args:
         key: a PRNG key.
         epsilon: [] float > 0.
-        noise_stddev: [] float >= 0, calibrated to epsilon and a delta at L2 sensitivity 1; zero at infinity.
+        noise_stddev: [] float >= 0, calibrated to epsilon and a delta at L2 sensitivity 1; zero at epsilon = inf.
         action: [2] int32, the pair.
         won: [] int32, 1 if the left arm won; clipped to {0, 1}.
 
@@ -91,7 +92,7 @@ def noisy_outcome(
 
 
 def local_claim(epsilon: float, delta: float = 0.0, mechanism: str = "randomized response") -> Guarantee:
-    """Returns the claim of a learner to which each outcome is reported once, by this mechanism."""
+    """Returns the claim of a learner that receives each outcome once, through this local mechanism."""
     return Guarantee.approximate(
         epsilon,
         delta,
@@ -105,11 +106,11 @@ def count_report(wins: jax.Array, report: tuple[jax.Array, ...]) -> jax.Array:
     """Adds one report to the wins.
 
     Args:
-        wins: [num_arms, num_arms] integers, how often the row's arm is reported to have won.
+        wins: [num_arms, num_arms] integers, how often the row's arm is reported to have beaten the column's arm.
         report: as `randomized_outcome` returns it.
 
     Returns:
-        The wins after the report, in the same form.
+        The wins after the report, [num_arms, num_arms].
     """
     (left, right), response = report
     winner = own_kernel(lambda response, left, right: jnp.where(response == 1, left, right), response, left, right)

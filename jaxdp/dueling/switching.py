@@ -1,4 +1,4 @@
-"""Duels whose preference matrix an adversary switches at rounds fixed in advance."""
+"""Duels by a preference matrix that an adversary replaces at rounds fixed in advance."""
 
 import itertools
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ from jaxdp.validation import check_count, check_list
 
 @pytree_dataclass
 class Params:
-    """An instance.
+    """A problem instance.
 
     Attributes:
         preferences: [num_stages, num_arms, num_arms] float in [0, 1], one preference matrix per stage.
         borda_scores: [num_stages, num_arms] float in [0, 1], the Borda scores of the arms in each stage.
         starts: [num_stages] integers, the first round of each stage, counted from 0.
-        regrets: by the outcome's name, [num_stages, num_arms, num_arms] float >= 0.
+        regrets: for each outcome's name, [num_stages, num_arms, num_arms] float >= 0, the regret of each duel.
     """
 
     preferences: np.ndarray
@@ -37,12 +37,12 @@ class Params:
 
 
 class World(NamedTuple):
-    """The rounds and sums needed to compare with the best fixed arm.
+    """The rounds played, and the sums from which regret against the best fixed arm is computed.
 
     Attributes:
         round: [] integer, rounds played.
         leads: [num_arms] compensated sums of (P[i, left] + P[i, right] - 1) / 2.
-        borda: [num_arms] compensated sums of b[i] - (b[left] + b[right]) / 2, b the Borda scores of the round.
+        borda: [num_arms] compensated sums of b[i] - (b[left] + b[right]) / 2 for the Borda scores b of the round.
     """
 
     round: jax.Array
@@ -56,20 +56,20 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
 
     Args:
         preference_matrices: one [num_arms, num_arms] matrix per stage, as for `matrix_duels`.
-        starts: the first round of each stage, counted from 0: 0 first, then increasing.
+        starts: the first round of each stage, counted from 0; increasing, and the first is 0.
 
     Returns:
         An environment for pairs of arms ([2] int32 in [0, num_arms): left, right) and feedback [] int32, 1 if the left
-        arm wins, else 0; with blocks. Outcomes, by the current stage's matrix and relative to that stage's best arm:
-        `pseudo_regret`, the same as `borda_regret`; `strong_regret` and `weak_regret` if every stage has a Condorcet
-        winner; `best_duels`, rounds with a pseudo-regret of zero; `left_wins`. Summaries, relative to the best fixed
-        arm so far: `static_regret`, the largest sum over rounds of (P[i, left] + P[i, right] - 1) / 2;
-        `static_borda_regret`, the largest sum of b[i] - (b[left] + b[right]) / 2. The regrets of an arm outside [0,
-        num_arms) are NaN.
+        arm wins, else 0; with blocks. Outcomes, computed from the current stage's matrix and relative to this stage's
+        best arm: `pseudo_regret` and `borda_regret`, which are equal; `strong_regret` and `weak_regret` if every stage
+        has a Condorcet winner; `best_duels`, rounds with a pseudo-regret of zero; `left_wins`. Metrics in hindsight,
+        relative to the best fixed arm i so far: `static_regret`, the largest sum over rounds of (P[i, left] + P[i,
+        right] - 1) / 2; `static_borda_regret`, the largest sum over rounds of b[i] - (b[left] + b[right]) / 2 for the
+        Borda scores b. The regrets of an arm outside [0, num_arms) are NaN.
 
     Raises:
-        ValueError: if there is no matrix, one is not a preference matrix or differs in shape from the first, or starts
-            are not as many increasing whole numbers, the first of them 0; from `params`, as for `matrix_duels`.
+        ValueError: if there is no matrix, a matrix is not a preference matrix or differs in shape from the first, or
+            starts are not one whole number for each matrix, increasing from 0; from `params`, as for `matrix_duels`.
 
     Values:
         gap: in (0, 1/2], the smallest nonzero distance of a preference from 1/2 in any stage: all distances are scaled
@@ -97,7 +97,7 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
     increasing = all(start < later for start, later in itertools.pairwise(first_rounds))
     if len(first_rounds) != len(matrices) or first_rounds[0] != 0 or not increasing:
         raise ValueError(
-            f"starts must be {len(matrices)} increasing rounds, one for each matrix, from 0 on, got {first_rounds}"
+            f"starts must be {len(matrices)} increasing rounds, one for each matrix, the first 0, got {first_rounds}"
         )
     if first_rounds[-1] > np.iinfo(integer).max:
         raise ValueError(f"starts must be within the range of {integer}, got {first_rounds[-1]}")
@@ -118,8 +118,8 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
 
     def init(key, params: Params) -> World:
         del key, params
-        none = compensated.zero(jnp.zeros(num_arms, default_float()))
-        return World(jnp.zeros((), jnp.result_type(int)), none, none)
+        zeros = compensated.zero(jnp.zeros(num_arms, default_float()))
+        return World(jnp.zeros((), jnp.result_type(int)), zeros, zeros)
 
     def feedback(key, params: Params, world: World, action):
         stage = jnp.sum(params.starts <= world.round) - 1
@@ -127,7 +127,7 @@ def switching_duels(preference_matrices: Sequence[ArrayLike], starts: Sequence[i
         left, right = action[0], action[1]
         won = answer(key, preferences, left, right)
         leads = (entry(preferences.T, left) + entry(preferences.T, right) - 1) / 2
-        # Precomputed: a quotient inside the difference might be rounded together with it.
+        # Scores are precomputed: a quotient inside the difference might be rounded together with it.
         scores = jnp.asarray(params.borda_scores)[stage]
         # Blocks and single rounds must round alike, so neither may use a fused multiply-add.
         added = jax.lax.optimization_barrier((leads, scores - (entry(scores, left) + entry(scores, right)) / 2))

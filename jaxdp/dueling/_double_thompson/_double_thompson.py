@@ -1,10 +1,10 @@
-"""Double Thompson sampling on reports that users randomize, or, in `blocks`, on noisy totals.
+"""Double Thompson sampling from reports that users randomize, or, in `blocks`, from noisy totals.
 
 The steps of Algorithm 1 of Wu & Liu (2016) for release="local":
 
 * The wins B_ij are `Public.wins`; `count_report` adds a report. alpha is exploration_rate.
 * Phase 1: `may_beat` compares the upper bounds u_ij with 1/2, and `num_beaten` counts, for each arm, the bounds above
-  it. `draw_left` draws theta^(1) from Beta distributions with the parameters of `posterior`, and finds a^(1).
+  1/2. `draw_left` draws theta^(1) from Beta distributions with the parameters of `posterior`, and finds a^(1).
 * Phase 2: `is_uncertain` compares the lower bounds l_i against a^(1) with 1/2; `draw_right` draws theta^(2), and finds
   a^(2).
 """
@@ -31,7 +31,7 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        wins: [num_arms, num_arms] integer, how often the row's arm is reported to have won against the column's.
+        wins: [num_arms, num_arms] integer, how often the row's arm is reported to have beaten the column's arm.
     """
 
     round: jax.Array
@@ -39,9 +39,9 @@ class Public(NamedTuple):
 
 
 def num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:
-    """Counts how many arms each arm may beat, by upper bounds, [num_arms] int32.
+    """Returns how many arms each arm may beat, according to upper bounds: [num_arms] int32.
 
-    Each arm counts itself as well: one more for every arm, which changes no comparison.
+    Each arm also counts itself, which adds one to all numbers and changes no comparison.
 
     Args:
         wins: [num_arms, num_arms] float, `Public.wins`.
@@ -51,28 +51,27 @@ def num_beaten(wins: jax.Array, spread: jax.Array) -> jax.Array:
 
 
 def is_uncertain(won: jax.Array, lost: jax.Array, spread: jax.Array) -> jax.Array:
-    """Returns whether lower bounds of the probability of winning are at most 1/2: [...] bool.
+    """Returns whether lower bounds on the probability of winning are at most 1/2: [...] bool.
 
     Args:
-        won: [...] float, duels of two arms that the first of them won.
-        lost: [...] float, duels that it lost.
+        won: [...] float, number of duels of two arms that the first arm won.
+        lost: [...] float, number of these duels that the first arm lost.
         spread: as for `num_beaten`.
     """
     lead, duels = won - lost, won + lost
-    # The lower bound is at most 1/2 where lead / (2 N) <= sqrt(spread / N).
+    # The lower bound is at most 1/2 if and only if lead / (2 N) <= sqrt(spread / N).
     return (lead <= 0) | (lead * lead <= 4 * spread * duels) | (duels == 0)
 
 
 def posterior(won: jax.Array, lost: jax.Array, epsilon: Scalar) -> jax.Array:
     """Returns the first parameter of the Beta distribution of theta, the probability of winning, [...] float >= 1.
 
-    With wins and losses exchanged it returns the second parameter, which is the first parameter of the distribution of
-    1 - theta, the probability of losing.
+    With wins and losses exchanged, the function returns the second parameter.
 
     Args:
         won: as for `is_uncertain`.
         lost: as for `is_uncertain`.
-        epsilon: [] float > 0, of the reports.
+        epsilon: [] float > 0, privacy budget of the reports.
     """
     duels, bias = won + lost, jnp.tanh(epsilon / 2)  # bias is 1 / c
     share = 0.5 + (won - lost) / (2 * bias * jnp.maximum(duels, 1))
@@ -83,21 +82,21 @@ def posterior(won: jax.Array, lost: jax.Array, epsilon: Scalar) -> jax.Array:
 def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
     """Draws two arms from the posterior: one that beats the most others, and one that beats the first (D-TS).
 
-    * Candidates for the left arm may beat the most others: they have the most upper bounds of P[i, j] above 1/2. The
-      left arm is the candidate that beats the most others in a draw from the posterior of all pairs; ties are broken at
-      random.
-    * The right arm beats the left arm with the largest probability in a second draw. It is chosen among the left arm
-      itself, which wins with probability 1/2, and the arms with a lower bound against it of at most 1/2.
+    * Candidates for the left arm are the arms i with the most upper bounds on P[i, j] above 1/2. The left arm is the
+      candidate that beats the most arms in a draw from the posterior of all pairs; ties are broken at random.
+    * The right arm beats the left arm with the largest probability in a second draw. Candidates are the left arm
+      itself, which wins with probability 1/2, and arms for which a lower bound on the probability of beating the left
+      arm is at most 1/2.
 
     Bounds and posteriors are computed from
 
-    * "local": the debiased share of wins in N duels of i and j, +- c sqrt(exploration_rate ln t / N),
-      c = (e^epsilon + 1) / (e^epsilon - 1).
+    * "local": the debiased share of wins in N duels of i and j, +- c sqrt(exploration_rate ln t / N), where c =
+      (e^epsilon + 1) / (e^epsilon - 1).
     * "blocks": the share of wins in noisy totals of doubling blocks, and the bounds of `rucb(release="blocks")`.
 
     Args:
         num_arms: number of arms, >= 2.
-        release: "local", each user randomizes the outcome, or "blocks", a curator releases noisy totals.
+        release: "local" (each user randomizes the outcome) or "blocks" (a curator releases noisy totals).
 
     Returns:
         A learner whose actions are pairs of arms ([2] int32: left, right). Feedback is [] int32, 1 if the left arm
@@ -111,29 +110,28 @@ def double_thompson(*, num_arms: int, release: str = "local") -> Learner:
         exploration_rate: > 1/2, by default 0.51.
 
     Privacy:
-        - Claim: epsilon-DP, in the local model ("local") or the central one ("blocks").
+        - Claim: epsilon-DP, in the local model ("local") or the central model ("blocks").
         - Unit: one duel's outcome; adjacency: replace one.
         - Sensitivity, "local": an outcome leaves the user's device once, by randomized response; everything else is
           post-processing.
-        - Sensitivity, "blocks": an outcome enters one total of a pair's wins, by at most 1, which is released once with
-          Laplace(1 / epsilon) noise; blocks compose in parallel, as for `rucb`.
+        - Sensitivity, "blocks": an outcome changes one total of a pair's wins, by at most 1, and this total is released
+          once with Laplace(1 / epsilon) noise; blocks compose in parallel, as for `rucb`.
         - Released: all reports ("local"), or the noisy totals, `released`.
         - Private: nothing ("local"), or the wins of unfinished blocks.
 
     Source:
-        Wu & Liu (2016), Algorithm 1 (D-TS), to which "local" is equal at epsilon = inf.
+        Wu & Liu (2016), Algorithm 1 (D-TS), which "local" equals at epsilon = inf.
 
     Deviations:
         *The posterior is a heuristic under privacy*; no regret bound is known.
 
         * "local": Beta(1 + a, 1 + b) with a = s N / c^2 and b = (1 - s) N / c^2, where s is the debiased share of wins,
-          clipped to [0, 1]. Debiased reports have a variance c^2 times as large, so N of them are worth about N / c^2
-          outcomes.
+          clipped to [0, 1]. The variance of debiased reports is c^2 times as large, so N reports are worth about N /
+          c^2 outcomes.
         * "blocks": a = s N and b = (1 - s) N, where s is the noisy share of wins, clipped to [0, 1], and a block of n
-          duels counts in N as n^2 / (n + 8 / epsilon^2): with this number of outcomes a share of wins has the same
-          variance as the block's, noise included. The noise does not have the distribution of a Beta variate; its tails
-          are longer. At epsilon = inf there is no noise, but posteriors still wait for the end of a block. Integer
-          noise, as in `laplace`.
+          duels adds n^2 / (n + 8 / epsilon^2) to N: a share of wins among this number of outcomes has the same variance
+          as the block's noisy share. The noise is not Beta-distributed; its tails are longer. At epsilon = inf there is
+          no noise, but posteriors still change only at the end of a block. Noise is integer, as in `laplace`.
     """
     num_arms = check_num_arms(num_arms)
     if check_choice("release", release, RELEASES) == "blocks":

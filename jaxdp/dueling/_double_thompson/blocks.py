@@ -1,4 +1,4 @@
-"""Double Thompson sampling on wins that a curator releases with noise, in doubling blocks."""
+"""Double Thompson sampling from wins that a curator releases with noise, in doubling blocks."""
 
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        released: of pairs.
+        released: the releases for pairs.
     """
 
     round: jax.Array
@@ -27,21 +27,21 @@ class Public(NamedTuple):
 
 
 def posterior(evidence: Evidence) -> tuple[jax.Array, jax.Array]:
-    """Returns both parameters of the Beta distributions of P[row, column]: two [num_arms, num_arms] floats >= 1."""
+    """Returns both parameters of the Beta distributions of P[row, column]: [num_arms, num_arms] float >= 1 each."""
     share = jnp.clip(0.5 + evidence.lead / (2 * jnp.where(evidence.weight > 0, evidence.weight, 1)), 0, 1)
     return 1 + evidence.weight * share, 1 + evidence.weight * (1 - share)
 
 
 def num_beaten(evidence: Evidence, spread: jax.Array) -> jax.Array:
-    """Counts how many arms each arm may beat, [num_arms] int32, as `_double_thompson.num_beaten` does."""
-    # lead / (2 N) + sqrt(spread / N) + allowance / (2 N) > 0
+    """Returns how many arms each arm may beat, [num_arms] int32, as `_double_thompson.num_beaten` does."""
+    # An arm may beat another if lead / (2 N) + sqrt(spread / N) + allowance / (2 N) > 0.
     raised = evidence.lead + evidence.allowance
     may = (raised > 0) | (raised * raised < 4 * spread * evidence.weight) | (evidence.weight == 0)
     return jnp.sum(may, axis=1, dtype=jnp.int32)
 
 
 def uncertain_against(left: jax.Array, evidence: Evidence, spread: jax.Array) -> jax.Array:
-    """Returns [num_arms] bool: the arms whose lower bound against the left one is at most 1/2."""
+    """Returns, for each arm, whether its lower bound against the left arm is at most 1/2: [num_arms] bool."""
     lead, weight, allowance = (matrix[:, left] for matrix in evidence)
     lowered = lead - allowance
     return (lowered <= 0) | (lowered * lowered <= 4 * spread * weight)

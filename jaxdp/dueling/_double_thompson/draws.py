@@ -1,4 +1,4 @@
-"""The draws of double Thompson sampling: two arms, from posteriors of any kind."""
+"""The draws of double Thompson sampling: two arms, from given posteriors."""
 
 import jax
 import jax.numpy as jnp
@@ -9,53 +9,53 @@ from jaxdp.random import beta, gamma, index_from_uniform
 
 
 def may_beat(won: jax.Array, lost: jax.Array, spread: jax.Array) -> jax.Array:
-    """Returns whether upper bounds of the probability of winning are above 1/2: [...] bool.
+    """Returns whether upper bounds on the probability of winning are above 1/2: [...] bool.
 
     Args:
-        won: [...] float, duels of two arms that the first of them won.
-        lost: [...] float, duels that it lost.
+        won: [...] float, number of duels of two arms that the first arm won.
+        lost: [...] float, number of these duels that the first arm lost.
         spread: [] float, exploration_rate ln t.
     """
     lead, duels = won - lost, won + lost
-    # The upper bound is above 1/2 where lead / (2 N) > -sqrt(spread / N).
+    # The upper bound is above 1/2 if and only if lead / (2 N) > -sqrt(spread / N).
     return (lead > 0) | (lead * lead < 4 * spread * duels) | (duels == 0)
 
 
 def draw_left(key_first: jax.Array, key_ties: jax.Array, shapes: jax.Array, beatable: jax.Array) -> jax.Array:
-    """Draws from the posterior, and returns the arm that beats the most others in the draw, [] int32.
+    """Draws from the posterior, and returns the arm that beats the most arms in the draw, [] int32.
 
-    Only arms that may beat the most others are candidates.
+    Only arms with the largest entry of `beatable` are candidates.
 
     Args:
-        key_first: of the draw.
-        key_ties: for the choice among arms that beat equally many.
-        shapes: [num_arms, num_arms] float >= 1: the row's arm beats the column's with a probability theta[i, j],
-            distributed as Beta(shapes[i, j], shapes[j, i]).
-        beatable: [num_arms] int32, how many others each arm may beat.
+        key_first: key of the draw.
+        key_ties: key of the choice among tied arms.
+        shapes: [num_arms, num_arms] float >= 1: theta[i, j], the probability that the row's arm beats the column's arm,
+            is distributed as Beta(shapes[i, j], shapes[j, i]).
+        beatable: [num_arms] int32, how many arms each arm may beat.
     """
-    i, j = np.triu_indices(len(shapes), 1)  # i < j: one draw a pair, since theta[j, i] = 1 - theta[i, j]
+    i, j = np.triu_indices(len(shapes), 1)  # i < j: one draw for each pair, since theta[j, i] = 1 - theta[i, j]
     above_half = _is_above_half(key_first, shapes[i, j], shapes[j, i])
     pair, is_first = np.zeros(shapes.shape, np.int32), np.zeros(shapes.shape, bool)
     pair[i, j] = pair[j, i] = np.arange(len(i))
     is_first[i, j] = True
-    # Read, not written: on a GPU, where a program gives the same bits each time, a scatter takes some sixty kernels.
+    # A gather, not a scatter: on a GPU, a scatter that gives the same bits each time takes some sixty kernels.
     beats = (above_half[pair] == is_first) & ~np.eye(len(shapes), dtype=bool)
     num_beaten = jnp.sum(beats, axis=1, dtype=jnp.int32)
-    num_beaten = jnp.where(beatable == jnp.max(beatable), num_beaten, -1)  # -1: no candidate
+    num_beaten = jnp.where(beatable == jnp.max(beatable), num_beaten, -1)  # -1 if not a candidate
     uniform = jax.random.uniform(key_ties, dtype=default_float())
     return index_from_uniform(uniform, (num_beaten == jnp.max(num_beaten)).astype(uniform.dtype))
 
 
 def draw_right(key: jax.Array, left: jax.Array, first: jax.Array, second: jax.Array, uncertain: jax.Array) -> jax.Array:
-    """Draws from the posterior, and returns the arm that beats the left one with the largest probability, [] int32.
+    """Draws from the posterior, and returns the arm that most probably beats the left arm in the draw, [] int32.
 
     Args:
-        key: of the draw.
+        key: key of the draw.
         left: [] int32; it beats itself with probability 1/2.
-        first: [num_arms] float >= 1, first parameters of the Beta distributions of the probabilities with which arms
-            beat the left one.
+        first: [num_arms] float >= 1, the first parameters of the Beta distributions of the probabilities of beating the
+            left arm.
         second: [num_arms] float >= 1, the second parameters.
-        uncertain: [num_arms] bool, the other candidates: arms with a lower bound against the left one of at most 1/2.
+        uncertain: [num_arms] bool, the other candidates: arms with a lower bound of at most 1/2 against the left arm.
     """
     is_left = jnp.arange(len(first), dtype=jnp.int32) == left
     theta = jnp.where(is_left, 0.5, beta(key, first, second))
@@ -64,6 +64,6 @@ def draw_right(key: jax.Array, left: jax.Array, first: jax.Array, second: jax.Ar
 
 def _is_above_half(key: jax.Array, first: jax.Array, second: jax.Array) -> jax.Array:
     """Returns whether Beta(first, second) variates are above 1/2, [n] bool."""
-    # A Beta variate is a / (a + b) for Gamma variates a and b, and above 1/2 where a > b: no division is needed.
+    # A Beta variate is a / (a + b) for Gamma variates a and b, so it is above 1/2 if a > b.
     gamma_first, gamma_second = jnp.split(gamma(key, jnp.concatenate([first, second])), 2)
     return gamma_first > gamma_second

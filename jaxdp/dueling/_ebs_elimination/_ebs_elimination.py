@@ -1,9 +1,9 @@
-"""Elimination by effective Borda scores, from private counters of wins: single rounds, as in the paper.
+"""Elimination by effective Borda scores from private counters of wins: single rounds, as in the paper.
 
 * `arms` and `counters` have the steps; `calibration` sets the noise and the widths of the bounds.
 * `kernels` has hand-optimised forms of some steps.
-* `blocks`, with the arithmetic of `sweeps`, plays many rounds at a time. Its results equal those of single rounds bit
-  for bit.
+* `blocks`, with the arithmetic of `sweeps`, plays many rounds at once. Its results equal the results of single rounds
+  bit for bit.
 """
 
 from collections.abc import Callable
@@ -65,27 +65,28 @@ def ebs_elimination(
 ) -> Learner:
     r"""Plays the least played active arm against a random active arm; drops arms with low private counts of wins.
 
-    Each arm has a counter. It is fed the outcome whenever the arm is on the left. With S the active arms and n_i the
-    duels of i as the left arm against arms in S, after each round i is dropped if
+    Each arm has a counter, which receives the outcome of every duel with this arm on the left. Let S be the set of
+    active arms, n_i the number of duels of arm i as the left arm against arms in S, and w_i the counter's estimate of
+    arm i's wins in these duels. After each round, arm i is dropped if
 
         w_i / n_i + r_i < max_j (w_j / n_j - r_j),
 
-    w the counters' estimates. Then every remaining arm is fed the negative number of its wins over the dropped arms, so
-    that duels with them no longer count. The last remaining arm duels with itself. Among arms that were played equally
-    often the next one follows a random order, which is fixed for the run: the arms' numbering gives no advantage.
+    Then the counter of every remaining arm receives minus the number of this arm's wins over the dropped arms, so that
+    duels with dropped arms no longer count. The last remaining arm duels with itself. Ties between least played arms
+    are resolved by a random order that is fixed for the run, so the arms' numbering gives no advantage.
 
     Args:
         num_arms: number of arms K, >= 2.
         horizon: rounds T, >= 1.
-        constants: "tight" or "paper".
-            "tight": n r = c sqrt(n x / 2) + the counter's Chernoff bound at its clock. Half of failure_prob is for the
-            first term, with c and x as in `radii.score_radii`, which proves it for all n and all sets S at once. The
-            other half is for the counters' errors, which do not depend on the outcomes, each at all clocks:
-            failure_prob / (2 K (T + K)) for an arm and a clock. Counters are trees whose nodes are combined.
+        constants: "tight" or "paper". "tight": n r = c sqrt(n x / 2) + the counter's Chernoff bound at its clock. Half
+            of failure_prob is for the first term, with c and x as in `radii.score_radii`, which proves it for all n and
+            all sets S at once. The other half is for the counters' errors, which do not depend on the outcomes:
+            failure_prob / (2 K (T + K)) for each arm and each clock value. Counters are trees with combined nodes.
             "paper": r = sqrt(ln(K T / failure_prob) / n) + 16 ln(K T / failure_prob) ln(T)^2.5 / (epsilon n), with
             binary trees that are not combined; for Laplace noise only.
-        noise: "laplace" or "gaussian", of the counters.
-        arity: of the counters' trees, >= 2; None is the best one for the horizon, or 2 with the paper's constants.
+        noise: the noise of the counters, "laplace" or "gaussian".
+        arity: the arity of the counters' trees, >= 2; None means the best arity for the horizon, or 2 with the paper's
+            constants.
 
     Returns:
         A learner whose actions are pairs of arms ([2] int32: left, right), with blocks. Feedback is [] int32, 1 if the
@@ -100,26 +101,27 @@ def ebs_elimination(
         failure_prob: in (0, 1), by default 0.05.
         confidence_multiplier: > 0, by default 1; multiplies r. With 1 and tight constants the best arm is dropped with
             probability <= failure_prob, if it has the largest effective Borda score in every set that contains it, for
-            example if preferences have a total order. A smaller value drops arms sooner: still private, but without
-            this guarantee.
+            example if preferences have a total order. A smaller value drops arms sooner; it is as private, but has no
+            such guarantee.
 
     Privacy:
         - Claim: epsilon-DP, or (epsilon, delta)-DP with Gaussian noise, in the central model.
         - Unit: one duel's outcome; adjacency: replace one.
-        - Sensitivity: An outcome enters the left arm's counter alone, at most twice: itself, and later its negative. So
-          the counters of all arms together have L1 sensitivity 2, and L2 sensitivity sqrt(2), since the signs are
-          opposite; with Laplace noise each entry is counted with epsilon / 2. Earlier releases determine which counters
-          are fed in which round, and so their clocks.
-        - Slack: none along transcripts, some in what is observed. An outcome spends at most epsilon / 2 where it enters
-          one entry: if its duel's right arm is not dropped, or its left arm is. All of epsilon is spent where the
-          outcome is taken back, and the noise of each entry lies on the revealing side. But an arm whose only duel is
-          taken back plays the next one in that same round, unless an arm with an earlier turn has no duel either. The
-          leaves alone then show the sum of two noises, which exceeds x >= 0 with probability S(x) = (2 + y) e^-y / 4, y
-          = epsilon x / 2. By a step of 1, S falls by the factor e^(-epsilon / 2) (1 + epsilon / (2 (2 + y))). So the
-          event "the first entry reveals the outcome, and the sum exceeds x" spends epsilon - ln(1 + epsilon / (2 (2 +
-          y))): all of epsilon only as x goes to infinity. At the registry's example the outcome is taken back in one
-          run of six or seven, always so, and events of one run in 20 or in 100 spend 0.82 and 0.90.
-        - Released: the counters' estimates; the rest is post-processing.
+        - Sensitivity: an outcome enters only the left arm's counter, at most twice: once itself, and later its
+          negative. So the counters of all arms together have L1 sensitivity 2, and L2 sensitivity sqrt(2), since the
+          signs are opposite; with Laplace noise each entry is counted with epsilon / 2. Earlier releases determine
+          which counters receive an entry in which round, and so the counters' clocks.
+        - Slack: none in transcripts, some in the released estimates. An outcome spends at most epsilon / 2 if it enters
+          one entry only: if its duel's right arm is not dropped, or its left arm is. All of epsilon is spent if the
+          outcome is taken back, and the noise of both entries lies on the side that reveals the outcome. But if an
+          arm's only duel is taken back, this arm plays again in the same round, unless an arm with an earlier turn has
+          no duel either. Then the leaves show only the sum of two noises, which exceeds x >= 0 with probability S(x) =
+          (2 + y) e^-y / 4, y = epsilon x / 2. By a step of 1, S falls by the factor e^(-epsilon / 2) (1 + epsilon / (2
+          (2 + y))). So the event "the first entry reveals the outcome, and the sum exceeds x" spends epsilon - ln(1 +
+          epsilon / (2 (2 + y))): all of epsilon only as x goes to infinity. In the registry's example the outcome is
+          taken back in one run of six or seven, always in this way, and events of one run in 20 or in 100 spend 0.82
+          and 0.90.
+        - Released: the counters' estimates; everything else is post-processing.
         - Private: `wins`, `sums`.
 
     Source:
@@ -128,17 +130,17 @@ def ebs_elimination(
     Deviations:
         * Upon a drop the printed algorithm adds -1 to a counter; here the number of wins over the dropped arms is
           removed.
-        * The printed algorithm feeds counters upon wins only, which makes clocks depend on the outcomes and breaks
+        * The printed algorithm feeds counters only after wins, so that clocks depend on the outcomes, which breaks
           privacy.
-        * A counter's budget is epsilon / 2 instead of epsilon / 4: an outcome is in one counter, not two.
+        * A counter's budget is epsilon / 2 instead of epsilon / 4, because an outcome is in one counter, not two.
         * The printed radius has log(log(K / delta)) where a union bound over rounds gives log(K T / delta). Its noise
-          term, 4 ln(1 / q) ln(T)^2.5 over the counter's budget, is Lemma 1 at epsilon / 4, twice what these counters
-          need, where that lemma holds (T >= 16, about). Its first term is proved for fixed sets, and covers all sets
-          that may become active if 2^(K - 1) failure_prob <= K T.
-        * Arms dropped together are removed by one entry. Scores are compared after every round; scores after a removal
-          are compared in the following round.
-        * Noisy nodes are rounded to a lattice of about 2^-12 of the noise's scale, which is post-processing; integer
-          noise, as in `laplace`.
+          term, 4 ln(1 / q) ln(T)^2.5 over the counter's budget, is Lemma 1 at epsilon / 4. If this lemma holds (for T
+          >= 16, about), the term is twice as large as these counters need. The radius's first term is proved for fixed
+          sets, and covers all sets that may become active if 2^(K - 1) failure_prob <= K T.
+        * Arms that are dropped together are removed by one entry. Scores are compared after every round; the scores
+          after a removal are compared in the next round.
+        * Noisy nodes are rounded to a lattice of about 2^-12 of the noise's scale, which is post-processing. Noise is
+          integer, as in `laplace`.
 
     Math:
         With $w_i$ the counter's estimate of the wins of arm $i$ in its $n_i$ duels as the left arm against active arms,
@@ -176,7 +178,7 @@ def ebs_elimination(
         arity = 2 if is_paper else best_arity(entries, noise=noise)
     arity = check_count("arity", arity, 2)
     levels = num_digits(entries, arity)
-    steps = KERNELS  # for any number of arms
+    steps = KERNELS  # right for any number of arms
     trees = Trees(arity, level_variances(arity, levels, not is_paper), node_noise(noise, levels), noise)
 
     sizes = Sizes(num_arms, horizon, entries, is_paper)
@@ -209,10 +211,10 @@ def ebs_elimination(
 
     def init(key, params: Params) -> State:
         del params
-        integer, none = jnp.result_type(int), jnp.zeros(num_arms, bool)
+        integer, no_arms = jnp.result_type(int), jnp.zeros(num_arms, bool)
         pairs_, nodes = jnp.zeros((num_arms, num_arms), integer), jnp.zeros((levels, num_arms), integer)
         digits, estimates = nodes.astype(jnp.int32), nodes.astype(default_float())
-        public = Public(~none, none, pairs_, digits, estimates, arms.random_turns(key, num_arms))
+        public = Public(~no_arms, no_arms, pairs_, digits, estimates, arms.random_turns(key, num_arms))
         return State(Private(pairs_, nodes), public)
 
     def act(key, params: Params, public: Public, context: None) -> jax.Array:

@@ -1,4 +1,4 @@
-"""The arms of elimination by effective Borda scores: their state, the next duel, and bounds of their scores."""
+"""The arms of elimination by effective Borda scores: their state, the next duel, and bounds on their scores."""
 
 from typing import Any, NamedTuple
 
@@ -18,12 +18,13 @@ class Params:
 
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
-        noise: of the counters' nodes.
-        quantum: [] float, a power of two; noisy nodes are rounded to its multiples.
-        squared_radius: [num_arms + 1] float >= 0, by the number of active arms: a sum of n wins deviates by up to its
-            root times sqrt(n).
-        intercepts: [lines] float >= 0, of bounds on a counter's error, linear in the digits of its clock.
-        slopes: [levels, lines] float >= 0.
+        noise: parameters of the noise of the counters' nodes.
+        quantum: [] float, a power of two; noisy nodes are rounded to multiples of it.
+        squared_radius: [num_arms + 1] float >= 0; entry k is r^2 for k active arms: the number of wins in n duels
+            deviates from its mean by less than r sqrt(n).
+        intercepts: [lines] float >= 0, intercepts of bounds on a counter's error that are linear in the digits of its
+            clock.
+        slopes: [levels, lines] float >= 0, slopes of these bounds.
     """
 
     epsilon: Scalar
@@ -35,11 +36,11 @@ class Params:
 
 
 class Private(NamedTuple):
-    """State that only the curator knows.
+    """The state that only the curator knows.
 
     Attributes:
-        wins: [num_arms, num_arms] integer, duels that the row's arm, on the left, won against the column's.
-        sums: [levels, num_arms] integer, the sums of the blocks of each arm's counter.
+        wins: [num_arms, num_arms] integer, how many duels the row's arm, on the left, won against the column's arm.
+        sums: [levels, num_arms] integer, the exact sums of the blocks of each arm's counter.
     """
 
     wins: jax.Array
@@ -47,15 +48,15 @@ class Private(NamedTuple):
 
 
 class Public(NamedTuple):
-    """The releases so far, and values derived from them.
+    """The releases so far, and values computed from them.
 
     Attributes:
         active: [num_arms] bool, the remaining arms.
         dropped: [num_arms] bool, the arms that the latest round dropped.
-        plays: [num_arms, num_arms] integer, duels of the row's arm, on the left, against the column's.
-        digits: [levels, num_arms] int32, of the clocks of the arms' counters.
-        estimates: [levels, num_arms] float, noisy sums of the blocks of each level.
-        turn: [num_arms] int32, each arm's rank in the order of turns: 0, 1, ... in a random order.
+        plays: [num_arms, num_arms] integer, number of duels of the row's arm, on the left, against the column's arm.
+        digits: [levels, num_arms] int32, the digits of the clocks of the arms' counters.
+        estimates: [levels, num_arms] float, noisy sums of the blocks of each level of the arms' counters.
+        turn: [num_arms] int32, each arm's rank in the random order of turns, from 0.
     """
 
     active: jax.Array
@@ -72,12 +73,12 @@ def random_turns(key: jax.Array, num_arms: int) -> jax.Array:
 
 
 def duels(public: Public) -> jax.Array:
-    """Counts duels of each arm as the left one against active arms, [num_arms]."""
+    """Returns the number of duels of each arm, on the left, against active arms: [num_arms] integer."""
     return jnp.sum(jnp.where(public.active[None, :], public.plays, 0), axis=1, dtype=public.plays.dtype)
 
 
 def least_played(public: Public) -> jax.Array:
-    """Returns the active arm, [] int32, that was on the left least often in duels with active arms.
+    """Returns the active arm that was on the left least often in duels with active arms, [] int32.
 
     Ties go to the arm with the earliest turn.
     """
@@ -90,20 +91,20 @@ def least_played(public: Public) -> jax.Array:
 def opponent(key: jax.Array, active: jax.Array) -> jax.Array:
     """Draws one of the active arms at random, [] int32."""
     size, draw = jnp.sum(active, dtype=jnp.int32), uniform_from_key(key)
-    rank = (draw * size.astype(draw.dtype)).astype(jnp.int32)  # less than size, also in float32
+    rank = (draw * size.astype(draw.dtype)).astype(jnp.int32)  # less than `size`, even in float32
     return jnp.argmax(jnp.cumsum(active, dtype=jnp.int32) > rank).astype(jnp.int32)
 
 
 def interval(
     squared_radius: jax.Array, estimates: jax.Array, played: jax.Array, noise_radius: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Computes bounds of effective Borda scores.
+    """Computes lower and upper bounds on effective Borda scores.
 
     Args:
-        squared_radius: [] float, for the number of active arms.
-        estimates: [..., num_arms] float, of wins.
-        played: [..., num_arms] integers, duels that count.
-        noise_radius: [..., num_arms] float, of the estimates.
+        squared_radius: [] float, `Params.squared_radius` for the number of active arms.
+        estimates: [..., num_arms] float, estimates of wins.
+        played: [..., num_arms] integers, number of duels that count.
+        noise_radius: [..., num_arms] float, bound on the noise in the estimates.
 
     Returns:
         (low, high), each [..., num_arms]; infinite without duels.
@@ -116,7 +117,7 @@ def interval(
 
 
 def beaten(active: jax.Array, low: jax.Array, high: jax.Array) -> jax.Array:
-    """Returns [num_arms] bool, the active arms with scores below another active arm's.
+    """Returns, for each active arm, whether its score is below another active arm's score: [num_arms] bool.
 
     Args:
         active: [num_arms] bool.

@@ -17,18 +17,18 @@ from jaxdp.dueling._ebs_elimination.sweeps import Block, Swept, Turns, schedule,
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.numerics.kernels import across_lanes, own_kernel
 
-SWEEPS = 15  # counts of fewer than 16 duels share a word, see `sweeps`
-FEW = 3  # fewer columns are not worth compiling blocks of their own
-LONE = 256  # rounds in a block once one arm is left
+SWEEPS = 15  # sweeps in a block: counts below 16 can share a word, see `sweeps`
+FEW = 3  # with fewer columns, separate blocks are not worth compiling
+LONE = 256  # rounds in a block when only one arm is left
 
 
 class Columns(NamedTuple):
     """The active arms, in the order of their turns: the columns of a block.
 
     Attributes:
-        arm: [columns] int32.
-        active: [columns] bool; arms of other columns have no meaning.
-        column: [num_arms] int32, of each active arm.
+        arm: [columns] int32, the arm of each column.
+        active: [columns] bool, whether the column has an arm.
+        column: [num_arms] int32, the column of each active arm.
     """
 
     arm: jax.Array
@@ -36,19 +36,19 @@ class Columns(NamedTuple):
     column: jax.Array
 
     def of(self, values: jax.Array) -> jax.Array:
-        """Selects [..., columns] of [..., num_arms]."""
+        """Selects the columns' values, [..., columns], from values of arms, [..., num_arms]."""
         return values.at[..., self.arm].get(mode="clip")
 
     def back(self, values: jax.Array, default: jax.Array | int, active: jax.Array) -> jax.Array:
-        """Maps [..., columns] back to [..., num_arms], with `default` where an arm is not active."""
+        """Maps [..., columns] back to [..., num_arms], with `default` for inactive arms."""
         return jnp.where(active, values.at[..., self.column].get(mode="clip"), default)
 
 
 def elimination_blocks(trees: Trees, num_arms: int) -> tuple[Blocks, ...]:
-    """Builds blocks with columns for all arms, then, if worthwhile, for half of them, and then for the last arm alone.
+    """Builds blocks with columns for all arms, for half of them (if they are not too few), and for the last arm.
 
     Args:
-        trees: of the counters.
+        trees: the counters' trees.
         num_arms: >= 2.
     """
     narrow = -(-num_arms // 2)
@@ -61,11 +61,11 @@ def elimination_blocks(trees: Trees, num_arms: int) -> tuple[Blocks, ...]:
 
 
 def _swept_blocks(trees: Trees, num_arms: int, width: int, *, switch_when: SwitchWhenFn) -> Blocks:
-    """Builds blocks of sweeps over the arms, at most as many as a counter's smallest inner node has entries.
+    """Builds blocks of sweeps over the arms, at most as many sweeps as a counter's smallest inner node has entries.
 
-    Until an arm is dropped, arms take turns on the left. A block has a slot for each sweep and column, in this order;
-    the slots of arms without turns stay empty. In a block a counter's clock ends at most one inner node, and all nodes
-    above that one.
+    Until an arm is dropped, the least played arms take turns on the left. A block has a slot for each sweep and column,
+    in this order; slots of arms without a turn stay empty. In a block, at most one inner node of the lowest level ends
+    in each counter, possibly with nodes above it.
     """
     num_sweeps = min(SWEEPS, trees.arity)
     block = num_sweeps * width
@@ -139,7 +139,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, switch_when: Switc
         return State(Private(private.wins + wins.astype(private.wins.dtype), after.sums), next_public), used
 
     def _upper_noise(keys, params: Params, digits: jax.Array) -> jax.Array:
-        """Draws noise of the inner nodes that may end, [levels - 1, columns], from the keys of their last rounds."""
+        """Draws the noise of inner nodes that may end, [levels - 1, columns], from the keys of their last rounds."""
         if trees.levels == 1:
             return jnp.zeros((0, width), jnp.result_type(int))
         row = jnp.clip(trees.arity - digits - 1, 0, num_sweeps - 1)
@@ -153,7 +153,7 @@ def _swept_blocks(trees: Trees, num_arms: int, width: int, *, switch_when: Switc
 
 
 def _lone_blocks() -> Blocks:
-    """Builds blocks of the last arm's duels with itself, which reveal nothing."""
+    """Builds blocks of the last arm's duels with itself, which release nothing."""
 
     def plan(keys, params: Params, public: Public, contexts: None, limit) -> BlockPlan:
         del keys, params, contexts
@@ -178,7 +178,7 @@ def _columns(public: Public, width: int) -> Columns:
 
 
 def _at_most(size: int) -> SwitchWhenFn:
-    """Returns a function that returns whether at most `size` arms are left."""
+    """Returns a function (params, public) -> whether at most `size` arms are left."""
 
     def switch_when(params: Params, public: Public) -> jax.Array:
         del params
@@ -188,11 +188,11 @@ def _at_most(size: int) -> SwitchWhenFn:
 
 
 def _while_any(needed: jax.Array, compute, inputs: tuple[Any, ...], otherwise) -> Any:
-    """Returns compute(*inputs) if it is needed, else `otherwise`."""
+    """Returns compute(*inputs) if `needed`, otherwise `otherwise`."""
 
-    # A loop, not a branch, which a batch of lanes would enter as soon as one of them needs it.
+    # A loop instead of a branch: for a batch of lanes, a branch would always compute both sides.
     def body(carry):
-        # Tied to the carry: otherwise XLA would hoist the computation out of the loop, and so always compute it.
+        # The inputs are tied to the carry. Otherwise XLA would move the computation out of the loop, and always do it.
         _, held = jax.lax.optimization_barrier((carry[0], inputs))
         return jnp.zeros((), bool), compute(*held)
 

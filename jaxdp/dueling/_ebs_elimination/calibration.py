@@ -13,18 +13,18 @@ from jaxdp.dueling._ebs_elimination.radii import NoiseLines, noise_lines, on_lat
 from jaxdp.mechanisms._grid import LARGEST_SCALE
 from jaxdp.validation import WITH_X64, check_epsilon, check_positive, check_probability, largest_integer
 
-LATTICE_BITS = 12  # a node's noise is a multiple of its scale times 2^-12, about
-TAILS = {"laplace": 44, "gaussian": 10}  # noise ends within so many scales
+LATTICE_BITS = 12  # noisy nodes are multiples of about 2^-12 times the noise's scale
+TAILS = {"laplace": 44, "gaussian": 10}  # bounds on the noise, in units of its scale
 
 
 class Sizes(NamedTuple):
     """The sizes that a learner's factory fixes.
 
     Attributes:
-        num_arms: K.
+        num_arms: number of arms K.
         horizon: rounds T.
-        entries: most entries of an arm's counter, T + K.
-        is_paper: whether bounds have the paper's constants.
+        entries: largest number of entries of an arm's counter, T + K.
+        is_paper: whether bounds use the paper's constants.
     """
 
     num_arms: int
@@ -39,16 +39,16 @@ def calibrate(
     """Calibrates the traced values of a grid point.
 
     Args:
-        trees: of the counters.
-        sizes: of the problem.
+        trees: the counters' trees.
+        sizes: sizes of the problem.
         epsilon: the privacy budget.
-        delta: with Gaussian noise.
-        failure_prob: of all bounds together.
-        confidence_multiplier: of the bounds' widths.
+        delta: the privacy budget's delta, for Gaussian noise.
+        failure_prob: the failure probability of all bounds together.
+        confidence_multiplier: factor of the bounds' widths.
 
     Raises:
-        ValueError: if a value is out of its range, if integers cannot hold the noise, or if bounds are not within the
-            range of JAX's default float type.
+        ValueError: if a value is out of range, integers cannot hold the noise, or a bound is not within the range of
+            JAX's default float type.
     """
     budget = leaf_rounded_down("epsilon", check_epsilon(epsilon))
     check_probability("failure_prob", failure_prob)
@@ -90,7 +90,7 @@ def calibrate(
 
 
 def _paper_radii(trees: Trees, sizes: Sizes, epsilon: float, failure_prob: float) -> tuple[np.ndarray, NoiseLines]:
-    """Returns `Params.squared_radius` and the counters' line, as published: sqrt(x n) + 16 x ln(T)^2.5 / epsilon."""
+    """Returns the published `Params.squared_radius` and noise line: sqrt(x n) + 16 x ln(T)^2.5 / epsilon."""
     log_events = (
         math.log(sizes.num_arms) + math.log(sizes.horizon) - math.log(failure_prob)
     )  # x: ln(K T / failure_prob)
@@ -101,7 +101,7 @@ def _paper_radii(trees: Trees, sizes: Sizes, epsilon: float, failure_prob: float
 def _tight_radii(
     trees: Trees, sizes: Sizes, scale: float, quantum: float, failure_prob: float
 ) -> tuple[np.ndarray, NoiseLines]:
-    """Returns the same as proved: half of failure_prob for shares of wins, half for all counters at all clocks."""
+    """Returns the proved forms: half of failure_prob for shares of wins, half for all counters at all clock values."""
     share = failure_prob / (2 * sizes.num_arms * sizes.entries)
     if not share > 0:
         raise ValueError(f"failure_prob must be larger, to be shared by all arms and rounds, got {failure_prob}")

@@ -1,4 +1,4 @@
-"""The arms' counters of wins: trees with noisy nodes, their entries, and bounds on their errors."""
+"""The arms' counters of wins: trees with noisy nodes, the entries of these trees, and bounds on their errors."""
 
 import functools
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from jaxdp.mechanisms.lattice import lattice_gaussian, lattice_laplace
 from jaxdp.mechanisms.noisy_sums import add_noise
 from jaxdp.numerics.kernels import own_kernel
 
-# Tags folded into the round's key, one per further draw. The leaf uses the untagged key.
+# Each further draw of a round folds its tag into the round's key. The leaf uses the key without a tag.
 UPPER, REMOVED_LEAF, REMOVED_UPPER = range(1, 4)
 
 
@@ -24,10 +24,10 @@ class Trees(NamedTuple):
     """The shape of the arms' counters.
 
     Attributes:
-        arity: children of a node.
-        variances: [levels], of blocks' estimates in units of a node's variance.
-        noise: of a node.
-        name: of the noise, "laplace" or "gaussian".
+        arity: number of children of a node.
+        variances: [levels], variances of the blocks' estimates in units of a node's noise variance.
+        noise: the noise of a node.
+        name: the noise's name, "laplace" or "gaussian".
     """
 
     arity: int
@@ -37,17 +37,17 @@ class Trees(NamedTuple):
 
     @property
     def in_floats(self) -> bool:
-        """Whether floats hold all sums exactly, so that the precautions for large sums can be skipped."""
+        """Whether floats hold all sums exactly, so that precautions for large sums are not needed."""
         return self.arity**self.levels <= 2 ** (jnp.finfo(default_float()).nmant + 1)
 
     @property
     def levels(self) -> int:
-        """The number of block sizes, leaves included."""
+        """The number of block sizes, including leaves."""
         return len(self.variances)
 
 
 def draw(trees: Trees, key: jax.Array, params: Params, shape: tuple[int, ...]) -> jax.Array:
-    """Draws noise of nodes: integers of the default type, in units of min(1, the lattice's quantum)."""
+    """Draws the noise of nodes: integers of the default type, in units of min(1, quantum)."""
     noise = params.noise
     if isinstance(noise, LaplaceParams):
         return lattice_laplace(key, shape, params.quantum, noise.epsilon, noise.l1_sensitivity)
@@ -55,18 +55,19 @@ def draw(trees: Trees, key: jax.Array, params: Params, shape: tuple[int, ...]) -
 
 
 def noisy(trees: Trees, params: Params, exact: jax.Array, noise: jax.Array) -> jax.Array:
-    """Returns noisy sums of nodes, rounded to a lattice: post-processing of exact sums of integers.
+    """Returns sums of nodes plus noise, rounded to a lattice.
 
-    Sums of leaves therefore do not depend on the order, and programs with different rounding agree.
+    The rounding is post-processing of an exact sum of integers. On the lattice, sums of leaves do not depend on their
+    order, so programs with different rounding agree.
 
     Args:
         trees: their shape.
-        params: of the learner.
+        params: parameters of the learner.
         exact: [...] floats that are outcomes, 0 or 1, or integers, which may be large.
         noise: [...] integers of `draw`.
     """
     quantum = jnp.asarray(params.quantum)
-    fine = noise.astype(quantum.dtype) * jnp.minimum(quantum, 1)  # exact where the quantum is at most 1
+    fine = noise.astype(quantum.dtype) * jnp.minimum(quantum, 1)  # exact if the quantum is at most 1
     integers = exact.astype(noise.dtype)
     half = (integers & noise) + ((integers ^ noise) >> 1)  # half of their sum, rounded down, without overflow
     small = exact.astype(fine.dtype) + fine if trees.in_floats else add_noise(integers, fine)
@@ -84,7 +85,7 @@ def feed(
     *,
     shared: bool,
 ) -> tree.Nodes:
-    """Feeds one entry to the counters of some arms.
+    """Adds one entry to the counters of some arms.
 
     Args:
         trees: their shape.
@@ -92,8 +93,8 @@ def feed(
         params: of the learner.
         nodes: the counters.
         entries: [num_arms] integers.
-        fed: [num_arms] bool, public: the arms with counters that get an entry.
-        shared: whether only one arm is fed, and only its noise is drawn.
+        fed: [num_arms] bool, public: which arms' counters receive an entry.
+        shared: whether only one arm's counter receives an entry, so that only its noise is drawn.
     """
     done = tree.ending_blocks(nodes, entries, fed, trees.arity)
     arms = (1,) if shared else entries.shape
@@ -109,13 +110,14 @@ def feed(
         )
         values = jnp.concatenate([values, noisy(trees, params, sums, noise)])
     combined = functools.partial(tree.combine_estimates, variances=trees.variances)
-    # Estimates of larger blocks use those of smaller blocks: fused, each would draw all arms' noise of both again.
+    # Estimates of larger blocks use estimates of smaller blocks. In one fused kernel, each would draw both noises
+    # again.
     estimates = combined(nodes, values) if shared else own_kernel(combined, nodes, values)
     return tree.advance(nodes, done, estimates)
 
 
 def remove(trees: Trees, key: jax.Array, params: Params, public: Public, private: Private) -> tree.Nodes:
-    """Feeds the entry for the arms that the latest round dropped: each arm's wins over them, negated."""
+    """Adds, to each active arm's counter, minus the arm's wins over the arms that the latest round dropped."""
     nodes = tree.Nodes(public.digits, private.sums, public.estimates)
     lost = jnp.sum(jnp.where(public.dropped[None, :], private.wins, 0), axis=1, dtype=private.wins.dtype)
     keys = jax.random.fold_in(key, REMOVED_LEAF), jax.random.fold_in(key, REMOVED_UPPER)
@@ -123,7 +125,7 @@ def remove(trees: Trees, key: jax.Array, params: Params, public: Public, private
 
 
 def upper(estimates: jax.Array) -> jax.Array:
-    """Sums over the levels above the leaves, in a fixed order: [num_arms]."""
+    """Sums the estimates of the levels above the leaves, in a fixed order: [num_arms]."""
     total = jnp.zeros_like(estimates[0])
     for level in estimates[1:]:
         total = total + level
@@ -136,15 +138,15 @@ def estimated_wins(estimates: jax.Array) -> jax.Array:
 
 
 def noise_line(trees: Trees, params: Params, digits: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns the bound on a counter's error between two ends of inner nodes, as intercept and slope in leaves.
+    """Returns the line that bounds a counter's error until its next inner node ends: intercept and slope in leaves.
 
     Args:
         trees: their shape.
         params: of the learner.
-        digits: [levels, num_arms] int32; leaves do not count.
+        digits: [levels, num_arms] int32; the leaves' digits are not used.
 
     Returns:
-        Two arrays [num_arms] float, of the line that is lowest at half of the leaves.
+        (intercept, slope), [num_arms] float each, of the line that is lowest at half of the leaves.
     """
     intercepts, slopes = jnp.asarray(params.intercepts), jnp.asarray(params.slopes)
     counts = digits.astype(intercepts.dtype)
@@ -157,7 +159,7 @@ def noise_line(trees: Trees, params: Params, digits: jax.Array) -> tuple[jax.Arr
 def _record_and_draw(
     trees: Trees, key: jax.Array, params: Params, sums: jax.Array, shape: tuple[int, ...], nodes: int
 ) -> tuple[jax.Array, jax.Array]:
-    """Records exact sums on an auditor's tape, and draws noise. An entry changes `nodes` nodes, each by its change."""
+    """Records exact sums on an auditor's tape, and draws their noise; an entry changes `nodes` of the sums."""
     noise, scale = draw(trees, key, params, shape), trees.noise.scale(params.noise, None)
     units = noise.astype(scale.dtype) * jnp.minimum(params.quantum, 1)
     unit = jnp.where(scale > 0, units / scale, 0)  # the scale is zero if nothing is private

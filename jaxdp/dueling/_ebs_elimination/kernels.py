@@ -1,4 +1,4 @@
-"""Steps of elimination laid out for XLA on CPU: loops over lanes, with every arm, line and level written out.
+"""Steps of elimination, laid out for XLA on CPU: loops over lanes, with loops over arms, lines and levels unrolled.
 
 Tests check that they equal the plain steps, `arms.opponent` and `counters.noise_line`, bit for bit.
 """
@@ -15,9 +15,9 @@ def opponents(keys: jax.Array, active: jax.Array) -> jax.Array:
     """Computes `arms.opponent` for each key: [...] int32."""
     size = jnp.sum(active, dtype=jnp.int32)
     draws = jnp.vectorize(uniform_from_key, signature="()->()")(keys)
-    ranks = (draws * size.astype(draws.dtype)).astype(jnp.int32)  # less than size, also in float32
+    ranks = (draws * size.astype(draws.dtype)).astype(jnp.int32)  # less than `size`, even in float32
     arm, up_to = jnp.zeros_like(ranks), jnp.zeros((), jnp.int32)
-    for is_active in active:  # written out: no gather, and no cumulative sum, which cost more
+    for is_active in active:  # unrolled, because a gather and a cumulative sum cost more
         up_to = up_to + is_active.astype(jnp.int32)
         arm = arm + (up_to <= ranks).astype(jnp.int32)
     return arm
@@ -28,7 +28,7 @@ def noise_line(trees: Trees, params: Params, digits: jax.Array) -> tuple[jax.Arr
     float_ = params.intercepts.dtype
     counts, half = digits.astype(float_), jnp.asarray(trees.arity // 2, float_)
     lowest = chosen = steepness = jnp.full(counts.shape[1:], jnp.inf, float_)
-    for line in range(len(params.intercepts)):  # written out: elementwise operations vectorise, reductions do not
+    for line in range(len(params.intercepts)):  # unrolled: XLA vectorises elementwise operations, but not reductions
         intercept, slope = params.intercepts[line], params.slopes[0, line]
         for level in range(1, trees.levels):
             intercept = intercept + counts[level] * params.slopes[level, line]  # exact: see `on_lattice`

@@ -1,4 +1,4 @@
-"""Tables for elimination by effective Borda scores: maximal errors of shares of wins, and of counters."""
+"""Tables for elimination by effective Borda scores: bounds on the errors of shares of wins, and of counters."""
 
 import math
 from typing import NamedTuple
@@ -14,11 +14,11 @@ LATTICE_BITS = 8
 
 
 class NoiseLines(NamedTuple):
-    """Radii of a counter's noise, linear in the digits of its clock. Each line is valid; the lowest one is used.
+    """Bounds on a counter's error, linear in the digits of its clock. Each line is a valid bound; the lowest is used.
 
     Attributes:
         intercepts: [lines] float64.
-        slopes: [levels, lines] float64, a line's rise with each digit, the lowest first.
+        slopes: [levels, lines] float64, the slope of each line in each digit, from the lowest digit.
     """
 
     intercepts: np.ndarray
@@ -28,18 +28,18 @@ class NoiseLines(NamedTuple):
 def score_radii(num_arms: int, horizon: int, failure_prob: float) -> np.ndarray:
     """Bounds the errors of sums of wins at all times, for each size of the active set.
 
-    Let S be a fixed set of k arms. As long as all of S is active, arm i's duels as the left one with arms in S are
-    independent, and won with probability B_S(i) each: an opponent is uniform over the active arms, so uniform over S if
-    it is in S. For x > 0 and any rate, exp(rate (wins - n B) - n rate^2 / 8) is a supermartingale. So by Ville's
-    inequality, except with probability exp(-x), for all n at once
+    Let S be a fixed set of k arms. While all of S is active, the duels of arm i, on the left, with arms in S are
+    independent, and arm i wins each with probability B = B_S(i): an opponent is uniform over the active arms, so
+    uniform over S if it is in S. For x > 0 and any rate, exp(rate (wins - n B) - n rate^2 / 8) is a supermartingale.
+    So, by Ville's inequality, with probability at least 1 - exp(-x), for all n at once
 
         wins - n B < sqrt(x n / 2) (sqrt(m / n) + sqrt(n / m)) / 2,  m = 8 x / rate^2.
 
-    Among E numbers m, in geometric progression with ratio w = T^(1 / E), one lies within a factor of sqrt(w) of any n
-    <= T. There the right side is at most c sqrt(x n / 2), c = (w^(1/4) + w^(-1/4)) / 2. One-sided bounds are needed: on
-    the best arm's wins from below and on all other arms' from above. They fail with probability at most failure_prob
-    over K arms, K - 1 sizes and all sets of each size with the arm, if x is ln(E K (K - 1) C(K - 1, k - 1) /
-    failure_prob). The E that minimises c^2 x is used.
+    Take E numbers m in geometric progression with ratio w = T^(1 / E). For any n <= T, one of them is within a factor
+    of sqrt(w) of n. For this m the right side is at most c sqrt(x n / 2), c = (w^(1/4) + w^(-1/4)) / 2. One-sided
+    bounds are needed: a lower bound on the best arm's wins, and upper bounds on all other arms' wins. They fail with
+    probability at most failure_prob over K arms, K - 1 sizes and all sets of each size with the arm, if x is ln(E K (K
+    - 1) C(K - 1, k - 1) / failure_prob). The E that minimises c^2 x is used.
 
     Args:
         num_arms: K, >= 2.
@@ -47,10 +47,10 @@ def score_radii(num_arms: int, horizon: int, failure_prob: float) -> np.ndarray:
         failure_prob: in (0, 1).
 
     Returns:
-        [num_arms + 1] float64: r^2, at index k, such that wins deviate by less than r sqrt(n).
+        [num_arms + 1] float64: r^2 at index k, where wins deviate from their mean by less than r sqrt(n).
 
     Source:
-        Ville (1939); Howard, Ramdas, McAuliffe & Sekhon (2021) for lines stitched together.
+        Ville (1939); Howard, Ramdas, McAuliffe & Sekhon (2021) for the stitching of several lines.
     """
     epochs = np.arange(1, MOST_EPOCHS + 1)
     quarter = np.exp(math.log(horizon) / epochs / 4)
@@ -65,21 +65,21 @@ def score_radii(num_arms: int, horizon: int, failure_prob: float) -> np.ndarray:
 def noise_lines(
     *, arity: int, levels: int, combine: bool, noise: str, scale: float, quantum: float, failure_prob: float
 ) -> NoiseLines:
-    """Bounds a tree counter's error, from above or from below, except with probability failure_prob at each time.
+    """Bounds a tree counter's error on one side, with probability 1 - failure_prob at each time.
 
     Chernoff's bound for any rate, (ln(1 / failure_prob) + ln E exp(rate * error)) / rate, is linear in the digits of
-    the clock, d_h blocks of each level h. The lines belong to the rates that are best for typical clocks of each
-    length. They are within 1% of the best rate for most clocks, within 25% if a prefix is only a few blocks; with
-    Laplace noise in binary trees, a fifth above it. For Gaussian noise ln(1 / failure_prob) becomes half the squared
-    quantile; its best line is the quantile itself.
+    the clock, d_h blocks of each level h. The lines have the rates that are best for typical clocks of each length. The
+    lowest line is within 1% of the bound at the best rate for most clocks, within 25% if a prefix has only a few
+    blocks, and a fifth above it with Laplace noise in binary trees. For Gaussian noise ln(1 / failure_prob) becomes
+    half the squared normal quantile, and the bound at the best rate is exact.
 
     Args:
-        arity: of the tree.
-        levels: of the tree.
+        arity: arity of the tree.
+        levels: number of levels of the tree.
         combine: whether nodes are combined with their descendants.
         noise: "laplace" or "gaussian".
-        scale: of a node's noise, >= 0.
-        quantum: nodes' noisy sums are rounded to its multiples.
+        scale: the scale of a node's noise, >= 0.
+        quantum: noisy sums of nodes are rounded to multiples of it.
         failure_prob: in (0, 1).
 
     Returns:
@@ -111,7 +111,7 @@ def noise_lines(
     typical = [np.where(np.arange(levels) <= h, arity / 2, 0.0) for h in range(levels)]
     rates = np.asarray([best_rate(digits) for digits in [*typical, np.full(levels, arity - 1.0)]])
     slopes = np.stack([scale * cumulants(rate) / rate for rate in rates], axis=1)
-    rounding_errors = np.ones(levels)  # of a block's estimate, if every node is rounded by 1
+    rounding_errors = np.ones(levels)  # errors of blocks' estimates if every node has a rounding error of 1
     for h in range(1, levels):
         rounding_errors[h] = variances[h] + (1 - variances[h]) * arity * rounding_errors[h - 1]
     rounding = (arity - 1) * rounding_errors.sum() * quantum / 2
@@ -119,9 +119,9 @@ def noise_lines(
 
 
 def on_lattice(values: np.ndarray, scale: float) -> np.ndarray:
-    """Rounds numbers >= 0 up to multiples of about 2^-8 scale, in JAX's default float type.
+    """Rounds numbers >= 0 up to multiples of about 2^-8 * scale, in JAX's default float type.
 
-    Products with digits and sums of such numbers are exact in float32, in any order, up to 2^16 scale.
+    Products of these numbers with digits, and sums of them in any order, are exact in float32 up to 2^16 * scale.
     """
     unit = 2.0 ** (math.ceil(math.log2(scale)) - LATTICE_BITS) if scale > 0 else 1.0
     return (np.ceil(values / unit) * unit).astype(default_float())

@@ -1,6 +1,6 @@
-"""The arithmetic of elimination in blocks: the effects of a block of duels, sweep by sweep.
+"""The arithmetic of elimination in blocks: computes the effects of a block of duels, sweep by sweep.
 
-Arrays have lanes as their last axis: there are few arms, so vector units work across lanes.
+The last axis of arrays is lanes: there are few arms, so vector units work across lanes.
 """
 
 import functools
@@ -18,18 +18,18 @@ from jaxdp.dueling._ebs_elimination.counters import Trees
 from jaxdp.mechanisms.continual_counting import nodes as tree
 from jaxdp.numerics.kernels import own_kernel, tree_reduce
 
-CHAIN = 4  # sums in a kernel, which recomputes each of them
-PACKED, BITS = 8, 4  # opponents whose counts share a word, and bits of a count (fewer than 16 duels)
+CHAIN = 4  # sums in one kernel, which recomputes each of them
+PACKED, BITS = 8, 4  # opponents with counts in one word, and bits of a count (fewer than 16 duels)
 
 
 class Turns(NamedTuple):
-    """The least played arms, which duel in turn until another arm is among them.
+    """The least played arms. They take turns on the left until another arm has been played as rarely as they.
 
     Attributes:
-        turns: [num_arms, ...] bool, whether the arm is one of them.
-        rank: [num_arms, ...] int32, its rank among them.
-        size: [1, ...] int32, their number.
-        length: [...] integer, rounds until there are more, at most those of a block.
+        turns: [num_arms, ...] bool, whether the arm is a least played arm.
+        rank: [num_arms, ...] int32, the arm's rank among the least played arms.
+        size: [1, ...] int32, the number of least played arms.
+        length: [...] integer, rounds until another arm joins them, at most the rounds of a block.
     """
 
     turns: jax.Array
@@ -39,19 +39,19 @@ class Turns(NamedTuple):
 
 
 class Block(NamedTuple):
-    """The state at the start of a block, and its draws. Shapes are those of one lane.
+    """The state at the start of a block, and the block's draws. Shapes are for one lane.
 
     Attributes:
         params: of the learner.
-        squared_radius: [] float, for the number of active arms.
+        squared_radius: [] float, `Params.squared_radius` for the number of active arms.
         active: [num_arms] bool.
-        played: [num_arms] integers, duels of each arm as the left one with active arms.
+        played: [num_arms] integers, number of duels of each arm, on the left, with active arms.
         nodes: [levels, num_arms], the counters, after the removals of the last drop.
-        length: [] int32, rounds.
+        length: [] int32, number of rounds.
         won: [block] int32, users' answers.
         right: [block] int32, opponents.
-        noise: [block] integers of `counters.draw`, of the leaves.
-        upper_noise: [levels - 1, num_arms] integers, of the inner nodes that may end.
+        noise: [block] integers of `counters.draw`, the noise of the leaves.
+        upper_noise: [levels - 1, num_arms] integers, the noise of inner nodes that may end.
     """
 
     params: Params
@@ -67,13 +67,14 @@ class Block(NamedTuple):
 
 
 class Swept(NamedTuple):
-    """The effects of a block, up to the first drop. Shapes are those of one lane.
+    """The effects of a block, up to the first drop. Shapes are for one lane.
 
     Attributes:
-        used: [] int32, rounds.
-        dropped: [num_arms] bool.
-        nodes: the counters.
-        plays: [words, num_arms] uint32, duels by left arm; the word's bits are by opponent.
+        used: [] int32, rounds played, up to the first drop.
+        dropped: [num_arms] bool, which arms the last of these rounds drops.
+        nodes: the counters after these rounds.
+        plays: [words, num_arms] uint32, counts of duels for each left arm; a word holds the counts of several
+            opponents.
         wins: as `plays`, for duels that the left arm won.
     """
 
@@ -85,19 +86,19 @@ class Swept(NamedTuple):
 
     @staticmethod
     def unpack_duels(words: jax.Array, num_opponents: int) -> jax.Array:
-        """Unpacks words to [num_arms, num_opponents] counts by left and right arm."""
+        """Unpacks words to counts for each left and right arm, [num_arms, num_opponents]."""
         shifts = np.arange(min(PACKED, num_opponents), dtype=np.uint32) * np.uint32(BITS)
         counts = [(word[:, None] >> shifts[None, :]) & np.uint32(2**BITS - 1) for word in words]
         return jnp.concatenate(counts, axis=1)[:, :num_opponents]
 
 
 class Levels(NamedTuple):
-    """Values of counters that do not depend on their leaves, each [num_arms, lanes] float.
+    """The values of counters that do not depend on leaves, [num_arms, lanes] float each.
 
     Attributes:
-        upper: sum of the estimates above the leaves.
-        intercept: of the bound on a counter's error.
-        slope: of that bound, by leaves.
+        upper: the sum of the estimates above the leaves.
+        intercept: the intercept of the line that bounds a counter's error.
+        slope: the slope of this line, in leaves.
     """
 
     upper: jax.Array
@@ -106,13 +107,13 @@ class Levels(NamedTuple):
 
 
 def schedule(active: jax.Array, played: jax.Array, num_sweeps: int) -> Turns:
-    """Determines the next arms on the left. Arrays are [num_arms] or [num_arms, lanes]."""
+    """Determines which arms are next on the left. Arrays are [num_arms] or [num_arms, lanes]."""
     largest = jnp.iinfo(played.dtype).max
     least = _over_arms(jnp.minimum, jnp.where(active, played, largest))
     turns = active & (played == least)
     ahead = _over_arms(jnp.minimum, jnp.where(active & (played > least), played - least, num_sweeps))
     size, rank = jnp.zeros_like(least, jnp.int32), []
-    for arm in range(len(played)):  # written out: elementwise operations vectorise, cumulative ones do not
+    for arm in range(len(played)):  # unrolled: XLA vectorises elementwise operations, but not cumulative ones
         rank.append(size)
         size = size + turns[arm : arm + 1].astype(jnp.int32)
     length = jnp.minimum(ahead, num_sweeps) * size.astype(played.dtype)
@@ -120,10 +121,10 @@ def schedule(active: jax.Array, played: jax.Array, num_sweeps: int) -> Turns:
 
 
 def sweep_arms(trees: Trees, num_opponents: int, block: Block) -> Swept:
-    """Plays a block, up to the first drop.
+    """Computes the effects of a block, up to the first drop.
 
     Args:
-        trees: of the counters.
+        trees: the counters' trees.
         num_opponents: number of arms that may be on the right; the arms on the left may be a subset.
         block: arrays with a last axis of lanes.
 
@@ -138,7 +139,7 @@ def sweep_arms(trees: Trees, num_opponents: int, block: Block) -> Swept:
     turns = schedule(block.active, block.played, num_sweeps)
     nodes = block.nodes
     sweeps = np.arange(num_sweeps, dtype=np.int32)[:, None, None]
-    last = trees.arity - nodes.digits[0]  # entries until a node above the leaves ends
+    last = trees.arity - nodes.digits[0]  # number of entries until a node above the leaves ends
     ends = turns.turns & (last <= num_sweeps) & (turns.rank + (last - 1) * turns.size < length)
 
     def entries(noise, won, turns: Turns, length, params):
@@ -187,7 +188,7 @@ def _drop_arms(
     done: jax.Array,
     levels: tuple[Levels, Levels],
 ) -> jax.Array:
-    """Returns [num_arms, lanes] bool, the arms with scores below another's at the end."""
+    """Returns, for each arm, whether its score is below another arm's score at the end: [num_arms, lanes] bool."""
     level = Levels(*(jnp.where(done, after, before) for before, after in zip(*levels, strict=True)))
     low, high = arms.interval(
         squared,
@@ -209,7 +210,7 @@ def _intervals(
     turns: Turns,
     levels: tuple[Levels, Levels],
 ) -> tuple[jax.Array, jax.Array]:
-    """Returns bounds of scores, (low, high), each [sweeps + 1, num_arms, lanes]: after 0, 1, ... sweeps."""
+    """Returns bounds (low, high) on scores after 0, 1, ... sweeps: [sweeps + 1, num_arms, lanes] each."""
     steps = jnp.where(turns.turns[None], np.arange(len(leaves), dtype=np.int32)[:, None, None], 0)
     past = ends[None] & (steps >= last[None])
     upper, intercept, slope = (
@@ -226,9 +227,9 @@ def _intervals(
 
 
 def _first_drop(low: jax.Array, high: jax.Array, turns: Turns) -> jax.Array:
-    """Returns [1, lanes] int32, the first round after which an arm is dropped; otherwise the block's length."""
+    """Returns the first round after which an arm is dropped, or the block's length: [1, lanes] int32."""
     num_sweeps, num_arms, lanes = len(low) - 1, *low.shape[1:]
-    # After an arm's turn, its own and earlier arms' intervals are of this sweep, and the others' of the last sweep.
+    # After an arm's turn, this arm and earlier arms have this sweep's intervals, and later arms the last sweep's.
     highest, lowest = (
         _windows(operation, ends.reshape(-1, lanes), num_arms)
         for operation, ends in ((jnp.maximum, low), (jnp.minimum, high))
@@ -239,7 +240,7 @@ def _first_drop(low: jax.Array, high: jax.Array, turns: Turns) -> jax.Array:
 
 
 def _windows(operation, values: jax.Array, size: int) -> jax.Array:
-    """Reduces each window of `size` consecutive rows by the operation, except the first window."""
+    """Reduces each window of `size` consecutive rows, except the first window, by the operation."""
     width = 1
     while 2 * width <= size:
         values = operation(values[width:], values[:-width])
@@ -249,9 +250,9 @@ def _windows(operation, values: jax.Array, size: int) -> jax.Array:
 
 
 def _leaves(start: jax.Array, leaf: jax.Array, last: jax.Array, ends: jax.Array) -> jax.Array:
-    """Returns sums of the leaves outside ended nodes, after 0, 1, ... sweeps: [sweeps + 1, num_arms, lanes] float."""
+    """Returns sums of leaves that are in no ended node, after 0, 1, ... sweeps: [sweeps + 1, num_arms, lanes] float."""
 
-    # Added one by one, as in single rounds: a drop's removal may be so large that the order matters.
+    # Leaves are added one by one, as in single rounds: after a drop an entry may be so large that the order matters.
     def add_leaves(start: jax.Array, leaf: jax.Array, entries_left: jax.Array, ends: jax.Array) -> jax.Array:
         rows = [start]
         for sweep in range(len(leaf)):
@@ -267,16 +268,16 @@ def _leaves(start: jax.Array, leaf: jax.Array, last: jax.Array, ends: jax.Array)
 def _inner_nodes(
     trees: Trees, params: Params, nodes: tree.Nodes, upper_noise: jax.Array, entries: tuple[jax.Array, ...], last, ends
 ) -> tree.Nodes:
-    """Returns the counters right after the entry that ends an inner node, where one ends.
+    """Returns the counters right after the entry that ends an inner node, for counters with such an entry.
 
     Args:
         trees: their shape.
         params: of the learner.
         nodes: before the block.
         upper_noise: [levels - 1, num_arms, lanes].
-        entries: by sweep: which were wins, the noisy ones, and sums of leaves.
-        last: [num_arms, lanes] the entry that ends it.
-        ends: [num_arms, lanes] bool, whether one ends.
+        entries: for each sweep, the exact entries, the noisy entries, and the sums of leaves.
+        last: [num_arms, lanes], the number of the entry that ends the node.
+        ends: [num_arms, lanes] bool, whether a node ends.
     """
 
     def read(won, leaf, leaves, last):
@@ -307,31 +308,31 @@ def _levels(trees: Trees, params: Params, nodes: tree.Nodes) -> Levels:
 def _by_opponent(
     num_opponents: int, right: jax.Array, won: jax.Array, counts: jax.Array
 ) -> tuple[jax.Array, jax.Array]:
-    """Counts how often arms met, and how often the left one won: [words, num_arms, lanes] uint32 each."""
+    """Counts how often two arms met, and how often the left arm won: [words, num_arms, lanes] uint32 each."""
     num_sweeps = len(won)
     plays, wins = [], []
     for word in range(-(-num_opponents // PACKED)):
-        total = lost = jnp.zeros(won.shape[1:], jnp.uint32)
+        total = won_total = jnp.zeros(won.shape[1:], jnp.uint32)
         for sweep in range(num_sweeps):
             index = right[sweep] - word * PACKED
             is_in_word = (sweep < counts) & (index >= 0) & (index < PACKED)
             one = jnp.where(is_in_word, jnp.uint32(1) << (BITS * jnp.clip(index, 0, PACKED - 1)).astype(jnp.uint32), 0)
-            total, lost = total + one, lost + jnp.where(won[sweep] > 0, one, 0)
+            total, won_total = total + one, won_total + jnp.where(won[sweep] > 0, one, 0)
         plays.append(total)
-        wins.append(lost)
+        wins.append(won_total)
     return jnp.stack(plays), jnp.stack(wins)
 
 
 def _over_arms(operation, values: jax.Array) -> jax.Array:
-    """Reduces over arms to [1, ...]."""
-    reduced = values[:1]  # written out: elementwise operations vectorise, reductions do not
+    """Reduces the first axis, over arms, to length 1."""
+    reduced = values[:1]  # unrolled: XLA vectorises elementwise operations, but not reductions
     for arm in range(1, len(values)):
         reduced = operation(reduced, values[arm : arm + 1])
     return reduced
 
 
 def _sum_rows(values: jax.Array, start: jax.Array, stop: jax.Array) -> jax.Array:
-    """Sums rows of integers from `start` on, before `stop`, both [num_arms, lanes]."""
+    """Sums the rows from `start` to before `stop`, both [num_arms, lanes]."""
     total = jnp.zeros_like(values[0])
     for sweep in range(len(values)):
         total = total + jnp.where((start <= sweep) & (sweep < stop), values[sweep], 0)
@@ -339,7 +340,7 @@ def _sum_rows(values: jax.Array, start: jax.Array, stop: jax.Array) -> jax.Array
 
 
 def _at(rows: jax.Array, index: jax.Array) -> jax.Array:
-    """Returns the row of each arm and lane at `index`; 0 where there is none."""
+    """Returns, for each arm and lane, the row at `index`; 0 if there is no such row."""
     selected = jnp.zeros_like(rows[0])
     for row in range(len(rows)):
         selected = jnp.where(index == row, rows[row], selected)

@@ -1,14 +1,14 @@
-"""Phased elimination of arms with features: a G-optimal design chooses the duels, and each phase has one release.
+"""Phased elimination of arms with features: G-optimal designs choose the duels, and each phase has one release.
 
 The steps of Algorithm 2 of DP-Dueling (Saha & Asi, 2024):
 
 * Init: D_1 are the given features; kappa is `Params.slope`, and delta failure_prob.
-* The active arms D_l are `Public.active`; xi_l is `margin_of`, whose `phase` is l - 1.
-* `first_design` and `next_design` compute pi_l. `plan_tight` or `plan_paper` computes its pairs C_l and their numbers
-  of duels, T_l, from the N of `duels_tight` or `duels_paper`. Only `plan_paper` has the t_0 duels that explore.
-* `act` plays a phase's duels: it goes through the slots of `Public.duels` one after the other.
+* The active arms D_l are `Public.active`; xi_l is `margin_of(phase)` for phase = l - 1.
+* `first_design` and `next_design` compute pi_l. `plan_tight` or `plan_paper` computes the pairs C_l and their numbers
+  of duels T_l, from the N of `duels_tight` or `duels_paper`. Only `plan_paper` plays the t_0 exploratory duels.
+* `act` plays a phase's duels: all duels of the first slot of `Public.duels`, then of the second, and so on.
 * `release` computes the noisy counts o^_l, the model w^_l and the arms D_(l+1) that stay, once per phase.
-* The duels of the last remaining arm are an endless phase, made by `start_phase`.
+* The duels of the last remaining arm form an endless phase, which `start_phase` builds.
 """
 
 import math
@@ -64,9 +64,9 @@ class Params:
     Attributes:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
         failure_prob: [] float in (0, 1).
-        confidence_multiplier: [] float > 0, the factor of a phase's duels.
-        radius: [] float > 0, the largest norm of a model.
-        slope: [] float > 0, kappa, the smallest assumed slope of the link.
+        confidence_multiplier: [] float > 0, factor of the number of a phase's duels.
+        radius: [] float > 0, the largest norm of a model's weights.
+        slope: [] float > 0, kappa, a lower bound on the link's slope.
         features: [num_arms, dim] float.
         first: the design for all arms.
     """
@@ -81,29 +81,29 @@ class Params:
 
 
 class Private(NamedTuple):
-    """State that only the curator knows.
+    """The state that only the curator knows.
 
     Attributes:
-        wins: [num_slots] integer, duels of this phase that the left arm of each pair won. A phase's first round
-            restarts the count from zero.
+        wins: [num_slots] integer, how many duels of this phase the left arm of each pair won. The first round of a
+            phase restarts the counts from zero.
     """
 
     wins: jax.Array
 
 
 class Public(NamedTuple):
-    """The releases so far, and values derived from them.
+    """The releases so far, and values computed from them.
 
     Attributes:
         active: [num_arms] bool, the remaining arms.
-        estimate: [dim] float, the model of the last phase that has ended; 0 in the first phase.
+        estimate: [dim] float, the weights that the last ended phase estimated; 0 in the first phase.
         phase: [] int32, number of phases that have ended.
-        played: [] integer, rounds of this phase that have been played.
+        played: [] integer, number of rounds of this phase that have been played.
         duels: [num_slots, 2] int32, the pairs of this phase.
-        plays: [num_slots] integer >= 0, duels of each pair, one pair after the other. They sum to the largest integer
-            in a phase that is too long to end, and when one arm is left.
+        plays: [num_slots] integer >= 0, the number of duels of each pair in this phase. The numbers sum to the largest
+            integer if the phase is too long to end, and if one arm is left.
         rank: [] int32, dimension of the span of the pairs' differences.
-        tie_word: [] uint32, a random word for the order in which the recommendation takes equal arms.
+        tie_word: [] uint32, a random word that breaks ties in the recommendation.
     """
 
     active: jax.Array
@@ -120,32 +120,33 @@ class Public(NamedTuple):
 def g_optimal_elimination(
     *, features: ArrayLike, constants: str = "tight", horizon: int | None = None, design_gap: float = 0.1
 ) -> Learner:
-    """Plays a few pairs in phases; after each phase a model of utilities, fitted to noisy wins, drops arms.
+    """Plays a few pairs in phases; after each phase, fits utilities to noisy wins, and drops arms of low utility.
 
-    Utilities are r(x) = x.w*, |w*| <= radius, and the left arm wins with probability sigma(r[left] - r[right]), sigma
-    the logistic function. Phase l = 1, 2, ... has the margin xi = 2^-l:
+    Utilities are r(x) = x.w*, |w*| <= radius, and the left arm wins with probability sigma(r[left] - r[right]), for the
+    logistic function sigma. Phase l = 1, 2, ... has the margin xi = 2^-l:
 
-    1. A G-optimal design pi for the differences z = x - y of active arms has m pairs. Its g is the largest z.V(pi)^-1.z
-       over all differences, which is the rank d of the differences if the design is exact.
-    2. Each pair of the design duels T(z) = ceil(N pi(z)) times, and its wins O(z) get Laplace(1 / epsilon) noise, once.
-    3. w minimises the sum of T(z) ln(1 + e^{z.w}) - O(z) z.w over |w| <= radius.
-    4. Arm x stays if its estimated utility x.w is at most xi below that of every active arm.
+    1. A G-optimal design pi for the differences z = x - y of active arms has m pairs. Its value g is the largest
+    z.V(pi)^-1.z over all differences; g is the rank d of the differences if the design is optimal. 2. Each pair of the
+    design duels T(z) = ceil(N pi(z)) times, and Laplace(1 / epsilon) noise is added once to its number of wins, O(z).
+    3. w minimises the sum of T(z) ln(1 + e^{z.w}) - O(z) z.w over |w| <= radius. 4. Arm x stays if its estimated
+    utility x.w is at most xi below that of every active arm.
 
     N is the root of (A / 2) sqrt(g / N) / kappa + g B / (kappa epsilon N) = xi, with A = sqrt(d) + sqrt(2 x), B = m +
     sqrt(2 m x) + x, x = ln(4 l^2 / failure_prob), and kappa = sigma'(2 radius). The first design is computed on the
-    host. Later designs are computed within the program, for the remaining arms of each lane. The bound uses the g that
-    a design has, whether or not it is near its minimum. The last remaining arm duels with itself.
+    host. Later designs are computed within the program, for the remaining arms of each lane. N uses the value g of the
+    design found, so the bound holds even if the design is not optimal. The last remaining arm duels with itself.
 
     Args:
         features: [num_arms, dim], each row of norm at most 1, dim <= num_arms, no two rows equal.
         constants: "tight", as above; or "paper": the published numbers of duels, for the same estimator. With delta =
             failure_prob, T = horizon, d = dim and kappa = sigma'(2 (radius + 1)) these are N = 16 d^5 ln(d T / delta) /
-            (kappa epsilon xi) + 64 d ln(T / delta) / (kappa xi)^2, and in addition, in every phase, t0 = 2 (d^1.5 + d
+            (kappa epsilon xi) + 64 d ln(T / delta) / (kappa xi)^2, and every phase has, in addition, t0 = 2 (d^1.5 + d
             sqrt(ln(1 / delta)))^2 + (16 d / kappa^4) (d^2 + ln(T / delta)) duels in proportion to the design for all
-            arms; arms stay that are less than 2 xi below.
+            arms. Arms stay if they are less than 2 xi below.
         horizon: rounds T, >= 2; required for "paper", and not allowed otherwise.
-        design_gap: > 0, how far the g of a design within the program may exceed its minimum, as a fraction. Smaller
-            gaps take more steps, and save at most that fraction of the duels; float32 reaches 1e-2, not much less.
+        design_gap: > 0, the fraction by which the value g of a design within the program may exceed its minimum.
+            Smaller gaps take more steps, and save at most this fraction of the duels; float32 reaches 1e-2, and hardly
+            less.
 
     Returns:
         A learner whose actions are pairs of arms ([2] int32: left, right), with blocks and counts (of ordered pairs, in
@@ -159,20 +160,20 @@ def g_optimal_elimination(
     Values:
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), by default 0.05.
-        confidence_multiplier: > 0, by default 1; multiplies N, and t0.
-        radius: > 0, by default 1, an upper bound on the norm of w*. With a confidence_multiplier of 1, and if users
-            follow the logistic model with |w*| <= radius: the best arm is dropped with probability <= failure_prob, and
-            after phase l all remaining arms have a utility within 2 xi of the best arm's. A smaller value explores
-            less: still private, but without this guarantee. For arms without features use the rows of an identity
-            matrix: the guarantee then assumes that their preferences are logistic (Bradley-Terry-Luce).
+        confidence_multiplier: > 0, by default 1; multiplies N and t0.
+        radius: > 0, by default 1, an upper bound on the norm of w*. If confidence_multiplier is 1, and users follow the
+            logistic model with |w*| <= radius, then the best arm is dropped with probability <= failure_prob, and after
+            phase l all remaining arms have a utility within 2 xi of the best arm's. A smaller value explores less; it
+            is as private, but has no such guarantee. For arms without features, use the rows of an identity matrix;
+            then the guarantee assumes logistic preferences (Bradley-Terry-Luce).
 
     Privacy:
         - Claim: epsilon-DP in the central model.
         - Unit: one duel's outcome; adjacency: replace one.
-        - Sensitivity: A duel enters one count (its pair's) of one phase, by 1; the counts of a phase, of L1 sensitivity
-          1, are released once, with Laplace(1 / epsilon) noise each. Earlier releases determine the pairs, their
-          numbers of duels and the ends of phases, so that phases concern different users and compose in parallel.
-        - Released: `estimate` and values derived from it, post-processing of the noisy counts.
+        - Sensitivity: a duel changes one count of one phase, its pair's, by at most 1. The counts of a phase have L1
+          sensitivity 1, and are released once, each with Laplace(1 / epsilon) noise. Earlier releases determine the
+          pairs, their numbers of duels and the ends of phases, so phases have different users and compose in parallel.
+        - Released: `estimate` and values computed from it, which are post-processing of the noisy counts.
         - Private: `wins`.
 
     Source:
@@ -180,15 +181,15 @@ def g_optimal_elimination(
 
     Deviations:
         * For an infinite set the paper uses a net; here the arms are given (`jaxdp.design.ball_net` makes a net).
-        * A design is for differences of active arms; the published text uses the differences of all arms in every
-          phase.
+        * A phase's design is for the differences of its active arms; the published text uses the differences of all
+          arms.
         * Only differences are estimated, since the published bound on single arms needs 0 among the arms. Arms are
-          dropped that lie more than xi below, not 2 xi.
+          dropped if they are more than xi below, instead of 2 xi.
         * The number of a pair's duels is rounded up.
-        * The model is confined to the ball, so that there is always a minimum; kappa is larger for it.
-        * One bound holds for all differences at once, so that neither t0 nor a union over arms is needed.
-        * For "paper": all of a pair's duels are in its count, t0 is spread in proportion, not at random, C1 = C2 = 1,
-          and nothing is proved of these numbers.
+        * The weights are confined to the ball, so a minimum always exists, and kappa is larger.
+        * One bound holds for all differences at once, so neither t0 nor a union bound over arms is needed.
+        * For "paper": all duels of a pair are in its count; the t0 duels are spread in proportion to the design, not at
+          random; C1 = C2 = 1; and no guarantee is proved for these numbers.
         * Floating-point noise, as in `laplace`.
 
     Examples:
@@ -244,18 +245,18 @@ def g_optimal_elimination(
         return jnp.exp2(-(phase + 1).astype(leaf.dtype))
 
     def duels_of(number: jax.Array, design: Design) -> jax.Array:
-        """Returns each pair's duels, T(z), [design's slots] float; 0 if its weight is 0, even for an infinite N."""
+        """Returns each pair's number of duels, T(z), [slots] float; 0 for weight 0, even if N is infinite."""
         return jnp.where(design.weights > 0, jnp.ceil(number * design.weights), 0)
 
     def plan_tight(params: Params, design: Design, phase: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Returns a phase's pairs [num_slots, 2] int32, their duels [num_slots] float, and their rank [] int32."""
+        """Returns a phase's pairs [num_slots, 2] int32, numbers of duels [num_slots] float, and rank [] int32."""
         values: Any = {"epsilon": params.epsilon, "failure_prob": params.failure_prob, "slope": params.slope}
         number = duels_tight(design, phase, margin_of(phase), **values)
         num_duels = duels_of(params.confidence_multiplier * number, design)
         return jnp.asarray(design.pairs), num_duels, jnp.asarray(design.rank)
 
     def plan_paper(params: Params, design: Design, phase: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-        """Returns the same as `plan_tight`; the phase's slots are followed by those of the design for all arms."""
+        """Returns the same as `plan_tight`; slots of the phase's design come first, then slots of the first design."""
         assert rounds is not None
         first = jax.tree.map(jnp.asarray, params.first)
         published: Any = {"dim": dim, "horizon": rounds, "failure_prob": params.failure_prob, "slope": params.slope}
@@ -263,7 +264,9 @@ def g_optimal_elimination(
         num_duels = duels_of(params.confidence_multiplier * number, design)
         explored = duels_of(params.confidence_multiplier * explored_paper(**published), first)
         same = jnp.all(design.pairs[:, None] == first.pairs[None], axis=2) & (design.weights > 0)[:, None]
-        num_duels = num_duels + jnp.sum(jnp.where(same, explored[None], 0), axis=1)  # a pair of both has one count
+        num_duels = num_duels + jnp.sum(
+            jnp.where(same, explored[None], 0), axis=1
+        )  # pairs of both designs have one count
         explored = jnp.where(jnp.any(same, axis=0), 0, explored)
         return jnp.concatenate([design.pairs, first.pairs]), jnp.concatenate([num_duels, explored]), first.rank
 
@@ -272,15 +275,15 @@ def g_optimal_elimination(
     def start_phase(
         params: Params, active: jax.Array, estimate: jax.Array, phase: jax.Array, design: Design, word
     ) -> Public:
-        """Returns the start of the phase after `phase` phases, given the previous phase's estimate."""
+        """Returns the public state at the start of a phase, after `phase` phases and with the last phase's estimate."""
         duels, num_duels, rank = plan_phase(params, design, phase)
-        # A phase with more duels than integers count does not end: its numbers just sum to the largest integer.
-        is_endless = ~(jnp.sum(num_duels) < largest * (1 - 1e-5))  # a float sum's error is smaller
+        # A phase with more duels than an integer can count does not end: its numbers sum to the largest integer.
+        is_endless = ~(jnp.sum(num_duels) < largest * (1 - 1e-5))  # the error of a float sum is smaller than this
         cap = largest // num_slots
         plays = jnp.where(is_endless & (num_duels >= cap), cap, num_duels.astype(integer))
         remainder = jnp.where(is_endless, largest - plays.sum(dtype=integer), 0)
         plays = plays + jnp.where(jnp.arange(num_slots) == jnp.argmax(plays), remainder, 0)
-        is_alone = jnp.asarray(design.rank) == 0  # or no two remaining arms differ
+        is_alone = jnp.asarray(design.rank) == 0  # one arm is left, or all remaining arms are equal
         only = jnp.argmax(active).astype(jnp.int32)
         return Public(
             active=active,
@@ -303,7 +306,7 @@ def g_optimal_elimination(
         return public.plays.sum(dtype=integer)
 
     def slots(public: Public, played: jax.Array) -> jax.Array:
-        """Returns the slot of `Public.duels` that duels in each given round of the phase, counted from 0."""
+        """Returns the slots of `Public.duels` that are played in the given rounds of the phase, counted from 0."""
         slot = jnp.searchsorted(jnp.cumsum(public.plays), played, side="right")
         return jnp.minimum(slot, num_slots - 1).astype(jnp.int32)
 
@@ -316,7 +319,7 @@ def g_optimal_elimination(
         return jnp.where(state.public.played == 0, 0, state.private.wins)
 
     def release(key, params: Params, public: Public, wins: jax.Array) -> Public:
-        """Returns the state after a phase: its model from noisy wins, the arms that stay, and the next phase."""
+        """Returns the state after a phase: an estimate from noisy wins, the arms that stay, and the next duels."""
         noisy = laplace(key, wins, params.epsilon, l1_sensitivity=1.0)
         points = jnp.asarray(params.features)
         differences = points[public.duels[:, 0]] - points[public.duels[:, 1]]
@@ -330,15 +333,15 @@ def g_optimal_elimination(
         )
 
     def advance(key, params: Params, public: Public, wins: jax.Array, rounds: jax.Array) -> State:
-        """Advances by some rounds of the phase, and drops arms if the last of them ends it."""
+        """Advances by rounds of the phase; if the last round ends the phase, drops arms."""
         after = public._replace(played=public.played + rounds)
         ends = (after.played == length(public)) & (jnp.sum(public.active, dtype=jnp.int32) > 1)
 
         def end_phase() -> Public:
             next_public = release(key, params, public, wins)
-            return jax.tree.map(lambda ended, going_on: jnp.where(ends, ended, going_on), next_public, after)
+            return jax.tree.map(lambda ended, unended: jnp.where(ends, ended, unended), next_public, after)
 
-        # Designs are slow: they are computed only when a phase ends in some lane, and not in every round.
+        # Designs are slow, so they are computed only if a phase ends in some lane.
         return State(Private(wins), jax.lax.cond(any_lane(ends), end_phase, lambda: after))
 
     def update(key, params: Params, state: State, report) -> State:
@@ -351,7 +354,7 @@ def g_optimal_elimination(
         utilities = jnp.sum(jnp.asarray(params.features) * public.estimate[None], axis=1)
         return ties.largest(jnp.where(public.active, utilities, -jnp.inf), ties.ranks(public.tie_word, num_arms))
 
-    many = bulk.Algorithm(num_arms, slots, length, wins_so_far, advance)
+    steps = bulk.Algorithm(num_arms, slots, length, wins_so_far, advance)
     return Learner(
         params=params,
         guarantee=guarantee_for(params, claim),
@@ -360,8 +363,8 @@ def g_optimal_elimination(
         privatize=reveal_feedback,
         update=update,
         recommend=recommend,
-        blocks=(bulk.blocks(many),),
-        counts=bulk.counts(many),
+        blocks=(bulk.blocks(steps),),
+        counts=bulk.counts(steps),
         horizon=rounds,
         interface=Interface(pairs(num_arms), Space("integers", (), 0, 1), recommendation=arms(num_arms)),
     )

@@ -1,7 +1,7 @@
-"""Plays many rounds of elimination by designs at a time: in blocks, or by counts of duels.
+"""Plays many rounds of elimination by designs at once: as blocks, or as counts of duels.
 
-Blocks give the results of single rounds, bit for bit. A bulk step plays rounds of one phase, whose duels are known
-before the first one.
+Blocks give the results of single rounds, bit for bit. A bulk step plays rounds of one phase; the phase's duels are
+known in advance.
 """
 
 from collections.abc import Callable
@@ -21,9 +21,9 @@ class Algorithm(NamedTuple):
 
     Attributes:
         num_arms: number of arms.
-        slots: (public, indices of rounds in the phase) -> their slots in `public.duels`, int32.
-        length: (public) -> [] integer, rounds of the phase.
-        wins_so_far: (state) -> [num_slots] integer, of this phase.
+        slots: (public, indices of rounds in the phase) -> int32, the slots of `public.duels` played in these rounds.
+        length: (public) -> [] integer, number of rounds of the phase.
+        wins_so_far: (state) -> [num_slots] integer, the wins of this phase.
         advance: (key, params, public, wins, rounds) -> state after `rounds` more rounds of the phase; `wins` are the
             phase's wins including these rounds.
     """
@@ -35,7 +35,7 @@ class Algorithm(NamedTuple):
     advance: Callable[..., State]
 
     def rounds_ahead(self, public: Any, limit: jax.Array) -> jax.Array:
-        """Returns the remaining rounds of the phase, at most `limit`."""
+        """Returns the number of remaining rounds of the phase, at most `limit`."""
         return jnp.minimum(limit, self.length(public) - public.played)
 
 
@@ -59,17 +59,17 @@ def blocks(algorithm: Algorithm) -> Blocks:
 
 
 def counts(algorithm: Algorithm) -> Counts:
-    """Builds play by counts of ordered pairs (left, right), in the order of a flattened [num_arms, num_arms] matrix."""
+    """Builds counts of ordered pairs (left, right), in the order of a flattened [num_arms, num_arms] matrix."""
     num_arms = algorithm.num_arms
 
     def count_duels(public: Any, ahead: jax.Array) -> jax.Array:
-        """Returns [num_slots] the number of duels of each pair in the next `ahead` rounds of the phase."""
+        """Returns the number of duels of each pair in the next `ahead` rounds of the phase: [num_slots]."""
         ends = jnp.cumsum(public.plays)
         starts = jnp.maximum(ends - public.plays, public.played)
         return jnp.maximum(jnp.minimum(ends, public.played + ahead) - starts, 0)
 
     def pair_indices(public: Any) -> jax.Array:
-        """Returns [num_slots] each pair's index in the flattened matrix."""
+        """Returns each pair's index in the flattened matrix: [num_slots]."""
         return public.duels[:, 0] * num_arms + public.duels[:, 1]
 
     def plan(key, params: Any, public: Any, limit) -> CountPlan:

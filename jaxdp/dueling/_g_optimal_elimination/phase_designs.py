@@ -1,4 +1,4 @@
-"""Designs of phases, for all arms on the host and for the remaining arms within the program; and numbers of duels."""
+"""Designs for all arms (on the host) and for remaining arms (within the program), and numbers of duels."""
 
 import math
 
@@ -10,7 +10,7 @@ from jaxdp.core import Scalar, default_float
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.design import g_optimal_differences, masked_difference_design
 
-HOST_GAP = 1e-3  # how far a design's value may exceed its minimum, as a fraction
+HOST_GAP = 1e-3  # the fraction by which a design's value may exceed its minimum
 MOST_STEPS = 4096
 
 
@@ -21,7 +21,7 @@ class Design:
     Attributes:
         pairs: [num_slots, 2] int32, the arm with the larger index first; pairs of weight 0 are padding.
         weights: [num_slots] float >= 0, with sum 1.
-        value: [] float, the largest squared norm of a difference, in the metric of V(weights)^-1.
+        value: [] float, the largest z.V(weights)^-1.z over differences z.
         rank: [] int32, dimension of the span of the differences.
     """
 
@@ -32,17 +32,17 @@ class Design:
 
 
 def most_pairs(num_arms: int, dim: int) -> int:
-    """Returns the number of slots for pairs: as many as an optimal design may need, plus spares for the search."""
+    """Returns the number of slots for pairs: the most that an optimal design needs, plus spare slots for the search."""
     rank = min(dim, num_arms - 1)
     return rank * (rank + 1) // 2 + rank
 
 
 def first_design(arms: np.ndarray) -> Design:
-    """Computes the design for all arms on the host; arms are [num_arms, dim] float64."""
+    """Computes the design for all arms, [num_arms, dim] float64, on the host."""
     dtype, design = default_float(), g_optimal_differences(arms, gap=HOST_GAP)
     spare = most_pairs(*arms.shape) - len(design.weights)
     weights = design.weights.astype(dtype)
-    value = dtype.type(design.value * (design.weights / weights).max())  # for the rounded weights
+    value = dtype.type(design.value * (design.weights / weights).max())  # a bound for the rounded weights
     return Design(
         pairs=np.pad(design.pairs.astype(np.int32), ((0, spare), (0, 0))),
         weights=np.pad(weights, (0, spare)),
@@ -64,8 +64,8 @@ def duels_tight(
     """Returns the N of `g_optimal_elimination`, [] float: the root of sampling / sqrt(N) + private / N = xi.
 
     Args:
-        design: of the phase.
-        phase: [] int32, phases that have ended: l - 1.
+        design: the phase's design.
+        phase: [] int32, number of phases that have ended, l - 1.
         xi: [] float > 0, the margin.
         epsilon: [] float > 0.
         failure_prob: [] float in (0, 1).

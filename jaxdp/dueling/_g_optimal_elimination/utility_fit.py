@@ -1,4 +1,4 @@
-"""Linear utilities from noisy wins, by minimising the logistic loss over a ball."""
+"""Fits linear utilities to noisy wins, by minimising the logistic loss over a ball."""
 
 import jax
 import jax.numpy as jnp
@@ -9,9 +9,9 @@ from jaxdp.numerics.kernels import any_lane
 from jaxdp.numerics.small_linear_algebra import cholesky, cholesky_solve
 
 MOST_STEPS = 30
-LENGTHS = 4.0 ** -np.arange(10)  # of steps; the longest that fits is taken
-SHORT = float(np.log(1.5))  # a step that moves no utility by more is taken whole
-WIDENINGS = 6  # in each step, starting from the previous step's result
+LENGTHS = 4.0 ** -np.arange(10)  # lengths of a step; the longest length that fits is taken
+SHORT = float(np.log(1.5))  # a step that moves no utility by more than this is taken whole
+WIDENINGS = 6  # iterations of `widen` in each step, from the previous step's result
 
 
 def fit_in_ball(
@@ -19,15 +19,15 @@ def fit_in_ball(
 ) -> jax.Array:
     """Returns the w with |w| <= radius that minimises the sum of plays ln(1 + e^{z.w}) - wins z.w over pairs.
 
-    z are the pairs' differences. The sum is convex for all wins, also below 0 or above plays. Newton's method: a step
-    goes to the minimum of the quadratic model over the ball, or part of the way: so far that the sum's slope along the
-    step is at most half as large as the initial descent. The component orthogonal to all differences does not matter,
-    and is 0.
+    z are the pairs' differences. The sum is convex for all wins, even below 0 or above plays. Each step of Newton's
+    method goes toward the minimum of the quadratic model over the ball: the whole way, or a part of it such that the
+    sum's slope along the step is at most half of the initial descent. The component of w orthogonal to all differences
+    has no effect, and is 0.
 
     Args:
-        differences: [num_pairs, dim] float, features of the left arm minus those of the right one.
-        plays: [num_pairs] integer or float >= 0, some > 0: duels of each pair.
-        wins: [num_pairs] float, of the left arm, with noise; ignored where plays is 0.
+        differences: [num_pairs, dim] float, features of the left arm minus features of the right arm.
+        plays: [num_pairs] integer or float >= 0, not all 0: number of duels of each pair.
+        wins: [num_pairs] float, noisy numbers of wins of the left arm; ignored for pairs with plays 0.
         rank: [] integer, dimension of the span of the differences.
         radius: [] float > 0.
 
@@ -35,7 +35,7 @@ def fit_in_ball(
         [dim] float.
 
     Source:
-        Newton's method, with Moré & Sorensen's (1983) for the quadratic model in a ball.
+        Newton's method; Moré & Sorensen (1983) for the quadratic model in a ball.
     """
     dtype, dim = differences.dtype, differences.shape[1]
     is_played = plays > 0
@@ -43,20 +43,20 @@ def fit_in_ball(
     shares = plays.astype(dtype) / total
     won = jnp.where(is_played, wins, 0).astype(dtype) / total
     differences = jnp.where(is_played[:, None], differences, 0)
-    # In these coordinates directions that hardly matter are separate axes, and lose no digits.
+    # In these coordinates, directions with little effect are separate axes, and lose no digits.
     basis = eigh(_times((differences * shares[:, None]).T, differences)).vectors[:, ::-1]
     is_spanned = jnp.arange(dim, dtype=rank.dtype) < rank
     inside = jnp.where(is_spanned[None], _times(differences, basis), 0)
     unspanned = jnp.diag((~is_spanned).astype(dtype))
 
     def excess(weights: jax.Array) -> jax.Array:
-        """Returns the model's expected wins minus the observed ones, as shares of all duels: [num_pairs]."""
+        """Returns the model's expected wins minus the observed wins, as shares of all duels: [num_pairs]."""
         return shares * jax.nn.sigmoid(jnp.sum(inside * weights[None], axis=1)) - won
 
     def step(state):
         count, weights, widening, _ = state
         utilities = jnp.sum(inside * weights[None], axis=1)
-        # The smaller probability is not computed as 1 minus the larger one, which floats round to 0.
+        # The smaller probability is not computed as 1 minus the larger probability, which floats would round to 0.
         curvature = (shares * jax.nn.sigmoid(utilities) * jax.nn.sigmoid(-utilities))[:, None] * inside
         hessian = _times(curvature.T, inside) + unspanned
         slope = jnp.sum(inside * excess(weights)[:, None], axis=0)
@@ -68,10 +68,11 @@ def fit_in_ball(
         lengths = jnp.asarray(LENGTHS, dtype)
         slopes = jax.vmap(lambda length: jnp.sum(along * excess(weights + length * move)))(lengths)
         fits = slopes <= 0.5 * jnp.abs(jnp.sum(slope * move))
-        # A short step fits whole: if utilities move by at most a, a logistic curvature grows by at most e^a. The test
-        # above may fail by rounding: a move along the ball's boundary is nearly orthogonal to the slope there.
+        # A short step fits whole: if utilities move by at most a, a logistic curvature grows by at most e^a. By
+        # rounding, the test above may fail for it, since a move along the ball's boundary is nearly orthogonal to the
+        # slope.
         fits = fits | ((lengths == 1) & (moved <= SHORT))
-        length = lengths[jnp.where(jnp.any(fits), jnp.argmax(fits), len(LENGTHS) - 1)]  # the longest that fits
+        length = lengths[jnp.where(jnp.any(fits), jnp.argmax(fits), len(LENGTHS) - 1)]  # the longest length that fits
         return count + 1, weights + length * move, widening, moved
 
     def goes_on(state) -> jax.Array:
@@ -84,9 +85,10 @@ def fit_in_ball(
 
 
 def _in_ball(matrix: jax.Array, rhs: jax.Array, radius: jax.Array, widening: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns the x with |x| <= radius of least x.matrix.x / 2 - rhs.x, and the c >= 0 with (matrix + c) x = rhs."""
-    # Newton's method for 1 / |x| = 1 / radius approaches the least such c. It starts at `widening` or at a lower bound
-    # of c: without the bound, floats might not hold x for a matrix that is small relative to rhs.
+    """Returns the x that minimises x.matrix.x / 2 - rhs.x for |x| <= radius, and c >= 0 with (matrix + c) x = rhs."""
+    # Newton's method for 1 / |x| = 1 / radius approaches the least such c. It starts at `widening`, or at a lower bound
+    # on c if the bound is larger: without the bound, floats might not hold x for a matrix that is small relative to
+    # rhs.
     eye = jnp.eye(len(rhs), dtype=rhs.dtype)
     least = jnp.sqrt(jnp.sum(rhs**2)) / radius - jnp.sqrt(jnp.sum(matrix**2))
     widening = jnp.maximum(widening, least)

@@ -1,9 +1,9 @@
-"""Relative upper confidence bounds on reports that each user randomizes, or, in `blocks`, on noisy totals.
+"""Relative upper confidence bounds from reports that each user randomizes, or, in `blocks`, from noisy totals.
 
 The steps of Algorithm 1 of Zoghi, Whiteson, Munos & de Rijke (2014) for release="local":
 
 * The wins w_ij are `Public.wins`; `count_report` adds a report. alpha is exploration_rate.
-* `view` compares the upper bounds u_ij with 1/2; `duel` computes the bounds of all arms against the left one.
+* `view` compares the upper bounds u_ij with 1/2; `duel` computes the bounds of all arms against the left arm.
 * C, the arms that may beat all others, is `champions`. B, which holds at most one arm of C, is `hypothesis`;
   `next_hypothesis` derives it from C.
 * `draw_left` draws a_c from C; `draw_right` finds a_d, the arm that may beat it most easily.
@@ -27,11 +27,11 @@ RELEASES = ("local", "blocks")
 
 
 class Public(NamedTuple):
-    """The reports so far, and values derived from them.
+    """The reports so far, and values computed from them.
 
     Attributes:
         round: [] integer, rounds played.
-        wins: [num_arms, num_arms] integer, how often the row's arm is reported to have won against the column's.
+        wins: [num_arms, num_arms] integer, how often the row's arm is reported to have beaten the column's arm.
         hypothesis: [] int32, the hypothesised best arm; -1 for none.
     """
 
@@ -45,12 +45,12 @@ def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax
 
     Args:
         wins: `Public.wins`.
-        hypothesis: of the round before.
+        hypothesis: the hypothesis of the round before.
         spread: [] float, exploration_rate ln t.
     """
-    # Subtracted as integers: float32 would lose the difference of large counts.
+    # Counts are subtracted as integers: float32 would lose the difference of large counts.
     lead, duels = (wins - wins.T).astype(spread.dtype), (wins + wins.T).astype(spread.dtype)
-    # With N duels the bound is at least 1/2 where lead / (2 N) >= -sqrt(spread / N).
+    # With N duels the bound is at least 1/2 if and only if lead / (2 N) >= -sqrt(spread / N).
     champions = jnp.all((lead >= 0) | (lead * lead <= 4 * spread * duels), axis=1)
     return champions, next_hypothesis(champions, hypothesis)
 
@@ -58,18 +58,18 @@ def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax
 def duel(uniforms: jax.Array, wins: jax.Array, hypothesis: jax.Array, spread: jax.Array, unmet: jax.Array) -> jax.Array:
     """Draws the arms of this round, [2] int32.
 
-    All bounds are reduced by 1/2 and divided by their common factor, the c of `rucb`.
+    All bounds are computed minus 1/2, and divided by the factor c of `rucb` that they share.
 
     Args:
-        uniforms: [2] float in [0, 1), for the left arm and the right one.
+        uniforms: [2] float in [0, 1), for the left arm and the right arm.
         wins: as for `view`.
         hypothesis: as for `view`.
         spread: as for `view`.
-        unmet: [] float, the bound of two arms that have not met, in this form: (2 - 1/2) / c.
+        unmet: [] float, the bound of two arms that have not met in this form, (2 - 1/2) / c.
     """
     champions, hypothesis = view(wins, hypothesis, spread)
     left = draw_left(uniforms[0], champions, hypothesis)
-    won, lost = wins[:, left], wins[left]  # by each arm against the left one
+    won, lost = wins[:, left], wins[left]  # each arm's wins and losses against the left arm
     lead, duels = (won - lost).astype(spread.dtype), (won + lost).astype(spread.dtype)
     share = 1 / jnp.maximum(duels, 1)
     bounds = jnp.where(duels > 0, lead * share / 2 + jnp.sqrt(spread * share), unmet)
@@ -80,7 +80,7 @@ class Steps(NamedTuple):
     """The steps of a round that are computed from reports.
 
     Attributes:
-        view: (wins, hypothesis, spread) -> (champions in the implementation's own format, hypothesis).
+        view: (wins, hypothesis, spread) -> (champions in the implementation's format, hypothesis).
         duel: (uniforms, wins, hypothesis, spread, unmet) -> pair of arms.
         count_duel: (wins, report) -> wins.
     """
@@ -98,27 +98,28 @@ KERNELS = Steps(kernels.view, kernels.duel, kernels.count_duel)
 def rucb(*, num_arms: int, release: str = "local") -> Learner:
     r"""Plays an arm that may beat all others against the arm that may beat it most easily (RUCB).
 
-    In round t the champions are the arms whose upper bounds of P[i, j] are at least 1/2 for all j. The hypothesis is
-    the latest arm that was the only champion, as long as it has been a champion in every round since.
+    In round t, arm i is a champion if its upper bounds on P[i, j] are at least 1/2 for all j. The hypothesis is the
+    latest arm that was the only champion, if it has been a champion in every round since.
 
-    * The left arm is the hypothesis if it is the only champion. Otherwise it is the hypothesis half of the time, else
-      any other champion, each with equal probability. Without a hypothesis it is any champion, and without a champion
-      any arm.
-    * The right arm has the largest bound against the left arm; among several it is any except the left arm.
+    * The left arm is the hypothesis if it is the only champion. Otherwise it is the hypothesis with probability 1/2,
+      and each other champion with equal probability. Without a hypothesis it is a uniformly random champion, and
+      without a champion a uniformly random arm.
+    * The right arm has the largest bound against the left arm. Ties are broken at random, among arms other than the
+      left arm.
 
-    A bound is 2 if nothing is known of a pair, and 1/2 for i = j. Otherwise it is
+    A bound is 2 if nothing is known about a pair, and 1/2 for i = j. Otherwise the bound is
 
-    * "local": with N duels of i and j so far, the debiased share of wins plus c sqrt(exploration_rate ln t / N),
+    * "local": with N duels of i and j so far, the debiased share of wins plus c sqrt(exploration_rate ln t / N), where
       c = (e^epsilon + 1) / (e^epsilon - 1).
-    * "blocks": when a pair's duels reach 1, 2, 4, 8, ..., the wins since its last release get Laplace(1 / epsilon)
-      noise. A block of n duels has the weight w = n / (n + 8 / epsilon^2), which minimises the variance of the share of
-      wins. With W and N the weighted sums of the released wins and of their duels, and w of the last block, the bound
-      is W / N + sqrt(exploration_rate ln t / N) + 2 w exploration_rate ln t / (epsilon N). It is below P[i, j] with
-      probability at most t^(-2 exploration_rate), by Chernoff's bound of outcomes and noise together.
+    * "blocks": when a pair has had 1, 2, 4, 8, ... duels, the wins since its last release are released with Laplace(1 /
+      epsilon) noise. A block of n duels has the weight w = n / (n + 8 / epsilon^2), which minimises the variance of the
+      share of wins. Let W and N be the weighted sums of released wins and of duels. The bound is W / N +
+      sqrt(exploration_rate ln t / N) + 2 w exploration_rate ln t / (epsilon N), with w of the last block. It is below
+      P[i, j] with probability at most t^(-2 exploration_rate), by Chernoff's bound for outcomes and noise together.
 
     Args:
         num_arms: number of arms, >= 2.
-        release: "local", each user randomizes the outcome, or "blocks", a curator releases noisy totals.
+        release: "local" (each user randomizes the outcome) or "blocks" (a curator releases noisy totals).
 
     Returns:
         A learner whose actions are pairs of arms ([2] int32: left, right). Feedback is [] int32, 1 if the left arm
@@ -132,25 +133,25 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
         exploration_rate: > 1/2, by default 0.51.
 
     Privacy:
-        - Claim: epsilon-DP, in the local model ("local") or the central one ("blocks").
+        - Claim: epsilon-DP, in the local model ("local") or the central model ("blocks").
         - Unit: one duel's outcome; adjacency: replace one.
         - Sensitivity, "local": an outcome leaves the user's device once, by randomized response; everything else is
           post-processing.
-        - Sensitivity, "blocks": given the earlier releases, the pair of a duel and its index among the pair's duels are
-          fixed. So an outcome enters one total of wins, by at most 1, which is released once with Laplace(1 / epsilon)
-          noise. Blocks concern different users and compose in parallel.
+        - Sensitivity, "blocks": given the earlier releases, the pair of a duel and the duel's index among the pair's
+          duels are fixed. So an outcome changes one total of wins, by at most 1, and this total is released once with
+          Laplace(1 / epsilon) noise. Blocks have different users, so they compose in parallel.
         - Released: all reports ("local"), or the noisy totals, `released`.
         - Private: nothing ("local"), or the wins of unfinished blocks.
 
     Source:
-        Zoghi, Whiteson, Munos & de Rijke (2014), Algorithm 1, to which "local" is equal at epsilon = inf; on privatized
+        Zoghi, Whiteson, Munos & de Rijke (2014), Algorithm 1, which "local" equals at epsilon = inf; from privatized
         responses as in "Optimal Rates for Private Stochastic Dueling Bandits" (2025). Boucheron, Lugosi & Massart
-        (2013), Section 2.4, for the bound of sums of sub-gamma variables, such as Laplace variables.
+        (2013), Section 2.4, for the bound on sums of sub-gamma variables, such as Laplace variables.
 
     Deviations:
-        "local": all bounds minus 1/2 are divided by their common factor c, which changes no decision. "blocks": at
-        epsilon = inf there is no noise, but bounds still wait for the end of a block. An unreleased pair has the bound
-        2 that the paper gives to a pair that has not met. Integer noise, as in `laplace`.
+        "local": all bounds minus 1/2 are divided by the factor c that they share, which changes no decision. "blocks":
+        at epsilon = inf there is no noise, but bounds still change only at the end of a block. A pair without a release
+        has the bound 2, which the paper gives to a pair that has not met. Noise is integer, as in `laplace`.
 
     Math:
         With $N_{ij}$ duels of arms $i$ and $j$ so far, and $\hat p_{ij}$ the debiased share of those that $i$ won, the
@@ -184,12 +185,12 @@ def rucb(*, num_arms: int, release: str = "local") -> Learner:
 
 
 def _learner(num_arms: int, steps: Steps) -> Learner:
-    """Builds RUCB from these steps of a round."""
+    """Builds RUCB from `steps`, the steps of a round."""
 
     def init(key, params: Params) -> State:
         del key, params
-        none = jnp.zeros((num_arms, num_arms), jnp.result_type(int))
-        return State((), Public(none[0, 0], none, jnp.int32(-1)))
+        wins = jnp.zeros((num_arms, num_arms), jnp.result_type(int))
+        return State((), Public(wins[0, 0], wins, jnp.int32(-1)))
 
     def spread(params: Params, public: Public) -> jax.Array:
         return params.exploration_rate * jnp.log((public.round + 1).astype(default_float()))
@@ -202,7 +203,7 @@ def _learner(num_arms: int, steps: Steps) -> Learner:
     def update(key, params: Params, state: State, report) -> State:
         del key
         public = state.public
-        # The hypothesis that `act` used: from the wins before this report.
+        # The hypothesis that `act` used, from the wins before this report.
         _, hypothesis = steps.view(public.wins, public.hypothesis, spread(params, public))
         return State((), Public(public.round + 1, steps.count_duel(public.wins, report), hypothesis))
 

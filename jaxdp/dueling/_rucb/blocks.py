@@ -1,4 +1,4 @@
-"""Relative upper confidence bounds on wins that a curator releases with noise, in doubling blocks."""
+"""Relative upper confidence bounds from wins that a curator releases with noise, in doubling blocks."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -18,11 +18,11 @@ from jaxdp.random.threefry import two_uniforms
 
 
 class Public(NamedTuple):
-    """The releases so far, and values derived from them.
+    """The releases so far, and values computed from them.
 
     Attributes:
         round: [] integer, rounds played.
-        released: of pairs.
+        released: the releases for pairs.
         hypothesis: [] int32, the hypothesised best arm; -1 for none.
     """
 
@@ -36,28 +36,28 @@ def view(released: Released, hypothesis: jax.Array, spread: jax.Array) -> tuple[
 
     Args:
         released: `Public.released`.
-        hypothesis: of the previous round.
+        hypothesis: the hypothesis of the previous round.
         spread: [] float, exploration_rate ln t.
     """
     lead, weight, allowance = _pair_blocks.evidence(released, spread)
-    # The bound is at least 1/2 where (lead + allowance) / (2 N) >= -sqrt(spread / N), N by weight.
+    # The bound is at least 1/2 if and only if (lead + allowance) / (2 N) >= -sqrt(spread / N), where N is the weight.
     raised = allowance + lead
     champions = jnp.all((raised >= 0) | (raised * raised <= 4 * spread * weight), axis=1)
     return champions, next_hypothesis(champions, hypothesis)
 
 
 def duel(uniforms: jax.Array, released: Released, hypothesis: jax.Array, spread: jax.Array) -> jax.Array:
-    """Draws the arms of this round, [2] int32. All bounds are reduced by 1/2.
+    """Draws the arms of this round, [2] int32. All bounds are computed minus 1/2.
 
     Args:
-        uniforms: [2] float in [0, 1), for the left arm and the right one.
+        uniforms: [2] float in [0, 1), for the left arm and the right arm.
         released: as for `view`.
         hypothesis: as for `view`.
         spread: as for `view`.
     """
     champions, hypothesis = view(released, hypothesis, spread)
     left = draw_left(uniforms[0], champions, hypothesis)
-    # Each arm against the left one.
+    # Each arm against the left arm.
     lead, weight, allowance = (matrix[:, left] for matrix in _pair_blocks.evidence(released, spread))
     share = 1 / jnp.where(weight > 0, weight, 1)
     bounds = jnp.where(weight > 0, (allowance + lead) * share / 2 + jnp.sqrt(spread * share), UNMET)
@@ -68,7 +68,7 @@ class Steps(NamedTuple):
     """The steps of a round that are computed from releases.
 
     Attributes:
-        view: (released, hypothesis, spread) -> (champions in the implementation's own format, hypothesis).
+        view: (released, hypothesis, spread) -> (champions in the implementation's format, hypothesis).
         duel: (uniforms, released, hypothesis, spread) -> pair of arms.
     """
 
@@ -86,7 +86,7 @@ def learner(num_arms: int) -> Learner:
 
 
 def learner_of(num_arms: int, steps: Steps) -> Learner:
-    """Builds RUCB on noisy totals of blocks, from these steps of a round."""
+    """Builds RUCB for noisy totals of blocks from `steps`, the steps of a round."""
 
     def init(key, params: Params) -> State:
         del key, params

@@ -1,8 +1,8 @@
-"""The steps of RUCB by blocks for few arms, laid out for XLA on CPU: loops over lanes, with every pair written out.
+"""The steps of RUCB by blocks for few arms, laid out for XLA on CPU: loops over lanes, with pairs unrolled.
 
-Tests check that they equal the plain steps of `blocks` bit for bit. With 3 arms the plain steps take 1.8 times as long,
-with 10 arms 4.8 times, in a sweep's program of 256 lanes: `python benchmarks/run.py --clock processor "fast form of
-rucb_blocks"`.
+Tests check that they equal the plain steps of `blocks` bit for bit. In a sweep's program of 256 lanes, the plain steps
+take 1.8 times as long with 3 arms, and 4.8 times as long with 10 arms: `python benchmarks/run.py --clock processor
+"fast form of rucb_blocks"`.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""The draws of RUCB: a hypothesis and two arms, from bounds of any kind."""
+"""The draws of RUCB: a hypothesis and two arms, from given bounds."""
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ def next_hypothesis(champions: jax.Array, hypothesis: jax.Array) -> jax.Array:
 
 
 def draw_left(uniform: jax.Array, champions: jax.Array, hypothesis: jax.Array) -> jax.Array:
-    """Draws a champion, [] int32: the hypothesis half of the time. If there is no champion, draws any arm.
+    """Draws a champion, [] int32: the hypothesis with probability 1/2. If there is no champion, draws any arm.
 
     Args:
         uniform: [] float in [0, 1).
@@ -40,15 +40,15 @@ def draw_left(uniform: jax.Array, champions: jax.Array, hypothesis: jax.Array) -
 
 
 def draw_right(uniform: jax.Array, bounds: jax.Array, left: jax.Array) -> jax.Array:
-    """Returns the arm with the largest bound, [] int32; of equal bounds any arm except the left one.
+    """Returns the arm with the largest bound, [] int32; breaks ties at random among arms other than the left arm.
 
     Args:
         uniform: [] float in [0, 1).
-        bounds: [num_arms] float, bounds against the left arm minus 1/2; the left arm's own bound is replaced by 0.
+        bounds: [num_arms] float, bounds against the left arm minus 1/2; the entry of the left arm is replaced by 0.
         left: [] int32.
     """
     is_left = jnp.arange(len(bounds), dtype=jnp.int32) == left
-    # Stored: XLA on CPU would recompute them for each use, and none might then equal the maximum.
+    # A kernel stores the bounds: XLA on CPU would recompute them for each use, and then none might equal the maximum.
     bounds = own_kernel(lambda bounds, is_left: jnp.where(is_left, 0, bounds), bounds, is_left)
     tied = bounds == jnp.max(bounds)
     other_arms = tied & ~is_left

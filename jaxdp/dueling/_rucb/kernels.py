@@ -1,8 +1,8 @@
-"""The steps of RUCB for few arms, laid out for XLA on CPU: loops over lanes, with every arm and pair written out.
+"""The steps of RUCB for few arms, laid out for XLA on CPU: loops over lanes, with arms and pairs unrolled.
 
 Tests check that they equal the plain steps of `_rucb` bit for bit. For more than `MOST_ARMS` arms the plain steps are
-faster. With 3 arms they take 1.5 times as long as these, with 10 arms 2.7 times, in a sweep's program of 256 lanes:
-`python benchmarks/run.py --clock processor "fast form of rucb"`.
+faster. In a sweep's program of 256 lanes, the plain steps take 1.5 times as long with 3 arms, and 2.7 times as long
+with 10 arms: `python benchmarks/run.py --clock processor "fast form of rucb"`.
 """
 
 import functools
@@ -16,7 +16,7 @@ from jaxdp.dueling.reports import count_report
 from jaxdp.numerics.kernels import WRITTEN_OUT, lanes_last, own_kernel
 from jaxdp.random.choice import inline_index_at
 
-MOST_ARMS = WRITTEN_OUT  # up to here lanes are the fast axis, and one word holds a bit for each arm
+MOST_ARMS = WRITTEN_OUT  # up to this number lanes are the fast axis, and one word holds a bit for each arm
 
 
 def view(wins: jax.Array, hypothesis: jax.Array, spread: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -50,7 +50,7 @@ def _champions(wins: jax.Array, spread: jax.Array) -> jax.Array:
 
 
 def members(num_arms: int, packed: jax.Array) -> list[jax.Array]:
-    """Unpacks a [] bool for each arm."""
+    """Unpacks one [] bool for each arm."""
     return [(packed >> i) & 1 == 1 for i in range(num_arms)]
 
 
@@ -89,7 +89,7 @@ def _right(uniform: jax.Array, wins: jax.Array, left: jax.Array, spread: jax.Arr
 
 
 def line(entries: list[list[jax.Array]], index: jax.Array) -> list[jax.Array]:
-    """Selects the list at this index by comparing with every index."""
+    """Selects entries[index], by comparing `index` with every position."""
     selected = entries[0]
     for i in range(1, len(entries)):
         is_index = index == i
