@@ -1,4 +1,4 @@
-"""Optimal designs: the points of a finite set to query, and how often; and nets of balls and boxes."""
+"""Optimal designs, which say how often to query the points of a finite set, and nets of balls and boxes."""
 
 from jaxdp.design._g_optimal import Design, PairDesign, g_optimal, g_optimal_differences
 from jaxdp.design._masked import MaskedDesign, masked_difference_design

@@ -1,30 +1,27 @@
-"""Coordinates of the span of a set, and an initial design: d of its points that span it."""
+"""Computes coordinates for the span of a set, and an initial design of d points that span it."""
 
 import numpy as np
 
-SLACK = 16  # times dim and the rounding unit: a smaller part, relative to the largest, lies in the span
+SLACK = 16  # residuals below SLACK * dim * rounding unit, relative to the largest, count as 0
 
 
 def tolerance(dim: int, dtype: np.typing.DTypeLike) -> float:
-    """Returns how small a residual, relative to the first, counts as rounding."""
+    """Returns the largest residual, relative to the first residual, that counts as a rounding error."""
     return float(SLACK * dim * np.finfo(dtype).eps)
 
 
 def scaled_columns(points: np.ndarray) -> np.ndarray:
-    """Returns each column in units of its largest entry, so that a feature's unit does not affect the rank."""
+    """Divides each column by its largest absolute entry, so that units of features do not affect the rank."""
     largest = np.abs(points).max(axis=0, initial=0.0)
     return points / np.where(largest > 0, largest, 1)
 
 
 def of_points(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Orthogonalizes points, the longest residual first.
-
-    Args:
-        points: [num_points, dim] float64.
+    """Orthogonalizes points [num_points, dim], starting with the longest; each step takes the longest residual.
 
     Returns:
-        (coordinates [num_points, rank], all in [-1, 1], in which the chosen points are triangular with a diagonal of 1;
-        chosen points [rank] int).
+        Coordinates [num_points, rank] in [-1, 1], in which the chosen points form a triangular matrix with a diagonal
+        of 1; and indices of the chosen points, [rank] int.
     """
     residuals, chosen_points, columns = scaled_columns(points), [], []
     limit = 0.0
@@ -42,18 +39,15 @@ def of_points(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def of_differences(arms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Orthogonalizes the set of all differences of two arms, as `of_points`, with the start of Kumar and Yildirim.
+    """Orthogonalizes all differences of two arms [num_arms, dim], with the start of Kumar and Yildirim.
 
-    A direction is that of the longest residual; the pair consists of the arms that lie farthest apart along it. The
-    next direction is orthogonal to all pairs chosen so far, so that the pairs are linearly independent.
-
-    Args:
-        arms: [num_arms, dim] float64.
+    Each step takes the longest residual as its direction, and chooses the two arms that are farthest apart along it.
+    The next direction is orthogonal to all chosen differences, so that these are linearly independent.
 
     Returns:
-        (coordinates [num_arms, rank] of the arms, whose differences all lie in [-2, 2]; pairs [rank, 2] int).
+        Coordinates [num_arms, rank] of the arms, with differences in [-2, 2]; and the chosen pairs, [rank, 2] int.
     """
-    residuals, pairs, columns = scaled_columns(arms - arms[:1]), [], []  # a difference is rounded once, at its own size
+    residuals, pairs, columns = scaled_columns(arms - arms[:1]), [], []  # each difference is rounded only once
     limit = 0.0
     for step in range(min(arms.shape)):
         lengths = np.einsum("ij,ij->i", residuals, residuals)
@@ -71,6 +65,6 @@ def of_differences(arms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _without(residuals: np.ndarray, direction: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (the parts orthogonal to a direction, the multiples of it that were subtracted)."""
+    """Returns the parts of residuals orthogonal to a direction, and the multiples of it that were subtracted."""
     multiples = residuals @ direction / (direction @ direction)
     return residuals - multiples[:, None] * direction, multiples

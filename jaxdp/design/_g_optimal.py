@@ -1,4 +1,4 @@
-"""G-optimal designs of finite sets, on the host in float64."""
+"""Computes G-optimal designs of finite sets, on the host in float64."""
 
 from typing import NamedTuple
 
@@ -8,17 +8,17 @@ from jaxdp.design import _coordinates as coordinates
 from jaxdp.design._wynn_fedorov import solve
 from jaxdp.validation import check_finite, check_positive
 
-BLOCK = 2**18  # entries of the Gram matrix at a time, 2 MiB
+BLOCK = 2**18  # number of entries of the Gram matrix that are in memory at once (2 MiB)
 
 
 class Design(NamedTuple):
     """Weights on some points of a finite set.
 
     Attributes:
-        support: [support] int32, which points.
+        support: [support] int32, indices of the points.
         weights: [support] float64 > 0, sum 1.
         rank: d, the dimension of the points' span.
-        value: max |z|^2_{V(weights)^-1} over all points, >= d (the pseudo-inverse, where points do not span).
+        value: max |z|^2_{V(weights)^-1} over all points z, >= d (with the pseudo-inverse if the points do not span).
         gap: value / rank - 1.
     """
 
@@ -33,10 +33,11 @@ class PairDesign(NamedTuple):
     """Weights on some pairs of arms.
 
     Attributes:
-        pairs: [support, 2] int32, different arms i > j; the points are x_i - x_j.
+        pairs: [support, 2] int32, arms i > j; the points are x_i - x_j.
         weights: [support] float64 > 0, sum 1.
         rank: d, the dimension of the differences' span.
-        value: max |z|^2_{V(weights)^-1} over all differences z, >= d (the pseudo-inverse, where they do not span).
+        value: max |z|^2_{V(weights)^-1} over all differences z, >= d (with the pseudo-inverse if the differences do not
+            span).
         gap: value / rank - 1.
     """
 
@@ -48,31 +49,32 @@ class PairDesign(NamedTuple):
 
 
 def g_optimal(points: object, *, gap: float = 1e-3) -> Design:
-    """Finds weights on few points that make the largest |z|^2_{V^-1} of all points small: at most rank (1 + gap).
+    """Finds weights on few points such that |z|^2_{V^-1} is at most rank (1 + gap) for all points z.
 
-    V = sum_k weights_k z_k z_k^T. With N answers at points in these shares, least squares errs at every point of the
-    set by at most sqrt(value / N) standard deviations of an answer; value = rank is the minimum.
+    V = sum_k weights_k z_k z_k^T. If N answers are divided among the points by the weights, the standard error of least
+    squares at every point of the set is at most sqrt(value / N) times the standard deviation of an answer. The minimum
+    of `value` is the rank.
 
     Args:
-        points: [num_points, dim] numbers. Points may repeat, or lie in a subspace; V is then the matrix for
-            coordinates of their span. A direction counts towards the rank if, with each column in units of its largest
-            entry, the points' components along it are longer than 16 dim rounding errors relative to the longest point.
-        gap: > 0, how far above the optimum the largest may be.
+        points: [num_points, dim] numbers. Points may repeat, or lie in a subspace; V is then the matrix for coordinates
+            of their span. A direction counts towards the rank if the points' components along it are longer than 16 dim
+            rounding errors of the longest point, after each column is divided by its largest entry.
+        gap: largest relative distance of `value` from the optimum, > 0.
 
     Returns:
         A `Design` of at most rank (rank + 1) / 2 points.
 
     Raises:
         ValueError: if points are not [num_points, dim] finite numbers or are all 0, or if gap is not > 0.
-        RuntimeError: if the gap is not reached, for example because it lies below rounding errors.
+        RuntimeError: if the gap is not reached, for example because it is smaller than rounding errors.
 
     Source:
         Fedorov (1972) and Wynn (1970), with the away steps of Atwood (1973); Kumar and Yildirim (2005) for the start;
         Kiefer and Wolfowitz (1960) for the certificate.
 
     Deviations:
-        Steps are taken among the current points until those are solved; only then are all points examined, and the
-        farthest join. At the end Caratheodory's theorem reduces the support.
+        Steps use only the current points until these are solved. Then all points are examined, and the farthest points
+        join. At the end Caratheodory's theorem reduces the support.
 
     Examples:
         >>> import numpy as np
@@ -89,15 +91,15 @@ def g_optimal(points: object, *, gap: float = 1e-3) -> Design:
 
 
 def g_optimal_differences(arms: object, *, gap: float = 1e-3) -> PairDesign:
-    """Finds a `g_optimal` design for all differences x_i - x_j of two arms: the pairs to compare, and how often.
+    """Finds a `g_optimal` design for all differences x_i - x_j of two arms, which says how often to compare each pair.
 
-    The num_arms^2 differences are never in memory: |x_i - x_j|^2 is q_i + q_j - 2 G_ij, where G is the Gram matrix of
-    the arms in coordinates in which V is the identity, computed some rows at a time.
+    The num_arms^2 differences are never in memory at once. In coordinates in which V is the identity, |x_i - x_j|^2 is
+    G_ii + G_jj - 2 G_ij, where G is the Gram matrix of the arms; a block of rows of G is computed at once.
 
     Args:
-        arms: [num_arms, dim] numbers. Arms may repeat, and differences may lie in a subspace, as for at most dim arms;
-            rank and V are as in `g_optimal`.
-        gap: > 0, how far above the optimum the largest may be.
+        arms: [num_arms, dim] numbers. Arms may repeat, and differences may lie in a subspace (for at most dim arms they
+            do). See `g_optimal` for rank and V.
+        gap: largest relative distance of `value` from the optimum, > 0.
 
     Returns:
         A `PairDesign` of at most rank (rank + 1) / 2 pairs.
@@ -105,13 +107,13 @@ def g_optimal_differences(arms: object, *, gap: float = 1e-3) -> PairDesign:
     Raises:
         ValueError: if arms are not [num_arms, dim] finite numbers, are fewer than two, or are all equal, or if gap is
             not > 0.
-        RuntimeError: if the gap is not reached, for example because it lies below rounding errors.
+        RuntimeError: if the gap is not reached, for example because it is smaller than rounding errors.
 
     Source:
-        As for `g_optimal`.
+        See `g_optimal`.
 
     Deviations:
-        As for `g_optimal`.
+        See `g_optimal`.
 
     Examples:
         >>> design = g_optimal_differences([[0.0], [0.25], [1.0]])
@@ -151,7 +153,7 @@ class _Pairs:
         return self.all[indices[:, 0]] - self.all[indices[:, 1]]
 
     def farthest(self, factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns for each arm i the j < i that is farthest from it."""
+        """Returns, for each arm i, the arm j < i that is farthest from it."""
         white = np.linalg.solve(factor, self.all.T).T
         white -= white.mean(axis=0)  # keeps cancelling terms small
         lengths = np.einsum("ij,ij->i", white, white)
@@ -172,5 +174,5 @@ class _Pairs:
 def _matrix(name: str, values: object) -> np.ndarray:
     array = check_finite(name, values).astype(float)
     if array.ndim != 2 or 0 in array.shape:
-        raise ValueError(f"{name} must be [number, dim], neither of them 0, got the shape {array.shape}")
+        raise ValueError(f"{name} must be [number, dim], both > 0, got the shape {array.shape}")
     return array

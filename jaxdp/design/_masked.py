@@ -1,4 +1,4 @@
-"""The design of `g_optimal_differences` inside a compiled program, for the active arms."""
+"""Computes the design of `g_optimal_differences` for active arms, inside a compiled program."""
 
 from functools import partial
 from typing import NamedTuple
@@ -9,22 +9,22 @@ import jax.numpy as jnp
 from jaxdp.design._coordinates import tolerance
 from jaxdp.validation import check_count, check_positive
 
-STEPS = 32  # on the current pairs, before all pairs are examined again
-SHARE = 0.25  # share of the gap up to which the current pairs are solved
+STEPS = 32  # number of steps on the current pairs before all pairs are examined again
+SHARE = 0.25  # the current pairs are solved up to this share of the gap
 
 _product = partial(jnp.matmul, precision="highest")
 
 
 class MaskedDesign(NamedTuple):
-    """Weights on pairs of arms, in slots.
+    """Weights on pairs of arms, in a fixed number of slots.
 
     Attributes:
-        pairs: [num_slots, 2] int32, different active arms i > j where the weight is > 0, any two arms elsewhere.
-        weights: [num_slots] float >= 0, sum 1 (all 0 where no two active arms differ).
+        pairs: [num_slots, 2] int32, active arms i > j if the weight is > 0, otherwise any two arms.
+        weights: [num_slots] float >= 0 with sum 1 (all 0 if no two active arms differ).
         value: [] float, max |z|^2_{V(weights)^-1} over all differences z of two active arms. The design has the
             requested gap if value <= rank (1 + gap). 0 if no two active arms differ; NaN if an active arm is not
             finite.
-        rank: [] int32, the dimension of the span of those differences.
+        rank: [] int32, the dimension of the span of these differences.
     """
 
     pairs: jax.Array
@@ -38,9 +38,9 @@ class _Slots(NamedTuple):
 
     Attributes:
         pairs: [num_slots, 2] int32.
-        vectors: [num_slots, dim], the differences of those pairs, in coordinates of the span.
+        vectors: [num_slots, dim], the differences of the pairs in coordinates of the span.
         weights: [num_slots].
-        inverse: [dim, dim], of V(weights), the identity beyond the rank.
+        inverse: [dim, dim], the inverse of V(weights), with the identity beyond the rank.
         lengths: [num_slots], |z|^2_{V^-1} of each vector.
     """
 
@@ -52,12 +52,12 @@ class _Slots(NamedTuple):
 
 
 class _Look(NamedTuple):
-    """An examination of all pairs.
+    """The result of examining all pairs.
 
     Attributes:
         slots: the design.
         value: [], the largest |x_i - x_j|^2_{V^-1}.
-        farthest: [num_arms], for each arm i the largest with j < i.
+        farthest: [num_arms], for each arm i the largest |x_i - x_j|^2_{V^-1} with j < i.
         steps: [] int32, number of steps allowed so far.
     """
 
@@ -68,7 +68,7 @@ class _Look(NamedTuple):
 
 
 def default_slots(num_arms: int, dim: int) -> int:
-    """Returns slots for the d (d + 1) / 2 pairs of an optimum, and for d that may join; d = min(dim, num_arms - 1)."""
+    """Returns d (d + 1) / 2 slots for the pairs of an optimum, plus d for new pairs; d = min(dim, num_arms - 1)."""
     most = min(dim, num_arms - 1)
     return most * (most + 1) // 2 + most
 
@@ -76,34 +76,34 @@ def default_slots(num_arms: int, dim: int) -> int:
 def masked_difference_design(
     arms: jax.Array, active: jax.Array, *, num_slots: int | None = None, max_steps: int = 4096, gap: float = 0.1
 ) -> MaskedDesign:
-    """Finds a G-optimal design on the differences of active arms: one lane, compiled, at static shapes.
+    """Finds a G-optimal design on the differences of active arms, for one lane, in a compiled program.
 
-    The algorithm is that of `g_optimal_differences`: steps of Wynn and Fedorov towards a pair or away from one, from
-    the start of Kumar and Yildirim, in coordinates of the span of the differences, which may lose dimensions as arms
-    are eliminated.
+    It uses the algorithm of `g_optimal_differences`, with static shapes: steps of Wynn and Fedorov towards a pair or
+    away from a pair, from the start of Kumar and Yildirim, in coordinates of the span of the differences. The span may
+    lose dimensions as arms are eliminated.
 
     Args:
-        arms: [num_arms, dim] float32 or float64, two arms or more.
-        active: [num_arms] bool. Differences of active arms alone count, as points and in the certificate.
-        num_slots: at least d = min(dim, num_arms - 1). Default: d (d + 1) / 2 + d, enough for every gap above rounding
-            errors. With fewer the gap may not be reached.
-        max_steps: after so many steps, in whole batches of 32, the loop ends in any case.
-        gap: > 0; the loop ends when value <= rank (1 + gap). In float32 1e-2 is reached, not much less.
+        arms: [num_arms, dim] float32 or float64, at least two arms.
+        active: [num_arms] bool. Only differences of two active arms count, as points and in the certificate.
+        num_slots: number of slots, at least d = min(dim, num_arms - 1). The default, d (d + 1) / 2 + d, is enough for
+            every gap above rounding errors. With fewer slots the gap may not be reached.
+        max_steps: largest number of steps, rounded up to a multiple of 32.
+        gap: > 0; the loop ends when value <= rank (1 + gap). Float32 reaches 1e-2, but not much less.
 
     Returns:
-        A `MaskedDesign`; the caller compares its value with rank (1 + gap). Directions count as in `g_optimal`, with
-        the rounding errors of the arms' dtype.
+        A `MaskedDesign`. Compare its value with rank (1 + gap) to see whether the gap was reached. The rank is defined
+        as in `g_optimal`, with the rounding errors of the arms' dtype.
 
     Raises:
         ValueError: if shapes do not fit, there are fewer than two arms, or num_slots, max_steps or gap are out of
             range.
 
     Source:
-        As of `g_optimal`.
+        See `g_optimal`.
 
     Deviations:
-        As for `g_optimal`, without the reduction at the end: the support is at most num_slots. If all slots have
-        weight, the one with the least weights_k |z_k|^2_{V^-1} is emptied for a pair that joins.
+        See `g_optimal`. There is no reduction at the end: the support is at most num_slots. If all slots have weight,
+        the slot with the least weights_k |z_k|^2_{V^-1} is emptied for a new pair.
     """
     slots, batches = _check_sizes(arms, active, num_slots, max_steps, gap)
     coordinates, start, rank = _coordinates(arms, active)
@@ -125,11 +125,11 @@ def masked_difference_design(
 
 
 def _examine(pairs, weights, coordinates, active, rank, steps) -> _Look:
-    """Examines all pairs of active arms; V^-1 is computed again, which removes the rounding errors of the steps."""
+    """Examines all pairs of active arms. Computes V^-1 again, which removes the rounding errors of the steps."""
     weights = weights / jnp.maximum(jnp.sum(weights), jnp.finfo(weights.dtype).tiny)
     vectors = coordinates[pairs[:, 0]] - coordinates[pairs[:, 1]]
-    beyond = jnp.diag((_indices(vectors.shape[1]) >= rank).astype(weights.dtype))
-    inverse = _inverse(_product((vectors * weights[:, None]).T, vectors) + beyond)
+    beyond_rank = jnp.diag((_indices(vectors.shape[1]) >= rank).astype(weights.dtype))
+    inverse = _inverse(_product((vectors * weights[:, None]).T, vectors) + beyond_rank)
     turned = _product(coordinates, inverse)
     lengths = jnp.sum(turned * coordinates, axis=1)
     squares = lengths[:, None] + lengths[None, :] - 2 * _product(turned, coordinates.T)
@@ -140,7 +140,7 @@ def _examine(pairs, weights, coordinates, active, rank, steps) -> _Look:
 
 
 def _add_pairs(look: _Look, coordinates: jax.Array, active: jax.Array, bound: jax.Array) -> _Slots:
-    """Adds the farthest pairs, each an arm and the arm before it that is farthest from it, in slots without weight."""
+    """Puts the farthest pairs, each of an arm and the earlier arm farthest from it, into slots without weight."""
     slots, num_arms = _with_room(look.slots), len(coordinates)
     count = min(num_arms - 1, coordinates.shape[1])
     lengths, best = jax.lax.top_k(look.farthest, count)
@@ -161,14 +161,14 @@ def _add_pairs(look: _Look, coordinates: jax.Array, active: jax.Array, bound: ja
 
 
 def _with_room(slots: _Slots) -> _Slots:
-    """Empties a slot if none is without weight."""
-    # weights_k |z_k|^2 sum to the rank: the least of them is below 1.
+    """Empties a slot if all slots have weight."""
+    # The sum of weights_k |z_k|^2 is the rank, so the least is below 1.
     least = jnp.argmin(jnp.where(slots.weights > 0, slots.weights * slots.lengths, -1))
     return _move(slots, least, _emptying(slots.weights[least]))
 
 
 def _take_step(slots: _Slots, size: jax.Array, gap: float) -> _Slots:
-    """Takes a step, towards the longest vector or away from the shortest with weight; none if they are solved."""
+    """Takes a step towards the longest vector or away from the shortest with weight; no step if they are solved."""
     far = jnp.argmax(slots.lengths)
     near = jnp.argmin(jnp.where(slots.weights > 0, slots.lengths, jnp.inf))
     towards = slots.lengths[far] - size >= size - slots.lengths[near]
@@ -181,7 +181,7 @@ def _take_step(slots: _Slots, size: jax.Array, gap: float) -> _Slots:
 
 
 def _emptying(weight: jax.Array) -> jax.Array:
-    """Returns the step away from a vector that leaves it no weight."""
+    """Returns the step away from a vector that reduces its weight to 0."""
     return -weight / jnp.maximum(1 - weight, jnp.finfo(weight.dtype).eps)
 
 
@@ -201,7 +201,7 @@ def _lengths(vectors: jax.Array, inverse: jax.Array) -> jax.Array:
 
 
 def _inverse(matrix: jax.Array) -> jax.Array:
-    """Inverts a positive definite matrix by Gauss-Jordan steps, which need no pivots there."""
+    """Inverts a positive definite matrix by Gauss-Jordan steps, which need no pivoting."""
     indices = _indices(len(matrix))
 
     def step(k: jax.Array, left: jax.Array) -> jax.Array:
@@ -219,10 +219,11 @@ def _indices(length: int) -> jax.Array:
 
 
 def _coordinates(arms: jax.Array, active: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Computes `_coordinates.of_differences` for the active arms; the others are at 0.
+    """Computes `_coordinates.of_differences` for the active arms; all other arms are at 0.
 
     Returns:
-        ([num_arms, dim], where columns beyond the rank are 0; [min(dim, num_arms - 1), 2] pairs that span; [] rank).
+        Coordinates [num_arms, dim], with zeros in columns beyond the rank; pairs that span, [min(dim, num_arms - 1),
+        2]; and the rank, [].
     """
     num_arms, dim = arms.shape
     differences = jnp.where(active[:, None], arms - arms[jnp.argmax(active)][None], 0)
@@ -240,7 +241,7 @@ def _coordinates(arms: jax.Array, active: jax.Array) -> tuple[jax.Array, jax.Arr
         direction = residuals[high] - residuals[low]
         multiples = jnp.sum(residuals * direction[None, :], axis=1) / jnp.where(counts, jnp.sum(direction**2), 1)
         multiples = jnp.where(counts, multiples, 0)
-        # Beyond the rank the pair is an arm and itself: a pair that joins later is in one slot only.
+        # Beyond the rank the pair is arm 0 with itself, so that a pair that joins later has only one slot.
         pair = jnp.where(counts, jnp.stack([jnp.maximum(high, low), jnp.minimum(high, low)]), 0)
         return residuals - multiples[:, None] * direction[None, :], (multiples, pair, counts)
 
@@ -255,7 +256,7 @@ def _check_sizes(
     """Returns (slots, batches of steps)."""
     if arms.ndim != 2 or len(arms) < 2 or arms.shape[1] == 0 or active.shape != arms.shape[:1]:
         raise ValueError(
-            "arms must be [num_arms, dim] of two arms or more and active [num_arms], "
+            "arms must be [num_arms, dim] with at least two arms and active [num_arms], "
             f"got the shapes {arms.shape} and {active.shape}"
         )
     check_positive("gap", gap)

@@ -1,26 +1,26 @@
-"""Wynn and Fedorov's algorithm with away steps, on the host: maximizes ln det V(weights) over a finite set.
+"""Maximizes ln det V(weights) over a finite set by the algorithm of Wynn and Fedorov with away steps, on the host.
 
-V(weights) = sum_k weights_k z_k z_k^T. A step moves the weights towards one point z, or, with a < 0, away from it:
-weights <- (1 - a) weights + a e_z; V^-1 and |z|^2_{V^-1} of all points follow by a rank-one formula. By the theorem of
-Kiefer and Wolfowitz max_z |z|^2_{V^-1} is at least the rank d, with equality for the weights that maximize ln det V and
-for no others: the distance above d certifies a design.
+V(weights) = sum_k weights_k z_k z_k^T. A step moves the weights towards a point z (a > 0) or away from it (a < 0):
+weights <- (1 - a) weights + a e_z. A rank-one formula updates V^-1 and |z|^2_{V^-1} of all points. By the theorem of
+Kiefer and Wolfowitz, max_z |z|^2_{V^-1} is at least the rank d, with equality if and only if the weights maximize ln
+det V. The difference from d therefore certifies a design.
 """
 
 from typing import Protocol
 
 import numpy as np
 
-SHARE = 0.25  # share of the gap up to which the current points are solved, before all points are examined again
-NEW = 4  # largest number of points that join, over the rank
+SHARE = 0.25  # the current points are solved up to this share of the gap before all points are examined again
+NEW = 4  # at most NEW * rank points join after an examination
 MOST_LOOKS, MOST_STEPS = 500, 10_000
 
 
 class PointSet(Protocol):
-    """A finite set whose points are identified by rows of integers.
+    """A finite set of points, which rows of integers identify.
 
     Attributes:
-        rank: d, of its span.
-        start: [d, columns] int, points that span it.
+        rank: dimension d of the span of the points.
+        start: [d, columns] int, points that span the set.
     """
 
     rank: int
@@ -31,7 +31,7 @@ class PointSet(Protocol):
         ...
 
     def farthest(self, factor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Returns points ([count, columns] int) and their |z|^2_{V^-1} ([count]), the largest of all among them.
+        """Returns points ([count, columns] int), among them the farthest, and their |z|^2_{V^-1} ([count]).
 
         Args:
             factor: [rank, rank] lower triangular, V = factor factor^T.
@@ -40,13 +40,14 @@ class PointSet(Protocol):
 
 
 def solve(points: PointSet, gap: float) -> tuple[np.ndarray, np.ndarray, float]:
-    """Finds a design of certified gap, on at most d (d + 1) / 2 points.
+    """Finds a design on at most d (d + 1) / 2 points and certifies its gap.
 
     Returns:
         (points [support, columns] int; weights [support], > 0, sum 1; max |z|^2_{V^-1} over all points).
 
     Raises:
-        RuntimeError: if the gap is not reached in 500 examinations of all points, for example below rounding errors.
+        RuntimeError: if the gap is not reached in 500 examinations of all points, for example because it is smaller
+            than rounding errors.
     """
     d = points.rank
     indices, weights = points.start, np.full(d, 1 / d)
@@ -67,7 +68,7 @@ def solve(points: PointSet, gap: float) -> tuple[np.ndarray, np.ndarray, float]:
     indices = indices[selected]
     value = float(points.farthest(factor_of(points.vectors(indices), weights))[1].max())
     if not value <= d * (1 + gap):
-        raise RuntimeError(f"a gap of {gap:g} was not reached: the best design found has one of {value / d - 1:.3g}")
+        raise RuntimeError(f"a gap of {gap:g} was not reached: the best design has a gap of {value / d - 1:.3g}")
     return indices, weights, value
 
 
@@ -79,7 +80,7 @@ def factor_of(vectors: np.ndarray, weights: np.ndarray) -> np.ndarray:
 def ascend(vectors: np.ndarray, weights: np.ndarray, gap: float) -> np.ndarray:
     """Moves weights [count] until max |z|^2_{V^-1} <= d (1 + gap) over vectors [count, d], or 10,000 steps are done.
 
-    The vectors span, and so do those with weights > 0; weights have the sum 1. Some of the results are exactly 0.
+    The vectors with weights > 0 span the space. Some of the new weights are exactly 0.
     """
     d = vectors.shape[1]
     weights = weights / weights.sum()
@@ -111,23 +112,24 @@ def lengths_of(vectors: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np
 
 def toward(length: float, d: int) -> float:
     """Returns the step that maximizes ln det V, towards a point of length^2 > d."""
-    return min(0.5, (length / d - 1) / (length - 1))  # below 1 / d; for d = 1 it would remove the other weights
+    return min(0.5, (length / d - 1) / (length - 1))  # below 1 / d; for d = 1 it would remove all other weights
 
 
 def away(length: float, weight: float, d: int) -> float:
-    """Returns the step, < 0, that maximizes ln det V, away from a point of length^2 < d; its weight > 0 stays >= 0."""
+    """Returns the step < 0 away from a point of length^2 < d that maximizes ln det V with a weight >= 0."""
     most = -weight / (1 - weight)
     return max(most, (length / d - 1) / (length - 1)) if length > 1 else most
 
 
 def fewer(vectors: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Selects at most d (d + 1) / 2 of the points, by Caratheodory, with a V that is as large or larger.
+    """Selects at most d (d + 1) / 2 points by Caratheodory's theorem, such that V does not become smaller.
 
-    While more remain, their matrices z z^T are linearly dependent. Weights move along the dependence, in the direction
-    in which their sum does not grow, until one is 0: V stays, and grows when the weights are scaled to sum 1 again.
+    If there are more points, their matrices z z^T are linearly dependent. Weights move along the dependence, in a
+    direction in which their sum does not grow, until a weight is 0. V does not change, and then grows when the weights
+    are scaled to sum 1.
 
     Returns:
-        (indices of the selected points [count] int, weights [count]).
+        Indices of the selected points, [count] int, and their weights, [count].
     """
     d = vectors.shape[1]
     rows, columns = np.tril_indices(d)
@@ -136,7 +138,7 @@ def fewer(vectors: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndar
     if len(selected) <= len(rows):
         return selected, weights
     moments = vectors[selected][:, rows] * vectors[selected][:, columns]  # [count, d (d + 1) / 2]
-    dependences = np.linalg.svd(moments.T)[2][len(rows) :]  # rows: there are at least count - d (d + 1) / 2
+    dependences = np.linalg.svd(moments.T)[2][len(rows) :]  # at least count - d (d + 1) / 2 rows
     alive = np.ones(len(selected), bool)
     while len(dependences):
         along = dependences[0] if dependences[0].sum() <= 0 else -dependences[0]

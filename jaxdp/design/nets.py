@@ -1,7 +1,8 @@
-"""Nets: finite subsets of balls and boxes that come close to each of their points.
+"""Nets: finite subsets of balls and boxes, such that every point is close to a point of the net.
 
-An algorithm for finitely many arms plays a ball through a net of it. With utilities w.x, |w| <= 1, the best arm of a
-net of radius r is at most r worse than the best of the ball, in every round: the regret grows by r a round.
+An algorithm for finitely many arms can play on a ball with the points of a net as arms. For utilities w.x with |w| <=
+1, the best arm of a net of radius r is at most r worse than the best point of the ball, so regret grows by at most r in
+each round.
 """
 
 import math
@@ -10,23 +11,24 @@ import numpy as np
 
 from jaxdp.validation import INT64_MAX, check_count, check_finite, check_positive
 
-MOST = 1_000_000  # points
+MOST = 1_000_000  # default for the largest number of points
 
 
 def ball_net(dim: int, radius: float, *, most: int = MOST) -> np.ndarray:
-    """Returns points of the unit ball such that each point of the ball is within `radius` of one of them.
+    """Returns points of the unit ball such that every point of the ball is within `radius` of one of them.
 
-    They are the points of a cubic lattice of spacing 2 radius / sqrt(dim) whose cells meet the ball; those outside are
-    moved to the sphere, nearer to every point of the ball.
+    They are the points of a cubic lattice with spacing 2 radius / sqrt(dim), if their cells meet the ball. Points
+    outside the ball are moved to the sphere, which brings them closer to every point of the ball.
 
     Args:
-        dim: of the ball, >= 1.
-        radius: > 0; from 1 on the centre alone is a net. Compared with the ball's best point, an algorithm on the net
-            has at most `radius` more regret a round than compared with the net's, for utilities w.x with |w| <= 1.
-        most: largest number of points allowed.
+        dim: dimension of the ball, >= 1.
+        radius: radius of the net, > 0; if it is >= 1, the centre is a net. For utilities w.x with |w| <= 1, the regret
+            of an algorithm against the ball's best point is larger than its regret against the net's best point by at
+            most `radius` in each round.
+        most: largest allowed number of points.
 
     Returns:
-        [num_points, dim] float64, the centre among them. Their number grows as (1 / radius)^dim.
+        [num_points, dim] float64, including the centre. The number of points grows as (1 / radius)^dim.
 
     Raises:
         ValueError: if dim is not an integer >= 1, radius is not > 0, or the net has more than `most` points.
@@ -54,7 +56,8 @@ def ball_net(dim: int, radius: float, *, most: int = MOST) -> np.ndarray:
     )
     if radius >= 1:
         return np.zeros((1, dim))
-    # A cell's point nearest to the centre has entries (|k| - 1 / 2) spacing, or 0: twice that, as integers, squared.
+    # The point of cell k nearest to the centre has entries max(|k| - 1 / 2, 0) spacing. They are compared as integers,
+    # doubled and squared.
     spacing = 2 * radius / math.sqrt(dim)
     _check_size(_fewest(dim, spacing), dim, radius, most, "at least ")
     limit = math.floor(dim / radius**2 + 1e-9)
@@ -76,24 +79,24 @@ def ball_net(dim: int, radius: float, *, most: int = MOST) -> np.ndarray:
 
 
 def box_net(low: object, high: object, radius: float, *, most: int = MOST) -> np.ndarray:
-    """Returns points of a box such that each point of the box is within `radius` of one of them.
+    """Returns points of a box such that every point of the box is within `radius` of one of them.
 
-    They are the centres of equal cells with sides of at most 2 radius / sqrt(dim); dim counts the box's sides that are
-    > 0.
+    They are the centres of equal cells with sides of at most 2 radius / sqrt(dim), where dim is the number of sides of
+    the box that are > 0.
 
     Args:
-        low: [dim] numbers, the least entries.
-        high: [dim] numbers >= low, the largest.
-        radius: > 0. Compared with the box's best point, an algorithm on the net has at most `radius` more regret a
-            round than compared with the net's, for utilities w.x with |w| <= 1.
-        most: largest number of points allowed.
+        low: [dim] numbers, the smallest entries.
+        high: [dim] numbers >= low, the largest entries.
+        radius: radius of the net, > 0. For utilities w.x with |w| <= 1, the regret of an algorithm against the box's
+            best point is larger than its regret against the net's best point by at most `radius` in each round.
+        most: largest allowed number of points.
 
     Returns:
         [num_points, dim] float64.
 
     Raises:
-        ValueError: if low and high are not finite numbers of one shape [dim] with low <= high, radius is not > 0, or
-            the net has more than `most` points.
+        ValueError: if low and high are not finite numbers of the same shape [dim] with low <= high, radius is not > 0,
+            or the net has more than `most` points.
 
     Source:
         Textbook.
@@ -127,7 +130,7 @@ def _check_size(size: float, dim: int, radius: float, most: int, about: str = ""
 
 
 def _fewest(dim: int, spacing: float) -> float:
-    """Returns a lower bound on the cells that meet the unit ball, as they cover it: its volume over a cell's."""
+    """Returns a lower bound on the number of cells that meet the unit ball: its volume divided by a cell's volume."""
     log_volume = dim / 2 * math.log(math.pi) - math.lgamma(dim / 2 + 1)
     return math.exp(min(700.0, log_volume - dim * math.log(spacing)))
 

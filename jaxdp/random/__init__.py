@@ -1,6 +1,6 @@
-"""Random bits: JAX's own Threefry, several times faster on CPU; and exact samplers that `jax.random` lacks.
+"""Random bits of JAX's Threefry, computed several times faster on CPU, and exact samplers that `jax.random` lacks.
 
-Keys are those of `jax.random`, or of `key`, which all its functions accept except `jax.random.poisson`.
+Functions take keys of `jax.random` and of `key`. All functions of `jax.random` except `poisson` accept keys of `key`.
 """
 
 from jaxdp.random._binomial import binomial, multinomial

@@ -1,8 +1,8 @@
-"""Binomial and multinomial counts that stay exact for any number of trials, in 32-bit mode too.
+"""Draws binomial and multinomial counts that are accurate for any number of trials, also in 32-bit mode.
 
-`jax.random.binomial` computes candidates and log-gammas in float32, where neighbours above 2^24 are the same number.
-Here the count is an integer mode plus a small integer offset. The acceptance of a candidate is a function of that
-offset, without differences of large numbers.
+`jax.random.binomial` computes candidates and log-gammas in float32, which cannot distinguish neighbours above 2^24.
+Here the count is an integer mode plus a small integer offset, and the acceptance probability of a candidate is computed
+from the offset, without differences of large numbers.
 """
 
 from collections.abc import Callable
@@ -15,9 +15,9 @@ from jax.typing import ArrayLike
 
 from jaxdp.random.threefry import fast_key
 
-SMALL_MEAN = 10  # waiting times below this mean; the constants of the transformed rejection hold from here on
+SMALL_MEAN = 10  # waiting times are used below this mean; the constants of transformed rejection hold above it
 CELL_BITS = 9  # the hat is constant on each of 2^9 cells of the uniform variate that is transformed
-LATTICE_BITS = 16  # candidates lie on a lattice of about 2^16 points a standard deviation
+LATTICE_BITS = 16  # candidates lie on a lattice with about 2^16 points per standard deviation
 SLACK = 1.05  # cost of rounding Hörmann's hat to 2^9 cells: at most 1.027 in a search over n and p
 IMPOSSIBLE = -1
 WORDS = {jnp.dtype("float32"): jnp.uint32, jnp.dtype("float64"): jnp.uint64}
@@ -26,33 +26,33 @@ WORDS = {jnp.dtype("float32"): jnp.uint32, jnp.dtype("float64"): jnp.uint64}
 def binomial(key: jax.Array, n: ArrayLike, p: ArrayLike) -> jax.Array:
     """Draws the number of successes in n independent trials of probability p, elementwise.
 
-    It computes in float64 if n or p has 64 bits, else in float32. The distribution is the one of p as given: next to
-    p = 1 in float32 only multiples of 2^-24 exist.
+    It computes in float64 if n or p has 64 bits, otherwise in float32. It uses p as given: in float32, numbers near 1
+    are multiples of 2^-24.
 
     Args:
         key: [] typed PRNG key.
         n: [...] int32 or int64 >= 0, may be traced.
-        p: [...] float32 or float64 in [0, 1], may be traced; of n's shape (`jnp.broadcast_to` for another).
+        p: [...] float32 or float64 in [0, 1], may be traced; same shape as n (use `jnp.broadcast_to`).
 
     Returns:
-        [...] of n's dtype, in [0, n]: exactly 0 for p = 0 and n for p = 1; -1 where p is NaN or outside [0, 1], or n
-        is negative.
+        [...] of n's dtype, in [0, n]: exactly 0 for p = 0 and n for p = 1; -1 if p is NaN or outside [0, 1], or if n is
+        negative.
 
     Raises:
         ValueError: if the dtypes or shapes are not as above.
 
     Source:
         Means below 10: Devroye (1986), "Non-Uniform Random Variate Generation", chapter X.4, the second waiting time
-        algorithm. Others: Hörmann (1993), "The generation of binomial random variates", algorithm BTRS, with the
+        algorithm. Larger means: Hörmann (1993), "The generation of binomial random variates", algorithm BTRS, with the
         density ratio from Stirling's series in Loader's (2000) form, "Fast and accurate computation of binomial
         probabilities".
 
     Deviations:
-        BTRS's transformation is rounded to integers at 513 points and linear in between, so that candidates have known
-        probabilities, without float rounding. Relative errors of a count's probability: about 1e-5 in float32, from the
-        acceptance ratio and the lengths of the cells, 1e-7 in float64; up to 5e-4 in float32 where p is a little above
-        1e-4 and the mean is small, as XLA's log1p loses digits there. With 32 random bits a variate, float32 does not
-        resolve probabilities of 1e-9 and less: an event may gain or lose 1e-10.
+        BTRS's transformation is rounded to integers at 513 points and linear between them, so that the probabilities of
+        candidates are known without float rounding. Relative errors of a count's probability, from the acceptance ratio
+        and the lengths of the cells, are about 1e-5 in float32 and 1e-7 in float64. They reach 5e-4 in float32 if p is
+        a little above 1e-4 and the mean is small, as XLA's log1p loses digits there. With 32 random bits for a variate,
+        float32 does not resolve probabilities below 1e-9: the probability of an event may change by 1e-10.
 
     Examples:
         >>> import jax, jax.numpy as jnp
@@ -63,7 +63,7 @@ def binomial(key: jax.Array, n: ArrayLike, p: ArrayLike) -> jax.Array:
     """
     n, p = _integers("n", n), _floats("p", p)
     if n.shape != p.shape:
-        raise ValueError(f"n and p must have one shape, got {n.shape} and {p.shape}")
+        raise ValueError(f"n and p must have the same shape, got {n.shape} and {p.shape}")
     return _binomial(fast_key(key), n, p)
 
 
@@ -76,12 +76,12 @@ def multinomial(key: jax.Array, n: ArrayLike, probabilities: ArrayLike) -> jax.A
     Args:
         key: [] typed PRNG key.
         n: [...] int32 or int64 >= 0, may be traced.
-        probabilities: [..., k] float32 or float64 >= 0, may be traced, n's shape and the categories; they are divided
-            by their sum.
+        probabilities: [..., k] float32 or float64 >= 0, may be traced: the shape of n, and k categories. They are
+            divided by their sum.
 
     Returns:
-        [..., k] of n's dtype: counts >= 0 whose sum is n. All are -1 where n is negative or a probability is negative,
-        NaN or infinite, or all of them are zero.
+        [..., k] of n's dtype: counts >= 0 whose sum is n. All are -1 if n is negative, if a probability is negative,
+        NaN or infinite, or if all probabilities are zero.
 
     Raises:
         ValueError: if the dtypes or shapes are not as above.
@@ -90,8 +90,9 @@ def multinomial(key: jax.Array, n: ArrayLike, probabilities: ArrayLike) -> jax.A
         Devroye (1986), chapter XI.1, the conditional method.
 
     Deviations:
-        As `binomial`. Each binomial probability is a category's share of the sum over itself and all later categories;
-        the rounding of these sums adds a relative error of up to k units in the last place (k * 6e-8 in float32).
+        See `binomial`. Each binomial probability is the probability of a category divided by the sum over it and all
+        later categories. The rounding of these sums adds a relative error of up to k units in the last place (k * 6e-8
+        in float32).
 
     Examples:
         >>> import jax, jax.numpy as jnp
@@ -123,7 +124,7 @@ def _multinomial(key: jax.Array, n: jax.Array, probabilities: jax.Array) -> jax.
 
     def category(remaining: jax.Array, inputs: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
         key, weight, successors = inputs
-        # Both probabilities are quotients: 1 - p would lose a rare successor's digits.
+        # Both probabilities are quotients, as 1 - p would lose digits of a small probability of later categories.
         total = jnp.where(weight + successors > 0, weight + successors, 1)
         count = _draw(key, remaining, weight / total, successors / total)
         return remaining - count, count
@@ -154,21 +155,21 @@ def _working_dtype(n: jax.Array, p: jax.Array) -> jnp.dtype:
 
 
 def _draw(key: jax.Array, n: jax.Array, p: jax.Array, q: jax.Array) -> jax.Array:
-    """Draws Binomial(n, p) given both p and q = 1 - p: the smaller of them sets the precision."""
+    """Draws Binomial(n, p), given p and q = 1 - p, the smaller of which determines the precision."""
     valid = (n >= 0) & (p >= 0) & (q >= 0)
     n = jnp.where(valid, n, 0)
     rare = jnp.where(valid, jnp.minimum(p, q), 0)
     large = n.astype(p.dtype) * rare >= SMALL_MEAN
     key_small, key_large = jax.random.split(key)
     few = _waiting_times(key_small, jnp.where(large, 0, n), rare)
-    # Lanes of the other kind get harmless parameters, not NaN.
+    # Lanes that use waiting times get parameters that give no NaN here.
     many = _transformed_rejection(key_large, jnp.where(large, n, 100), jnp.where(large, rare, 0.5), large)
     count = jnp.where(large, many, few)
     return jnp.where(valid, jnp.where(p <= q, count, n - count), jnp.asarray(IMPOSSIBLE, n.dtype))
 
 
 def _waiting_times(key: jax.Array, n: jax.Array, p: jax.Array) -> jax.Array:
-    """Counts how many of n standard exponentials are at most -log(1 - p), met in ascending order; p <= 1/2."""
+    """Counts how many of n standard exponentials are at most -log(1 - p), in ascending order; p <= 1/2."""
     threshold = -jnp.log1p(-p)
 
     def step(carry: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
@@ -184,18 +185,18 @@ def _waiting_times(key: jax.Array, n: jax.Array, p: jax.Array) -> jax.Array:
 
 
 def _exponential(key: jax.Array, shape: tuple[int, ...], dtype: jnp.dtype) -> jax.Array:
-    """Draws standard exponentials, relatively precise near 0 (rare successes) and in the tail (rare failures)."""
+    """Draws standard exponentials with small relative errors near 0 (rare successes) and in the tail (failures)."""
     word = jax.random.bits(key, shape, WORDS[dtype])
     return jnp.where(word < ~word, -jnp.log1p(-_uniform(word, dtype)), -jnp.log(_uniform(~word, dtype)))
 
 
 def _uniform(word: jax.Array, dtype: jnp.dtype) -> jax.Array:
-    """Returns a random word's midpoint: uniform in (0, 1], finer near 0."""
+    """Returns the midpoint of a random word: uniform in (0, 1], with a finer resolution near 0."""
     return (word.astype(dtype) + 0.5) * 2.0 ** (-8 * word.dtype.itemsize)
 
 
-def _transformed_rejection(key: jax.Array, n: jax.Array, p: jax.Array, wanted: jax.Array) -> jax.Array:
-    """Draws binomial counts where `wanted`, else returns the mode; SMALL_MEAN <= n * p and p <= 1/2."""
+def _transformed_rejection(key: jax.Array, n: jax.Array, p: jax.Array, is_needed: jax.Array) -> jax.Array:
+    """Draws binomial counts where `is_needed`, and otherwise returns the mode; SMALL_MEAN <= n * p and p <= 1/2."""
     dtype = p.dtype
     word_bits = 8 * dtype.itemsize
     mode, fraction, log_ratio = _density(n, p)
@@ -205,22 +206,22 @@ def _transformed_rejection(key: jax.Array, n: jax.Array, p: jax.Array, wanted: j
 
     def step(state: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
         index, pending, result = state
-        place, height = jax.random.bits(jax.random.fold_in(key, index), (2, *n.shape), WORDS[dtype])
-        cell = (place >> (word_bits - CELL_BITS)).astype(jnp.int32)
+        word, height = jax.random.bits(jax.random.fold_in(key, index), (2, *n.shape), WORDS[dtype])
+        cell = (word >> (word_bits - CELL_BITS)).astype(jnp.int32)
         left = boundary(cell)
         width = boundary(cell + 1) - left
-        # The remaining bits of the word, at most as many as a float holds, so that this stays below 1.
+        # The remaining bits of the word, at most as many as a float has, so that `within` is below 1.
         used_bits = min(word_bits - CELL_BITS, jnp.finfo(dtype).nmant)
-        within = (place & (2**used_bits - 1)).astype(dtype) * 2.0**-used_bits
+        within = (word & (2**used_bits - 1)).astype(dtype) * 2.0**-used_bits
         offset = jnp.floor((left + jnp.floor(width * within)) * spacing)
         inside = (offset >= lowest) & (offset <= highest)
         offset = jnp.clip(offset, lowest, highest)
-        # A candidate's probability is proportional to 1 / width.
+        # The probability of a candidate is proportional to 1 / width.
         log_height = jnp.log(_uniform(height, dtype) * (scale / width))
         accepted = pending & inside & (log_height <= log_ratio(offset))
         return index + 1, pending & ~accepted, jnp.where(accepted, offset, result)
 
-    start = (jnp.uint32(0), wanted, jnp.zeros_like(p))
+    start = (jnp.uint32(0), is_needed, jnp.zeros_like(p))
     offset = lax.while_loop(lambda state: jnp.any(state[1]), step, start)[2]
     return mode + offset.astype(n.dtype)
 
@@ -228,15 +229,15 @@ def _transformed_rejection(key: jax.Array, n: jax.Array, p: jax.Array, wanted: j
 def _density(n: jax.Array, p: jax.Array) -> tuple[jax.Array, jax.Array, Callable[[jax.Array], jax.Array]]:
     """Returns the mode, (n + 1) * p - mode, and the function log f(mode + offset) - log f(mode) of the offset.
 
-    The mode may be less by one if (n + 1) * p is an integer up to rounding; all three are consistent.
+    The mode may be smaller by one if (n + 1) * p is an integer up to rounding; the three results are consistent.
     """
     dtype = p.dtype
     whole, fraction = _product(n, p)
     fraction = fraction + p
     carry = jnp.floor(fraction)
     mode, fraction = whole + carry.astype(n.dtype), fraction - carry
-    # Stirling's series is simplest around counts + 1/2. These two add up to n + 1, and (n + 1) * p is the first less
-    # the excess: so log(p / q) cancels against the logarithm of their ratio, except for the tilt.
+    # Stirling's series is simplest around counts + 1/2. These two numbers sum to n + 1, and (n + 1) * p is the first
+    # minus the excess. So log(p / q) cancels against the logarithm of their ratio, except for the tilt.
     successes, failures = mode.astype(dtype) + 0.5, (n - mode).astype(dtype) + 0.5
     excess = 0.5 - fraction
     tilt = jnp.log1p(-excess / successes) - jnp.log1p(excess / failures)
@@ -254,19 +255,19 @@ def _hat(
 ) -> tuple[Callable[[jax.Array], jax.Array], jax.Array, jax.Array]:
     """Returns Hörmann's hat, rounded: the first lattice point of each cell, the lattice's spacing, and the scale.
 
-    Every cell is equally likely, and so is each lattice point in it. The ratio f(mode + offset) / f(mode) is nowhere in
-    a cell above the scale over the cell's width.
+    All cells are equally likely, and so are the lattice points in a cell. In each cell the ratio f(mode + offset) /
+    f(mode) is at most the scale divided by the cell's width.
     """
     slope = 1.15 + 2.53 * stddev
     tail = -0.0873 + 0.0248 * slope + 0.01 * p
-    # A power of two, at most 1: each count has an integer number of lattice points, and arithmetic on them is exact.
+    # A power of two, at most 1: each count has an integer number of lattice points, and their arithmetic is exact.
     power_of_two = lax.reduce_precision(stddev, jnp.finfo(p.dtype).nexp, 0)
     spacing = jnp.minimum(power_of_two * 2.0**-LATTICE_BITS, 1)
     scale = SLACK * (2.83 + 5.1 / slope) * stddev * (2.0**-CELL_BITS / spacing)
 
     def boundary(cell: jax.Array) -> jax.Array:
         u = cell.astype(p.dtype) * 2.0**-CELL_BITS - 0.5
-        # The outermost cells would be infinite: cut at 128 standard deviations.
+        # The outermost cells would be infinite; they end at 128 standard deviations.
         distance = jnp.maximum(0.5 - jnp.abs(u), 2.0 ** (-CELL_BITS - 2))
         return jnp.floor(((2 * tail / distance + slope) * u + centre) / spacing)
 
@@ -274,7 +275,7 @@ def _hat(
 
 
 def _product(n: jax.Array, p: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns the floor and fraction of n * p, p <= 1/2, from partial products short enough to be exact in floats."""
+    """Returns the floor and the fraction of n * p for p <= 1/2, from partial products that are exact in floats."""
     info = jnp.finfo(p.dtype)
     high = lax.reduce_precision(p, info.nexp, info.nmant // 2)
     digit_bits = 11 if info.bits == 32 else 21

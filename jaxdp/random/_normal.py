@@ -1,4 +1,4 @@
-"""Normal variates, two from each hash: for bulk draws, and for counters' noise."""
+"""Draws normal variates, two from each hash, for large draws and for the noise of counters."""
 
 import math
 from typing import Any
@@ -12,23 +12,23 @@ from jaxdp.random.threefry import of_word_pairs
 
 
 def normal(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = float, *, lanes_fast: bool = False) -> jax.Array:
-    """Draws independent standard normal variates, from half the hashes of `jax.random.normal`, and faster on CPU.
+    """Draws independent standard normal variates, with half the hashes of `jax.random.normal`, and faster on CPU.
 
-    In float32 the two words of one hash give two variates: the angle has 32 random bits, the length 31, so that no
-    variate is larger than 6.7 in absolute value (`jax.random.normal` ends at 5.4).
+    In float32 the two words of a hash give two variates. The angle has 32 random bits and the length 31 bits, so the
+    largest absolute value is 6.7 (5.4 in `jax.random.normal`).
 
     Args:
         key: [] typed PRNG key, which nothing else uses.
-        shape: of the result, or its length.
-        dtype: float32 or float64, by default JAX's default.
-        lanes_fast: whether in float32 lanes of `jax.vmap` become the fast axis on CPU, as `lanes_last` has them; of 16
-            pairs or fewer they always do. Values are the same.
+        shape: shape of the result, or its length.
+        dtype: float32 or float64; by default JAX's default.
+        lanes_fast: whether lanes of `jax.vmap` become the fast axis on CPU in float32 (see `lanes_last`). For at most
+            16 pairs they always do. Values do not change.
 
     Returns:
         [shape] float.
 
     Raises:
-        ValueError: if dtype is another one.
+        ValueError: if dtype is another type.
 
     Source:
         Box & Muller (1958).
@@ -46,10 +46,10 @@ def normal(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = float, *, 
     size = math.prod(sizes)
     half = -(-size // 2)
     if dtype == np.float64:
-        drawn = of_uniforms(*jax.random.uniform(key, (2, half), dtype))
+        variates = of_uniforms(*jax.random.uniform(key, (2, half), dtype))
     else:
-        drawn = of_word_pairs(_pair, key, half, lanes_fast=lanes_fast)
-    return drawn[:size].reshape(sizes)
+        variates = of_word_pairs(_pair, key, half, lanes_fast=lanes_fast)
+    return variates[:size].reshape(sizes)
 
 
 def of_uniforms(first: jax.Array, second: jax.Array) -> jax.Array:
@@ -60,10 +60,10 @@ def of_uniforms(first: jax.Array, second: jax.Array) -> jax.Array:
 
 def _pair(first: jax.Array, second: jax.Array) -> tuple[jax.Array, jax.Array]:
     """Returns two variates from two words, elementwise."""
-    # In (0, 1], with all 31 bits if it is small, where the radius is large.
+    # In (0, 1]. Small numbers, which give large radii, have all 31 bits.
     uniform = (first >> 1).astype(jnp.int32).astype(jnp.float32) * np.float32(2**-31) + np.float32(2**-32)
     radius = jnp.sqrt(-2 * jnp.log(uniform))
-    # Two bits choose the quarter of the circle, the others the angle within a quarter about the first axis.
+    # Two bits choose the quarter of the circle, all other bits the angle in the quarter around the first axis.
     turn = lax.bitcast_convert_type(second << 2, jnp.int32).astype(jnp.float32) * np.float32(2**-31 * math.pi / 4)
     square = turn * turn
     sine = turn * (1 + square * (-1 / 6 + square * (1 / 120 + square * (-1 / 5040 + square / 362880))))

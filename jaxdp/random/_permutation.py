@@ -1,4 +1,4 @@
-"""Entries of a random permutation that is never stored: a keyed bijection."""
+"""Computes entries of a random permutation without storing it, by a keyed bijection."""
 
 import math
 
@@ -9,33 +9,32 @@ import numpy as np
 from jaxdp.random.key_bits import GOLDEN, mix
 
 ROUNDS = 12
-FEW, MORE_ROUNDS = 1 << 12, 24  # a round moves few entries less
+FEW, MORE_ROUNDS = 1 << 12, 24  # permutations of at most FEW entries need more rounds to mix
 
 
 def permutation_entry(words: jax.Array, index: jax.Array, size: int) -> jax.Array:
     """Returns entry `index` of the random permutation of 0, ..., size - 1 that the words determine.
 
-    For orders that many lanes draw, each its own: a permutation in memory takes `size` words a lane, and a world that
-    holds it copies them from round to round. Here an entry is computed where it is read. For simulated worlds; not for
-    randomness that privacy depends on.
+    A stored permutation takes `size` words in every lane, which a simulated world copies from round to round. This
+    function computes an entry when it is read. Use it for simulated worlds, not for randomness that privacy depends on.
 
     Args:
-        words: [2] uint32, random and independent; fresh ones for each permutation. If the first words differ by a small
-            number, the permutations differ by little more than a shift.
+        words: [2] uint32, random and independent, and new for each permutation. If the first words of two permutations
+            differ by a small number, the permutations are nearly shifts of each other.
         index: [] integer; clipped to [0, size).
         size: in [1, 2^31).
 
     Returns:
-        [] int32 in [0, size): over all indices each value once.
+        [] int32 in [0, size); different indices have different values.
 
     Source:
         Black & Rogaway (2002), the generalized Feistel cipher with cycle walking: index = left + a right with left in
-        Z_a, right in Z_b and a b >= size. Either half in turn is moved by a function of the other; a result >= size
-        goes in once more. The functions are finalizers of MurmurHash3, keyed by the words.
+        Z_a, right in Z_b and a b >= size. Each round adds to one half a function of the other half; a result >= size is
+        encrypted again. The functions are finalizers of MurmurHash3, keyed by the words.
 
     Deviations:
-        12 rounds, and 24 for up to 4096 entries; then all orders of few entries are equally likely, as far as the tests
-        show. a is even: with two odd numbers only even permutations would result.
+        12 rounds, and 24 rounds for up to 4096 entries; tests then find all orders of few entries equally likely. a is
+        even: if a and b were odd, all permutations would be even.
 
     Examples:
         >>> import jax
@@ -60,7 +59,7 @@ def permutation_entry(words: jax.Array, index: jax.Array, size: int) -> jax.Arra
     start = jnp.clip(index, 0, size - 1).astype(jnp.uint32)
     if first * second == size:
         return encrypt(start).astype(jnp.int32)
-    # A first step for every lane, in a loop that holds the cipher once.
+    # The loop makes the first step of every lane, too, so that the program has the cipher only once.
     entry, _ = jax.lax.while_loop(
         lambda state: state[1] | (state[0] >= np.uint32(size)),
         lambda state: (encrypt(state[0]), jnp.zeros_like(state[1])),

@@ -1,4 +1,4 @@
-"""Words of simulated worlds: mixed from the words of a key, which is several times cheaper than hashing."""
+"""Makes random words for simulated worlds by mixing the words of a key, several times faster than hashing."""
 
 import math
 from typing import Any
@@ -14,25 +14,25 @@ from jaxdp.random.threefry import has_words
 
 
 def simulation_bits(key: jax.Array, shape: int | tuple[int, ...]) -> jax.Array:
-    """Returns words for the draws of a simulated world in one round, from the key of that round.
+    """Returns random words for a simulated world in one round, from the key of the round.
 
-    The key of a round, made by `jax.random.fold_in`, is 64 pseudo-random bits. `jax.random.bits` spends a Threefry hash
-    on each word drawn from it, about 80 operations; these words take 18: mixed(b ^ mixed(a + i c)) for the key's words
-    a and b and a constant c. If a and b are uniform, so is each word, and two words are mixed(u) and mixed(u ^ d) with
-    u uniform and independent of d = mixed(a + i c) ^ mixed(a + j c): all pairs would be equally likely if d were
-    uniform, and mixing makes d as uniform as a random function would. Joint distributions of three or more words are
-    tested, not proved.
+    The key of a round, from `jax.random.fold_in`, is 64 pseudo-random bits. `jax.random.bits` computes a Threefry hash
+    of about 80 operations for each word. Word i here takes 18 operations: mix(b ^ mix(a + i c)), where a and b are the
+    words of the key and c is a constant. If a and b are uniform, each word is uniform. Words i and j are then mix(u)
+    and mix(u ^ d) with a uniform u that is independent of d = mix(a + i c) ^ mix(a + j c): all pairs would be equally
+    likely if d were uniform, and mixing makes d as uniform as a random function would. Joint distributions of three or
+    more words are tested, not proved.
 
-    For simulated worlds; never for the noise that privacy depends on, nor for a learner's draws. Drawing anything else
-    from the key, or deriving keys from it, would use it twice.
+    Use it for simulated worlds, never for noise that privacy depends on or for draws of a learner. Do not draw anything
+    else from the key, and do not derive keys from it: this would use the key twice.
 
     Args:
         key: [] typed PRNG key, which nothing else uses.
-        shape: of the result, or its length, >= 0.
+        shape: shape of the result, or its length, >= 0.
 
     Returns:
-        [*shape] uint32. Fewer words of the same key are the beginning of more, in row-major order. For a key that is
-        not Threefry's, `jax.random.bits`.
+        [*shape] uint32. With the same key, a smaller number of words is the beginning of a larger number, in row-major
+        order. For a key that is not a Threefry key, the result of `jax.random.bits`.
 
     Source:
         The finalizer of MurmurHash3 (Appleby, 2011), twice, over a Weyl sequence, as in SplitMix (Steele, Lea & Flood,
@@ -51,61 +51,50 @@ def simulation_bits(key: jax.Array, shape: int | tuple[int, ...]) -> jax.Array:
 
 
 def words_of(data: jax.Array, index: jax.Array) -> jax.Array:
-    """Returns the words of `simulation_bits` at some indices, for use within a kernel.
-
-    Args:
-        data: [2] uint32, the words of a key.
-        index: [...] uint32.
-    """
+    """Returns the words of `simulation_bits` at the indices, [...] uint32, from the words of a key, [2] uint32."""
     return mix(data[1] ^ mix(data[0] + index * GOLDEN))
 
 
 def world_uniforms(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = float) -> jax.Array:
-    """Returns uniform variates in [0, 1) from `simulation_bits`.
+    """Returns uniform variates in [0, 1) from `simulation_bits`: multiples of 2^-24 in float32, of 2^-53 in float64.
 
     Args:
-        key: as there.
-        shape: as there.
-        dtype: float32 or float64, by default JAX's default.
-
-    Returns:
-        [shape] float, multiples of 2^-24 in float32 and of 2^-53 in float64.
+        key: see `simulation_bits`.
+        shape: see `simulation_bits`.
+        dtype: float32 or float64; by default JAX's default.
 
     Raises:
-        ValueError: if dtype is another one.
+        ValueError: if dtype is another type.
     """
     dtype = _float_type(dtype)
     sizes = (shape,) if isinstance(shape, int) else shape
     if dtype == np.float32:
-        # Through int32, which vector units convert.
+        # Converted by way of int32, which vector units convert.
         return (simulation_bits(key, sizes) >> 8).astype(jnp.int32).astype(dtype) * np.float32(2**-24)
     high, low = simulation_bits(key, (2, *sizes))
     return ((high >> 5).astype(dtype) * 2**26 + (low >> 6).astype(dtype)) * 2**-53
 
 
 def world_normals(key: jax.Array, shape: int | tuple[int, ...], dtype: Any = float) -> jax.Array:
-    """Returns standard normal variates from `simulation_bits`, computed as those of `normal`.
+    """Returns standard normal variates from `simulation_bits`, by the formulas of `normal`.
 
     Args:
-        key: as there.
-        shape: as there.
-        dtype: float32 or float64, by default JAX's default.
-
-    Returns:
-        [shape] float.
+        key: see `simulation_bits`.
+        shape: see `simulation_bits`.
+        dtype: float32 or float64; by default JAX's default.
 
     Raises:
-        ValueError: if dtype is another one.
+        ValueError: if dtype is another type.
     """
     dtype = _float_type(dtype)
     sizes = (shape,) if isinstance(shape, int) else shape
     size = math.prod(sizes)
     half = -(-size // 2)
     if dtype == np.float32:
-        drawn = jnp.concatenate(_pair(*simulation_bits(key, (2, half))))
+        variates = jnp.concatenate(_pair(*simulation_bits(key, (2, half))))
     else:
-        drawn = of_uniforms(*world_uniforms(key, (2, half), dtype))
-    return drawn[:size].reshape(sizes)
+        variates = of_uniforms(*world_uniforms(key, (2, half), dtype))
+    return variates[:size].reshape(sizes)
 
 
 def _float_type(dtype: Any) -> np.dtype:

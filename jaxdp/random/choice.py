@@ -1,4 +1,4 @@
-"""Draws of one index with given odds."""
+"""Draws an index with given weights."""
 
 import functools
 import operator
@@ -15,23 +15,23 @@ from jaxdp.numerics.fixed_point import in_64_bits
 from jaxdp.numerics.kernels import lanes_last, own_kernel
 from jaxdp.random.threefry import fast_key, word_pairs, words_of_pairs
 
-LARGEST_UNROLLED = 1024  # programs for more weights do not grow with their number
-COLUMNS = 16  # about the square root of the usual number of weights, and as many as a vector unit adds at once
+LARGEST_UNROLLED = 1024  # for more weights, the size of the program does not depend on their number
+COLUMNS = 16  # about the square root of the usual number of weights; a vector unit adds 16 numbers at once
 
 
 def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
     """Draws index i with probability weights[i] / sum(weights), from one uniform variate.
 
-    `jax.random.categorical` needs a variate for every weight. Here more than 16 weights are a matrix of 16 columns:
-    first its column is drawn, then the row, which is several times faster on CPU than a cumulative sum. The program has
-    one size for all numbers of weights above 1,024.
+    `jax.random.categorical` needs a variate for every weight. Here more than 16 weights form a matrix of 16 columns;
+    the column is drawn first, and then the row. On CPU this is several times faster than a cumulative sum. For more
+    than 1,024 weights, the size of the program does not depend on their number.
 
     Args:
         key: [] typed PRNG key.
         weights: [n] float32 or float64 >= 0, finite, not all zero; may be traced.
 
     Returns:
-        [] int32 in [0, n): never one of weight zero, if weights are as above; else unspecified.
+        [] int32 in [0, n), never an index of weight zero; unspecified if weights are not as above.
 
     Raises:
         ValueError: if weights are not a vector of at least one float.
@@ -40,8 +40,8 @@ def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
         Inversion, Devroye (1986), chapter III.2.
 
     Deviations:
-        Probabilities are multiples of 2^-23 in float32 (2^-52 in float64), up to the rounding of sums. Draws that
-        private data decide are better made by `fine_index`.
+        Probabilities are multiples of 2^-23 in float32 (2^-52 in float64), up to the rounding of sums. If private data
+        determine the weights, use `fine_index`.
 
     Examples:
         >>> import jax, jax.numpy as jnp
@@ -52,22 +52,23 @@ def weighted_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
 
 
 def fine_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
-    """Draws as `weighted_index`, from a word of 53 bits and sums in 64 bits, also in a program of 32 bits.
+    """Draws an index as `weighted_index` does, from 53 random bits and with sums in float64, also without x64.
 
-    For draws that private data decide: an index that float32 variates never give distinguishes neighbours.
+    Use it if private data determine the weights: an index that a float32 variate can never give would distinguish
+    neighbours.
 
     Args:
         key: [] typed PRNG key. For a Threefry key the word begins with the bits of `weighted_index`.
-        weights: as for `weighted_index`.
+        weights: see `weighted_index`.
 
     Returns:
-        [] int32 in [0, n): as `weighted_index`; an index of probability below about 2^-52 may never be drawn.
+        [] int32 in [0, n); see `weighted_index`. An index of probability below about 2^-52 may never be drawn.
 
     Raises:
-        ValueError: as `weighted_index`.
+        ValueError: if weights are not a vector of at least one float.
 
     Source:
-        As `weighted_index`.
+        See `weighted_index`.
 
     Deviations:
         Probabilities are multiples of 2^-53, up to the rounding of sums in float64.
@@ -81,14 +82,14 @@ def fine_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
 
 
 def index_from_uniform(uniform: jax.Array, weights: jax.Array) -> jax.Array:
-    """Returns the index that `weighted_index` draws if its uniform variate is the given one.
+    """Returns the index that `weighted_index` draws with a given uniform variate.
 
     Args:
         uniform: [] float32 or float64 in [0, 1).
-        weights: [n] of the same dtype, as for `weighted_index`.
+        weights: [n] of the same dtype; see `weighted_index`.
 
     Returns:
-        [] int32 in [0, n), as for `weighted_index`.
+        [] int32 in [0, n); see `weighted_index`.
 
     Examples:
         >>> [int(index_from_uniform(jnp.float32(u), jnp.array([1.0, 3.0], jnp.float32))) for u in (0.2, 0.3)]
@@ -109,21 +110,21 @@ def _check_weights(weights: ArrayLike) -> jax.Array:
 
 
 def _index_of_very_many(uniform: jax.Array, weights: jax.Array) -> jax.Array:
-    """Returns the index as `_index_of_many` does, up to rounding of sums, by a program of one size."""
+    """Returns the index as `_index_of_many` does, up to rounding of sums; the program has a fixed size."""
     size, remainder = len(weights), len(weights) % COLUMNS
     sums = weights[: size - remainder].reshape(-1, COLUMNS).sum(0)
-    sums = _computed_once(sums.at[:remainder].add(weights[size - remainder :]) if remainder else sums)
-    column, threshold, so_far = _computed_once(_column(uniform, sums))
-    candidates = _computed_once(_weights_of_column(weights, column))
+    sums = _compute_once(sums.at[:remainder].add(weights[size - remainder :]) if remainder else sums)
+    column, threshold, so_far = _compute_once(_column(uniform, sums))
+    candidates = _compute_once(_weights_of_column(weights, column))
     return _row_by_groups(threshold, so_far, candidates) * COLUMNS + column
 
 
 def _row_by_groups(threshold: jax.Array, so_far: jax.Array | int, candidates: jax.Array) -> jax.Array:
-    """Returns the row as `_row` does: first the one of 16 groups that passes the threshold, then likewise in it."""
+    """Returns the row as `_row` does: it finds the group, one of 16, that passes the threshold, then the row in it."""
     if len(candidates) <= LARGEST_UNROLLED // COLUMNS:
         return _row(threshold, so_far, candidates)
     groups = jnp.pad(candidates, (0, -len(candidates) % COLUMNS)).reshape(COLUMNS, -1)
-    sums = _computed_once(groups.sum(1))
+    sums = _compute_once(groups.sum(1))
     bounds = [so_far + sums[0]]
     for index in range(1, COLUMNS):
         bounds.append(bounds[-1] + sums[index])
@@ -132,19 +133,19 @@ def _row_by_groups(threshold: jax.Array, so_far: jax.Array | int, candidates: ja
         jnp.maximum, (jnp.where(*pair, so_far) for pair in zip(is_passed, bounds, strict=True))
     )
     group = sum((bound.astype(jnp.int32) for bound in is_passed), jnp.int32(0))
-    # Rounding can leave the sum of all groups a little below the threshold: then any group that is not empty will do.
-    group = jnp.where(is_passed[-1], _place_of_largest(sums), group)
-    group, sum_before = _computed_once((group, sum_before))
-    return _row_by_groups(threshold, sum_before, _computed_once(groups[group])) + group * groups.shape[1]
+    # By rounding, the sum of all groups can be a little below the threshold; then any group that is not empty is right.
+    group = jnp.where(is_passed[-1], _index_of_largest(sums), group)
+    group, sum_before = _compute_once((group, sum_before))
+    return _row_by_groups(threshold, sum_before, _compute_once(groups[group])) + group * groups.shape[1]
 
 
-def _computed_once(values: Any) -> Any:
-    """Makes XLA store the values: it would compute them again at each use."""
+def _compute_once(values: Any) -> Any:
+    """Makes XLA store the values, which it would otherwise compute again at each use."""
     return jax.lax.optimization_barrier(values)
 
 
 def _weights_of_column(weights: jax.Array, column: jax.Array) -> jax.Array:
-    """Returns every 16th weight, starting at the column; 0 beyond the last."""
+    """Returns every 16th weight, starting at the column; 0 beyond the last weight."""
     size = len(weights)
     index = jnp.arange(0, size, COLUMNS, dtype=jnp.int32) + column
     column_weights = weights.at[jnp.minimum(index, size - 1)].get(mode="promise_in_bounds")
@@ -152,7 +153,7 @@ def _weights_of_column(weights: jax.Array, column: jax.Array) -> jax.Array:
 
 
 def _index_of_many(uniform: jax.Array, weights: jax.Array) -> jax.Array:
-    """Computes `inline_index_at` in three kernels: sums of columns, the column, its weights; without padding."""
+    """Computes `inline_index_at` without padding in three kernels: sums of columns, the column, and its weights."""
     size = len(weights)
 
     def add_rows(weights):
@@ -171,7 +172,7 @@ def _index_of_many(uniform: jax.Array, weights: jax.Array) -> jax.Array:
 
 
 def inline_index_at(uniform: jax.Array, weights: jax.Array | Sequence[jax.Array]) -> jax.Array:
-    """Returns `index_from_uniform` for use in its own kernel, without stored weights; up to 16 also one by one."""
+    """Returns `index_from_uniform` for use inside a kernel; at most 16 weights may also be a sequence of scalars."""
     size = len(weights)
     if isinstance(weights, jax.Array) and size > LARGEST_UNROLLED:
         return _index_of_very_many(uniform, weights)
@@ -187,10 +188,10 @@ def inline_index_at(uniform: jax.Array, weights: jax.Array | Sequence[jax.Array]
 
 
 def _column(uniform: jax.Array, sums: jax.Array | Sequence[jax.Array]) -> tuple[jax.Array, jax.Array, jax.Array | int]:
-    """Returns the column of given sums for the variate, the threshold, and the sum of the columns before."""
+    """Returns the column for the variate, the threshold, and the sum of all earlier columns."""
     bounds = list(sums)
     for index in range(1, len(bounds)):
-        bounds[index] = bounds[index - 1] + sums[index]  # unrolled: a loop of tiny steps would cost more
+        bounds[index] = bounds[index - 1] + sums[index]  # unrolled, as a loop of tiny steps would be slower
     threshold = uniform * bounds[-1]  # strictly below the last bound, as rounding is monotone
     is_passed = [threshold >= bound for bound in bounds[:-1]]
     column = sum((bound.astype(jnp.int32) for bound in is_passed), jnp.int32(0))
@@ -199,17 +200,17 @@ def _column(uniform: jax.Array, sums: jax.Array | Sequence[jax.Array]) -> tuple[
 
 
 def _row(threshold: jax.Array, so_far: jax.Array | int, candidates: jax.Array) -> jax.Array:
-    """Returns the row, from a column's weights."""
+    """Returns the row, from the weights of a column."""
     row, is_found = jnp.int32(0), jnp.asarray(False)
     for index in range(len(candidates)):
         so_far = so_far + candidates[index]
         is_found = is_found | (threshold < so_far)
         row = row + (~is_found).astype(jnp.int32)
-    # Rounding can leave the column's own sum a little below the one drawn from.
-    return jnp.where(is_found, row, _place_of_largest(candidates))
+    # By rounding, the sum of the candidates can be a little below the column's sum, with which the column was drawn.
+    return jnp.where(is_found, row, _index_of_largest(candidates))
 
 
-def _place_of_largest(values: jax.Array) -> jax.Array:
+def _index_of_largest(values: jax.Array) -> jax.Array:
     if values.dtype != jnp.float64:
         return jnp.argmax(values).astype(jnp.int32)
     largest, best = values[0], jnp.int32(0)  # JAX lowers no batched argmax of 64 bits in a program of 32 bits

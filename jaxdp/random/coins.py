@@ -1,4 +1,4 @@
-"""Independent events of given probabilities, for simulated worlds."""
+"""Draws independent events with given probabilities, for simulated worlds."""
 
 import jax
 import jax.numpy as jnp
@@ -9,24 +9,25 @@ from jaxdp.numerics.kernels import lanes_last, own_kernel
 from jaxdp.random._simulation_bits import words_of
 from jaxdp.random.threefry import fast_key, has_words
 
-DIGITS = 24  # of a uniform variate in 32 bits
+DIGITS = 24  # binary digits of a float32 uniform variate
 ONE = np.uint32(0x3F800000)  # the bits of 1 in float32
 
 
 def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
-    """Draws ones with these probabilities, else zeros; with one key, a smaller probability never gives a larger number.
+    """Draws 1 with these probabilities, and otherwise 0; with the same key, results never fall as probabilities rise.
 
-    In 32 bits they come from `simulation_bits`, for simulated worlds; not for noise that privacy depends on.
+    In float32 random bits come from `simulation_bits`: use it for simulated worlds, not for noise that privacy depends
+    on.
 
     Args:
         key: [] typed PRNG key, which nothing else uses.
         probabilities: [n] float in [0, 1], n >= 1; may be traced.
 
     Returns:
-        [n] of the same dtype. On CPU lanes of `jax.vmap` are the fast axis if n <= 16.
+        [n] of the same dtype. On CPU, lanes of `jax.vmap` are the fast axis if n <= 16.
 
     Deviations:
-        A probability is a multiple of 2^-24 in float32.
+        In float32 a probability is a multiple of 2^-24.
 
     Examples:
         >>> print(coins(jax.random.key(0), jnp.array([0.0, 1.0, 0.0, 1.0, 1.0], jnp.float32)))
@@ -39,17 +40,17 @@ def coins(key: jax.Array, probabilities: jax.Array) -> jax.Array:
 
 
 def coins_but_one(key: jax.Array, size: int, index: jax.Array, own: jax.Array, others: jax.Array) -> jax.Array:
-    """Draws `coins` whose probabilities are equal except for one; the probabilities are not stored.
+    """Draws `coins` with equal probabilities except at one index; the probabilities are not stored.
 
     Args:
-        key: as for `coins`.
-        size: n, number of coins, >= 1.
-        index: [] int32, of the exception.
-        own: [] float in [0, 1], its probability.
-        others: [] of the same dtype, the probability of the others.
+        key: see `coins`.
+        size: number of coins n, >= 1.
+        index: [] int32, the index of the exception.
+        own: [] float in [0, 1], the probability at this index.
+        others: [] of the same dtype, the probability at all other indices.
 
     Returns:
-        [n], as `coins`.
+        [n]; see `coins`.
 
     Examples:
         >>> print(coins_but_one(jax.random.key(0), 3, jnp.int32(1), jnp.float32(1), jnp.float32(0)))
@@ -69,11 +70,11 @@ def coins_but_one(key: jax.Array, size: int, index: jax.Array, own: jax.Array, o
 
 
 def _events(data: jax.Array, probabilities: jax.Array) -> jax.Array:
-    """Draws the coins, [n] float32, from a key's words [2] uint32 and [n] float32 probabilities."""
+    """Draws coins, [n] float32, from the words of a key, [2] uint32, and probabilities, [n] float32."""
     probabilities = lanes_last(probabilities)
     words = words_of(data, lax.iota(jnp.uint32, len(probabilities)))
     digits = lax.bitcast_convert_type(lax.shift_right_logical(words, np.uint32(32 - DIGITS)), jnp.int32)
-    # The sign of a difference, which is exact, in words of one width, as vector units need.
+    # Comparison by the sign of an exact difference: all words have the same width, as vector units need.
     under = lax.bitcast_convert_type(digits.astype(jnp.float32) * np.float32(2**-DIGITS) - probabilities, jnp.int32)
     below = lax.bitcast_convert_type(lax.shift_right_arithmetic(under, np.int32(31)), jnp.uint32)
     return lanes_last(lax.bitcast_convert_type(below & ONE, jnp.float32))

@@ -1,4 +1,4 @@
-"""Gamma and Beta variates with parameters of at least 1: exact, and in few operations that vectorise."""
+"""Draws Gamma and Beta variates with parameters of at least 1, exactly and in few operations that vectorise."""
 
 import functools
 import itertools
@@ -15,21 +15,21 @@ from jaxdp.numerics.kernels import lanes_last, own_kernel, tree_reduce
 from jaxdp.random._normal import normal
 from jaxdp.random.threefry import fast_key, pair_uniforms, two_uniforms
 
-LARGE = {4: 1e3, 8: 1e6}  # above, a series is more precise than the logarithm; by the bytes of the float type
-WORD = 32  # bits
-MOST = 256  # variates of one loop
+LARGE = {4: 1e3, 8: 1e6}  # above it, a series is more precise than the logarithm; by bytes of the float type
+WORD = 32  # bits of a word
+MOST = 256  # largest number of variates in a loop
 
 
 def gamma(key: jax.Array, shape: ArrayLike) -> jax.Array:
     """Draws Gamma variates of scale 1, elementwise.
 
-    Makes one proposal for every element, accepted with probability at least 19/20; then draws the rejected elements
-    one after the other, in parts of 256 elements.
+    It makes a proposal for every element, which is accepted with probability at least 19/20. Then it draws rejected
+    elements one after the other, in parts of 256 elements.
 
     Args:
         key: [] typed PRNG key.
-        shape: [n] float32 or float64 >= 1 and finite, the parameter; may be traced. The variate is NaN below 1 and for
-            NaN, and infinity for infinity.
+        shape: [n] float32 or float64 >= 1 and finite, the shape parameter; may be traced. The variate is NaN if the
+            parameter is NaN or below 1, and infinity if it is infinity.
 
     Returns:
         [n] of the same dtype, > 0.
@@ -41,7 +41,7 @@ def gamma(key: jax.Array, shape: ArrayLike) -> jax.Array:
         Marsaglia & Tsang (2000), "A simple method for generating gamma variables".
 
     Deviations:
-        None in distribution, up to the rounding of floats; the squeeze that saves logarithms is omitted.
+        None in distribution, up to the rounding of floats. The squeeze step, which saves logarithms, is omitted.
 
     Examples:
         >>> import jax, jax.numpy as jnp
@@ -58,24 +58,24 @@ def gamma(key: jax.Array, shape: ArrayLike) -> jax.Array:
         return jax.vmap(gamma)(jax.random.split(key, len(padded)), padded).ravel()[:size]
     index = jnp.arange(size, dtype=jnp.int32)
     key_first, key_more = jax.random.split(key)
-    half_step = 0.5 * float(jnp.finfo(shape.dtype).eps)  # midpoints of the values of words, rounded
+    half_step = 0.5 * float(jnp.finfo(shape.dtype).eps)  # moves uniform variates to midpoints
     key_normal, uniform_from_key = jax.random.split(key_first)
-    drawn = normal(key_normal, size, shape.dtype), pair_uniforms(uniform_from_key, size, shape.dtype) + half_step
-    first = own_kernel(_proposals, *drawn, shape)  # zero if rejected
+    variates = normal(key_normal, size, shape.dtype), pair_uniforms(uniform_from_key, size, shape.dtype) + half_step
+    first = own_kernel(_proposals, *variates, shape)  # zero if rejected
 
     def is_any_rejected(carry: tuple[Any, ...]) -> jax.Array:
         return functools.reduce(operator.or_, carry[1]) != 0
 
     def draw_next(carry: tuple[Any, ...]) -> tuple[Any, ...]:
-        attempt, rejected, drawn = carry
-        index_rejected = own_kernel(_first_place, *rejected)
+        attempt, rejected, variates = carry
+        index_rejected = own_kernel(_first_set_bit, *rejected)
         quantile, uniform = two_uniforms(key_more, attempt, shape.dtype)[:, None] + half_step
         variate = own_kernel(_propose_again, quantile, uniform, shape[index_rejected][None])[0]
         is_in_word = [(variate != 0) & (index_rejected // WORD == number) for number in range(len(rejected))]
         rejected = [
             jnp.where(is_here, word & (word - 1), word) for is_here, word in zip(is_in_word, rejected, strict=True)
         ]
-        return attempt + 1, rejected, jnp.where(index == index_rejected, variate, drawn)
+        return attempt + 1, rejected, jnp.where(index == index_rejected, variate, variates)
 
     rejected = [own_kernel(_zero_bits, first[start : start + WORD]) for start in range(0, size, WORD)]
     return lax.while_loop(is_any_rejected, draw_next, (jnp.uint32(0), rejected, first))[2]
@@ -87,19 +87,19 @@ def beta(key: jax.Array, first: ArrayLike, second: ArrayLike) -> jax.Array:
     Args:
         key: [] typed PRNG key.
         first: [n] float32 or float64 >= 1 and finite; may be traced.
-        second: [n], the same.
+        second: [n] of the same dtype >= 1 and finite; may be traced.
 
     Returns:
         [n] of the same dtype, in (0, 1) up to rounding.
 
     Raises:
-        ValueError: if the parameters are not two vectors of floats of one length.
+        ValueError: if the parameters are not two vectors of floats of the same length.
 
     Source:
-        The share of the first of two independent Gamma variates, Devroye (1986), chapter IX.
+        The first of two independent Gamma variates divided by their sum, Devroye (1986), chapter IX.
 
     Deviations:
-        As `gamma`.
+        See `gamma`.
 
     Examples:
         >>> import jax, jax.numpy as jnp
@@ -108,39 +108,39 @@ def beta(key: jax.Array, first: ArrayLike, second: ArrayLike) -> jax.Array:
     """
     first, second = jnp.asarray(first), jnp.asarray(second)
     if first.shape != second.shape:
-        raise ValueError(f"first and second must have one shape, got {first.shape} and {second.shape}")
-    drawn = gamma(key, jnp.concatenate([first, second]))
-    return drawn[: len(first)] / (drawn[: len(first)] + drawn[len(first) :])
+        raise ValueError(f"first and second must have the same shape, got {first.shape} and {second.shape}")
+    variates = gamma(key, jnp.concatenate([first, second]))
+    return variates[: len(first)] / (variates[: len(first)] + variates[len(first) :])
 
 
 def _propose_again(quantile: jax.Array, uniform: jax.Array, shape: jax.Array) -> jax.Array:
-    """Returns `_proposals` for a normal variate that is given by its quantile."""
+    """Returns `_proposals` for a normal variate, given as a uniform variate."""
     return _proposals(lax.erf_inv(2 * quantile - 1) * 2**0.5, uniform, shape)
 
 
 def _proposals(x: jax.Array, uniform: jax.Array, shape: jax.Array) -> jax.Array:
-    """Returns a variate for each shape parameter, from a normal and a uniform one; or zero if it is rejected."""
+    """Returns a Gamma variate for each shape parameter, from a normal and a uniform variate; zero if it is rejected."""
     x, uniform, shape = lanes_last(x), lanes_last(uniform), lanes_last(shape)
     d = jnp.where(shape >= 1, shape - 1 / 3, jnp.nan)
     u = x * lax.rsqrt(9 * d)
     root = 1 + u
     v = root * root * root
     bound = 0.5 * x * x + d * (1 - v + 3 * lax.log(lax.max(root, 1e-30)))
-    # For large d terms of about sqrt(d) nearly cancel; the remaining series begins with u^4.
+    # For large d, terms of about sqrt(d) nearly cancel; the series of their sum begins with u^4.
     series = -d * u**4 * (3 / 4 - u * (3 / 5 - u * (3 / 6 - u * (3 / 7))))
     bound = lax.select(d < LARGE[shape.dtype.itemsize], bound, series)
-    accepted = ~(root <= 0) & ~(lax.log(uniform) >= bound)  # accepts NaN: else it would be drawn forever
+    accepted = ~(root <= 0) & ~(lax.log(uniform) >= bound)  # accepts NaN, which would otherwise be drawn for ever
     return lax.select(accepted, d * v, jnp.zeros_like(d))
 
 
-def _zero_bits(drawn: jax.Array) -> jax.Array:
-    """Returns where zeros are among at most 32 variates: [] uint32, a bit for each."""
-    zeros = (drawn == 0).astype(jnp.uint32)
-    return tree_reduce(jnp.bitwise_or, zeros << jnp.arange(len(drawn), dtype=jnp.uint32))
+def _zero_bits(variates: jax.Array) -> jax.Array:
+    """Returns a word, [] uint32, with a bit for each zero among at most 32 variates."""
+    zeros = (variates == 0).astype(jnp.uint32)
+    return tree_reduce(jnp.bitwise_or, zeros << jnp.arange(len(variates), dtype=jnp.uint32))
 
 
-def _first_place(*words: jax.Array) -> jax.Array:
-    """Returns the index of the first bit that is set in all words together."""
+def _first_set_bit(*words: jax.Array) -> jax.Array:
+    """Returns the index of the first bit that is set in the concatenated words."""
     index = jnp.int32(0)
     for start, word in reversed(list(zip(itertools.count(0, WORD), words))):
         below = lax.population_count((word & (~word + 1)) - 1).astype(jnp.int32)

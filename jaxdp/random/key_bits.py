@@ -1,4 +1,4 @@
-"""Words and uniform variates from a key's own words, without the hash that random bits cost."""
+"""Makes random words and uniform variates from the words of a key, without the hash of `jax.random.bits`."""
 
 from typing import Any
 
@@ -11,22 +11,22 @@ GOLDEN = np.uint32(0x9E3779B9)  # 2^32 over the golden ratio
 
 
 def uniform_from_key(key: jax.Array, dtype: Any = float) -> jax.Array:
-    """Returns one uniform variate in [0, 1) from the words of a key that nothing else uses.
+    """Returns a uniform variate in [0, 1) from the words of a key that nothing else uses.
 
-    The keys of a round, made by `fold_in`, are pseudo-random words already: `jax.random.uniform` would hash them once
-    more, which costs as much as making the key. Here they are only mixed, so that even raw keys of seeds 0, 1, ...,
-    whose words are not random, give usable variates. For simulated users and for the choice of an arm; not for noise
-    that privacy depends on.
+    The words of a round's key, from `fold_in`, are already pseudo-random. `jax.random.uniform` would hash them again,
+    which costs as much as making the key. This function only mixes them, so that even raw keys of seeds 0, 1, ..., with
+    words that are not random, give usable variates. Use it for simulated users and for the choice of an arm, not for
+    noise that privacy depends on.
 
     Args:
-        key: [] typed PRNG key. Drawing anything else from it, or deriving keys from it, would use it twice.
-        dtype: float32 or float64, by default JAX's default.
+        key: [] typed PRNG key. Do not draw anything else or derive keys from it: this would use the key twice.
+        dtype: float32 or float64; by default JAX's default.
 
     Returns:
         [] float, a multiple of 2^-23 in float32 and of 2^-52 in float64.
 
     Raises:
-        ValueError: if dtype is another one.
+        ValueError: if dtype is another type.
 
     Source:
         The finalizer of MurmurHash3 (Appleby, 2011), a bijection of 32 bits.
@@ -38,7 +38,7 @@ def uniform_from_key(key: jax.Array, dtype: Any = float) -> jax.Array:
         True
     """
     dtype = jax.dtypes.canonicalize_dtype(dtype)
-    if dtype not in (np.float32, np.float64):  # other types are too short for the bits
+    if dtype not in (np.float32, np.float64):  # other types have too few bits
         raise ValueError(f"dtype must be float32 or float64, got {dtype}")
     words = jax.random.key_data(key)
     word = _join_words(words)
@@ -53,12 +53,12 @@ def uniform_from_key(key: jax.Array, dtype: Any = float) -> jax.Array:
 
 
 def own_word(key: jax.Array) -> jax.Array:
-    """Returns one random word, [] uint32, from a key that nothing else uses, as `uniform_from_key` does."""
+    """Returns a random word, [] uint32, from a key that nothing else uses, as `uniform_from_key` does."""
     return mix(_join_words(jax.random.key_data(key)))
 
 
 def _join_words(words: jax.Array) -> jax.Array:
-    """Returns a bijection of either word, given the other; larger keys contribute their last two."""
+    """Joins the last two words of a key; the result is a bijection of each word if the other word is fixed."""
     return words[-1] + lax.shift_left(words[-2], np.uint32(16)) + lax.shift_right_logical(words[-2], np.uint32(16))
 
 

@@ -1,13 +1,13 @@
-"""Threefry-2x32 with its rounds unrolled, as a JAX PRNG implementation.
+"""Threefry-2x32 with unrolled rounds, as a JAX PRNG implementation.
 
-The values are those of JAX's built-in `threefry2x32` with partitionable counters (`jax_threefry_partitionable`, JAX's
-default) word for word: seeds, bits, split, fold_in. So every function of `jax.random` gives the same from them, with
-two exceptions: `poisson` refuses keys other than the built-in ones; and XLA may fuse the floats computed from the words
-differently, so that they may differ in the last bits, and so may a count or an index that depends on one. With JAX 0.10
-on CPU that happens only under jit, in ball, beta, f and generalized_normal, below 10 units in the last place.
+Seeds, bits, split and fold_in give the same words as JAX's `threefry2x32` with partitionable counters
+(`jax_threefry_partitionable`, JAX's default). So every function of `jax.random` gives the same results, with two
+exceptions. `poisson` refuses keys of this implementation. And XLA may fuse the floats that are computed from the words
+differently: they, and counts or indices that depend on them, may then differ through their last bits. With JAX 0.10 on
+CPU this happens only under jit, in ball, beta, f and generalized_normal, by less than 10 units in the last place.
 
-On CPU JAX computes the rounds in a rolled loop, which costs several times more; here XLA sees straight-line code and
-vectorises it. The shapes of the arrays below affect only the code that XLA makes on CPU, never the values.
+On CPU JAX computes the rounds in a loop, which is several times slower; here XLA gets straight-line code and vectorises
+it. The shapes of the arrays below affect only the code that XLA makes on CPU, never the values.
 """
 
 import math
@@ -29,8 +29,8 @@ NAME = "jaxdp_threefry2x32"
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 PARITY = 0x1BD11BDA  # Skein's key-schedule constant
 CHAINS = 4  # vectors of hashes computed at once
-VECTOR = 8  # words in 256 bits
-SHORT = 8  # a split into fewer keys is short
+VECTOR = 8  # number of 32-bit words in 256 bits
+SHORT = 8  # a split into fewer keys uses a single loop
 LARGEST_INDEX = 2**32
 UNSIGNED = {8: jnp.uint8, 16: jnp.uint16, 32: jnp.uint32, 64: jnp.uint64}
 
@@ -60,14 +60,14 @@ def _hash_index(key: jax.Array, index: jax.Array) -> tuple[jax.Array, jax.Array]
 
 def _hash_pairs(key: jax.Array, index: jax.Array, is_low: jax.Array) -> jax.Array:
     """Returns the low words of the hashes where `is_low` is 1, the high words where it is 0."""
-    # XLA on CPU computes a hash once if both its words are side by side, but not in the two loops that it makes of a
-    # concatenation or a select. So this uses a mask.
+    # XLA on CPU computes a hash once if its two words are neighbours, but twice in a concatenation or a select, of
+    # which it makes two loops. So this uses a mask.
     high, low = _hash_index(key, index)
     return low ^ ((high ^ low) & (is_low - np.uint32(1)))
 
 
-# Eager calls are compiled once for each shape; a larger program has the operations inline. The implementation
-# consists of plain functions, since pickle finds those by name.
+# Eager calls are compiled once for each shape; in a larger program the operations are inlined. The implementation
+# consists of plain functions, as pickle finds them by name.
 def _random_bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
     if math.prod(shape) >= LARGEST_INDEX:  # the index needs both words
         return threefry_prng_impl.random_bits(key, bit_width, shape)
@@ -88,8 +88,8 @@ def _bits(key: jax.Array, bit_width: int, shape: tuple[int, ...]) -> jax.Array:
         blocks = noinline(lambda key: words(key, (-(-size // (width * chains)) * width, chains)))(key)
         return lax.reshape(lax.slice(lax.reshape(blocks, (blocks.size,)), (0,), (size,)), shape)
 
-    # One hash is a chain of dependent operations; an unrolled inner loop overlaps several. Few words fill whole
-    # vectors. Narrower words overlap by themselves, since more of them fit a vector.
+    # A hash is a chain of dependent operations; an unrolled inner loop overlaps several hashes. Few words are padded to
+    # whole vectors. Narrower words need no unrolling, as more of them fit in a vector.
     for width, chains in ((VECTOR, CHAINS), (VECTOR, 1)):
         if bit_width >= 32 and -size % (width * chains) <= size // 4:
             return by_platform(key, cpu=pad_and_slice, default=words)
@@ -105,7 +105,7 @@ def _split(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 @partial(jax.jit, static_argnums=1, inline=True)
 def _children(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     size = math.prod(shape)
-    # A single inner loop over a few keys is unrolled, and so vectorised over lanes; two nested ones are not.
+    # XLA unrolls a single inner loop over a few keys, and then vectorises over lanes, but not two nested loops.
     dimensions = (2 * size,) if size < SHORT else (size, 2)
 
     def pairs(key):
@@ -141,15 +141,15 @@ IMPLEMENTATION = define_prng_impl(
 def key(seed: int) -> jax.Array:
     """Returns a typed key with the random words of `jax.random.key(seed, impl="threefry2x32")`, computed faster on CPU.
 
-    That implementation is JAX's default; the words are equal under `jax_threefry_partitionable=True`, also the default.
+    That implementation is JAX's default. Words are equal under `jax_threefry_partitionable=True`, also the default.
 
     Args:
-        seed: an integer, as for `jax.random.key`.
+        seed: an integer that `jax.random.key` accepts.
 
     Returns:
         [] key. Every function of `jax.random` accepts it except `poisson`, which needs
-        `jax.random.wrap_key_data(jax.random.key_data(key), impl="threefry2x32")`. Floats may differ from those of the
-        built-in key in the last bits, where XLA fuses them differently.
+        `jax.random.wrap_key_data(jax.random.key_data(key), impl="threefry2x32")`. Floats may differ in the last bits
+        from floats of the built-in key, if XLA fuses operations differently.
 
     Examples:
         >>> import jax, jaxdp
@@ -162,12 +162,12 @@ def key(seed: int) -> jax.Array:
 def key_from_data(data: ArrayLike, implementation: str) -> jax.Array:
     """Returns the key with these words, as `jax.random.wrap_key_data` does, also for this module's implementation.
 
-    JAX knows by name only its own implementations, and has no public way to register another. So `wrap_key_data` and
-    `jax.random.key` refuse "jaxdp_threefry2x32", but accept the object that `jax.random.key_impl` returns.
+    JAX has no public function to register an implementation by name. So `wrap_key_data` and `jax.random.key` refuse the
+    name "jaxdp_threefry2x32", but accept the object that `jax.random.key_impl` returns.
 
     Args:
         data: [..., 2] uint32, from `jax.random.key_data`.
-        implementation: the text of `jax.random.key_impl`: "jaxdp_threefry2x32" for this module's.
+        implementation: the text of `jax.random.key_impl`, which is "jaxdp_threefry2x32" for this module.
 
     Returns:
         [...] key.
@@ -187,15 +187,15 @@ def key_from_data(data: ArrayLike, implementation: str) -> jax.Array:
 
 
 def fast_key(key: jax.Array) -> jax.Array:
-    """Returns the same key with the same values, in an implementation that is faster where possible.
+    """Returns keys that give the same values, in this module's faster implementation if possible.
 
     Args:
         key: typed keys of any implementation and shape.
 
     Returns:
-        Keys of this module's implementation if `key` is of JAX's built-in Threefry with its default, partitionable
-        counters; else `key` itself. Under `jax.debug_key_reuse(True)` always `key` itself: its checker would take the
-        key of another implementation for another key, and miss that both are used.
+        Keys of this module's implementation if `key` has JAX's Threefry with its default, partitionable counters;
+        otherwise `key` itself. Under `jax.debug_key_reuse(True)` it is always `key` itself, as JAX's checker would take
+        the two for different keys, and would not notice if both are used.
     """
     is_builtin = str(jax.random.key_impl(key)) == "threefry2x32"
     partitionable = getattr(jax.config, "jax_threefry_partitionable", True)
@@ -205,14 +205,10 @@ def fast_key(key: jax.Array) -> jax.Array:
 
 
 def two_uniforms(key: jax.Array, index: ArrayLike = 0, dtype: Any = float) -> jax.Array:
-    """Returns two independent uniform variates, [2] in [0, 1): in float32 from a single hash.
+    """Returns two independent uniform variates, [2] in [0, 1); in float32 from a single hash.
 
-    `jax.random.uniform(key, (2,))` needs two hashes, as it uses one word of each.
-
-    Args:
-        key: [] typed PRNG key.
-        index: [] integer >= 0; each gives other variates.
-        dtype: float32 or float64, by default JAX's default.
+    `jax.random.uniform(key, (2,))` needs two hashes, as it uses one word of each hash. Different values of `index`, []
+    integer >= 0, give independent variates. `dtype` is float32 or float64; by default JAX's default.
     """
     key, dtype = fast_key(key), jax.dtypes.canonicalize_dtype(dtype)
     child = jax.random.fold_in(key, index)
@@ -224,7 +220,7 @@ def two_uniforms(key: jax.Array, index: ArrayLike = 0, dtype: Any = float) -> ja
 
 
 def has_words(key: jax.Array) -> bool:
-    """Returns whether children of this key are hashes of two 32-bit words."""
+    """Returns whether keys that are derived from this key are hashes of two 32-bit words."""
     return str(jax.random.key_impl(key)) in (NAME, "threefry2x32")
 
 
@@ -235,54 +231,56 @@ def of_word_pairs(
     *,
     lanes_fast: bool = False,
 ) -> jax.Array:
-    """Applies an elementwise function to independent pairs of words: [2 size] float32, the second results last.
+    """Applies an elementwise function to independent pairs of random words.
 
-    For a Threefry key the pairs are both words of `size` hashes, its first children; `jax.random.bits` uses one of
-    each.
+    For a Threefry key a pair has the two words of a hash; `jax.random.bits` uses one word of each hash.
 
     Args:
         function: ([size] uint32, [size] uint32) -> two [size] float32.
         key: [] typed PRNG key.
         size: number of pairs.
-        lanes_fast: whether lanes become the fast axis for more than 16 pairs, too.
+        lanes_fast: whether lanes become the fast axis even for more than 16 pairs.
+
+    Returns:
+        [2 size] float32: all first results, then all second results.
     """
     key = fast_key(key)
     if str(jax.random.key_impl(key)) != NAME:
         words = _pairs_of_words(key, size)
         return jnp.concatenate(function(words[:, 0], words[:, 1]))
 
-    def both(key):
+    def hash_pairs(key):
         return function(*_hash_index(key, lax.iota(jnp.uint32, size)))
 
-    # XLA on CPU makes a loop for each array, and each would hash again: the two are parts of one complex array.
+    # XLA on CPU makes a loop for each array, and each loop would hash again: the two are parts of one complex array.
     longest = size if lanes_fast else WRITTEN_OUT
-    pairs = noinline(lambda key: lanes_last(lax.complex(*both(lanes_last(key))), longest))
+    pairs = noinline(lambda key: lanes_last(lax.complex(*hash_pairs(lanes_last(key))), longest))
 
     def on_cpu(key):
         complex_pairs = pairs(key)
         return jnp.concatenate([complex_pairs.real, complex_pairs.imag])
 
-    return by_platform(jax.random.key_data(key), cpu=on_cpu, default=lambda key: jnp.concatenate(both(key)))
+    return by_platform(jax.random.key_data(key), cpu=on_cpu, default=lambda key: jnp.concatenate(hash_pairs(key)))
 
 
 def word_pairs(key: jax.Array, size: int, longest: int = WRITTEN_OUT, *, blocks: range = range(1)) -> jax.Array:
-    """Returns independent pairs of words for an elementwise function, as one array: see `words_of_pairs`.
+    """Returns independent pairs of random words as one array; `words_of_pairs` unpacks them.
 
     Args:
         key: [] typed PRNG key.
-        size: number of pairs of a block: of a Threefry key its first children.
-        longest: of so many pairs lanes of `jax.vmap` are the fast axis, but not of more.
-        blocks: which blocks of pairs, one after the other: of a Threefry key, upper words of the children's numbers.
+        size: number of pairs in a block. For a Threefry key, the pairs of block 0 are its first derived keys.
+        longest: lanes of `jax.vmap` are the fast axis for at most this many pairs.
+        blocks: indices of blocks. For a Threefry key, the index is the upper word of the counters of its hashes.
 
     Returns:
-        [len(blocks) size] complex64, a kernel of its own on CPU.
+        [len(blocks) size] complex64, computed in a separate kernel on CPU.
     """
     key = fast_key(key)
     if str(jax.random.key_impl(key)) != NAME:
         words = jnp.concatenate([_block_of_words(key, block, size) for block in blocks])
         return _as_pairs(*jnp.moveaxis(words, -1, 0))
 
-    def both(key: jax.Array) -> jax.Array:  # in one array, as XLA would hash for each of two
+    def hash_pairs(key: jax.Array) -> jax.Array:  # one array, as XLA would hash again for a second array
         low, high = lax.iota(jnp.uint32, size), np.uint32(blocks.start)
         if len(blocks) > 1:
             low, high = (
@@ -292,11 +290,11 @@ def word_pairs(key: jax.Array, size: int, longest: int = WRITTEN_OUT, *, blocks:
         return lanes_last(_as_pairs(*hash_words(key[0], key[1], high, low)), longest)
 
     data = jax.random.key_data(key)
-    return lanes_last(by_platform(data, cpu=noinline(both), default=both), longest)
+    return lanes_last(by_platform(data, cpu=noinline(hash_pairs), default=hash_pairs), longest)
 
 
 def words_of_pairs(pairs: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Returns both words, [...] uint32, of `word_pairs`: bits of the real and of the imaginary part."""
+    """Returns the two words, [...] uint32, of `word_pairs`: the bits of the real and the imaginary part."""
     first, second = (lax.bitcast_convert_type(part, jnp.uint32) for part in (lax.real(pairs), lax.imag(pairs)))
     return first, second
 
@@ -306,14 +304,14 @@ def _as_pairs(first: jax.Array, second: jax.Array) -> jax.Array:
 
 
 def _pairs_of_words(key: jax.Array, size: int) -> jax.Array:
-    """Returns [size, 2] uint32; for a Threefry key its first children."""
+    """Returns random words, [size, 2] uint32; for a Threefry key, its first derived keys."""
     if has_words(key):
         return jax.random.key_data(jax.random.split(key, size))
     return jax.random.bits(key, (size, 2), jnp.uint32)
 
 
 def _block_of_words(key: jax.Array, block: int, size: int) -> jax.Array:
-    """Returns [size, 2] uint32, of a block of `word_pairs`."""
+    """Returns the words of a block of `word_pairs`, [size, 2] uint32."""
     if block == 0:
         return _pairs_of_words(key, size)
     if not has_words(key):
@@ -323,7 +321,7 @@ def _block_of_words(key: jax.Array, block: int, size: int) -> jax.Array:
 
 
 def pair_uniforms(key: jax.Array, size: int, dtype: Any = jnp.float32) -> jax.Array:
-    """Draws [size] independent uniform variates in [0, 1), in float32 two from each hash."""
+    """Draws [size] independent uniform variates in [0, 1); in float32 two from each hash."""
     if dtype != jnp.float32:
         return jax.random.uniform(key, (size,), dtype)
 

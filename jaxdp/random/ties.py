@@ -1,9 +1,9 @@
-"""Breaks exact ties between arms or experts by a random order, which a lane's own key gives.
+"""Breaks exact ties between arms or experts by a random order, which depends only on a lane's key.
 
-Where scores are equal with positive probability (counts, means of binary rewards, totals without noise), the first
-index would favour the arm listed first: results would depend on the order of the arms. The random order is independent
-of all data, so that it costs no privacy. It is determined by a word: of a key that nothing else uses (`own_word`), of a
-key that also draws noise (`word_beside`), or one that `init` draws for choices that get no key.
+Scores such as counts, means of binary rewards or totals without noise are equal with positive probability. Choosing the
+first index would then favour the first arm, and results would depend on the order of the arms. The random order is
+independent of all data, so it costs no privacy. A random word determines it. The word comes from a key that nothing
+else uses (`own_word`), from a key that also draws noise (`word_beside`), or from `init` for choices without a key.
 """
 
 import jax
@@ -14,28 +14,28 @@ from jax import lax
 from jaxdp.random.key_bits import GOLDEN, mix, own_word
 from jaxdp.random.threefry import fast_key
 
-CHILD = np.uint32(0xFFFFFFFF)  # index of the child used for ties: no array of noise is so long
+CHILD = np.uint32(0xFFFFFFFF)  # index of the derived key for ties; arrays of noise are shorter
 
 
 def ranks(word: jax.Array, size: int) -> jax.Array:
-    """Returns a random order of `size` entries, as a number for each of them.
+    """Returns a random order of entries, as a number for each entry.
 
     Args:
-        word: [] uint32, random; `own_word` makes it from a key.
+        word: [] uint32, a random word; `own_word` makes it from a key.
         size: number of entries, in [1, 2^31).
 
     Returns:
-        [size] int32 >= 0. Each order is as likely as any other, up to about 2^-12 of its probability. Two entries have
-        equal numbers with probability 2^-31.
+        [size] int32 >= 0. All orders are equally likely, up to a relative 2^-12. Two entries have equal numbers with
+        probability 2^-31.
 
     Source:
-        Finalizers of MurmurHash3 of word + index * (2^32 over the golden ratio), all different.
+        Finalizer of MurmurHash3, applied to word + index * (2^32 / golden ratio), which are all different.
     """
     return rank(word, lax.iota(jnp.uint32, size))
 
 
 def rank(word: jax.Array, index: jax.Array | int) -> jax.Array:
-    """Returns the numbers of single entries in `ranks`: word and index are [...] uint32."""
+    """Returns the numbers that `ranks` gives to single entries; word and index are [...] uint32."""
     words = mix(word + GOLDEN * jnp.asarray(index, jnp.uint32))
     return lax.shift_right_logical(words, np.uint32(1)).astype(jnp.int32)
 
@@ -66,8 +66,8 @@ def largest(scores: jax.Array, order: jax.Array) -> jax.Array:
         >>> found.min().item(), found.max().item(), bool(abs(found.mean() - 1.5) < 0.05)
         (1, 2, True)
     """
-    # One reduction, which reads each score once. Compilers may compute scores again for each use, with other last bits:
-    # in a comparison with their maximum, none may then equal it.
+    # A single reduction reads each score once. A compiler may compute scores again at each use, with other last bits;
+    # then no score may be equal to the maximum.
     is_float = jnp.issubdtype(scores.dtype, jnp.floating)
     least = jnp.asarray(-jnp.inf if is_float else jnp.iinfo(scores.dtype).min, scores.dtype)
     every = lax.broadcasted_iota(jnp.int32, scores.shape, scores.ndim - 1)
@@ -76,7 +76,7 @@ def largest(scores: jax.Array, order: jax.Array) -> jax.Array:
 
 
 def _larger(one: tuple[jax.Array, ...], other: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-    """Returns the entry of the larger score, or of the larger number in the order, or else the first one."""
+    """Returns the entry with the larger score; if equal, the larger number; if equal, the smaller index."""
     (score, number, index), (its_score, its_number, its_index) = one, other
     is_first = (its_number == number) & (its_index < index)
     is_other = (its_score > score) | ((its_score == score) & ((its_number > number) | is_first))

@@ -369,8 +369,8 @@ def test_sweep_into_a_store_in_shares_and_inspect(tmp_path, monkeypatch, capsys)
     assert "axes.epsilon is [1.0] there, [1.0, 3.0] here" in printed.err
     assert "; --grow keeps its results and adds the missing ones" in printed.err
     for arguments, message in {
-        ("inspect", str(tmp_path)): "store must be one of a sweep",
-        ("inspect", store + "x"): f"store must be one of a sweep, got {store}x, where there is nothing",
+        ("inspect", str(tmp_path)): "store must be the store of a sweep",
+        ("inspect", store + "x"): f"store must be the store of a sweep, got {store}x, which does not exist",
         ("sweep", "none", "--store", store): f"study must be one of {', '.join(STUDIES)}, got 'none'",
         (*sweep, "--process-index", "x", "--num-processes", "2"): "process_index must be a whole number >= 0, got 'x'",
     }.items():

@@ -179,7 +179,7 @@ def test_memory_of_2000_arms_in_10_dimensions():
         ([[1.0, np.nan], [0.0, 1.0]], r"must be finite, got nan at index \(0, 1\)"),
         ([[1.0, 2.0], [1.0, 2.0]], r"arms must not all be equal, got 2 times \[1.0, 2.0\]"),
         ([[1.0, 2.0]], "arms must be two or more, got 1"),
-        ([1.0, 2.0], r"must be \[number, dim\], neither of them 0, got the shape \(2,\)"),
+        ([1.0, 2.0], r"must be \[number, dim\], both > 0, got the shape \(2,\)"),
         (np.zeros((3, 0)), r"got the shape \(3, 0\)"),
         ([["a"], ["b"]], "must be numbers"),
     ],

@@ -172,7 +172,7 @@ def test_200_arms_in_10_dimensions():
 @pytest.mark.parametrize(
     ("shape", "options", "message"),
     [
-        ((1, 3), {}, r"two arms or more and active \[num_arms\], got the shapes \(1, 3\) and \(1,\)"),
+        ((1, 3), {}, r"at least two arms and active \[num_arms\], got the shapes \(1, 3\) and \(1,\)"),
         ((4,), {}, r"got the shapes \(4,\)"),
         ((4, 2), {"num_slots": 1}, "num_slots must be a whole number >= 2, got 1"),
         ((4, 2), {"max_steps": 0}, "max_steps must be a whole number >= 1, got 0"),

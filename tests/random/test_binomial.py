@@ -253,7 +253,7 @@ def test_64_bit_arguments():
 
 def test_wrong_arguments_are_refused():
     key, n, p = jax.random.key(0), jnp.zeros(3, jnp.int32), jnp.zeros(3, jnp.float32)
-    with pytest.raises(ValueError, match=r"n and p must have one shape, got \(3,\) and \(1,\)"):
+    with pytest.raises(ValueError, match=r"n and p must have the same shape, got \(3,\) and \(1,\)"):
         binomial(key, n, p[:1])
     with pytest.raises(ValueError, match="n must be int32 or int64, got dtype float32"):
         binomial(key, p, p)

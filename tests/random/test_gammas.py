@@ -109,7 +109,7 @@ def test_parameters_without_a_distribution():
 def test_bad_parameters():
     with pytest.raises(ValueError, match=r"shape must be a vector of floats, got int32 of shape \(2,\)"):
         gamma(KEYS()[0], jnp.ones(2, jnp.int32))
-    with pytest.raises(ValueError, match=r"first and second must have one shape, got \(2,\) and \(3,\)"):
+    with pytest.raises(ValueError, match=r"first and second must have the same shape, got \(2,\) and \(3,\)"):
         beta(KEYS()[0], jnp.ones(2), jnp.ones(3))
 
 

@@ -124,7 +124,7 @@ def test_a_reader_sees_the_sweep_as_it_was_opened(tmp_path):
     assert opened.x.equals(small.x)
     shutil.rmtree(store)
     sweep(run, **LARGE(), store=store)
-    with pytest.raises(OSError, match="overwritten since"):
+    with pytest.raises(OSError, match="was overwritten"):
         second.path.load()
 
 
@@ -167,7 +167,7 @@ def test_labels_that_a_store_has_no_room_for(tmp_path):
     sweep(run, **{**arguments, "axes": {"a": [np.int8(1), np.int8(2), 300]}}, grow=True)
     before = content(store)
     with pytest.raises(
-        ValueError, match=r"room for the values of a to grow, .* where they are int64, for \[0\.5, 1\.0, "
+        ValueError, match=r"a type for a that holds the new values, .* where it is int64, for \[0\.5, 1\.0, "
     ):
         sweep(run, **{**arguments, "axes": {"a": [0.5, 1, 2, 300]}}, grow=True)
     assert content(store) == before
@@ -175,7 +175,7 @@ def test_labels_that_a_store_has_no_room_for(tmp_path):
     other: dict = {**SMALL(), "store": tmp_path / "other"}
     build = dataclasses.replace(run(), params=lambda a: np.float32("nan" if a is None else a))
     sweep(build, **{**other, "axes": {"a": [math.nan]}})
-    with pytest.raises(ValueError, match="where they are float64, for \\['None', 'nan'\\]"):
+    with pytest.raises(ValueError, match="where it is float64, for \\['None', 'nan'\\]"):
         sweep(build, **{**other, "axes": {"a": [None, math.nan]}}, grow=True)
 
 
@@ -294,7 +294,7 @@ def test_a_store_that_is_being_written_does_not_grow(tmp_path):
     sweep(run, **SMALL(), store=store)
     with (
         share_lock(store, 1, 2),
-        pytest.raises(BlockingIOError, match=r"being written by process .*; it can grow once"),
+        pytest.raises(BlockingIOError, match=r"being written by process .*; it can grow when"),
     ):
         sweep(run, **LARGE(), store=store, grow=True)
     assert sweep(run, **SMALL(), store=store).identical(sweep(run, **SMALL()))
@@ -306,7 +306,7 @@ def test_job_arrays_and_a_writer_at_work(tmp_path):
     sweep(store_worker.build, **small)
     writer = start(store, num_seeds=41, grow=True, pause=60)
     wait_for(writer, "lanes")
-    with pytest.raises(BlockingIOError, match=rf"being written by process {writer.pid} on .*; it can grow once that"):
+    with pytest.raises(BlockingIOError, match=rf"being written by process {writer.pid} on .*; it can grow when that"):
         sweep(store_worker.build, **{**small, "num_seeds": 50}, grow=True)
     writer.kill()
     writer.wait()

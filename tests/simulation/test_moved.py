@@ -57,7 +57,7 @@ def test_a_store_that_is_moved_while_it_is_written(tmp_path, what):
                 store.rename(moved)
                 shutil.copytree(moved, store)
 
-    message = rf"^store must stay at its path while a sweep writes it, but {store} was moved, removed or replaced; the"
+    message = rf"^store must stay at its path while a sweep writes it, but {store} was moved, removed or replaced; if"
     with pytest.raises(OSError, match=message) as caught:
         sweep(run, **SWEEP(), store=store, progress=move)
     assert not any("safe in" in note for note in getattr(caught.value, "__notes__", ()))  # not at that path

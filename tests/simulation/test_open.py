@@ -122,12 +122,12 @@ def test_what_is_no_store(tmp_path):
         variable.encoding = {}
     results.to_zarr(tmp_path / "copy.zarr")
     for name, what in {
-        "none": "there is nothing",
-        "notes": "something else",
-        "file": "something else",
-        "copy.zarr": "s",
+        "none": "does not exist",
+        "notes": "is something else",
+        "file": "is something else",
+        "copy.zarr": "is something else",
     }.items():
-        with pytest.raises(ValueError, match=rf"^store must be one of a sweep, got .*{name}, where {what}"):
+        with pytest.raises(ValueError, match=rf"^store must be the store of a sweep, got .*{name}, which {what}"):
             jaxdp.open(tmp_path / name)
     with pytest.raises(ValueError, match="store must be a path, got 4"):
         jaxdp.open(4)  # pyright: ignore[reportArgumentType]

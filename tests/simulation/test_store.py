@@ -202,7 +202,9 @@ def test_what_is_no_store_is_neither_used_nor_replaced(tmp_path):
     (tmp_path / "notes" / "text").write_text("mine")
     (tmp_path / "file").write_text("mine")
     for overwrite in [False, True]:
-        with pytest.raises(ValueError, match=r"store must be one of a sweep, got .*notes, where something else is$"):
+        with pytest.raises(
+            ValueError, match=r"store must be the store of a sweep, got .*notes, which is something else$"
+        ):
             sweep(walk, **SWEEP(), store=tmp_path / "notes", overwrite=overwrite)
         with pytest.raises(ValueError, match=r"store must be a folder or a free path, got .*file"):
             sweep(walk, **SWEEP(), store=tmp_path / "file", overwrite=overwrite)

@@ -1,9 +1,9 @@
-"""Chunks: lanes that are computed, handed over and written together, each a block of the results' arrays.
+"""Divides the lanes of a sweep into chunks, which are computed and written together.
 
-Lanes are numbered in the grid's order: seeds change fastest, then the last axis. A chunk is a block of the arrays
-(*static axes, *axes, seed), which one file can hold, and the lanes in it. In a sweep that has not grown, a chunk's
-lanes are one run of numbers. A store that has grown keeps its blocks, which may then have several runs of lanes, and
-keeps values in the order in which they were added, which may differ from the grid's.
+Lanes are numbered in the grid's order: seeds change fastest, then the last axis. A chunk has the lanes of a block of
+the arrays (*static axes, *axes, seed), which one file can hold. In a sweep that has not grown, the lanes of a chunk
+have consecutive numbers. A store that has grown keeps its blocks, which may then have several runs of consecutive
+lanes. It also keeps values in the order in which they were added, which may differ from the grid's order.
 """
 
 import math
@@ -19,11 +19,11 @@ class Chunk(NamedTuple):
     Attributes:
         number: index among all chunks of the sweep.
         program: index of the combination of static values, in the order of the grid.
-        runs: (first, one past the last) of the lanes' numbers, in the order of the block. If a block is partly
-            computed, they may be the missing lanes' alone.
+        runs: runs (first, one past the last) of lane numbers, in the order of the block. If a block is partly computed,
+            they may have only the missing lanes.
         block: (start, stop) along every dimension of (*static axes, *axes, seed), as stored.
-        part: for a sweep that grew, the part that its last lanes were added with; 0 is the first.
-        packed: whether its lanes may be at any positions in tiles; otherwise lane n is at n modulo the tile size.
+        part: for a sweep that grew, the index of the part that added the chunk's last lanes.
+        packed: whether lanes may be at any position of a tile; otherwise lane n is at position n modulo the tile size.
     """
 
     number: int
@@ -40,11 +40,11 @@ class Chunk(NamedTuple):
 
     @property
     def lanes(self) -> np.ndarray:
-        """The lanes' numbers, in the order of the block."""
+        """The numbers of the lanes, in the order of the block."""
         return np.concatenate([np.arange(*run) for run in self.runs])
 
     def only(self, keep: np.ndarray) -> "Chunk":
-        """Returns a chunk with all lanes of its block, reduced to the lanes in `keep` ([block's shape] bool)."""
+        """Returns this chunk of a whole block with only the lanes where `keep` ([block's shape] bool) is true."""
         return self._replace(runs=_as_runs(self.lanes[keep.ravel()].tolist()))
 
     @property
@@ -59,14 +59,14 @@ class Chunk(NamedTuple):
 
 
 def chunk_shape(sizes: Sequence[int], lanes: int) -> tuple[int, ...]:
-    """Returns the largest block of at most `lanes` lanes, numbered consecutively.
+    """Returns the largest block of at most `lanes` lanes with consecutive numbers.
 
     Args:
         sizes: sizes of (*axes, seed).
         lanes: number of lanes requested for a chunk, >= 1.
 
     Returns:
-        Sizes of the block: 1 along the first axes, then a part of one axis, then all of the others.
+        Sizes of the block: 1 along the first axes, then a part of one axis, then the full size of all later axes.
 
     Examples:
         >>> chunk_shape((5, 4, 100), 250), chunk_shape((5, 4, 100), 64), chunk_shape((5, 4, 100), 10**6)
@@ -89,16 +89,16 @@ def chunks(
     parts: Sequence[Sequence[int]] = (),
     packed: bool = False,
 ) -> list[Chunk]:
-    """Returns all chunks of a sweep, in the order in which they are stored, program by program.
+    """Returns all chunks of a sweep in stored order, program by program.
 
     Args:
         static_sizes: sizes of the static axes.
         sizes: sizes of (*axes, seed).
-        shape: from `chunk_shape`, for these sizes or for the sizes of the sweep before it grew.
+        shape: result of `chunk_shape`, for these sizes or for the sizes of the sweep before it grew.
         order: for every dimension of (*static axes, *axes, seed), the grid indices of the stored values; None for a
-            dimension in the grid's order. If empty, all are in the grid's order.
-        parts: for a sweep that grew, its successive sizes of (*static axes, *axes, seed), the first ones first.
-        packed: whether lanes may be at any positions in tiles.
+            dimension in the grid's order. If empty, all dimensions are in the grid's order.
+        parts: for a sweep that grew, its sizes of (*static axes, *axes, seed) after each part, in order.
+        packed: whether lanes may be at any position of a tile.
     """
     all_sizes = (*static_sizes, *sizes)
     orders = order or [None] * len(all_sizes)
@@ -126,22 +126,17 @@ def chunks(
 
 
 def share(all_chunks: Sequence[Chunk], index: int, count: int) -> list[Chunk]:
-    """Returns the chunks that one of several processes computes.
+    """Returns the chunks that process `index` of `count` computes.
 
-    They are consecutive within each program and each part of a sweep that grew, so that each process gets its share of
-    each.
-
-    Args:
-        all_chunks: from `chunks`.
-        index: index of the process, in [0, count).
-        count: number of processes.
+    Each process gets a share of every program and of every part of a sweep that grew; the chunks of a share are
+    consecutive.
     """
     groups: dict[tuple[int, int], list[Chunk]] = {}
     for chunk in all_chunks:
         groups.setdefault((chunk.program, chunk.part), []).append(chunk)
     chunks_of_process = []
     for (program, part), group in groups.items():
-        turn = (index + program + part) % count  # each group starts with another process, if chunks are fewer
+        turn = (index + program + part) % count  # groups start with different processes, as a group may have few chunks
         chunks_of_process += group[len(group) * turn // count : len(group) * (turn + 1) // count]
     return chunks_of_process
 
@@ -149,7 +144,7 @@ def share(all_chunks: Sequence[Chunk], index: int, count: int) -> list[Chunk]:
 def _runs(
     block: Sequence[tuple[int, int]], sizes: Sequence[int], order: Sequence[Sequence[int]]
 ) -> tuple[tuple[int, int], ...]:
-    """Returns the numbers of a block's lanes, as runs in the order of the block."""
+    """Returns the lane numbers of a block as runs, in the order of the block."""
     runs, width = ((0, 1),), 1
     for (first, last), size, order_of_dim in reversed(list(zip(block, sizes, order, strict=True))):
         indices = order_of_dim[first:last]

@@ -1,4 +1,4 @@
-"""Creates a store, or opens the store of the same sweep and mends damaged files."""
+"""Creates a store, or opens the store of the same sweep and repairs damaged files."""
 
 import json
 import shutil
@@ -38,21 +38,22 @@ def open_or_create(
     Args:
         path: path of the store.
         template: a dataset with the sweep's variables, coordinates and attributes; values of variables are not used.
-        identity: from `identity.identity`.
-        chunk: returns the shape of a chunk along (*axes, seed); called only if the store is created here.
-        num_static: the number of static axes, which come first.
-        overwrite: replace an existing store. The caller has its lock.
-        alone: whether no other process can write the store, so that a store without a checksum may get one.
-        can_grow: returns whether the store of another sweep can grow to this one; called only for such a store.
+        identity: result of `identity.identity`.
+        chunk: returns the shape of a chunk along (*axes, seed); called only if a store is created.
+        num_static: number of static axes, which come first.
+        overwrite: whether to replace an existing store. The caller has its lock.
+        alone: whether no other process can write the store, so that a store without a checksum may get a checksum.
+        can_grow: returns whether the store of another sweep can grow to this sweep; called only for such a store.
 
     Raises:
-        ValueError: if the path holds something else than a store, or the store of another sweep, with the difference.
+        ValueError: if the path has something other than a store, or the store of another sweep (the error has the
+            difference).
     """
     with creation_lock(path):
         unfinished, replaced = (lock_folder(path) / name for name in ("unfinished", "replaced"))
         if overwrite and path.exists():
             restore_root(path)
-            Store(path)  # refuses to replace anything else
+            Store(path)  # raises if the path has something other than a store
         if overwrite or not path.exists():
             shutil.rmtree(unfinished, ignore_errors=True)
             _create(unfinished, template, identity, chunk(), num_static)
@@ -75,7 +76,7 @@ def open_or_create(
 
 
 def stored_tile_size(path: Path) -> int | None:
-    """Returns the tile size of the store at a path; None if no store can be read there."""
+    """Returns the tile size of the store at a path; None if there is no readable store."""
     if not path.exists():
         return None
     try:
@@ -87,16 +88,7 @@ def stored_tile_size(path: Path) -> int | None:
 def check_same_sweep(
     store: Store, identity: Mapping[str, Any], can_grow: Callable[[Store], bool] = lambda store: False
 ) -> None:
-    """Checks that a store is of this sweep.
-
-    Args:
-        store: the store.
-        identity: identity of the sweep.
-        can_grow: as for `open_or_create`.
-
-    Raises:
-        ValueError: if it is of another sweep, with the difference, and advice to grow the store only if it can grow.
-    """
+    """Raises a ValueError, with the difference, if a store is of another sweep; advises to grow it if it can grow."""
     check_format(store.path, identity, store.identity)
     difference = differences_of_stores(identity, store.identity)
     if difference:
@@ -108,19 +100,19 @@ def check_same_sweep(
 
 
 def check_storable(template: "xr.Dataset") -> None:
-    """Checks that a store can hold a sweep's results.
+    """Checks that a store can hold the results of a sweep.
 
     Raises:
         ValueError: if a name is not a valid folder name or is reserved, if Zarr does not support a dtype, or if there
             is no output.
     """
     if not template.data_vars:
-        raise ValueError("outputs must be at least one in a sweep with a store, got none")
+        raise ValueError("outputs must have at least one name in a sweep with a store, got none")
     for name in template.variables:
         plain = isinstance(name, str) and name not in ("", ".", "..", "zarr.json", COMPUTED)
         if not plain or {"/", "\\"} & set(str(name)):
             raise ValueError(
-                f"outputs and axes must not be named {name} in a sweep with a store: each name is a folder's, and "
+                f"outputs and axes must not be named {name} in a sweep with a store: each name becomes a folder, and "
                 f"{COMPUTED} is reserved"
             )
     for name, values in template.data_vars.items():

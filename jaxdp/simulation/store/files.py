@@ -1,8 +1,8 @@
-"""Results on disk: a Zarr store that xarray can read while it grows, and that an interrupted sweep resumes.
+"""Stores results on disk as a Zarr store, which xarray can read while a sweep writes it.
 
-The variable `computed` is true where a lane's results exist. A chunk's results are written first, each file in one
-step, and then its `computed`: a lane that is marked there is complete on disk even if the writer is killed at any
-moment. Every file of an array ends with a checksum; `seal` has the checksum of the store's description.
+The variable `computed` is true for lanes with results. First the results of a chunk are written, each file in one step,
+and then its part of `computed`. A lane that is marked as computed is therefore complete on disk, even if the writer is
+killed. Every file of an array ends with a checksum; `seal` computes the checksum of the store's description.
 """
 
 import contextlib
@@ -45,11 +45,7 @@ class Store:
     """
 
     def __init__(self, path: Path) -> None:
-        """Opens a store that exists.
-
-        Raises:
-            ValueError: if there is none, or its description is damaged.
-        """
+        """Opens a store; raises a ValueError if there is no store or its description is damaged."""
         self._files = open_files(path)
         self.path = path
         try:
@@ -64,47 +60,46 @@ class Store:
                 parts=[part["sizes"] for part in self.parts],
                 packed=self.layout.get("packed", False),
             )
-            # A missing file is lost, not empty. Zarr does not store this setting.
+            # A missing file means lost data, not zeros. Zarr does not store this setting.
             self._arrays = {
                 name: self._group[name].with_config({"write_empty_chunks": True})
                 for name in (*self.layout["outputs"], COMPUTED)
             }
             blocks = (*(1 for _ in self.layout["static_sizes"]), *self.layout["chunk"])
             sizes = (*self.layout["static_sizes"], *self.layout["sizes"])
-            for name, array in self._arrays.items():  # refuses a selection of results, saved with their attributes
+            for (
+                name,
+                array,
+            ) in self._arrays.items():  # refuses results that were selected and saved with their attributes
                 lead = len(sizes)
                 if array.shape[:lead] != sizes or array.chunks != (*blocks, *(max(1, n) for n in array.shape[lead:])):
                     raise ValueError(f"{name} is {array.shape}")
-        except Exception as error:  # a damaged description of an earlier version, without a checksum, may raise any
+        except Exception as error:  # a damaged description without a checksum (earlier versions) may raise any error
             raise ValueError(
                 f"store must be as a sweep made it, got {path}, where {path / METADATA} is damaged: {error}"
             ) from error
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The identity of the sweep whose results the store holds, as `identity.identity` makes it."""
+        """The identity of the sweep in the store; see `identity.identity`."""
         return json.loads(str(self._notes[IDENTITY]))
 
     @property
     def has_checksum(self) -> bool:
-        """Whether the store's description has a checksum, as in stores of this version."""
+        """Whether the store's description has a checksum; stores of earlier versions have none."""
         return LABELS in self.layout
 
     @property
     def parts(self) -> list[dict[str, Any]]:
-        """The parts of a sweep that grew, the first one first; none in a store of an older version.
+        """The parts of a sweep that grew, in order; empty in a store of an older version.
 
-        Each has `sizes`, the sweep's sizes of (*static axes, *axes, seed) at that time, as stored; `when` it was
-        started; and `versions`, `devices` and `processor` of the call that started it.
+        Each part has `sizes`, the stored sizes of (*static axes, *axes, seed) with this part; `when` it was started;
+        and `versions`, `devices` and `processor` of the call that started it.
         """
         return self.layout.get("parts", [])
 
     def examine(self, requested: Iterable[Chunk], nans: NanCount) -> tuple[list[Chunk], dict[Chunk, str]]:
-        """Reads chunks, and finds the missing lanes.
-
-        Args:
-            requested: chunks.
-            nans: counts the lanes with NaN in the existing results.
+        """Reads chunks and finds missing lanes; `nans` counts the stored lanes with NaN.
 
         Returns:
             The chunks that are missing, partly missing or unreadable, each with its missing lanes; and for each
@@ -125,15 +120,15 @@ class Store:
         return missing, damaged
 
     def sample(self, chunk: Chunk, max_lanes: int) -> tuple[Chunk, dict[str, np.ndarray]] | None:
-        """Returns computed lanes of a chunk of the larger sweep that this sweep may grow to.
+        """Returns stored lanes of a chunk of a larger sweep, to which this sweep may grow.
 
         Args:
             chunk: chunk of the larger sweep, with all its lanes.
-            max_lanes: the largest number of lanes.
+            max_lanes: largest number of lanes.
 
         Returns:
-            The chunk with those lanes, and their outputs by name, each with a leading axis of lanes. None if there is
-            no such lane, or the chunk cannot be read: it is then reported and mended after the store has grown.
+            The chunk with these lanes, and their outputs by name, each with a leading axis of lanes. None if no lane is
+            stored, or the chunk cannot be read; it is then reported and repaired after the store has grown.
         """
         try:
             is_computed, *values = (self._within(name, chunk) for name in (COMPUTED, *self.layout["outputs"]))
@@ -150,13 +145,13 @@ class Store:
         }
 
     def survey(self, requested: Iterable[Chunk], nans: NanCount) -> list[Chunk]:
-        """Finds the missing lanes as `examine` does, for a process that is about to write them.
+        """Finds the missing lanes as `examine` does, for a process that will write them.
 
         Warns:
             RuntimeWarning: for every chunk that exists and cannot be read, with its file.
 
         Returns:
-            The chunks to compute. None of their lanes is marked as computed any more.
+            The chunks to compute. After the call, none of their lanes is marked as computed.
         """
         missing, damaged = self.examine(requested, nans)
         for chunk, text in damaged.items():
@@ -165,32 +160,28 @@ class Store:
         return missing
 
     def commit(self, chunk: Chunk, arrays: Mapping[str, np.ndarray]) -> None:
-        """Writes a chunk. It counts as computed once this returns, and not before.
+        """Writes a chunk, and then marks it as computed.
 
         Args:
-            chunk: as returned by `survey`: with all lanes of its block, or all missing ones.
+            chunk: a chunk from `survey`, with all lanes of its block or all missing lanes.
             arrays: its outputs, each with a leading axis of its lanes.
 
         Raises:
-            OSError: if they cannot be written.
+            OSError: if the outputs cannot be written.
         """
         is_whole_block = chunk.num_lanes == math.prod(chunk.sizes)
         missing = None if is_whole_block else ~self._read(COMPUTED, chunk)
         for name, values in arrays.items():
             if missing is None:
                 block = values.reshape(*chunk.sizes, *values.shape[1:])
-            else:  # each file is replaced in one step, and keeps the lanes that it had
+            else:  # each file is replaced in one step, and keeps its stored lanes
                 block = self._read(name, chunk)
                 block[missing] = values
             self._arrays[name][chunk.region] = block
         self._arrays[COMPUTED][chunk.region] = np.ones(chunk.sizes, bool)
 
     def check_files(self) -> None:
-        """Checks that every chunk marked as computed has its files, without reading them.
-
-        Raises:
-            ValueError: if a file is missing; it names the file.
-        """
+        """Raises a ValueError if a file of a chunk marked as computed is missing; reads no file."""
         for chunk in self.chunks:
             if not self._marks(chunk):
                 continue
@@ -202,10 +193,10 @@ class Store:
                 )
 
     def lanes_computed(self) -> int:
-        """Returns the number of lanes marked as computed, without lanes of unreadable marks.
+        """Returns the number of lanes marked as computed; unreadable marks do not count.
 
         Raises:
-            OSError: if the store is no longer there.
+            OSError: if the store no longer exists.
         """
         self._files.check_same()
         with contextlib.suppress(OSError, ValueError):
@@ -213,7 +204,7 @@ class Store:
         return int(sum(self._marks(chunk) for chunk in self.chunks))
 
     def clean(self) -> None:
-        """Removes files that a killed writer left unfinished. No other writer may be active."""
+        """Removes unfinished files of a killed process. No other process may write the store."""
         for file in self.path.rglob("*.partial"):
             if re.search(r"\.[0-9a-f]{32}\.partial$", file.name):  # as Zarr names them
                 file.unlink(missing_ok=True)
@@ -231,7 +222,7 @@ class Store:
         return self.path / name / array.metadata.encode_chunk_key(at)
 
     def _within(self, name: str, chunk: Chunk) -> np.ndarray:
-        """Reads the stored part of a chunk that may reach beyond the store."""
+        """Reads the stored part of a chunk that may have lanes outside the store."""
         array = self._arrays[name]
         sizes = array.shape[: len(chunk.block)]
         block = tuple(
@@ -258,7 +249,7 @@ class Store:
 
 
 def open_files(path: Path, *, read_only: bool = False) -> Any:
-    """Opens the folder of a store, as `LastingStore`, and checks the store's description.
+    """Opens the folder of a store as a `LastingStore`, and checks the store's description.
 
     Raises:
         ValueError: if there is no store, or its description is damaged.
@@ -266,19 +257,19 @@ def open_files(path: Path, *, read_only: bool = False) -> Any:
     from jaxdp.simulation.store.lasting import LastingStore  # it needs Zarr
 
     if not path.exists():
-        raise ValueError(f"store must be one of a sweep, got {path}, where there is nothing")
+        raise ValueError(f"store must be the store of a sweep, got {path}, which does not exist")
     root = path / METADATA
     if not root.exists() and any(path.glob("*/c")):
         raise ValueError(
-            f"store must be complete, got {path}, which has results but no description of them, as after a store was "
-            "moved while it was written; continue at its new path, and remove this folder"
+            f"store must be complete, got {path}, which has results but no description: a store was perhaps moved "
+            "while it was written; continue at its new path, and remove this folder"
         )
     try:
         files = LastingStore(path, read_only=read_only)
     except OSError as error:
-        raise ValueError(f"store must be one of a sweep, got {path}, where something else is") from error
+        raise ValueError(f"store must be the store of a sweep, got {path}, which is something else") from error
     if not (path / COMPUTED).is_dir():
-        raise ValueError(f"store must be one of a sweep, got {path}, where something else is")
+        raise ValueError(f"store must be the store of a sweep, got {path}, which is something else")
     fault = find_fault(files.description)
     if fault:
         raise ValueError(f"store must be as a sweep wrote it, got {path}, where {root} is damaged ({fault}); {MENDS}")
@@ -286,38 +277,39 @@ def open_files(path: Path, *, read_only: bool = False) -> Any:
 
 
 def find_damaged_labels(path: Path, files: Any) -> dict[str, str]:
-    """Returns, by name, the coordinates of a store that cannot be read or have changed, each with a sentence."""
+    """Returns a sentence about each coordinate of a store that cannot be read or has changed, by name."""
     group, damaged = import_zarr().open_group(files, mode="r"), {}
     for name, expected in json.loads(str(group[COMPUTED].attrs[LAYOUT])).get(LABELS, {}).items():
         try:
             if hash_labels(np.asarray(group[name][...])) != expected:
                 damaged[name] = f"files in {path / name} are missing, or have changed"
         except OSError as error:
-            damaged[name] = str(error).removesuffix(COMPUTES_AGAIN)  # labels are written again, not computed
+            damaged[name] = str(error).removesuffix(COMPUTES_AGAIN)  # labels are not computed
         except Exception as error:  # codecs may raise anything on broken bytes
             damaged[name] = f"files in {path / name} cannot be read: {error}"
     return damaged
 
 
 def stored_labels(array: Any, values: np.ndarray) -> np.ndarray:
-    """Returns a coordinate's values as its array stores them: text as objects, numbers in the array's type."""
+    """Returns the values of a coordinate in their stored form: text as objects, numbers in the array's type."""
     return values.astype(object if values.dtype.kind == "U" else array.dtype)
 
 
 def write_labels(array: Any, values: np.ndarray) -> None:
-    """Writes a coordinate's values."""
+    """Writes the values of a coordinate."""
     array.with_config({"write_empty_chunks": True})[...] = stored_labels(array, values)
 
 
 def open_dataset(path: Path) -> "xr.Dataset":
-    """Opens the dataset of a store. Values are read on use, which raises an OSError if the store was replaced.
+    """Opens the dataset of a store.
 
-    Values of axes are in the order of the sweep's last call, which may differ from the stored order.
+    Values are read when they are used, which raises an OSError if the store was replaced since.
+    Values of axes have the order of the sweep's last call, which may differ from the stored order.
 
     Raises:
         ValueError: if there is no store, or its description or its labels are damaged.
     """
-    import xarray  # here, since it imports pandas: `import jaxdp` stays quick
+    import xarray  # here, to keep `import jaxdp` fast: xarray imports pandas
 
     files = open_files(path, read_only=True)
     with warnings.catch_warnings():
@@ -326,7 +318,7 @@ def open_dataset(path: Path) -> "xr.Dataset":
             raise ValueError(f"store must be as a sweep wrote it, got {path}, where {sentence}; {MENDS}")
         results = xarray.open_zarr(files, chunks=None, consolidated=True)
     mark = results[COMPUTED]
-    if PROVENANCE in mark.attrs:  # saving more arrays in the store by xarray removes it from the dataset
+    if PROVENANCE in mark.attrs:  # if a user saves more arrays in the store by xarray, the dataset loses it
         results.attrs[PROVENANCE] = mark.attrs[PROVENANCE]
     order = json.loads(mark.attrs[LAYOUT]).get("order", [])
     moved = {dim: np.argsort(indices) for dim, indices in zip(mark.dims, order, strict=bool(order)) if indices}
@@ -334,13 +326,13 @@ def open_dataset(path: Path) -> "xr.Dataset":
 
 
 def ignore_format_warnings() -> None:
-    """Filters out Zarr's warnings that version 3 of its format is young."""
+    """Ignores Zarr's warnings about version 3 of its format."""
     warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
     warnings.filterwarnings("ignore", message="The data type .* does not have a Zarr V3 specification")
 
 
 def import_zarr() -> Any:
-    """Imports Zarr, which only stores need."""
+    """Imports Zarr, which only stores use."""
     import zarr
 
     return zarr

@@ -1,8 +1,8 @@
-"""Makes room in a store for a larger sweep, in one step.
+"""Extends a store to a larger sweep.
 
-Existing chunks stay in place. The larger sweep's coordinates are written first; readers of the smaller sweep read only
-their part of them. Then the store's one file of metadata is replaced. It holds all shapes, the sweep's identity and its
-provenance. A process that is killed leaves either the smaller sweep or the larger one.
+Existing chunks do not change. First the coordinates of the larger sweep are written; readers of the smaller sweep read
+only their part of them. Then the store's metadata file, which has all shapes, the identity of the sweep and its
+provenance, is replaced in one step. If the process is killed, the store has either the smaller or the larger sweep.
 """
 
 import json
@@ -25,21 +25,21 @@ class Growth:
     """The change of a store to a larger sweep.
 
     Attributes:
-        store: before the change.
-        layout: after the change.
+        store: the store before the change.
+        layout: the layout of the store after the change.
     """
 
     def __init__(self, store: Store, template: "xr.Dataset", identity: Mapping[str, Any]) -> None:
-        """Determines the positions of all values, and writes nothing.
+        """Determines the positions of all values; writes nothing.
 
         Args:
-            store: store of a sweep that is a part of the larger one.
-            template: a dataset of the larger sweep's variables, coordinates and attributes, as for `open_or_create`.
+            store: store of a sweep that is a part of the larger sweep.
+            template: a dataset with the larger sweep's variables, coordinates and attributes; see `open_or_create`.
             identity: identity of the larger sweep.
 
         Raises:
-            ValueError: if the store cannot hold an axis's new values in their type, or the store has arrays
-                other than the sweep's along an axis that grows.
+            ValueError: if the store cannot hold the new values of an axis in their type, or if a user saved other
+                arrays in the store along an axis that grows.
         """
         self.store, self._template, self._identity = store, template, identity
         lead = list(next(iter(template.data_vars.values())).dims)[: len(store.chunks[0].block)]
@@ -64,7 +64,7 @@ class Growth:
         self._check_others()
 
     def moves(self, tile_size: int) -> bool:
-        """Returns whether a stored lane would have another position in its tile if the larger sweep ran at once."""
+        """Returns whether a stored lane would have another position in its tile in a new run of the larger sweep."""
         number = np.zeros((), np.int64)
         by_axis = list(self._old_positions.values())[len(self.layout["static_sizes"]) :]
         for positions, size in zip(by_axis, self.layout["sizes"], strict=True):
@@ -78,7 +78,7 @@ class Growth:
         return chunks(layout["static_sizes"], layout["sizes"], layout["chunk"], order=layout["order"])
 
     def write(self) -> None:
-        """Turns the store into a store of the larger sweep.
+        """Makes the store a store of the larger sweep.
 
         The caller has the creation lock, and no process writes the store.
 
@@ -112,7 +112,7 @@ class Growth:
         sync_metadata(path)
 
     def _find_old_values(self, dim: str, identity: Mapping[str, Any]) -> list[int]:
-        """Returns the positions of the smaller sweep's values in the larger one's coordinate."""
+        """Returns the positions of the smaller sweep's values in the coordinate of the larger sweep."""
         stored_labels = identity["axes"].get(dim, identity["static_axes"].get(dim))
         if stored_labels is None:  # seeds
             return list(range(identity["num_seeds"]))
@@ -120,7 +120,7 @@ class Growth:
         return [labels.index(label) for label in stored_labels]
 
     def _order(self, dim: str, identity: Mapping[str, Any]) -> list[int]:
-        """Returns the stored values' positions in the larger sweep's coordinate, in stored order: old values first."""
+        """Returns, in stored order (old values first), the positions of values in the larger sweep's coordinate."""
         old_positions = self._old_positions[dim]
         dims = [*identity["order"], "seed"]
         order = self.store.layout.get("order", [None] * len(dims))[dims.index(dim)]
@@ -128,7 +128,7 @@ class Growth:
         return [*stored, *(index for index in range(self._template.sizes[dim]) if index not in set(old_positions))]
 
     def _kind(self, dim: str) -> tuple[str, Any] | None:
-        """Returns the type and the fill value that a coordinate needs for its new values; None if it can hold them."""
+        """Returns the type and the fill value that a coordinate needs for new values; None if it need not change."""
         metadata, values = self._metadata()[dim], self._template[dim].values
         if values.dtype.kind == "U":
             if metadata["data_type"] == "string":
@@ -139,13 +139,13 @@ class Growth:
             if metadata["chunk_key_encoding"]["configuration"]["separator"] == "/":  # other file names are unused
                 return str(values.dtype), "NaN" if values.dtype.kind == "f" else values.dtype.type(0).item()
         raise ValueError(
-            f"store must have room for the values of {dim} to grow, got {self.store.path}, where they are "
-            f"{metadata['data_type']}, for {values.tolist()}; sweep the new values into a new store, or everything "
-            "again by overwrite=True"
+            f"store must have a type for {dim} that holds the new values, got {self.store.path}, where it is "
+            f"{metadata['data_type']}, for {values.tolist()}; sweep the new values into a new store, or compute "
+            "everything again with overwrite=True"
         )
 
     def _check_others(self) -> None:
-        """Checks that no arrays except the sweep's lie along an axis that grows: the store would become unreadable."""
+        """Checks that no other array lies along an axis that grows, which would make the store unreadable."""
         sweep_arrays = {*self.layout["outputs"], COMPUTED, *self._positions}
         for name, metadata in self._metadata().items():
             along = set(metadata.get("dimension_names") or ()) & set(self._kinds)

@@ -1,4 +1,4 @@
-"""The identity of a sweep, kept in its store: everything that can change a result, and nothing else."""
+"""Records and compares the identity of a sweep: all that can change a result, and nothing else."""
 
 import hashlib
 import importlib.metadata
@@ -13,20 +13,19 @@ from jaxdp.numerics.equations import equations, inner_programs
 from jaxdp.simulation.store.processor import processor, settings
 from jaxdp.simulation.store.provenance import as_json, key_record
 
-LONGEST = 160  # characters of a value in a difference's text
-# FORMAT is increased when equal programs and parameters come to mean other results (by the numbering of lanes, their
-# seeds, their padding to tiles or their layout in arrays), and when claims are recorded in other words. All other
-# changes of jaxdp show in the programs, their parameters or their claims. The version itself is therefore not recorded,
-# and a release that leaves those unchanged resumes older stores.
+LONGEST = 160  # largest number of characters of a value in a text about a difference
+# FORMAT is increased if the same programs and parameters give other results (through the numbering of lanes, their
+# seeds, their padding to tiles or their layout in arrays), and if claims are recorded in other words. All other changes
+# of jaxdp change the programs, their parameters or their claims. jaxdp's version is therefore not recorded, and a
+# release without such changes resumes older stores.
 FORMAT = 4
 LIBRARIES = ("jax", "jaxlib", "scipy")  # on a CPU, JAX factorizes matrices with SciPy's OpenBLAS
 
 
 def program_hash(traced: Any, text: str) -> str:
-    """Returns a hash of a program: of its StableHLO text, and of the arrays that it closes over.
+    """Returns a hash of a program's StableHLO text and of the arrays that it closes over.
 
-    Two closures can have the same source text or jaxpr text. They also have the same StableHLO if JAX hoists constants
-    out of it, so the arrays are hashed separately.
+    Two closures can have the same StableHLO text, as JAX may move constants out of it, so arrays are hashed separately.
 
     Args:
         traced: result of `jax.jit(...).trace(...)`.
@@ -39,25 +38,21 @@ def program_hash(traced: Any, text: str) -> str:
 
 
 def constant_bytes(traced: Any) -> int:
-    """Returns the size in bytes of the arrays that a program closes over.
-
-    Args:
-        traced: result of `jax.jit(...).trace(...)`.
-    """
+    """Returns the bytes of the arrays that a program, traced by `jax.jit(...).trace(...)`, closes over."""
     return sum(getattr(constant, "nbytes", 0) for constant in _constants(traced.jaxpr))
 
 
 def calls_back(jaxpr: Any) -> bool:
-    """Returns whether a program calls Python functions while it runs; its text does not identify them."""
+    """Returns whether a program calls Python functions when it runs; its text does not identify these functions."""
     effects = getattr(jaxpr, "jaxpr", jaxpr).effects
     return bool(effects) or any("callback" in equation.primitive.name for equation in equations(jaxpr))
 
 
 def tree_hash(tree: Any) -> str:
-    """Returns a hash of a pytree: of every leaf's path, dtype, shape and bytes."""
+    """Returns a hash of the path, dtype, shape and bytes of every leaf of a pytree."""
     digest = hashlib.sha256()
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
-        digest.update(jax.tree_util.keystr(path).encode())  # static parts show in the program's text
+        digest.update(jax.tree_util.keystr(path).encode())  # static parts are in the program's text
         _add(digest, leaf)
     return digest.hexdigest()
 
@@ -79,15 +74,16 @@ def identity(
 
     Args:
         key: root key.
-        device: where tiles run; results may differ in the last bits between kinds of devices.
-        compiler_options: options that programs are compiled with.
-        tile_size: lanes in a tile.
-        num_seeds: seeds at every grid point.
-        axes: labels of the grid's values.
-        static_axes: labels of the static values.
-        coords: coordinates of the run's own dimensions, such as checkpoints.
+        device: the device that runs tiles; results may differ in the last bits between kinds of devices.
+        compiler_options: compiler options of the programs.
+        tile_size: number of lanes in a tile.
+        num_seeds: number of seeds at every grid point.
+        axes: labels of the values of each axis.
+        static_axes: labels of the values of each static axis.
+        coords: coordinates of the run's dimensions, such as checkpoints.
         outputs: names of dimensions, shape and dtype of each output of a lane.
-        programs: by the text of its static values, the hashes of each program, its parameters and its guarantees.
+        programs: for each program, by the text of its static values, hashes of the program, its parameters and its
+            guarantees.
     """
     kind = "" if device.platform == "cpu" else f": {device.device_kind}"
     return {
@@ -111,11 +107,7 @@ def identity(
 
 
 def differences(here: Any, there: Any, name: str = "") -> list[str]:
-    """Compares two records.
-
-    Returns:
-        One text for every part that differs, "NAME is THERE there, HERE here"; none if they are the same.
-    """
+    """Returns a text for every part that differs between two records: "NAME is THERE there, HERE here"."""
     if isinstance(here, dict) and isinstance(there, dict):
         return [
             text
@@ -125,12 +117,12 @@ def differences(here: Any, there: Any, name: str = "") -> list[str]:
     if here == there:
         return []
     if name == "processor" and isinstance(here, str) and isinstance(there, str):
-        other_words, own_words = (
+        old_words, new_words = (
             " ".join(word for word in one.split() if word not in two.split()) or "without more"
             for one, two in ((there, here), (here, there))
         )
         return [
-            f"processor is {other_words} there, {own_words} here (another kind may give other last bits: resume on one "
+            f"processor is {old_words} there, {new_words} here (another kind may give other last bits: resume on one "
             "of that kind, for example by SLURM's --constraint)"
         ]
     if name.startswith("settings."):
@@ -147,32 +139,19 @@ def differences(here: Any, there: Any, name: str = "") -> list[str]:
 
 
 def differences_of_stores(sweep: Mapping[str, Any], stored: Mapping[str, Any]) -> str:
-    """Returns the differences between a sweep's record and a store's as text, which is empty if they are the same.
-
-    Args:
-        sweep: record of the sweep.
-        stored: the record of the store.
-    """
+    """Returns the differences between the records of a sweep and of a store as text; empty if there are none."""
     sweep = json.loads(json.dumps(sweep))
     sweep_values, stored_values = (
         {name: value for name, value in one.items() if name != "programs"} for one in (sweep, stored)
     )
-    # Another grid makes other programs.
+    # Programs are compared only if the grid is the same, as another grid makes other programs.
     texts = differences(sweep_values, stored_values) or differences(sweep["programs"], stored["programs"], "programs")
     more = f"; and {len(texts) - 5} more differences" if len(texts) > 5 else ""
     return "; ".join(texts[:5]) + more
 
 
 def shortfalls(sweep: Mapping[str, Any], stored: Mapping[str, Any]) -> list[str]:
-    """Returns the reasons why a store cannot grow to a sweep, as far as their records show.
-
-    Args:
-        sweep: record of the sweep.
-        stored: the record of the store.
-
-    Returns:
-        One text for every reason; none if the store's sweep is a part of this one.
-    """
+    """Returns the reasons why a store cannot grow to a sweep, by their records; empty if it has a part of the sweep."""
     sweep = json.loads(json.dumps(sweep))
     grid = ("axes", "static_axes", "num_seeds", "programs")
     sweep_values, stored_values = (
@@ -190,16 +169,7 @@ def shortfalls(sweep: Mapping[str, Any], stored: Mapping[str, Any]) -> list[str]
 
 
 def check_format(path: Any, sweep: Mapping[str, Any], stored: Mapping[str, Any]) -> None:
-    """Checks that a store is of this version's format.
-
-    Args:
-        path: path of the store.
-        sweep: record of the sweep.
-        stored: the record of the store.
-
-    Raises:
-        ValueError: if it is of another format.
-    """
+    """Raises a ValueError if the records of a sweep and of a store have different formats."""
     if stored.get("format") != sweep["format"]:
         raise ValueError(
             f"store must have this version's format, got {path}, written by a version of jaxdp that recorded claims, "
@@ -208,7 +178,7 @@ def check_format(path: Any, sweep: Mapping[str, Any], stored: Mapping[str, Any])
 
 
 def _constants(jaxpr: Any) -> Iterator[Any]:
-    """Yields the arrays in a program, closed over or within its equations, in an order that the program fixes."""
+    """Yields the arrays that a program closes over or has in its equations, in a fixed order."""
     if hasattr(jaxpr, "consts"):
         yield from jaxpr.consts
         jaxpr = jaxpr.jaxpr
@@ -216,7 +186,7 @@ def _constants(jaxpr: Any) -> Iterator[Any]:
         if equation.primitive.name in ("pure_callback", "io_callback"):
             raise ValueError(
                 f"build must not call back to Python in a sweep with a store or an executor, got "
-                f"{equation.primitive.name}: the store could not detect that its function changed"
+                f"{equation.primitive.name}: a change of the called function could not be detected"
             )
         yield from (atom.val for atom in equation.invars if hasattr(atom, "val"))
         for inner in inner_programs(equation):

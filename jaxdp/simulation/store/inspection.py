@@ -14,16 +14,16 @@ from jaxdp.validation import check_local_path
 
 
 def describe(path: str | Path) -> str:
-    """Describes a store: its contents, how much is computed, its provenance and its algorithms' privacy claims.
+    """Describes the contents of a store, the computed share, its provenance and the privacy claims, as text.
 
     Args:
-        path: path of the store. A sweep may be writing to the store meanwhile.
+        path: path of the store. A sweep may be writing it.
 
     Returns:
         Lines of text, with a line for each damaged chunk.
 
     Raises:
-        ValueError: if path holds no store, or is an address such as s3://bucket/runs.
+        ValueError: if there is no store at the path, or the path is an address such as s3://bucket/runs.
     """
     path = check_local_path("store", path)
     store = Store(path)
@@ -62,7 +62,7 @@ def describe(path: str | Path) -> str:
 
 
 def _by_program(store: Store, origin: Provenance, missing: list[Any]) -> list[str]:
-    """Returns how many lanes of each combination of static values are computed; no lines for one, or if all are."""
+    """Returns a line for each program with its number of computed lanes; none for a single or complete program."""
     if len(origin.static_points) < 2 or not missing:
         return []
     lanes = int(np.prod(store.layout["sizes"]))
@@ -75,7 +75,7 @@ def _by_program(store: Store, origin: Provenance, missing: list[Any]) -> list[st
 
 
 def _parts(store: Store, dataset: Any) -> list[str]:
-    """Returns, for each part of a grown sweep, when and with which versions it was computed, and its new values."""
+    """Returns a line for each part of a grown sweep, with its start, its versions and its new values."""
     dims = dataset[COMPUTED].dims
     order = store.layout.get("order", [None] * len(dims))
     stored = {
@@ -105,7 +105,7 @@ def _range(values: np.ndarray) -> str:
 
 
 def _guarantees(origin: Provenance) -> list[str]:
-    """Returns each algorithm's privacy claims: the reason of each, and the number of grid points at each budget."""
+    """Returns the privacy claims of each algorithm with their reasons, and the number of grid points at each budget."""
     counts_by_claim: dict[tuple[str, str], dict[str, int]] = {}
     for point in origin.points:
         for name, claim in point.guarantees.items():

@@ -1,4 +1,4 @@
-"""Refuses damaged chunks, and stores that were moved, removed or replaced since they were opened."""
+"""`LastingStore`: refuses damaged chunks, and stores that were moved, removed or replaced after they were opened."""
 
 import json
 import os
@@ -18,11 +18,7 @@ except ImportError:  # Zarr 3.1.3 depends on another package for the same checks
 
 
 def stamp(root: Path) -> tuple[int, int]:
-    """Returns the inode and mtime of a store's `zarr.json`, which identify the store until its sweep grows.
-
-    Raises:
-        OSError: if there is no such file.
-    """
+    """Returns the inode and mtime of a store's `zarr.json`, which identify the store until its sweep grows."""
     return _stamp_of((root / METADATA).stat())
 
 
@@ -31,21 +27,17 @@ def _stamp_of(status: os.stat_result) -> tuple[int, int]:
 
 
 class LastingStore(LocalStore):
-    """A local store that raises an OSError once its folder is gone or holds another store.
+    """A local store that raises an OSError if its folder is gone or has another store.
 
-    Zarr creates folders as it needs them: after a move, writing would start a second folder at the old path, with some
-    results and no description of them.
+    Zarr creates missing folders. After a move it would create a second folder at the old path, with some results and no
+    description.
 
     Attributes:
         description: the parsed content of the store's metadata file, which is read once; None if it is not JSON.
     """
 
     def __init__(self, root: Path | str, *, read_only: bool = False) -> None:
-        """Opens the store at `root`, and records which one it is.
-
-        Raises:
-            OSError: if there is no store.
-        """
+        """Opens the store at `root` and records its stamp; raises an OSError if there is no store."""
         super().__init__(root, read_only=read_only)
         try:
             with (self.root / METADATA).open("rb") as file:
@@ -68,7 +60,7 @@ class LastingStore(LocalStore):
             return None
 
     def _grew(self) -> bool:
-        """Returns whether the store at the path is the opened one, after its sweep grew or its labels were mended."""
+        """Returns whether the path has the opened store, after its sweep grew or its labels were repaired."""
         try:
             arrays = json.loads((self.root / METADATA).read_text())["consolidated_metadata"]["metadata"]
             layout = json.loads(arrays["computed"]["attributes"]["layout"])
@@ -77,12 +69,9 @@ class LastingStore(LocalStore):
         return self._opened_stamp is not None and list(self._opened_stamp) in layout.get("before", [])
 
     def check_same(self) -> None:
-        """Checks that the opened store is still there.
+        """Raises an OSError if the opened store no longer exists at its path.
 
-        A reader may go on when the sweep grows: existing files keep their contents.
-
-        Raises:
-            OSError: if it is not.
+        A reader may continue after the sweep grows, as existing files do not change.
         """
         current = self._stamp()
         if current == self._opened_stamp:
@@ -93,43 +82,43 @@ class LastingStore(LocalStore):
         if not self.read_only:
             raise OSError(
                 f"store must stay at its path while a sweep writes it, but {self.root} was moved, removed or replaced; "
-                "the same call with its new path as store= computes the rest"
+                "if it was moved, the same call with the new path as store= computes the missing lanes"
             )
         if current is None:
             raise OSError(f"results must still be where they were written, but {self.root} is gone")
         raise OSError(
-            f"results must still be where they were written, but {self.root} was overwritten since; to keep results, "
-            "call results.load() before the store is overwritten"
+            f"results must still be where they were written, but {self.root} was overwritten; to keep results, call "
+            "results.load() before you overwrite the store"
         )
 
     async def get(
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
-        """Returns a file's content, as `LocalStore.get`, after checking that the opened store is still there."""
+        """Returns the content of a file as `LocalStore.get` does, after checking that the store still exists."""
         self.check_same()
         if key == METADATA and byte_range is None:  # one consistent snapshot: metadata is consolidated in one file
             return (prototype or default_buffer_prototype()).buffer.from_bytes(self._text)
         return self._check_sum(key, await super().get(key, prototype, byte_range), byte_range)
 
     def get_sync(self, key: str, **keywords: Any) -> Buffer | None:
-        """Returns a file's content, as `LocalStore.get_sync`, after checking that the opened store is still there."""
+        """Returns the content of a file as `LocalStore.get_sync` does, after checking that the store still exists."""
         self.check_same()
         if key == METADATA and keywords.get("byte_range") is None:
             return (keywords.get("prototype") or default_buffer_prototype()).buffer.from_bytes(self._text)
         return self._check_sum(key, super().get_sync(key, **keywords), keywords.get("byte_range"))
 
     async def set(self, key: str, value: Buffer) -> None:
-        """Writes a file, as `LocalStore.set`, after checking that the opened store is still there."""
+        """Writes a file as `LocalStore.set` does, after checking that the store still exists."""
         self.check_same()
         await super().set(key, value)
 
     def set_sync(self, key: str, value: Buffer) -> None:
-        """Writes a file, as `LocalStore.set_sync`, after checking that the opened store is still there."""
+        """Writes a file as `LocalStore.set_sync` does, after checking that the store still exists."""
         self.check_same()
         super().set_sync(key, value)
 
     def _check_sum(self, key: str, value: Buffer | None, byte_range: ByteRequest | None) -> Buffer | None:
-        """Returns a file's content; checks the checksum of a whole chunk, since Zarr's own error names no file."""
+        """Returns the content of a file; checks a whole chunk's checksum, as Zarr's error names no file."""
         name, _, chunk_key = key.partition("/")
         if value is None or byte_range is not None or name not in self._checked_arrays or not chunk_key.startswith("c"):
             return value

@@ -1,4 +1,4 @@
-"""Locks on a store, for each part that a process writes. The operating system releases them when the process dies."""
+"""Locks the part of a store that a process writes. The operating system releases locks when the process ends."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ class UnwritableError(OSError):
 
 
 def _release_locks() -> None:
-    """Releases the parent's locks in a forked child, where they would outlive the parent."""
+    """Releases the parent's locks in a forked child, which would keep them after the parent ends."""
     for file in _held:
         file.close()
     _held.clear()
@@ -51,20 +51,17 @@ def can_lock(store: Path) -> bool:
 
 @contextlib.contextmanager
 def share_lock(store: Path, index: int, count: int) -> Iterator[None]:
-    """Locks one of `count` shares of a store, while the block runs.
+    """Locks share `index` of `count` shares of a store during a `with` block.
 
-    The locks are in a folder beside the store, so that they outlive its replacement.
-
-    Args:
-        store: path of the store.
-        index: index of the share, in [0, count).
-        count: number of shares.
+    The locks are in a folder beside the store, so that they still exist after the store is replaced.
 
     Raises:
-        BlockingIOError: if another writer has the share, or writes the store in another number of shares.
+        BlockingIOError: if another process writes the share, or writes the store with another number of shares.
     """
     with contextlib.ExitStack() as held:
-        with creation_lock(store):  # processes that look for other splits must not see each other's trial locks
+        with creation_lock(
+            store
+        ):  # processes that look for other numbers of shares must not see each other's trial locks
             for other in sorted(lock_folder(store).glob("split-*")):
                 if other.name != f"split-{count}":
                     with other.open("a+") as file:
@@ -87,23 +84,19 @@ def share_lock(store: Path, index: int, count: int) -> Iterator[None]:
 
 
 def check_unwritten(store: Path) -> None:
-    """Checks that no process writes a store. The caller has the creation lock, so that none can start.
-
-    Raises:
-        BlockingIOError: if one does.
-    """
+    """Raises a BlockingIOError if a process writes the store. The caller has the creation lock."""
     for file in sorted(lock_folder(store).glob("share-*")):
         with file.open("a+") as share:
             if not _lock(share):
                 share.seek(0)
                 raise BlockingIOError(
-                    f"store {store} is being written by {share.read() or 'another process'}; it can grow once that "
+                    f"store {store} is being written by {share.read() or 'another process'}; it can grow when that "
                     "process has finished"
                 )
 
 
 def lock_folder(store: Path) -> Path:
-    """Returns the folder of a store's locks: beside the store, where its readers do not look."""
+    """Returns the folder of a store's locks, which is beside the store."""
     return store.with_name(f"{store.name}.locks")
 
 
@@ -125,7 +118,7 @@ def _open_lock_file(store: Path, name: str) -> Iterator[IO[str]]:
 def _lock(file: IO[str], *, wait: bool = False, shared: bool = False) -> bool:
     """Locks a file. Returns False if another process has locked it."""
     if fcntl is None:
-        warnings.warn("this system has no file locks: do not let two processes write one store", stacklevel=3)
+        warnings.warn("this system has no file locks: do not let two processes write the same store", stacklevel=3)
         return True
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:

@@ -1,4 +1,4 @@
-"""Variables of an unfinished store, with NaN where results are missing."""
+"""Makes variables of an unfinished store with NaN for missing results."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from xarray.core import indexing
 
 
 def mask_missing(values: xr.Variable, mask: xr.Variable) -> indexing.LazilyIndexedArray:
-    """Returns a variable with NaN where a mask along its first dimensions is false, read when it is indexed."""
+    """Returns a variable with NaN where a mask along its first dimensions is false; it is read when it is indexed."""
     return indexing.LazilyIndexedArray(_Masked(values, mask))
 
 
@@ -25,5 +25,5 @@ class _Masked(BackendArray):
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.BASIC, self._read)
 
     def _read(self, key: tuple[Any, ...]) -> np.ndarray:
-        mask = self._mask[key[: self._mask.ndim]].load()  # before the values: the lanes it marks are then on disk
+        mask = self._mask[key[: self._mask.ndim]].load()  # read before the values, so that marked lanes are on disk
         return self._values[key].astype(self.dtype).where(mask).values

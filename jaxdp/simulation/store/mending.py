@@ -1,4 +1,4 @@
-"""Mends the store of a sweep: rewrites damaged labels, and adds the checksum that earlier versions left out."""
+"""Repairs the store of a sweep: writes damaged labels again, and adds the checksum that earlier versions lack."""
 
 import json
 import shutil
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 def mend_labels(store: Store, template: "xr.Dataset") -> list[str]:
-    """Rewrites the damaged coordinates of a store. The caller has the creation lock.
+    """Writes damaged coordinates of a store again. The caller has the creation lock.
 
     Args:
         store: store of the sweep.
         template: the sweep's dataset, with its labels.
 
     Returns:
-        A sentence for each.
+        A sentence for each damaged coordinate.
 
     Raises:
-        ValueError: if the sweep's labels differ from the written ones.
+        ValueError: if the sweep's labels differ from the stored labels.
     """
     damaged = find_damaged_labels(store.path, open_files(store.path))
     if not damaged:
@@ -46,7 +46,7 @@ def mend_labels(store: Store, template: "xr.Dataset") -> list[str]:
 
 
 def add_checksum(store: Store, template: "xr.Dataset") -> list[str]:
-    """Gives a store of an earlier version its checksum, after mending its labels and claims.
+    """Adds the checksum to a store of an earlier version, after repairing its labels and claims.
 
     The caller has the creation lock, and no other process writes the store. Readers may continue.
 
@@ -86,7 +86,7 @@ def add_checksum(store: Store, template: "xr.Dataset") -> list[str]:
 
 
 def _in_stored_order(store: Store, template: "xr.Dataset", name: str) -> np.ndarray:
-    """Returns a coordinate's values in the store's order."""
+    """Returns the values of a coordinate in stored order."""
     dims = template[store.layout["outputs"][0]].dims
     indices = dict(zip(dims, store.layout.get("order", ()), strict=False)).get(name)
     values = template[name].values

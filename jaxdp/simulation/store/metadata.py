@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def part_record(template: "xr.Dataset", sizes: Sequence[int]) -> dict[str, Any]:
-    """Returns the record of a part that starts now: see `Store.parts`."""
+    """Returns the record of a part that starts now; see `Store.parts`."""
     source = json.loads(template.attrs["provenance"])
     when = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return {
@@ -26,10 +26,10 @@ def part_record(template: "xr.Dataset", sizes: Sequence[int]) -> dict[str, Any]:
 
 
 def sync_metadata(path: Path) -> None:
-    """Makes every array's own metadata file equal to its entry in the store's one file.
+    """Makes every array's metadata file equal to its entry in the store's metadata file.
 
-    They differ if a process was killed while the sweep grew, or if a file is damaged. This module and xarray read the
-    one file. The caller has the creation lock, and has found the one file without fault.
+    They differ if a process was killed while the sweep grew, or if a file is damaged. This module and xarray read only
+    the store's file. The caller has the creation lock, and has checked the store's file.
     """
     arrays = json.loads((path / METADATA).read_text()).get("consolidated_metadata", {}).get("metadata", {})
     for name, array in arrays.items():
@@ -43,10 +43,10 @@ def restore_root(path: Path) -> str:
     """Restores a damaged `zarr.json` of a store from the files of its arrays. The caller has the creation lock.
 
     Returns:
-        A sentence about the restored file; an empty text if nothing was damaged.
+        A sentence about the restored file; empty if nothing was damaged.
 
     Raises:
-        ValueError: if the files of the arrays do not describe the store either.
+        ValueError: if the files of the arrays do not describe the store.
     """
     root = path / METADATA
     fault = find_fault(_read(root)) if root.exists() and (path / COMPUTED).is_dir() else ""
@@ -63,7 +63,7 @@ def restore_root(path: Path) -> str:
     if find_fault(content) or CHECKSUM not in arrays[COMPUTED]["attributes"]:
         raise ValueError(
             f"store must be as a sweep wrote it, got {path}, where {root} is damaged ({fault}), and the files of its "
-            "arrays do not describe it either; move it away, and the same call makes a new store"
+            "arrays do not describe the store; move the store away, and the same call makes a new store"
         )
     content["attributes"] = {PROVENANCE: arrays[COMPUTED]["attributes"][PROVENANCE]}
     replace_file(path, root, json.dumps(content))
@@ -71,7 +71,7 @@ def restore_root(path: Path) -> str:
 
 
 def _read(file: Path) -> Any:
-    """Returns the JSON content of a file; None if it has none."""
+    """Returns the JSON content of a file; None if the file is missing or not JSON."""
     try:
         return json.loads(file.read_bytes())
     except (OSError, ValueError):

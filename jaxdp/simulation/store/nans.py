@@ -1,4 +1,4 @@
-"""Counts and reports lanes with NaN, which are kept."""
+"""Counts and reports lanes with NaN, which stay in the results."""
 
 import warnings
 from collections import Counter
@@ -8,14 +8,14 @@ import numpy as np
 
 
 class NanCount:
-    """Counts lanes with NaN, by output."""
+    """A counter of lanes with NaN, for each output."""
 
     def __init__(self) -> None:
         self.lanes = 0
         self.found: Counter[str] = Counter()
 
     def add(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Counts the lanes with NaN in outputs, each with a leading axis of lanes."""
+        """Counts the lanes with NaN in outputs that have a leading axis of lanes."""
         self.lanes += len(next(iter(arrays.values()), ()))
         for name, values in arrays.items():
             if values.dtype.kind in "fc":

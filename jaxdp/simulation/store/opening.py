@@ -1,4 +1,4 @@
-"""Opens a store for reading, finished or not."""
+"""Opens finished and unfinished stores for reading."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,16 +16,17 @@ if TYPE_CHECKING:
 def open(store: str | Path) -> "xr.Dataset":
     """Opens a store for reading, with NaN for lanes that are not computed yet.
 
-    `xarray.open_zarr` shows zero for integers and False for truth values there, so that averages over lanes are wrong.
+    Do not use `xarray.open_zarr`: for missing lanes it returns 0 for integers and False for truth values, which makes
+    averages over lanes wrong.
 
     Args:
-        store: path of a store that `sweep(..., store=...)` wrote, is writing, or left unfinished.
+        store: path of a store that `sweep(..., store=...)` wrote, is writing, or did not finish.
 
     Returns:
-        The results, labelled as `sweep` returns them; values are read when they are used. While lanes are missing, the
-        variable `computed` is true for the lanes that exist. Integers and truth values are then float64 (0.0 and 1.0),
-        so that missing lanes can be NaN (integers beyond 2^53 are rounded). In a finished store every variable has its
-        own dtype. Later reads include results written since.
+        The results with the labels that `sweep` gives; values are read when they are used. If lanes are missing, the
+        variable `computed` is true for the lanes that exist, and integers and truth values (as 0.0 and 1.0) are
+        float64, so that missing lanes can be NaN; integers beyond 2^53 are rounded. Values that you read later include
+        results that were written in the meantime. In a finished store every variable has the dtype of `sweep`.
 
     Raises:
         ValueError: if there is no store of a sweep, if a file of computed results is missing, or if the store's
@@ -51,7 +52,7 @@ def open(store: str | Path) -> "xr.Dataset":
     results = open_dataset(path)
     if opened.lanes_computed() == np.prod(results[COMPUTED].shape):
         return results.drop_vars(COMPUTED)
-    from jaxdp.simulation.store.masked import mask_missing  # here, since it imports xarray and pandas
+    from jaxdp.simulation.store.masked import mask_missing  # here, as it imports xarray and pandas
 
     mask = results.variables[COMPUTED]
     return results.assign(

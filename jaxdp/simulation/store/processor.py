@@ -1,16 +1,16 @@
-"""The processor and the compiler's settings, which can change the last bits of a program's results.
+"""Records the processor and the compiler's settings, which can change the last bits of results.
 
-XLA compiles for the processor that it finds, with its fused multiply-adds and its vector width. Libraries for matrix
-products (within XLA) and for factorizations (SciPy's OpenBLAS) choose their code by the processor at run time,
+XLA compiles for the instructions of the current processor, such as fused multiply-adds and vectors. Libraries for
+matrix products (within XLA) and for factorizations (SciPy's OpenBLAS) choose their code by the processor at run time,
 independently of XLA's flags. Under `--xla_cpu_max_isa=AVX2`, matrix products on an AVX-512 processor and on an
 (emulated) Haswell still differed, while sums and elementary functions were equal.
 
 The effect on results was measured on 256 seeds of `reward-estimation`'s estimators (n = 1000, dim 5, epsilon 0.5 and
 infinity, 32 bits, against an AVX-512 processor). Another instruction set (AVX2, AVX, SSE4.2), another vector width, no
 optimisation, fast math, or OpenBLAS's code for another processor changed 5% to 98% of the errors in their last bits. No
-mean moved by more than 0.0001 of its standard error, and no lane by more than 0.001 of the lanes' standard deviation,
-except the solver's `certificate`, which consists of rounding (0.13 standard errors). A decision that depends on a last
-bit (an argmax, an elimination) can still differ in a lane, and then moves that lane by more.
+mean changed by more than 0.0001 of its standard error, and no lane by more than 0.001 of the standard deviation over
+lanes, except the solver's `certificate`, which consists of rounding errors (0.13 standard errors). A decision that
+depends on a last bit (an argmax, an elimination) can change a lane by more.
 """
 
 import os
@@ -26,12 +26,12 @@ import jax
 
 CPUINFO = Path("/proc/cpuinfo")
 MODEL = ("vendor_id", "cpu family", "model", "CPU implementer", "CPU variant", "CPU part")
-ARITHMETIC = re.compile(r"sse|ssse|pni|avx|fma|f16c|amx|xop")  # features of x86; no other one changes a float
+ARITHMETIC = re.compile(r"sse|ssse|pni|avx|fma|f16c|amx|xop")  # features of x86 that can change a float
 # Flags that change no result: folders for the compiler's dumps, waiting times, the number of devices.
 HARMLESS = re.compile(r"xla_dump_|xla_force_host_platform_device_count|xla_cpu_collective_|xla_gpu_cuda_data_dir")
 VARIABLES = ("LIBTPU_INIT_ARGS", "NVIDIA_TF32_OVERRIDE", "OPENBLAS_CORETYPE")
 THREADS = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS")
-SMALL = 64  # rows of matrices that OpenBLAS factorizes on one thread
+SMALL = 64  # largest number of rows of matrices that OpenBLAS factorizes on one thread
 OPTIONS = (
     "jax_disable_most_optimizations",
     "jax_exec_time_optimization_effort",
@@ -41,14 +41,10 @@ OPTIONS = (
 
 
 def processor(device: Any) -> str:
-    """Returns a device's processor as words.
+    """Returns a text that identifies the processor of a JAX device.
 
-    Args:
-        device: a device of JAX.
-
-    Returns:
-        For a CPU, its model as one word and its features that matter to floats; otherwise the device's kind and its
-        driver. A CPU of unknown model is named by its host, so that it equals no other.
+    For a CPU it has the model as one word and the features that can change floats; for any other device, its kind and
+    its driver. For a CPU of unknown model it has the name of the host, so that it differs from all other processors.
     """
     if device.platform != "cpu":
         return " ".join(f"{device.device_kind} {device.client.platform_version}".split())
@@ -56,7 +52,7 @@ def processor(device: Any) -> str:
 
 
 def host_processor() -> str:
-    """Returns the CPU's model and features as words: see `processor`. Does not start JAX."""
+    """Returns the CPU's model and features as text (see `processor`), without starting JAX."""
     fields, model = _first_cpu(), ""
     if fields:
         model = "-".join(fields[name] for name in MODEL if name in fields)
@@ -71,9 +67,9 @@ def host_processor() -> str:
 
 
 def settings() -> dict[str, str]:
-    """Returns settings of the compiler and the libraries that can change results: flags, variables, JAX's options.
+    """Returns flags, environment variables and JAX options that can change results.
 
-    They are read now; XLA reads its flags once, when JAX is first used.
+    It reads the current values, but XLA reads its flags only once, when JAX is first used.
     """
     flags = {name: value for name, value in _xla_flags().items() if not HARMLESS.match(name)}
     flags |= {name: os.environ[name] for name in VARIABLES if os.environ.get(name)}
@@ -82,7 +78,7 @@ def settings() -> dict[str, str]:
 
 
 def _option(name: str) -> Any:
-    """Returns a setting of JAX; None if this version does not have it."""
+    """Returns an option of JAX; None if this version does not have the option."""
     try:
         return jax.config.read(name)  # not all options are attributes of `jax.config`
     except (AttributeError, KeyError):
@@ -90,15 +86,13 @@ def _option(name: str) -> Any:
 
 
 def blas_threads(text: str) -> int | None:
-    """Returns the number of threads that factorize matrices, if it can change results.
+    """Returns the number of OpenBLAS threads, if it can change the results of a program.
 
-    Args:
-        text: text of a program, as StableHLO.
-
-    Returns:
-        The number of OpenBLAS's threads; None if the program factorizes no matrix of more than `SMALL` rows.
+    `text` is the program's StableHLO text. Returns None if the program factorizes no matrix of more than `SMALL` rows.
     """
-    operands = re.findall(r"@lapack_.*?: \(tensor<((?:\d+x)+)", text)  # operands: the matrices, along axes of lanes
+    operands = re.findall(
+        r"@lapack_.*?: \(tensor<((?:\d+x)+)", text
+    )  # operands are matrices with leading axes of lanes
     sizes = [int(size) for shape in operands for size in shape.split("x")[:-1][-2:]]
     if max(sizes, default=0) <= SMALL:
         return None
@@ -107,12 +101,12 @@ def blas_threads(text: str) -> int | None:
 
 
 def cores() -> int:
-    """Returns how many cores this process may use."""
+    """Returns the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _xla_flags() -> dict[str, str]:
-    """Returns the flags by name; of a repeated flag the last, as XLA does."""
+    """Returns XLA's flags by name; for a repeated flag the last value, as XLA does."""
     text = os.environ.get("XLA_FLAGS", "").strip()
     if text and not text.startswith("-"):  # XLA reads flags from the file of this name
         try:

@@ -1,4 +1,4 @@
-"""The provenance of results (versions, keys, grid points), written as JSON and read again."""
+"""Writes the provenance of results (versions, keys, grid points) as JSON, and reads it."""
 
 import hashlib
 import importlib.metadata
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     import xarray as xr
 
 PACKAGES = ("jaxdp", "jax", "jaxlib", "numpy", "optax")
-SHOWN = 60  # characters of a damaged provenance, in the error
-LARGEST_LISTED = 64  # numbers; larger arrays are recorded by shape and hash
+SHOWN = 60  # number of characters of a damaged provenance that an error shows
+LARGEST_LISTED = 64  # arrays with more numbers are recorded by shape and hash
 EARLIER = {"sees": "adversary_view", "unit_leaves": "sensitive_fields"}  # names in stores up to format 3
 
 
 class Point(NamedTuple):
-    """A grid point of one of a sweep's programs.
+    """A grid point of a program.
 
     Attributes:
-        static: the program's static values, by name, as `as_json` writes them.
-        values: the point's other values, by name, as `as_json` writes them.
+        static: the static values of the program, by name, in the form of `as_json`.
+        values: all other values of the point, by name, in the form of `as_json`.
         guarantees: the claim of each algorithm at the point, by its name in the run.
     """
 
@@ -41,8 +41,8 @@ class Provenance(NamedTuple):
     """The provenance of a result.
 
     Attributes:
-        record: all of it, as JSON has it.
-        num_seeds: seeds at each grid point.
+        record: the whole provenance, as parsed JSON.
+        num_seeds: number of seeds at each grid point.
         static_points: the static values of each program.
         points: all grid points, program by program.
     """
@@ -59,13 +59,10 @@ class Provenance(NamedTuple):
 
 
 def provenance(results: "xr.Dataset") -> Provenance:
-    """Reads the provenance that a sweep wrote beside its results.
-
-    Args:
-        results: results of a sweep, or any dataset that has kept its attributes.
+    """Reads the provenance in the attributes of results.
 
     Raises:
-        ValueError: if the results have none, or it is damaged.
+        ValueError: if the results have no provenance, or it is damaged.
     """
     if "provenance" not in getattr(results, "attrs", {}):
         got = "a Dataset without provenance" if hasattr(results, "data_vars") else type(results).__name__
@@ -101,12 +98,12 @@ def versions() -> dict[str, str]:
 
 
 def key_record(key: jax.Array) -> dict[str, Any]:
-    """Returns a typed key's implementation and data."""
+    """Returns the implementation and the data of a typed key."""
     return {"impl": str(jax.random.key_impl(key)), "data": np.asarray(jax.random.key_data(key)).tolist()}
 
 
 def point_record(values: Mapping[str, Any], params: Any, guarantees: Mapping[str, Guarantee]) -> dict[str, Any]:
-    """Returns the record of a grid point: its values, the parameters made from them, and each algorithm's claim."""
+    """Returns the record of a grid point: its values, its parameters, and the claim of each algorithm."""
     leaves = jax.tree_util.tree_leaves_with_path(params)
     return {
         "values": as_json(dict(values)),
@@ -133,7 +130,7 @@ def as_json(value: Any) -> Any:
 
 
 def _claim(record: Mapping[str, Any]) -> Guarantee:
-    """Returns the claim from a record by `Guarantee.to_dict`."""
+    """Restores a claim from the result of `Guarantee.to_dict`."""
     parts: dict[str, Any] = {
         EARLIER.get(name, name): math.inf if value == "inf" else value for name, value in record.items()
     }

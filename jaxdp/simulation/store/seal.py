@@ -1,7 +1,8 @@
-"""The checksum over a store's own description: its sweep, its layout, its provenance, its labels and its arrays.
+"""Computes the checksum of a store's description: its sweep, layout, provenance, labels and arrays.
 
-The checksum is in the attributes of `computed`, which two files hold: the store's one file of metadata and the array's
-own. Each file can therefore be restored from the other. Arrays that users add to a store are not part of it.
+The checksum is in the attributes of `computed`, which are in two files: the store's metadata file and the array's
+metadata file. Each file can therefore be restored from the other file. The checksum does not include arrays that users
+add to a store.
 """
 
 import hashlib
@@ -29,9 +30,9 @@ def seal(root: dict[str, Any]) -> None:
 
 
 def find_fault(root: Any) -> str:
-    """Returns the fault in the parsed content of a store's `zarr.json`; an empty text if there is none.
+    """Returns the fault in the parsed content of a store's `zarr.json`; an empty text if there is no fault.
 
-    A store of an earlier version has no checksum, and passes if it describes its contents.
+    A store of an earlier version has no checksum; it has no fault if it describes its contents.
     """
     try:
         arrays = _arrays(root)
@@ -49,7 +50,7 @@ def find_fault(root: Any) -> str:
 
 
 def hash_labels(values: np.ndarray) -> str:
-    """Returns a hash of a coordinate's values, as they are stored."""
+    """Returns a hash of the stored values of a coordinate."""
     is_text = values.dtype.kind in "OUT"
     kind = "text" if is_text else str(values.dtype)
     digest = hashlib.sha256(f"{kind} {values.shape} ".encode())
@@ -63,7 +64,7 @@ def _arrays(root: Any) -> dict[str, Any]:
 
 
 def _checksum(arrays: Mapping[str, Any]) -> str:
-    """Returns the hash of the description of a sweep's arrays, except the checksum itself."""
+    """Returns the hash of the description of a sweep's arrays, without the checksum."""
     notes = arrays[COMPUTED]["attributes"]
     layout = json.loads(notes[LAYOUT])
     sweep_arrays = {name: arrays[name] for name in (*layout["outputs"], *layout[LABELS])}
