@@ -107,10 +107,10 @@ def grey_box(
         >>> learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4)
         >>> def draw_user(key):
         ...     return UserData(jax.random.bernoulli(key, shape=(2,)).astype(jnp.int32))
-        >>> found = grey_box(jax.random.key(0), learner, {"epsilon": 0.5}, draw_user, rounds=6)
-        >>> found.verdict, round(found.spent, 3)
+        >>> audited = grey_box(jax.random.key(0), learner, {"epsilon": 0.5}, draw_user, rounds=6)
+        >>> audited.verdict, round(audited.spent, 3)
         ('consistent', 0.5)
-        >>> [(one.site, one.declared, one.measured) for one in found.sites]
+        >>> [(one.site, one.declared, one.measured) for one in audited.sites]
         [('laplace in update', 1.0, 1.0)]
     """
     check_key(key)

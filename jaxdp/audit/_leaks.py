@@ -73,8 +73,8 @@ def leaks(
         learner: the learner to test.
         values: a grid point of its params. The test replaces epsilon, mu, rho and delta. If values contain none of the
             first three, it adds the first that params takes.
-        users: users of two runs, of the same shapes and dtypes; the more they differ the better. Of the second run only
-            the leaves that the claim's `sensitive_fields` name are used.
+        users: users of two runs, of the same shapes and dtypes; the more they differ the better. The
+            test only uses the leaves of the second run that the claim's `sensitive_fields` name.
         answer: (answers, history, action) -> feedback.
         num_keys: number of keys, >= 1. Noise may be small by chance, so a difference counts if it occurs with every
             key.

@@ -105,17 +105,17 @@ def search(
     program = _evolve(release, domain, effort, guarantee.delta, with_place)
     population, scores = program(key, params, start)
     order, scores = np.argsort(-np.asarray(scores), kind="stable"), np.asarray(scores)
-    found: list[ScoredPair] = []
+    best_pairs: list[ScoredPair] = []
     for index in order:
         first, second, changed = domain.pair(jax.tree.map(lambda x, index=index: x[index], population))
         first, second = (jax.tree.map(np.asarray, data) for data in (first, second))
         pair = ScoredPair(first, second, int(changed), float(scores[index]))
-        other_pairs = [*(other[:2] for other in found), *without]
+        other_pairs = [*(other[:2] for other in best_pairs), *without]
         if not _same(first, second) and not any(_alike(pair[:2], other) for other in other_pairs):
-            found.append(pair)
-        if len(found) == keep:
+            best_pairs.append(pair)
+        if len(best_pairs) == keep:
             break
-    return found
+    return best_pairs
 
 
 def separation(first: Outputs, second: Outputs, *, delta: float) -> jax.Array:

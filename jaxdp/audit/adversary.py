@@ -95,7 +95,7 @@ def users_environment(
 ) -> Environment:
     """Builds an environment in which each round asks one user; the state of its world is the number of rounds played.
 
-    It has a form for blocks. Its totals of feedback need a learner whose actions are numbered.
+    It has a form for blocks. Its totals of feedback need a learner with numbered actions.
 
     Args:
         learner: the learner that plays.

@@ -104,7 +104,7 @@ def audit(
     * the one with the largest lower bound that can be expected on the remaining trials if the claim is right (it gets
       most of the error probability);
     * the one with the largest lower bound on this tenth;
-    * two with the largest lower bounds that the remaining trials would prove at the observed frequencies, whose events
+    * two with the largest lower bounds that the remaining trials would prove at the observed frequencies; their events
       may be rare: one from the histogram of repeating outcomes, one from the other scores.
 
     The remaining trials are fresh outputs, each under an input that a fair coin chooses. The audit counts how often a
@@ -168,7 +168,7 @@ def audit(
     scores = learn_scores(keys[2], *shaping_outputs, exact=exact, low_bits=low_bits)
     pooled = Outputs(*map(np.concatenate, zip(*shaping_outputs, strict=True)))
     thresholds = np.stack([candidate_thresholds(score, pooled) for score in scores])
-    found = _Search(
+    search = _Search(
         counter=functools.partial(_above, attack, inputs, chunk=chunk),
         scores=scores,
         thresholds=thresholds,
@@ -177,13 +177,13 @@ def audit(
         error=(1 - confidence) / 2,
     )
     if currency == "rho":
-        bound, event = _by_cells(keys[3:5], keys[5:7], found)
+        bound, event = _by_cells(keys[3:5], keys[5:7], search)
     elif currency == "mu":
-        dealt = found.evaluating, found.evaluating
-        bound, event = _by_guess(keys[3:5], keys[5:7], found, _OF_MU, claimed, dealt, pooled)
+        dealt = search.evaluating, search.evaluating
+        bound, event = _by_guess(keys[3:5], keys[5:7], search, _OF_MU, claimed, dealt, pooled)
     else:
-        dealt = deal(keys[7], found.evaluating)
-        bound, event = _by_guess(keys[3:5], keys[5:7], found, _of_epsilon(delta), claimed, dealt, pooled)
+        dealt = deal(keys[7], search.evaluating)
+        bound, event = _by_guess(keys[3:5], keys[5:7], search, _of_epsilon(delta), claimed, dealt, pooled)
     return AuditResult(
         guarantee=attack.guarantee,
         currency=currency,
@@ -247,41 +247,41 @@ _OF_MU = _Bound(_mu, _mu, sides=1)
 def _by_guess(
     choosing: jax.Array,
     evaluating: jax.Array,
-    found: _Search,
+    search: _Search,
     bound: _Bound,
     claimed: float,
     dealt: tuple[int, int],
     pooled: Outputs,
 ) -> tuple[float, str]:
     """Returns the largest bound of at most four guesses, and the text of its events."""
-    counts_above, other_above = found.counter(choosing, found.scores, found.thresholds, (found.choosing,) * 2)
+    counts_above, other_above = search.counter(choosing, search.scores, search.thresholds, (search.choosing,) * 2)
     guesses = choose(
-        found.scores,
-        found.thresholds,
+        search.scores,
+        search.thresholds,
         counts_above,
         other_above,
-        found.choosing,
-        found.evaluating,
+        search.choosing,
+        search.evaluating,
         merit=bound.estimate,
         sides=bound.sides,
         claimed=claimed,
-        error=2 * found.error,
+        error=2 * search.error,
     )
     # With many trials, a program for only the chosen scores saves time. With few, compiling it would take longer.
-    is_many = found.evaluating >= MANY_TRIALS
-    scores = _different(guess[0].score for guess in guesses) if is_many else found.scores
+    is_many = search.evaluating >= MANY_TRIALS
+    scores = _different(guess[0].score for guess in guesses) if is_many else search.scores
     score_thresholds = [
         [event.threshold for guess in guesses for event in guess if event.score is score] for score in scores
     ]
     width = (
         next(size for size in WIDTHS if size >= max(map(len, score_thresholds)))
         if is_many
-        else found.thresholds.shape[1]
+        else search.thresholds.shape[1]
     )
-    thresholds = np.full_like(found.thresholds[: len(scores), :width], np.inf)
+    thresholds = np.full_like(search.thresholds[: len(scores), :width], np.inf)
     for row, values in zip(thresholds, score_thresholds, strict=True):
         row[: len(values)] = sorted(values)
-    counted = found.counter(evaluating, scores, thresholds, dealt)
+    counted = search.counter(evaluating, scores, thresholds, dealt)
 
     def counts(event: Event) -> list[int]:
         row = next(row for row, score in enumerate(scores) if score is event.score)
@@ -305,7 +305,7 @@ def _by_guess(
                 f"{count / max(1, n):.3g}" for count, n in zip((first_count, second_count), dealt, strict=True)
             )
             texts.append(f"{describe(event, pooled)}, with frequencies {rates}")
-        lower = float(bound.lower_bound(likely, unlikely, found.evaluating, len(guess), 2 * found.error * share))
+        lower = float(bound.lower_bound(likely, unlikely, search.evaluating, len(guess), 2 * search.error * share))
         best = max(best, (lower, "; ".join(texts)))
     return best
 
@@ -315,23 +315,23 @@ def _different(scores: Iterable[Score]) -> list[Score]:
     return list({id(score): score for score in scores}.values())
 
 
-def _by_cells(choosing: jax.Array, evaluating: jax.Array, found: _Search) -> tuple[float, str]:
+def _by_cells(choosing: jax.Array, evaluating: jax.Array, search: _Search) -> tuple[float, str]:
     """Returns a bound on rho from a step function of one score, and its description."""
 
     def count_cells(keys: Iterable[jax.Array], scores: list[Score], thresholds: np.ndarray, trials: int) -> Pair:
-        above, other_above = found.counter(keys, scores, thresholds, (trials, trials))
+        above, other_above = search.counter(keys, scores, thresholds, (trials, trials))
         return _between(above, trials), _between(other_above, trials)
 
-    half = found.choosing // 2
+    half = search.choosing // 2
     shaping, judging = (
-        count_cells(keys, found.scores, found.thresholds, trials)
+        count_cells(keys, search.scores, search.thresholds, trials)
         for keys, trials in zip(
-            zip(*map(jax.random.split, choosing), strict=True), (half, found.choosing - half), strict=True
+            zip(*map(jax.random.split, choosing), strict=True), (half, search.choosing - half), strict=True
         )
     )
-    cells = choose_cells(found.scores, found.thresholds, shaping, judging, found.evaluating, error=found.error)
-    (counts,), (other_counts,) = count_cells(evaluating, [cells.score], cells.thresholds[None], found.evaluating)
-    return rho_bound(cells, counts, other_counts, error=found.error), str(cells)
+    cells = choose_cells(search.scores, search.thresholds, shaping, judging, search.evaluating, error=search.error)
+    (counts,), (other_counts,) = count_cells(evaluating, [cells.score], cells.thresholds[None], search.evaluating)
+    return rho_bound(cells, counts, other_counts, error=search.error), str(cells)
 
 
 def _above(

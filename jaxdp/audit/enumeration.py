@@ -108,7 +108,7 @@ def transcript_distribution(
     of different states and views, not with the number of transcripts.
 
     Args:
-        learner: whose transcripts are enumerated. Its stopping time is not used.
+        learner: the learner. Its stopping time is not used.
         params: the learner's, as `params(**values)` makes them.
         users: [rounds, ...], one user for each round.
         guarantee: the learner's; it determines the view (`jaxdp.audit.seen.rounds_seen`).

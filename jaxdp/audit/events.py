@@ -159,7 +159,7 @@ def choose(
         * the guess with the largest bound that these counts prove, usually by a common event;
         * the two guesses, one of the histogram and one of the other scores, with the largest bounds that `evaluating`
           outputs would prove if the observed frequencies were true. They find rare events, for which these counts prove
-          little. The histogram has its own guess since the other scores have many tails, some of which look good by
+          little. The histogram has its own guess since the other scores have many tails, and some tails look good by
           luck.
     """
     likely = np.stack([above, other_above, trials - above, trials - other_above]).astype(np.float64)

@@ -53,7 +53,7 @@ class GreyBox:
         pair: users of two runs who differ in one round and for whom `spent` is reached; None if nothing was released.
         loss: largest absolute privacy loss of a played transcript: the log ratio of the densities of all its noisy
             numbers under the original users and under neighbours. It is exact for that transcript if the noise has its
-            recorded distribution. If these noisy numbers follow from what the claim lets an adversary see, `loss` is a
+            recorded distribution. If these noisy numbers follow from the adversary's view under the claim, `loss` is a
             lower bound on the epsilon of a pure claim, without any error probability. It never exceeds `spent`. None in
             the shuffle model, and if no neighbour changes only values with additive Laplace or Gaussian noise.
     """

@@ -99,7 +99,7 @@ def histogram(
     trials: int,
     chunk: int,
 ) -> np.ndarray:
-    """Counts fresh outputs whose scores are above each threshold; the outputs themselves are not stored.
+    """Counts fresh outputs with scores above each threshold; the outputs themselves are not stored.
 
     Args:
         key: key of all draws. Outputs of `draw` with the same key are different.

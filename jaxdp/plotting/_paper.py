@@ -11,9 +11,9 @@ from matplotlib import font_manager
 
 from jaxdp.validation import check_positive, did_you_mean
 
-USUAL_POINTS = 10.0  # Matplotlib's font size, for which lines and marks outside a paper are made
-POINTS = 8.0  # font size for a width in inches
-RATIO, LEAST_HEIGHT = 0.72, 1.6  # height of a panel with its labels: a share of its width, and the least, in inches
+USUAL_POINTS = 10.0  # font size of figures outside a paper
+POINTS = 8.0  # font size in a paper whose width is given in inches
+RATIO, LEAST_HEIGHT = 0.72, 1.6  # height of a panel with its labels: as a share of its width, and at least, in inches
 LEAST_INCHES, MOST_INCHES = 1.5, 20.0
 SERIFS = ("STIXGeneral", "DejaVu Serif")  # these come with Matplotlib
 FORMAT = {"pdf.fonttype": 42, "ps.fonttype": 42, "mathtext.fontset": "stix", "savefig.dpi": 300}
@@ -23,9 +23,9 @@ class Paper(NamedTuple):
     """The style of figures for a paper.
 
     Attributes:
-        width: of a figure, in inches.
-        caption: whether figures have a caption of their own.
-        settings: of Matplotlib.
+        width: width of a figure, in inches.
+        caption: whether figures contain their caption.
+        settings: Matplotlib's settings.
     """
 
     width: float
@@ -38,7 +38,7 @@ class Paper(NamedTuple):
         return float(self.settings["font.size"]) / USUAL_POINTS
 
     def panel_height(self, columns: int) -> float:
-        """Returns the height in inches of a panel with its labels, if so many stand side by side."""
+        """Returns the height in inches of a panel with its labels, in a figure with this number of columns."""
         return max(LEAST_HEIGHT, RATIO * self.width / columns)
 
 
@@ -47,17 +47,17 @@ _current: ContextVar[Paper | None] = ContextVar("paper", default=None)
 
 @contextlib.contextmanager
 def paper(style: str | float, *, columns: int = 1, caption: bool = True) -> Iterator[None]:
-    r"""Makes figures, in a `with` block, that fit a paper: draw in the block, and save there or later.
+    r"""Gives figures that are drawn in its `with` block the size and fonts of a paper; save them there or later.
 
     Figures are exactly as wide as a column, so that \includegraphics without a width shows them at their true size. PDF
     files embed their fonts as text (Type 42), as venues require.
 
     Args:
-        style: the width in inches; or a bundle of the package tueplots, such as "icml2024", "neurips2024", "iclr2024",
-            "aistats2025" or "jmlr2001", which is one column of that venue, with its font sizes. Bundles need
+        style: the width in inches; or the name of a bundle of the package tueplots, such as "icml2024", "neurips2024",
+            "iclr2024", "aistats2025" or "jmlr2001", for one column of that venue and its font sizes. Bundles need
             `pip install tueplots`. TeX is not used.
         columns: 2 for the full width of a page with two columns.
-        caption: whether the caption is in the figure. Without it, `jaxdp.plotting.caption(ax)` returns its text.
+        caption: whether figures contain their caption. If not, `jaxdp.plotting.caption(ax)` returns the text.
 
     Raises:
         ValueError: if the style is neither a width in [1.5, 20] nor a bundle of tueplots; if the venue has one column
@@ -93,7 +93,7 @@ def current_scale() -> float:
 
 @contextlib.contextmanager
 def in_paper(style: Paper | None) -> Iterator[None]:
-    """Draws or saves a figure in the style of the block in which it was made; without one, in the current style."""
+    """Sets a style while a figure is drawn or saved; None keeps the current style."""
     if style is None:
         yield
         return

@@ -34,7 +34,7 @@ def attacks(names: Iterable[str] | None = None) -> dict[str, Target]:
     If the exact output distributions are known, the target has them, too.
 
     Args:
-        names: names of mechanisms, learners and estimators; None means all, including those of installed plugins.
+        names: names of mechanisms, learners and estimators; None means all, also of installed plugins.
 
     Returns:
         Targets by name, in the order of `names`. If an entry's fields do not allow an attack, a note says so.

@@ -1,4 +1,4 @@
-"""Declarations of studies: annotated functions whose parameters are the options of a command."""
+"""Declarations of studies: annotated functions with parameters that are the options of a command."""
 
 import functools
 import inspect

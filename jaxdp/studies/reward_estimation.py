@@ -61,7 +61,7 @@ def estimators(solver: str) -> dict[str, Estimator]:
     """Returns the compared estimators by name.
 
     Args:
-        solver: "exact" (minimisers over the ball whose radius is the norm of the true parameter, with analytic Gaussian
+        solver: "exact" (minimisers over the ball with the norm of the true parameter as radius, with analytic Gaussian
             noise; with public weights also K-norm noise, which gives pure epsilon), "averaged" (one pass of SGD with
             constant step 0.1, projected on that ball; the average of the last half) or "literal" (as in the paper's
             text: one pass, step 0.1, last iterate, no projection, the paper's sigma).

@@ -24,7 +24,7 @@ def one_good_arm(num_arms: int) -> Environment:
 
 
 def draw_duels(key: jax.Array, num_arms: int) -> UserData:
-    """Draws a user whose answer to each ordered pair of arms is a fair coin."""
+    """Draws a user's answers to all ordered pairs of arms, by fair coins."""
     return UserData(jax.random.bernoulli(key, shape=(num_arms, num_arms)).astype(jnp.int32))
 
 

@@ -42,12 +42,12 @@ def all_losses_move(num_experts: int) -> tuple[UserData, UserData]:
 
 
 def draw_losses(key: jax.Array, num_experts: int) -> UserData:
-    """Draws a user whose losses are below 0 or above 1."""
+    """Draws a user with losses below 0 or above 1."""
     return UserData(either(key, LOW, HIGH, num_experts, float))
 
 
 def draw_any_losses(key: jax.Array, num_experts: int) -> UserData:
-    """Draws a user whose losses are below 0, above 1, or NaN."""
+    """Draws a user with losses below 0, above 1, or NaN."""
     any_of = jnp.asarray([LOW, HIGH, np.nan], default_float())
     return UserData(jax.random.choice(key, any_of, (num_experts,)))
 

@@ -56,7 +56,7 @@ def given_up_late(num_experts: int) -> tuple[UserData, UserData]:
 
 
 def blamed_and_drawn_again(num_experts: int) -> tuple[UserData, UserData]:
-    """Returns users whose losses in the first round decide whether the first expert is replaced, and by which one."""
+    """Returns users who differ in the first round, which decides whether the first expert is replaced, and by whom."""
     return blame_moves(num_experts, 0, "all", "first", "first")
 
 
