@@ -1,8 +1,8 @@
-"""Plans and evaluates tests of two arms on private bits: how many users does a lift take at this epsilon?
+"""Plans and evaluates tests of two arms on private bits: how many users are needed to detect a lift at this epsilon?
 
-`abtest` answers for randomized-response reports (`trust="local"`) and for noisy counts of a curator
-(`trust="central"`), for a test that looks once and for one that may stop at any look. `plan.test(...)` is the rule that
-evaluates the collected reports or releases.
+`abtest` plans a test of randomized-response reports (`trust="local"`) or of a curator's noisy counts
+(`trust="central"`), once for a test with a single look and once for a test that may stop at any look. `plan.test(...)`
+returns the rule that evaluates the collected reports or releases.
 
 >>> import jaxdp
 >>> plan = jaxdp.abtest(rate=0.02, lift=0.1, epsilon=1.0, trust="local")

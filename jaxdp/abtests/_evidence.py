@@ -1,10 +1,11 @@
-r"""Evidence against equal arms that may be looked at any time: e-values of pairs.
+r"""Evidence against equal arms, valid at any time: e-values of pairs.
 
-Pair the k-th user of one arm with the k-th of the other. If the arms have equal rates, a discordant pair is a fair
-coin: for every rate, and for reports at every epsilon. Among D discordant pairs the treatment's bit is the 1 in
-(D + S) / 2, and exp(l S) / cosh(l)^D is a test martingale for every l. So is each mean over l. By Ville's inequality
-such a process reaches 1 / failure_prob with probability at most failure_prob, at any time. The full argument, with
-batches of pairs and with a curator's noise, stands in `docs/proofs/pairs.md`.
+The k-th user of one arm is paired with the k-th user of the other arm. A pair is discordant if its two bits differ. If
+the arms have equal rates, the treatment's bit in a discordant pair is a fair coin, for every rate, and for reports at
+every epsilon. Let the treatment's bit be 1 in (D + S) / 2 of D discordant pairs. Then exp(l S) / cosh(l)^D is a test
+martingale for every l, and so is each mean over l. By Ville's inequality such a process ever reaches 1 / failure_prob
+with probability at most failure_prob. The full argument, for batches of pairs and for a curator's noise, is in
+`docs/proofs/pairs.md`.
 
 Source:
     Wald (1947), "Sequential Analysis", chapter 6 (double dichotomies); Robbins (1970), DOI 10.1214/aoms/1177696786;
@@ -20,16 +21,16 @@ from scipy.special import logsumexp
 from jaxdp.abtests._fixed import Setting
 from jaxdp.abtests._rates import log_cosh, log_odds_ratio
 
-SLOPE_SHARE = 0.85  # of epsilon: nearer to it the noise's generating function grows without bound
+SLOPE_SHARE = 0.85  # largest slope as a share of epsilon, at which the noise's generating function is infinite
 NUM_SLOPES = 25
 
 
 class LocalEvidence(NamedTuple):
-    """The e-value of randomized-response reports: mean of the planned slope's and of a Gaussian mixture's.
+    """The e-value of randomized-response reports: the mean of the planned slope's e-value and a Gaussian mixture's.
 
     Attributes:
         slope: half the planned log odds ratio of the reports.
-        spread: of the mixture, r: slopes have variance 1 / r.
+        spread: r > 0; the mixture's slopes have variance 1 / r.
     """
 
     slope: float
@@ -39,8 +40,9 @@ class LocalEvidence(NamedTuple):
         """Returns the log of the e-value.
 
         Args:
-            leads: ones of the treatment minus ones of the control, S.
-            discordant: number of discordant pairs, D, or the sum over disjoint batches of its mean given the counts.
+            leads: S, the treatment's ones minus the control's ones.
+            discordant: D, the number of discordant pairs; or the sum, over disjoint batches, of its mean given the
+                counts.
         """
         planned = log_cosh(self.slope * leads) - discordant * log_cosh(self.slope)
         total = discordant + self.spread
@@ -59,27 +61,28 @@ def local_evidence(setting: Setting) -> LocalEvidence:
 def mean_discordant(size: np.ndarray | int, control: np.ndarray, treatment: np.ndarray) -> np.ndarray:
     """Returns the mean number of discordant pairs of a batch, over all pairings of its two arms' users.
 
-    Jensen's inequality: the e-value is convex in D, so with this mean it is at most its own mean over pairings, and
-    stays valid. That holds for disjoint batches with public ends, never for running totals.
+    By Jensen's inequality the e-value at this mean is valid: the e-value is convex in D, so its value at the mean is at
+    most its mean over pairings. This holds for disjoint batches with public ends, but not for running totals.
 
     Args:
-        size: users of each arm in the batch.
-        control: their ones in the control arm.
-        treatment: their ones in the treatment arm.
+        size: number of users of each arm in the batch.
+        control: number of ones among the control arm's users.
+        treatment: number of ones among the treatment arm's users.
     """
     both, first, second = (np.asarray(count, np.float64) for count in (size, control, treatment))  # products pass 2^63
     return (first * (both - second) + second * (both - first)) / both
 
 
 class CentralEvidence(NamedTuple):
-    """The e-value of a curator's releases: a finite mean over slopes, each divided by its noise's generating functions.
+    """The e-value of a curator's releases: a weighted mean over slopes, corrected for the noise of each release.
 
     Attributes:
-        lead_epsilon: spent on each epoch's S.
-        discordant_epsilon: spent on each epoch's D.
-        slopes: `[slopes]`, the planned one first.
-        log_weights: `[slopes]`.
-        log_noise: `[slopes]`, log of both generating functions: the price of one release.
+        lead_epsilon: the privacy budget of each epoch's released S.
+        discordant_epsilon: the privacy budget of each epoch's released D.
+        slopes: `[slopes]`, first the planned slope.
+        log_weights: `[slopes]`, logs of the slopes' weights, which sum to 1.
+        log_noise: `[slopes]`, log of the product of the two noises' moment generating functions, subtracted for each
+            release.
     """
 
     lead_epsilon: float
@@ -92,9 +95,9 @@ class CentralEvidence(NamedTuple):
         """Returns the log of the e-value.
 
         Args:
-            leads: sum of the released S.
-            discordant: sum of the released D.
-            epochs: number of releases.
+            leads: sum of the released S of all epochs.
+            discordant: sum of the released D of all epochs.
+            epochs: number of epochs.
         """
         shape = (-1, *(1 for _ in np.shape(leads)))
         slopes, weights, noise = (part.reshape(shape) for part in (self.slopes, self.log_weights, self.log_noise))
@@ -103,7 +106,7 @@ class CentralEvidence(NamedTuple):
 
 
 def central_evidence(setting: Setting, slope_share: float) -> CentralEvidence:
-    """Returns the e-value for the planned rates, with epsilon split between S and D at the least variance.
+    """Returns the e-value for the planned rates; epsilon is split between S and D so that the variance is least.
 
     Args:
         setting: the planned values.
@@ -115,7 +118,7 @@ def central_evidence(setting: Setting, slope_share: float) -> CentralEvidence:
     discordant_epsilon = setting.epsilon - lead_epsilon
     mixture = planned * np.exp(np.linspace(-math.log(4), math.log(4), NUM_SLOPES))
     slopes = np.minimum(np.append(planned, mixture), SLOPE_SHARE * lead_epsilon)
-    largest_price = min(SLOPE_SHARE * discordant_epsilon, 700.0)  # of log cosh
+    largest_price = min(SLOPE_SHARE * discordant_epsilon, 700.0)  # largest log cosh of a slope
     slopes = np.minimum(slopes, _arcosh_exp(largest_price))
     weights = slopes[1:] * np.exp(-((slopes[1:] / (1.5 * planned)) ** 2) / 2)
     log_weights = np.log(np.append(1.0, weights / weights.sum()) / 2)

@@ -1,4 +1,4 @@
-"""The command line's parts: reads a file of reports (two columns, arm and 0 or 1), checks a picture's path."""
+"""Parts of the command line: reads a file of reports (two columns: arm, and 0 or 1), and checks a picture's path."""
 
 import math
 from pathlib import Path
@@ -15,12 +15,12 @@ NUM_COLUMNS = 2
 
 
 class Arms(NamedTuple):
-    """Bits of both arms, in the order of the file.
+    """The bits of both arms, in the order of the file.
 
     Attributes:
         control: `[control users]` of 0 and 1.
         treatment: `[treatment users]` of 0 and 1.
-        names: of the arms, control first.
+        names: the arms' names, control first.
     """
 
     control: np.ndarray
@@ -32,13 +32,13 @@ def read_arms(path: Path, control: str | None, *, is_private: bool) -> Arms:
     """Reads a CSV file with two columns, which its first line names: the arm, and 0 or 1.
 
     Args:
-        path: of the file, one line a user, in the order of arrival.
+        path: path of the file, with one line for each user, in the order of arrival.
         control: name of the control arm.
-        is_private: whether the second column has the users' own bits; errors then do not show them.
+        is_private: whether the second column holds the users' true bits; then errors do not show them.
 
     Raises:
         ValueError: if the file has other columns, no header, not two arms, or values other than 0 and 1.
-        OSError: if it cannot be read.
+        OSError: if the file cannot be read.
     """
     table = pd.read_csv(check_local_path("reports", path), dtype=str, keep_default_na=False, skipinitialspace=True)
     if len(table.columns) != NUM_COLUMNS:
@@ -67,7 +67,7 @@ def read_arms(path: Path, control: str | None, *, is_private: bool) -> Arms:
 
 
 def new_picture(path: Path) -> Path:
-    """Returns the path, if a picture can be written there and nothing is overwritten.
+    """Returns the path of a new picture, and checks that a picture can be written there.
 
     Raises:
         ValueError: if the file exists, its folder does not, or its ending is not .png, .pdf or .svg.
@@ -83,7 +83,7 @@ def new_picture(path: Path) -> Path:
 
 
 def describe(plan: Plan, users: float) -> str:
-    """Formats the power, the smallest lift and the least epsilon of a number of users."""
+    """Formats the power, the smallest lift and the least epsilon for a number of users."""
     lift, epsilon = plan.smallest_lift(users), plan.least_epsilon(users)
     return "\n".join(
         [
@@ -98,10 +98,12 @@ def describe(plan: Plan, users: float) -> str:
 def evaluate(plan: Plan, kind: str, arms: Arms, *, seed: int) -> str:
     """Evaluates a file's reports by a plan's rule, and returns the verdict as text.
 
-    With a curator the file has the users' own bits, so the noise is drawn here: a simulation, which a warning says.
+    With a curator the file has the users' true bits, and the noise is drawn here. This is a simulation, as a warning
+    says.
 
     Raises:
-        ValueError: as the rules do; for noisy counts that are looked at once, which no file of bits is.
+        ValueError: as the rules do; also for the fixed test with a curator, which needs noisy counts instead of a file
+            of bits.
     """
     rule = plan.test(kind)
     if isinstance(rule, AnytimeCentral):

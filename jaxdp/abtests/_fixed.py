@@ -1,7 +1,8 @@
-"""The test that looks once, after a planned number of users: its power, and what follows from it.
+"""The test that looks once, after a planned number of users: power, users needed, smallest lift, least epsilon.
 
-Two-proportion z-test, two-sided: the difference of the arms' counts against its standard deviation under equal rates,
-with the noise of the release added. Asymptotic: its error is close to `failure_prob`, and not bounded by it.
+It is the two-sided two-proportion z-test: it compares the difference of the arms' counts with the standard deviation of
+this difference under equal rates, including the noise of the release. The test is asymptotic: its error is close to
+`failure_prob`, but not bounded by it.
 """
 
 import math
@@ -13,7 +14,7 @@ from scipy.stats import norm
 
 from jaxdp.abtests._rates import report_rate
 
-MOST_USERS = 2.0**53  # float64 counts whole users up to here
+MOST_USERS = 2.0**53  # float64 holds all whole numbers up to this one
 LEAST_EPSILON = 1e-9
 
 
@@ -21,12 +22,12 @@ class Setting(NamedTuple):
     """The planned values of a test.
 
     Attributes:
-        rate: of ones in the control arm, in (0, 1).
-        lift: relative difference of the treatment arm's rate, `rate * (1 + lift)` in (0, 1).
-        epsilon: of each user's bit.
+        rate: share of ones in the control arm, in (0, 1).
+        lift: relative difference of the treatment arm's rate, `rate * (1 + lift)`, which is in (0, 1).
+        epsilon: privacy budget of each user's bit.
         trust: "local" or "central".
         power: probability of detecting the lift.
-        failure_prob: of calling equal arms different.
+        failure_prob: probability of calling equal arms different.
     """
 
     rate: float
@@ -56,9 +57,9 @@ class Setting(NamedTuple):
 
 
 def count_noise_variance(epsilon: float) -> float:
-    """Returns the variance of the difference of two counts with two-sided geometric noise, one count an arm.
+    """Returns the variance that two-sided geometric noise on two counts, one for each arm, adds to their difference.
 
-    Each user is in one arm and moves its count by at most 1, so both counts may have the whole epsilon.
+    Each user is in one arm and changes the arm's count by at most 1, so each count may spend the whole epsilon.
     """
     return 0.0 if epsilon > 700 else 1 / math.sinh(epsilon / 2) ** 2
 
@@ -68,7 +69,7 @@ def fixed_power(setting: Setting, users: float) -> float:
 
     Args:
         setting: the planned values.
-        users: of both arms together.
+        users: number of users, of both arms together.
     """
     signal, null, alternative = _moments(setting, users / 2)
     return float(norm.cdf((signal - norm.isf(setting.failure_prob / 2) * null) / alternative))
@@ -100,7 +101,7 @@ def fixed_users(setting: Setting) -> int:
 
 
 def _moments(setting: Setting, arm_users: float) -> tuple[float, float, float]:
-    """Returns the mean size of the difference of counts, and its standard deviations under equal and planned rates."""
+    """Returns the mean absolute difference of counts, and its standard deviations under equal and planned rates."""
     control, treatment = setting.rates
     pooled, noise = (control + treatment) / 2, setting.noise_variance
     null = 2 * pooled * (1 - pooled) * arm_users + noise
@@ -109,11 +110,11 @@ def _moments(setting: Setting, arm_users: float) -> tuple[float, float, float]:
 
 
 def smallest_lift(setting: Setting, users: float) -> float:
-    """Returns the least lift, of the planned sign, that the test detects with the planned power; NaN if it has none.
+    """Returns the smallest lift of the planned sign that the test detects with the planned power; NaN if there is none.
 
     Args:
         setting: the planned values, except the lift.
-        users: of both arms together.
+        users: number of users, of both arms together.
     """
     sign = math.copysign(1.0, setting.lift)
     largest_size = 1.0 if sign < 0 else 1 / setting.rate - 1
@@ -128,11 +129,11 @@ def smallest_lift(setting: Setting, users: float) -> float:
 
 
 def least_epsilon(setting: Setting, users: float) -> float:
-    """Returns the least epsilon at which the test has the planned power; NaN if none is enough.
+    """Returns the least epsilon at which the test has the planned power; NaN if no epsilon is enough.
 
     Args:
         setting: the planned values, except epsilon.
-        users: of both arms together.
+        users: number of users, of both arms together.
     """
 
     def missing(log_epsilon: float) -> float:
@@ -143,7 +144,7 @@ def least_epsilon(setting: Setting, users: float) -> float:
     low, high = math.log(LEAST_EPSILON), math.log(700.0)
     if missing(low) >= 0:
         return LEAST_EPSILON
-    if missing(high) < 0:  # only the test without privacy has it
+    if missing(high) < 0:  # only the test without privacy has this power
         return math.inf
     return math.exp(_root(missing, low, high, 1e-10))
 

@@ -1,4 +1,4 @@
-"""The plan of a test of two arms: the users needed, the lift that they show, and the rule that evaluates them."""
+"""The plan of a test of two arms: the users needed, the lift that they detect, and the rule that evaluates them."""
 
 import math
 from typing import Any, NamedTuple
@@ -19,18 +19,18 @@ FEWEST_RUNS = 100
 
 
 class Plan(NamedTuple):
-    """A planned test; print it for its table.
+    """A planned test; `print(plan)` prints its table.
 
     Attributes:
-        rate: of ones in the control arm.
-        lift: planned relative difference of the treatment arm.
-        epsilon: of each user's bit; infinity without privacy.
+        rate: share of ones in the control arm.
+        lift: planned relative difference of the treatment arm's rate.
+        epsilon: privacy budget of each user's bit; infinity without privacy.
         trust: "local" or "central".
         power: planned probability of detecting the lift.
         failure_prob: of calling equal arms different.
         needs: users needed.
-        other_trust: the same with the other trust model.
-        without_privacy: the same without privacy.
+        other_trust: users needed with the other trust model.
+        without_privacy: users needed without privacy.
         schedule: the curator's looks; None for the local test, which looks after each of the first 200 pairs and
             then after about 1% more.
     """
@@ -60,7 +60,7 @@ class Plan(NamedTuple):
         return fixed_power(self.setting, _check_users(users))
 
     def smallest_lift(self, users: float) -> float:
-        """Returns the least lift that this number of users shows with the planned power; NaN if they show none.
+        """Returns the smallest lift that this number of users detects with the planned power; NaN if there is none.
 
         Raises:
             ValueError: if users is not a number >= 2.
@@ -68,7 +68,7 @@ class Plan(NamedTuple):
         return _fixed.smallest_lift(self.setting, _check_users(users))
 
     def least_epsilon(self, users: float) -> float:
-        """Returns the least epsilon at which this number of users has the planned power; NaN if no epsilon has it.
+        """Returns the least epsilon at which this number of users gives the planned power; NaN if no epsilon does.
 
         Raises:
             ValueError: if users is not a number >= 2.
@@ -82,7 +82,7 @@ class Plan(NamedTuple):
             kind: "fixed" looks once, at `needs.fixed` users; "anytime" may stop at any look.
 
         Raises:
-            ValueError: if kind is another.
+            ValueError: if kind is neither of the two.
         """
         if check_choice("kind", kind, KINDS) == "fixed":
             return FixedTest(self.setting, self.needs.fixed)
@@ -112,37 +112,40 @@ def abtest(
 ) -> Plan:
     """Plans a test of two arms on private bits, such as conversions.
 
-    Two tests are planned. One looks once, at a planned number of users: the two-proportion z-test. Its error is close
-    to `failure_prob`. One may stop at any look, with an error of at most `failure_prob` at any time: it pairs the k-th
-    users of both arms, so no rate or variance needs to be known.
+    Two tests are planned. The fixed test is the two-proportion z-test: it looks once, at a planned number of users, and
+    its error is close to `failure_prob`. The anytime test may stop at any look, and its error over all looks is at most
+    `failure_prob`. It pairs the k-th users of both arms, so it needs no knowledge of rates or variances.
 
     Args:
         rate: share of ones in the control arm, in (0, 1).
-        lift: relative difference of the treatment arm; `rate * (1 + lift)` is in (0, 1), and lift is not 0.
-        epsilon: of each user's bit, > 0; infinity without privacy.
+        lift: relative difference of the treatment arm's rate, not 0; `rate * (1 + lift)` is in (0, 1).
+        epsilon: privacy budget of each user's bit, > 0; infinity without privacy.
         trust: "local" for randomized-response reports of the bits, "central" for a curator who sees the bits and
             releases noisy counts.
         power: probability of detecting the lift, in (failure_prob, 1).
-        failure_prob: of calling equal arms different, in (0, 0.5).
-        num_runs: simulated runs of the test that may stop, >= 100.
-        seed: of the simulation.
+        failure_prob: probability of calling equal arms different, in (0, 0.5).
+        num_runs: number of simulated runs of the anytime test, >= 100.
+        seed: seed of the simulation.
 
     Returns:
-        The plan: users needed at this epsilon, with the other trust model, and without privacy; the power, the smallest
-        lift and the least epsilon of a number of users; the rules that evaluate the reports or releases.
+        The plan: the users needed at this epsilon, with the other trust model, and without privacy; methods for the
+        power, the smallest lift and the least epsilon of a given number of users; and the rules that evaluate the
+        reports or releases.
 
     Raises:
-        ValueError: if a value is out of its range, or more than 2^53 users are needed.
+        ValueError: if a value is out of range, or more than 2^53 users are needed.
 
     Privacy:
-        - Unit: one user's bit, replaced. Arm, order and pairing are public.
-        - Local: each report is epsilon-DP. Central: each user is in one epoch, and the budgets of its two releases
-          add up to epsilon; for the test that looks once, in one of two counts with epsilon each.
+        - Unit: one user's bit; adjacency: replace one. Arms, order and pairing are public.
+        - Local: each report is epsilon-DP. Central, anytime test: each user is in one epoch, and the budgets of the
+          epoch's two releases add up to epsilon. Central, fixed test: each user is in one of two counts, each with
+          budget epsilon.
         - Planning reads no data. The rules draw no noise.
 
     Source:
         Wald (1947), "Sequential Analysis", chapter 6; Robbins (1970), DOI 10.1214/aoms/1177696786. Deviations: batches
-        of pairs by Jensen's inequality, and noisy counts by their noise's generating function: `docs/proofs/pairs.md`.
+        of pairs (by Jensen's inequality) and noisy counts (by the noise's generating function), see
+        `docs/proofs/pairs.md`.
 
     Examples:
         >>> plan = abtest(rate=0.5, lift=0.1, epsilon=1.0, trust="central")
@@ -172,7 +175,7 @@ def abtest(
 
 
 def _schedule(setting: Setting, seed: int) -> Schedule | None:
-    """Returns the curator's schedule; None where bits or reports are read without more noise."""
+    """Returns the curator's schedule; None if the test reads bits or reports without further noise."""
     if setting.trust == "local" or math.isinf(setting.epsilon):
         return None
     return choose_schedule(setting, np.random.default_rng([seed, 0]))

@@ -13,19 +13,19 @@ def report_rate(rate: float, epsilon: float) -> float:
 
 
 def log_odds_ratio(first: float, second: float) -> float:
-    """Returns log odds of the second rate minus log odds of the first."""
+    """Returns the log odds of the second rate minus the log odds of the first rate."""
     return float(logit(second) - logit(first))
 
 
 def relative_entropy(first: float, second: float) -> float:
     """Returns the Kullback-Leibler divergence between bits with these rates, in nats."""
-    # Rates that are close cancel all digits of the plain formula: expand log(1 + x) around the ratio.
+    # For close rates the plain formula would lose all digits, so logs are of 1 + a small number.
     ones = first * math.log1p((first - second) / second)
     return ones + (1 - first) * math.log1p((second - first) / (1 - second))
 
 
 def private_divergence(first: float, second: float, epsilon: float) -> float:
-    """Returns min over z of relative_entropy(z, second) + epsilon |first - z|: the information left by central privacy.
+    """Returns min over z of relative_entropy(z, second) + epsilon |first - z|: information under central privacy.
 
     Source:
         Jourdan & Azize (2025), "Optimal best arm identification under differential privacy", arXiv 2510.17348.
@@ -36,13 +36,13 @@ def private_divergence(first: float, second: float, epsilon: float) -> float:
 
 
 def lower_bound(control: float, treatment: float, failure_prob: float, epsilon: float = math.inf) -> float:
-    """Returns a lower bound on the mean number of users, of both arms, of a test that errs with `failure_prob`.
+    """Returns a lower bound on the mean number of users, of both arms, of any test with error `failure_prob`.
 
     Args:
-        control: rate of the bits, or of their reports.
-        treatment: the other rate.
-        failure_prob: of calling equal arms different.
-        epsilon: of a curator; infinity for bits (or reports) that the test may read.
+        control: the control arm's rate, of bits or of their reports.
+        treatment: the treatment arm's rate, likewise.
+        failure_prob: probability of calling equal arms different.
+        epsilon: the curator's budget; infinity if the test reads the bits (or reports) themselves.
     """
     low, high = min(control, treatment), max(control, treatment)
 

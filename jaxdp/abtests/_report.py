@@ -17,7 +17,7 @@ COLOURS = ("#0072B2", "#D55E00")
 
 
 def other_trust(trust: str) -> str:
-    """Returns the trust model that is not the given one."""
+    """Returns the other trust model."""
     return TRUSTS[1 - TRUSTS.index(trust)]
 
 
@@ -32,8 +32,8 @@ def table(setting: Setting, needs: Sequence[Needs], schedule: Schedule | None) -
 
     Args:
         setting: the planned values.
-        needs: with the planned trust model, with the other one, and without privacy.
-        schedule: the curator's looks, if there are any.
+        needs: users needed with the planned trust model, with the other trust model, and without privacy.
+        schedule: the curator's looks; None for the local test.
     """
     trusts = (setting.trust, other_trust(setting.trust), "")
     bounds = [f"{one.lower_bound:,.4g}{'*' * (trust == 'central')}" for one, trust in zip(needs, trusts, strict=True)]
@@ -75,7 +75,7 @@ def looks_text(schedule: Schedule | None) -> str:
 
 def figure(setting: Setting, needs: Sequence[Needs]) -> Any:
     """Returns a figure of the users needed against epsilon, for both trust models."""
-    from jaxdp.plotting import panels  # Matplotlib starts only here
+    from jaxdp.plotting import panels  # imports Matplotlib only when a figure is needed
 
     middle = setting.epsilon if math.isfinite(setting.epsilon) else 1.0
     epsilons = [float(epsilon) for epsilon in np.geomspace(min(0.1, middle / 3), max(4.0, 3 * middle), NUM_PLOTTED)]

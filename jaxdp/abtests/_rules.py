@@ -1,4 +1,4 @@
-"""Rules that evaluate a test's reports or releases. They draw no noise."""
+"""Rules that evaluate the reports or releases of a test."""
 
 import math
 import warnings
@@ -15,19 +15,19 @@ from jaxdp.abtests._schedule import Schedule, local_looks
 from jaxdp.abtests._simulation import geometric_noise
 from jaxdp.validation import check_count, check_finite, refuse_private
 
-FARTHEST = 1.05  # collected users may differ from the plan by a factor of this without a warning
+FARTHEST = 1.05  # the number of users may differ from the plan by this factor without a warning
 
 
 class Verdict(NamedTuple):
-    """Result of a test.
+    """The result of a test.
 
     Attributes:
         decision: "treatment is better", "control is better" or "undecided".
-        p_value: two-sided; for a test that may stop at any look, the least 1 / e-value so far, valid at every look.
-        users: of both arms, that entered the test.
-        waiting: users without a partner in the other arm, who did not enter.
-        stopped_at: users, of both arms, at the first look that decided; None if none did.
-        rates: estimates of the share of ones among users, control first; NaN if the releases do not hold them.
+        p_value: two-sided p-value; for an anytime test, the least 1 / e-value so far, which is valid at every look.
+        users: number of users, of both arms, in the test.
+        waiting: number of users who are not in the test yet: they have no partner, or the next look has not come.
+        stopped_at: number of users, of both arms, at the first look that decided; None if no look did.
+        rates: estimated shares of ones among users, control first; NaN if the releases do not determine them.
     """
 
     decision: str
@@ -39,11 +39,11 @@ class Verdict(NamedTuple):
 
 
 class FixedTest(NamedTuple):
-    """The two-proportion z-test, which looks once, at the planned number of users. Asymptotic.
+    """The two-proportion z-test, which looks once, at the planned number of users; its error is asymptotic.
 
     Attributes:
         setting: the planned values.
-        planned_users: of both arms together.
+        planned_users: planned number of users, of both arms together.
     """
 
     setting: Setting
@@ -54,14 +54,15 @@ class FixedTest(NamedTuple):
 
         Args:
             users: `[2]`, number of users in the control and in the treatment arm; public.
-            ones: `[2]`, ones among their reports (local: whole numbers), or released counts with the curator's noise
-                (central: an epsilon for each arm, two-sided geometric or Laplace noise).
+            ones: `[2]`, control first. Local: the number of ones among the arm's reports, whole numbers. Central: the
+                released counts, each with two-sided geometric or Laplace noise at the whole epsilon.
 
         Returns:
             The verdict.
 
         Warns:
-            UserWarning: if the number of users is not the planned one: the test has its error at one planned look only.
+            UserWarning: if the number of users differs from the planned number by more than 5%: the test's error holds
+                only at the planned look.
 
         Raises:
             ValueError: if a number of users is not whole and > 0, or reported ones lie outside [0, users].
@@ -97,10 +98,10 @@ class FixedTest(NamedTuple):
 
 
 class AnytimeLocal(NamedTuple):
-    """The test of randomized-response reports that may stop at any look: the k-th report of each arm is a pair.
+    """The anytime test of randomized-response reports: the k-th reports of both arms form a pair.
 
-    Valid if arms are assigned by a fair public coin, and arm, order and pairing are public. Where the rate drifts, both
-    reports of a pair must come from the same period: evaluate periods as batches.
+    The test is valid if arms are assigned by a fair public coin, and arms, order and pairing are public. If the rate
+    drifts, both reports of a pair must come from the same period: then evaluate periods as batches.
 
     Attributes:
         setting: the planned values.
@@ -109,18 +110,18 @@ class AnytimeLocal(NamedTuple):
     setting: Setting
 
     def evaluate(self, control: Any, treatment: Any) -> Verdict:
-        """Evaluates reports in the order in which they arrived.
+        """Evaluates reports in the order of arrival.
 
         Args:
             control: `[control users]` of 0 and 1, randomized-response reports.
-            treatment: `[treatment users]`, likewise.
+            treatment: `[treatment users]`, the same for the treatment arm.
 
         Returns:
-            The verdict, by looks after 1, 2, ..., 200 pairs and then after about 1% more each. The last look is
-            at the last of these numbers of pairs that was reached.
+            The verdict of looks after 1, 2, ..., 200 pairs, and then after about 1% more each. Pairs after the last
+            look wait.
 
         Raises:
-            ValueError: if a report is not 0 or 1, or an arm has none.
+            ValueError: if a report is not 0 or 1, or an arm has no reports.
         """
         arms = [_bits(name, values) for name, values in (("control", control), ("treatment", treatment))]
         pairs = min(map(len, arms))
@@ -132,13 +133,13 @@ class AnytimeLocal(NamedTuple):
     def evaluate_counts(self, sizes: Any, control: Any, treatment: Any) -> Verdict:
         """Evaluates the ones of disjoint batches, each with equally many users of both arms.
 
-        The ends of batches are public and do not depend on reports. Running totals are no batches: their e-value is not
-        valid.
+        The ends of batches must be public and independent of reports. Running totals are not disjoint batches, so their
+        e-value would not be valid.
 
         Args:
-            sizes: `[batches]`, users of each arm in each batch.
-            control: `[batches]`, ones among the control's reports.
-            treatment: `[batches]`, ones among the treatment's.
+            sizes: `[batches]`, number of users of each arm in each batch.
+            control: `[batches]`, number of ones among the control arm's reports.
+            treatment: `[batches]`, number of ones among the treatment arm's reports.
 
         Raises:
             ValueError: if shapes differ, or a count lies outside [0, size].
@@ -162,11 +163,12 @@ class AnytimeLocal(NamedTuple):
 
 
 class AnytimeCentral(NamedTuple):
-    """The test of a curator's releases: each epoch releases S and D of its new pairs once, with integer noise.
+    """The anytime test of a curator's releases: each epoch releases S and D of its new pairs once, with integer noise.
 
-    A pair is the k-th user of each arm; S is the number of pairs in which the treatment's bit alone is 1, minus the
-    number in which the control's alone is; D is the number of both. One replaced bit moves each by at most 1. S has
-    two-sided geometric noise of `lead_epsilon`, D of `discordant_epsilon`: together the planned epsilon.
+    The k-th users of both arms form a pair. S is the number of pairs in which only the treatment's bit is 1, minus the
+    number of pairs in which only the control's bit is 1; D is the sum of these two numbers. Replacing one bit changes
+    each by at most 1. S has two-sided geometric noise at `lead_epsilon`, D at `discordant_epsilon`; together they spend
+    the planned epsilon.
 
     Attributes:
         setting: the planned values.
@@ -178,27 +180,27 @@ class AnytimeCentral(NamedTuple):
 
     @property
     def lead_epsilon(self) -> float:
-        """Budget of each released S."""
+        """The privacy budget of each released S."""
         return central_evidence(self.setting, self.schedule.slope_share).lead_epsilon
 
     @property
     def discordant_epsilon(self) -> float:
-        """Budget of each released D."""
+        """The privacy budget of each released D."""
         return central_evidence(self.setting, self.schedule.slope_share).discordant_epsilon
 
     def looks(self, pairs: int) -> list[int]:
-        """Returns the looks, in pairs, up to a number of pairs."""
+        """Returns the looks, as numbers of pairs, up to a number of pairs."""
         return list(takewhile(lambda look: look <= pairs, self.schedule.looks()))
 
     def evaluate(self, leads: Any, discordant: Any) -> Verdict:
-        """Evaluates the releases so far, one of each kind an epoch, in order.
+        """Evaluates the releases of all epochs so far, in order.
 
         Args:
-            leads: `[epochs]`, released S.
-            discordant: `[epochs]`, released D.
+            leads: `[epochs]`, the released S of each epoch.
+            discordant: `[epochs]`, the released D of each epoch.
 
         Returns:
-            The verdict; the releases hold no rates of single arms.
+            The verdict; its rates are NaN, since S and D do not determine the rates of single arms.
 
         Raises:
             ValueError: if shapes differ, or a release is not a whole number.
@@ -218,18 +220,18 @@ class AnytimeCentral(NamedTuple):
         return _anytime(self.setting, logs, totals[0], 2 * pairs, (math.nan, math.nan))
 
     def simulate_releases(self, control: Any, treatment: Any, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Returns releases of these bits at the scheduled looks, as a simulation: the noise protects nobody.
+        """Simulates the releases of these bits at the scheduled looks; the noise protects nobody.
 
         Args:
-            control: `[control users]` of 0 and 1, in order.
-            treatment: `[treatment users]`, likewise.
-            seed: of NumPy's generator, which is no source of secret noise.
+            control: `[control users]` of 0 and 1, in the order of arrival.
+            treatment: `[treatment users]`, the same for the treatment arm.
+            seed: seed of NumPy's generator, which is not a source of secret noise.
 
         Returns:
-            Released S and D, each `[epochs]`.
+            The released S and D, `[epochs]` each.
 
         Warns:
-            UserWarning: always, that this is a simulation.
+            UserWarning: always, because this is only a simulation.
 
         Raises:
             ValueError: if a bit is not 0 or 1, or fewer pairs are given than the first look needs.
@@ -254,7 +256,7 @@ class AnytimeCentral(NamedTuple):
 def _anytime(
     setting: Setting, logs: np.ndarray, leads: np.ndarray, users: np.ndarray, rates: tuple[float, float]
 ) -> Verdict:
-    """Returns the verdict of the first look that decides, or of the last one."""
+    """Returns the verdict of the first look that decides, or of the last look."""
     deciding = np.flatnonzero(logs >= math.log(1 / setting.failure_prob))
     first = int(deciding[0]) if deciding.size else None
     return Verdict(

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-LOCAL_GROWTH = 100  # the next look comes after one more pair in a hundred, at least one
+LOCAL_GROWTH = 100  # the number of pairs grows by 1 / 100 from look to look, and by at least one pair
 
 
 def local_looks() -> Iterator[int]:
@@ -15,12 +15,12 @@ def local_looks() -> Iterator[int]:
 
 
 class Schedule(NamedTuple):
-    """Looks of a curator: each releases the pairs since the one before.
+    """The looks of a curator; each look releases S and D of the pairs since the look before.
 
     Attributes:
-        first: pairs at the first look, >= 1.
-        growth: relative growth from look to look, > 0.
-        slope_share: slope of the e-value as a share of the planned one; where noise is large, a smaller one loses less.
+        first: number of pairs at the first look, >= 1.
+        growth: relative growth of the number of pairs from look to look, > 0.
+        slope_share: slope of the e-value as a share of the planned slope; with much noise, a smaller slope loses less.
     """
 
     first: int

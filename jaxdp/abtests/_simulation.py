@@ -1,4 +1,4 @@
-"""When a test that may stop at any look stops: simulated from binomial counts, look after look."""
+"""Simulates when an anytime test stops, from binomial counts at each look."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -15,10 +15,10 @@ from jaxdp.abtests._rates import log_odds_ratio
 from jaxdp.abtests._schedule import Schedule, local_looks
 
 LONGEST = 100  # a run is cut off after this multiple of the fixed test's users
-WEIGHTS = {1.0: 2.0, 2.0: 1.0, 4.0: 0.25}  # of the log odds ratio's multiples, when schedules are compared
+WEIGHTS = {1.0: 2.0, 2.0: 1.0, 4.0: 0.25}  # weights of multiples of the planned log odds ratio, for comparing schedules
 PILOT_RUNS, FINAL_RUNS = 200, 2_000
 NUM_FINALISTS = 6
-FIRST_LOOKS = (0.1, 0.2, 0.3, 0.5)  # as shares of the fixed test's users
+FIRST_LOOKS = (0.1, 0.2, 0.3, 0.5)  # shares of the fixed test's users
 GROWTHS = (0.05, 0.1, 0.3, 0.5)
 SLOPE_SHARES = (1.0, 0.75)
 Sums = tuple[np.ndarray, np.ndarray, np.ndarray]  # S, D, log e-value
@@ -26,14 +26,15 @@ Step = Callable[[int, np.ndarray, np.ndarray, int], Sums]
 
 
 class Stopping(NamedTuple):
-    """Simulated users of the test that may stop at any look, at the planned rates.
+    """Simulated numbers of users at which the anytime test stops, at the planned rates, of both arms together.
 
     Attributes:
-        mean: users of both arms together, on average.
+        mean: mean number of users.
         stderr: standard error of the mean.
-        quantile_95: users that suffice in 95% of runs.
-        power_at_fixed: share of runs that stop by the users of the test that looks once.
-        unfinished: share of runs that were cut off at 100 times those users; they count with that number.
+        quantile_95: number of users that is enough in 95% of runs.
+        power_at_fixed: share of runs that stop by the fixed test's number of users.
+        unfinished: share of runs that were cut off at 100 times the fixed test's number of users; they count as
+            stopping there.
     """
 
     mean: float
@@ -44,12 +45,12 @@ class Stopping(NamedTuple):
 
 
 class Needs(NamedTuple):
-    """Users needed, of both arms together.
+    """Numbers of users needed, of both arms together.
 
     Attributes:
-        fixed: by the two-proportion z-test, which looks once.
-        anytime: by the test of pairs, which may stop at any look.
-        lower_bound: no test that errs with `failure_prob` has a smaller mean; conjectured for a curator.
+        fixed: for the two-proportion z-test, which looks once.
+        anytime: for the test of pairs, which may stop at any look.
+        lower_bound: lower bound on the mean for any test with error `failure_prob`; conjectured for a curator.
     """
 
     fixed: int
@@ -65,13 +66,13 @@ def simulate_local(
     num_runs: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Returns the users, of both arms together, at which each run stops; infinity if none by `max_users`.
+    """Simulates runs, and returns the number of users, of both arms, at which each stops; infinity if it does not.
 
     Args:
-        rates: of reports, control first.
-        evidence: the test's.
-        threshold: of the log e-value.
-        max_users: users, of both arms, at which a run is cut off.
+        rates: rates of reports, control first.
+        evidence: the test's e-value.
+        threshold: the log e-value at which a run stops.
+        max_users: number of users, of both arms, at which a run is cut off.
         num_runs: independent runs.
         rng: NumPy's generator.
     """
@@ -94,7 +95,7 @@ def simulate_central(
     num_runs: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Returns the same as `simulate_local`, for a curator who releases S and D of each epoch's new pairs."""
+    """Simulates runs as `simulate_local` does, for a curator who releases S and D of each epoch's new pairs."""
     only_control, only_treatment = rates[0] * (1 - rates[1]), rates[1] * (1 - rates[0])
 
     def step(size: int, leads: np.ndarray, discordant: np.ndarray, epoch: int) -> Sums:
@@ -128,11 +129,11 @@ def _stops(looks: Iterator[int], step: Step, threshold: float, max_users: float,
 
 
 def choose_schedule(setting: Setting, rng: np.random.Generator) -> Schedule:
-    """Returns the best of 32 schedules of a curator; it depends on the plan alone.
+    """Returns the best of 32 schedules of a curator; it depends only on the plan.
 
-    The best one has the least product of simulated means: at the planned rates, and, with smaller exponents, at log
-    odds ratios two and four times as large. A few users more at the planned lift buy a test that stops early where the
-    lift is larger.
+    The best schedule has the least product of simulated mean numbers of users: at the planned rates with exponent 2,
+    and with smaller exponents at log odds ratios two and four times as large. A few more users at the planned lift are
+    accepted for a test that stops early if the lift is larger.
     """
     fixed, threshold = fixed_users(setting), math.log(1 / setting.failure_prob)
     control, treatment = setting.true_rates
@@ -153,11 +154,11 @@ def choose_schedule(setting: Setting, rng: np.random.Generator) -> Schedule:
 
 
 def simulate_stopping(setting: Setting, schedule: Schedule | None, num_runs: int, rng: np.random.Generator) -> Stopping:
-    """Simulates the test that may stop at any look, at the planned rates.
+    """Simulates the anytime test at the planned rates.
 
     Args:
         setting: the planned values.
-        schedule: the curator's; None for the local test.
+        schedule: the curator's schedule; None for the local test.
         num_runs: independent runs.
         rng: NumPy's generator.
     """
