@@ -1,4 +1,4 @@
-"""Checks of host-side arguments: an algorithm and not its factory, params that JAX accepts."""
+"""Checks arguments on the host: algorithms (not their factories) and parameters that JAX accepts."""
 
 import functools
 import inspect
@@ -9,16 +9,7 @@ import numpy as np
 
 
 def check_made(name: str, value: Any, kind: type) -> None:
-    """Checks that an argument is an algorithm, and not the factory that makes it.
-
-    Args:
-        name: of the argument.
-        value: the argument.
-        kind: `Learner`, `Environment`, `Estimator` or `Problem`.
-
-    Raises:
-        ValueError: if it is not.
-    """
+    """Raises a ValueError if an argument is not of type `kind`, for example if it is a factory that was not called."""
     if not isinstance(value, kind):
         value = value.func if isinstance(value, functools.partial) else value
         if inspect.isroutine(value):
@@ -29,20 +20,12 @@ def check_made(name: str, value: Any, kind: type) -> None:
 
 
 def check_leaves(who: str, params: Any) -> Any:
-    """Returns params, if they are a pytree of numbers and arrays.
-
-    Args:
-        who: owner of the params, for the error.
-        params: as `params(**values)` returns them.
-
-    Raises:
-        ValueError: if they are not, such as an instance of a class unknown to JAX.
-    """
+    """Returns params; raises a ValueError, which names `who`, unless they are a pytree of numbers and arrays."""
     for leaf in jax.tree.leaves(params):
         if not isinstance(leaf, bool | int | float | complex | np.ndarray | np.generic | jax.Array):
             type_name = type(leaf).__name__
             raise ValueError(
-                f"params of {who} must be a pytree of numbers and arrays, got an instance of {type_name}: decorate the "
-                f"class {type_name} by jax.tree_util.register_dataclass, if it is one of yours"
+                f"params of {who} must be a pytree of numbers and arrays, got an instance of {type_name}: if "
+                f"{type_name} is your class, decorate it with jax.tree_util.register_dataclass"
             )
     return params

@@ -1,23 +1,23 @@
-"""Instances from the values of a grid point: all gaps in proportion, with the smallest one as a value."""
+"""Makes bandit instances whose smallest gap is a value of the grid point; all gaps are scaled in proportion."""
 
 import numpy as np
 
 from jaxdp.core import scalar_leaf
 from jaxdp.validation import check_number, check_positive, check_within
 
-ROUNDING = 1e-12  # distance by which a mean may leave its interval
+ROUNDING = 1e-12  # a mean may lie outside its interval by this distance
 
 
 def with_smallest(gap: float | None, gaps: np.ndarray) -> np.ndarray:
-    """Scales the gaps so that the smallest one above zero is `gap`; unchanged for None.
+    """Scales the gaps so that the smallest gap above zero is `gap`; None does not scale.
 
     Args:
-        gap: the smallest one.
+        gap: the smallest gap, or None.
         gaps: float64 >= 0, of any shape.
 
     Raises:
-        ValueError: if gap is not finite and > 0, all gaps are zero, gaps of that size are beyond float64, or gap is
-            beyond JAX's default float type.
+        ValueError: if gap is not finite and > 0, all gaps are zero, the scaled gaps overflow in float64, or gap is
+            outside the range of JAX's default float type.
 
     Examples:
         >>> with_smallest(0.1, np.array([0.0, 0.25, 0.5])).tolist()
@@ -27,7 +27,7 @@ def with_smallest(gap: float | None, gaps: np.ndarray) -> np.ndarray:
         return gaps
     check_positive("gap", gap)
     if not gaps.any():
-        raise ValueError(f"gap must be None where all gaps are zero, got {gap}")
+        raise ValueError(f"gap must be None if all gaps are zero, got {gap}")
     with np.errstate(over="ignore"):
         scaled = gap * (gaps / gaps[gaps > 0].min())
     if not np.isfinite(scaled).all():
@@ -39,16 +39,16 @@ def with_smallest(gap: float | None, gaps: np.ndarray) -> np.ndarray:
 def instance(
     means: np.ndarray, gap: float | None, best_mean: float | None, *, losses: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns (means, gaps) of arms, both float64, from the arms' means and a grid point's values.
+    """Returns (means, gaps) of arms, both float64, from means of arms and the values of a grid point.
 
     Args:
         means: [num_arms] finite.
-        gap: the smallest gap above zero, with all others in proportion; None leaves gaps unchanged.
-        best_mean: of the best arms; all others keep their gaps to it. None leaves it unchanged.
-        losses: whether the smallest mean is the best, and not the largest.
+        gap: the smallest gap above zero; all gaps are scaled in proportion. None does not scale gaps.
+        best_mean: mean of the best arms; all other arms keep their gaps to it. None does not change it.
+        losses: whether the smallest mean is the best; otherwise the largest mean is.
 
     Raises:
-        ValueError: as `with_smallest`, or if best_mean is not finite.
+        ValueError: if `with_smallest` raises, or best_mean is not finite.
 
     Examples:
         >>> [array.tolist() for array in instance(np.array([0.5, 0.75]), 0.5, 1.0)]
@@ -67,11 +67,7 @@ def instance(
 def unit_instance(
     means: np.ndarray, gap: float | None, best_mean: float | None, *, losses: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Returns `instance` for means that have to be in [0, 1].
-
-    Raises:
-        ValueError: as `instance`, or if they are not.
-    """
+    """Returns `instance`; raises a ValueError if the new means are not in [0, 1]."""
     if best_mean is not None:
         check_within("best_mean", check_number("best_mean", best_mean), 0.0, 1.0)
     new_means, gaps = instance(means, gap, best_mean, losses=losses)
@@ -79,7 +75,7 @@ def unit_instance(
         return new_means, gaps
     if new_means.min() < -ROUNDING or new_means.max() > 1 + ROUNDING:
         raise ValueError(
-            f"gap and best_mean must leave all means in [0, 1], got {gap} and {best_mean}, which make them "
+            f"gap and best_mean must leave all means in [0, 1], got {gap} and {best_mean}, which give the means "
             f"{new_means.tolist()}"
         )
     return new_means.clip(0.0, 1.0), gaps

@@ -1,4 +1,4 @@
-"""Free memory, and whether an error says that memory ran out."""
+"""Measures free memory, and recognises errors of memory that ran out."""
 
 import contextlib
 import os
@@ -7,8 +7,8 @@ from typing import Any
 
 CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUPS = Path("/proc/self/cgroup")
-# By the controllers in a line of OWN_CGROUPS: a folder, the files of limit and usage, and the fields of the usage that
-# count cached content of files, which the kernel frees before it ends a process.
+# For each controller in a line of OWN_CGROUPS: a folder, the files with the limit and the usage, and the fields that
+# count cached contents of files, which the kernel frees before it kills a process.
 LIMITS = {
     "": ("", "memory.max", "memory.current", ("inactive_file", "active_file")),
     "memory": (
@@ -21,11 +21,7 @@ LIMITS = {
 
 
 def free_bytes(device: Any) -> int | None:
-    """Returns the free memory of a device, in bytes; None if it is unknown.
-
-    Args:
-        device: a GPU, which reports it; or a CPU, whose memory is the host's.
-    """
+    """Returns the free memory of a device (for a CPU, of the host), in bytes; None if it is unknown."""
     stats = device.memory_stats() if device.platform != "cpu" else None
     if stats and "bytes_limit" in stats:
         return max(0, stats["bytes_limit"] - stats.get("bytes_in_use", 0))
@@ -33,7 +29,7 @@ def free_bytes(device: Any) -> int | None:
 
 
 def free_host_bytes() -> int | None:
-    """Returns the free memory of the host in bytes, or of this container if less; None if it is unknown."""
+    """Returns the free memory of the host, or of this container if it is less, in bytes; None if it is unknown."""
     sizes = []
     try:
         fields = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
@@ -46,7 +42,7 @@ def free_host_bytes() -> int | None:
 
 
 def _cgroup_bytes() -> list[int]:
-    """Returns the free memory under every limit on this process's control groups, and on those around them."""
+    """Returns the free memory under each limit of this process's control groups and of their parents."""
     sizes = []
     try:
         groups = [line.split(":", 2)[1:] for line in OWN_CGROUPS.read_text().splitlines()]
@@ -64,7 +60,7 @@ def _cgroup_bytes() -> list[int]:
 
 
 def _cached_bytes(file: Path, names: tuple[str, ...]) -> int:
-    """Returns how much of a control group's memory is cached content of files; 0 if it is unknown."""
+    """Returns the bytes of a control group's memory that cache contents of files; 0 if they are unknown."""
     try:
         counts = dict(line.split() for line in file.read_text().splitlines())
         return sum(int(counts.get(name, 0)) for name in names)
@@ -73,11 +69,7 @@ def _cached_bytes(file: Path, names: tuple[str, ...]) -> int:
 
 
 def check_room(what: str, needed: int, free: int | None, advice: str) -> None:
-    """Checks that something fits in free memory, before the system ends the process without a message.
-
-    Raises:
-        MemoryError: if it does not, with both sizes.
-    """
+    """Raises a MemoryError with both sizes if something does not fit in memory: the system would kill the process."""
     if free is not None and needed > free:
         sizes = f"of which {free / 2**20:,.0f} MiB are free, got {needed / 2**20:,.0f} MiB"
         raise MemoryError(f"{what} must fit in memory, {sizes}; {advice}")

@@ -1,4 +1,4 @@
-"""Users' own rounds: an array in a small type, which all lanes share. Errors show none of its entries."""
+"""Stores a user's rounds as an array of a small type, which all lanes share. Errors do not show its entries."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +14,7 @@ from jaxdp.numerics import rounding
 from jaxdp.numerics.lookup import nearest_entry
 from jaxdp.validation import check_finite, check_within
 
-AT_A_TIME = 2**22  # entries of one check, which copies them
+AT_A_TIME = 2**22  # number of entries that a check copies and reads at once
 SMALL = ("int8", "uint8", "int16", "uint16", "float16", "float32")  # types that are not converted
 
 
@@ -22,26 +22,26 @@ def kept_matrix(name: str, values: ArrayLike, scale: float, *, columns: str, col
     """Checks a matrix with a row for each round, and returns it in a small type, read-only.
 
     Args:
-        name: of the values, for errors.
+        name: name of the values, for errors.
         values: [horizon, columns] numbers or bools in [0, scale]. A read-only array is not copied.
-        scale: > 0.
-        columns: name of the columns, for errors.
-        column: name of their number.
+        scale: the largest allowed value, > 0.
+        columns: word for the columns, for errors.
+        column: word for the number of columns, for errors.
 
     Returns:
-        The matrix, of its own type if that is float16 or float32; uint8 for bools, and for other integers if the scale
-        allows it; else of JAX's default float type.
+        The matrix. Its type does not change if it is float16 or float32; it is uint8 for bools, and for integers if the
+        scale is < 256; otherwise it is JAX's default float type.
 
     Raises:
-        ValueError: if it is not such a matrix, with at least one round and two columns, or takes more memory than the
-            device has free.
+        ValueError: if values are not such a matrix with at least one round and two columns, or take more memory than
+            the device has free.
     """
     try:
         array = np.asarray(values)
-    except ValueError:  # rows of different lengths, for which the check has words
+    except ValueError:  # rows of different lengths: the check raises a better error
         array = check_within(name, values, 0.0, scale, is_private=True)
     if np.ma.is_masked(values):
-        check_within(name, values, 0.0, scale, is_private=True)  # refuses
+        check_within(name, values, 0.0, scale, is_private=True)  # raises
     if array.ndim != 2 or array.shape[0] < 1 or array.shape[1] < 2:
         raise ValueError(f"{name} must be [horizon, {column}] with at least two {columns}, got shape {array.shape}")
     dtype = _kept_dtype(array.dtype, scale)
@@ -52,27 +52,29 @@ def kept_matrix(name: str, values: ArrayLike, scale: float, *, columns: str, col
 def kept_numbers(
     name: str, values: ArrayLike, axes: tuple[str, ...], check: Callable[[np.ndarray], None] | None = None
 ) -> np.ndarray:
-    """Checks numbers with an entry of the first axis for each round, and returns them read-only.
+    """Checks an array with an entry of the first axis for each round, and returns it read-only.
 
     Args:
-        name: of the values, for errors.
+        name: name of the values, for errors.
         values: finite numbers or bools. A read-only array is not copied.
-        axes: names of the axes, for errors; none may be of length 0.
-        check: (rows) -> None: raises ValueError if some of the values are wrong; called for some of the rounds at a
-            time.
+        axes: names of the axes, for errors; each axis must have at least one entry.
+        check: (rows) -> None; raises a ValueError if values are wrong. Called with a part of the rounds, until it has
+            had all of them.
 
     Returns:
-        The array, of its own type if that is one of `SMALL`; uint8 for bools, and else of JAX's default float type.
+        The array. Its type does not change if it is in `SMALL`; it is uint8 for bools, and otherwise JAX's default
+        float type.
 
     Raises:
-        ValueError: if it has other axes, an entry is not finite, or it takes more memory than the device has free.
+        ValueError: if the array has other axes, an entry is not finite, or it takes more memory than the device has
+            free.
     """
     try:
         array = np.asarray(values)
-    except ValueError:  # rows of different lengths, for which the check has words
+    except ValueError:  # rows of different lengths: the check raises a better error
         array = check_finite(name, values, is_private=True)
     if np.ma.is_masked(values):
-        check_finite(name, values, is_private=True)  # refuses
+        check_finite(name, values, is_private=True)  # raises
     if array.ndim != len(axes) or not array.size:
         raise ValueError(f"{name} must be [{', '.join(axes)}], each at least 1, got shape {array.shape}")
 
@@ -84,7 +86,7 @@ def kept_numbers(
         try:
             check_finite(name, part, is_private=True)
         except ValueError:
-            check_finite(name, array, is_private=True)  # counts all of them
+            check_finite(name, array, is_private=True)  # counts all wrong entries
         with np.errstate(over="ignore"):
             if not np.isfinite(part.astype(dtype)).all():
                 raise ValueError(f"{name} must be within the range of {dtype}, and some are not")
@@ -95,7 +97,7 @@ def kept_numbers(
 
 
 def shown_numbers(array: np.ndarray | jax.Array, round_: jax.Array) -> jax.Array:
-    """Returns a round's numbers, in JAX's default float type; NaN beyond the last round.
+    """Returns the numbers of a round in JAX's default float type; NaN after the last round.
 
     Args:
         array: [horizon, ...], from `kept_numbers`.
@@ -106,22 +108,22 @@ def shown_numbers(array: np.ndarray | jax.Array, round_: jax.Array) -> jax.Array
 
 
 def shown_row(matrix: np.ndarray | jax.Array, round_: jax.Array, scale: float) -> jax.Array:
-    """Returns a round's row over the scale, in JAX's default float type; NaN beyond the last round.
+    """Returns the row of a round divided by the scale, in JAX's default float type; NaN after the last round.
 
     Args:
         matrix: [horizon, columns], from `kept_matrix`.
         round_: [] integer >= 0.
-        scale: of the matrix; an entry of this size becomes 1 exactly.
+        scale: scale of the matrix; an entry equal to the scale becomes exactly 1.
     """
     row = nearest_entry(jnp.asarray(matrix), round_).astype(default_float())
     if scale != 1:
-        # XLA multiplies by the inverse of the scale: the scale itself would become a bit less or more than 1.
+        # XLA multiplies by the inverse of the scale, which would turn the scale itself into a number close to 1.
         row = jnp.where(row >= scale, jnp.ones_like(row), rounding.round_product(row / scale))
     return jnp.where(round_ < len(matrix), row, jnp.nan)
 
 
 def _freeze(name: str, array: np.ndarray, dtype: np.dtype, check: Callable[[slice], None]) -> np.ndarray:
-    """Returns the array as that type, read-only, after a check of all its rows; copied only if needed."""
+    """Checks all rows of an array, and returns it read-only in this type; copies it only if needed."""
     _check_fits(name, array.shape, dtype)
     rows = max(1, AT_A_TIME // max(1, array[0].size))
     for first in range(0, len(array), rows):
@@ -137,7 +139,7 @@ def _check_rows(name: str, array: np.ndarray, rows: slice, scale: float) -> None
     with np.errstate(invalid="ignore"):
         if is_real and ((part >= 0) & (part <= scale)).all():
             return
-    check_within(name, array, 0.0, scale, is_private=True)  # counts all of them
+    check_within(name, array, 0.0, scale, is_private=True)  # counts all wrong entries
 
 
 def _kept_dtype(dtype: np.dtype, scale: float) -> np.dtype:
@@ -148,12 +150,12 @@ def _kept_dtype(dtype: np.dtype, scale: float) -> np.dtype:
 
 
 def _check_fits(name: str, shape: tuple[int, ...], dtype: np.dtype) -> None:
-    """Raises ValueError if an array is larger than the free memory of the device, with its size."""
+    """Raises a ValueError, with the size, if an array is larger than the free memory of the device."""
     device: Any = jax.local_devices()[0]
     needed, free = int(np.prod(shape, dtype=object)) * dtype.itemsize, free_bytes(device)
     if free is not None and needed > free:
         raise ValueError(
-            f"{name} must fit the memory of {device}, of which {_gib(free)} are free, got "
+            f"{name} must fit in the memory of {device}, of which {_gib(free)} are free, got "
             f"{' by '.join(map(str, shape))} {dtype} {name}, which take {_gib(needed)}; "
             "float16 or uint8 would take less"
         )

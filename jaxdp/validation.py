@@ -1,4 +1,4 @@
-"""Checks of host-side values: each error names the argument, the rule and the value. Every rule fails on NaN."""
+"""Checks values on the host. Each error names the argument, the rule and the value; NaN violates every rule."""
 
 import difflib
 import re
@@ -24,15 +24,7 @@ RESULT_NAMES += ("p_value", "quantile", "share")
 
 
 def check_coordinates(where: str, names: Iterable[Any]) -> None:
-    """Checks that no coordinate has the name of a result.
-
-    Args:
-        where: owner of the coordinates, for the error.
-        names: of the coordinates and dimensions.
-
-    Raises:
-        ValueError: if a coordinate has such a name.
-    """
+    """Raises a ValueError if a coordinate or dimension of `where` has the name of a result."""
     if clash := sorted(name for name in names if name in RESULT_NAMES):
         raise ValueError(
             f"{where} must not have the name of a result ({', '.join(RESULT_NAMES)}), got {', '.join(clash)}: rename it"
@@ -61,18 +53,18 @@ def warn_large_delta(delta: float, num_records: int) -> None:
     """Warns if delta > 1 / num_records: a mechanism that sometimes publishes a whole record would satisfy such a claim.
 
     Args:
-        delta: failure mass of an (epsilon, delta) claim; 0 for a pure one.
-        num_records: number of privacy units in the data, >= 1; it is public.
+        delta: delta of an (epsilon, delta) claim; 0 for a pure claim.
+        num_records: number of privacy units in the data, >= 1; public.
     """
     if delta > 1 / num_records:
         warn_caller(
             f"delta should be far below 1 / {num_records}, one over the number of records, got {delta:g}: a mechanism "
-            "that publishes some of the records as they are satisfies such a claim"
+            "that publishes some records satisfies such a claim"
         )
 
 
 def warn_caller(sentence: str, category: type[Warning] = UserWarning) -> None:
-    """Warns at the line that called this package, at any depth of calls inside it."""
+    """Warns at the user's line that called this package, at any depth of calls inside the package."""
     level, frame = 1, sys._getframe()
     while frame is not None and _is_inside(frame):
         level, frame = level + 1, frame.f_back
@@ -95,37 +87,29 @@ def check_probability(name: str, value: float) -> float:
 
 
 def check_above(name: str, value: float, bound: float) -> float:
-    """Returns value as a float, if value > bound.
-
-    Raises:
-        ValueError: if not.
-    """
+    """Returns value as a float; raises a ValueError unless value > bound."""
     if not _number(name, value) > bound:
         raise ValueError(f"{name} must be > {bound:g}, got {value}")
     return float(value)
 
 
 def check_at_least(name: str, value: float, bound: float) -> float:
-    """Returns value as a float, if value >= bound.
-
-    Raises:
-        ValueError: if not.
-    """
+    """Returns value as a float; raises a ValueError unless value >= bound."""
     if not _number(name, value) >= bound:
         raise ValueError(f"{name} must be >= {bound:g}, got {value}")
     return float(value)
 
 
 def check_finite(name: str, values: object, *, is_private: bool = False) -> np.ndarray:
-    """Returns values as a NumPy array, if all of them are finite numbers.
+    """Returns values as a NumPy array, after checking that all are finite numbers.
 
     Args:
-        name: of the argument, for the error.
+        name: name of the argument, for the error.
         values: an array, or nested sequences.
-        is_private: whether the error must not show the values. It then gives the number of values that break the rule.
+        is_private: whether values are private. The error then has only the number of values that violate the rule.
 
     Raises:
-        ValueError: if one is NaN or infinite, with its index; or if they are not numbers, or masked.
+        ValueError: if a value is NaN or infinite (the error has its index), or if values are not numbers, or masked.
     """
     if np.ma.is_masked(values):
         got = f"{np.ma.count_masked(values)} of them" if is_private else repr(values)
@@ -142,40 +126,26 @@ def check_finite(name: str, values: object, *, is_private: bool = False) -> np.n
 
 
 def check_within(name: str, values: object, low: float, high: float, *, is_private: bool = False) -> np.ndarray:
-    """Returns values as a NumPy array, if all of them are numbers in [low, high].
-
-    Args:
-        name: of the argument, for the error.
-        values: an array, or nested sequences.
-        low: the least.
-        high: the largest.
-        is_private: as for `check_finite`.
-
-    Raises:
-        ValueError: if one is not, with its index.
-    """
+    """Returns values as a NumPy array, after checking that all are numbers in [low, high]; see `check_finite`."""
     array = check_finite(name, values, is_private=is_private)
     _refuse(name, f"in [{low:g}, {high:g}]", array, ~((array >= low) & (array <= high)), is_private)
     return array
 
 
 def refuse_private(name: str, rule: str, is_wrong: np.ndarray | np.bool_) -> None:
-    """Refuses private data that break a rule. The error gives their number only.
+    """Raises a ValueError if private data violate a rule. The error has only their number.
 
     Args:
-        name: of the argument.
+        name: name of the argument.
         rule: text after "must be".
-        is_wrong: bool, for each record or entry.
-
-    Raises:
-        ValueError: if any is true.
+        is_wrong: bools, whether each record or entry violates the rule.
     """
     if count := int(np.count_nonzero(is_wrong)):
         raise ValueError(f"{name} must be {rule}, got {count} of {np.size(is_wrong)} that are not")
 
 
 def _refuse(name: str, rule: str, array: np.ndarray, is_wrong: np.ndarray, is_private: bool) -> None:
-    """Raises ValueError if an entry is wrong, with the first one unless it is private."""
+    """Raises a ValueError if an entry is wrong; unless entries are private, it shows the first."""
     if is_private:
         refuse_private(name, rule, is_wrong)
     elif len(bad := np.argwhere(is_wrong)):
@@ -184,41 +154,30 @@ def _refuse(name: str, rule: str, array: np.ndarray, is_wrong: np.ndarray, is_pr
 
 
 def check_number(name: str, value: float) -> float:
-    """Returns value as a float, if it is one finite number.
-
-    Raises:
-        ValueError: if not.
-    """
+    """Returns value as a float; raises a ValueError unless it is a single finite number."""
     if not np.isfinite(_number(name, value)):
         raise ValueError(f"{name} must be finite, got {value}")
     return float(value)
 
 
 def check_positive(name: str, value: float) -> float:
-    """Returns value as a float, if it is one finite number > 0.
-
-    Raises:
-        ValueError: if not.
-    """
+    """Returns value as a float; raises a ValueError unless it is a single finite number > 0."""
     return check_number(name, check_above(name, value, 0.0))
 
 
 def largest_integer() -> int:
-    """Returns the largest integer that JAX can count to: 2^31 - 1, or 2^63 - 1 under x64."""
+    """Returns the largest value of JAX's default integer type: 2^31 - 1, or 2^63 - 1 under x64."""
     return int(np.iinfo(jax.dtypes.canonicalize_dtype(int)).max)
 
 
 def check_count(name: str, value: Any, minimum: int = 1, *, maximum: int | None = None) -> int:
-    """Returns value as an int, if it is a whole number >= minimum that integers can count.
+    """Returns value as an int; raises a ValueError unless it is a whole number in [minimum, maximum].
 
     Args:
-        name: of the argument, for the error.
+        name: name of the argument, for the error.
         value: a count.
-        minimum: the least.
-        maximum: the largest; None is that of JAX's integers (int32, int64 under x64), which index its arrays.
-
-    Raises:
-        ValueError: if not.
+        minimum: the smallest allowed value.
+        maximum: the largest allowed value; None is the largest integer of JAX (int32, int64 under x64).
     """
     plain: Any = value.item() if isinstance(value, np.ndarray | np.generic | jax.Array) and not value.shape else value
     whole = isinstance(plain, int) or (isinstance(plain, float) and plain.is_integer())
@@ -235,16 +194,16 @@ def check_count(name: str, value: Any, minimum: int = 1, *, maximum: int | None 
 
 
 def check_horizon(value: Any, *, name: str = "horizon", minimum: int = 1, spare: int = 0) -> int:
-    """Returns value as an int, if it is a number of rounds that integers (int32, int64 under x64) can count.
+    """Returns value as an int, after checking that it is a number of rounds that JAX's integers can count.
 
     Args:
         value: a number of rounds.
-        name: of the argument, for the error.
-        minimum: the fewest.
-        spare: how far counts may pass it.
+        name: name of the argument, for the error.
+        minimum: the smallest allowed number of rounds.
+        spare: counters may exceed the number of rounds by this number.
 
     Raises:
-        ValueError: if it is not a whole number >= minimum, or needs x64, or more than that.
+        ValueError: if it is not a whole number >= minimum, or too large for int32 (int64 under x64).
     """
     rounds, limit = check_count(name, value, minimum), largest_integer() - spare
     if rounds > limit:
@@ -257,11 +216,7 @@ def check_horizon(value: Any, *, name: str = "horizon", minimum: int = 1, spare:
 
 
 def check_num_arms(num_arms: Any) -> int:
-    """Returns the number of arms of a dueling bandit as an int, if it is >= 2 and integers can count all pairs.
-
-    Raises:
-        ValueError: if not.
-    """
+    """Returns a number of arms as an int; raises a ValueError unless it is >= 2 and integers can count all pairs."""
     checked, largest = check_count("num_arms", num_arms, 2), largest_integer()
     if checked**2 > largest:
         raise ValueError(f"num_arms must have at most {largest} pairs, got {num_arms}")
@@ -269,37 +224,25 @@ def check_num_arms(num_arms: Any) -> int:
 
 
 def check_key(key: Any) -> jax.Array:
-    """Returns key, if it is a single typed PRNG key; it may be traced.
-
-    Raises:
-        ValueError: if it is not, such as an old-style key of `jax.random.PRNGKey`.
-    """
+    """Returns key; raises a ValueError unless it is a single typed PRNG key, which may be traced."""
     if not (isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
         several = ""
         if isinstance(key, jax.Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-            several = "; to run a key each, map over them: jax.vmap(run, in_axes=(0, None))(keys, params)"
+            several = "; to run with each key, map over the keys: jax.vmap(run, in_axes=(0, None))(keys, params)"
         got = f"{key.dtype} of shape {key.shape}" if isinstance(key, jax.Array) else repr(key)
         raise ValueError(f"key must be one typed PRNG key, as jax.random.key(0) makes, got {got}{several}")
     return key
 
 
 def check_flag(name: str, value: Any) -> bool:
-    """Returns value, if it is True or False.
-
-    Raises:
-        ValueError: if not.
-    """
+    """Returns value; raises a ValueError unless it is True or False."""
     if not isinstance(value, bool):
         raise ValueError(f"{name} must be True or False, got {value!r}")
     return value
 
 
 def check_list(name: str, values: Any) -> list[Any]:
-    """Returns values as a list, if they can be iterated over.
-
-    Raises:
-        ValueError: if not.
-    """
+    """Returns values as a list; raises a ValueError if they are not iterable."""
     try:
         return list(values)
     except TypeError as error:
@@ -307,10 +250,9 @@ def check_list(name: str, values: Any) -> list[Any]:
 
 
 def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
-    """Returns value, if it is one of choices.
+    """Returns value; raises a ValueError unless it is one of the choices.
 
-    Raises:
-        ValueError: if not, with the choices nearest to it; with all of them if they are few, or none is near.
+    The error lists similar choices, and all choices if there are at most `MOST_LISTED` or none is similar.
     """
     if not isinstance(value, str) or value not in choices:
         meant = did_you_mean(value, choices)
@@ -320,27 +262,28 @@ def check_choice(name: str, value: str, choices: tuple[str, ...]) -> str:
 
 
 def check_local_path(name: str, value: Any) -> Path:
-    """Returns value as a path of this machine's file systems.
+    """Returns value as a path on this machine's file systems.
 
     Raises:
-        ValueError: if it is empty, not text, or an address such as s3://bucket/folder, which would create a folder s3:.
+        ValueError: if value is empty, not a path, or an address such as s3://bucket/folder, which would create a folder
+            named s3:.
     """
     if not isinstance(value, str | Path) or not str(value):
         raise ValueError(f"{name} must be a path, got {value!r}")
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(value)):  # a Path keeps one slash of two; C:/ is a drive
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", str(value)):  # a Path has one slash instead of two; C:/ is a drive
         raise ValueError(f"{name} must be a path in a file system, not an address, got {value}")
     return Path(value)
 
 
 def did_you_mean(value: object, choices: Iterable[str]) -> str:
-    """Returns the end of an error about an unknown name: ". Did you mean laplace?", or nothing if none is near."""
+    """Returns the end of an error about an unknown name, ". Did you mean laplace?"; empty if no name is similar."""
     by_lower_case = {choice.lower(): choice for choice in choices}
     near = difflib.get_close_matches(str(value).lower(), by_lower_case)
     return f". Did you mean {' or '.join(by_lower_case[match] for match in near)}?" if near else ""
 
 
 def _short(value: object) -> str:
-    """Returns the value as text; for a very long integer, which Python does not print, its number of bits."""
+    """Returns the repr of a value; for a very long integer, which Python does not print, its number of bits."""
     if isinstance(value, int) and value.bit_length() > 200:
         return f"an integer of {value.bit_length()} bits"
     return repr(value)
@@ -349,8 +292,8 @@ def _short(value: object) -> str:
 def _number(name: str, value: object) -> float:
     if isinstance(value, Tracer):
         raise ValueError(
-            f"{name} must be a number that is known on the host, got a traced one: make params outside of jax.jit and "
-            "jax.vmap; run.points(epsilon=[0.1, 1.0]) makes those of several points, to map over"
+            f"{name} must be a number that is known on the host, got a traced number: make params outside of jax.jit "
+            "and jax.vmap; run.points(epsilon=[0.1, 1.0]) makes params of several points, to map over"
         )
     if isinstance(value, str | bytes | bool | np.bool_) or np.ndim(value) > 0:  # pyright: ignore[reportArgumentType]
         raise ValueError(f"{name} must be a number, got {value!r}")

@@ -327,7 +327,7 @@ def test_bad_values(name, values, message):
 def test_no_gap_to_change():
     environments = bernoulli_bandit([0.5, 0.5]), matrix_duels(np.full((2, 2), 0.5), regret="borda")
     for environment in environments:
-        with pytest.raises(ValueError, match="gap must be None where all gaps are zero, got 0"):
+        with pytest.raises(ValueError, match="gap must be None if all gaps are zero, got 0"):
             environment.params(gap=0.1)
 
 

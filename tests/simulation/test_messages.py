@@ -143,7 +143,7 @@ CENTRAL = functools.cache(
                 ),
                 (
                     lambda: jax.vmap(lambda x: RUN()(KEY(), RUN().params(epsilon=x)))(np.ones(3, np.float32)),
-                    r"epsilon must be a number that is known on the host, got a traced one: .*run.points\(epsilon=",
+                    r"epsilon must be a number that is known on the host, got a traced number: .*run.points\(epsilon=",
                 ),
                 (
                     lambda: jax.jit(lambda key: jaxdp.sweep(RUN(), axes={"epsilon": [1.0]}, num_seeds=2, key=key))(
