@@ -1,4 +1,4 @@
-"""Contract checks: the duties of every mechanism, learner and estimator. Each raises AssertionError."""
+"""Checks the contract of every mechanism, learner and estimator. Each check raises an AssertionError."""
 
 from jaxdp.testing.checks import Check
 from jaxdp.testing.contracts import check_estimator, check_learner, check_mechanism

@@ -1,4 +1,4 @@
-"""Named checks: their type, shared computations, and a function that runs all of them."""
+"""Defines named checks, their shared computations, and a function that runs all checks."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -11,10 +11,10 @@ STRUCTURE, DISTRIBUTION = "structure", "distribution"
 
 @dataclass(frozen=True)
 class Check:
-    """One duty of an algorithm. Calling it runs the check.
+    """A check of one duty of an algorithm. Call it to run it.
 
-    Checks that one call of `checks_of` returned share their computations, so that all of them cost little more than the
-    most expensive one.
+    The checks that a call of `checks_of` returns share their computations: all together cost little more than the most
+    expensive check.
 
     Attributes:
         name: the duty, in a few words.
@@ -45,16 +45,16 @@ class Check:
 
 
 def run_checks(checks: Sequence[Check], *, skip: Collection[str] = (), only: Collection[str] = ()) -> None:
-    """Runs checks, all of them even if some fail.
+    """Runs all checks, even if some fail.
 
     Args:
-        checks: to run.
-        skip: names of those to leave out.
-        only: names of those to run; empty for all.
+        checks: the checks.
+        skip: names of checks to leave out.
+        only: names of the checks to run; empty for all.
 
     Raises:
-        AssertionError: if checks failed. It names each with its reason.
-        ValueError: if a name is not among the checks.
+        AssertionError: if checks failed. It has the name and the reason of each.
+        ValueError: if there is no check of a name in skip or only.
     """
     all_names = [check.name for check in checks]
     _check_names("skip", skip, all_names)
@@ -68,13 +68,12 @@ def run_checks(checks: Sequence[Check], *, skip: Collection[str] = (), only: Col
 
 
 def failures(checks: Sequence[Check]) -> list[tuple[list[str], str]]:
-    """Runs checks, and returns the names and the reason of those that failed.
+    """Runs checks, and returns the names and the reasons of failed checks.
 
-    Checks that depend on one failed computation, such as a function that does not fit, fail together, for one reason:
-    their names come together, the first one first.
+    If a shared computation fails, all checks that need it fail for the same reason; their names are in one entry.
     """
     failed: dict[int, tuple[list[str], str]] = {}
-    causes = []  # keeps them alive, so that ids differ
+    causes = []  # keeps the exceptions alive, so that their ids differ
     for check in checks:
         try:
             check()
@@ -101,7 +100,7 @@ def _and_others(names: Collection[str]) -> str:
 
 
 class Shared:
-    """A property that is computed once, at its first use. If that fails, each reader gets the same exception."""
+    """A property that is computed at its first use. If the computation fails, each use raises the same exception."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function = function

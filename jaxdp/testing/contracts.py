@@ -1,4 +1,4 @@
-"""Contract checks for each kind of algorithm: all its checks, which report together."""
+"""Runs all contract checks of an estimator, a learner or a mechanism."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -30,24 +30,24 @@ def check_estimator(
     - jit = eager; vmap over seeds and epsilons = loop, with one trace for all epsilons.
     - No key is used twice in a function, and none is the same in every run, such as `jax.random.key(0)`.
     - At epsilon = inf the report does not depend on the key. A guarantee that claims something depends on epsilon.
-    - If features are not declared public, the estimate depends on them through the report alone.
+    - If features are not declared public, the estimate depends on them only through the report.
 
-    It cannot determine whether the noise is large enough: noise of any scale passes. `jaxdp.audit.audit` attacks the
-    claim.
+    The checks cannot determine whether the noise is large enough: noise of any scale passes. `jaxdp.audit.audit`
+    attacks the claim.
 
     Args:
-        estimator: to check.
-        values: a grid point; `epsilon` is varied if it is among them.
+        estimator: the estimator to check.
+        values: a grid point; if it has `epsilon`, other values of epsilon are checked, too.
         features: [num_samples, dim] float.
         labels: [num_samples] int32.
-        key: of the checks.
-        tolerance: between programs that should compute the same, relative and absolute.
-        skip: names of checks to leave out, as `checks_of` has them.
+        key: key of the checks.
+        tolerance: relative and absolute difference that is allowed between programs that should compute the same.
+        skip: names of checks to leave out; `checks_of` lists them.
         only: names of the checks to run; empty for all.
 
     Raises:
-        AssertionError: if checks fail. It names each with its reason.
-        ValueError: if a name is none of the checks.
+        AssertionError: if checks fail. It has the name and the reason of each.
+        ValueError: if there is no check of a name in skip or only.
     """
     programs = EstimatorPrograms(estimator, values, features, labels, key=key, tolerance=tolerance)
     run_checks(programs.checks(), skip=skip, only=only)
@@ -72,43 +72,42 @@ def check_learner(
 
     - Arguments have the names that callers use. `params` and `guarantee` take the same values and refuse a bad epsilon.
     - Shapes fit, states are stable; jit = eager; vmap over seeds and epsilons = loop, with one trace for all epsilons.
-    - In single rounds no key is used twice in a function, and none is the same in every run.
+    - In single rounds no key is used twice in a function, and no key is the same in every run.
     - At epsilon = inf neither `privatize` nor `update` depends on its key, in any round; for `update` see
       `draws_in_update`. A guarantee that claims something depends on epsilon.
-    - Every play is one of the actions that the environment declares, by rounds, blocks and counts. Nine lanes are
-      checked: three seeds at epsilon, at half of it and at infinity.
-    - Blocks = rounds, bit for bit, also in released values, if both sides have blocks, and results do not depend on the
-      checkpoints.
-    - Counts play as many rounds up to each checkpoint, and outcomes, metrics and released values have the distribution
-      of rounds, at epsilon and at smaller ones. `num_lanes` lanes are drawn.
+    - Every play, by rounds, blocks and counts, is an action that the environment declares. Nine lanes are checked:
+      three seeds at epsilon, at epsilon / 2 and at infinity.
+    - If both sides have blocks, blocks = rounds, bit for bit, including released values, and results do not depend on
+      the checkpoints.
+    - Counts play the right number of rounds up to each checkpoint, and outcomes, metrics and released values have the
+      distribution of rounds, at epsilon and at smaller values. `num_lanes` lanes are drawn.
 
-    It cannot determine whether the noise is large enough: noise of any scale passes; `jaxdp.audit.grey_box` measures
-    it. A difference in the distribution of counts must occur within the horizon, which should be longer than two
-    blocks.
+    The checks cannot determine whether the noise is large enough: noise of any scale passes. `jaxdp.audit.grey_box`
+    measures it. A difference in the distribution of counts is found only if it occurs within the horizon, which should
+    be longer than two blocks.
 
     Args:
-        learner: to check.
-        environment: that it plays.
-        values: a grid point of both; `epsilon` is varied if it is among them.
-        horizon: rounds to play, >= 2.
-        key: of the checks.
-        tolerance: between programs that should compute the same, relative and absolute.
-        num_lanes: number of lanes of each engine whose distributions are compared, >= 1; 10,000 of them find noise of
-            half the scale if it matters about as much as the data.
-        draws_in_update: whether `update` draws the next play, also without privacy: from weights, or among equal
-            scores. Then its key may, at epsilon = inf, decide integers of the public state, and nothing else: no float
-            of it, and nothing private. The check does not test that these integers have the distribution of the
-            non-private algorithm.
-        may_claim_less: whether the guarantee may be a smaller epsilon than the one among the values, if the learner
-            does not spend all of it.
-        multiple: the guarantee's epsilon over the one among the values, not 1 for an algorithm whose published claim is
-            too small.
-        skip: names of checks to leave out, as `checks_of` has them.
+        learner: the learner to check.
+        environment: the environment that it plays.
+        values: a grid point of both; if it has `epsilon`, other values of epsilon are checked, too.
+        horizon: number of rounds to play, >= 2.
+        key: key of the checks.
+        tolerance: relative and absolute difference that is allowed between programs that should compute the same.
+        num_lanes: number of lanes of each engine for comparisons of distributions, >= 1. 10,000 lanes find noise of
+            half the scale if noise matters about as much as the data.
+        draws_in_update: whether `update` draws the next play even without privacy, from weights or among equal scores.
+            At epsilon = inf its key may then decide integers of the public state, but no float of it and nothing
+            private. The checks do not test that these integers have the distribution of the non-private algorithm.
+        may_claim_less: whether the guarantee may have a smaller epsilon than the values, if the learner does not spend
+            all of it.
+        multiple: the guarantee's epsilon divided by the epsilon of the values; not 1 if the published claim of an
+            algorithm is too small.
+        skip: names of checks to leave out; `checks_of` lists them.
         only: names of the checks to run; empty for all.
 
     Raises:
-        AssertionError: if checks fail. It names each with its reason.
-        ValueError: if a name is none of the checks.
+        AssertionError: if checks fail. It has the name and the reason of each.
+        ValueError: if there is no check of a name in skip or only.
     """
     programs = LearnerPrograms(
         learner,
@@ -139,22 +138,23 @@ def check_mechanism(
 ) -> None:
     """Runs the checks of a mechanism on one input.
 
-    Runs the checks of `check_estimator`. In addition, at epsilon = inf the release is `exact(data)`.
+    It runs the checks of `check_estimator`, except checks of the estimator's functions. In addition, at epsilon = inf
+    the release must be `exact(data)`.
 
     Args:
         params: (**values) -> pytree.
         guarantee: (**values) -> Guarantee.
         release: (key, params, data) -> output.
-        values: a grid point; `epsilon` is varied if it is among them.
-        data: the input, arrays as the mechanism takes them ([...], of any dtype).
+        values: a grid point; if it has `epsilon`, other values of epsilon are checked, too.
+        data: the input, arrays that the mechanism takes ([...], of any dtype).
         exact: the mechanism without noise, or None.
-        key: of the checks.
-        skip: names of checks to leave out, as `checks_of` has them.
+        key: key of the checks.
+        skip: names of checks to leave out; `checks_of` lists them.
         only: names of the checks to run; empty for all.
 
     Raises:
-        AssertionError: if checks fail. It names each with its reason.
-        ValueError: if a name is none of the checks.
+        AssertionError: if checks fail. It has the name and the reason of each.
+        ValueError: if there is no check of a name in skip or only.
     """
     programs = MechanismPrograms(params, guarantee, release, values, [data], exact=exact, key=key)
     run_checks(programs.checks(), skip=skip, only=only)

@@ -1,4 +1,4 @@
-"""Checks that a program runs on a GPU, and gives the same results twice there. No GPU is needed."""
+"""Checks, without a GPU, that a program can run on a GPU and gives the same results in every run."""
 
 import math
 import re
@@ -15,11 +15,9 @@ OF_CUDA = ("cu", "Sharding", "annotate_device_placement", "xla.gpu")  # cuSOLVER
 
 
 def check_for_gpu(trace: Any, allowed: Collection[str] = ()) -> None:
-    """Checks that a traced program lowers for CUDA, and has no operation that is slow, rounded or random there.
+    """Checks that a traced program lowers for CUDA, and has no operation that is slow, rounded or random on a GPU.
 
-    Args:
-        trace: of `jax.jit(...).trace(...)`.
-        allowed: names of permitted calls that are not CUDA's.
+    `trace` is the result of `jax.jit(...).trace(...)`, and `allowed` has names of permitted calls that are not CUDA's.
     """
     for equation in equations(trace.jaxpr):
         fault = _fault(equation)
@@ -29,7 +27,7 @@ def check_for_gpu(trace: Any, allowed: Collection[str] = ()) -> None:
 
 
 def foreign_calls(trace: Any) -> set[str]:
-    """Returns the calls in a traced program's form for CUDA that do not belong to CUDA."""
+    """Returns the calls in a program, lowered for CUDA, that do not belong to CUDA."""
     text = trace.lower(lowering_platforms=("cuda",)).as_text()
     called = set(re.findall(r"custom_call @([\w.$]+)", text)) | set(re.findall(r'call_target_name = "([^"]+)"', text))
     return {name for name in called if not name.startswith(OF_CUDA)}

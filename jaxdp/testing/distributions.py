@@ -13,26 +13,26 @@ from jaxdp.simulation import Snapshot, simulator
 from jaxdp.simulation.run.snapshot import RecordFn, is_at_stop
 from jaxdp.simulation.run.values import select_values
 
-FALSE_ALARM = 1e-9  # probability that a correct learner is refused, over all comparisons
-PARTS = 4.0 ** -np.arange(3)  # fractions of epsilon: noise must matter in one of them
+FALSE_ALARM = 1e-9  # largest probability that a correct learner fails, over all comparisons
+PARTS = 4.0 ** -np.arange(3)  # fractions of epsilon; noise should matter in at least one of them
 LOOKS = 8
 TILE = 1024  # lanes that are computed together; bounds the memory
-ENTRIES = 16  # entries of a leaf; of a larger one, so many evenly spaced ones and the mean
+ENTRIES = 16  # a larger leaf is compared at this number of evenly spaced entries, and by its mean
 
 
 class Sampling(NamedTuple):
-    """The lanes that are drawn, and their checkpoints.
+    """The lanes to draw, and their checkpoints.
 
     Attributes:
-        learner: with counts.
-        environment: with feedback totals.
+        learner: a learner with counts.
+        environment: an environment with feedback totals.
         values: a grid point.
-        epsilons: those at which lanes are drawn; a None for values without one.
-        horizon: rounds to play.
+        epsilons: the values of epsilon at which lanes are drawn; [None] if the grid point has no epsilon.
+        horizon: number of rounds to play.
         looks: the checkpoints.
-        num_lanes: by rounds and by counts, at each epsilon.
-        key: of the lanes.
-        tolerance: of values that are equal except for rounding, relative and absolute.
+        num_lanes: number of lanes by rounds, and by counts, at each epsilon.
+        key: key of the lanes.
+        tolerance: values with a smaller relative or absolute difference count as equal.
     """
 
     learner: Learner
@@ -59,16 +59,9 @@ def sampling(
     key: jax.Array,
     tolerance: float,
 ) -> Sampling:
-    """Returns the lanes in which counts are compared with rounds.
+    """Returns the lanes in which counts are compared with rounds; see `Sampling` for the arguments.
 
-    Args:
-        learner: with counts.
-        environment: with feedback totals.
-        values: a grid point; if `epsilon` is among them, infinity, epsilon and smaller ones are tried.
-        horizon: rounds to play.
-        num_lanes: by rounds and by counts, at each epsilon.
-        key: of the lanes.
-        tolerance: of values that are equal except for rounding, relative and absolute.
+    If the grid point has `epsilon`, lanes are drawn at infinity, at epsilon and at smaller values.
     """
     epsilons: list[float | None] = [None]
     if "epsilon" in values:
@@ -79,12 +72,7 @@ def sampling(
 
 
 def draw(plan: Sampling, engine: str) -> Samples:
-    """Returns the outputs of many lanes, by rounds or by counts, which get other keys.
-
-    Args:
-        plan: which lanes.
-        engine: "rounds" or "counts".
-    """
+    """Returns the outputs of the planned lanes by the engine "rounds" or "counts", which have different keys."""
     learner, values, epsilons, num_lanes = plan.learner, plan.values, plan.epsilons, plan.num_lanes
     key = jax.random.split(plan.key)[int(engine != "rounds")]
     record = record_public(learner, learner.params(**select_values(learner.params, values)))
@@ -112,18 +100,15 @@ def draw(plan: Sampling, engine: str) -> Samples:
 
 
 def check_same_distribution(plan: Sampling, rounds: Samples, counts: Samples) -> None:
-    """Compares all outputs of two samples.
-
-    Args:
-        plan: of the samples' lanes.
-        rounds: drawn by rounds.
-        counts: drawn by counts.
+    """Compares all outputs of two samples, by rounds and by counts.
 
     Raises:
-        AssertionError: if an outcome, a metric, the stopping time or a released number differs at a checkpoint.
+        AssertionError: if the distribution of an outcome, a metric, the stopping time or a released number differs at a
+            checkpoint.
     """
     pairs = list(_columns(rounds, counts, plan.epsilons, plan.looks))
-    # Massart's inequality for two samples of one size (Wei & Dudley, 2012), for any distribution, and a union bound.
+    # Massart's inequality for two samples of the same size (Wei & Dudley, 2012), for any distribution, and a union
+    # bound.
     bound = math.sqrt(math.log(2 * len(pairs) / FALSE_ALARM) / plan.num_lanes)
     for place, first, second in pairs:
         gap = distance(first, second, plan.tolerance)
@@ -134,23 +119,13 @@ def check_same_distribution(plan: Sampling, rounds: Samples, counts: Samples) ->
 
 
 def check_distribution(learner: Learner, environment: Environment, values: Mapping[str, float], **options: Any) -> None:
-    """Draws lanes by rounds and by counts, and compares all their outputs.
-
-    Args:
-        learner: with counts.
-        environment: with feedback totals.
-        values: a grid point.
-        **options: of `sampling`.
-
-    Raises:
-        AssertionError: if an output's distribution differs.
-    """
+    """Draws lanes by rounds and by counts, and compares the distributions of all outputs; options of `sampling`."""
     plan = sampling(learner, environment, values, **options)
     check_same_distribution(plan, draw(plan, "rounds"), draw(plan, "counts"))
 
 
 def distance(first: np.ndarray, second: np.ndarray, tolerance: float) -> float:
-    """Returns the distance of two samples' distribution functions. Values within the tolerance count as equal."""
+    """Returns the largest distance between two empirical distribution functions; close values count as equal."""
     first, second = (values.astype(np.float64) for values in (first, second))
     first, second = (np.sort(np.where(np.isnan(values), np.inf, values)) for values in (first, second))
 
@@ -163,7 +138,7 @@ def distance(first: np.ndarray, second: np.ndarray, tolerance: float) -> float:
 
 
 def record_public(learner: Learner, params: Any) -> dict[str, RecordFn]:
-    """Returns functions that record the numbers of `public`, leaf by leaf."""
+    """Returns functions that record the leaves of the public state."""
     shapes = jax.eval_shape(lambda: learner.init(jax.random.key(0), jax.tree.map(jnp.asarray, params)).public)
 
     def entries(index: int) -> RecordFn:
@@ -187,7 +162,7 @@ def record_public(learner: Learner, params: Any) -> dict[str, RecordFn]:
 def _columns(
     rounds: Samples, counts: Samples, epsilons: list[Any], looks: list[int]
 ) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """Yields the text of a compared place, and the [num_lanes] numbers of both engines there."""
+    """Yields, for each compared number, its description and the [num_lanes] values of both engines."""
     for name, values in rounds.items():
         for point, epsilon in enumerate(epsilons):
             at_epsilon = f" at epsilon = {epsilon:g}" if epsilon is not None else ""

@@ -1,4 +1,4 @@
-"""Duties of algorithms of every kind: names of arguments, refusals, claims; and comparison of outputs."""
+"""Checks the duties of all kinds of algorithms: names of arguments, refusals and claims; and compares outputs."""
 
 import inspect
 import math
@@ -14,18 +14,14 @@ from jaxdp.core import Guarantee
 
 
 def check_arguments(functions: Mapping[str, tuple[Callable[..., Any], tuple[str, ...]]]) -> None:
-    """Checks that functions have the arguments that callers give them.
-
-    Args:
-        functions: by name, each with its arguments.
-    """
+    """Checks that functions, given by name, have the expected names of arguments."""
     for name, (function, expected) in functions.items():
         names = tuple(inspect.signature(function).parameters)
         assert names == expected, f"arguments must be {expected}, got {names} in {name}"
 
 
 def check_values(params: Callable[..., Any], guarantee: Callable[..., Guarantee]) -> None:
-    """Checks that both functions take the same values, with the same defaults."""
+    """Checks that the two functions take the same values with the same defaults."""
     first, second = (
         {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
         for function in (params, guarantee)
@@ -39,7 +35,7 @@ def check_values(params: Callable[..., Any], guarantee: Callable[..., Guarantee]
 
 
 def check_refusals(params: Callable[..., Any], values: Mapping[str, float]) -> None:
-    """Checks that `params` refuses a bad epsilon by a ValueError that names it."""
+    """Checks that `params` raises a ValueError that names epsilon, if epsilon is 0, negative or NaN."""
     for epsilon in (0.0, -1.0, float("nan")):
         try:
             params(**{**values, "epsilon": epsilon})
@@ -53,12 +49,12 @@ def check_refusals(params: Callable[..., Any], values: Mapping[str, float]) -> N
 def check_claim(
     guarantee: Callable[..., Guarantee], values: Mapping[str, float], multiple: float = 1.0, *, or_less: bool = False
 ) -> None:
-    """Checks that a claim is the epsilon among the values, at two of them.
+    """Checks that a guarantee claims the epsilon of the values, at this epsilon and at infinity.
 
     Args:
         guarantee: (**values) -> Guarantee.
-        values: a grid point with `epsilon`, and with `delta` if a claim of another kind is converted.
-        multiple: of epsilon that is claimed.
+        values: a grid point with `epsilon`, and with `delta` if a zCDP or Gaussian claim is converted.
+        multiple: the claimed epsilon divided by the epsilon of the values.
         or_less: whether a finite claim may be smaller.
     """
     for epsilon in (values["epsilon"], np.inf):
@@ -75,20 +71,16 @@ def check_claim(
 
 
 def claim_at(guarantee: Callable[..., Guarantee], values: Mapping[str, float]) -> Guarantee:
-    """Returns the claim at a grid point.
-
-    Raises:
-        AssertionError: if the function does not return a Guarantee.
-    """
+    """Returns the claim at a grid point, after checking that it is a Guarantee."""
     claim = guarantee(**values)
     assert isinstance(claim, Guarantee), f"guarantee must return a Guarantee, got {claim!r}"
     return claim
 
 
 def check_close(first: Any, second: Any, tolerance: float) -> None:
-    """Checks that floats agree within a tolerance, relative and absolute, and that all shapes and dtypes are equal.
+    """Checks that floats agree within a relative and absolute tolerance, and that all shapes and dtypes are equal.
 
-    Integers that are counted or decided from floats (steps used, the arm that is played) may differ by rounding.
+    Integers are not compared: counts and decisions that depend on floats may differ by rounding.
     """
     chex.assert_trees_all_equal_shapes_and_dtypes(first, second)
     chex.assert_trees_all_close(_floats(first), _floats(second), rtol=tolerance, atol=tolerance)

@@ -1,4 +1,4 @@
-"""The checks of an estimator on one data set."""
+"""Defines the checks of an estimator on one data set."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,7 +30,7 @@ class EstimatorPrograms(Programs):
         tolerance: float = TOLERANCE,
     ) -> None:
         check_made("estimator", estimator, Estimator)
-        # Arguments of `fit` beside the report: the features, and other ones if it must not read them.
+        # `fit` gets the features; if it must not read them, it also gets other features.
         feature_sets = [features] if estimator.features_public else [features, 1 - 2 * features]
         super().__init__(
             estimator.params,
@@ -43,7 +43,7 @@ class EstimatorPrograms(Programs):
         self.estimator, self.features, self.labels = estimator, features, labels
 
     def run(self, key: jax.Array, params: Any, *inputs: Any) -> Any:
-        """Returns the report, and the estimate from it and from the features that `fit` sees."""
+        """Returns the report, and the estimate from the report and from the features that `fit` gets."""
         key_privatize, key_fit = jax.random.split(key)
         report = self.estimator.privatize(key_privatize, params, self.features, self.labels)
         return report, self.estimator.fit(key_fit, params, inputs[0], report)
@@ -63,7 +63,7 @@ class EstimatorPrograms(Programs):
         assert self.claim is not None
 
     def check_claim(self) -> None:
-        """Checks that a guarantee which claims something depends on epsilon."""
+        """Checks that the guarantee depends on epsilon, unless it claims nothing."""
         if self.claim.is_private:
             check_claim(self.guarantee, self.values)
 
@@ -76,12 +76,12 @@ class EstimatorPrograms(Programs):
                 chex.assert_trees_all_equal(first, other)
 
     def check_features(self) -> None:
-        """Checks that the estimate depends on features that are not public through the report alone."""
+        """Checks that the estimate depends on private features only through the report."""
         (_, first), (_, second) = self.lane_outputs
         chex.assert_trees_all_equal(first, second, custom_message="fit must not read features that are not public")
 
     def checks(self) -> list[Check]:
-        """Returns all checks that the estimator's values allow."""
+        """Returns all checks that apply to the estimator and its values."""
         checks = [
             Check("argument names", STRUCTURE, self.check_arguments),
             Check("values of params and guarantee", STRUCTURE, self.check_values),

@@ -1,8 +1,9 @@
-"""Tests whether a traced function uses a random key twice: also in branches and loops, and by the words of a key.
+"""Tests whether a traced function uses a random key twice, including in branches and loops and by its words.
 
-`jax.debug_key_reuse` follows arrays. This module follows values: two arrays that are computed in the same way hold the
-same keys. So `fold_in(key, 1)` twice is one key; and reading a key's words by `key_data`, as draws of `jaxdp.random`
-do, uses it. A key that depends on no random number, such as `key(0)`, is the same in every run: using it is wrong.
+`jax.debug_key_reuse` follows arrays. This module follows values: two arrays that are computed in the same way have the
+same keys. Two calls of `fold_in(key, 1)` therefore give one key. Reading the words of a key by `key_data`, as
+`jaxdp.random` does, is a use. A key that depends on no random number, such as `key(0)`, is the same in every run, and
+must not be used.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
@@ -22,16 +23,17 @@ FREE = {"eq", "ne", SELECT, "random_fold_in", "random_clone", "optimization_barr
 def check_keys_of(closed: Any, *, num_carried: int = 0, free: Collection[int] = ()) -> None:
     """Checks that no key is used twice in a traced function, or in its repetitions.
 
-    A key is used if bits are drawn from it, if it is split, and if its words are read. Keys that `fold_in` makes of one
-    key and different data differ from each other and from that key, as in JAX.
+    A key is used if bits are drawn from it, if it is split, and if its words are read. As in JAX, keys that `fold_in`
+    derives from a key with different data differ from each other and from the key.
 
     Args:
-        closed: a closed jaxpr, as `jax.make_jaxpr` makes it.
-        num_carried: if it is repeated, the number of its last inputs that are its first outputs of the previous turn.
-        free: indices of inputs that may be used freely, with all keys derived from them.
+        closed: a closed jaxpr, from `jax.make_jaxpr`.
+        num_carried: number of last inputs that are the first outputs of the previous repetition; 0 if the function is
+            not repeated.
+        free: indices of inputs that may be used freely, together with all keys derived from them.
 
     Raises:
-        AssertionError: if a key is used twice, or is the same in every run. It names the places.
+        AssertionError: if a key is used twice, or is the same in every run. It has the places of the uses.
     """
     walk = _Walk()
     jaxpr = closed.jaxpr
@@ -68,23 +70,23 @@ class _Walk:
         self.once: dict[int, set[int]] = {}  # by key: loops into which its words came from outside
 
     def fresh(self, loops: Iterable[int] = ()) -> int:
-        """Returns the number of a new value, of which only the loops that change it are known."""
+        """Returns the number of a new value; only the loops that change it are known."""
         return self.number(("fresh", len(self.numbers)), loops)
 
     def number(self, content: Hashable, loops: Iterable[int] = ()) -> int:
-        """Returns the number of a value, by its computation."""
+        """Returns the number of a value with this computation."""
         number = self.numbers.setdefault(content, len(self.numbers))
         self.loops.setdefault(number, frozenset(loops))
         return number
 
     def choice(self, numbers: Iterable[int], loops: Iterable[int] = ()) -> int:
-        """Returns the number of a value that may be one of others."""
+        """Returns the number of a value that is one of several values."""
         number = self.fresh(loops)
         self.wholes[number] = {*numbers}
         return number
 
     def constant(self, value: Any) -> int:
-        """Returns the number of a constant: equal arrays have one number, wherever they were made."""
+        """Returns the number of a constant; equal arrays have the same number."""
         if jnp.issubdtype(jnp.result_type(value), jax.dtypes.prng_key):
             number = self.number(("key", self.constant(jax.random.key_data(value))))
             self.made.add(number)
@@ -97,9 +99,7 @@ class _Walk:
         if number in self.free:
             return
         if number in self.made:
-            raise AssertionError(
-                f"a key is the same in every run: it depends on no key that was given, and is used {where}"
-            )
+            raise AssertionError(f"a key is the same in every run: it depends on no given key, and is used {where}")
         wholes = self._wholes_of(number)
         for other in (self.used.get(number), self.used_parts.get(number), *map(self.used.get, wholes)):
             if other is not None:
@@ -111,13 +111,13 @@ class _Walk:
             self.used_parts.setdefault(whole, where)
 
     def _read(self, words: int, where: str) -> None:
-        """Records the use of a key's words. It counts once for each time that they were read."""
+        """Records the use of a key's words, which counts once for each time that they are read."""
         key, loops = self.words.pop(words)
         self.use(key, where)
         self.once.setdefault(key, set()).update(set(self.active) - set(loops))
 
     def _wholes_of(self, number: int) -> list[int]:
-        """Returns the numbers of all keys that a key is an element or a choice of."""
+        """Returns the numbers of all keys of which a key is an element or a choice."""
         wholes = [*self.wholes.get(number, ())]
         for whole in wholes:  # grows during the loop
             wholes += [outer for outer in self.wholes.get(whole, ()) if outer not in wholes]
@@ -196,7 +196,7 @@ class _Walk:
         return outputs
 
     def _cond(self, branches: Sequence[Any], inputs: list[int]) -> list[int]:
-        """Walks through branches. They exclude one another: each may use a key."""
+        """Walks through branches. Only one branch runs, so each branch may use a key."""
         before, all_used, all_parts, outputs = dict(self.used), {}, {}, []
         parts = dict(self.used_parts)
         for branch in branches:
@@ -231,7 +231,7 @@ class _Walk:
         return [*state, *(self.fresh(self.loops[number]) for number in outputs[len(carry) :])]
 
     def _element(self, array: int, loop: int) -> int:
-        """Returns the number of the element of an array that a turn of a loop gets."""
+        """Returns the number of the array element that an iteration of a loop gets."""
         copied = self.copies.get(array)
         if copied is not None:
             return copied
@@ -274,7 +274,7 @@ class _Walk:
         self.active = self.active[:-1]
         for number in self.used.keys() - used.keys():
             if is_repeated and loop not in self.loops[number] | self.once.get(number, set()):
-                raise AssertionError(f"a key is used twice: in every turn of a loop, {self.used[number]}")
+                raise AssertionError(f"a key is used twice: in every iteration of a loop, {self.used[number]}")
         last = [
             number if same else self.fresh(self.loops[number]) for number, same in zip(carry, constant, strict=True)
         ]
@@ -287,7 +287,7 @@ def _is_key(var: Any) -> bool:
 
 
 def _inner(params: Any, num_inputs: int) -> Any:
-    """Returns the closed jaxpr of a call, which takes the equation's arguments; None for other equations."""
+    """Returns the closed jaxpr of a call; None for an equation that is not a call."""
     for value in params.values():
         if hasattr(value, "jaxpr") and hasattr(value, "consts") and len(value.jaxpr.invars) == num_inputs:
             return value
@@ -305,7 +305,7 @@ def _content(name: str, params: Any, inputs: list[int]) -> Hashable | None:
 
 
 def place_of(eqn: Any) -> str:
-    """Returns the line of the user's code, if it is known."""
+    """Returns the function and the line of the user's code as text; empty if they are unknown."""
     traceback = getattr(eqn.source_info, "traceback", None)
     place, frame = "", traceback.as_python_traceback() if traceback is not None else None
     while frame is not None:

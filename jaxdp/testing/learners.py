@@ -1,4 +1,4 @@
-"""The checks of a learner on one environment."""
+"""Defines the checks of a learner on one environment."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -25,10 +25,10 @@ from jaxdp.testing.plays import OUTSIDE, PLAYED, count_plays, first_outside
 from jaxdp.testing.programs import TOLERANCE, Programs, compile_batch, stack
 from jaxdp.validation import check_count
 
-OTHER = 1  # folded into roots of keys on which nothing may depend
+OTHER = 1  # folded into root keys on which results must not depend
 ENVIRONMENTS = "[0].context", "[0].feedback", "[2].world"  # inputs of a step hidden from the learner
-NUM_LANES = 10_000  # of each engine, for comparisons of distributions
-EAGER_ROUNDS = 1  # played operation by operation
+NUM_LANES = 10_000  # number of lanes of each engine for comparisons of distributions
+EAGER_ROUNDS = 1  # number of rounds that are played operation by operation
 
 
 class Step(NamedTuple):
@@ -81,17 +81,17 @@ class LearnerPrograms(Programs):
     # ---- programs ----------------------------------------------------------------------------------------------------
     @Shared
     def record(self) -> dict[str, RecordFn]:
-        """Records the public state: a change there need not move an outcome."""
+        """Records the public state, as a change in it may not change any outcome."""
         return record_public(self.learner, self.learner.params(**select_values(self.learner.params, self.values)))
 
     @Shared
     def simulate(self) -> Any:
-        """The compiled run by rounds. It is traced once."""
+        """The compiled run by rounds, which is traced once."""
         return jax.jit(self._simulator("rounds").simulate)
 
     @Shared
     def trace(self) -> Any:
-        """The trace of the run by rounds at the values. It exists only if the functions fit."""
+        """The trace of the run by rounds at the values; it fails if functions do not fit."""
         return self.simulate.trace(self.keys[0], self.first_point)
 
     @Shared
@@ -111,7 +111,7 @@ class LearnerPrograms(Programs):
         return after, report, read_checkpoint(self.learner, self.counting, self.record, params, after)
 
     def _start(self, key: jax.Array, params: Any) -> tuple[Keys, Play]:
-        """Returns the roots of a lane's keys, and the lane before its first round."""
+        """Returns the root keys of a lane, and the lane before its first round."""
         key_state, key_world, roots = split_lane_key(key)
         state = self.learner.init(key_state, params["learner"])
         world = self.counting.init(key_world, params["environment"])
@@ -163,7 +163,7 @@ class LearnerPrograms(Programs):
 
     @Shared
     def eager_outputs(self) -> tuple[list[Any], jax.errors.KeyReuseError | None]:
-        """The first rounds of the first lane, operation by operation; and the error of a reused key, if any."""
+        """The first rounds of the first lane, operation by operation; and the error of a reused key, or None."""
         assert self.trace is not None
         params = jax.tree.map(jnp.asarray, self.first_point)
 
@@ -184,7 +184,7 @@ class LearnerPrograms(Programs):
     def check_traced_keys(self) -> None:
         """Checks that the learner uses no key twice, in `init` and in all rounds.
 
-        The environment may: it draws values again that it has shown, such as a round's context for the feedback.
+        The environment may use keys twice: it draws values again, such as a round's context for the feedback.
         """
         params = jax.tree.map(jnp.asarray, self.first_point)
         check_keys_of(jax.make_jaxpr(self.learner.init)(self.keys[0], params["learner"]))
@@ -318,7 +318,7 @@ class LearnerPrograms(Programs):
         check_same_distribution(plan, rounds, counts)
 
     def checks(self) -> list[Check]:
-        """Returns all checks that the learner's functions and values allow."""
+        """Returns all checks that apply to the learner, the environment and the values."""
         learner, environment = self.learner, self.environment
         has_epsilon = "epsilon" in self.values
         plays_blocks = learner.blocks and environment.block and (environment.contexts or not environment.context)
@@ -353,12 +353,12 @@ class LearnerPrograms(Programs):
 
 
 def _at_horizon(outputs: Any) -> dict[str, jax.Array]:
-    """Returns the outputs at the horizon, or at the stop."""
+    """Returns the outputs at the horizon or at the stop."""
     return {name: leaf if is_at_stop(name, outputs) else leaf[:, :, -1:] for name, leaf in outputs.items()}
 
 
 def _drop_weak_types(tree: Any) -> Any:
-    """Returns arrays whose types are not weak, as loops carry them."""
+    """Returns arrays without weak types, as in the state of loops."""
 
     def drop(leaf: Any) -> jax.Array:
         is_key = jnp.issubdtype(jnp.result_type(leaf), jax.dtypes.prng_key)
@@ -368,5 +368,5 @@ def _drop_weak_types(tree: Any) -> Any:
 
 
 def _ignore_whole_numbers(one: jax.Array, other: jax.Array) -> jax.Array:
-    """Returns `other` if it has floats, otherwise `one`: a comparison with `one` then ignores whole numbers."""
+    """Returns `other` if it has floats, otherwise `one`: comparing the result with `one` then ignores integers."""
     return other if jnp.issubdtype(other.dtype, jnp.inexact) else one

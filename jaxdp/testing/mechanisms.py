@@ -1,4 +1,4 @@
-"""The checks of a mechanism on one input, or on several of one form."""
+"""Defines the checks of a mechanism on one or several inputs of the same form."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -44,7 +44,7 @@ class MechanismPrograms(Programs):
         check_claim(self.guarantee, self.values)
 
     def check_noiseless(self) -> None:
-        """Checks that at epsilon = inf the exact output is released."""
+        """Checks that at epsilon = inf the release is the exact output."""
         assert self.exact is not None
         for (data,), lanes in zip(self.inputs, self.lane_outputs, strict=True):
             expected = jax.tree.map(jnp.asarray, self.exact(data))
@@ -52,7 +52,7 @@ class MechanismPrograms(Programs):
                 chex.assert_trees_all_equal(jax.tree.map(lambda leaf: leaf[-1, seed], lanes), expected)  # noqa: B023
 
     def checks(self) -> list[Check]:
-        """Returns all checks that the mechanism's values allow."""
+        """Returns all checks that apply to the mechanism and its values."""
         if "epsilon" not in self.values:
             return [Check("values of params and guarantee", STRUCTURE, lambda: self._has(self.claim)), *self.ways()]
         checks = [

@@ -18,9 +18,7 @@ OUTSIDE, PLAYED = "jaxdp_outside_plays", "jaxdp_rounds_played"
 def count_plays(environment: Environment, space: Any) -> Environment:
     """Adds two outcomes to an environment: rounds played, and plays outside the space (for totals, negative counts).
 
-    Args:
-        environment: any.
-        space: pytree of spaces, of the actions; None accepts all.
+    `space` is a pytree of spaces of the actions; None accepts all actions.
     """
     integer = jnp.result_type(int)
 
@@ -54,12 +52,12 @@ def count_plays(environment: Environment, space: Any) -> Environment:
 
 
 class Planned(NamedTuple):
-    """A world, and the smallest count that was planned so far: negative, or 0.
+    """A world, and the smallest count that was planned so far, or 0.
 
     Attributes:
-        world: the environment's own.
-        place: [] integer, index of the action.
-        least: [] integer <= 0, the count.
+        world: the environment's world.
+        place: [] integer, index of the action with the smallest count.
+        least: [] integer <= 0, the smallest count.
     """
 
     world: Any
@@ -70,17 +68,7 @@ class Planned(NamedTuple):
 def first_outside(
     learner: Learner, environment: Environment, space: Any, horizon: int, engine: str, key: jax.Array, params: Any
 ) -> str:
-    """Returns the first action outside the space that one lane plays, as text.
-
-    Args:
-        learner: that plays.
-        environment: that it plays.
-        space: of the actions.
-        horizon: rounds.
-        engine: with which it played outside.
-        key: of the lane.
-        params: of the lane.
-    """
+    """Returns, as text, the first action outside the space that a lane plays with this engine."""
     if engine == "counts":
         return _negative(learner, environment, horizon, key, params)
     spaces = jax.tree.leaves(space, is_leaf=is_space)

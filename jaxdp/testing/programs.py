@@ -1,4 +1,4 @@
-"""Programs that the checks of one algorithm share: one function of (key, params), run in several ways."""
+"""Runs a function of (key, params) in several ways; the checks of an algorithm share the results."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,20 +14,20 @@ from jaxdp.testing.duties import check_close, claim_at
 from jaxdp.testing.keys import check_keys_of
 
 NUM_SEEDS = 3
-TOLERANCE = 1e-4  # between programs that should compute the same, relative and absolute
+TOLERANCE = 1e-4  # relative and absolute difference that is allowed between programs that should compute the same
 
 
 class Programs:
-    """One algorithm at one grid point and at other epsilons, run in several ways, each at its first use.
+    """An algorithm at a grid point and at other epsilons. Each way to run it is computed at its first use.
 
     Attributes:
         params: (**values) -> params of `run`, on the host.
         guarantee: (**values) -> Guarantee, on the host.
-        values: the grid point; `epsilon` is varied if it is among them.
-        key: of the checks.
-        tolerance: between programs that should compute the same, relative and absolute.
-        inputs: arguments of `run` after the first two, once for each input.
-        traces: one entry for each trace of `run`.
+        values: the grid point; if it has `epsilon`, other values of epsilon are used, too.
+        key: key of the checks.
+        tolerance: relative and absolute difference that is allowed between programs that should compute the same.
+        inputs: for each input, the arguments of `run` after key and params.
+        traces: a list with one entry for each trace of `run`.
     """
 
     def __init__(
@@ -56,12 +56,12 @@ class Programs:
 
     @Shared
     def first_point(self) -> Any:
-        """Params at the values."""
+        """The params at the values."""
         return self.params(**self.values)
 
     @Shared
     def points(self) -> list[Any]:
-        """Params at epsilon, at half of it, and at infinity, in one form."""
+        """The params at epsilon, at epsilon / 2 and at infinity, which must have the same form."""
         if "epsilon" not in self.values:
             return [self.first_point]
         epsilons = self.values["epsilon"], self.values["epsilon"] / 2, np.inf
@@ -76,7 +76,7 @@ class Programs:
 
     @Shared
     def params_batch(self) -> Any:
-        """The points as one pytree, whose leaves have a leading axis."""
+        """The points as one pytree with a leading axis of points."""
         return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(leaf) for leaf in leaves]), *self.points)
 
     @Shared
@@ -102,14 +102,14 @@ class Programs:
 
     @Shared
     def batch_outputs(self) -> list[Any]:
-        """Outputs of `run` over all lanes at once, in the form of `lane_outputs`."""
+        """Outputs of `run` for all lanes in one batch, in the form of `lane_outputs`."""
         assert self.trace is not None
         run = compile_batch(self.run, len(self.inputs[0]))
         return [run(self.keys, self.params_batch, *inputs) for inputs in self.inputs]
 
     @Shared
     def eager_outputs(self) -> tuple[list[Any], jax.errors.KeyReuseError | None]:
-        """Outputs of the first lane, operation by operation, for each input; and the error of a reused key, if any."""
+        """Outputs of the first lane, operation by operation, for each input; and the error of a reused key, or None."""
         assert self.trace is not None
         key, point = self.keys[0], jax.tree.map(jnp.asarray, self.first_point)
         reused = None
@@ -124,7 +124,7 @@ class Programs:
         return outputs, reused
 
     def check_trace(self) -> None:
-        """Checks that the functions fit one another, and can be traced."""
+        """Checks that the functions fit together and can be traced."""
         assert self.trace is not None
 
     def check_one_trace(self) -> None:
@@ -143,8 +143,8 @@ class Programs:
             check_close(batch, lanes, self.tolerance)
 
     def check_gpu(self) -> None:
-        """Checks that the program can be compiled for a GPU, and always gives the same results there."""
-        check_for_gpu(self.trace, allowed=("LayoutConstraint",))  # of forms for a CPU
+        """Checks that the program can be lowered for a GPU and gives the same results in every run."""
+        check_for_gpu(self.trace, allowed=("LayoutConstraint",))  # in implementations for a CPU
 
     def check_keys(self) -> None:
         """Checks that no key is used twice, in the trace and in a run."""
@@ -175,11 +175,11 @@ class Programs:
 
 
 def stack(trees: Sequence[Any]) -> Any:
-    """Returns one pytree of NumPy arrays with a leading axis: an operation on JAX arrays would be compiled first."""
+    """Stacks pytrees along a leading axis, as NumPy arrays: an operation on JAX arrays would be compiled first."""
     return jax.tree.map(lambda *leaves: np.stack(leaves), *jax.device_get(list(trees)))
 
 
 def compile_batch(run: Callable[..., Any], num_inputs: int = 0) -> Callable[..., Any]:
-    """Returns the run compiled, over stacked params and over seeds: one axis in another, as users nest them."""
+    """Compiles `run` with `jax.vmap` over seeds inside `jax.vmap` over stacked params, as users nest them."""
     unbatched = (None,) * num_inputs
     return jax.jit(jax.vmap(jax.vmap(run, (0, None, *unbatched)), (None, 0, *unbatched)))

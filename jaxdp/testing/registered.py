@@ -1,4 +1,4 @@
-"""Checks of an algorithm of any kind, also of registered ones, by name."""
+"""Returns and runs the checks of an algorithm of any kind, or of a registered algorithm by name."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -22,24 +22,24 @@ def checks_of(
     num_lanes: int = NUM_LANES,
     **options: Any,
 ) -> list[Check]:
-    """Returns the checks of an algorithm's contract, each with a name, to be called one by one.
+    """Returns the checks of an algorithm's contract, which you can call one by one.
 
-    They share their computations: all of them together need about one program, and one alone computes no more than it
-    needs. For pytest see the how-to on own learners.
+    The checks share their computations. All together need about one compiled program; a single check computes only its
+    own needs. For pytest see the how-to on own learners.
 
     Args:
         algorithm: a name from `python -m jaxdp list`, or an entry of `jaxdp.registry`, on its tiny problem; or a
             `Learner` or an `Estimator`, which need the other arguments.
-        environment: that a `Learner` plays.
+        environment: the environment that a `Learner` plays.
         values: a grid point of a `Learner` and its environment, or of an `Estimator`.
         key: key of the checks; by default the key of seed 0.
-        num_lanes: for a learner, the number of lanes of each engine whose distributions are compared.
-        **options: for a `Learner` its `horizon` and other arguments of `check_learner`; for an `Estimator` its
-            `features`, its `labels` and other arguments of `check_estimator`; for an entry none.
+        num_lanes: for a learner, the number of lanes of each engine for comparisons of distributions.
+        **options: for a `Learner`, `horizon` and other arguments of `check_learner`; for an `Estimator`, `features`,
+            `labels` and other arguments of `check_estimator`; for an entry none.
 
     Returns:
-        The checks: `name`, `kind` ("structure" or "distribution"), and a call runs one and raises an AssertionError if
-        the algorithm fails it.
+        The checks. Each has a `name` and a `kind` ("structure" or "distribution"). Calling a check runs it, and raises
+        an AssertionError if the algorithm fails.
 
     Raises:
         ValueError: if a name is not registered, or an argument that the algorithm needs is missing.
@@ -55,32 +55,33 @@ def checks_of(
     given = {"environment": environment, "values": values, **options}
     extra = [name for name, value in given.items() if value is not None]
     if extra:
-        raise ValueError(f"{extra[0]} must be given with a Learner or an Estimator only, got it with {algorithm!r}")
+        raise ValueError(f"{extra[0]} must be given only with a Learner or an Estimator, got it with {algorithm!r}")
     return _checks_of_entry(_entry(algorithm), key, num_lanes)
 
 
 def check_registered(
     name: str, *, seed: int = 0, num_lanes: int = NUM_LANES, skip: Collection[str] = (), only: Collection[str] = ()
 ) -> None:
-    """Runs the checks of a registered mechanism, learner or estimator, on its tiny problem.
+    """Runs the checks of a registered mechanism, learner or estimator on its tiny problem.
 
-    Runs the checks of `check_mechanism` (on both neighbours), `check_learner` or `check_estimator`. In addition,
-    the attack on its claim must be possible: neighbours have equal shapes and dtypes, and a learner's differ in one
-    round and are users as it draws them. `python -m jaxdp audit` tests whether the noise is large enough.
+    These are the checks of `check_mechanism` (on both neighbours), `check_learner` or `check_estimator`. In addition,
+    an attack on the claim must be possible: neighbours must have equal shapes and dtypes, and users that a learner's
+    entry draws must have the form of users in the neighbours. `python -m jaxdp audit` tests whether the noise is large
+    enough.
 
-    Your own are found if they are registered: by the module that calls this, or by an entry point of the group
-    `jaxdp.register`.
+    Your algorithms are found if they are registered by the module that calls this function, or by an entry point of the
+    group `jaxdp.register`.
 
     Args:
-        name: from `python -m jaxdp list`.
-        seed: of the checks' keys, in [0, 2**32).
-        num_lanes: for a learner, the number of lanes of each engine whose distributions are compared.
-        skip: names of checks to leave out, as `checks_of` has them.
+        name: a name from `python -m jaxdp list`.
+        seed: seed of the checks' keys, in [0, 2**32).
+        num_lanes: for a learner, the number of lanes of each engine for comparisons of distributions.
+        skip: names of checks to leave out; `checks_of` lists them.
         only: names of the checks to run; empty for all.
 
     Raises:
-        AssertionError: if checks fail. It names each with its reason.
-        ValueError: if the name is not registered, or a name is none of the checks.
+        AssertionError: if checks fail. It has the name and the reason of each.
+        ValueError: if the name is not registered, or there is no check of a name in skip or only.
 
     Examples:
         >>> check_registered("laplace")
@@ -153,7 +154,7 @@ def _checks_of_entry(entry: Any, key: jax.Array, num_lanes: int) -> list[Check]:
 
 
 def _check_neighbours(entry: Any, key: jax.Array) -> None:
-    """Checks that the attacks on an entry's claim are possible."""
+    """Checks that attacks on the claim of an entry are possible."""
     from jaxdp.registry import LearnerEntry
     from jaxdp.registry.claims import paths
 

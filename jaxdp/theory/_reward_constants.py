@@ -1,6 +1,6 @@
-"""The constants in the bounds of Chowdhury, Zhou & Natarajan (2023), DP-Reward.
+"""Computes the constants in the bounds of Chowdhury, Zhou & Natarajan (2023), DP-Reward.
 
-`reward_estimation` explains the notation; its bounds take these constants.
+`reward_estimation` explains the notation, and uses these constants.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from jaxdp.theory.arguments import at_least, between, positive
 
 
 def curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
-    """Returns the paper's gamma = 1 / (2 + exp(-2 L B) + exp(2 L B)) = sigmoid'(2 L B), least logistic curvature.
+    """Returns gamma = 1 / (2 + exp(-2 L B) + exp(2 L B)) = sigmoid'(2 L B), the smallest logistic curvature.
 
     Source:
         Assumption 2.1 and Theorem 4.2.
@@ -20,7 +20,7 @@ def curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
 
 
 def plackett_luce_curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.ndarray:
-    """Returns the paper's gamma = exp(-4 L B) / 2, for one choice among several (Plackett-Luce model).
+    """Returns gamma = exp(-4 L B) / 2, for a choice among several actions (Plackett-Luce model).
 
     Source:
         Theorem C.2 (section 4.4 prints exp(-4 L B), without the 1/2).
@@ -30,7 +30,7 @@ def plackett_luce_curvature(feature_norm: ArrayLike, radius: ArrayLike) -> np.nd
 
 
 def coverage(covariance: ArrayLike) -> np.ndarray:
-    """Returns kappa, the least eigenvalue of the covariance of differential features.
+    """Returns kappa, the smallest eigenvalue of the covariance of differential features.
 
     Args:
         covariance: [..., dim, dim], E[x x^T], symmetric.
@@ -54,5 +54,5 @@ def largest_coverage(feature_norm: ArrayLike, dim: ArrayLike, *, corrected: bool
 
 
 def longest(feature_norm: ArrayLike, corrected: bool) -> np.ndarray:
-    """Returns the bound on |x|: L as the paper prints it, or 2 L."""
+    """Returns the bound on |x|: L as the paper prints it, or 2 L if corrected."""
     return (2 if corrected else 1) * positive("feature_norm", feature_norm)

@@ -1,4 +1,4 @@
-"""Checks of the array arguments of bounds. Every check fails on NaN."""
+"""Checks the array arguments of bounds. Every check raises for NaN."""
 
 from collections.abc import Callable
 
@@ -7,34 +7,26 @@ from numpy.typing import ArrayLike
 
 
 def above(name: str, values: ArrayLike, bound: float) -> np.ndarray:
-    """Returns values as float64, if all are > bound; infinity passes.
+    """Returns values as float64, after checking that all are > bound; infinity is accepted.
 
     Raises:
-        ValueError: for the first value that is not, with its index if there are several; or if they are not numbers.
+        ValueError: for the first wrong value, with its index if there are several values; or if they are not numbers.
     """
     return _check_rule(name, values, lambda array: array > bound, f"> {bound:g}")
 
 
 def at_least(name: str, values: ArrayLike, bound: float) -> np.ndarray:
-    """Returns values as float64, if all are finite and >= bound.
-
-    Raises:
-        ValueError: as for `above`.
-    """
+    """Returns values as float64, after checking that all are finite and >= bound; see `above` for errors."""
     return _check_rule(name, values, lambda array: (array >= bound) & (array < np.inf), f"finite and >= {bound:g}")
 
 
 def between(name: str, values: ArrayLike, low: float, high: float) -> np.ndarray:
-    """Returns values as float64, if all are in (low, high).
-
-    Raises:
-        ValueError: as for `above`.
-    """
+    """Returns values as float64, after checking that all are in (low, high); see `above` for errors."""
     return _check_rule(name, values, lambda array: (array > low) & (array < high), f"in ({low:g}, {high:g})")
 
 
 def positive(name: str, values: ArrayLike) -> np.ndarray:
-    """Returns values as float64, if all are finite and > 0; raises as `above`."""
+    """Returns values as float64, after checking that all are finite and > 0; see `above` for errors."""
     return between(name, values, 0, np.inf)
 
 

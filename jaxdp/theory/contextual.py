@@ -1,10 +1,10 @@
 """Upper bounds on the regret of contextual bandits: in the local and the joint model, and without privacy.
 
-Contexts and the model lie in the unit ball. "Order" bounds hold up to an unspecified constant, and up to logarithms of
-T if the source omits those. Arguments are numbers or arrays that broadcast, finite except epsilon; results are float64
+Contexts and the model lie in the unit ball. Order bounds hold up to an unspecified constant, and up to logarithms of T
+if the source omits them. Arguments are numbers or arrays that broadcast, finite except epsilon; results are float64
 arrays. Every function raises ValueError for an argument that is out of range or NaN. Arguments of all functions:
 
-- `epsilon`: > 0; infinity leaves the terms without it.
+- `epsilon`: > 0; at infinity only the terms without epsilon remain.
 - `delta`: in (0, 1).
 - `horizon`: T, >= 1; `generalized_linear_order` requires T > d.
 - `dim`: d, >= 1.
@@ -30,7 +30,7 @@ def linear_order(
 ) -> np.ndarray:
     """Returns an upper bound on the regret of `linear_ucb`: sqrt(ln(1 / delta) ln(1 / alpha)) (d T)^(3/4) / epsilon.
 
-    With `corrected` the noise enters as it does in the radius.
+    See Deviations for `corrected`.
 
     Returns:
         The regret, with probability 1 - alpha.
@@ -63,13 +63,13 @@ def generalized_linear_order(
     scale: ArrayLike = 1.0,
     corrected: bool = False,
 ) -> np.ndarray:
-    """Returns an upper bound on the regret of `generalized_linear`: that for `linear_ucb` times sqrt(ln(T / d)).
+    """Returns an upper bound on the regret of `generalized_linear`: the bound for `linear_ucb` times sqrt(ln(T / d)).
 
     Source:
         Zheng, Cai, Huang, Li & Wang (2020), Theorem 10, bound (6), an order bound.
 
     Deviations:
-        As for `linear_order`. The constant depends on the smallest slope of the link.
+        See `linear_order`. The constant depends on the smallest slope of the link.
     """
     linear = linear_order(epsilon, delta, horizon, dim, failure_prob, scale=scale, corrected=corrected)
     return linear * np.sqrt(np.log(above("horizon / dim", np.divide(horizon, dim), 1)))
@@ -80,8 +80,9 @@ def joint_linear_order(
 ) -> np.ndarray:
     """Returns an upper bound on the regret of `linear_ucb_joint`.
 
-    sqrt(T) (d + d^(3/4) (ln(1 / delta))^(1/4) / sqrt(epsilon)). The noise of a counter grows like a power of ln T, and
-    the noise of single reports like sqrt(T). So regret has the same order in T as without privacy.
+    It is sqrt(T) (d + d^(3/4) (ln(1 / delta))^(1/4) / sqrt(epsilon)). The noise of a counter grows like a power of ln
+    T, while the noise of single reports grows like sqrt(T). Regret therefore has the same order in T as without
+    privacy.
 
     Source:
         Shariff & Sheffet (2018), Theorem 5 with the noise of section 4.2, an order bound without logarithms of T.
@@ -101,10 +102,10 @@ def oful_upper(
 ) -> np.ndarray:
     """Returns an upper bound on the regret of OFUL with the radius of its paper.
 
-    `linear_ucb` at epsilon = inf is OFUL with lambda = 2 and a wider radius, for which this bound is not proved.
+    `linear_ucb` at epsilon = inf is OFUL with lambda = 2 and a larger radius, for which this bound is not proved.
 
-    4 sqrt(T d ln(lambda + T / d)) (sqrt(lambda) + R sqrt(2 ln(1 / alpha) + d ln(1 + T / (lambda d)))), where lambda is
-    `regularizer`, >= 1, and R^2 is `noise_proxy`, > 0, a variance proxy of rewards given their context.
+    The bound is 4 sqrt(T d ln(lambda + T / d)) (sqrt(lambda) + R sqrt(2 ln(1 / alpha) + d ln(1 + T / (lambda d)))),
+    where lambda is `regularizer`, >= 1, and R^2 is `noise_proxy`, > 0, a variance proxy of rewards given their context.
 
     Returns:
         The regret, with probability 1 - alpha.

@@ -1,12 +1,13 @@
-"""The bounds of Saha & Asi (2024), DP-Dueling, for finitely many arms: the regret under central privacy.
+"""Bounds of Saha & Asi (2024), DP-Dueling, on the regret for finitely many arms under central privacy.
 
-Source of all: Saha & Asi (2024), *DP-Dueling: Learning from Preference Feedback without Compromising User Privacy*.
+Source of all bounds: Saha & Asi (2024), *DP-Dueling: Learning from Preference Feedback without Compromising User
+Privacy*.
 
-Regret is the sum of 2 r(best) - r(left) - r(right) over rounds, r the utilities; Delta(1, i) = P[best, i] - 1/2.
-Arguments are numbers or arrays, finite except epsilon; results are float64 arrays. Every function raises ValueError for
-an argument that is out of range or NaN. Arguments of all functions:
+Regret is the sum of 2 r(best) - r(left) - r(right) over rounds, where r are the utilities. Delta(1, i) is P[best, i] -
+1/2. Arguments are numbers or arrays, finite except epsilon; results are float64 arrays. Every function raises
+ValueError for an argument that is out of range or NaN. Arguments of all functions:
 
-- `epsilon`: > 0; infinity leaves the first term.
+- `epsilon`: > 0; at infinity only the terms without epsilon remain.
 - `horizon`: T, >= 2, and for the upper bound >= K, the number of arms.
 - `gaps`: [..., K - 1] in (0, 1/2], Delta(1, i) of all arms except the best; leading axes broadcast.
 - `scale`: the unspecified constant, > 0.
@@ -27,9 +28,9 @@ def regret_upper(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike) -> np.
         Theorem 1, as the last line of its proof prints it; the theorem itself hides constants and logarithms.
 
     Deviations:
-        None; the constants are not proved. The proof bounds utility gaps by 2 Delta(1, i), which is false for the
-        logistic link (they are at least 4 Delta). It does not count plays as the right arm. Its Lemma 6 omits the best
-        arm's own confidence interval (64 instead of 8, and more privacy noise).
+        None. The constants are not proved: the proof bounds utility gaps by 2 Delta(1, i), which is false for the
+        logistic link (utility gaps are at least 4 Delta). It does not count plays as the right arm. Its Lemma 6 omits
+        the confidence interval of the best arm (which gives 64 instead of 8, and more privacy noise).
     """
     budget, gaps = above("epsilon", epsilon, 0), _gaps(gaps)
     num_others = gaps.shape[-1]
@@ -59,7 +60,7 @@ def regret_lower(epsilon: ArrayLike, horizon: ArrayLike, gaps: ArrayLike, *, sca
 def _gaps(gaps: ArrayLike) -> np.ndarray:
     array = above("gaps", gaps, 0)
     if array.ndim < 1 or not array.shape[-1]:
-        raise ValueError(f"gaps must be those of at least one arm, got shape {array.shape}")
+        raise ValueError(f"gaps must have at least one arm, got shape {array.shape}")
     largest = array.max()
     if not largest <= 0.5:
         raise ValueError(f"gaps must be <= 0.5, got {largest}")

@@ -1,22 +1,22 @@
-"""The bounds of Zheng, Cai, Huang, Li & Wang (2020), LDP-Bandits, as published and after tuning.
+"""Bounds of Zheng, Cai, Huang, Li & Wang (2020), LDP-Bandits, as published and after tuning.
 
-Source of all: Zheng, Cai, Huang, Li & Wang (2020), *Locally Differentially Private (Contextual) Bandits Learning*,
-Table 1, and the non-private algorithms that it uses, with the second moment of their reports worked through.
+Source of all bounds: Zheng, Cai, Huang, Li & Wang (2020), *Locally Differentially Private (Contextual) Bandits
+Learning*, Table 1; and bounds of the non-private algorithms that it uses, as functions of the second moment of reports.
 
-Arguments are numbers or arrays that broadcast, finite except epsilon; results are float64, expected regrets against the
-best fixed point or arm unless a function says otherwise. Every function raises ValueError for an argument that is out
+Arguments are numbers or arrays that broadcast, finite except epsilon. Results are float64: expected regrets against the
+best fixed point or arm, unless a function says otherwise. Every function raises ValueError for an argument that is out
 of range or NaN. Arguments of all functions:
 
 - `epsilon`: > 0; randomized response multiplies a number by c = (e^epsilon + 1) / (e^epsilon - 1), 1 at infinity.
-- `second_moment`: M2, > 0, of one report given the worst loss. For randomized responses M2 = M^2.
+- `second_moment`: M2, > 0, the second moment of one report for the worst loss. For randomized responses M2 = M^2.
 - `range_bound`: M, > 0, an upper bound on every report. For randomized responses M = B c.
 - `horizon`: T, >= 1; >= 2 for orders and barriers.
 - `dim`: d, >= 1. `num_arms`: K, >= 2.
 - `lipschitz`: G, > 0. `strong_convexity`: mu, > 0. `smoothness`: beta, > 0.
-- `loss_bound`: B, > 0, of losses; with two points the bound on slopes, G, replaces it.
+- `loss_bound`: B, > 0, the bound on losses; with two points the bound on slopes, G, replaces it.
 - `radius`: R, > 0.
-- `domain`: "ball", of radius R, or "box", of all points with entries in [-R, R]. D, the largest distance from the
-  centre, is R or R sqrt(d), s = 3 + D / R, and theta, the parameter of the barrier, is 1 or d.
+- `domain`: "ball", of radius R, or "box", of all points with entries in [-R, R]. The largest distance from the centre,
+  D, is R or R sqrt(d). The parameter of the barrier, theta, is 1 or d. s is 3 + D / R.
 - `scale`: the unspecified constant of an order bound, > 0.
 """
 
@@ -34,9 +34,9 @@ class Order(NamedTuple):
 
     Attributes:
         rounds: exponent of T.
-        privacy: exponent of the cost: of 1 / epsilon in claimed orders, of c = (e^epsilon + 1) / (e^epsilon - 1) in
-            tuned ones.
-        is_log: whether there is a factor ln T that is not among the omitted logarithms.
+        privacy: exponent of the cost, which is 1 / epsilon in claimed orders and c = (e^epsilon + 1) / (e^epsilon - 1)
+            in tuned orders.
+        is_log: whether there is a factor ln T that the omitted logarithms do not include.
     """
 
     rounds: float
@@ -56,7 +56,7 @@ CLAIMED = {
     "generalized_linear": Order(3 / 4, 1),
 }
 
-# With steps tuned to the second moment of reports: in T and c, for the linear problems in T and 1 / epsilon.
+# With steps tuned to the second moment of reports, in T and c; for the linear problems in T and 1 / epsilon.
 TUNED = {
     "convex": Order(3 / 4, 1 / 2),
     "smooth": Order(2 / 3, 2 / 3),
@@ -74,7 +74,7 @@ BY_EPSILON = ("linear", "generalized_linear")
 
 
 def noise_factor(epsilon: ArrayLike) -> np.ndarray:
-    """Returns the constant c = (e^epsilon + 1) / (e^epsilon - 1) by which randomized response scales a number up.
+    """Returns the factor c = (e^epsilon + 1) / (e^epsilon - 1) by which randomized response multiplies a number.
 
     Examples:
         >>> noise_factor(np.inf).item()
@@ -84,7 +84,7 @@ def noise_factor(epsilon: ArrayLike) -> np.ndarray:
 
 
 def claimed_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
-    """Returns the upper bound on the regret as printed: T^a / epsilon^b, without dimension and logarithms.
+    """Returns the upper bound on the regret as published: T^a / epsilon^b, without dimension and logarithms.
 
     `problem` is one of `CLAIMED`. At epsilon = infinity the bound is 0.
 
@@ -99,18 +99,18 @@ def claimed_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale
 
 
 def tuned_order(problem: str, epsilon: ArrayLike, horizon: ArrayLike, *, scale: ArrayLike = 1.0) -> np.ndarray:
-    """Returns the upper bound on the regret if steps are tuned to the second moment of randomized responses: T^a c^b.
+    """Returns the upper bound on the regret with steps tuned to the second moment of randomized responses: T^a c^b.
 
-    Noise enters a gradient step by the second moment of the report alone, M2 of order c^2. If exploration costs a bias,
-    the best step shares the noise between the two. For convex losses, regret of order sqrt(M2 T) / del + del T then
+    A gradient step depends on noise only through the second moment of the report, M2 of order c^2. If exploration adds
+    a bias, the best step balances bias and noise. For convex losses, regret of order sqrt(M2 T) / del + del T then
     becomes T^(3/4) M2^(1/4), which is c^(1/2) in c. In other problems M2 / del^2 + del T, or sqrt(M2 T) / del + del^2
-    T, becomes M2^(1/3), which is c^(2/3). Theorem 3 instead multiplies the whole regret by the size of a report, which
-    gives 1 / epsilon.
+    T, becomes M2^(1/3), which is c^(2/3). Theorem 3 multiplies the whole regret by the size of a report, which gives 1
+    / epsilon.
 
     `problem` is one of `TUNED`. At epsilon = infinity, orders in c are the orders without privacy.
 
     Source:
-        Table 1, an order bound, as improved by tuning.
+        Table 1, an order bound, improved by tuning.
 
     Deviations:
         "best_arm" bounds rounds, not regret; "linear" and "generalized_linear" have 1 / epsilon instead of c.
@@ -136,7 +136,7 @@ def fkm_upper(
         Flaxman, Kalai & McMahan (2005), for convex losses on a ball.
 
     Deviations:
-        None on a ball, where s is 4. On a box the constants are derived again.
+        None on a ball, where s is 4. For a box the constants are derived here.
     """
     moment, rounds, size = positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
     near, (far, _) = positive("radius", radius), _reach_and_theta(domain, size)
@@ -156,13 +156,13 @@ def strongly_convex_one_point_upper(
 ) -> np.ndarray:
     """Returns an upper bound on the regret of `strongly_convex_one_point`.
 
-    d^2 M2 (1 + ln T) / (2 mu del^2) + s G del T, where del = min(R, (d^2 M2 (1 + ln T) / (s mu G T))^(1/3)).
+    It is d^2 M2 (1 + ln T) / (2 mu del^2) + s G del T, where del = min(R, (d^2 M2 (1 + ln T) / (s mu G T))^(1/3)).
 
     Source:
         Agarwal, Dekel & Xiao (2010), for strongly convex losses on a ball.
 
     Deviations:
-        As `fkm_upper`.
+        See `fkm_upper`.
     """
     moment, rounds, size = positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
     near, (far, _) = positive("radius", radius), _reach_and_theta(domain, size)
@@ -191,7 +191,7 @@ def two_point_upper(
         Agarwal, Dekel & Xiao (2010), for convex losses on a ball; Theorem 6 has order d^3 sqrt(T) / epsilon^2.
 
     Deviations:
-        The step is tuned, on a box to its constants.
+        The step is tuned; for a box with the constants of the box.
     """
     moment, rounds, size = positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
     near, (far, _) = positive("radius", radius), _reach_and_theta(domain, size)
@@ -209,7 +209,8 @@ def two_point_strongly_convex_upper(
 ) -> np.ndarray:
     """Returns an upper bound on the regret of `two_point` for strongly convex losses.
 
-    d^2 M2 (1 + ln T) / (2 mu) + s G R, where M2 is the second moment of a reported slope, as for `two_point_upper`.
+    It is d^2 M2 (1 + ln T) / (2 mu) + s G R, where M2 is the second moment of a reported slope, as in
+    `two_point_upper`.
 
     Returns:
         The regret of the mean of both points.
@@ -218,7 +219,7 @@ def two_point_strongly_convex_upper(
         Agarwal, Dekel & Xiao (2010); Theorem 6 has order d^3 ln T / (mu epsilon^2).
 
     Deviations:
-        As `fkm_upper`.
+        See `fkm_upper`.
     """
     moment, rounds, size = positive("second_moment", second_moment), at_least("horizon", horizon, 1), _dim(dim)
     near, (far, _) = positive("radius", radius), _reach_and_theta(domain, size)
@@ -237,12 +238,12 @@ def barrier_smooth_upper(
 ) -> np.ndarray:
     """Returns an upper bound on the regret of `barrier_smooth`.
 
-    theta ln T / eta + 2 eta T d^2 M2 / del^2 + beta del^2 R^2 T / 2 + 2 B with eta = del sqrt(theta ln T / (2 T d^2
-    M2)), del = min(1, (2 sqrt(2) d sqrt(theta M2 ln T / T) / (beta R^2))^(1/3)). It holds if eta d M <= del / 2, which
-    is so for T >= 2 theta ln T M^2 / M2.
+    It is theta ln T / eta + 2 eta T d^2 M2 / del^2 + beta del^2 R^2 T / 2 + 2 B with eta = del sqrt(theta ln T / (2 T
+    d^2 M2)), del = min(1, (2 sqrt(2) d sqrt(theta M2 ln T / T) / (beta R^2))^(1/3)). It holds if eta d M <= del / 2,
+    that is, for T >= 2 theta ln T M^2 / M2.
 
     Source:
-        Saha & Tewari (2011), for convex and smooth losses and a barrier with the parameter theta.
+        Saha & Tewari (2011), for convex and smooth losses and a barrier with parameter theta.
     """
     moment, rounds, size = positive("second_moment", second_moment), at_least("horizon", horizon, 2), _dim(dim)
     curved, near = positive("smoothness", smoothness), positive("radius", radius)
@@ -265,11 +266,11 @@ def barrier_strongly_convex_upper(
 ) -> np.ndarray:
     """Returns an upper bound on the regret of `barrier_strongly_convex`.
 
-    4 d M sqrt((theta + 2 beta / mu) T ln T) + 2 M + 2 beta D^2. It holds for T / ln T >= 2 (theta + 2 beta / mu), where
-    beta >= mu.
+    It is 4 d M sqrt((theta + 2 beta / mu) T ln T) + 2 M + 2 beta D^2. It holds for T / ln T >= 2 (theta + 2 beta / mu),
+    where beta >= mu.
 
     Source:
-        Hazan & Levy (2014), for strongly convex and smooth losses and a barrier with the parameter theta.
+        Hazan & Levy (2014), for strongly convex and smooth losses and a barrier with parameter theta.
 
     Deviations:
         The last term replaces a constant that the theorem does not state.
@@ -288,8 +289,8 @@ def tsallis_inf_upper(
 ) -> np.ndarray:
     """Returns an upper bound on the adversarial regret of `tsallis_inf` on randomized responses of rewards in [0, 1].
 
-    c (4 sqrt(K T) + 1) with importance weights, `estimator="iw"`, and c (2 sqrt(K T) + 10 K ln T + 16) with reduced
-    variance, "rv": the regret on true losses is c times that on responses.
+    It is c (4 sqrt(K T) + 1) with importance weights (`estimator="iw"`), and c (2 sqrt(K T) + 10 K ln T + 16) with
+    reduced variance ("rv"). The regret on true losses is c times the regret on responses.
 
     Source:
         Zimmert & Seldin (2021), Theorem 1.

@@ -1,16 +1,17 @@
-"""The bound of Saha & Asi (2024), DP-Dueling, for arms with features: the regret under central privacy.
+"""Bounds of Saha & Asi (2024), DP-Dueling, on the regret for arms with features under central privacy.
 
-Source of all: Saha & Asi (2024), *DP-Dueling: Learning from Preference Feedback without Compromising User Privacy*.
+Source of all bounds: Saha & Asi (2024), *DP-Dueling: Learning from Preference Feedback without Compromising User
+Privacy*.
 
 Regret is the sum of 2 r(best) - r(left) - r(right) over rounds, r(x) = w*.x, for arms in the unit ball of d dimensions
 and |w*| <= 1. Arguments are numbers or arrays, finite except epsilon, and broadcast; results are float64 arrays. Every
 function raises ValueError for an argument that is out of range or NaN. Arguments of all functions:
 
-- `epsilon`: > 0; infinity leaves the second term.
+- `epsilon`: > 0; at infinity only the term without epsilon remains.
 - `horizon`: T, >= 2 and > d / kappa^2.
 - `dim`: d, >= 1.
 - `failure_prob`: b, in (0, 1).
-- `slope`: kappa, the least slope of the link, in (0, 1/4].
+- `slope`: kappa, the smallest slope of the link, in (0, 1/4].
 - `scale`: the unspecified constant, > 0.
 """
 
@@ -29,7 +30,7 @@ def regret_upper(
     slope: ArrayLike,
     scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    """Returns an upper bound on the regret of `g_optimal_elimination` with the published numbers of duels, in order.
+    """Returns an order bound on the regret of `g_optimal_elimination` with the published numbers of duels.
 
     d^6 ln(d T / b) ln(T kappa^2 / d) / (kappa epsilon) + d sqrt(T) ln(T / b) / kappa
 
@@ -48,13 +49,13 @@ def corrected_regret_upper(
     slope: ArrayLike,
     scale: ArrayLike = 1.0,
 ) -> np.ndarray:
-    """Returns an upper bound on the regret of `g_optimal_elimination` with tight constants, in order: d^3, not d^6.
+    """Returns an order bound on the regret of `g_optimal_elimination` with tight constants, in d^3 instead of d^6.
 
     d^3 ln(d T / b) ln(T kappa^2 / d) / (kappa epsilon) + d sqrt(T) ln(T / b) / kappa
 
     Source:
         Derived here, with the logarithms of Theorem 3. A phase of margin xi plays about (d / (kappa xi))^2 + d m /
-        (kappa epsilon xi) duels of m <= d (d + 1) / 2 pairs, and each costs 4 xi at most.
+        (kappa epsilon xi) duels of m <= d (d + 1) / 2 pairs, and each duel costs at most 4 xi.
 
     Deviations:
         No published theorem.
@@ -63,9 +64,9 @@ def corrected_regret_upper(
 
 
 def free_from(horizon: ArrayLike, dim: ArrayLike, *, failure_prob: ArrayLike, slope: ArrayLike) -> np.ndarray:
-    """Returns the epsilon from which on the private term of Theorem 3 is the smaller one: "privacy for free".
+    """Returns the epsilon above which the private term of Theorem 3 is smaller than the other ("privacy for free").
 
-    d^5 ln(d T / b) ln(T kappa^2 / d) / (sqrt(T) ln(T / b)): a ratio of two orders, so it has no specified constant.
+    d^5 ln(d T / b) ln(T kappa^2 / d) / (sqrt(T) ln(T / b))is a ratio of two orders, so its constant is unspecified.
 
     Source:
         Remark 4.

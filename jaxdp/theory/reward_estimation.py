@@ -1,20 +1,22 @@
-"""The bounds of Chowdhury, Zhou & Natarajan (2023), DP-Reward: errors of reward estimates under label privacy.
+"""Bounds of Chowdhury, Zhou & Natarajan (2023), DP-Reward, on errors of reward estimates under label privacy.
 
-Source of all: Chowdhury, Zhou & Natarajan (2023), *Differentially Private Reward Estimation with Preference Feedback*.
+Source of all bounds: Chowdhury, Zhou & Natarajan (2023), *Differentially Private Reward Estimation with Preference
+Feedback*.
 
-Lower bounds are on squared errors, upper ones on errors with probability 1 - alpha. gamma is `curvature(feature_norm,
-radius)`. Arguments are numbers or arrays that broadcast, finite except epsilon; results are float64 arrays. Every
-function raises ValueError for an argument that is out of range or NaN. Arguments of all functions:
+Lower bounds are for squared errors; upper bounds are for errors and hold with probability 1 - alpha. gamma is
+`curvature(feature_norm, radius)`. Arguments are numbers or arrays that broadcast, finite except epsilon; results are
+float64 arrays. Every function raises ValueError for an argument that is out of range or NaN. Arguments of all
+functions:
 
 - `epsilon`: > 0; infinity is no privacy. `delta`: in [0, 1).
 - `num_samples`: n, >= 1; >= 4 for one pass of SGD.
 - `dim`: d, >= 1. `num_actions`: K, >= 2.
 - `feature_norm`: L, > 0, |phi| <= L, so that differences have |x| <= 2 L.
 - `radius`: B, > 0, |theta| <= B.
-- `coverage`: kappa, > 0, the least eigenvalue of E[x x^T].
+- `coverage`: kappa, > 0, the smallest eigenvalue of E[x x^T].
 - `failure_prob`: alpha, in (0, 1); below 1/e for one pass of SGD.
 - `scale`: the unspecified constant, > 0; C if a formula has it.
-- `corrected`: the paper writes |x| <= L in places where 2 L is right; True uses 2 L there. If a function corrects
+- `corrected`: the paper has |x| <= L in some places where 2 L is right; True uses 2 L there. If a function corrects
   anything else, its docstring says so.
 """
 
@@ -53,7 +55,7 @@ _INVERSE_E = float(np.exp(-1))
 def local_semi_norm_lower(
     epsilon: ArrayLike, num_samples: ArrayLike, dim: ArrayLike, *, scale: ArrayLike = 1.0
 ) -> np.ndarray:
-    """Returns a lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, local model.
+    """Returns a lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, in the local model.
 
     d / n + d / ((e^eps - 1)^2 n)
 
@@ -77,7 +79,7 @@ def local_l2_lower(
 ) -> np.ndarray:
     """Returns a lower bound on E |theta^ - theta*|^2, local model: (d / L^2) (d / n + d / ((e^eps - 1)^2 n)).
 
-    `corrected` has 2 L in the proof's last step.
+    `corrected` uses 2 L in the last step of the proof.
 
     Source:
         Theorem 3.2, an order bound, for n large enough.
@@ -104,8 +106,8 @@ def local_semi_norm_upper(
     lambda is `ridge`, >= 0, and C' is `bias_scale`, > 0.
 
     Source:
-        Theorem 4.2, eq. (7). The paper leaves C and C' open; C = sqrt(3) / 2 and C' = 2 can be proved, see
-        `jaxdp.estimation.confidence_set`.
+        Theorem 4.2, eq. (7). The paper does not specify C and C'; C = sqrt(3) / 2 and C' = 2 can be proved (see
+        `jaxdp.estimation.confidence_set`).
     """
     spread = at_least("dim", dim, 1) - np.log(between("failure_prob", failure_prob, 0, 1))
     noise = _debiasing(epsilon) * np.sqrt(spread / at_least("num_samples", num_samples, 1))
@@ -128,12 +130,12 @@ def local_l2_upper(
 
     C (L / (gamma kappa)) (e^eps + 1) / (e^eps - 1) sqrt(ln(ln(n) / alpha) / n)
 
-    `corrected`: the proof's bound 4 L on the gradients is loose; they are at most 2 L sigmoid(eps). With the same C
-    this multiplies the bound by sigmoid(eps) / 2.
+    `corrected`: the proof bounds gradients by 4 L, but they are at most 2 L sigmoid(eps). With the same C, this
+    multiplies the bound by sigmoid(eps) / 2.
 
     Source:
-        Theorem 4.5. It holds for steps 1 / (gamma_eps kappa t), gamma_eps = gamma (e^eps - 1) / (e^eps + 1), as its
-        proof has them; the statement prints 1 / (gamma kappa).
+        Theorem 4.5. It holds for the steps of its proof, 1 / (gamma_eps kappa t) with gamma_eps = gamma (e^eps - 1) /
+        (e^eps + 1); the statement has 1 / (gamma kappa).
     """
     rate = _one_pass_rate(num_samples, failure_prob)
     length = positive("scale", scale) * positive("feature_norm", feature_norm)
@@ -153,12 +155,12 @@ def plackett_luce_l2_upper(
     scale: ArrayLike = 1.0,
     corrected: bool = False,
 ) -> np.ndarray:
-    """Returns an upper bound on |theta^_SGD-KRR - theta*| from choices of one among K actions.
+    """Returns an upper bound on |theta^_SGD-KRR - theta*| for choices among K actions.
 
     With probability 1 - alpha, C (L / (gamma kappa)) (e^eps + K - 1) / (e^eps - 1) sqrt(ln(ln(n) / alpha) / n), where
     gamma = exp(-4 L B) / 2, and kappa is the coverage of the difference of every pair of actions.
 
-    `corrected`: kappa (K - 1) / K instead of kappa, because K of the proof's K^2 ordered pairs have no difference.
+    `corrected` uses kappa (K - 1) / K instead of kappa, as K of the proof's K^2 ordered pairs have a difference of 0.
 
     Source:
         Theorem C.2. It holds for steps 1 / (gamma_eps kappa t), gamma_eps = gamma (e^eps - 1) / (e^eps + K - 1).
@@ -184,7 +186,7 @@ def central_l2_lower(
 ) -> np.ndarray:
     """Returns a lower bound on E |theta^ - theta*|^2, central model: d^2 / (n L^2) + d / (n^2 (eps + delta)^2).
 
-    `corrected` has 2 L in the first term, as in Theorem 3.2.
+    `corrected` uses 2 L in the first term, as in Theorem 3.2.
 
     Source:
         Theorem 5.1, an order bound, for n large enough. The second term is for features with entries in [-1, 1].
@@ -210,7 +212,7 @@ def central_l2_upper(
     """Returns an upper bound on |theta^_obj - theta*|, with probability 1 - alpha.
 
     (L / (kappa gamma)) sqrt(ln(1 / alpha) / n) + sigma (sqrt(d) + sqrt(ln(1 / alpha))) / (n kappa gamma), where sigma
-    is `noise_stddev`, >= 0: `objective_perturbation_stddev`, or a tighter one; 0 is no privacy.
+    is `noise_stddev`, >= 0: `objective_perturbation_stddev` or a smaller valid value; 0 is no privacy.
 
     Source:
         Theorem 5.3, an order bound, for at least `central_sample_size` samples and beta = sqrt(n) / B.
@@ -223,7 +225,7 @@ def central_l2_upper(
 
 
 def objective_perturbation_stddev(epsilon: ArrayLike, delta: ArrayLike, feature_norm: ArrayLike) -> np.ndarray:
-    """Returns the paper's sigma = L sqrt(8 ln(2 / delta) + 4 eps) / eps, the noise of objective perturbation.
+    """Returns sigma = L sqrt(8 ln(2 / delta) + 4 eps) / eps, the noise of objective perturbation in the paper.
 
     delta is in (0, 1).
 
@@ -244,7 +246,7 @@ def central_sample_size(
     failure_prob: ArrayLike,
     corrected: bool = False,
 ) -> np.ndarray:
-    """Returns the n from which on Theorem 5.3 is proved.
+    """Returns the smallest n for which Theorem 5.3 is proved.
 
     8 L^2 ln(d / alpha) / kappa as printed, 32 L^2 ln(d / alpha) / kappa with `corrected`.
 
@@ -258,7 +260,7 @@ def central_sample_size(
 def central_semi_norm_lower(
     epsilon: ArrayLike, num_samples: ArrayLike, dim: ArrayLike, *, scale: ArrayLike = 1.0
 ) -> np.ndarray:
-    """Returns a lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, central model.
+    """Returns a lower bound on E |theta^ - theta*|^2 in the norm of Sigma_D + lambda I, in the central model.
 
     d / n + d^2 / (n eps)^2
 

@@ -1,17 +1,17 @@
-"""The bounds of Asi, Raman & Saha (2025), Tracking: dynamic regret under central privacy.
+"""Bounds of Asi, Raman & Saha (2025), Tracking, on dynamic regret under central privacy.
 
-Source of all: Asi, Raman & Saha (2025), *Tracking the Best Expert Privately*; Table 1 has the five orders without
-logarithms of T and 1 / delta.
+Source of all bounds: Asi, Raman & Saha (2025), *Tracking the Best Expert Privately*. Table 1 has the five orders
+without logarithms of T and 1 / delta.
 
-In section 2.1 a stochastic adversary has S distributions, and so S - 1 shifts. Arguments are numbers or arrays that
+In section 2.1 a stochastic adversary has S distributions, which are S - 1 shifts. Arguments are numbers or arrays that
 broadcast, finite except epsilon; results are float64 arrays, expected dynamic regrets unless a function says otherwise.
 Every function raises ValueError for an argument that is out of range or NaN. Arguments of all functions:
 
-- `epsilon`: > 0; infinity leaves the terms without it.
+- `epsilon`: > 0; at infinity only the terms without epsilon remain.
 - `horizon`: T, >= 2.
 - `num_experts`: N, >= 2.
-- `num_switches`: S, of the comparator, >= 0 and < T; at 0 an upper bound is 0, although upper bounds hold for S >= 1
-  only.
+- `num_switches`: S, the number of switches of the comparator, >= 0 and < T. Upper bounds hold only for S >= 1; at S = 0
+  the functions return 0.
 - `delta`: in (0, 1).
 - `scale`: the unspecified constant of an order bound, > 0.
 """
@@ -40,7 +40,7 @@ def window_upper(
         The regret against the best fixed expert of these rounds.
 
     Source:
-        Theorem 3.1, for losses of one distribution, with probability 1 - b in all windows at once.
+        Theorem 3.1, for losses of one distribution, with probability 1 - b for all windows together.
 
     Deviations:
         The theorem lacks a factor ln T in its first term, which its Lemmas 3.3 and A.2 have; `corrected=True` includes
@@ -83,7 +83,7 @@ def shifting_lower(
 ) -> np.ndarray:
     """Returns a lower bound on the dynamic regret of every private learner: sqrt(S T ln N) + S ln(N/S) / epsilon.
 
-    It requires 0 < S <= N: each phase has its own experts.
+    It requires 0 < S <= N, as each phase has separate experts.
 
     Source:
         Section 3.2, "Lower bound for shifting adversary", and Table 1; an order bound. The losses are oblivious, so the
@@ -136,7 +136,7 @@ def adaptive_lower(
         Theorem 5.1, an order bound, for epsilon <= 1, delta <= (S + 1)^3 / T^3, N >= 2 T / S and T large.
 
     Deviations:
-        The proof treats the learner's state as a release, which is right for delta = 0 only.
+        The proof treats the learner's state as a release, which is right only for delta = 0.
     """
     budget, rounds = above("epsilon", epsilon, 0), _rounds(horizon)
     switches = at_least("num_switches", num_switches, 0)
@@ -156,14 +156,14 @@ def adaptive_upper(
 ) -> np.ndarray:
     """Returns the claimed upper bound for losses that react: sqrt(S T) ln(NT)^1.5 / epsilon + S ln(NT) / epsilon.
 
-    At epsilon = infinity it is 0, which is no bound there.
+    At epsilon = infinity it is 0, which is not a valid bound.
 
     Source:
         Theorem 5.2, an order bound, for epsilon < 1.
 
     Deviations:
-        The learner of the theorem, `mirror_descent(constants="paper")`, is N epsilon-private, not
-        epsilon-private; `mirror_descent(form="intervals")` has this order in S, T and epsilon, up to logarithms.
+        The learner of the theorem, `mirror_descent(constants="paper")`, is (N epsilon)-private, not epsilon-private.
+        `mirror_descent(form="intervals")` has this order in S, T and epsilon, up to logarithms.
     """
     budget, rounds, experts, switches = _four(epsilon, horizon, num_experts, num_switches)
     union = np.log(experts * rounds)

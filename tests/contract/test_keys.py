@@ -158,7 +158,7 @@ def test_keys_that_are_the_same_in_every_run(use):
 def test_a_state_that_keeps_a_key_is_found_where_it_is_repeated():
     closed = jax.make_jaxpr(lambda scale, key: (key, scale * normal(key)))(jnp.float32(1), jax.random.key(0))
     check_keys_of(closed)
-    with pytest.raises(AssertionError, match="a key is used twice: in every turn of a loop"):
+    with pytest.raises(AssertionError, match="a key is used twice: in every iteration of a loop"):
         check_keys_of(closed, num_carried=1)
 
 

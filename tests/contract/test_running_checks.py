@@ -73,7 +73,7 @@ def test_a_name_of_no_check_is_refused(argument):
         (
             "laplace",
             {"values": {"epsilon": 1.0}},
-            "values must be given with a Learner or an Estimator only, got it with",
+            "values must be given only with a Learner or an Estimator, got it with",
         ),
         (wrong.RIGHT, {"values": {}, "horizon": 7}, "environment must be given with a Learner, got None"),
         (wrong.MEAN, {"values": {}}, "features must be given with an Estimator, got None"),

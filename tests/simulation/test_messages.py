@@ -223,7 +223,7 @@ CENTRAL = functools.cache(
             (
                 call,
                 ValueError,
-                f"params of {who} must be a pytree .* an instance of Unknown: decorate .*register_dataclass",
+                f"params of {who} must be a pytree .* an instance of Unknown: if .*register_dataclass",
             )
             for who, call in [
                 ("the learner explore_then_commit", lambda: OWN().params(epsilon=1.0)),
