@@ -44,9 +44,9 @@ def estimate(
 ) -> Estimate:
     """Privatizes the labels and fits, after checking data and values on the host.
 
-    Errors never show a label or say which records have a bad one: they only count these records. If an estimator keeps
-    features private too, only shapes and dtypes are checked, and the estimator then clips or replaces
-    invalid values.
+    Errors never show a label or say which record is invalid: they only count invalid records. If an estimator keeps
+    features private too, this function checks only shapes and dtypes, and the estimator clips or replaces invalid
+    values.
 
     Features phi(chosen) - phi(rejected) with labels that are all 1 are not private at any epsilon, because the features
     then contain the preference and the label is constant. Orient every pair first, by a public rule (such as the order
@@ -64,13 +64,13 @@ def estimate(
         key: JAX key for privatizing and fitting.
         persons: [num_samples] ids, public, of who gave the labels, for estimators made with `privacy_unit="person"`.
             `claims_for_persons` returns the claims for one label and for one person of any estimator.
-        intervals: "sandwich" for standard errors and normal confidence intervals, from H^-1 M H^-1 / n with the mean
-            curvature H and the mean squared slope M of the losses; None for neither. They account for the privacy
+        intervals: "sandwich" adds standard errors and normal confidence intervals, from H^-1 M H^-1 / n with the mean
+            curvature H and the mean squared slope M of the losses; None adds nothing. Intervals account for the privacy
             noise, and are post-processing. Intervals of `debiased_rr`, `mle` and `mle_rr` are robust: they also hold if
             the link is wrong, for the parameter to which the estimator then converges. Intervals of
             `objective_perturbation` rely on the link, because its labels are not released, and do not allow for the
             bias of its regularization.
-        confidence: of each parameter's interval, in (0, 1).
+        confidence: probability in (0, 1) that the interval of a parameter covers it.
         **values: the values that the estimator's `params` take (epsilon, delta, radius, feature_norm, ...). If
             feature_norm (L) is given, every |x| must be at most 2 L, and the norm of an action's features at most L.
 
@@ -80,9 +80,10 @@ def estimate(
     Warns:
         UserWarning: if delta is above 1 / num_samples: such a claim allows whole labels to be published.
         RuntimeWarning: if the solver did not converge; if it converged without a radius, but the objective seems to
-            have no minimum; if a constant learning rate does not suit the size of the features; or if columns of public
-            features are so nearly dependent, or lengths of rows differ so much, that 32-bit floats cannot fit them. The
-            warnings depend only on the report and on public features, so they are post-processing of the report.
+            have no minimum; if a constant learning rate is far too large or too small for the features; or if, in 32
+            bits, columns of public features are nearly dependent or rows differ so much in length that theta is
+            inaccurate. The warnings depend only on the report and on public features, so they are post-processing of
+            the report.
 
         RuntimeWarning: with intervals: if the radius bounds the estimate, because intervals do not allow for this; if
             features do not determine the estimate (intervals are then NaN); or if the curvature of `mle_rr` is not
@@ -92,8 +93,8 @@ def estimate(
         TypeError: if a value that the estimator needs is missing, or it does not take a given value.
         ValueError: if it is called inside a JAX transformation, estimator is a factory that was not called, key is not
             a typed key, shapes are wrong, a feature is not finite, is too long for feature_norm or has a square out of
-            range, a label is not one that the estimator accepts, a value is out of range, or intervals are requested
-            of an estimator that has none.
+            range, the estimator does not accept a label, a value is out of range, or intervals are requested from an
+            estimator that has none.
         RuntimeError: if the solver did not converge and the estimator then releases nothing.
 
     Examples:
@@ -113,7 +114,9 @@ def estimate(
         check_choice("intervals", intervals, ("sandwich",))
         check_probability("confidence", confidence)
         if estimator.covariance is None:
-            raise ValueError(f"intervals must be None for {estimator.made_by}: the spread of its estimate is not known")
+            raise ValueError(
+                f"intervals must be None for {estimator.made_by}, for which no covariance is known, got {intervals!r}"
+            )
     check_key(key)
     feature_norm = values.get("feature_norm", np.inf)
     signature = inspect.signature(estimator.params)
@@ -170,19 +173,19 @@ def estimate(
 
 
 def _warn_intervals(theta: jax.Array, covariance: Covariance, radius: float) -> None:
-    """Warns of intervals that are NaN, ignore an active bound, or rely on the link where robust ones fail."""
+    """Warns of intervals that are NaN, ignore an active radius, or are valid only if the link is right."""
     if np.isnan(covariance.matrix).any():
         warn_caller("intervals are NaN: the features do not determine the estimate", RuntimeWarning)
     elif np.linalg.norm(theta) >= radius * (1 - ROUNDING):
         warn_caller(
-            "intervals assume that the radius does not bound the estimate, got an estimate at the bound, "
-            f"radius={radius:g}",
+            f"intervals ignore the radius, but the estimate lies at it, radius={radius:g}: choose a larger radius or "
+            "do not rely on the intervals",
             RuntimeWarning,
         )
     if covariance.from_information:
         warn_caller(
             "intervals come from Fisher information, because the curvature at the estimate is not positive definite: "
-            "they rely on the link",
+            "they are valid only if the link is right",
             RuntimeWarning,
         )
 
@@ -225,7 +228,7 @@ def check_data(features: ArrayLike, labels: ArrayLike, *, feature_norm: float = 
     worst = int(np.argmax(norms))
     if norms[worst] > 2 * feature_norm * (1 + ROUNDING):
         raise ValueError(
-            f"feature_norm must be at least half of every differential feature's norm, got {feature_norm} where "
+            f"feature_norm must be at least half the norm of every differential feature, got {feature_norm}, but "
             f"feature {worst} has norm {norms[worst]:g}"
         )
 
@@ -263,7 +266,7 @@ def check_choices(
     worst = int(np.argmax(norms))
     if norms[worst] > feature_norm * (1 + ROUNDING):
         raise ValueError(
-            f"feature_norm must be at least every action's feature norm, got {feature_norm} where an action of "
+            f"feature_norm must be at least the norm of every action's features, got {feature_norm}, but an action of "
             f"sample {worst} has norm {norms[worst]:g}"
         )
 

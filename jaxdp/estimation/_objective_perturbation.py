@@ -1,11 +1,12 @@
 """Objective perturbation for label privacy, implemented as a Gaussian mechanism on the labels' sufficient statistic.
 
-The lines of Algorithm 2 of DP-Reward (Chowdhury, Zhou & Natarajan, 2023) and their code, for `objective_perturbation`.
-Labels enter the logistic loss only through S = sum_i y_i x_i, so the paper's linear term w is equivalent to noise on S:
+This list maps the lines of Algorithm 2 of DP-Reward (Chowdhury, Zhou & Natarajan, 2023) to the code of
+`objective_perturbation`. Labels enter the logistic loss only through S = sum_i y_i x_i, so the paper's linear term w is
+equivalent to noise on S:
 
 * 1: beta is `Params.regularization`, and the ball Theta_B has the radius `Params.radius`.
-* 2: w is S - S~. `release_statistic` draws it, and reports S~ = S + noise; sigma is `noise_multiplier` times
-  `sensitivity_unit`, which is L with the paper's constants and otherwise the largest |x_i|.
+* 2: w is S - S~. `release_statistic` draws it, and reports S~ = S + noise. The paper's sigma is `noise_multiplier`
+  times `sensitivity_unit`, which is L with the paper's constants and otherwise the largest |x_i|.
 * 3: `statistic_objective` is l_D(theta) + (beta / 2n) |theta|^2 + w.theta / n, written with S~; `full_batch_estimator`
   finds its minimiser.
 """
@@ -136,8 +137,8 @@ def objective_perturbation(
         weights: "none", or "cut".
         noise: "gaussian", or "k_norm", which takes no delta.
         geometry: "isotropic", or "whitened"; |x_i| is then the norm in whitened coordinates, in weights too.
-        zero_sum: constrain sum(theta) = 0; features are centred first, which only lowers their norms. K-norm noise then
-            lies in the dim - 1 remaining dimensions.
+        zero_sum: constrain sum(theta) = 0; features are centred first, which never increases their norms. K-norm noise
+            then lies in the remaining dim - 1 dimensions.
         privacy_unit: "label"; or "person": `params` then take persons, and all labels of one person may change at once.
             Weights are then w_i = min(1, c / D) for the persons' D (see Privacy).
         optimizer: as for `mle`.
@@ -147,7 +148,7 @@ def objective_perturbation(
         An estimator of theta from features [num_samples, dim] float and labels [num_samples] int in {0, 1}. Its
         `params` take epsilon, delta, and radius (default inf), regularization beta (0), tolerance (1e-5); for
         weights="cut" cut, c (0: the c with the least predicted error; infinity: no cut); and for constants="paper"
-        feature_norm L (inf, or a value below half the largest |x_i|, stands for that half); for privacy_unit="person"
+        feature_norm L (inf or a value below half the largest |x_i| is replaced by this half); for privacy_unit="person"
         persons, [num_samples] public ids; for geometry="whitened" margin_stddev (1), a guess of the margins' standard
         deviation, which chooses beta by the least predicted margin error if regularization is 0 (infinity: no ridge).
         Its report is S~; with weights it is a `WithCut`.
@@ -162,10 +163,11 @@ def objective_perturbation(
         - Unit: one label; adjacency: replace one.
         - Sensitivity: A label enters only through S, with L2 sensitivity max w_i |x_i| over the public features (at
           most 2 L, or c): another label changes S by w_i (y - y') x_i, and |y - y'| <= 1 also for labels in {0, 1/2,
-          1}. The cut depends only on features, never on labels. The minimiser is post-processing, so the claim covers
-          an approximate minimiser, any beta >= 0 and any constraint.
-        - For one person, with ids and numbers of labels public: the sensitivity is max w D over persons, with D the
-          least of sum |x_i|, (sum |x_i.x_j|)^1/2 and k^1/2 |X|_op over the person's k rows X.
+          1}. The cut depends only on features, never on labels. The minimiser is post-processing, so the claim holds
+          for approximate minimisers, every beta >= 0 and every constraint.
+        - For one person, with public ids and numbers of labels: the sensitivity is the largest w D of a person. D is
+          the least of sum_i |x_i|, sqrt(sum_ij |x_i.x_j|) and sqrt(k) |X|_op, for the matrix X of the person's k
+          features x_i, with the spectral norm |X|_op.
         - Whitened noise is the same mechanism for other public features; S~ is post-processing of its release (proof:
           docs/proofs/whitened_noise.md). So is the ridge, which reads features, epsilon, delta and margin_stddev alone.
 
@@ -177,9 +179,10 @@ def objective_perturbation(
         The noise is on S and calibrated by the analytic Gaussian mechanism at sensitivity max w_i |x_i|;
         `constants="paper"` uses sigma = L sqrt(8 log(2/delta) + 4 epsilon) / epsilon. The paper's proof needs the exact
         minimiser and beta > 0; this one needs neither. The paper has neither weights nor pure privacy. Terms of S are
-        rounded to multiples of at most 2^-59 n times the largest term, and summed as integers. The noise covers the
-        change that rounding can add to a label's term, and is rounded to its own grid, as in `gaussian` and `k_norm`.
-        Whitened K-norm noise has all dim coordinates (dim - 1 with `zero_sum`) also where features are dependent.
+        rounded to multiples of a unit, at most 2^-59 n times the largest term, and summed as integers. The noise covers
+        the change that this rounding can add to a label's term; noise and sum are rounded as in `gaussian` and
+        `k_norm`. Whitened K-norm noise has all dim coordinates (dim - 1 with `zero_sum`) also where features are
+        dependent.
 
     Math:
         The estimate minimises, over $|\theta| \le B$,

@@ -45,7 +45,7 @@ class Params:
         noise_multiplier: [] float >= 0, standard deviation of w per unit of L; 0 at epsilon = inf.
         output_multiplier: [] float >= 0, standard deviation of the noise on the minimiser per unit of its sensitivity 2
             tolerance.
-        regularization: [] float >= 0, beta per unit of L^2, on the scale of the sum over samples.
+        regularization: [] float >= 0, beta / L^2, where beta is the penalty of the sum over samples.
         feature_norm: [] float > 0, L: differential features are shrunk to norm 2 L. It must not depend on the data.
         radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
         tolerance: [] float > 0, 2 L times the largest distance from the exact minimiser: the largest change of a
@@ -84,10 +84,10 @@ def noise_multiplier(epsilon: float, delta: float) -> float:
 
 
 def output_multiplier(epsilon: float, delta: float, regularization: float) -> float:
-    """Returns the noise on the minimiser per unit of its sensitivity, from the theorem's slack in epsilon and delta.
+    """Returns the standard deviation of noise on the minimiser per unit of its sensitivity, from the theorem's slack.
 
-    The ratio of determinants costs log(1 + L^2 / beta), less than the epsilon / 2 reserved for it. The normal tails
-    cost 4 P(N > sqrt(2 ln(4 / delta))), less than half of delta. regularization is beta per unit of L^2.
+    The ratio of determinants costs log(1 + L^2 / beta), less than the epsilon / 2 that the theorem reserves for it. The
+    normal tails cost 4 P(N > sqrt(2 ln(4 / delta))), less than half of delta. `regularization` is beta / L^2.
     """
     from scipy.special import ndtr  # SciPy is only imported where it is used
 
@@ -107,15 +107,15 @@ def objective_perturbation_full(
 
     Minimises sum_i [log(1 + exp(x_i.theta)) - y_i x_i.theta] + (beta / 2) |theta|^2 + w.theta over |theta| <= radius,
     with w ~ N(0, sigma^2 I) and sigma = 4 L sqrt(8 ln(4 / delta) + 2 epsilon) / epsilon. The solver comes within
-    `tolerance` / (2 L) of the minimiser. Gaussian noise hides the remaining error, and the sum is projected onto the
+    `tolerance` / (2 L) of the minimiser. Gaussian noise hides the solver's error; the noisy point is projected onto the
     ball and released. All of this happens in `privatize`: `fit` does not read the features.
 
-    Each record is made valid by itself, since an error would reveal private data: a differential feature longer than 2
-    L is shrunk to norm 2 L, a feature that is not finite is replaced by zero, and a label outside {0, 1} by the nearest
-    label.
+    Invalid records raise no error, which would reveal private data. Each record is corrected separately: a differential
+    feature longer than 2 L is shrunk to norm 2 L, a feature that is not finite is replaced by zero, and labels are
+    clipped to [0, 1].
 
     Args:
-        constants: "tight" or "paper", sets the least beta.
+        constants: "tight" or "paper", which determines the least beta.
         weights: only "none": features are private here, and weights would reveal them.
         zero_sum: constrain sum(theta) = 0; features are centred first.
         max_steps: gradient evaluations at most, >= 1.
@@ -146,20 +146,21 @@ def objective_perturbation_full(
           epsilon / 2, as sqrt(1 - u) + u / 2 <= 1. A convex constraint is the limit of smooth penalties (successive
           approximation), and the claim survives limits in distribution. *The inexact minimiser.* Given the exact
           minimiser, the solver's point lies within tolerance / (2 L) of it under either neighbour, so that its release
-          has twice this sensitivity. Its Gaussian noise is calibrated to the remaining budget: epsilon / 2 - log(1 +
-          L^2 / beta), and delta minus the tails. So the two compose to (epsilon, delta). The least beta would leave
-          only about epsilon^2 / 8, so the default is twice the least beta. *Not covered*: the event that nothing is
-          released since the solver did not converge. In exact arithmetic Newton's method always converges. In floating
-          point it fails if the tolerance is near rounding, which depends on the data, so a failure reveals one bit
-          about them. Choose the tolerance so that no failure occurs, and use `zero_sum` or 64-bit floats for features
-          that span less than the space (of pairs of items, say), where only beta curves the objective. The claim also
-          does not cover rounding of the certificate and of the noise, or the solver's time.
-        - Slack: audits reach only a small part of epsilon, since the bounds are not attained together. |c| + |c'| = 2
+          has twice this sensitivity. The Gaussian noise on it is calibrated to the remaining budget: epsilon / 2 -
+          log(1 + L^2 / beta), and delta minus the tails. So both releases compose to (epsilon, delta). The least beta
+          would leave only about epsilon^2 / 8, so the default is twice the least beta. *Not covered*: the event that
+          nothing is released because the solver did not converge. In exact arithmetic Newton's method always converges.
+          In floating point it fails if the tolerance is close to rounding errors. These depend on the data, so a
+          failure reveals one bit about them. Choose the tolerance so that no failure occurs, and use `zero_sum` or
+          64-bit floats if the features do not span the space (as features of pairs of items), since only beta then
+          curves the objective in some direction. The claim also does not cover rounding of the certificate and of the
+          noise, or the solver's running time.
+        - Slack: audits reach only a small part of epsilon, because no data attain all bounds together. |c| + |c'| = 2
           needs a theta that contradicts both comparisons with certainty. If theta does not predict them, |c| = |c'| =
           1/2, and w moves by 2 L, half of the allowance. At epsilon = 1 and delta = 1e-3, a normal w that moves by 2 L
           or by 4 L spends epsilon 0.11 or 0.25 (`gaussian_epsilon`, which is exact), since the tails of w.x and w.x'
-          are bounded separately, and delta pays for the whole of a loss beyond epsilon. The ratio of determinants is 1
-          + L^2 / beta only if the other comparisons and x' have no curvature at the theta where the curvature of x is
+          are bounded separately, and delta pays for the whole of a loss beyond epsilon. The ratio of determinants is
+          1 + L^2 / beta only if the other comparisons and x' have no curvature at the theta where the curvature of x is
           largest.
 
     Source:
@@ -168,13 +169,13 @@ def objective_perturbation_full(
 
     Deviations:
         Beta >= 2 L^2 / epsilon suffices, as the Hessians' difference has at most one positive eigenvalue;
-        `constants="paper"` requires 4 L^2 / epsilon. The exponent in the paper's proof has a slip of 2, but its sigma
-        suffices. The paper needs the exact minimiser, which no solver returns.
+        `constants="paper"` requires 4 L^2 / epsilon. The exponent in the paper's proof is off by a factor of 2, but its
+        sigma suffices. The paper needs the exact minimiser, which no solver returns.
     """
     check_choice("constants", constants, CONSTANTS)
     if weights != "none":
         raise ValueError(
-            f"weights must be 'none' where features are private, as weights would reveal them, got {weights!r}"
+            f"weights must be 'none' if features are private, as weights would reveal them, got {weights!r}"
         )
     check_count("max_steps", max_steps)
 
@@ -231,7 +232,7 @@ def objective_perturbation_full(
 def perturbed_minimizer(
     params: Params, features: jax.Array, labels: jax.Array, w: jax.Array, *, zero_sum: bool, max_steps: int
 ) -> Estimate:
-    """Returns the solver's estimate of 2 L theta for the linear term w / (2 L); its certificate bounds its distance."""
+    """Returns the solver's estimate of 2 L theta; its certificate bounds the distance from the exact minimiser."""
     # features x / (2 L) of norm at most 1 and parameter 2 L theta: the same margins, w / (2 L), and beta / 4 per L^2
     dtype, num_samples = features.dtype, features.shape[0]
     width = 2 * jnp.asarray(params.feature_norm, dtype)
@@ -242,7 +243,7 @@ def perturbed_minimizer(
     unit = clip_norm(jnp.where(finite[:, None], features, 0), width) / width
     targets = jnp.clip(labels, 0, 1).astype(dtype)
     private = jnp.asarray(params.noise_multiplier, dtype) > 0
-    # The labels' sum is not used: near the minimum, residuals cancel as they are added up, so that rounding stays
+    # Sums residuals, not labels and predictions separately: near the minimum residuals cancel, and rounding stays
     # small.
     losses = likelihood_objective(unit, targets, label_loss(logistic), careful=True)
     return minimize(
@@ -259,20 +260,20 @@ def perturbed_minimizer(
 def distance_bound(
     num_samples: int, beta: jax.Array, radius: jax.Array, *, private: jax.Array, zero_sum: bool
 ) -> Callable[[jax.Array, Evaluation], jax.Array]:
-    """Builds a bound of the distance r from the minimiser, for features of norm at most 1.
+    """Builds a bound on the distance r of a point from the minimiser, for features of norm at most 1.
 
     Logistic losses are self-concordant: between a point and the minimiser the Hessian H of the sum shrinks by at most
-    e^-r. With g the gradient, mu > 0 the least eigenvalue of H and q = |H^(-1/2) g| / sqrt(mu), a point in the ball is
-    within -log(1 - q), and if the minimiser is inside the ball, within |H^-1 g| + q^2 / (1 - q). On the boundary -g may
-    have a part along theta: q then has g + nu theta in place of g and H + nu / 2 in place of H, for any nu >= 0. A
-    point near the boundary, at u |theta|, is first moved onto it by a gap d, which adds sqrt(2) d |(H + nu)^(1/2) u|
-    e^d to the numerator of q.
+    e^-r. Let g be the gradient, mu > 0 the least eigenvalue of H and q = |H^(-1/2) g| / sqrt(mu). For a point in the
+    ball r <= -log(1 - q), and if the minimiser is inside the ball, r <= |H^-1 g| + q^2 / (1 - q). On the boundary -g
+    may have a part along theta: the definition of q then has g + nu theta in place of g and H + nu / 2 in place of H,
+    for any nu >= 0. A point u |theta| at a distance d from the boundary is first moved onto it, which adds sqrt(2) d
+    |(H + nu)^(1/2) u| e^d to the numerator of q.
 
     Args:
         num_samples: number of comparisons.
         beta: [] float >= 0, regularization; mu is never less.
         radius: [] float > 0, of the ball.
-        private: [] bool; if False, mu may be 0, and the norm of the mean gradient is returned.
+        private: [] bool; if False, mu may be 0, and the result is the norm of the mean gradient.
         zero_sum: whether the ball lies in the zero-sum hyperplane; features are then centred.
 
     Returns:
@@ -282,7 +283,7 @@ def distance_bound(
     def certify(theta: jax.Array, evaluation: Evaluation) -> jax.Array:
         dim, info = theta.shape[0], jnp.finfo(theta.dtype)
         gradient, norm = num_samples * evaluation.gradient, jnp.linalg.norm(theta)
-        # nothing moves along the ones vector, so that any curvature along it is allowed
+        # no point moves along the ones vector, so any curvature may be added in this direction
         hessian = evaluation.hessian + jnp.asarray(1 / dim if zero_sum else 0, theta.dtype)
         eigenvalues, basis = eigh(hessian)
         curvatures = jnp.maximum(num_samples * (eigenvalues - dim * info.eps * eigenvalues[-1]), beta)
@@ -314,8 +315,8 @@ def distance_bound(
 
 
 def check_records(features: ArrayLike, labels: ArrayLike, *, feature_norm: float = np.inf) -> None:
-    """Checks the public part of private records on the host: that shapes are right and dtypes are numbers."""
-    del feature_norm  # an error would reveal longer records
+    """Checks on the host the public part of private records: shapes, and that dtypes are numbers."""
+    del feature_norm  # an error would reveal that a record is longer
     features, labels = np.asarray(features), np.asarray(labels)
     for name, values in (("features", features), ("labels", labels)):
         if not (np.issubdtype(values.dtype, np.number) or values.dtype == bool) or np.iscomplexobj(values):

@@ -59,19 +59,20 @@ class Bandit(NamedTuple):
 def offline_bandit(
     *, num_samples: int, dim: int, num_states: int = 20, num_actions: int = 10, max_steps: int = MAX_STEPS
 ) -> Problem:
-    """A problem of comparisons of two actions of a reference policy under a linear reward; every seed has a new bandit.
+    """Draws a bandit for each seed, and comparisons of pairs of actions of a reference policy under a linear reward.
 
     The parameter is uniform on the sphere of norm radius; features are N(0, I / dim), shrunk to norm 1; states are
     uniform. Both actions of a comparison are drawn from the reference policy, with odds exp(expertise phi(s,
-    a).theta*). The better it is, the less the data say about actions that it avoids, and the more a greedy policy errs
-    there. Features, states, actions and the reference policy are public; labels are private.
+    a).theta*). The better the reference policy is, the less the data show about the actions that it avoids, and the
+    larger are a greedy policy's errors about these actions. Features, states, actions and the reference policy are
+    public; labels are private.
 
     Args:
         num_samples: comparisons, >= 1.
         dim: number of features, >= 1.
         num_states: >= 1.
         num_actions: >= 2.
-        max_steps: of the search for the pessimistic policy, >= 1.
+        max_steps: largest number of steps of the search for the pessimistic policy, >= 1.
 
     Returns:
         A problem for estimators made by `with_confidence`. Its metrics: `suboptimality` ([policy]: greedy, pessimistic

@@ -1,6 +1,6 @@
 """One-pass stochastic gradient descent, from labels in the clear or from randomized labels.
 
-The lines of Algorithm 1 of DP-Reward (Chowdhury, Zhou & Natarajan, 2023) and their code, for `sgd_rr`:
+This list maps the lines of Algorithm 1 of DP-Reward (Chowdhury, Zhou & Natarajan, 2023) to the code of `sgd_rr`:
 
 * 1, the learning rates eta_t: `first_step`, and `Recipe.inverse_time`; the ball Theta_B: `Params.radius`.
 * 2 to 4, theta_1 = 0 and a loop over samples: `one_pass`.
@@ -87,8 +87,8 @@ def first_step(params: Params, step_size: str, model: Model, gain: jax.Array) ->
     """Returns the step size at the first sample, [] float: learning_rate, or 1 / (gamma_eps kappa) for "inverse_time".
 
     gamma is the model's least curvature, and gamma_eps = gain gamma is the least curvature of the de-biased loss. The
-    step at sample t is then 1 / (gamma_eps kappa t). If gamma underflows (2 L B above about 88 in float32), the step is
-    capped: any step that large only moves to the boundary of the ball.
+    step at sample t is 1 / (gamma_eps kappa t). If gamma underflows (2 L B above about 88 in float32), the step is
+    capped at 1e12: every step of this size ends at the boundary of the ball.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 4.5, with the step size of its proof (the statement drops
@@ -124,11 +124,11 @@ def one_pass_estimator(
     zero_sum: bool,
     optimizer: optax.GradientTransformation | None,
 ) -> Estimator:
-    """Builds SGD on the de-biased loss of reports randomized at `params.epsilon`; infinity is no noise."""
+    """Builds SGD on the de-biased loss of reports randomized at `params.epsilon`; infinity adds no noise."""
     check_choice("step_size", step_size, STEP_SIZES)
     check_choice("average", average, AVERAGES)
     if optimizer is not None and step_size != "constant":
-        raise ValueError(f"step_size must be left at 'constant' where an optimizer is given, got {step_size!r}")
+        raise ValueError(f"step_size must be left at 'constant' if an optimizer is given, got {step_size!r}")
     recipe = Recipe(model.slope, average, step_size == "inverse_time", zero_sum)
 
     def checked_params(**values) -> Params:
@@ -210,8 +210,8 @@ def sgd(
         "inverse_time" coverage kappa and feature_norm L; or none with an optimizer.
 
     Raises:
-        ValueError: if step_size or average is unknown; from `params`, if a value is not > 0, or not finite where
-            "inverse_time" needs it.
+        ValueError: if step_size or average is unknown; from `params`, if a value is not > 0, or is infinite for
+            "inverse_time", which needs radius, coverage and feature_norm to be finite.
 
     Privacy:
         - None.

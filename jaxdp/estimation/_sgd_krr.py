@@ -36,9 +36,9 @@ def sgd_krr(
 ) -> Estimator:
     """Builds one pass of projected SGD on the de-biased Plackett-Luce loss of K-ary randomized choices.
 
-    The gradient of sample t is sum_y grad log p_y / (e^epsilon + K - 1) - grad log p_report, computed as g sum_k (p_k -
-    d_k) phi_k with the unbiased one-hot vector d and g = (e^epsilon - 1) / (e^epsilon + K - 1). In expectation it is g
-    times the clear gradient, for every K. At epsilon = inf it is the non-private SGD.
+    The gradient of sample t is sum_y grad log p_y / (e^epsilon + K - 1) - grad log p_report. It is computed as g sum_k
+    (p_k - d_k) phi_k, with the unbiased one-hot vector d of the report and g = (e^epsilon - 1) / (e^epsilon + K - 1).
+    In expectation it is g times the clear gradient, for every K. At epsilon = inf it is the non-private SGD.
 
     Args:
         step_size: "constant" (learning_rate), or "inverse_time": 1 / (gamma_eps kappa t).
@@ -66,9 +66,9 @@ def sgd_krr(
     Deviations:
         The "inverse_time" step is 1/(gamma_eps kappa t) with gamma_eps = g gamma and gamma = e^(-4 L B) / 2, as in the
         proof of Theorem C.2 (section 4.4 has gamma = e^(-4 L B)); averaging is added and on by default. The proof's
-        curvature is gamma times the average over all K^2 ordered pairs of the covariances of phi_j - phi_k, so coverage
-        is defined by this average: if every pair's covariance is at least kappa', it is (K - 1) / K kappa', and not
-        kappa' as in the paper.
+        curvature is gamma times the covariance of phi_j - phi_k, averaged over all K^2 ordered pairs (j, k). So
+        coverage is the smallest eigenvalue of this average. If the covariance of every pair j != k has eigenvalues of
+        at least kappa', coverage is (K - 1) / K kappa', and not kappa' as in the paper.
     """
     return one_pass_estimator(
         randomized_params,

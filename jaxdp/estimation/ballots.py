@@ -1,14 +1,14 @@
-"""Estimators of Bradley-Terry abilities that protect a whole ballot, with everything that it says.
+"""Estimators of Bradley-Terry abilities that protect a whole ballot: all preferences, and which items it ranks.
 
 Ballots have the form of `Ballots.design`: features e_i - e_j of all pairs of items i < j, [num_pairs, num_items] float,
 and labels [num_ballots, num_pairs] integers in {0, 1, 2}: 2 if a ballot ranks i above j, 0 if it ranks j above i, 1 if
 it gives no preference (tied, or not ranked). y = label / 2 in {0, 1/2, 1}.
 
 A ballot also reveals *which* items its voter ranked. So in the private estimators the pairs that a voter answers about
-do not depend on the ballot, and no preference is an answer too, y = 1/2. They minimise over theta the sum over ballots
-and all pairs of log(1 + exp(x.theta)) - y x.theta: the BTL likelihood in which no preference is half a win for either
-side. This ranks items by their Borda scores, sums of y over opponents and ballots. `ballot_mle` is BTL on stated
-preferences only; without ties and unranked items the two are the same.
+do not depend on the ballot, and "no preference" is an answer, y = 1/2. The private estimators minimise over theta the
+sum over ballots and all pairs of log(1 + exp(x.theta)) - y x.theta. This is the BTL likelihood in which no preference
+is half a win for either item. It ranks items by their Borda scores, the sums of y over opponents and ballots.
+`ballot_mle` uses only stated preferences; without ties and unranked items both objectives are the same.
 """
 
 import math
@@ -51,8 +51,8 @@ class LocalParams(Params):
     """Values that a sweep may vary; `epsilon` is a voter's budget, and infinity reports the ballots themselves.
 
     Attributes:
-        num_answers: [] int32 >= 1, number of pairs that a voter is asked about, at epsilon / num_answers each; at most
-            all pairs are asked.
+        num_answers: [] int32 >= 1, number of pairs that a voter is asked about, with the budget epsilon / num_answers
+            for each; a number above the number of pairs counts as all pairs.
     """
 
     num_answers: Scalar
@@ -61,12 +61,12 @@ class LocalParams(Params):
 def ballot_sensitivity(num_items: int) -> float:
     """Returns the L2 sensitivity of S = sum over ballots and pairs of y x, if one ballot is replaced: sqrt(m(m^2-1)/3).
 
-    Two ballots' statistics differ by D = sum over i < j of d_ij (e_i - e_j), |d_ij| <= 1. Coordinate i of D is the wins
-    minus the losses of item i in a tournament with margins d_ij. |D|^2 is convex in d, so it is largest if every d_ij
-    is -1 or 1: a tournament without ties, with D_i = 2 w_i - (m - 1) and w_i wins. Any k items have at least the k (k -
-    1) / 2 wins among themselves, so the w are majorised by (0, 1, ..., m - 1), where the sum of squares is largest
-    (Landau 1953): |D|^2 <= sum over k of (2k - (m - 1))^2 = m (m^2 - 1) / 3. Two opposite rankings without ties attain
-    it. Ties and unranked items have y = 1/2 and are covered.
+    The statistics of two ballots differ by D = sum over i < j of d_ij (e_i - e_j), |d_ij| <= 1. Coordinate i of D is
+    the wins minus the losses of item i in a tournament with margins d_ij. |D|^2 is convex in d, so it is largest if
+    every d_ij is -1 or 1. This is a tournament without ties, in which item i has w_i wins and D_i = 2 w_i - (m - 1).
+    Any k items have at least the k (k - 1) / 2 wins among themselves, so w is majorised by (0, 1, ..., m - 1), for
+    which the sum of squares is largest (Landau 1953): |D|^2 <= sum over k of (2k - (m - 1))^2 = m (m^2 - 1) / 3. Two
+    opposite rankings without ties attain this bound. Ties and unranked items have y = 1/2 and are covered.
 
     Args:
         num_items: m >= 1.
@@ -104,11 +104,13 @@ def check_ballots(features: ArrayLike, labels: ArrayLike, *, feature_norm: float
     if values.ndim != 2 or answers.ndim != 2:
         raise ValueError(
             "features and labels must be [num_pairs, num_items] and [num_ballots, num_pairs], as `Ballots.design` "
-            f"gives them, got shapes {values.shape} and {answers.shape}"
+            f"returns them, got shapes {values.shape} and {answers.shape}"
         )
     _check_design(values, answers)
     if not np.array_equal(values, pair_features(values.shape[1])):
-        raise ValueError(f"features must be those of all pairs of items, as `Ballots.design` gives them, got {values}")
+        raise ValueError(
+            f"features must be `pair_features` of all items, as `Ballots.design` returns them, got {values}"
+        )
     refuse_private("labels", "in {0, 1, 2}", ~np.isin(answers, (0, 1, 2)))
 
 
@@ -189,8 +191,8 @@ def ballot_objective_perturbation(
     where S~ = S + noise, and S is the sum over ballots and all pairs of y x.
 
     Args:
-        weights: "none" or "cut", as for `objective_perturbation`. Both are the same here, since the features of all
-            pairs of items are equally long. There is no value `cut`, and the report is as without weights.
+        weights: "none" or "cut", as for `objective_perturbation`. Both give the same estimator here, since the features
+            of all pairs of items are equally long. `params` takes no `cut`.
         noise: "gaussian", or "k_norm", which takes no delta.
         max_steps: gradient evaluations at most, >= 1.
 
@@ -216,8 +218,8 @@ def ballot_objective_perturbation(
         Talwar (2010).
 
     Deviations:
-        A whole ballot is protected, where the paper protects one comparison; the noise is on the statistic, as in
-        `objective_perturbation`; no preference is half a win for either side.
+        A whole ballot is protected; the paper protects one comparison. The noise is on the statistic, as in
+        `objective_perturbation`. No preference is half a win for either item.
     """
     check_weights(weights)
     is_gaussian = check_choice("noise", noise, NOISES) == "gaussian"
@@ -266,20 +268,20 @@ def ballot_objective_perturbation(
     return _ballot_estimator(only(params, values), claim, privatize, objective, max_steps=max_steps)
 
 
-# k answers at epsilon / k each estimate a ballot's statistic with a noise variance proportional to u coth(u / 2)^2, u =
-# epsilon / k, which is least at sinh(u) = 2 u.
+# If a voter gives k answers at u = epsilon / k each, the noise variance of the estimated statistic is proportional to
+# u coth(u / 2)^2, which is least at sinh(u) = 2 u.
 BUDGET_PER_ANSWER = 2.1773
 
 
 @reusing_factory
 def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
-    """Builds local ballot-private BTL: every voter answers about few random pairs of items by randomized response.
+    """Builds local ballot-private BTL: every voter answers about a few random pairs of items by randomized response.
 
     A voter is asked about k consecutive pairs in the cyclic order of pairs, from a uniform starting pair that does not
     depend on the ballot. Each answer is the item that the ballot ranks higher, or a fair coin if the ballot has no
     preference, and is reported by randomized response at epsilon / k. The estimator minimises the de-biased loss of the
-    answers, in which a coin counts as y = 1/2. k = max(1, round(epsilon / 2.18)) has the least noise: one pair up to
-    epsilon = 3.2.
+    answers, in which a coin has the mean y = 1/2. k = max(1, round(epsilon / 2.18)) has the least noise: a voter is
+    asked about one pair up to epsilon = 3.2.
 
     Args:
         max_steps: gradient evaluations at most, >= 1.
@@ -304,8 +306,8 @@ def ballot_rr(*, max_steps: int = MAX_STEPS) -> Estimator:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (4)-(6), for one label; Warner (1965).
 
     Deviations:
-        A whole ballot is protected, where the paper protects one comparison. At epsilon = inf voters report their
-        ballots, and no preference is reported as such, not as a coin.
+        A whole ballot is protected; the paper protects one comparison. At epsilon = inf voters report their ballots, in
+        which "no preference" is the report 1 and not a coin.
     """
 
     def params(*, epsilon: float, radius: float = np.inf, tolerance: float = TOLERANCE) -> LocalParams:

@@ -1,4 +1,4 @@
-"""Confidence sets around an estimate, from public features and the known privacy noise. They cost no privacy.
+"""Confidence sets around an estimate, from public features and the known distribution of the privacy noise.
 
 In eq. (7) of DP-Reward (Chowdhury, Zhou & Natarajan, 2023) alpha is failure_prob, lambda is ridge, and Sigma_D +
 lambda I is the set's shape; B is radius, and gamma is computed from it unless curvature is larger.
@@ -31,9 +31,9 @@ class ConfidenceSet(NamedTuple):
         center: [dim] float, the estimate.
         shape: [dim, dim] float: Sigma_D + ridge I of the weighted samples. It is positive definite on the span of
             basis, and zero on vectors orthogonal to it.
-        width: [] float >= 0; NaN if shape is singular within the span, up to rounding.
+        width: [] float >= 0; NaN if shape is singular on the span of basis, up to rounding.
         basis: [dim, rank] float, orthonormal columns that span the differences theta - center; None is the whole space.
-            Under `zero_sum` it spans the vectors that sum to zero.
+            For estimators with `zero_sum` it spans the vectors that sum to zero.
     """
 
     center: jax.Array
@@ -70,8 +70,8 @@ class ConfidenceSet(NamedTuple):
     def interval(self, direction: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Returns the least and the largest direction.theta over the set.
 
-        If the truth lies in the set, all intervals hold at once, for any number of directions, without a correction for
-        multiple intervals.
+        If the true parameter lies in the set, the intervals of all directions hold at once: no correction for multiple
+        intervals is needed.
 
         Args:
             direction: [..., dim] float; under `zero_sum` its mean is subtracted.
@@ -124,10 +124,10 @@ def confidence_set(
     G = sqrt(sum q_j + 2 sqrt(t sum q_j^2) + 2 t max q_j) + (beta / n) radius / sqrt(min eigenvalue of A).
 
     K-norm noise of scale b in d dimensions is Gaussian noise with the random variance 2 b^2 Y, Y ~ Gamma((d + 1) / 2);
-    its length is Gamma(d, b). Half of failure_prob is spent on the variance or on the length, and the other half on the
-    deviation. G is the smaller of two bounds, and each bound holds with probability 1 - failure_prob: the bound above
-    with Gaussian noise of the (1 - failure_prob / 2)-quantile of the variance; or the bound above for the labels alone,
-    plus the same quantile of the length over n sqrt(min eigenvalue of A).
+    its length is Gamma(d, b). Half of failure_prob covers the variance or the length, and the other half the deviation.
+    G is the smaller of two bounds, and each bound holds with probability 1 - failure_prob. The first is the bound
+    above, with the (1 - failure_prob / 2)-quantile as variance of Gaussian noise. The second is the bound above without
+    K-norm noise, plus the same quantile of the length divided by n sqrt(min eigenvalue of A).
 
     Why: with D = theta - theta* and g the gradient of the mean objective at theta*, optimality over the ball gives
     gamma |D|^2_Sigma <= -g.D, so that gamma |D|^2_A <= |g|_(1/A) |D|_A + 4 gamma ridge radius^2 for A = Sigma_D + ridge
@@ -137,27 +137,27 @@ def confidence_set(
     DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (7) with C = sqrt(3) / 2 and C' = 2.
 
     If the searched parameters span less than the space (`zero_sum`), all of this happens within the span: directions
-    that comparisons cannot determine are part of neither shape nor noise.
+    that comparisons cannot determine appear neither in the shape nor in the noise.
 
     Args:
         theta: [dim] float, the minimiser.
         features: [num_samples, dim] float.
         noise: the noise between labels and objective.
         ridge: [] float >= 0, lambda; 0 needs features that span all searched directions.
-        radius: [] float > 0, radius of the ball of the minimisation; it must contain the truth. Infinity needs ridge =
-            0, curvature > 0 and noise.regularization = 0.
+        radius: [] float > 0, radius of the ball of the minimisation; the ball must contain the true parameter. Infinity
+            needs ridge = 0, curvature > 0 and noise.regularization = 0.
         failure_prob: [] float in (0, 1).
-        curvature: [] float in [0, 1/4]; it replaces gamma if it is larger. 0 is the value with a proof, but gamma falls
-            exponentially with radius |x_i|, and the set soon contains everything. 1/4, the curvature at even odds and
-            the largest possible, is a heuristic.
+        curvature: [] float in [0, 1/4]; replaces gamma if it is larger. The claim of coverage is proved only for 0. But
+            gamma falls exponentially with radius |x_i|, so the set soon contains all parameters. 1/4, the curvature at
+            even odds and the largest possible value, is a heuristic.
 
     Returns:
         The set. If curvature is at most gamma, it contains the truth with probability >= 1 - failure_prob, up to the
-        error of the minimisation. Features that are not finite give NaN. A shape that is singular up to rounding gives
-        a width of NaN: the set then contains nothing, and intervals and policies are NaN.
+        error of the minimisation. Features that are not finite give NaN. If the shape is singular up to rounding, the
+        width is NaN: `contains` is then always False, and intervals and policies are NaN.
 
     Raises:
-        ValueError: if no direction was searched, as under `zero_sum` in one dimension, or the noise is in whitened
+        ValueError: if the search has no direction, as under `zero_sum` in one dimension, or the noise is in whitened
             coordinates.
 
     Privacy:
@@ -208,7 +208,7 @@ def confidence_set(
     bound = bound + _times(noise.regularization / num_samples, radius / jnp.sqrt(jnp.min(shape_eigenvalues)))  # G
     bias = 4 * _times(gamma * jnp.sqrt(ridge), radius)
     width = (bound + jnp.sqrt(bound**2 + bias**2)) / (2 * gamma)
-    # a computed eigenvalue within rounding of 0 may be noise alone
+    # a computed eigenvalue this close to 0 may be a rounding error
     regular = jnp.min(shape_eigenvalues) > rank * jnp.finfo(dtype).eps * jnp.max(shape_eigenvalues)
     shape = covariance + ridge * jnp.eye(rank, dtype=dtype)
     if basis is not None:
@@ -217,7 +217,7 @@ def confidence_set(
 
 
 def gamma_quantile(shape: float, tail: jax.Array) -> jax.Array:
-    """Returns a quantile that a Gamma(shape, 1) variable exceeds with probability <= tail, up to rounding: [] float."""
+    """Returns a number that a Gamma(shape, 1) variable exceeds with probability <= tail, up to rounding: [] float."""
     high = shape + jnp.sqrt(2 * shape * -jnp.log(tail)) - jnp.log(tail)  # Boucheron, Lugosi & Massart (2013), ch. 2.4
     size = jnp.asarray(shape, tail.dtype)
 
@@ -235,7 +235,7 @@ def _product(left: jax.Array, right: jax.Array) -> jax.Array:
 
 
 def _times(factor: jax.Array, other: jax.Array) -> jax.Array:
-    """Multiplies; the product is 0 if the first factor is 0, for any second factor."""
+    """Multiplies two numbers; the product is 0 if the first is 0, even if the second is infinite."""
     return jnp.where(factor > 0, factor * jnp.where(factor > 0, other, 1), 0)
 
 
@@ -288,7 +288,7 @@ def with_confidence(estimator: Estimator) -> Estimator:
 
     Returns:
         An estimator with the same claim; its `fit` returns a `ConfidentEstimate`. Its `params` also take ridge (default
-        0), failure_prob (0.1) and curvature (0, the value with a proof).
+        0), failure_prob (0.1) and curvature (0, for which coverage is proved).
 
     Raises:
         ValueError: if the estimator has no `noise` or keeps features private; from `params`, if ridge < 0, failure_prob
@@ -303,15 +303,14 @@ def with_confidence(estimator: Estimator) -> Estimator:
         As `confidence_set`.
 
     Deviations:
-        None beyond those.
+        As `confidence_set`.
     """
     check_made("estimator", estimator, Estimator)
     noise = estimator.noise
     if noise is None or not estimator.features_public:
         raise ValueError(
-            "estimator must carry its own label noise and leave features public, as mle, debiased_rr and "
-            f"objective_perturbation with the logistic link do, got noise {noise} and features_public "
-            f"{estimator.features_public}"
+            "estimator must have Estimator.noise and public features, as mle, debiased_rr and objective_perturbation "
+            f"with the logistic link do, got noise {noise} and features_public {estimator.features_public}"
         )
     defaults = {"ridge": 0.0, "failure_prob": FAILURE_PROB, "curvature": 0.0}
 
@@ -325,11 +324,13 @@ def with_confidence(estimator: Estimator) -> Estimator:
         check_within("curvature", set_values["curvature"], 0.0, 0.25)
         if np.isinf(inner.radius) and (set_values["ridge"] > 0 or set_values["curvature"] == 0):
             raise ValueError(
-                f"radius must be finite unless ridge is 0 and curvature > 0, got {inner.radius} where ridge is "
+                f"radius must be finite unless ridge is 0 and curvature > 0, got {inner.radius} with ridge "
                 f"{set_values['ridge']} and curvature {set_values['curvature']}"
             )
         if np.isinf(inner.radius) and (beta := getattr(inner, "regularization", 0.0)) > 0:
-            raise ValueError(f"radius must be finite unless regularization is 0, got {inner.radius} where it is {beta}")
+            raise ValueError(
+                f"radius must be finite unless regularization is 0, got {inner.radius} with regularization {beta}"
+            )
         shared = {name: getattr(inner, name, scalar_leaf(name, np.inf)) for name in _SHARED}
         return Params(inner=inner, **shared, **{name: scalar_leaf(name, value) for name, value in set_values.items()})
 
@@ -362,8 +363,8 @@ def with_confidence(estimator: Estimator) -> Estimator:
         if np.isfinite(estimate.theta).all() and np.isnan(estimate.confidence.width):
             eigenvalues = np.linalg.eigvalsh(np.nan_to_num(estimate.confidence.inner_shape()))
             raise ValueError(
-                "ridge must be > 0 and beyond rounding where features do not span all directions, got "
-                f"eigenvalues from {eigenvalues[0]:.2g} to {eigenvalues[-1]:.2g} of their second moment with it"
+                "ridge must be > 0, and not within rounding of 0, if features do not span all directions, "
+                f"got eigenvalues of second moment plus ridge from {eigenvalues[0]:.2g} to {eigenvalues[-1]:.2g}"
             )
 
     estimator_parameters = inspect.signature(estimator.params).parameters.values()

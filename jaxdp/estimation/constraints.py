@@ -10,11 +10,13 @@ from jaxdp.validation import check_above
 
 
 def radius_leaf(radius: float) -> Scalar:
-    """Returns the radius of the ball as a `Params` leaf; above 0, and infinite or of a finite square."""
+    """Returns the radius of the ball as a `Params` leaf; it must be > 0, and infinite or of finite square."""
     leaf = scalar_leaf("radius", check_above("radius", radius, 0.0))
     largest = np.sqrt(np.finfo(default_float()).max)
     if largest < leaf < np.inf:
-        raise ValueError(f"radius must be infinite or at most {largest:.3g}, whose square is finite, got {radius}")
+        raise ValueError(
+            f"radius must be infinite or at most {largest:.3g}, so that its square is finite, got {radius}"
+        )
     return leaf
 
 

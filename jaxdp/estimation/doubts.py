@@ -9,10 +9,14 @@ from jaxdp.core import Estimator, default_float
 from jaxdp.estimation.newton import FARTHEST
 from jaxdp.validation import WITH_X64, warn_caller
 
-NEARLY_DEPENDENT = 2e-3  # least singular value over the largest, at columns of norm 1; below it, float32 fits are wrong
+NEARLY_DEPENDENT = (
+    2e-3  # smallest over largest singular value, with columns of norm 1; below it, float32 fits are wrong
+)
 OVERSHOOT = 8.0  # largest learning rate times squared norm: 2 / (1/4), for the logistic loss of curvature <= 1/4
-STANDSTILL = 0.1  # learning rate times curvature, summed over steps: theta has moved a tenth of the way to the minimum
-SATURATED = 0.04  # Fisher information at theta over the one at 0: below it, answers are nearly certain
+STANDSTILL = (
+    0.1  # learning rate times curvature, summed over steps: theta moves about a tenth of the way to the minimum
+)
+SATURATED = 0.04  # Fisher information at theta over its value at 0: below this ratio, answers are nearly certain
 RANK = 1e-9  # eigenvalues below this fraction of the largest one are rounding errors
 FEWEST_NATS = 4.0  # Fisher information about the logarithm of theta's size; at 4, its estimate has variance 1 / 4
 
@@ -36,7 +40,7 @@ def warn_unconverged(estimator: Estimator, estimate: Any, features: np.ndarray, 
 
 
 def warn_one_pass(features: np.ndarray, learning_rate: float, *, is_weighted: bool) -> None:
-    """Warns of a constant step far too large or too small for features [num_samples, dim] or [num_samples, K, dim]."""
+    """Warns if a constant step is far too large or small for features [num_samples, dim] or [num_samples, K, dim]."""
     wide = features.astype(np.float64)
     wide = wide - wide.mean(axis=1, keepdims=True) if wide.ndim == 3 else wide[:, None]
     squares = np.sum(wide**2, axis=-1).max(axis=1)
@@ -56,7 +60,7 @@ def warn_one_pass(features: np.ndarray, learning_rate: float, *, is_weighted: bo
 
 
 def warn_no_minimum(features: np.ndarray, theta: np.ndarray, *, repeats: int = 1) -> None:
-    """Warns that the objective of a search without a bound seems to have no minimum; rows have `repeats` labels."""
+    """Warns if the objective of an unbounded search seems to have no minimum; each row has `repeats` labels."""
     wide = features.astype(np.float64)
     wide = wide if wide.ndim == 3 else np.stack([wide, np.zeros_like(wide)], axis=1)
     sizes = np.abs(wide).max(axis=(0, 1))
@@ -78,8 +82,8 @@ def warn_no_minimum(features: np.ndarray, theta: np.ndarray, *, repeats: int = 1
     ratios, directions = np.linalg.eigh((vectors / roots).T @ information(scaled_theta) @ (vectors / roots))
     coordinate = directions[:, 0] @ (roots * (scaled_theta @ vectors))
     if ratios[0] < SATURATED and ratios[0] * coordinate**2 < FEWEST_NATS:
-        # In some direction of theta, nearly all answers are certain: the Fisher information is far below its value at
-        # theta = 0, and too small to determine the size of theta.
+        # In some direction nearly all answers are certain at theta: the Fisher information is far below its value at 0,
+        # and too small to determine the size of theta.
         warn_caller(
             f"do not rely on the size of theta (its norm is {np.linalg.norm(theta):.2g}): it makes some answers nearly "
             "certain, and the objective may have no minimum, for example because labels can be separated. Give a "
@@ -89,7 +93,7 @@ def warn_no_minimum(features: np.ndarray, theta: np.ndarray, *, repeats: int = 1
 
 
 def warn_rounded_features(features: np.ndarray) -> None:
-    """Warns of features that do not determine theta in float32: nearly dependent columns, or a few much longer rows."""
+    """Warns if features do not determine theta in float32: nearly dependent columns, or a few much longer rows."""
     wide = features.astype(np.float64)
     if wide.ndim == 3:  # a part that all actions share affects no choice
         wide = wide[:, 1:] - wide[:, :1]
@@ -107,8 +111,9 @@ def warn_rounded_features(features: np.ndarray) -> None:
     if min(direction_values[:rank]) >= NEARLY_DEPENDENT:
         ratio = lengths.max() / np.median(lengths[lengths > 0])
         sentence = (
-            f"the longest row of features is {ratio:.1g} times the median one: 32-bit floats lose the information in "
-            f"the others, even if `converged` is True. Bring rows to similar sizes, or use 64 bits{WITH_X64}"
+            f"the longest row of features is {ratio:.1g} times as long as the median row: 32-bit floats lose the "
+            f"information in shorter rows, even if `converged` is True. Bring rows to similar lengths, or use 64 "
+            f"bits{WITH_X64}"
         )
     else:
         sentence = (
@@ -139,12 +144,12 @@ def _singular_values(columns: np.ndarray) -> np.ndarray:
 def warn_doubts(
     estimator: Estimator, estimate: Any, features: np.ndarray, values: Mapping[str, Any], *, repeats: int, ridge: bool
 ) -> None:
-    """Warns of an estimate that should not be trusted.
+    """Warns if an estimate should not be trusted.
 
     Args:
         estimator: the estimator that returned the estimate.
         estimate: an `Estimate`, or a tuple with its fields.
-        features: as the user passed them.
+        features: the features that the user passed, as a NumPy array.
         values: the estimator's values, with defaults.
         repeats: number of labels of each row of features; more than one only for ballots.
         ridge: whether the objective has a penalty.

@@ -12,7 +12,7 @@ class LabelNoise(NamedTuple):
     """The noise between the labels and the minimised logistic objective.
 
     Attributes:
-        spread: [] float >= 1, length of the interval that contains each label's unbiased version.
+        spread: [] float >= 1, length of an interval that contains the unbiased version of each label.
         statistic_stddev: [] float >= 0, standard deviation of Gaussian noise on sum_i y_i x_i, in every searched
             direction.
         regularization: [] float >= 0, beta, on the scale of the sum over samples.
@@ -20,7 +20,7 @@ class LabelNoise(NamedTuple):
         weights: [num_samples] float >= 0, weights of the samples in sum_i w_i y_i x_i and in the objective; None is all
             1.
         k_norm_scale: [] float >= 0, scale of K-norm noise on the statistic in the searched directions: its density is
-            proportional to exp(-|z| / k_norm_scale). None is no such noise.
+            proportional to exp(-|z| / k_norm_scale). None: there is no K-norm noise.
         back: [dim, dim] float: the noise z of these scales is in whitened coordinates, and the statistic has z @ back.
             None: the noise is on the statistic itself.
     """
@@ -49,16 +49,16 @@ def search_basis(features: jax.Array, *, zero_sum: bool) -> jax.Array | None:
         return None
     dim, dtype = features.shape[1], features.dtype
     ones = jnp.full(dim, dim**-0.5, dtype)
-    mirror = ones.at[0].add(1)  # the difference would cancel
+    mirror = ones.at[0].add(1)  # subtracting would cancel digits
     return (jnp.eye(dim, dtype=dtype) - mirror[:, None] * mirror[None, :] / mirror[0])[:, 1:]
 
 
 def randomized_labels(zero_sum: bool) -> NoiseFn:
-    """Returns the noise of de-biased randomized labels; the two values are 1 / tanh(epsilon / 2) apart."""
+    """Returns the noise of de-biased randomized labels, which take two values at distance 1 / tanh(epsilon / 2)."""
 
     def noise(params: Any, features: jax.Array) -> LabelNoise:
         zero = jnp.zeros((), features.dtype)
-        smallest = jnp.min(jnp.asarray(params.epsilon, features.dtype))  # one budget, or one a label
+        smallest = jnp.min(jnp.asarray(params.epsilon, features.dtype))  # epsilon is [], or [num_samples]
         spread = 1 / jnp.tanh(smallest / 2)
         return LabelNoise(spread, zero, zero, search_basis(features, zero_sum=zero_sum))
 

@@ -31,7 +31,7 @@ class Params:
 
 
 def make_params(*, epsilon: float, radius: float = np.inf, tolerance: float = TOLERANCE) -> Params:
-    """Validates one grid point; see the attributes of `Params`. The `params` of estimators from randomized labels."""
+    """Validates one grid point; see `Params`. Estimators from randomized labels use it as `params`."""
     return Params(
         epsilon=leaf_rounded_down("epsilon", check_epsilon(epsilon)),
         radius=radius_leaf(radius),
@@ -42,7 +42,7 @@ def make_params(*, epsilon: float, radius: float = np.inf, tolerance: float = TO
 def person_params(
     *, epsilon: float, persons: ArrayLike, radius: float = np.inf, tolerance: float = TOLERANCE
 ) -> Params:
-    """Builds `make_params` with a budget for each label: epsilon / k, if its person gave k labels."""
+    """Validates one grid point, as `make_params`; a label of a person who gave k labels gets the budget epsilon / k."""
     point = make_params(epsilon=epsilon, radius=radius, tolerance=tolerance)
     return replace(point, epsilon=person_budgets(epsilon, persons).astype(default_float()))
 

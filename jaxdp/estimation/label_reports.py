@@ -34,7 +34,7 @@ def report_randomized(key: jax.Array, params: Any, features: jax.Array, labels: 
 
 
 def report_coins(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """Returns randomized labels as `report_randomized`; ties are coins at every epsilon, infinity included."""
+    """Returns randomized labels as `report_randomized`, but reports ties as coins at epsilon = inf, too."""
     del features
     if jnp.issubdtype(labels.dtype, jnp.floating):
         key_coin = jax.random.fold_in(key, _COINS)  # a new key: the words of `key` decide which labels flip
@@ -43,7 +43,7 @@ def report_coins(key: jax.Array, params: Any, features: jax.Array, labels: jax.A
 
 
 def report_by_budgets(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """Returns randomized labels as `report_randomized`, where `params.epsilon` has a budget for each label."""
+    """Returns randomized labels as `report_randomized`; each label has a budget: `params.epsilon` is [num_samples]."""
 
     def report(key: jax.Array, epsilon: jax.Array, label: jax.Array) -> jax.Array:
         return report_randomized(key, LabelParams(epsilon=epsilon), features, label)
@@ -52,7 +52,7 @@ def report_by_budgets(key: jax.Array, params: Any, features: jax.Array, labels: 
 
 
 def unbiased_labels(report: jax.Array, epsilon: Scalar) -> jax.Array:
-    """Returns `debias_labels` of reports, which are floats where labels may be ties; epsilon is one or one a label."""
+    """Returns unbiased labels of reports, which are floats if labels may be ties; epsilon is [] or [num_samples]."""
     if not jnp.issubdtype(report.dtype, jnp.floating) and jnp.ndim(epsilon) == 0:
         return debias_labels(report, epsilon)
     dtype = report.dtype if jnp.issubdtype(report.dtype, jnp.floating) else jnp.asarray(epsilon).dtype

@@ -72,7 +72,7 @@ class WeightedParams(Params):
 def _label_objective(
     features: jax.Array, targets: jax.Array, link: Link, weights: jax.Array | None = None
 ) -> Objective:
-    """Builds the mean label loss; the logistic one reads the sufficient statistic, and is convex for any targets."""
+    """Builds the mean label loss; the logistic loss uses the sufficient statistic, and is convex for any targets."""
     if link.name == "logistic":
         statistic = sum_over_samples(features.T, targets if weights is None else weights * targets)
         return statistic_objective(features, statistic, jnp.zeros((), features.dtype), weights)
@@ -93,18 +93,18 @@ def full_batch_estimator(
 ) -> Estimator:
     """Builds an estimator from public features that minimises an objective over the ball of `params.radius`.
 
-    The solver sees features scaled to a root mean square in [1, 2), so that the tolerance means the same in any unit,
-    and the estimate is scaled back. Without a radius, a column with a root mean square over 100 times smaller is scaled
-    by itself, since rounding would hide its curvature. Scales are powers of two and do not round. A user's optimiser
-    sees the unscaled features.
+    The solver gets features scaled to a root mean square in [1, 2), so that the tolerance means the same in any unit,
+    and the estimate is scaled back. Without a radius, a column with a root mean square that differs by a factor of 2^7
+    or more has its own scale, since rounding would hide its curvature. Scales are powers of two and do not round. A
+    user's optimiser gets the unscaled features.
 
     If features do not determine theta (dependent columns, or fewer samples than columns), theta is the minimiser of
-    least norm, in units of the columns' size if columns are scaled by themselves. An objective with noise along such
-    directions (as from a noisy statistic) has no minimum there without a penalty or a radius.
+    least norm, measured in the scaled parameters. An objective with noise in such directions (as from a noisy
+    statistic) has no minimum there without a penalty or a radius.
 
     Args:
         params: builds the parameters of one grid point, as `Estimator.params`.
-        claim: (some of the same values) -> Guarantee.
+        claim: (**values) -> Guarantee; it may take only some of the values of `params`.
         privatize: as `Estimator.privatize`.
         objective: (params, scaled features, report, scale) -> objective of scale * theta, where scale is [] or [dim].
         zero_sum: constrain sum(theta) = 0.
@@ -152,16 +152,16 @@ def mle(
     """Builds the maximum-likelihood estimator from labels in the clear: the non-private baseline.
 
     Minimises the mean of -w [y log F(x.theta) + (1 - y) log F(-x.theta)] over |theta| <= radius. The weights are 1, or
-    w_i = min(1, cut / |x_i|) with `weights="cut"`. These show how much error the weights of private estimators add by
-    themselves. Without noise, weights 1 have the least predicted error; cut = 0 selects them.
+    w_i = min(1, cut / |x_i|) with `weights="cut"`, which shows how much error the weights of private estimators add
+    without any noise. Weights 1 have the least predicted error here, so cut = 0 selects them.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
-        zero_sum: constrain sum(theta) = 0, where features do not identify a constant.
+        zero_sum: constrain sum(theta) = 0, for features that do not identify a constant.
         weights: "none", or "cut".
         optimizer: Optax optimiser of shape-[dim] parameters; None is Newton's method on the ball. Iterates are
-            projected, and the projected-gradient norm decides when the search stops. If the bound is active, momentum
-            (as in Adam) need not reach a stationary point; check `converged`.
+            projected, and the search stops by the norm of the projected gradient. If the minimiser lies at the radius,
+            an optimiser with momentum (such as Adam) may not reach it; check `converged`.
         max_steps: gradient evaluations at most, >= 1.
 
     Returns:
@@ -238,9 +238,9 @@ def debiased_rr(
 ) -> Estimator:
     r"""Builds the minimiser of the de-biased loss of randomized labels: the local-model estimator for every epsilon.
 
-    The randomized label is replaced by its unbiased version (report - (1 - p)) / (2p - 1), p = sigmoid(epsilon), in the
-    label loss, which is linear in it. For the logistic link the objective is convex at every epsilon. For the probit
-    link it need not be, and the certificate then only certifies a stationary point.
+    The label loss is linear in the label, which is replaced by the unbiased version of its report, (report - (1 - p)) /
+    (2p - 1) with p = sigmoid(epsilon). For the logistic link the objective is convex at every epsilon. For the probit
+    link it need not be convex, and the certificate certifies only a stationary point.
 
     Args:
         link: preference model F; `logistic` (BTL) or `probit` (Thurstone).
@@ -259,17 +259,17 @@ def debiased_rr(
 
     Privacy:
         - Claim: epsilon-DP in the local model.
-        - Unit: one label, or all labels of one person, with ids and numbers of labels public; adjacency: replace one.
+        - Unit: one label, or all labels of one person, with public ids and numbers of labels; adjacency: replace one.
         - Why: Each label is reported once by randomized response; a tie is reported as a coin (proof: `label_reports`).
-          The k reports of a person compose to k epsilon / k.
+          The k reports of a person, each at epsilon / k, compose to epsilon.
 
     Source:
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (4)-(6), Theorem 4.2.
 
     Deviations:
         The loss is the paper's, divided by (2p - 1) n, which has the same minimiser. Let F_r be the model's probability
-        of the reported label r, and F_o the probability of the other label. The paper's loss is the sum of -[p log F_r
-        - (1 - p) log F_o]; each term is (2p - 1) times the label loss at the unbiased label.
+        of the reported label r, and F_o the probability of the other label. The paper's loss is the sum of -[p log
+        F_r - (1 - p) log F_o]. Each term equals (2p - 1) times the label loss at the unbiased label.
 
     Math:
         A label $y_i$ is reported as $r_i$, which equals $y_i$ with probability $p = 1 / (1 + e^{-\varepsilon})$. The

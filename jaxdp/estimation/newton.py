@@ -11,10 +11,10 @@ from jaxdp.estimation.objectives import Evaluation
 from jaxdp.numerics.eigen import Eigen, eigh
 
 SECULAR_STEPS = 12  # Newton on the secular equation converges monotonically, quadratically near the root
-FARTHEST = 1e6  # radius of searches without one, which may have no minimum; products of its powers fit float32
+FARTHEST = 1e6  # radius of searches without a bound, which may have no minimum; products of its powers fit float32
 LARGEST_DAMPING = 1e12
 FIRST_DAMPING = 0.1  # relative to the mean curvature
-ROUNDINGS = 8  # times sqrt(dim) eps: size of rounding errors relative to the largest eigenvalue, or to 1
+ROUNDINGS = 8  # rounding errors are below this times sqrt(dim) eps, relative to the largest eigenvalue or to 1
 
 
 class NewtonState(NamedTuple):
@@ -93,9 +93,9 @@ def newton_decrement(
 ) -> jax.Array:
     """Returns the Newton decrement sqrt(r.(H + nu I)^-1 r), r = gradient + nu theta, nu >= 0 the ball's multiplier.
 
-    Times the square root of the number of samples, it is the distance from the minimiser in standard errors, in any
-    unit of the features. Flat directions do not count. `eigen` is of the Hessian H; unless `is_current` ([] bool: it
-    belongs to theta), only single coordinates are used.
+    Multiplied by the square root of the number of samples, it is the distance from the minimiser in standard errors, in
+    any unit of the features. Flat directions do not count. `eigen` decomposes the Hessian H. If it does not belong to
+    theta (`is_current` is false, [] bool), only the bounds from single coordinates are used.
     """
     info, ridge = jnp.finfo(theta.dtype), jnp.max(evaluation.ridge)
     squared = theta @ theta
@@ -109,7 +109,7 @@ def newton_decrement(
     # a curvature within rounding is replaced by the largest value that it may have
     curvatures = jnp.maximum(jnp.maximum(curvatures, least) + nu, info.tiny)
     decrement = jnp.linalg.norm(jnp.where(flat, 0, slopes / jnp.sqrt(curvatures)))
-    # each coordinate alone is a lower bound, also if columns of different units are lost to rounding
+    # each coordinate gives a lower bound, also if rounding hides the curvature of columns in small units
     single_coordinates = jnp.abs(residual) / jnp.sqrt(jnp.maximum(jnp.diagonal(evaluation.hessian) + nu, info.tiny))
     return jnp.maximum(jnp.where(is_current, decrement, 0), jnp.max(single_coordinates))
 
@@ -159,7 +159,7 @@ def newton_on_ball(radius: jax.Array, *, zero_sum: bool = False) -> optax.Gradie
             lambda candidate, previous: jnp.where(better, candidate, previous), best, state._replace(damping=damping)
         )
 
-        slope = jnp.linalg.norm(best.gradient) / (1 + jnp.linalg.norm(best.theta))  # used if nothing curves any more
+        slope = jnp.linalg.norm(best.gradient) / (1 + jnp.linalg.norm(best.theta))  # used if the Hessian vanishes
         curvature = jnp.maximum(jnp.abs(jnp.trace(best.hessian)) / theta.shape[0], slope)
         shift = best.damping * curvature
         model = best.hessian + shift * jnp.eye(theta.shape[0], dtype=theta.dtype)

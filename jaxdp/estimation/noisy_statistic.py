@@ -1,7 +1,7 @@
-"""Release of a sufficient statistic of labels with noise: the noise, its scale, and the claim.
+"""Releases a sufficient statistic of labels with noise: the noise, its scale, and the claim.
 
-The sum and the noise use 64 bits, also in programs of 32 bits. Each term is rounded to a multiple of a public unit, the
-sum is an integer, and the noise covers the change that rounding can add to a label's term.
+Sum and noise are computed in 64 bits, also in programs of 32 bits. Each term is rounded to a multiple of a public unit,
+the sum is an integer, and the noise covers the change that rounding can add to a label's term.
 """
 
 import math
@@ -44,17 +44,17 @@ class Params:
 
     Attributes:
         epsilon: [] float > 0, privacy budget; read only for K-norm noise.
-        noise_multiplier: [] float >= 0, Gaussian noise's standard deviation per unit of sensitivity, or of L with the
-            paper's constants (`sensitivity_unit`); 0 at epsilon = inf, and for K-norm noise.
+        noise_multiplier: [] float >= 0, standard deviation of Gaussian noise per unit of sensitivity, or per unit of L
+            with the paper's constants (`sensitivity_unit`); 0 at epsilon = inf, and for K-norm noise.
         feature_norm: [] float > 0, bound L on an action's feature norm, read only for the paper's constants; infinity
-            stands for half the largest norm of a differential feature, which suffices.
-        cut: [] float >= 0, largest weighted feature norm; 0 selects the cut of least predicted error, and infinity cuts
-            nothing. Read only if samples are weighted.
+            is replaced by half the largest norm of a differential feature, which suffices.
+        cut: [] float >= 0, largest weighted feature norm; 0 selects the cut of least predicted error, and infinity
+            leaves all weights 1. Read only if samples are weighted.
         regularization: [] float >= 0, beta, on the scale of the sum over samples.
         radius: [] float > 0, bound B on the parameter's norm; infinity is no bound.
-        learning_rate: [] float > 0, read only by the SGD form.
-        tolerance: [] float > 0, on the norm of the projected gradient of the mean objective; read only by the exact
-            form.
+        learning_rate: [] float > 0, read only by SGD.
+        tolerance: [] float > 0, on the norm of the projected gradient of the mean objective; read only by full-batch
+            solvers.
         persons: [num_samples] int32, the index of each label's person; None if the unit of privacy is one label.
         margin_stddev: [] float > 0, a guess of the margins' standard deviation, which chooses the ridge if
             regularization is 0; None if the ridge is never chosen.
@@ -72,19 +72,19 @@ class Params:
     margin_stddev: Scalar | None = None
 
     def lengths(self, features: jax.Array) -> jax.Array:
-        """Returns how much sum_i y_i x_i changes at most with one sample's unit of privacy, [num_samples] float."""
+        """Bounds the change of sum_i y_i x_i by the privacy unit of each sample: [num_samples] float."""
         if self.persons is None:
             return feature_norms(features)
         return person_norms(features, jnp.asarray(self.persons))
 
 
 class Weighted(NamedTuple):
-    """Weights of samples and their statistic, divided by the mean weight so that tolerances and steps mean the same.
+    """Weights of samples and the weighted statistic, both divided by the mean weight.
 
     Attributes:
         weights: [num_samples] float, of mean 1.
         statistic: [dim] float.
-        mean: [] float, the divisor, the mean weight before.
+        mean: [] float, the mean weight before the division.
     """
 
     weights: jax.Array
@@ -103,7 +103,7 @@ class Weighted(NamedTuple):
 
 
 class Release(NamedTuple):
-    """The way in which a statistic is released; fixed at compile time.
+    """Options of the release of a statistic, fixed at compile time.
 
     Attributes:
         constants: "analytic", "classical" or "paper", for Gaussian noise.
@@ -134,7 +134,7 @@ def check_release(
     privacy_unit: str = "label",
     geometry: str = "isotropic",
 ) -> Release:
-    """Builds the release of these names; raises ValueError if a name is unknown or does not fit the others."""
+    """Builds a `Release`; raises ValueError if a name is unknown or does not fit the other names."""
     check_choice("constants", constants, among)
     check_weights(weights)
     check_choice("noise", noise, NOISES)
@@ -176,7 +176,7 @@ def noise_multiplier(epsilon: float, delta: float, constants: str) -> float:
 
 
 def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., Params]:
-    """Builds the `params` of the estimator `owner`, which uses a noisy statistic and also reads the value `reads`."""
+    """Builds the `params` of the estimator named `owner`; `reads` names the value of its solver."""
 
     def params(
         *,
@@ -207,8 +207,8 @@ def statistic_params(owner: str, release: Release, reads: str) -> Callable[..., 
             else None,
         )
 
-    params.__qualname__ = f"{owner}.params"  # named in errors
-    read = {"epsilon", "regularization", "radius", reads}  # values that are not read are refused
+    params.__qualname__ = f"{owner}.params"  # shown in errors
+    read = {"epsilon", "regularization", "radius", reads}  # `only` refuses all other values
     read |= {"delta"} if release.noise == "gaussian" else set()
     read |= {"feature_norm"} if release.constants == "paper" else set()
     read |= {"persons"} if release.of_persons else set()
@@ -244,7 +244,7 @@ def statistic_claim(release: Release) -> Callable[..., Guarantee]:
 
 
 def exact_statistic(terms: jax.Array, bounds: jax.Array, changed: jax.Array | int = 1) -> tuple[jax.Array, jax.Array]:
-    """Sums terms as integers, so that one term changes the sum independently of the others. Traced in 64 bits.
+    """Sums terms as integers, so that the change by one term does not depend on other terms. Traced in 64 bits.
 
     Args:
         terms: [num_samples, dim] float64.
@@ -252,13 +252,13 @@ def exact_statistic(terms: jax.Array, bounds: jax.Array, changed: jax.Array | in
         changed: [] integer >= 1, public: the number of terms that change together.
 
     Returns:
-        [dim] float64, the sum; and [] float64, how much more than these terms' change, in L2 norm, the sum can change.
+        [dim] float64, the sum; and [] float64, a bound on the L2 norm that rounding adds to the sum's change.
     """
     power = jnp.where(bounds > 0, power_below(bounds), 1)
     bits = math.ceil(math.log2(len(terms)))
     units = jnp.round(terms / power[None] * 2.0 ** (60 - bits))  # their sum is below 2^61 in size
     total = jnp.sum(units.astype(jnp.int64), axis=0, dtype=jnp.int64).astype(jnp.float64) * 2.0 ** (bits - 60) * power
-    # one unit from the term, and twice half a unit in the last place from the sum
+    # a term changes by one unit more; each of the two sums is rounded by half a unit in the last place of float64
     error = jnp.sum(jnp.where(bounds > 0, power, 0)) * 2.0 ** (bits - 50)
     if not isinstance(changed, int):  # each further term adds one unit
         error = error * (1 + changed.astype(jnp.float64) * 2.0**-10)
@@ -274,12 +274,12 @@ def noise_stddev(multiplier: Scalar, sensitivity: Scalar) -> jax.Array:
 
 
 def sensitivity_unit(params: Params, lengths: jax.Array, release: Release) -> jax.Array:
-    """Returns the unit of noise if nothing is cut: the statistic's sensitivity, or L with the paper's constants.
+    """Returns the unit of noise without a cut: the statistic's sensitivity, or L with the paper's constants.
 
     Args:
         params: of the estimator.
         lengths: [num_samples] float, the largest change of the statistic by one label, in L2 norm.
-        release: the way of release.
+        release: the options.
 
     Returns:
         [] float.
@@ -290,7 +290,7 @@ def sensitivity_unit(params: Params, lengths: jax.Array, release: Release) -> ja
     bound = jnp.asarray(params.feature_norm, lengths.dtype)
     return jnp.where(
         jnp.isinf(bound), longest / 2, jnp.maximum(bound, longest / 2)
-    )  # an L below it would not protect labels
+    )  # an L below half the largest norm would not protect labels
 
 
 def cut_of(params: Params, lengths: jax.Array, rows: jax.Array, release: Release, basis: jax.Array | None) -> jax.Array:
@@ -317,15 +317,15 @@ def release_statistic(
         params: parameters of the estimator.
         terms: [num_samples, dim] float.
         sizes: [num_samples, dim] float, public: the largest size of each term.
-        lengths: [num_samples] float, public: the largest change of each term by its label, in L2 norm; of the sum of a
-            person's terms if that is the unit of privacy.
+        lengths: [num_samples] float, public: the largest change, in L2 norm, of each term by its label, or of the sum
+            of a person's terms by the person's labels if the unit of privacy is one person.
         rows: () -> [num_samples, num_rows, dim] float; see `effective_cut`.
-        release: the way of release.
+        release: the options.
         basis: [dim, rank] float, orthonormal columns that span the changes of all terms; None is the whole space.
 
     Returns:
-        [dim] float, the noisy sum; if samples are weighted, the noisy sum of weighted terms with the cut. NaN if all
-        lengths are 0 but not all sizes; 0 if all of both are 0.
+        [dim] float, the noisy sum; if samples are weighted, the noisy sum of weighted terms with the cut. The result is
+        0 if all lengths and sizes are 0, and NaN if only the lengths are.
     """
     if not release.is_weighted:
         unit = sensitivity_unit(params, lengths, release)

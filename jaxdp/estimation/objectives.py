@@ -1,6 +1,6 @@
 """Full-batch objectives: mean negative log likelihoods with value, gradient and curvature in one pass over the data.
 
-All of them depend on a parameter only through the margins `features @ theta`. Values are means over samples.
+The likelihood parts depend on the parameter only through the margins `features @ theta`. Values are means over samples.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ class Evaluation(NamedTuple):
 
     Attributes:
         value: [] float.
-        magnitude: [] float, mean size of the terms in the value's sum; rounding errors of the value are relative to it.
+        magnitude: [] float, mean absolute size of the terms of the value; the value's rounding error is relative to it.
         gradient: [dim] float.
         hessian: [dim, dim] float; indefinite where the loss is not convex.
         ridge: [] or [dim] float >= 0, the part of the Hessian's diagonal that a quadratic penalty adds.
@@ -74,8 +74,8 @@ def randomized_label_loss(link: Link, epsilon: jax.Array) -> Loss:
     """Returns the loss of a randomized label: -log[2 P(z)] / (2p - 1)^2 for y = 1; for y = 0 the same at -z.
 
     P(z) = p F(z) + (1 - p) F(-z) = [1 + (2p - 1) (F(z) - F(-z))] / 2 is the probability of the report 1, and p =
-    sigmoid(epsilon). It is the negative log likelihood up to a constant and a factor. They keep value, slope and
-    curvature at the scale of the label loss for every epsilon, where float32 resolves them.
+    sigmoid(epsilon). The loss is the negative log likelihood plus a constant, times a factor. Constant and factor keep
+    value, slope and curvature at the scale of the label loss for every epsilon, so that float32 resolves them.
 
     Args:
         link: the preference model F.
@@ -137,7 +137,7 @@ def likelihood_objective(
         features: [num_samples, dim] float.
         targets: [num_samples] float.
         loss: the loss of one sample.
-        careful: whether the gradient is summed as by `sum_over_samples(careful=True)`.
+        careful: whether the gradient is summed in parts for any number of samples; see `sum_over_samples`.
         weights: [num_samples] float >= 0, weights of the samples' losses, with mean 1; None is all 1.
 
     Returns:
@@ -192,8 +192,8 @@ def statistic_objective(
 ) -> Objective:
     """Builds the mean logistic loss in which labels enter only through their sufficient statistic S = sum_i y_i x_i.
 
-    It is (1/n) sum_i log(1 + exp(x_i . theta)) - S . theta / n + (beta / 2n) |theta|^2. It is convex for every real S:
-    true labels, de-biased reports or a statistic with noise added.
+    The loss is (1/n) sum_i log(1 + exp(x_i . theta)) - S . theta / n + (beta / 2n) |theta|^2. It is convex for every
+    real S, so also if S comes from de-biased reports or has noise.
 
     Args:
         features: [num_samples, dim] float.
@@ -236,9 +236,9 @@ def choice_objective(
 ) -> Objective:
     """Builds the mean Plackett-Luce loss; labels enter through their sufficient statistic, rankings by their order.
 
-    It is (1/n) sum_i sum_{s < depth} log sum_{k >= s} exp(phi_ik . theta) - S . theta / n + (beta / 2n) |theta|^2: at
-    depth 1 a choice among all K actions, at depth K - 1 a ranking, which is one choice among the remaining actions for
-    each rank. It is convex for every real S.
+    The loss is (1/n) sum_i sum_{s < depth} log sum_{k >= s} exp(phi_ik . theta) - S . theta / n + (beta / 2n)
+    |theta|^2: at depth 1 a choice among all K actions, at depth K - 1 a ranking, which is one choice among the
+    remaining actions for each rank. It is convex for every real S.
 
     Args:
         features: [num_samples, K, dim] float; for depth > 1 in ranked order, best first.
@@ -293,12 +293,12 @@ def _product(left: jax.Array, right: jax.Array) -> jax.Array:
 
 
 def sum_over_samples(columns: jax.Array, weights: jax.Array, *, careful: bool = False) -> jax.Array:
-    """Multiplies [dim, num_samples] by [num_samples], in parts if there are many samples: a running float32 sum stalls.
+    """Multiplies [dim, num_samples] by [num_samples]; sums many samples in parts, as a running float32 sum would stall.
 
     Args:
         columns: [dim, num_samples] float.
         weights: [num_samples] float.
-        careful: whether few samples are added up in parts, too, which is slower.
+        careful: whether up to 65,536 samples are summed in parts, too, which is slower.
 
     Returns:
         [dim] float.

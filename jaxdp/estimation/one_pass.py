@@ -1,7 +1,7 @@
 """One pass of projected SGD: a plain loop over one lane's samples, and a kernel for many lanes at once.
 
-`jax.vmap` runs the kernel. A sample needs little computation, and a plain vmap would use arrays with a fast axis as
-short as `dim`. The kernel puts lanes on the fast axis, so that vector units work across lanes.
+`jax.vmap` runs the kernel. A sample needs little computation, and a plain vmap would use arrays with a fast axis of
+length `dim`, which is short. The kernel puts lanes on the fast axis, so that vector units work across lanes.
 """
 
 import math
@@ -24,13 +24,13 @@ class Pass(NamedTuple):
     """The data of one pass.
 
     Attributes:
-        features: [num_samples, dim] float, visited in order; or [num_samples, K, dim], with K margins a sample.
+        features: [num_samples, dim] float, visited in order; or [num_samples, K, dim], with K margins for each sample.
         targets: [num_samples] or [num_samples, K] float.
         gain: [] float, factor of every sample's slope.
         rate: [] float > 0, step size at the first sample.
         radius: [] float > 0, of the ball onto which iterates are projected; infinity is no bound.
-        linear: [dim] float, is added to every gradient; or None.
-        ridge: [] float >= 0; ridge times theta is added to every gradient; or None.
+        linear: [dim] float, added to every gradient; None adds nothing.
+        ridge: [] float >= 0; ridge times theta is added to every gradient; None adds nothing.
         weights: [num_samples] float >= 0, factors of the samples' slopes; None means all 1.
     """
 
@@ -48,8 +48,8 @@ class Recipe(NamedTuple):
     """The part of a pass that is fixed at compile time.
 
     Attributes:
-        slope: (margin, target) -> derivative of one sample's loss with respect to its margin, elementwise; or to its K
-            margins, which are on the first axis.
+        slope: (margin, target) -> derivative of one sample's loss with respect to its margin, elementwise; or with
+            respect to its K margins, along the first axis.
         average: the averaged iterates: "none" (only the last one), "all" or "last_half" (the last ceil(num_samples /
             2)). The starting point 0 is not counted.
         inverse_time: whether the step at sample t = 1, 2, ... is rate / t; otherwise it is rate.
@@ -70,13 +70,13 @@ def one_pass(data: Pass, recipe: Recipe, optimizer: optax.GradientTransformation
     """Visits every sample once, from theta = 0: theta <- P(theta - eta_t g_t), with P the projection onto the ball.
 
     The gradient at sample t, with features x, target y and weight w, is g_t = gain w slope(x.theta, y) x + linear +
-    ridge theta. With K margins a sample, slope(x.theta, y) x is the sum of K slopes times their features. The step size
-    eta_t is rate, or rate / t (`Recipe.inverse_time`).
+    ridge theta. With K margins for each sample, slope(x.theta, y) x is the sum over k of the k-th slope times the k-th
+    features. The step size eta_t is rate, or rate / t (`Recipe.inverse_time`).
 
     Args:
         data: data of one lane. Under `jax.vmap` and without an optimiser, one kernel runs all lanes.
         recipe: loss, averaging and steps.
-        optimizer: turns a gradient into the update added to theta, in place of -eta_t g_t; None is SGD.
+        optimizer: an Optax optimiser; its update replaces -eta_t g_t; None is SGD.
 
     Returns:
         [dim] float, the estimate: the mean of the iterates, each after its step, that `Recipe.average` selects.

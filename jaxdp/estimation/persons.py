@@ -15,7 +15,7 @@ from jaxdp.validation import check_choice
 
 PRIVACY_UNITS = ("label", "person")
 PERSON = "one person"
-_LARGEST_GRAM = 4096  # labels of one person up to which their inner products are all computed
+_LARGEST_GRAM = 4096  # largest number of labels of one person for which all inner products are computed
 _SLACK = 1 + 1e-9  # covers the rounding of sums and eigenvalues in float64
 
 
@@ -39,8 +39,8 @@ class UnitClaims(NamedTuple):
 def claims_for_persons(estimator: Estimator, persons: ArrayLike, **values: Any) -> UnitClaims:
     """Returns the claims of an estimator's release for one label and for one person, to be printed together.
 
-    A claim for one label protects a person with k labels as a group: k epsilon in the local model, and with a curator
-    also (e^(k epsilon) - 1) / (e^epsilon - 1) delta, which soon is no claim. Estimators made with
+    A claim for one label protects a person with k labels as a group, at k epsilon and, in the central model, (e^(k
+    epsilon) - 1) / (e^epsilon - 1) delta. With many labels this exceeds 1, which is no claim. Estimators made with
     `privacy_unit="person"` claim epsilon for a person directly.
 
     Args:
@@ -49,8 +49,8 @@ def claims_for_persons(estimator: Estimator, persons: ArrayLike, **values: Any) 
         **values: the values that the estimator's `params` take.
 
     Returns:
-        Both claims. For `privacy_unit="person"` with a curator the claim for one label is the person's, which holds but
-        need not be tight.
+        Both claims. For `privacy_unit="person"` in the central model the claim for one label equals the claim for one
+        person; it holds, but need not be tight.
 
     Raises:
         ValueError: if persons are not a vector, or a value is out of range.
@@ -104,11 +104,11 @@ def person_budgets(epsilon: float, persons: ArrayLike) -> np.ndarray:
 
 
 def person_norms(features: jax.Array, index: jax.Array) -> jax.Array:
-    """Returns how much sum_i y_i x_i can change if all labels of the sample's person change, [num_samples] float.
+    """Bounds the change of sum_i y_i x_i by all labels of a sample's person, for each sample: [num_samples] float.
 
-    With changes v in [-1, 1]^k of a person's labels, and the rows X of their features, |X^T v| is at most the sum of
-    |x_i|, the root of the sum of all |x_i . x_j|, and root k times the spectral norm of X. The least of the three is
-    returned, rounded up. It is computed on the host, in float64, from the features that are passed.
+    If a person's k labels change by v in [-1, 1]^k, the sum changes by X^T v, where the rows of X are the features of
+    these labels. |X^T v| is at most the sum of |x_i|, the root of the sum of all |x_i . x_j|, and sqrt(k) times the
+    spectral norm of X. The result is the least of the three bounds, computed on the host in float64 and rounded up.
 
     Args:
         features: [num_samples, dim] float, public.
@@ -121,7 +121,7 @@ def person_norms(features: jax.Array, index: jax.Array) -> jax.Array:
 
 
 def most_labels(index: jax.Array) -> jax.Array:
-    """Returns the largest number of labels of one person, [] integer."""
+    """Returns the largest number of labels that one person gave, [] integer."""
     return jnp.max(jnp.bincount(index, length=len(index)))
 
 

@@ -1,7 +1,7 @@
 """Full-batch Plackett-Luce estimators from K-wise choices and rankings: non-private, local and central.
 
 Features are [num_samples, K, dim], one row for every action. A common shift of a sample's K rows does not change the
-model, and is removed first.
+model: estimators subtract the mean row first.
 """
 
 import functools
@@ -104,8 +104,8 @@ def plackett_luce_debiased_krr(
 ) -> Estimator:
     """Builds the minimiser of the de-biased Plackett-Luce loss of K-ary randomized labels.
 
-    The unbiased one-hot vector of the randomized label replaces the one-hot label. The loss is linear in this vector,
-    so the objective is convex at every epsilon and its mean is the clear objective.
+    An unbiased estimate from the randomized label replaces the label's one-hot vector. The loss is linear in this
+    vector, so the objective is convex at every epsilon, and its expectation is the objective of the true labels.
 
     Args:
         zero_sum: constrain sum(theta) = 0, where features do not identify a constant.
@@ -161,9 +161,9 @@ def plackett_luce_objective_perturbation(
     """Builds central label-private maximum likelihood from K-wise labels: the loss with a noisy sufficient statistic.
 
     Minimises (1/n) sum_i log sum_k exp(phi_ik.theta) - S~.theta / n + (beta / 2n) |theta|^2 over |theta| <= radius,
-    where S~ = S + noise and S = sum_i phi_i,y_i. (The report is S~ minus the public sum_i mean_k phi_ik.) Rankings do
-    not enter through a sum, and are not supported. With `weights="cut"` a sample's logarithm and its term of S are
-    multiplied by w_i = min(1, c / d_i), where d_i is the largest |phi_ij - phi_ik| of the sample.
+    where S~ = S + noise and S = sum_i phi_i,y_i. (The report is S~ minus the public sum_i mean_k phi_ik.) Rankings are
+    not supported, as they do not enter the loss only through a sum. With `weights="cut"` a sample's logarithm and its
+    term of S are multiplied by w_i = min(1, c / d_i), where d_i is the largest |phi_ij - phi_ik| of the sample.
 
     Args:
         constants: of Gaussian noise: "analytic", or "classical" (raises for finite epsilon >= 1).
@@ -188,8 +188,7 @@ def plackett_luce_objective_perturbation(
           pairs of actions of the public features (at most 2 L, or c). The minimiser is post-processing.
 
     Source:
-        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 5.2 and Algorithm 2; their pairwise loss has this form
-        for K actions too.
+        DP-Reward (Chowdhury, Zhou & Natarajan, 2023), Theorem 5.2 and Algorithm 2, extended from two actions to K.
 
     Deviations:
         As `objective_perturbation`; the paper has no K-wise central algorithm, and no constants for one.
@@ -200,7 +199,7 @@ def plackett_luce_objective_perturbation(
         features = relative(center(features) if zero_sum else features)
         num_actions = features.shape[1]
         targets = jax.nn.one_hot(labels, num_actions, dtype=features.dtype)
-        # each sample's term of S, less a public part that `relative` has removed
+        # each sample's term of S, minus the public mean row, which `relative` has subtracted
         chosen = jnp.einsum("nk,nkd->nd", targets, features, precision="highest")
         basis = search_basis(features[:, 0], zero_sum=zero_sum)
         # the rows' second moment is the Fisher information at 0
@@ -227,7 +226,7 @@ def plackett_luce_objective_perturbation(
 
 
 def report_randomized_choices(key: jax.Array, params: Any, features: jax.Array, labels: jax.Array) -> jax.Array:
-    """Returns every user's randomized choice among K actions; the `privatize` of the local K-wise estimators."""
+    """Returns every user's randomized choice among K actions. It is the `privatize` of the local K-wise estimators."""
     return label_randomizer(features.shape[1]).report(key, LabelParams(epsilon=params.epsilon), labels)
 
 

@@ -3,8 +3,8 @@
 A policy over finitely many states is an array of probabilities, [num_states, num_actions] float with rows that sum to
 one; a deterministic policy has a single 1 in each row. Rewards phi(s, a).theta are linear in public features.
 
-Comparisons only determine differences of rewards. For a pessimistic value, use features relative to a reference policy
-(`relative_features`): otherwise the part of features that all actions share is penalised, too.
+Comparisons determine only differences of rewards. So compute pessimistic values from features relative to a reference
+policy (`relative_features`); otherwise the uncertainty of the part that all actions share is penalised, too.
 
 Privacy: a policy is post-processing of an estimate. States, features and the confidence set's shape and width do not
 depend on the labels.
@@ -65,11 +65,11 @@ def check_states(action_features: ArrayLike, state_weights: ArrayLike) -> None:
 
 
 def relative_features(action_features: jax.Array, reference: jax.Array) -> jax.Array:
-    """Subtracts the mean features under a reference policy in the same state: rewards become advantages over it.
+    """Subtracts each state's mean features under a reference policy: rewards become advantages over this policy.
 
     Differences within a state do not change, and so neither does the greedy policy. The value of a policy becomes its
-    advantage over the reference. Comparisons determine all of this advantage: for the reference itself it is 0, without
-    uncertainty.
+    advantage over the reference. Comparisons determine this advantage fully: the advantage of the reference policy is
+    0, without uncertainty.
 
     Args:
         action_features: [num_states, num_actions, dim] float.
@@ -107,9 +107,8 @@ def greedy_policy(action_features: jax.Array, theta: jax.Array) -> jax.Array:
 def per_state_pessimistic_policy(action_features: jax.Array, confidence: ConfidenceSet) -> jax.Array:
     """Plays argmax_a phi(s, a).center - width |phi(s, a)|_(1/shape): each state against its own worst parameter.
 
-    This is the usual lower confidence bound. Its value sums the worst cases of all states, and possibly no single
-    parameter attains them together. It is more pessimistic than eq. (9), where the adversary picks one parameter for
-    all states.
+    This is the usual lower confidence bound. It adds up the worst cases of all states, which possibly no single
+    parameter attains together. So it is more pessimistic than eq. (9), where one worst parameter applies to all states.
 
     Args:
         action_features: [num_states, num_actions, dim] float.
@@ -134,13 +133,13 @@ def pessimistic_value(
 ) -> jax.Array:
     """Returns the least expected reward of a policy over the confidence set: f.center - width |f|_(1/shape).
 
-    f = E_s phi(s, policy(s)) is the mean feature vector: the infimum of eq. (9) is over one parameter for all states.
+    f = E_s phi(s, policy(s)) is the mean feature vector. The infimum in eq. (9) is over one parameter for all states.
 
     Args:
         policy: [num_states, num_actions] float.
         action_features: [num_states, num_actions, dim] float.
         state_weights: [num_states] float >= 0 with sum one, rho.
-        confidence: of theta.
+        confidence: the confidence set for theta.
 
     Returns:
         [] float.
@@ -149,8 +148,8 @@ def pessimistic_value(
         DP-Reward (Chowdhury, Zhou & Natarajan, 2023), eq. (9).
 
     Deviations:
-        The set is the whole ellipsoid. The paper's set is its part within Theta_B, and the infimum over this part is at
-        least as large. So the value here is still a lower bound.
+        The set is the whole ellipsoid. The paper intersects it with Theta_B; the infimum over the intersection is at
+        least as large, so the value here is still a lower bound.
     """
     scores, penalties = _scores_and_penalties(action_features, confidence)
     return _value(policy, state_weights, scores, penalties, confidence.width)
@@ -168,7 +167,7 @@ def best_of_policies(
         policies: [num_policies, num_states, num_actions] float; `every_policy` returns all deterministic ones.
         action_features: [num_states, num_actions, dim] float.
         state_weights: [num_states] float >= 0 with sum one, rho.
-        confidence: of theta.
+        confidence: the confidence set for theta.
 
     Returns:
         The first best policy, with gap 0 (among these policies) and steps = num_policies. Policy, value and gap are NaN
@@ -208,17 +207,18 @@ def pessimistic_policy(
 ) -> PessimisticPolicy:
     """Returns the policy of eq. (9): the largest expected reward under the worst parameter of the confidence set.
 
-    Maximises E_s phi(s, pi(s)).center - width |E_s phi(s, pi(s))|_(1/shape) over policies that may randomise. This is
-    concave, and by the minimax theorem equal to the minimum over the set of sum_s rho_s max_a phi(s, a).theta. A
-    primal-dual iteration improves both sides at once; their difference is the gap, a certificate. Some optimal policy
-    randomises in at most dim states, so that with many states deterministic policies lose little.
+    Maximises E_s phi(s, pi(s)).center - width |E_s phi(s, pi(s))|_(1/shape) over policies that may randomise. This
+    function is concave, and by the minimax theorem its maximum equals the minimum over the set of sum_s rho_s max_a
+    phi(s, a).theta. A primal-dual iteration improves both sides at once; their difference, the gap, certifies the
+    result. Some optimal policy randomises in at most dim states, so deterministic policies lose little if there are
+    many states.
 
     Args:
         action_features: [num_states, num_actions, dim] float.
         state_weights: [num_states] float >= 0 with sum one, rho.
         confidence: set for theta. Width 0 gives the greedy policy. If the set is not finite, or its shape is not
             positive definite, the policy, value and gap are NaN.
-        max_steps: limit of the search, >= 1; checked every 50 steps.
+        max_steps: largest number of steps, >= 1; the search checks it every 50 steps.
         tolerance: [] float > 0, gap at which the search stops, in the units of rewards.
 
     Returns:
@@ -232,10 +232,10 @@ def pessimistic_policy(
         (2011), Algorithm 1, with ergodic averages.
 
     Deviations:
-        Policies may randomise (the paper's policies are maps from states to actions; the maximum over these is hard to
-        compute, and not larger); the set is not intersected with Theta_B (see `pessimistic_value`). Use
-        `best_of_policies` for a maximum over deterministic policies of small problems, `per_state_pessimistic_policy`
-        for the usual form.
+        Policies may randomise. (The paper's policies are maps from states to actions; their maximum is hard to compute,
+        and not larger.) The set is not intersected with Theta_B (see `pessimistic_value`). Use `best_of_policies` for
+        the maximum over deterministic policies in small problems, and `per_state_pessimistic_policy` for the usual
+        lower confidence bound.
     """
     check_count("max_steps", max_steps)
     scores, penalties = _scores_and_penalties(action_features, confidence)
@@ -243,7 +243,8 @@ def pessimistic_policy(
     root = jnp.sqrt(state_weights)[:, None, None] * penalties
     gram = jnp.einsum("sad,sae->de", root, root, precision="highest")
     norm = jnp.sqrt(jnp.maximum(eigh(gram).values[-1], jnp.finfo(scores.dtype).tiny))
-    # policies differ by about 1, parameters by the width; a state's weight is its metric, so that rare ones keep pace
+    # Policies differ by about 1, parameters by the width. A policy's step is not multiplied by the state's weight, so
+    # that rare states converge as fast as others.
     policy_step, shift_step = 1 / (norm * jnp.where(width > 0, width, 1)), width / norm
 
     class Search(NamedTuple):
@@ -337,8 +338,8 @@ def _scores(action_features: jax.Array, theta: jax.Array) -> jax.Array:
     _check_shape(action_features)
     if theta.shape != action_features.shape[-1:]:
         raise ValueError(
-            "action_features must have shape [num_states, num_actions, dim], where the parameter has [dim] = "
-            f"{theta.shape}, got {action_features.shape}"
+            f"action_features must have shape [num_states, num_actions, dim] with [dim] = {theta.shape}, the shape of "
+            f"the parameter, got {action_features.shape}"
         )
     return jnp.matmul(action_features, theta, precision="highest")
 

@@ -55,14 +55,15 @@ def gaussian_rewards(
         num_samples: comparisons, >= 1.
         dim: number of features, >= 1.
         link: preference model F.
-        feature_norm: L, features of actions are shrunk to this norm; None leaves them unbounded, and L is the largest.
-        parameter_norm: B, the parameter is shrunk to this norm; None leaves it.
-        zero_sum: centre the parameter.
-        known: names of values that the problem passes to estimators: "radius" (the true parameter's norm, an oracle
-            that no analyst has; estimators without this value do not get it, so leave it out to compare them) and
-            "feature_norm" (L). A number for `feature_norm` above is a fact of the world. With None, L is read from the
-            features, and estimators that keep features private do not get it and need their own value. Infinity is no
-            bound, and is not passed.
+        feature_norm: L, features of actions are shrunk to this norm; None leaves them unbounded, and L is the largest
+            norm.
+        parameter_norm: B, the parameter is shrunk to this norm; None leaves it unbounded.
+        zero_sum: whether the parameter is centred.
+        known: names of values that the problem passes to estimators: "radius" (the true parameter's norm, which no
+            analyst knows; leave it out to compare with estimators that do not take a radius) and "feature_norm" (L). If
+            `feature_norm` above is a number, L is part of the problem, and every estimator gets it. If it is None, L is
+            computed from the features; then estimators that keep features private do not get it and need their own
+            value. If it is infinite, L is not passed.
 
     Returns:
         A problem with metrics `l2_error`, `semi_norm_error`, `certificate`, `steps` and `converged`, each [].
@@ -109,9 +110,10 @@ def plackett_luce_rewards(
         num_actions: K, >= 2.
         dim: number of features, >= 1.
         rankings: whether labels rank all K actions, instead of naming the best one.
-        feature_norm: L, features of actions are shrunk to this norm; None leaves them unbounded, and L is the largest.
-        parameter_norm: B, the parameter is shrunk to this norm; None leaves it.
-        zero_sum: centre the parameter.
+        feature_norm: L, features of actions are shrunk to this norm; None leaves them unbounded, and L is the largest
+            norm.
+        parameter_norm: B, the parameter is shrunk to this norm; None leaves it unbounded.
+        zero_sum: whether the parameter is centred.
         known: names of values that the problem passes to estimators; see `gaussian_rewards`.
 
     Returns:
@@ -188,7 +190,7 @@ def _reward_problem(
 
 @pytree_dataclass
 class TableParams:
-    """The data: features [num_rows, num_items] float, public; labels int, private, in the shape of the estimators'."""
+    """The data: features [num_rows, num_items] float, public; labels int, private, shaped as estimators take."""
 
     features: jax.Array | np.ndarray
     labels: jax.Array | np.ndarray
@@ -231,8 +233,8 @@ def ballot_election(ballots: Ballots, *, unranked: str = "unknown") -> Problem:
     """
     features, labels = ballots.design(unranked=unranked)
     if np.all(labels == 1):
-        raise ValueError("ballots must put an item above another, got none that does")
-    way_out = 'unranked="last" (--unranked last) reads unranked items as beaten; else rank each group by itself'
+        raise ValueError("ballots must rank an item above another, got no ballot that does")
+    way_out = 'unranked="last" (--unranked last) counts unranked items as beaten; otherwise rank each group separately'
     check_connected("ballots", ballots.comparisons(unranked=unranked), way_out)
     return _ranking(features, labels, ballots.items)
 

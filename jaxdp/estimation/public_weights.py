@@ -1,8 +1,8 @@
-"""Weights from public features that reduce the noise due to long features: their choice, and the predicted error.
+"""Weights from public features that reduce the noise which long features cause: their choice and predicted error.
 
-A label enters a sufficient statistic with its feature, so the longest feature determines the noise for all samples.
-With weights w_i = min(1, cut / |x_i|) the statistic's sensitivity is the cut. The estimate stays consistent for any
-such weights, since they depend only on features.
+A label enters a sufficient statistic multiplied by its feature, so the longest feature determines the noise. With
+weights w_i = min(1, cut / |x_i|) the statistic's sensitivity is the cut. The estimate stays consistent for any such
+weights, since they depend only on features.
 """
 
 from typing import Any, NamedTuple
@@ -28,8 +28,8 @@ class WithCut(NamedTuple):
 
     Attributes:
         report: a noisy statistic, in the form of the report without weights.
-        cut: [] float >= 0, largest weighted length of a sample's features: the user's value, or chosen from features
-            alone.
+        cut: [] float >= 0, largest weighted length of a sample's features: the user's value, or a value chosen from
+            features only.
     """
 
     report: Any
@@ -70,7 +70,7 @@ def power_below(values: jax.Array) -> jax.Array:
 
 
 def cut_leaf(cut: float) -> Scalar:
-    """Returns an estimator's `cut` as a leaf: 0 selects the cut of least predicted error, infinity cuts nothing."""
+    """Returns an estimator's `cut` as a leaf: 0 selects the least predicted error, infinity leaves all weights 1."""
     return scalar_leaf("cut", check_at_least("cut", cut, 0.0))
 
 
@@ -83,7 +83,7 @@ def cut_weights(lengths: jax.Array, cut: jax.Array) -> jax.Array:
 def effective_cut(
     cut: Scalar, lengths: jax.Array, rows: jax.Array, noise_variance: jax.Array, basis: jax.Array | None
 ) -> jax.Array:
-    """Returns the requested cut, or the cut of least predicted error if that is 0; at most max lengths.
+    """Returns the requested cut, or the cut of least predicted error if the request is 0; at most the largest length.
 
     Args:
         cut: [] float >= 0.
@@ -97,7 +97,7 @@ def effective_cut(
         [] float.
     """
     requested = jnp.asarray(cut, lengths.dtype)
-    unit = power_below(jnp.max(lengths))  # the choice is independent of this unit; squares might underflow
+    unit = power_below(jnp.max(lengths))  # without a unit squares might underflow; the choice does not depend on it
     within = (rows if basis is None else _matmul(rows, basis)) / unit
     candidates, errors = predicted_errors(lengths / unit, within, noise_variance)
     chosen = candidates[jnp.argmin(errors)] * unit
@@ -105,7 +105,7 @@ def effective_cut(
 
 
 def predicted_errors(lengths: jax.Array, rows: jax.Array, noise_variance: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Predicts the mean squared error for some candidate cuts, if the parameter is zero.
+    """Predicts the mean squared error of the estimate for candidate cuts, assuming that the true parameter is zero.
 
     With Fisher informations C_i at theta = 0, the weighted objective has the Hessian H = sum w_i C_i. The covariance of
     its gradient is M + V, with M = sum w_i^2 C_i from the labels and V = noise_variance cut^2 I from the privacy noise.
@@ -146,7 +146,7 @@ def predicted_errors(lengths: jax.Array, rows: jax.Array, noise_variance: jax.Ar
     cuts = jnp.concatenate([grouped[:1, 0], grouped[:, -1]])
     factor = cuts[:, None, None]
     hessian, labels = below + factor * above(once), below + factor**2 * above(twice)
-    # features of unit length determine the spanned directions: one long feature would hide all others by rounding
+    # finds the spanned directions from features of length 1: rounding of one long feature would hide all others
     directed = jnp.sum(twice, axis=0)
     eigenvalues, directions = eigh(directed)
     spanned = (eigenvalues > dim * jnp.finfo(rows.dtype).eps * jnp.trace(directed)).astype(rows.dtype)
@@ -176,8 +176,8 @@ def quieter_noise(*, epsilon: float, delta: float, dim: int) -> str:
     """Returns the noise with the smaller predicted error, "gaussian" or "k_norm", on the host, from public values.
 
     For any features the predicted error depends only on the variance per coordinate and unit of sensitivity: sigma^2 of
-    the analytic Gaussian mechanism, or (d + 1) / epsilon^2. K-norm noise needs no delta. Its tails are heavier, so that
-    confidence sets may be wider (by a fifth) even if estimates are closer.
+    the analytic Gaussian mechanism, or (d + 1) / epsilon^2. K-norm noise needs no delta. Its tails are heavier, so
+    confidence sets may be wider (by a fifth) even if estimates are more accurate.
 
     Args:
         epsilon: in (0, inf].

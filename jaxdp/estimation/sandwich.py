@@ -1,8 +1,8 @@
-"""Covariances of estimates, for standard errors and intervals: V = H^-1 M H^-1 / n of M-estimators.
+"""Covariances of estimates, for standard errors and intervals: the sandwich V = H^-1 M H^-1 / n of M-estimators.
 
 H is the mean curvature of the losses and M the mean square of their slopes, both at the estimate. V does not assume
-that the model of the labels is right (Huber, 1967). Where labels are seen only through a noisy statistic, M is the
-model's instead, plus the noise.
+that the model of the labels is right (Huber, 1967). If an estimator sees labels only through a noisy statistic, M is
+the model's value plus the noise.
 """
 
 from collections.abc import Callable
@@ -47,11 +47,11 @@ def likelihood_covariance(
         features: [num_samples, dim] float.
         targets: [num_samples] float, labels or reports as the loss takes them.
         theta: [dim] float, the minimiser.
-        loss: one sample's.
+        loss: the loss of one sample.
         basis: [dim, rank] float, as `LabelNoise.basis`.
         weights: [num_samples] float >= 0, of the samples' losses; None is all 1.
         information: margins -> [num_samples] float, Fisher information of one report about its margin. It replaces the
-            sandwich where the observed curvature is not positive definite; None if that cannot happen.
+            sandwich if the observed curvature is not positive definite; None if this cannot happen.
     """
     columns = features if basis is None else _product(features, basis)
     margins = _product(features, theta)
@@ -69,11 +69,11 @@ def likelihood_covariance(
 def statistic_covariance(features: jax.Array, theta: jax.Array, noise: LabelNoise) -> Covariance:
     """Returns the covariance of the minimiser of a logistic objective with a noisy statistic of the labels.
 
-    V = H^-1 [(1/n) sum_i w_i^2 sigmoid'(z_i) x_i x_i^T + N / n] H^-1 / n with H = (1/n) sum_i w_i sigmoid'(z_i)
-    x_i x_i^T + (beta / n) I, and N the covariance of the noise on the statistic: s^2 I for Gaussian noise, (r + 1) b^2
-    I for K-norm noise of scale b in r dimensions, and back^T N back for noise in whitened coordinates. Labels are not
-    released, so the middle is the model's, and V does not hold if the model is wrong. The bias that beta adds is not
-    part of V.
+    V = H^-1 [(1/n) sum_i w_i^2 sigmoid'(z_i) x_i x_i^T + N / n] H^-1 / n with H = (1/n) sum_i w_i sigmoid'(z_i) x_i
+    x_i^T + (beta / n) I, and N the covariance of the noise on the statistic: s^2 I for Gaussian noise, (r + 1) b^2 I
+    for K-norm noise of scale b in r dimensions, and back^T N back for noise in whitened coordinates. Labels are not
+    released, so the middle factor comes from the model, and V is wrong if the model is wrong. The bias that beta adds
+    is not part of V.
     """
     columns = features if noise.basis is None else _product(features, noise.basis)
     count, rank = columns.shape

@@ -11,7 +11,7 @@ from jaxdp.estimation.constraints import center, project
 from jaxdp.estimation.newton import NewtonState, newton_on_ball, relative_rounding
 from jaxdp.estimation.objectives import Evaluation, Objective
 
-APART = 7  # a column is scaled by itself if its size differs from the overall size by 2^7 or more
+APART = 7  # a column gets its own scale if its size differs from the overall size by a factor of 2^7 or more
 DECREMENT_RATIO = 100  # largest Newton decrement over the tolerance
 
 
@@ -21,15 +21,16 @@ class Estimate(NamedTuple):
     Attributes:
         theta: [dim] float, the estimate.
         certificate: [] float >= 0, norm of the projected gradient |theta - P(theta - gradient)| of the mean objective
-            at theta; zero exactly at a stationary point of the constrained problem. Infinity if the algorithm (one-pass
-            SGD) has no certificate.
+            at theta; zero exactly at a stationary point of the constrained problem. Infinity for one-pass SGD, which
+            has no certificate.
         steps: [] int32, gradient evaluations used.
         converged: [] bool, whether the certificate is within the requested tolerance and, for Newton's method, the
             Newton decrement is within 100 times the tolerance. With n samples, theta is then within 100 tolerance
             sqrt(n) standard errors of the minimiser, in any unit of the features: 0.1 at n = 10,000 and tolerance 1e-5.
-            Directions that features determine only within rounding do not count.
-        stderr: [dim] float, standard errors; None unless `estimate` was asked for intervals.
-        interval: [dim, 2] float, ends of each parameter's confidence interval, for one parameter alone; None likewise.
+            Directions that the features do not determine, up to rounding, do not count.
+        stderr: [dim] float, standard errors; None unless `estimate` was called with `intervals`.
+        interval: [dim, 2] float, ends of each parameter's confidence interval, each valid for one parameter, not for
+            all at once; None unless `estimate` was called with `intervals`.
     """
 
     theta: jax.Array
@@ -62,13 +63,13 @@ def minimize(
         optimizer: proposes steps from the gradient; iterates are projected after each step. None is Newton's method on
             the ball, which uses the whole evaluation.
         max_steps: gradient evaluations at most.
-        certify: (theta, evaluation) -> [] float >= 0, the certificate in place of the projected-gradient norm.
+        certify: (theta, evaluation) -> [] float >= 0, a certificate that replaces the projected-gradient norm.
 
     Returns:
-        The first iterate that converged (see `Estimate`; with `certify` the tolerance alone decides), or after
-        max_steps the one with the smallest certificate. If a certificate is NaN (NaN features, an optimiser that
-        diverged), the search stops, and theta is NaN. Theta can be differentiated with respect to the radius and the
-        objective's inputs, as an implicit function at a stationary point.
+        The first iterate that converged (see `Estimate`; with `certify` only the tolerance decides), otherwise the
+        iterate with the smallest certificate after max_steps. If a certificate is NaN (NaN features, a diverging
+        optimiser), the search stops, and theta is NaN. JAX differentiates theta with respect to the radius and the
+        objective's inputs as an implicit function at a stationary point.
     """
     newton = optimizer is None
     optimizer = optax.with_extra_args_support(newton_on_ball(radius, zero_sum=zero_sum) if newton else optimizer)
@@ -152,7 +153,7 @@ def scaling_units(features: jax.Array, radius: jax.Array, *, zero_sum: bool) -> 
     if zero_sum:  # components in different units would not sum to zero
         return unit, unit
     ratio = exponent(largest * jnp.sqrt(squares) / unit)
-    # Columns share one divisor, so that norms keep their meaning; without a radius a column of another size has its
-    # own.
+    # Columns share one divisor, so that norms keep their meaning. Only without a radius, a column of very different
+    # size has its own divisor.
     is_apart = jnp.isinf(radius) & (jnp.abs(ratio) >= APART)
     return unit, unit * jnp.ldexp(one, jnp.where(is_apart, ratio, 0))

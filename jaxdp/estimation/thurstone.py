@@ -20,11 +20,11 @@ def thurstone_rr(
     The gradient of sample t is (2p - 1) times the gradient of -[ybar log Phi(x.theta) + (1 - ybar) log Phi(-x.theta)],
     with the unbiased label ybar and p = sigmoid(epsilon). In expectation it is (2p - 1) times the clear gradient.
 
-    Convexity: the clear loss is convex, and strongly so on |x.theta| <= 2 L B, with curvature at least
+    The loss of labels in the clear is convex. On |x.theta| <= 2 L B it is strongly convex, with curvature at least
     `probit.curvature(2 L B)`, the curvature of -log Phi at 2 L B. The de-biased loss of one report is not convex: ybar
-    lies outside [0, 1], so one of its terms is concave, and the two terms do not cancel as they do for the logistic
-    link. SGD only needs that its expectation over the report is the clear loss. The full-batch minimiser
-    (`debiased_rr(link=probit)`) only certifies a stationary point.
+    lies outside [0, 1], so one of its two terms is concave, and they do not combine to a convex loss as for the
+    logistic link. SGD needs only that the expectation over the report is the clear loss. The certificate of the
+    full-batch minimiser (`debiased_rr(link=probit)`) certifies only a stationary point.
 
     Labels do not enter this loss through a sum, so `objective_perturbation` has no probit form.
 

@@ -218,7 +218,7 @@ def test_rankings_must_be_permutations():
 
 def test_actions_longer_than_the_feature_norm():
     check_choices(CHOICES, BEST, feature_norm=15.0)
-    with pytest.raises(ValueError, match=r"feature_norm .*got 14\.0 where an action of sample 1 has norm 14\.8661"):
+    with pytest.raises(ValueError, match=r"feature_norm .*got 14\.0, but an action of sample 1 has norm 14\.8661"):
         check_choices(CHOICES, BEST, feature_norm=14.0)
 
 
@@ -234,7 +234,7 @@ def test_features_longer_than_twice_the_feature_norm():
     values = {"key": jax.random.key(0), "epsilon": 1.0, "delta": 1e-3, "radius": 1.0}
     estimator = objective_perturbation(constants="paper")
     assert np.all(np.isfinite(estimate(estimator, FEATURES, LABELS, feature_norm=1.0, **values).theta))
-    with pytest.raises(ValueError, match=r"feature_norm .*got 0\.9 where feature 1 has norm 2"):
+    with pytest.raises(ValueError, match=r"feature_norm .*got 0\.9, but feature 1 has norm 2"):
         estimate(estimator, FEATURES, LABELS, feature_norm=0.9, **values)
 
 

@@ -155,7 +155,7 @@ def test_intervals_that_are_not_known_are_refused():
 
 def test_intervals_on_the_radius_and_without_information_are_warned_of():
     features, labels = draw(jax.random.key(0), 500)
-    with pytest.warns(RuntimeWarning, match="intervals assume that the radius does not bound the estimate"):
+    with pytest.warns(RuntimeWarning, match="intervals ignore the radius, but the estimate lies at it"):
         estimate(estimation.mle(), features, labels, key=jax.random.key(1), radius=0.1, intervals="sandwich")
     doubled = jnp.concatenate([features, features[:, :1]], axis=1)
     with pytest.warns(RuntimeWarning, match="intervals are NaN: the features do not determine the estimate"):

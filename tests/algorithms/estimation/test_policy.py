@@ -293,6 +293,6 @@ def test_policies_in_a_program_of_ones_own():
 def test_actions_and_parameters_of_different_sizes(call):
     known = ConfidenceSet(jnp.zeros(3), jnp.eye(3), jnp.asarray(1.0))
     with pytest.raises(
-        ValueError, match=r"action_features .* where the parameter has \[dim\] = \(3,\), got \(4, 2, 5\)"
+        ValueError, match=r"action_features .* with \[dim\] = \(3,\), the shape of the parameter, got \(4, 2, 5\)"
     ):
         call(jnp.ones((4, 2, 5)), jnp.ones(4) / 4, known)

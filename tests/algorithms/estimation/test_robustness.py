@@ -188,7 +188,7 @@ def test_a_value_that_would_be_ignored_is_refused(estimator, values):
 
 
 def test_a_step_size_beside_an_optimizer_is_refused():
-    with pytest.raises(ValueError, match="step_size must be left at 'constant' where an optimizer is given"):
+    with pytest.raises(ValueError, match="step_size must be left at 'constant' if an optimizer is given"):
         sgd(step_size="inverse_time", optimizer=optax.sgd(0.1))
 
 

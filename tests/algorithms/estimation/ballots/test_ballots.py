@@ -135,7 +135,7 @@ def test_refusals():
             estimator.privatize(jax.random.key(0), estimator.params(**values), features, labels[:, :5])
         with pytest.raises(ValueError, match="max_steps must be a whole number >= 1, got 0"):
             make(max_steps=0)
-    with pytest.raises(ValueError, match="ballots must put an item above another, got none that does"):
+    with pytest.raises(ValueError, match="ballots must rank an item above another, got no ballot that does"):
         ballot_election(Ballots(("a", "b"), (((0,),),), (3,)))
 
 
@@ -181,7 +181,7 @@ def test_estimate_takes_ballots():
         wrong[3, 2] = 5
         with pytest.raises(ValueError, match=r"labels must be in \{0, 1, 2\}, got 1 of \d+ that are not$"):
             estimate(make(), features, wrong, key=jax.random.key(0), **values)
-        with pytest.raises(ValueError, match=r"features must be those of all pairs"):
+        with pytest.raises(ValueError, match=r"features must be `pair_features` of all items"):
             estimate(make(), -features, labels, key=jax.random.key(0), **values)
         with pytest.raises(ValueError, match=r"features and labels must be .* got .*\(6, 4\).*\(31,\)"):
             estimate(make(), features, labels[:, 0], key=jax.random.key(0), **values)
