@@ -1,4 +1,4 @@
-"""Sums of many floats that never stop growing: a plain float32 sum of ones stays at 2^24."""
+"""Adds many floats with compensation for rounding: a plain float32 sum of ones stops growing at 2^24."""
 
 from typing import NamedTuple
 
@@ -7,11 +7,11 @@ import jax.numpy as jnp
 
 
 class Sum(NamedTuple):
-    """A running total of float arrays of one shape.
+    """A running total of float arrays of the same shape.
 
     Attributes:
         total: the sum so far.
-        excess: the rounding error of total: total minus the true sum; the next addition corrects it.
+        excess: the rounding error of total, which is total minus the true sum; the next addition corrects it.
     """
 
     total: jax.Array
@@ -19,7 +19,7 @@ class Sum(NamedTuple):
 
 
 def zero(like: jax.Array) -> Sum:
-    """Returns an empty sum of arrays like this one."""
+    """Returns an empty sum for arrays like this array."""
     return Sum(jnp.zeros_like(like), jnp.zeros_like(like))
 
 
@@ -27,7 +27,7 @@ def add(running: Sum, value: jax.Array) -> Sum:
     """Adds a value.
 
     Source:
-        Kahan (1965). XLA keeps the order of these operations, as a test checks.
+        Kahan (1965). A test checks that XLA does not change the order of these operations.
     """
     corrected = value - running.excess
     total = running.total + corrected
@@ -35,7 +35,7 @@ def add(running: Sum, value: jax.Array) -> Sum:
 
 
 def plus(left: Sum, right: Sum) -> Sum:
-    """Adds two sums, with an error of about the square of a float's precision.
+    """Adds two sums, with a relative error of about the square of the float precision.
 
     Source:
         Dekker (1971), with Knuth's error-free addition (1969).

@@ -1,4 +1,4 @@
-"""Eigenvalues of small symmetric matrices, in any number of lanes."""
+"""Computes eigenvalues of small symmetric matrices in any number of lanes."""
 
 from typing import NamedTuple
 
@@ -8,11 +8,11 @@ import jax.numpy as jnp
 from jaxdp.numerics.platforms import by_platform
 from jaxdp.numerics.private_jax import custom_vmap
 
-LARGEST_CALL = 2**14  # entries cubed: 131 matrices of 5 x 5, 16 of 10 x 10
+LARGEST_CALL = 2**14  # largest count * dim^3 of a call: 131 matrices of 5 x 5, 16 of 10 x 10
 
 
 class Eigen(NamedTuple):
-    """A symmetric matrix as vectors diag(values) vectors^T.
+    """The decomposition of a symmetric matrix, vectors diag(values) vectors^T.
 
     Attributes:
         values: [dim] float, increasing.
@@ -26,9 +26,9 @@ class Eigen(NamedTuple):
 def eigh(matrix: jax.Array) -> Eigen:
     """Returns the eigenvalues and eigenvectors of a symmetric matrix ([dim, dim] float), as `jnp.linalg.eigh` does.
 
-    On a CPU `jax.vmap` calls LAPACK for few matrices at a time. In JAX 0.10 a call for many spreads them over the
-    threads of the same pool in which it waits for them; two programs at once, as a sweep runs them, then wait for each
-    other forever: from about 100 lanes of 10 dimensions on.
+    On a CPU, `jax.vmap` calls LAPACK with few matrices at once. In JAX 0.10, a call with many matrices distributes them
+    over the thread pool in which it also waits for them. Two programs that run at once, as in a sweep, then wait for
+    each other for ever, from about 100 lanes of 10 dimensions on.
 
     Derivatives assume distinct eigenvalues; if some are equal, derivatives of vectors are not finite.
     """
@@ -54,14 +54,14 @@ def _tangents(primals: tuple[jax.Array], tangents: tuple[jax.Array]):
 
 @custom_vmap
 def _decompose_many(matrices: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Decomposes [count, dim, dim] in one call."""
+    """Decomposes matrices, [count, dim, dim], in one call."""
     decomposition = jnp.linalg.eigh(matrices)
     return decomposition.eigenvalues, decomposition.eigenvectors
 
 
 @_decompose_many.def_vmap
 def _decompose_lanes(num_lanes: int, batched: list[bool], matrices: jax.Array):
-    del batched  # the one argument has the lanes
+    del batched  # the only argument has lanes
     return by_platform(matrices, cpu=_decompose_in_groups, default=_decompose_together), (True, True)
 
 

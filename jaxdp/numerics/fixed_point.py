@@ -1,9 +1,9 @@
-"""Exact sums of real data: each datum is an integer number of public units, and a sum is an integer in two words.
+"""Adds real data exactly: each datum is an integer number of public units, and a sum is an integer in two words.
 
-A float sum of private data rounds, and the rounding depends on all data: after many additions a neighbour's sum differs
-by more than the replaced datum, so that noise calibrated for one datum no longer hides it. Here a datum is rounded
-once, before it enters the sum, to a multiple of its range / 2^20. A sum then changes by exactly the datum's change, in
-any order of addition, up to 2^31 - 1 ranges (2^63 - 1 in 64 bits).
+A float sum of private data is rounded, and the rounding depends on all data. After many additions the sums of two
+neighbours can differ by more than the replaced datum, so that noise for one datum does not hide the difference. Here a
+datum is rounded once, before it enters the sum, to a multiple of its range / 2^20. The sum then changes by exactly the
+change of the datum, for any order of addition, up to 2^31 - 1 ranges (2^63 - 1 in 64 bits).
 """
 
 from collections.abc import Callable
@@ -17,19 +17,19 @@ from jax.typing import ArrayLike
 from jaxdp.numerics.kernels import separate_kernels
 
 BITS = 20
-UNITS = 2**BITS  # units in one range
-MOST_TERMS = 2**10  # largest number of data whose units may be added up before they enter a sum
+UNITS = 2**BITS  # number of units in a range
+MOST_TERMS = 2**10  # units of at most this number of data may be added before they enter a sum
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class Sum(NamedTuple):
-    """A sum of data, exactly: whole + part / 2^20 ranges.
+    """An exact sum of data: whole + part / 2^20 ranges.
 
     Attributes:
-        whole: [...] integers of the default type, the number of whole ranges, rounded down.
-        part: [...] integers of the same type, the units beyond the whole ranges, in [0, 2^20).
+        whole: [...] integers of the default type, the number of ranges, rounded down.
+        part: [...] integers of the same type, the remaining units, in [0, 2^20).
     """
 
     whole: jax.Array
@@ -37,9 +37,9 @@ class Sum(NamedTuple):
 
 
 def in_64_bits(function: Callable[P, R]) -> Callable[P, R]:
-    """Decorates a function so that it is traced with 64-bit types, also in a program that has none elsewhere.
+    """Decorates a function so that it is traced with 64-bit types, even in a program that otherwise has 32-bit types.
 
-    Its results should be of types that exist in 32-bit mode.
+    Results of the function should have types that exist in 32-bit mode.
     """
 
     @wraps(function)
@@ -57,13 +57,13 @@ def zero(shape: int | tuple[int, ...] = ()) -> Sum:
 
 
 def units(values: jax.Array, scale: ArrayLike = UNITS, *, lowest: int = 0) -> jax.Array:
-    """Rounds data to integer numbers of units, and clips these.
+    """Rounds data to integer numbers of units, and clips these numbers.
 
     Args:
         values: [...] float, data minus the lower end of their range; NaN counts as 0.
-        scale: [] float, number of units in 1: 2^20 / (upper end - lower end), public. It is a factor, as a division is
-            slower.
-        lowest: units of the lower end: 0, or -2^20 for data in [-1, 1], where the range is 1.
+        scale: [] float, the number of units in 1, which is 2^20 / (upper end - lower end); public. It is a factor, as a
+            division is slower.
+        lowest: number of units at the lower end: 0, or -2^20 for data in [-1, 1] with a range of 1.
 
     Returns:
         [...] integers of the default type in [lowest, 2^20]. Both ends of the range are exact.
@@ -78,11 +78,10 @@ def units(values: jax.Array, scale: ArrayLike = UNITS, *, lowest: int = 0) -> ja
 
 
 def from_floats(values: jax.Array) -> Sum:
-    """Returns each datum as a separate sum, for data without a range.
+    """Converts each datum to a sum, for data without a range.
 
     Args:
-        values: [...] float, rounded to multiples of 2^-20; NaN counts as 0, and values beyond the range of `Sum` as the
-            nearest end.
+        values: [...] float. They are rounded to multiples of 2^-20 and clipped to the range of `Sum`; NaN counts as 0.
 
     Examples:
         >>> [leaf.tolist() for leaf in from_floats(jnp.array([-0.75, 3.0]))]
@@ -96,7 +95,7 @@ def from_floats(values: jax.Array) -> Sum:
 
 
 def add(running: Sum, more: jax.Array, *, restart: jax.Array | None = None) -> Sum:
-    """Adds the units of a datum, or their sum over up to 2^10 data, to `running`, or to 0 if `restart` ([] bool)."""
+    """Adds units of a datum, or of up to 2^10 data, to `running`; if `restart` ([] bool) is true, to 0."""
 
     def add_part(running: Sum, more: jax.Array, restart: jax.Array | None = None) -> Sum:
         if restart is not None:
@@ -113,12 +112,12 @@ def plus(left: Sum, right: Sum) -> Sum:
 
 
 def minus(left: Sum, right: Sum) -> Sum:
-    """Subtracts the right sum from the left one."""
+    """Subtracts the right sum from the left sum."""
     return _carry(left.whole - right.whole, left.part - right.part)
 
 
 def negative(values: Sum) -> Sum:
-    """Returns the sums of the data's negatives."""
+    """Returns the negatives of the sums."""
     return _carry(-values.whole, -values.part)
 
 
@@ -130,22 +129,22 @@ def sum_along(values: Sum, axis: int = 0) -> Sum:
 
 
 def excess_over_least(values: Sum) -> Sum:
-    """Returns how much each sum exceeds the smallest one of its row, [..., n]."""
+    """Subtracts from each sum the smallest sum of its row, [..., n]."""
     least = jnp.min(values.whole, -1, keepdims=True)
     part = jnp.where(values.whole == least, values.part, UNITS)
     return minus(values, Sum(least, jnp.min(part, -1, keepdims=True)))
 
 
 def at_least(left: Sum, right: Sum) -> jax.Array:
-    """Returns where left >= right, [...] bool."""
+    """Returns whether left >= right, [...] bool."""
     return (left.whole > right.whole) | ((left.whole == right.whole) & (left.part >= right.part))
 
 
 def to_float(values: Sum, dtype: jnp.dtype) -> jax.Array:
-    """Returns the sums in ranges, [...] float, rounded to the dtype: for post-processing, once, at the end."""
+    """Converts sums to floats in units of ranges, [...], rounded to the dtype: for post-processing at the end."""
     return values.whole.astype(dtype) + values.part.astype(dtype) * jnp.asarray(1 / UNITS, dtype)
 
 
 def _carry(whole: jax.Array, part: jax.Array) -> Sum:
-    """Normalizes a sum of ranges and of units, which may exceed a range or be negative."""
+    """Normalizes a sum; its units may exceed a range or be negative."""
     return Sum(whole + (part >> BITS), part & (UNITS - 1))

@@ -1,4 +1,4 @@
-"""How XLA on CPU groups operations into loops; values are the same either way."""
+"""Controls how XLA on CPU groups operations into loops. No function here changes a value."""
 
 import functools
 from collections.abc import Callable
@@ -12,20 +12,20 @@ from jaxdp.numerics.platforms import by_platform
 from jaxdp.numerics.private_jax import custom_vmap, keep_argmax_layout, mark_inlineable, order_axes
 
 WRITTEN_OUT = 16
-LARGE = 1024  # entries of one lane's array: a step reads a part of a larger one, which should be contiguous
+LARGE = 1024  # entries of a lane's array; a step reads only a part of a larger array, which should be contiguous
 
 
 def noinline(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps a function as a kernel of its own on CPU, so that its values are computed once.
+    """Wraps a function as a separate kernel on CPU, so that its values are computed only once.
 
-    XLA on CPU would fuse operations that it counts as cheap (a hash, a drawn index) into each consumer of the values,
-    and each would compute them again. In JAX 0.10 lax.optimization_barrier does not prevent this, as it is removed
-    before fusion. A call that must not be inlined does.
+    XLA on CPU fuses operations that it considers cheap (a hash, a drawn index) into each consumer of their values, and
+    each consumer computes them again. In JAX 0.10 lax.optimization_barrier does not prevent this, as it is removed
+    before fusion. A call that must not be inlined prevents it.
     """
 
     @functools.wraps(function)
     def inside(*arguments):
-        with mark_inlineable(True):  # functions of jax.numpy are calls, too: jnp.where, jnp.clip
+        with mark_inlineable(True):  # functions of jax.numpy, such as jnp.where and jnp.clip, are calls, too
             return function(*arguments)
 
     def call(*arguments):
@@ -36,18 +36,18 @@ def noinline(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def own_kernel(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls function(*arguments) as a kernel of its own on CPU, and directly on other devices."""
+    """Calls function(*arguments) as a separate kernel on CPU, and directly on other devices."""
     return by_platform(*arguments, cpu=noinline(function), default=function)
 
 
 @jax.custom_jvp
 def avoid_xla_tiling(values: jax.Array) -> jax.Array:
-    """Returns the values unchanged, for the result of a kernel of elementwise operations, or within one.
+    """Returns the values unchanged; prevents XLA's tiling of kernels of elementwise operations.
 
-    XLA on CPU (jaxlib 0.10) cuts some kernels into tiles of sixteen numbers, which it copies back and forth: kernels
-    with nothing but elementwise operations on floats and signed integers, and no constant. That is several times slower
-    than its loops. Two operations on unsigned words, which LLVM removes again, prevent it. Call this inside
-    `own_kernel`, before `lanes_last`.
+    XLA on CPU (jaxlib 0.10) divides kernels into tiles of sixteen numbers, which it copies, if they have only
+    elementwise operations on floats and signed integers, and no constant. This is several times slower than loops. Two
+    operations on unsigned words, which LLVM removes, prevent it. Call this function on the result inside `own_kernel`,
+    before `lanes_last`.
     """
     if values.dtype not in (jnp.float32, jnp.int32):
         return values
@@ -60,12 +60,13 @@ avoid_xla_tiling.defjvps(lambda tangent, _, values: tangent)
 
 
 def lanes_last(values: jax.Array, longest: int = WRITTEN_OUT) -> jax.Array:
-    """Returns the values [n, ...] unchanged; on CPU lanes of `jax.vmap` become the fast axis if n <= longest.
+    """Returns the values [n, ...] unchanged; on CPU, lanes of `jax.vmap` become the fast axis if n <= longest.
 
-    XLA stores the axis of lanes as the slow one, and a loop over lanes then reads with a stride of n values. A
-    simulation loop's carried state keeps the layout that its body gives it. If `jax.vmap` is nested, the outer one's
-    axis has the lanes, as in blocks, whose inner one is over rounds: a number here is an array of rounds there, and is
-    laid out, too. Call this on the arguments inside `own_kernel` as well: a kernel does not inherit the layout.
+    By default XLA stores lanes as the slow axis, so a loop over lanes reads with a stride of n values. The state of a
+    simulation loop keeps the layout that the loop's body gives it. In a nested `jax.vmap` the outer axis has the lanes.
+    In blocks, for example, the inner axis is over rounds; a single number here is then an array over rounds, and gets
+    the layout, too. Inside `own_kernel`, call this function on the arguments as well, as a kernel does not inherit the
+    layout.
     """
     if values.ndim > 0 and len(values) > longest:
         return values
@@ -73,31 +74,24 @@ def lanes_last(values: jax.Array, longest: int = WRITTEN_OUT) -> jax.Array:
 
 
 def lanes_last_if_small(values: jax.Array) -> jax.Array:
-    """Applies `lanes_last`; an array of more than `LARGE` entries keeps its lanes apart.
+    """Applies `lanes_last` to arrays of at most `LARGE` entries, for the state of a loop.
 
-    For a loop's carried state. In a long memory each lane reads at its own index, and writes few entries: with lanes as
-    the fast axis each entry would be in another line of the cache.
+    In a larger array each lane reads and writes few entries at an index of the lane. With lanes as the fast axis, each
+    entry would be in another line of the cache.
     """
     return lanes_last(values) if values.size <= LARGE else values
 
 
 def lanes_fast(values: jax.Array) -> jax.Array:
-    """Applies `lanes_last` for any length."""
+    """Applies `lanes_last` to arrays of any length."""
     return lanes_last(values, len(values)) if values.ndim else values
 
 
 def separate_kernels(function: Callable[..., Any], *inputs: Any) -> Any:
     """Calls function(*inputs) with a separate kernel for each array of the result on CPU, with `lanes_last`.
 
-    XLA on CPU stores values that two results share. Here each result computes them again: for a few operations, which
-    cost less than storing.
-
-    Args:
-        function: of pytrees of arrays, elementwise, or along axes other than that of the lanes.
-        inputs: its arguments.
-
-    Returns:
-        The function's result.
+    XLA on CPU stores values that two results share. Here each result computes them again, which is faster for a few
+    operations. The function takes pytrees of arrays, and does not combine lanes.
     """
     traced, shapes = jax.make_jaxpr(function, return_shape=True)(*inputs)
     input_leaves, structure = jax.tree.flatten(inputs)
@@ -106,7 +100,7 @@ def separate_kernels(function: Callable[..., Any], *inputs: Any) -> Any:
         used = _inputs_of_result(traced.jaxpr, index)
 
         def inside(*some: jax.Array) -> jax.Array:
-            with jax.enable_x64(True):  # inputs may have 64 bits in a program of 32
+            with jax.enable_x64(True):  # inputs may have 64 bits in a 32-bit program
                 leaves = [jnp.zeros(jnp.shape(leaf), jnp.asarray(leaf).dtype) for leaf in input_leaves]
             for position, leaf in zip(used, some, strict=True):
                 leaves[position] = lanes_last(leaf)
@@ -120,7 +114,7 @@ def separate_kernels(function: Callable[..., Any], *inputs: Any) -> Any:
 
 
 def _inputs_of_result(jaxpr: Any, index: int) -> list[int]:
-    """Returns the indices of a result's inputs: XLA would choose a layout for other inputs, and copy them."""
+    """Returns the indices of the inputs that a result needs: XLA would copy other inputs into another layout."""
     needed = {id(jaxpr.outvars[index])}
     for step in reversed(jaxpr.eqns):
         if any(id(variable) in needed for variable in step.outvars):
@@ -130,14 +124,14 @@ def _inputs_of_result(jaxpr: Any, index: int) -> list[int]:
 
 @functools.cache
 def _put_lanes_last(num_axes: int) -> Callable[[jax.Array], jax.Array]:
-    """Returns the identity that makes the first of `num_axes` leading axes, made by `jax.vmap`, the fast one."""
+    """Returns the identity function that makes the first of `num_axes` leading axes of `jax.vmap` the fast axis."""
 
     @custom_vmap
     def place(values: jax.Array) -> jax.Array:
         if num_axes == 0 or values.ndim == 1:
             return values
         axes = range(values.ndim)
-        if values.ndim == num_axes:  # a number of each lane
+        if values.ndim == num_axes:  # one number in each lane
             values = keep_argmax_layout(values)
         return order_axes(values, (*axes[1:], 0))
 
@@ -150,9 +144,9 @@ def _put_lanes_last(num_axes: int) -> Callable[[jax.Array], jax.Array]:
 
 
 def lanes_slow(values: jax.Array) -> jax.Array:
-    """Returns the values unchanged; on CPU with the last axis as the fast one and lanes as the slow one.
+    """Returns the values unchanged; on CPU with the last axis as the fast axis and lanes as the slow axis.
 
-    If an axis has length 1, XLA may choose another order of axes. It is the same in memory, but XLA copies.
+    If an axis has length 1, XLA may choose another order of axes. The order in memory is the same, but XLA copies.
     """
     return by_platform(values, cpu=_in_order, default=lambda values: values)
 
@@ -169,10 +163,10 @@ def _(axis_size: int, in_batched: list[bool], values: jax.Array) -> tuple[jax.Ar
 
 
 def tree_reduce(operation: Callable[[Any, Any], Any], values: jax.Array) -> jax.Array:
-    """Combines the values [n], n >= 1, into one by an associative operation, such as `jnp.minimum`: [].
+    """Combines values [n], n >= 1, into one value [] by an associative operation, such as `jnp.minimum`.
 
-    Halves are combined until few values remain, and those one after the other: elementwise operations that XLA on CPU
-    vectorises over lanes, where its reductions of short arrays are slow loops.
+    Halves are combined until few values remain, which are then combined one after the other. XLA on CPU vectorises
+    these elementwise operations over lanes, while its reductions of short arrays are slow loops.
     """
     while len(values) > WRITTEN_OUT:
         half = len(values) // 2
@@ -189,7 +183,7 @@ def tree_reduce(operation: Callable[[Any, Any], Any], values: jax.Array) -> jax.
 def pairwise_reduce(operation: Callable[[Any, Any], Any], terms: list[jax.Array]) -> jax.Array:
     """Combines arrays as `tree_reduce` does, in the same order.
 
-    `tree_reduce` slices one array, which XLA on CPU stores first; here it computes each array where it is combined.
+    `tree_reduce` slices one array, which XLA on CPU stores first. Here XLA computes each array when it is combined.
     """
     while len(terms) > WRITTEN_OUT:
         half = len(terms) // 2
@@ -201,14 +195,11 @@ def pairwise_reduce(operation: Callable[[Any, Any], Any], terms: list[jax.Array]
 
 
 def batch_over_lanes(single: Callable[[Any], Any], many: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Builds a function of one lane that under `jax.vmap`, also a nested one, processes all lanes at once.
+    """Builds a function of one lane that processes all lanes at once under (nested) `jax.vmap`.
 
     Args:
-        single: of a pytree of a lane's arrays.
-        many: the same for arrays with a leading axis of lanes; so have its results.
-
-    Returns:
-        A function of a pytree of a lane's arrays.
+        single: function of a pytree of a lane's arrays.
+        many: the same function for arrays and results with a leading axis of lanes.
     """
 
     def widen_all(axis_size: int, in_batched: Any, inputs: Any) -> Any:
@@ -235,20 +226,20 @@ def batch_over_lanes(single: Callable[[Any], Any], many: Callable[[Any], Any]) -
 
 
 def call_across_lanes(function: Callable[..., jax.Array], longest: int, *inputs: Any) -> jax.Array:
-    """Calls function(*inputs) as a kernel of its own on CPU that writes lanes as the fast axis.
+    """Calls function(*inputs) as a separate kernel on CPU that writes lanes as the fast axis.
 
-    `across_lanes` then reads the result without a copy; an array that a layout constraint has placed would need one.
+    `across_lanes` then reads the result without a copy, which a layout constraint would make necessary.
 
     Args:
-        function: of a lane's pytrees; returns an array [n, ...].
-        longest: arrays with larger n keep lanes apart.
-        inputs: its arguments.
+        function: function of pytrees of a lane; returns an array [n, ...].
+        longest: lanes become the fast axis only for n <= longest.
+        inputs: arguments of the function.
     """
     if jax.eval_shape(function, *inputs).shape[0] > longest:
         return own_kernel(function, *inputs)
 
     def inside(*inputs: Any) -> jax.Array:
-        return lanes_slow(jnp.moveaxis(jax.vmap(function)(*inputs), 0, -1))  # the last axis is that of lanes here
+        return lanes_slow(jnp.moveaxis(jax.vmap(function)(*inputs), 0, -1))  # the last axis has the lanes here
 
     one, many = functools.partial(own_kernel, function), functools.partial(own_kernel, inside)
     return batch_over_lanes(lambda inputs: one(*inputs), lambda inputs: jnp.moveaxis(many(*inputs), -1, 0))(inputs)
@@ -256,7 +247,7 @@ def call_across_lanes(function: Callable[..., jax.Array], longest: int, *inputs:
 
 @custom_vmap
 def any_lane(flag: jax.Array) -> jax.Array:
-    """Returns whether the flag, [] bool, is set in any lane of a (nested) batch: for loops that lanes leave at once."""
+    """Returns whether the flag, [] bool, is true in any lane of a (nested) batch; lanes then leave a loop together."""
     return flag
 
 
@@ -267,15 +258,12 @@ def _(axis_size: int, in_batched: list[bool], flag: jax.Array) -> tuple[jax.Arra
 
 
 def across_lanes(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Converts a function over many lanes to one of a single lane that processes all lanes of `jax.vmap` at once.
+    """Converts a function of many lanes to a function of one lane that processes all lanes of `jax.vmap` at once.
 
-    XLA on CPU vectorises the last axis; if a lane's arrays are short, that has to be the lanes' axis.
+    XLA on CPU vectorises the last axis. If a lane's arrays are short, the last axis must have the lanes.
 
     Args:
-        function: of a pytree whose arrays have the lanes on their last axis; so have its results.
-
-    Returns:
-        A function of a pytree of a lane's arrays.
+        function: function of a pytree of arrays with lanes on the last axis; its results have lanes there, too.
     """
 
     def single(inputs: Any) -> Any:

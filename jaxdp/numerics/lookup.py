@@ -1,4 +1,4 @@
-"""Entries of tables by indices that may lie outside. JAX's own indexing would return some entry of the table."""
+"""Reads tables at indices that may lie outside, for which JAX's indexing would return an entry of the table."""
 
 import functools
 import operator
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 
 def entry(table: jax.Array, *indices: jax.Array) -> jax.Array:
-    """Returns table[indices], or NaN if an index is outside the table. Negative indices are outside.
+    """Returns table[indices], or NaN if an index lies outside the table; negative indices lie outside.
 
     Args:
         table: [sizes..., ...] float.
@@ -18,7 +18,7 @@ def entry(table: jax.Array, *indices: jax.Array) -> jax.Array:
         [...] float of the table's type.
     """
     wider = [widen_index(index) for index in indices]
-    # As unsigned integers negative indices are large ones: a single comparison for both ends.
+    # Negative indices are large unsigned integers, so one comparison checks both ends.
     inside = functools.reduce(
         operator.and_,
         (
@@ -31,12 +31,12 @@ def entry(table: jax.Array, *indices: jax.Array) -> jax.Array:
         return jnp.where(inside, nearest_entry(table, *indices), hole[0])
     position = jnp.where(
         inside, _flat_index(wider, table.shape), table.size
-    )  # the NaN is an additional entry: no select over the table
+    )  # NaN is appended as an entry, which avoids a select over the table
     return jnp.append(table.ravel(), hole).at[position].get(mode="promise_in_bounds", wrap_negative_indices=False)
 
 
 def nearest_entry(table: jax.Array, *indices: jax.Array) -> jax.Array:
-    """Returns `entry` at the nearest indices inside the table."""
+    """Returns the entry at the nearest indices inside the table."""
     clipped = [jnp.clip(widen_index(index), 0, size - 1) for index, size in zip(indices, table.shape, strict=False)]
     flat = table.reshape(-1, *table.shape[len(indices) :])  # a single index is faster
     return flat.at[_flat_index(clipped, table.shape)].get(mode="promise_in_bounds", wrap_negative_indices=False)
@@ -50,7 +50,7 @@ def widen_index(index: jax.Array) -> jax.Array:
 
 def _flat_index(indices: list[jax.Array], sizes: tuple[int, ...]) -> jax.Array:
     """Returns the index in a flattened table."""
-    # Indices of wider types become int32 only here, where they lie in the table: int32 may not hold other values.
+    # Indices are converted to int32 only here, as they now lie in the table; int32 may not hold other values.
     position, *rest = (index.astype(jnp.int32) for index in indices)
     for index, size in zip(rest, sizes[1:], strict=False):
         position = position * size + index

@@ -1,7 +1,7 @@
-"""A symmetric matrix, stored as one triangle, solved for together with its Cholesky factor, across lanes.
+"""Factors a symmetric matrix that is stored as a triangle, and solves equations with it, across lanes.
 
-The steps are those of `small_linear_algebra`, which has the plain forms. Here every step reads rows or columns that are
-stored contiguously: parts of square matrices would be copied first.
+The steps are those in `small_linear_algebra`, for square matrices. Here every step reads rows or columns that are
+contiguous in memory; parts of square matrices would be copied first.
 """
 
 from functools import partial
@@ -29,12 +29,12 @@ def factor_and_solve(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Array, jax
     """Returns the Cholesky factor L of a symmetric matrix V, and V^-1 rhs.
 
     Args:
-        entries: [dim (dim + 1) / 2] float, entries of V, as `triangle` returns them; V is positive definite.
+        entries: [dim (dim + 1) / 2] float, the `triangle` of V, which is positive definite.
         rhs: [dim] float.
 
     Returns:
-        [dim (dim + 1) / 2] float, the columns of L from the diagonal down, one after the other; and [dim] float. If V
-        is not positive definite, the last entry of L is not > 0, and most often NaN.
+        The columns of L from the diagonal down, one after the other, [dim (dim + 1) / 2] float; and the solution, [dim]
+        float. If V is not positive definite, the last entry of L is not > 0, and usually NaN.
 
     Examples:
         >>> columns, solution = factor_and_solve(jnp.array([4.0, 2.0, 5.0]), jnp.array([2.0, 5.0]))
@@ -53,7 +53,7 @@ def factor_and_solve_plain(entries: jax.Array, rhs: jax.Array) -> tuple[jax.Arra
 
 
 def _factor_columns(inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-    """Factors column by column, as if rhs were one more row of V: that row becomes the y of L y = rhs."""
+    """Factors column by column, with rhs as an additional row of V, which becomes the solution y of L y = rhs."""
 
     def by_columns(step: Step, inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
         dim, columns = len(inputs[1]), []
@@ -71,19 +71,19 @@ def _factor_columns(inputs: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax
 
 
 def _remainder(j: int, entries: jax.Array, rhs: jax.Array, *before: jax.Array) -> jax.Array:
-    """Returns the remainder of column j, and of the entry of rhs below it."""
+    """Returns the remainder of column j and, below it, of entry j of rhs."""
     dim = len(rhs)
     start = _diagonal(dim)[j]
     return subtract_columns(concatenate(entries[start : start + dim - j], rhs[j : j + 1]), *before)
 
 
 def _concatenate_columns(last: jax.Array, *columns: jax.Array) -> jax.Array:
-    """Returns the factor's columns one after the other, without the entries below that belong to rhs; then `last`."""
+    """Concatenates the factor's columns, without their last entries, which belong to rhs, and then `last`."""
     return concatenate(*(column[:-1] for column in columns), last)
 
 
 def _solve_column(column: jax.Array, *unknowns: jax.Array) -> jax.Array:
-    """Solves an equation with a column's factors, and the column's last entry as right-hand side."""
+    """Solves an equation with the coefficients of a column and the column's last entry as right-hand side."""
     remainder = column[-1]
     for factor, value in zip(column[:0:-1][1:], unknowns, strict=True):
         remainder = remainder - factor * value
@@ -91,10 +91,10 @@ def _solve_column(column: jax.Array, *unknowns: jax.Array) -> jax.Array:
 
 
 def inverse_norms(columns: jax.Array, vectors: jax.Array) -> jax.Array:
-    """Returns |x|_V^-1 of vectors x.
+    """Returns the norms |x|_V^-1 of vectors x.
 
     Args:
-        columns: [dim (dim + 1) / 2] float, columns of V's factor, as `factor_and_solve` gives them.
+        columns: [dim (dim + 1) / 2] float, columns of V's factor, from `factor_and_solve`.
         vectors: [count, dim] float.
 
     Returns:
@@ -127,7 +127,7 @@ def _inverse_norms(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
 
 
 def _solve_row(i: int, columns: jax.Array, vectors: jax.Array, *entries: jax.Array) -> jax.Array:
-    """Returns entry i of each vector, solved for by row i."""
+    """Solves row i for entry i of each vector."""
     starts = _diagonal(vectors.shape[1])
     remainder = vectors[:, i]
     for k, value in enumerate(entries):
@@ -144,21 +144,16 @@ def _norm(*parts: jax.Array) -> jax.Array:
 
 
 def lower_factor(columns: jax.Array, dim: int) -> jax.Array:
-    """Returns the lower triangular matrix [dim, dim] with these columns from the diagonal down.
-
-    Args:
-        columns: [dim (dim + 1) / 2].
-        dim: d.
-    """
+    """Returns the lower triangular matrix [dim, dim] with these columns [dim (dim + 1) / 2] from the diagonal down."""
     column, row = np.triu_indices(dim)
     return jnp.zeros((dim, dim), columns.dtype).at[row, column].set(columns)
 
 
 def log_det(columns: jax.Array, dim: int) -> jax.Array:
-    """Returns the log determinant of V, [] float, from its factor's columns, as `factor_and_solve` returns them."""
+    """Returns the log determinant of V, [] float, from the columns of `factor_and_solve`."""
     return 2 * jnp.sum(jnp.log(columns[np.asarray(_diagonal(dim))]))
 
 
 def _diagonal(dim: int) -> list[int]:
-    """Returns the index of each column's first entry."""
+    """Returns the index of the first entry of each column."""
     return [j * dim - j * (j - 1) // 2 for j in range(dim)]

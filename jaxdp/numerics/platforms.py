@@ -1,4 +1,4 @@
-"""Computations with one implementation for CPUs, and another for other devices."""
+"""Chooses between an implementation for CPUs and an implementation for other devices."""
 
 import contextlib
 import functools
@@ -12,11 +12,11 @@ _platform: ContextVar[str | None] = ContextVar("platform", default=None)
 
 
 def by_platform(*arguments: Any, cpu: Callable[..., Any], default: Callable[..., Any]) -> Any:
-    """Returns the result of the platform's implementation, as `jax.lax.platform_dependent` does.
+    """Returns the result of the implementation for the platform, as `jax.lax.platform_dependent` does.
 
-    That function traces every implementation. If JAX has only CPUs, only theirs is traced, which saves a sixth to a
-    quarter of the time until a program is compiled. Such a process lowers the CPU's implementation for other platforms,
-    too, unless it traces within `trace_for`; it has the same values there.
+    `platform_dependent` traces all implementations. If JAX has only CPUs, this function traces only the implementation
+    for CPUs, which saves a sixth to a quarter of the time until a program is compiled. Such a process also lowers it
+    for other platforms, unless it traces inside `trace_for`; values are the same there.
 
     Args:
         arguments: pytrees of arrays.
@@ -30,7 +30,7 @@ def by_platform(*arguments: Any, cpu: Callable[..., Any], default: Callable[...,
 
 @contextlib.contextmanager
 def trace_for(platform: str) -> Generator[None, None, None]:
-    """Traces programs within it for this kind of device, such as "cpu" or "gpu"."""
+    """Traces programs in a `with` block for this kind of device, such as "cpu" or "gpu"."""
     token = _platform.set(platform)
     try:
         yield
@@ -39,11 +39,11 @@ def trace_for(platform: str) -> Generator[None, None, None]:
 
 
 def is_cpu() -> bool:
-    """Returns whether programs are traced for a CPU: by `trace_for`, or else by JAX's default device."""
+    """Returns whether programs are traced for a CPU, which `trace_for` or JAX's default device determines."""
     return (_platform.get() or jax.default_backend()) == "cpu"
 
 
 @functools.cache
 def has_only_cpus() -> bool:
-    """Returns whether this process can compute on CPUs alone."""
+    """Returns whether this process can compute only on CPUs."""
     return jax.default_backend() == "cpu" and (getattr(jax.config, "jax_platforms", None) or "cpu") == "cpu"

@@ -1,11 +1,11 @@
-"""Factors of small symmetric matrices and solutions of their equations, in any number of lanes.
+"""Factors small symmetric matrices and solves equations with them, in any number of lanes.
 
-Each function is written for one lane and takes all lanes of `jax.vmap` at once, as the fast axis: no loop runs inside a
-lane, and no LAPACK call, many of which wait for each other forever on a CPU (see `eigen`). Up to `WRITTEN_OUT`
-dimensions the steps are unrolled; beyond, they are steps of a loop.
+Functions take the arrays of one lane and process all lanes of `jax.vmap` at once, as the fast axis. They use no loop
+inside a lane and no LAPACK call; many LAPACK calls can wait for each other for ever on a CPU (see `eigen`). For up to
+`WRITTEN_OUT` dimensions the steps are unrolled; for more dimensions they are iterations of a loop.
 
-Unrolled code is cut into steps, a row or a column each. From `FEW` dimensions on they are kernels of their own on a
-CPU, where XLA would compute each step again in every later one: at 20 dimensions five times as slow.
+A step of unrolled code computes a row or a column. From `FEW` dimensions on, steps are separate kernels on a CPU, as
+XLA would otherwise compute each step again in every later step: this is five times slower at 20 dimensions.
 """
 
 import operator
@@ -20,8 +20,8 @@ import numpy as np
 from jaxdp.numerics.kernels import across_lanes, noinline, own_kernel, pairwise_reduce
 from jaxdp.numerics.platforms import by_platform
 
-WRITTEN_OUT = 32  # dimensions
-FEW = 6  # fewer steps are cheap to compute again
+WRITTEN_OUT = 32  # largest number of dimensions with unrolled steps
+FEW = 6  # if there are fewer steps, computing them again is cheap
 AnyArray = TypeVar("AnyArray", jax.Array, np.ndarray)
 
 
@@ -32,7 +32,7 @@ def cholesky(matrix: jax.Array) -> jax.Array:
         matrix: [dim, dim] float, positive definite; entries above its diagonal are not read.
 
     Returns:
-        [dim, dim] float. If the matrix is not positive definite, some of it is NaN.
+        [dim, dim] float. If the matrix is not positive definite, some entries are NaN.
 
     Examples:
         >>> print(cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]])))
@@ -46,7 +46,7 @@ Step = Callable[[Callable[..., jax.Array]], Callable[..., jax.Array]]
 
 
 def call_in_steps(function: Callable[[Step, Any], jax.Array], inputs: Any, dim: int) -> jax.Array:
-    """Calls function(step, inputs), where step(f) is f, but on a CPU as a kernel of its own."""
+    """Calls function(step, inputs), where step(f) is f as a separate kernel on a CPU, and otherwise f."""
 
     def plain(inputs: Any) -> jax.Array:
         return function(lambda each: each, inputs)
@@ -57,7 +57,7 @@ def call_in_steps(function: Callable[[Step, Any], jax.Array], inputs: Any, dim: 
 
 
 def _cholesky(matrix: jax.Array) -> jax.Array:
-    """Factors column by column; [dim, dim, lanes], as in all functions below."""
+    """Factors column by column; arrays are [dim, dim, lanes], as in all private functions below."""
 
     def by_columns(step: Step, matrix: jax.Array) -> jax.Array:
         columns, rows = [], []
@@ -76,7 +76,7 @@ def concatenate(*parts: jax.Array) -> jax.Array:
 
 
 def subtract_columns(column: jax.Array, *before: jax.Array) -> jax.Array:
-    """Subtracts the factor's columns `before` from a column of the matrix, from the same row on."""
+    """Subtracts the factor's columns `before` from a column of the matrix, starting at the column's first row."""
     for longer in before:
         other = longer[-len(column) :]
         column = column - other * other[:1]
@@ -93,7 +93,7 @@ def _cholesky_in_steps(matrix: jax.Array) -> jax.Array:
     rows = indices[:, None]
 
     def step(j, lower):
-        """Scales column j. Columns before j are done, and have been subtracted from the others."""
+        """Scales column j. Columns before j are finished, and are already subtracted from later columns."""
         column = jnp.where(rows >= j, lower[:, j] / jnp.sqrt(lower[j, j])[None], 0)
         remainder = lower - column[:, None] * jnp.where(rows > j, column, 0)[None, :]
         return remainder.at[:, j].set(column)
@@ -103,11 +103,11 @@ def _cholesky_in_steps(matrix: jax.Array) -> jax.Array:
 
 
 def solve_lower(lower: jax.Array, rhs: jax.Array) -> jax.Array:
-    """Returns the x with lower x = rhs.
+    """Solves lower x = rhs for x.
 
     Args:
         lower: [dim, dim] float; entries above its diagonal are not read.
-        rhs: [dim] or [dim, count] float, one right-hand side or several.
+        rhs: [dim] float, or [dim, count] float for several right-hand sides.
 
     Returns:
         A float array of the shape of rhs.
@@ -120,7 +120,7 @@ def solve_lower(lower: jax.Array, rhs: jax.Array) -> jax.Array:
 
 
 def solve_upper(lower: jax.Array, rhs: jax.Array) -> jax.Array:
-    """Returns the x with lower^T x = rhs; arguments and result are as for `solve_lower`.
+    """Solves lower^T x = rhs for x; see `solve_lower` for arguments and result.
 
     Examples:
         >>> print(solve_upper(jnp.array([[2.0, 0.0], [1.0, 2.0]]), jnp.array([4.0, 4.0])))
@@ -130,7 +130,7 @@ def solve_upper(lower: jax.Array, rhs: jax.Array) -> jax.Array:
 
 
 def cholesky_solve(lower: jax.Array, rhs: jax.Array) -> jax.Array:
-    """Returns the x with lower lower^T x = rhs; arguments and result are as for `solve_lower`."""
+    """Solves lower lower^T x = rhs for x; see `solve_lower` for arguments and result."""
     return solve_upper(lower, solve_lower(lower, rhs))
 
 
@@ -150,7 +150,7 @@ def _solve_lower(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
 
 
 def eliminate(remainder: jax.Array, factors: jax.Array, *unknowns: jax.Array) -> jax.Array:
-    """Returns the unknown of an equation, given its other unknowns; its own factor is the last."""
+    """Solves an equation for its last unknown, given all earlier unknowns."""
     if remainder.ndim == 2:
         factors = factors[:, None]
     for factor, value in zip(factors, unknowns, strict=False):
@@ -174,7 +174,7 @@ def _solve_upper(inputs: tuple[jax.Array, jax.Array]) -> jax.Array:
 
 
 def _solve_in_steps(triangle: jax.Array, rhs: jax.Array, backwards: bool) -> jax.Array:
-    """Solves for one entry after the other, and subtracts it from all remaining equations."""
+    """Solves for one entry after the other, and substitutes it in all remaining equations."""
     dim = len(triangle)
     if rhs.ndim == 3:
         triangle = triangle[:, :, None]
@@ -190,26 +190,17 @@ def _solve_in_steps(triangle: jax.Array, rhs: jax.Array, backwards: bool) -> jax
 
 
 def log_det(lower: jax.Array) -> jax.Array:
-    """Returns the log determinant of lower lower^T, [] float, for a factor as `cholesky` returns it."""
+    """Returns the log determinant of lower lower^T, [] float, for a factor from `cholesky`."""
     return 2 * jnp.sum(jnp.log(jnp.diagonal(lower)))
 
 
 def triangle(matrix: AnyArray) -> AnyArray:
-    """Returns the distinct entries of a symmetric matrix: [d (d + 1) / 2], row by row from the diagonal on.
-
-    Args:
-        matrix: [d, d].
-    """
+    """Returns the distinct entries of a symmetric matrix [d, d], row by row from the diagonal on: [d (d + 1) / 2]."""
     return matrix[np.triu_indices(len(matrix))]
 
 
 def symmetric_matrix(entries: jax.Array, dim: int) -> jax.Array:
-    """Returns the symmetric matrix, [dim, dim], from its `triangle`.
-
-    Args:
-        entries: [dim (dim + 1) / 2].
-        dim: d.
-    """
+    """Returns the symmetric matrix, [dim, dim], with this `triangle`, [dim (dim + 1) / 2]."""
     rows, columns = np.triu_indices(dim)
     index = np.zeros((dim, dim), np.int32)
     index[rows, columns] = index[columns, rows] = np.arange(len(rows))
@@ -217,11 +208,7 @@ def symmetric_matrix(entries: jax.Array, dim: int) -> jax.Array:
 
 
 def square_triangle(vector: jax.Array) -> jax.Array:
-    """Returns the `triangle` of the outer product of a vector with itself.
-
-    Args:
-        vector: [d].
-    """
+    """Returns the `triangle` of the outer product of a vector [d] with itself."""
     if len(vector) <= WRITTEN_OUT:
         return across_lanes(lambda vector: own_kernel(_squares, vector))(vector)
     rows, columns = np.triu_indices(len(vector))
@@ -233,12 +220,7 @@ def _squares(vector: jax.Array) -> jax.Array:
 
 
 def triangle_product(entries: jax.Array, vector: jax.Array) -> jax.Array:
-    """Multiplies a symmetric matrix, given by its `triangle`, by a vector.
-
-    Args:
-        entries: [d (d + 1) / 2].
-        vector: [d].
-    """
+    """Multiplies a symmetric matrix, given as a `triangle` [d (d + 1) / 2], by a vector [d]."""
     if len(vector) > WRITTEN_OUT:
         return jnp.sum(symmetric_matrix(entries, len(vector)) * vector[None], axis=1)
     return across_lanes(_triangle_product)((entries, vector))

@@ -59,7 +59,7 @@ def fine_index(key: jax.Array, weights: ArrayLike) -> jax.Array:
 
     Args:
         key: [] typed PRNG key. For a Threefry key the word begins with the bits of `weighted_index`.
-        weights: see `weighted_index`.
+        weights: [n] float32 or float64 >= 0; see `weighted_index`.
 
     Returns:
         [] int32 in [0, n); see `weighted_index`. An index of probability below about 2^-52 may never be drawn.
