@@ -7,7 +7,7 @@ whether the ranking changes with epsilon.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -16,13 +16,30 @@ import xarray as xr
 from jaxdp.registry.table import paper
 from jaxdp.simulation import Run, sweep
 from jaxdp.simulation.store.processor import cores
-from jaxdp.studies.advise_problems import PROBLEMS, SECONDS_OF_COMPILING, Problem, Sizes, affordable, engine_of, run_of
+from jaxdp.studies.advise_problems import (
+    PROBLEMS,
+    SECONDS_OF_COMPILING,
+    Problem,
+    Sizes,
+    affordable,
+    engine_of,
+    run_of,
+    with_means,
+)
 from jaxdp.studies.advise_report import figure, report
 from jaxdp.studies.arguments import Delta, Key, NumSeeds, Registered
 from jaxdp.studies.comparison import resize
 from jaxdp.studies.declared import Study
 from jaxdp.studies.tiles import cpu_tile
-from jaxdp.validation import check_choice, check_count, check_delta, check_horizon, check_positive
+from jaxdp.validation import (
+    check_choice,
+    check_count,
+    check_delta,
+    check_horizon,
+    check_positive,
+    check_probability,
+    check_within,
+)
 
 AROUND = (0.1, 0.3, 1.0, 3.0, 10.0)
 TRUST = {"central": ("central", "shuffle", "local", "joint"), "shuffle": ("shuffle", "local"), "local": ("local",)}
@@ -34,7 +51,26 @@ LEAST_HORIZON = 100
 
 def advise(
     *,
-    problem: Annotated[str, typer.Option(help=f"One of {', '.join(PROBLEMS)}.")] = "bandit",
+    problem: Annotated[
+        str | None,
+        typer.Option(
+            help=f"One of {', '.join(PROBLEMS)}. Default: bandit; best-arm with --means or --rate.", show_default=False
+        ),
+    ] = None,
+    means: Annotated[
+        Sequence[float],
+        typer.Option(help="For best-arm: the mean of each arm, in [0, 1], such as .022 .02 .02. One is the largest."),
+    ] = (),
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            help="For best-arm: the mean of all arms but the best one, in (0, 1). Give --lift, too.", show_default=False
+        ),
+    ] = None,
+    lift: Annotated[
+        float | None,
+        typer.Option(help="For best-arm: the best mean is rate * (1 + lift); > 0.", show_default=False),
+    ] = None,
     num_arms: Annotated[
         int | None, typer.Option("--arms", help="Number of arms or experts, >= 2. Default: 10.", show_default=False)
     ] = None,
@@ -47,7 +83,8 @@ def advise(
         typer.Option(
             "--horizon",
             "--samples",
-            help="Rounds or labels, >= 100 and >= 10 per arm, such as 1e6. Default: 1e6; contextual 1e5, labels 1e4.",
+            help="Rounds or labels, >= 100 and >= 10 per arm, such as 1e6. Default: 1e6; contextual 1e5, labels 1e4; "
+            "1e9 with --means or --rate.",
             show_default=False,
         ),
     ] = None,
@@ -69,7 +106,8 @@ def advise(
     compared at a shorter one, and the fast ones also at the full one; nothing is extrapolated.
 
     The loss is regret; for "best-arm", the rounds until a learner stops (a run that is cut off counts as all rounds);
-    for "labels", the l2 error of the estimate. Budgets from a tenth to ten times `epsilon` are simulated.
+    for "labels", the l2 error of the estimate. Budgets from a tenth to ten times `epsilon` are simulated. With `means`,
+    or with `rate` and `lift`, "best-arm" is simulated on this instance alone.
 
     Returns:
         A dataset with `loss`, of dimensions (learner, instance, epsilon, horizon, seed), NaN where a candidate is too
@@ -81,12 +119,19 @@ def advise(
     Raises:
         ValueError: if a value is out of range, there are fewer than 5 seeds, or no candidate remains.
     """
+    own_means = _own_means(means, rate, lift, num_arms, PROBLEMS["best-arm"].sizes["num_arms"])
+    if problem is None:
+        problem = "best-arm" if own_means else "bandit"
     check_choice("problem", problem, tuple(PROBLEMS))
+    if own_means and problem != "best-arm":
+        raise ValueError(f"problem must be best-arm with means or rate, got {problem}")
     check_choice("trust", trust, tuple(TRUST))
     if not math.isfinite(check_positive("epsilon", epsilon)):
         raise ValueError(f"epsilon must be finite, got {epsilon}")
     check_delta(delta)
     setting, known = PROBLEMS[problem], PROBLEMS[problem].candidates()
+    if own_means:
+        setting, num_arms = with_means(setting, own_means), len(own_means)
     sizes = _sizes(problem, num_arms=num_arms, dim=dim)
     least = max(LEAST_HORIZON, 10 * sizes.get("num_arms", 0))
     rounds = _whole(setting.horizon if horizon is None else horizon, least)
@@ -148,7 +193,30 @@ def advise(
     is_played = xr.DataArray([[n > 0 for n in own_horizons[name]] for name in algorithms], dims=("learner", "horizon"))
     results = results.assign({name: results[name].where(is_played) for name in ("loss", *setting.shares)})
     results.attrs["left_out"] = "; ".join(left_out)
+    results.attrs["instances_text"] = setting.instances_text
     return results.transpose("learner", "instance", "epsilon", "horizon", "seed", ...)
+
+
+def _own_means(
+    means: Sequence[float], rate: float | None, lift: float | None, num_arms: int | None, default_arms: int
+) -> tuple[float, ...]:
+    """Returns the user's means, the best one first for a rate and a lift; () if there are none."""
+    if rate is None and lift is None:
+        if len(means) == 0:
+            return ()
+        own_means = tuple(float(mean) for mean in check_within("means", means, 0.0, 1.0))
+        if num_arms is not None and num_arms != len(own_means):
+            raise ValueError(f"num_arms must be left out, or the number of means, {len(own_means)}, got {num_arms}")
+        if len(own_means) < 2 or own_means.count(max(own_means)) > 1:
+            raise ValueError(f"means must have two or more entries with one largest, got {list(own_means)}")
+        return own_means
+    if len(means) or rate is None or lift is None:
+        raise ValueError(f"rate and lift must be given together, without means, got {rate} and {lift}")
+    check_probability("rate", rate)
+    if rate * (1 + check_positive("lift", lift)) > 1:
+        raise ValueError(f"lift must be at most {1 / rate - 1:.6g} at rate {rate:g}, got {lift}")
+    count = default_arms if num_arms is None else check_count("num_arms", num_arms, 2)
+    return (rate * (1 + lift), *[rate] * (count - 1))
 
 
 def _sizes(problem: str, **sizes: int | None) -> Sizes:

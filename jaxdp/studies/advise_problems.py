@@ -84,10 +84,11 @@ def _duelers() -> dict[str, LearnerEntry]:
 
 def _finders() -> dict[str, LearnerEntry]:
     """Returns learners that stop once they identify the best of binary arms, with the constants of their proofs."""
-    return comparison.distinct_learners(
+    finders = comparison.distinct_learners(
         ("rewards", "constants"),
         lambda entry: entry.family == "bandits" and "failure_prob" in entry.values and entry.make().done is not None,
     )
+    return {name: finders[name] for name in sorted(finders, key=lambda name: not name.startswith("pairwise"))}
 
 
 def _linear() -> dict[str, LearnerEntry]:
@@ -125,9 +126,11 @@ def _regret(learner: Learner, sizes: Sizes, rounds: int, instance: Any, *, world
     return _with_outputs(run, lambda outputs: {"loss": outputs["pseudo_regret"][-1]})
 
 
-def _stop(learner: Learner, sizes: Sizes, rounds: int, instance: float) -> Run:
-    best, other = (1 + instance) / 2, (1 - instance) / 2
-    run = _simulator(learner, bernoulli_bandit([best, *[other] * (sizes["num_arms"] - 1)]), rounds)
+def _stop(learner: Learner, sizes: Sizes, rounds: int, instance: float | tuple[float, ...]) -> Run:
+    """Plays on these means, or on a best mean that is larger by this gap than all others."""
+    if not isinstance(instance, tuple):
+        instance = ((1 + instance) / 2, *[(1 - instance) / 2] * (sizes["num_arms"] - 1))
+    run = _simulator(learner, bernoulli_bandit(list(instance)), rounds)
     return _with_outputs(keep_stopping_outputs(run), lambda outputs: {"loss": outputs["rounds"], **outputs})
 
 
@@ -244,6 +247,13 @@ PROBLEMS = {
         tile=16,  # a tile's data then stay close to the size of the caches
     ),
 }
+
+
+def with_means(problem: Problem, means: tuple[float, ...]) -> Problem:
+    """Returns the problem "best-arm" on one instance, these means; learners that play by counts afford many rounds."""
+    text = f"means {', '.join(f'{mean:g}' for mean in means)}; a learner may err with probability {FAILURE_PROB:g}"
+    return problem._replace(horizon=10**9, instances={"your": means}, instances_text=text)
+
 
 SECONDS_OF_COMPILING = 10.0  # per candidate, with tracing, on one core
 SECONDS_OF_A_CANDIDATE = 10.0  # limit of a candidate's rounds, on one core

@@ -116,8 +116,8 @@ def report(results: xr.Dataset) -> str:
         f"An event that did not happen in {seeds} seeds, such as a wrong arm that is never dropped, may still have a "
         f"probability of up to {1 - 0.05 ** (1 / seeds):.0%} (95% confidence). Intervals and verdicts ignore such "
         "events: a candidate that seldom loses much can be called best or worse because of these seeds.",
-        f"Candidates have the constants of their proofs. Instances: {_problem(results).instances_text}. Yours may "
-        "differ.",
+        "Candidates have the constants of their proofs. Instances: "
+        f"{results.attrs.get('instances_text', _problem(results).instances_text)}. Yours may differ.",
     ]
     if "censored" in results and bool((results.censored > 0).any()):
         notes.append(

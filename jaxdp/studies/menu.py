@@ -1,6 +1,6 @@
 """The studies as commands. A study is loaded when its command is called, not when help lists it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
@@ -8,6 +8,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from jaxdp.studies import STUDIES, study
 from jaxdp.studies.numbers import with_repetition
+
+SEVERAL = ("--means",)  # options that take several values at once
 
 UsageError: Any = typer.BadParameter.__base__  # Typer does not export it
 
@@ -47,10 +49,12 @@ class LazyCommand(TyperCommand):
         """Makes the context of the real command, which knows the options."""
         app = typer.Typer(add_completion=False)
         app.command(self._name)(self._command_of(self._name))
-        command, (_, arguments, *_) = typer.main.get_command(app), args
-        arguments = list(arguments)  # a copy: the parser empties the list
+        command, (title, arguments, *parents) = typer.main.get_command(app), args
+        arguments = repeat_options(arguments)
         try:
-            return command.make_context(*args, **extra)
+            return command.make_context(
+                title, list(arguments), *parents, **extra
+            )  # a copy: the parser empties the list
         except UsageError as error:
             if "unexpected extra argument" in error.message:
                 repeatable = [
@@ -58,6 +62,23 @@ class LazyCommand(TyperCommand):
                 ]
                 error.message = with_repetition(error.message, arguments, repeatable)
             raise
+
+
+def repeat_options(arguments: Sequence[str]) -> list[str]:
+    """Repeats each option of `SEVERAL` for every value that follows it.
+
+    Examples:
+        >>> repeat_options(["--means", ".3", ".2", "--arms", "2"])
+        ['--means', '.3', '--means', '.2', '--arms', '2']
+    """
+    repeated, option = [], ""
+    for argument in arguments:
+        if argument.startswith("--"):
+            option = argument if argument in SEVERAL else ""
+        elif option and repeated[-1] != option:
+            repeated.append(option)
+        repeated.append(argument)
+    return repeated
 
 
 def _run(name: str) -> Callable[..., None]:

@@ -10,10 +10,11 @@ import xarray as xr
 from typer.testing import CliRunner
 
 from jaxdp.__main__ import app
+from jaxdp.bandits import bernoulli_bandit, pairwise_elimination
 from jaxdp.core import Learner
 from jaxdp.estimation import gaussian_rewards, mle_rr
 from jaxdp.registry import LEARNERS
-from jaxdp.simulation import estimation_run, sweep
+from jaxdp.simulation import estimation_run, simulator, sweep
 from jaxdp.stats import all_pairs, paired
 from jaxdp.studies import advise_problems
 from jaxdp.studies.advise import STUDY, advise
@@ -147,6 +148,17 @@ WRONG = {
     "delta": ({"delta": 2.0}, r"delta must be in \(0, 1\), got 2\.0"),
     "a size that it has not": ({"dim": 5}, "dim must be left out with bandit, which has none, got 5"),
     "arms of labels": ({"problem": "labels"}, "num_arms must be left out with labels, which has none, got 3"),
+    "means of regret": (
+        {"means": [0.5, 0.4], "problem": "duels", "num_arms": None},
+        "problem must be best-arm with means or rate, got",
+    ),
+    "means beyond 1": ({"means": [1.2, 0.4]}, r"means must be in \[0, 1\], got 1\.2"),
+    "no best mean": ({"means": [0.4, 0.4], "num_arms": None}, "means must have two or more entries with one largest"),
+    "means of other arms": ({"means": [0.5, 0.4]}, "num_arms must be left out, or the number of means, 2, got 3"),
+    "a rate alone": ({"rate": 0.02}, "rate and lift must be given together, without means, got 0.02 and None"),
+    "a rate beyond 1": ({"rate": 1.5, "lift": 0.1}, r"rate must be in \(0, 1\), got 1\.5"),
+    "no lift": ({"rate": 0.5, "lift": 0.0}, "lift must be > 0, got 0"),
+    "a lift beyond 1": ({"rate": 0.5, "lift": 1.5}, "lift must be at most 1 at rate 0.5, got 1.5"),
     "no features": ({"problem": "contextual", "dim": 0}, "dim must be a whole number >= 1, got 0"),
 }
 
@@ -236,7 +248,8 @@ def test_variants_of_candidates_are_those_of_the_problem():
     assert found["linear_ucb"] == {}
     assert found["linear_ucb_joint_tree"] == {"counter": "tree"}
     finders = advise_problems.PROBLEMS["best-arm"].candidates()
-    assert set(finders) == {"pairwise_elimination", "lil_ucb", "lil_ucb_gaussian", "successive_elimination"}
+    pairs = ["pairwise_elimination_central", "pairwise_elimination"]
+    assert [*finders] == [*pairs, "lil_ucb", "lil_ucb_gaussian", "successive_elimination"]
     assert finders["lil_ucb_gaussian"].variant == {"report": "gaussian"}
 
 
@@ -289,3 +302,33 @@ def test_the_command(tmp_path):
     assert "ucb_central: 1-DP (rounding: delta 2e-10), central, one round's reward; proved; by counts" in result.output
     assert (tmp_path / "out" / "figure.png").stat().st_size > 0
     assert STUDY.simulate is advise
+
+
+OWN = {"epsilon": 4.0, "num_seeds": 6, "key": jax.random.key(4), "trust": "central"}
+PAIRS = ["pairwise_elimination_central", "pairwise_elimination"]
+
+
+def test_your_own_means():
+    """Compares with a direct run."""
+    results = advise(means=[0.45, 0.6, 0.45], **OWN, learner=PAIRS)
+    assert dict(results.sizes) == {"learner": 2, "instance": 1, "epsilon": 5, "horizon": 1, "seed": 6}
+    assert (results.instance.item(), results.horizon.item(), int(results.num_arms)) == ("your", 10**9, 3)
+    world = bernoulli_bandit([0.45, 0.6, 0.45])
+    run = simulator(pairwise_elimination(num_arms=3), world, 10**9, engine="counts", checkpoints=[10**9])
+    alone = sweep(lambda: run, axes={"epsilon": [4.0]}, num_seeds=6, key=OWN["key"], progress=False)
+    rounds = results.loss.sel(learner="pairwise_elimination", epsilon=4.0).values.ravel()
+    np.testing.assert_allclose(rounds, alone.rounds.values.ravel(), rtol=1e-6)
+    assert "Instances: means 0.45, 0.6, 0.45; a learner may err with probability 0.05." in report(results)
+    assert figure(results).axes
+
+
+def test_a_rate_and_a_lift_are_means():
+    lifted = advise(rate=0.45, lift=1 / 3, num_arms=3, **OWN, learner=PAIRS[:1])
+    assert lifted.attrs["instances_text"].startswith("means 0.6, 0.45, 0.45; ")
+
+
+def test_several_means_follow_one_option():
+    told = CliRunner().invoke(app, ["advise", "--means", ".5", ".4", ".5", "--epsilon", "1"])
+    assert "means must have two or more entries with one largest, got [0.5, 0.4, 0.5]" in str(told.exception)
+    told = CliRunner().invoke(app, ["advise", "--epsilon", "1", "2"])  # other options are repeated
+    assert told.exit_code == 2
