@@ -89,7 +89,7 @@ def grey_box(
             For a person, changes by k reports are compared with k times the declared sensitivity, and a learner that
             hears every visit is compared with `Guarantee.at_user_level`.
         visits: the public schedule for "person", with at least `rounds` rounds; they are the contexts of the learner.
-            `draw_user` then takes a key alone, and draws no contexts.
+            `draw_user` then takes only a key, and draws no contexts.
 
     Returns:
         The findings. Replacements are random, so a rare worst case may be missed.

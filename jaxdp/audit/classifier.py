@@ -13,7 +13,7 @@ STEPS = 300
 BATCH = 1024  # per input and step
 LEARNING_RATE = 0.02
 HIDDEN = 16
-LARGEST_QUADRATIC = 8  # up to so many coordinates, all products of two are features
+LARGEST_QUADRATIC = 8  # up to this number of coordinates, all products of two are features
 LARGEST_FEATURE = 1e6  # keeps squares of heavy tails finite in float32
 
 

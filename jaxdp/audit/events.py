@@ -14,7 +14,7 @@ from jaxdp.audit.sampling import BUCKETS, LOW_BITS, Outputs, Score, evaluate
 
 FEWEST_SEEN = 32  # a histogram suffices if each outcome occurs at least this often
 CHANCE = 1e-3  # probability that outputs which never repeat are taken for repeating ones
-LARGEST_VECTOR = 8  # up to so many coordinates, each coordinate is also a score
+LARGEST_VECTOR = 8  # up to this number of coordinates, each is also a score
 NUM_THRESHOLDS = 512
 STEPS = 2**12  # levels of the difference of two distances
 GUESSED = 0.4  # error of a bound that is near the estimate, and finite even if no guess was wrong

@@ -16,7 +16,7 @@ from jaxdp.validation import check_choice
 
 MOST_TICKS = 9  # most ticks of an axis
 COLOURS = "cividis"  # similar colours, with increasing brightness, for any colour vision
-MOST_NUMBERS = 80  # up to so many cells, each cell contains its number
+MOST_NUMBERS = 80  # up to this number of cells, each contains its number
 BRIGHT = 0.55  # text is black from this point of the colour scale on
 
 

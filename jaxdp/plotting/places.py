@@ -18,7 +18,7 @@ from jaxdp.validation import check_choice
 
 SCALES = ("linear", "log")
 WIDE = 10.0  # ratio of the largest to the smallest value that suggests a logarithmic axis
-FEW = 6  # up to so many values each get a tick
+FEW = 6  # up to this number of values, each gets a tick
 APART = 4.0  # on a logarithmic axis, position of infinity / largest finite value
 SHORT_RATIO = 50.0  # a logarithmic horizontal axis with a smaller ratio of its ends has ticks between powers of ten
 MARGINS = 0.05  # Matplotlib's margins beside the marks

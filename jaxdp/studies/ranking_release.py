@@ -282,8 +282,8 @@ def release_report(released: xr.Dataset, *, fresh: bool, of_ballots: bool, unran
         parts.append("note: the minimisation stopped before it reached its tolerance.")
     if np.linalg.norm(released.ability) >= ON_THE_BOUND * float(released.radius):
         parts.append(
-            f"note: the abilities lie on their bound (--radius {float(released.radius):.4g}), which noise alone"
-            " can cause: the ranking carries little information."
+            f"note: the abilities lie on their bound (--radius {float(released.radius):.4g}), which noise can"
+            " cause: the ranking carries little information."
         )
     return "\n\n".join(parts)
 
