@@ -12,7 +12,7 @@ from matplotlib import font_manager
 from jaxdp.validation import check_positive, did_you_mean
 
 USUAL_POINTS = 10.0  # font size of figures outside a paper
-POINTS = 8.0  # font size in a paper whose width is given in inches
+POINTS = 8.0  # font size if the width is given in inches
 RATIO, LEAST_HEIGHT = 0.72, 1.6  # height of a panel with its labels: as a share of its width, and at least, in inches
 LEAST_INCHES, MOST_INCHES = 1.5, 20.0
 SERIFS = ("STIXGeneral", "DejaVu Serif")  # these come with Matplotlib
