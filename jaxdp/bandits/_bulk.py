@@ -1,4 +1,4 @@
-"""Counting of turns and sums of rewards, for learners of the central model that play many rounds at once."""
+"""Turns of arms and totals of rewards, for learners in the central model that play many rounds at once."""
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,6 @@ def totals_of(arms: jax.Array, rewards: jax.Array, num_arms: int) -> jax.Array:
 
 
 def turns(position: jax.Array, size: jax.Array | int, played: jax.Array, ahead: jax.Array) -> jax.Array:
-    """Returns how often `position` has its turn in the `ahead` rounds after `played`, if `size` arms play in turn."""
+    """Counts the turns of `position` in the `ahead` rounds after `played` rounds, if `size` arms are played in turn."""
     last = played + ahead - 1
     return (last - position) // size - (played - 1 - position) // size

@@ -1,4 +1,4 @@
-"""A bandit with means that move while its gaps stay."""
+"""A bandit with means that change over time while its gaps stay the same."""
 
 import jax
 import jax.numpy as jnp
@@ -35,9 +35,9 @@ def drifting_bandit(means: ArrayLike, *, drift: float | None = None) -> Environm
     """Rewards of 0 or 1; all means fall and rise together (a stochastically constrained adversary).
 
     Phases grow in length: phase j starts in round 1.6^j (rounded up). In every second phase all means are lower by
-    `drift`. Gaps and the best arm stay the same. But an arm's old rewards say nothing about its present mean, which
-    misleads learners that average rewards as if each arm had one mean. One uniform number per round decides the reward
-    of every arm.
+    `drift`. Gaps and the best arm stay the same. But an arm's rewards in other phases have another mean, which misleads
+    learners that average rewards as if each arm had one mean. One uniform number per round decides the reward of every
+    arm.
 
     Args:
         means: [num_arms] in [0, 1], the means in the phases without drift.

@@ -87,12 +87,12 @@ def exp3(*, num_arms: int, horizon: int, report: str = "rr", rewards: str = "bin
         Auer, Cesa-Bianchi, Freund & Schapire (2002), in the version for losses by Bubeck & Cesa-Bianchi (2012), Theorem
         3.1: at epsilon = inf the learner is this version. Tossou & Dimitrakakis (2017), with Laplace reports scaled to
         [0, 1]. The regret on rewards in [0, 1] is at most c sqrt(2 T K ln K), with c = (e^epsilon + 1) / (e^epsilon -
-        1) for randomized response and c = 1 + 2 m for noise, unless noise exceeds m.
+        1) for randomized response. For noise c = 1 + 2 m, as long as no noise exceeds m.
 
     Deviations:
-        Unlike the algorithm of 2002, no uniform play is mixed in; the version for losses mixes in none, either. Tossou
-        & Dimitrakakis privatize in the central model; here each user adds the noise, after clipping the reward.
-        Estimated losses are compensated sums.
+        The algorithm of 2002 also plays uniformly with some probability. The version for losses does not, and neither
+        does this learner. Tossou & Dimitrakakis privatize in the central model; here each user adds the noise, after
+        clipping the reward. Estimated losses are compensated sums.
 
     Math:
         Round $t$ plays arm $i$ with probability

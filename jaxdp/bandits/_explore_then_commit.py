@@ -40,7 +40,7 @@ class Params:
         epsilon: [] float, privacy budget, > 0; infinity is the non-private algorithm.
         low: [] float, rewards are clipped from below here.
         high: [] float, rewards are clipped from above here.
-        scale: [] float, units of a reward: 2^20 / (high - low).
+        scale: [] float, units per 1 of reward: 2^20 / (high - low).
     """
 
     epsilon: Scalar
@@ -76,7 +76,7 @@ class Public(NamedTuple):
 def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "binary") -> Learner:
     r"""Plays every arm in turn, then commits to the arm with the largest noisy total of rewards.
 
-    Among equal totals, as they occur without noise, each arm is equally likely.
+    Among equal noisy totals, each arm is equally likely.
 
     Args:
         num_arms: number of arms, >= 2.
@@ -84,8 +84,8 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped; NaN counts as `reward_low`).
 
     Returns:
-        A learner that plays arms ([] int32), with blocks; also with counts for binary rewards (clipping bounded rewards
-        needs every single reward).
+        A learner that plays arms ([] int32), with blocks; for binary rewards also with counts (bounded rewards must be
+        clipped one by one).
 
     Raises:
         ValueError: if num_arms < 2, explore_rounds is not a positive multiple of it or exceeds the largest integer, or
@@ -145,7 +145,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
         lowest, highest = interval_leaves(reward_low, reward_high, names=ENDS)
         budget, width = leaf_rounded_down("epsilon", check_epsilon(epsilon)), float(highest) - float(lowest)
         if not fixed_point.UNITS / width < float(jnp.finfo(lowest.dtype).max):
-            raise ValueError(f"{ENDS[1]} - {ENDS[0]} must be > 2^20 / the largest {lowest.dtype}, got {width}")
+            raise ValueError(f"{ENDS[1]} - {ENDS[0]} must be > 2^20 divided by the largest {lowest.dtype}, got {width}")
         scale = scalar_leaf("scale", fixed_point.UNITS / width)
         return Params(epsilon=budget, low=lowest, high=highest, scale=scale)
 
@@ -205,7 +205,7 @@ def explore_then_commit(*, num_arms: int, explore_rounds: int, rewards: str = "b
 
     def best_action(params: Params, public: Public) -> jax.Array:
         del params
-        return jnp.maximum(public.best_arm, 0)  # before the release all arms look alike
+        return jnp.maximum(public.best_arm, 0)  # before the release nothing distinguishes the arms
 
     many = bulk.Algorithm(num_arms, explore_rounds, arm, to_integers, add, advance)
     values = only(params, ("epsilon",) if binary else ("epsilon", *ENDS))

@@ -1,8 +1,8 @@
 """Formulas as separate kernels, laid out for XLA on CPU: for up to 16 arms, the lanes of `jax.vmap` are the fast axis.
 
-A kernel is built from the plain formula in a learner's file, so there is no second formula to read. On other devices
-the formula is used as it is. Tests check that results are the same: bit for bit, or up to rounding where a compiler may
-fuse a product and a sum.
+A kernel is built from the plain formula in a learner's file, so each formula is written only once. On other devices the
+plain formula runs. Tests check that results are the same: bit for bit, or up to rounding where a compiler may fuse a
+product and a sum.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def array_kernel(formula: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
 def sum_kernels(formula: Callable[..., Sum]) -> Callable[..., Sum]:
     """Returns a formula that computes a compensated sum as two kernels.
 
-    A kernel returns one array. Two kernels that repeat the common work are faster than storing it.
+    A kernel returns one array. Two kernels that both do the common work are faster than storing its result.
     """
 
     def inside(*inputs):

@@ -67,10 +67,10 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
         report: "rr" (randomized response) or "gaussian". Laplace noise is refused: its variance proxy is infinite.
         rewards: "binary" ([] int32, clipped to {0, 1}) or "bounded" ([] float, clipped to [reward_low, reward_high];
             NaN is `reward_low`).
-        constants: "theory": e = 0.01, b = 1, w = ((sqrt(1 + nu) - 1) / 2)^2 / c with c = (2 + e) / e (1 / ln(1 + e))^(1
-            + e), and L = 9 (1 + ln(2 ln(9 / w)) / ln(1 / w)). If there is one best arm, the recommendation is wrong
-            with probability <= nu. Or "heuristic": e = 0, b = 1/2, w = nu / 5, L = 1 + 10 / K, and ln(n_i + 2) in place
-            of ln((1 + e) n_i): several times faster, but without that guarantee.
+        constants: "theory": e = 0.01, b = 1, w = ((sqrt(1 + nu) - 1) / 2)^2 / c with c = (2 + e) / e (1 / ln(1 +
+            e))^(1 + e), and L = 9 (1 + ln(2 ln(9 / w)) / ln(1 / w)). If there is one best arm, the recommendation is
+            wrong with probability <= nu. Or "heuristic": e = 0, b = 1/2, w = nu / 5, L = 1 + 10 / K, and ln(n_i + 2) in
+            place of ln((1 + e) n_i): several times faster, but without this guarantee.
 
     Returns:
         A learner that stops; its actions and recommendations are arms ([] int32).
@@ -99,8 +99,8 @@ def lil_ucb(*, num_arms: int, report: str = "rr", rewards: str = "binary", const
     Deviations:
         The default is randomized response; Zheng et al. add Gaussian noise. The randomized bit of a binary reward is
         used in place of the reward, with s^2 = 1/4. The debiased report would be 1/2 + k (bit - 1/2), with s^2 = k^2 /
-        4 and k = (e^epsilon + 1) / (e^epsilon - 1); means and bounds of bits are nearer to 1/2 by the factor k, which
-        changes no decision. Zheng et al. do not clip.
+        4 and k = (e^epsilon + 1) / (e^epsilon - 1); the means of bits are nearer to 1/2 by the factor k, and their
+        confidence radii smaller by the same factor, which changes no decision. Zheng et al. do not clip.
 
     Examples:
         >>> import jax, jaxdp

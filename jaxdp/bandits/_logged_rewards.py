@@ -21,9 +21,9 @@ def logged_rewards(
 ) -> Environment:
     """Logged arms and rewards, for evaluation by replay: a round counts if the learner plays the logged arm.
 
-    Use it with learners from `on_logged`. With propensities a coin must also say that the round counts. All is as for
-    `jaxdp.bandits.contextual.logged_contexts`, without contexts: if propensities are known, nobody need know why the
-    logging policy preferred an arm.
+    Use it with learners from `on_logged`. With propensities a round counts only if a coin also says so. Everything is
+    as for `jaxdp.bandits.contextual.logged_contexts`, without contexts. If propensities are given, replay is unbiased
+    even if the logging policy saw contexts that the log does not contain.
 
     Args:
         actions: [horizon] whole numbers in [0, num_arms), the arms that were played.
@@ -31,7 +31,7 @@ def logged_rewards(
         num_arms: number of arms, >= 2.
         propensities: [horizon, num_arms] or [horizon], as for `logged_contexts`; None for uniform arms.
         min_propensity: as for `logged_contexts`.
-        binary: whether rewards are 0 or 1, and fed back as integers, for learners of binary rewards.
+        binary: whether rewards are 0 or 1 and are fed back as integers, for learners of binary rewards.
 
     Returns:
         An environment for at most `horizon` rounds, actions in [0, num_arms) and `LoggedFeedback`. Outcomes are as for

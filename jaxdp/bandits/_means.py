@@ -57,7 +57,7 @@ def first_largest(scores: jax.Array) -> jax.Array:
 
 
 def largest_bound(bounds: jax.Array, order: jax.Array) -> jax.Array:
-    """Returns the arm with the largest bound, [] int32; arms with infinite bounds are taken in turn.
+    """Returns the arm with the largest bound, [] int32; among infinite bounds the arm with the smallest index.
 
     Args:
         bounds: [num_arms] float without NaN; infinity for an arm that has not been played.

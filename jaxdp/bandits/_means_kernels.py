@@ -47,7 +47,7 @@ def largest_bound(bounds: jax.Array, word: jax.Array) -> jax.Array:
 
 
 def _largest_of_few(bounds: jax.Array, word: jax.Array) -> jax.Array:
-    # Arm after arm, so that one loop over lanes computes each arm's rank once.
+    # Goes through the arms one by one, so that one loop over lanes computes the rank of each arm once.
     order = ties.ranks(word, len(bounds))
     best, rank, best_arm = bounds[0], order[0], jnp.zeros(bounds.shape[1:], jnp.int32)
     for arm in range(1, len(bounds)):

@@ -62,8 +62,8 @@ class Public(NamedTuple):
 def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
     """Plays every arm equally often, then recommends the arm with the largest noisy total of rewards, and stops.
 
-    Each total gets exponential noise of mean 1 / epsilon, once. Among equal totals, as they occur without noise, each
-    arm is equally likely. Before the last round the recommendation is an arm drawn uniformly, without data.
+    Each total gets exponential noise of mean 1 / epsilon, once. Among equal noisy totals, each arm is equally likely.
+    Before the last round the recommendation is an arm drawn uniformly, without data.
 
     Args:
         num_arms: number of arms K, >= 2.
@@ -83,9 +83,9 @@ def noisy_argmax(*, num_arms: int, num_rounds: int) -> Learner:
         - Claim: epsilon-DP in the central model.
         - Unit: one round's reward; adjacency: replace one.
         - Sensitivity: A reward enters one arm's total once: one total changes by at most 1, up or down, and no other
-          one changes. Given the noise of all other arms, an arm is selected if its own noise exceeds the largest other
-          noisy total less its own total. This threshold therefore moves by at most 1, not by 2 as for scores that move
-          in different directions. Exponential noise of mean 1 / epsilon exceeds t >= 0 with probability
+          total changes. Given the noise of all other arms, an arm is selected if its own noise exceeds the largest
+          other noisy total less its own total. This threshold therefore moves by at most 1, not by 2 as for scores that
+          move in different directions. Exponential noise of mean 1 / epsilon exceeds t >= 0 with probability
           exp(-epsilon t), and t < 0 always: this probability changes by a factor of at most exp(epsilon).
         - Released: `best_arm`.
         - Private: `totals`.

@@ -17,7 +17,7 @@ from jaxdp.random import ties
 from jaxdp.random.key_bits import own_word
 from jaxdp.validation import check_at_least, check_count, check_number, check_probability
 
-NUM_SLOPES = 20  # each half of the one before: gaps down to a millionth of the largest cost as much
+NUM_SLOPES = 20  # slopes halve, so gaps down to a millionth of the largest gap are tested equally well
 LARGEST_SLOPE = 3.0
 
 
@@ -26,11 +26,11 @@ class Params:
     """Traced values.
 
     Attributes:
-        randomizer: of the reports.
+        randomizer: parameters of the randomizer of the reports.
         slopes: [NUM_SLOPES] float > 0, l.
         worse_costs: [NUM_SLOPES] float, log cosh(l): the cost of a discordant pair in tests that an arm is worse.
-        near_costs: [NUM_SLOPES] float, the same in tests that an arm is at most the tolerance worse.
-        threshold: [] float, of the log e-values.
+        near_costs: [NUM_SLOPES] float, the same cost in tests that an arm is worse by at most the tolerance.
+        threshold: [] float, threshold of the log e-values.
     """
 
     randomizer: Any
@@ -45,14 +45,14 @@ class Public(NamedTuple):
 
     Attributes:
         active: [num_arms] bool, the arms that remain.
-        sweeps: [] integer, how often every active arm has been played.
-        turn: [] int32, how many of the active arms have been played once more.
+        sweeps: [] integer, number of completed sweeps: every active arm has been played this often.
+        turn: [] int32, number of active arms that have been played in the current sweep.
         sums: [num_arms] integers, sums of each arm's reports.
         begin: [] integer, the sweeps before this batch.
         sums_before: [num_arms] integers, sums of reports before this batch.
-        discordant: [num_arms, num_arms] float, the number of discordant pairs of two arms, batch by batch its mean over
-            pairings.
-        near: [num_arms] bool, the arms that are shown to be at most the tolerance worse than all others.
+        discordant: [num_arms, num_arms] float, number of discordant pairs of two arms: in each batch, its mean over all
+            pairings of the users.
+        near: [num_arms] bool, the arms that are shown to be worse than each other arm by at most the tolerance.
         tie_word: [] uint32, a random word; it fixes the order in which the recommendation takes equal arms.
     """
 
@@ -71,22 +71,25 @@ class Public(NamedTuple):
 def pairwise_elimination(*, num_arms: int) -> Learner:
     r"""Plays the remaining arms in turn and drops an arm once pairs of users show that it is worse than another one.
 
-    The k-th users of two arms are a pair. Between equal arms a pair with different reports is a fair coin, at any rate
-    and any epsilon, so a test needs no variance and no gap. With D such pairs and the lead S of one arm, the e-value is
-    the mean of exp(l S) / cosh(l)^D over 20 values of l, each half of the one before. An arm is dropped once another
-    active arm's e-value against it reaches (num_arms - 1) / failure_prob. Tests are made after 1, 2, ..., 200 sweeps
-    over the active arms, then after about 1% more each. Between two tests D is counted as its mean over pairings.
+    The k-th users of two arms are a pair. If two arms are equal, each of them wins a pair with different reports (a
+    discordant pair) with probability 1/2, for every mean and every epsilon, so the test needs to know neither a
+    variance nor a gap. With D discordant pairs and the lead S of one arm, the e-value is the mean of exp(l S) /
+    cosh(l)^D over 20 values of l, each half as large as the last. An arm is dropped once another active arm's e-value
+    against it reaches (num_arms - 1) / failure_prob. Tests take place after 1, 2, ..., 200 sweeps over the active arms,
+    and then whenever the number of sweeps has grown by about 1%. For the users between two tests, D counts the mean
+    number of discordant pairs over all pairings.
 
-    With a tolerance w the learner also stops once an active arm is shown to be at most w worse than all other active
-    arms: without one it plays on and on between arms that are equally good.
+    With a tolerance w > 0 the learner also stops once an active arm is shown to be worse than each other active arm by
+    at most w. Without a tolerance it may never stop if several arms are equally good.
 
     Args:
         num_arms: number of arms K, >= 2.
 
     Returns:
         A learner for binary rewards ([] int32, clipped to {0, 1}) that plays and recommends arms ([] int32), with
-        counts: `engine="counts"` takes one step from test to test, which long runs need. It stops; its recommendation
-        is not the best arm (with a tolerance: worse than it by more than that) with probability <= failure_prob.
+        counts: `engine="counts"` takes one step from test to test, which long runs need. It stops. With probability <=
+        failure_prob its recommendation is not the best arm (with a tolerance w: is worse than the best arm by more than
+        w).
 
     Raises:
         ValueError: if num_arms < 2.
@@ -94,8 +97,8 @@ def pairwise_elimination(*, num_arms: int) -> Learner:
     Values:
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), by default 0.05.
-        tolerance: w in [0, 1), by default 0: how much worse than the best arm the recommended one may be, in units of
-            the reward.
+        tolerance: w in [0, 1), by default 0: largest amount, in units of the reward, by which the recommended arm may
+            be worse than the best arm.
 
     Privacy:
         - Claim: epsilon-DP in the local model.

@@ -1,4 +1,4 @@
-"""People's own mean rewards."""
+"""Mean rewards that differ from person to person."""
 
 import dataclasses
 from collections.abc import Callable
@@ -15,11 +15,11 @@ from jaxdp.validation import check_at_least, check_number
 def means_of_person(
     taste: float, visits: Visits | None, limits: Callable[[Any], tuple[Any, Any]]
 ) -> ParamsOfPerson | None:
-    """Returns the function that replaces `means` by a person's own, or None if people do not differ.
+    """Returns the function that replaces `means` by the means of one person, or None if all people have the same means.
 
     Args:
         taste: standard deviation of a person's means, before they are clipped.
-        visits: the schedule, or None.
+        visits: the schedule of visits; None if the environment has no people.
         limits: params -> (low, high), to which means are clipped.
 
     Raises:

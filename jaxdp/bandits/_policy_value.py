@@ -12,7 +12,7 @@ from jaxdp.validation import check_choice, check_finite, check_probability, chec
 METHODS = ("ips", "snips", "dr")
 FOLDS = 5
 RIDGE = 1.0
-FEW = 50  # effective rounds, below which an interval is warned of
+FEW = 50  # effective sample size below which a warning is given
 
 
 class PolicyValue(NamedTuple):
@@ -22,8 +22,8 @@ class PolicyValue(NamedTuple):
         mean: the estimate; with several policies, the mean over them.
         stderr: its standard error, over rounds and over policies.
         interval: (low, high), by Student's t.
-        effective_sample_size: (sum of weights)^2 / (sum of squared weights): that many rounds in which the policy had
-            played itself would have the same spread of weights; with several policies, the mean over them.
+        effective_sample_size: (sum of weights)^2 / (sum of squared weights), roughly the number of the policy's own
+            rounds that would be as informative; with several policies, the mean over them.
     """
 
     mean: float
@@ -73,8 +73,8 @@ def evaluate_policy(
         confidence: of the interval, in (0, 1).
 
     Returns:
-        The estimate. Rounds are independent, and shared by the policies: their error is one error, to which the spread
-        of the policies over their number is added.
+        The estimate. All policies share the rounds, which are independent. So the variance is the variance over rounds,
+        which the policies have in common, plus the variance between policies divided by their number.
 
     Warns:
         RuntimeWarning: if the effective sample size is below 50: few rounds then decide, and the interval, which relies
@@ -206,12 +206,12 @@ def _predictions(
 def _summary(terms: np.ndarray, size: float, confidence: float) -> PolicyValue:
     """Returns the mean of terms [num_seeds, horizon], where policies share rounds, with its interval."""
     num_seeds, horizon = terms.shape
-    alone = float(terms.var(axis=1, ddof=1).mean() / horizon)  # of one policy's mean, over rounds
-    seed_variance, common = 0.0, alone
+    of_one = float(terms.var(axis=1, ddof=1).mean() / horizon)  # variance of one policy's mean, over rounds
+    seed_variance, common = 0.0, of_one
     if num_seeds > 1:
-        together = float(terms.mean(axis=0).var(ddof=1) / horizon)
-        # together = common + (alone - common) / num_seeds
-        common = max((num_seeds * together - alone) / (num_seeds - 1), 0.0)
+        of_mean = float(terms.mean(axis=0).var(ddof=1) / horizon)
+        # of_mean = common + (of_one - common) / num_seeds
+        common = max((num_seeds * of_mean - of_one) / (num_seeds - 1), 0.0)
         seed_variance = float(terms.mean(axis=1).var(ddof=1) / num_seeds)
     round_quantile, seed_quantile = (
         scipy.stats.t.ppf((1 + confidence) / 2, max(degrees, 1)) for degrees in (size - 1, num_seeds - 1)

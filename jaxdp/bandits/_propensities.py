@@ -67,11 +67,12 @@ def select_logged(propensities: np.ndarray, logged_arms: np.ndarray) -> np.ndarr
 def coin_probabilities(
     propensities: ArrayLike | None, min_propensity: float | None, logged_arms: np.ndarray, num_arms: int
 ) -> np.ndarray | None:
-    """Returns the probabilities with which rounds may count in a replay; None if all may.
+    """Returns the probabilities with which coins let rounds count in a replay; None if all rounds may count.
 
     A round with the logged arm a is kept with probability c / p(a), where c is at most the propensity of any arm in any
-    round. Then each arm is logged and kept with the probability c, for any context and all that the logging policy saw.
-    With the smallest propensity of each round in place of c, rounds would be kept in proportion to it.
+    round. Then each arm is logged and kept with the probability c, for any context and for anything else that the
+    logging policy saw. If c were the smallest propensity of each round, rounds would be kept in proportion to it, which
+    would bias replay.
 
     Args:
         propensities: as for `check_propensities`; None for uniform arms.
@@ -84,7 +85,8 @@ def coin_probabilities(
 
     Raises:
         ValueError: if propensities are not such an array, or an arm has the propensity 0; if min_propensity is not in
-            (0, 1] or larger than a propensity, is given without propensities, or missing if only logged arms have some.
+            (0, 1] or larger than a propensity, is given without propensities, or is missing although only logged arms
+            have propensities.
     """
     if propensities is None:
         if min_propensity is not None:
@@ -96,14 +98,14 @@ def coin_probabilities(
     if min_propensity is None:
         if checked.ndim == 1:
             raise ValueError(
-                "min_propensity must be given with propensities of the logged arms alone, as the smallest propensity "
-                "of any arm in any round, got None"
+                "min_propensity must be given if propensities contain only logged arms, got None: it is the smallest "
+                "propensity of any arm in any round"
             )
         min_propensity = smallest
     if not 0 < check_number("min_propensity", min_propensity) <= smallest:
         raise ValueError(
-            f"min_propensity must be > 0, and at most {smallest:g}, the smallest of the propensities, because a larger "
-            f"one biases replay, got {min_propensity:g}"
+            f"min_propensity must be > 0 and at most {smallest:g}, the smallest propensity, as a larger value biases "
+            f"replay, got {min_propensity:g}"
         )
     return (min_propensity / select_logged(checked, logged_arms)).astype(default_float())
 

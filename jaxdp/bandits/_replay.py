@@ -1,4 +1,4 @@
-"""Replay of logged data: estimates how a learner would have done on rounds that another policy played."""
+"""Replay of logged data: estimates the reward that a learner would have earned, from rounds of another policy."""
 
 import dataclasses
 import inspect
@@ -51,7 +51,8 @@ class LoggedParams:
         contexts: [horizon, num_arms, dim], in the stored type; None without contexts.
         actions: [horizon] integers in [0, num_arms), the arms that were played.
         rewards: [horizon], in the stored type, the rewards of these arms.
-        coins: [horizon] float in (0, 1], the probabilities with which rounds may count; None if all may.
+        coins: [horizon] float in (0, 1], the probabilities with which coins let rounds count; None if all rounds may
+            count.
     """
 
     contexts: np.ndarray | None
@@ -69,7 +70,7 @@ def logged_environment(
     num_arms: int,
     reward_space: Space,
 ) -> Environment:
-    """Returns the environment of a log, after a warning if tests refute that the rounds which may count are uniform.
+    """Returns the environment of a log; warns if tests refute that arms are uniform in the rounds that may count.
 
     Args:
         contexts: [horizon, num_arms, dim], stored; None without contexts.
@@ -102,7 +103,7 @@ def logged_environment(
         outcome_reward = jnp.where(is_arm, reward, jnp.nan)
         outcome = {"matched": matched, "reward": outcome_reward, "squared_reward": jnp.square(outcome_reward)}
         if coin is not None:
-            shares = jnp.where(matched, coin, 0)  # of other lanes that also keep this round, at most
+            shares = jnp.where(matched, coin, 0)  # the largest share of other lanes that also keep this round
             outcome |= {f"shared_{name}": shares * value.astype(shares.dtype) for name, value in outcome.items()}
         return world + 1, LoggedFeedback(fed_back, matched.astype(jnp.int32)), outcome
 
@@ -132,21 +133,21 @@ def _warn_nonuniform(
     reason = nonuniformity(kept_contexts, kept_arms, num_arms)
     if reason and coins is None:
         warn_caller(
-            f"logged arms were not drawn uniformly ({reason}), so that replay says nothing about learners; give the "
-            "propensities of the logging policy",
+            f"logged arms were not drawn uniformly ({reason}), so replay is biased; give the propensities of the "
+            "logging policy",
             NonuniformLogWarning,
         )
     elif reason:
         warn_caller(
             f"logged arms were not drawn with these propensities (arms of kept rounds are not uniform: {reason}), so "
-            "that replay says nothing about learners",
+            "replay is biased; check the propensities",
             NonuniformLogWarning,
         )
 
 
 @factory
 def on_logged(learner: Learner) -> Learner:
-    """A learner for evaluation on logged data: it learns only from rounds that count.
+    """Adapts a learner to evaluation on logged data: it learns only from rounds that count.
 
     Args:
         learner: for actions that are arms, and rewards; with contexts or without.
@@ -165,8 +166,8 @@ def on_logged(learner: Learner) -> Learner:
         - Logged arms, propensities and coins are public, and so are contexts.
         - Without contexts: the claim of the learner, if it lets actions be seen. Whether a round counts follows from
           the arm that the learner plays, which is public, from the logged arm and from the coin.
-        - With contexts: None. Learners protect a user's context as well, and whether a round counts depends on the arm
-          that the learner would play for it, and so does the model after it. Only the holder of the log should run or
+        - With contexts: None. Learners protect a user's context as well. But whether a round counts depends on the arm
+          that the learner plays for this context, and so does the next model. Only the holder of the log should run or
           see such an evaluation. Each report that is used is as private as a report of the learner.
         - Outcomes, such as the rewards of rounds that count, are not private.
 

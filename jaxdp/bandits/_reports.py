@@ -27,14 +27,14 @@ def check_report(report: str, known: tuple[str, ...]) -> str:
     """
     if report == "laplace" and "laplace" not in known:
         raise ValueError(
-            f"report must be one of {', '.join(known)}, got 'laplace', whose tails no finite variance proxy bounds: "
-            "this learner's confidence bounds would not hold"
+            f"report must be one of {', '.join(known)}, got 'laplace': Laplace noise has no finite variance proxy, "
+            "which this learner's confidence bounds need"
         )
     return check_choice("report", report, known)
 
 
 def value_names(report: str, *others: str) -> tuple[str, ...]:
-    """Returns the names of a learner's values: the user-chosen values of its randomizer, then `others`."""
+    """Returns the names of a learner's values: the values of its randomizer, then `others`."""
     return ("epsilon", *(("delta",) if report == "gaussian" else ()), *others)
 
 

@@ -14,7 +14,7 @@ from jaxdp.numerics.lookup import entry
 from jaxdp.sequences import kept_matrix, shown_row
 from jaxdp.validation import check_flag, check_positive
 
-ROWS = 1 << 16  # checked at a time
+ROWS = 1 << 16  # number of rows that are checked together
 
 
 @pytree_dataclass
@@ -33,7 +33,7 @@ class Replay(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        rewards: [num_arms] compensated sums of each arm's rewards, played or not.
+        rewards: [num_arms] compensated sums of each arm's rewards over all rounds, whether or not it was played.
         own: [] compensated sum of the rewards of the arms played.
     """
 
@@ -90,7 +90,7 @@ def reward_sequence(rewards: ArrayLike, *, scale: float = 1.0, binary: bool = Fa
         for start in range(0, horizon, ROWS):
             rows = array[start : start + ROWS]
             if np.any((rows != 0) & (rows != scale)):
-                raise ValueError(f"rewards must be 0 or {scale:g} if binary, got others")
+                raise ValueError(f"rewards must be 0 or {scale:g} if binary, got other numbers")
     params = RewardParams(rewards=array)  # one object for all runs
     dtype = default_float()
 

@@ -45,8 +45,8 @@ class Public(NamedTuple):
 
     Attributes:
         active: [num_arms] bool, the arms that remain.
-        sweeps: [] integer, how often every active arm has been played.
-        turn: [] int32, how many of the active arms have been played once more.
+        sweeps: [] integer, number of completed sweeps: every active arm has been played this often.
+        turn: [] int32, number of active arms that have been played in the current sweep.
         sums: [num_arms] sums of each arm's reports.
         tie_word: [] uint32, a random word; it fixes the order in which the recommendation takes equal arms.
     """
@@ -64,8 +64,8 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
 
     After the r-th sweep over the active arms, every arm is dropped if its mean report lies more than 2 b_r below the
     largest, where b_r = sqrt(2 s^2 ln(pi^2 K r^2 / (3 failure_prob)) / r) and s^2 is the variance proxy of a report.
-    Before the learner stops, its recommendation is the active arm with the largest mean; among several, each is equally
-    likely.
+    Before the learner stops, its recommendation is the active arm with the largest mean. Among equal means, each arm is
+    equally likely.
 
     Args:
         num_arms: number of arms K, >= 2.
@@ -104,8 +104,8 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
 
     Deviations:
         The randomized bit is used in place of the reward, with s^2 = 1/4. Means are nearer to 1/2 by the factor
-        (e^epsilon + 1) / (e^epsilon - 1); the number of sweeps grows by its square. Sums are compared, not means. Zheng
-        et al. do not clip.
+        (e^epsilon + 1) / (e^epsilon - 1); the number of sweeps grows by its square. The code compares sums of reports,
+        which are equivalent to means. Zheng et al. do not clip.
 
     Math:
         After sweep $r$ over the active arms $A$, arm $i$ is dropped if
@@ -173,7 +173,8 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         turn = jnp.where(is_over, 0, public.turn + 1)
         return State((), public._replace(active=active, sweeps=sweeps, turn=turn, sums=sums))
 
-    # Blocks call `far_below`, `leads` and `radius` with [num_arms, lanes]: therefore axis=0, keepdims and [None].
+    # Blocks call `far_below`, `leads` and `radius` with arrays [num_arms, lanes], so these use axis=0, keepdims and
+    # [None].
     def far_below(params: Params, active: jax.Array, sweeps: jax.Array, sums: Sums) -> jax.Array:
         """Returns the arms to drop after these sweeps, [num_arms] bool."""
         return active & (leads(active, sums).astype(default_float()) > radius(params, sweeps)[None])
@@ -184,7 +185,7 @@ def successive_elimination(*, num_arms: int, report: str = "rr", rewards: str = 
         return jnp.max(jnp.where(active, totals, lowest(totals.dtype)), axis=0, keepdims=True) - totals
 
     def radius(params: Params, sweeps: jax.Array) -> jax.Array:
-        """Returns 2 r b_r after r >= 1 sweeps, [] float: an arm is dropped only if its sum lies farther behind."""
+        """Returns 2 r b_r after r >= 1 sweeps, [] float: arms with a sum farther below the largest are dropped."""
         played = jnp.maximum(sweeps, 1).astype(default_float())
         return jnp.sqrt(params.squared_width * (played * (params.log_risk + 2 * jnp.log(played))))
 

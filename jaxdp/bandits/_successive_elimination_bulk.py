@@ -1,7 +1,7 @@
 """Successive elimination many rounds at a time: in blocks (bit for bit the results of single rounds), and as counts.
 
-A block is some sweeps over the active arms; it ends where arms are dropped. A plan of counts is as many sweeps as
-cannot drop an arm before the last of them.
+A block has at most 16 sweeps over the active arms, and ends earlier if arms are dropped. A plan of counts has the
+largest number of sweeps for which no arm can be dropped before the last sweep.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class Algorithm(NamedTuple):
 
     Attributes:
         num_arms: number of arms.
-        reports: of rewards.
+        reports: the reports of rewards.
         leads: (active, sums) -> [num_arms], how far each sum lies below the largest.
         radius: (params, sweeps) -> [] float; no arm is dropped for a lead of at most this.
         far_below: (params, active, sweeps, sums) -> [num_arms] bool, the arms to drop.
@@ -56,7 +56,7 @@ def blocks(algorithm: Algorithm) -> Blocks:
         return BlockPlan(jnp.tile(indices, SWEEPS), jnp.minimum(limit, ahead.astype(limit.dtype)))
 
     def run_sweeps(block: tuple) -> tuple:
-        """Runs sweeps one after the other, until arms are dropped; each array has lanes on its last axis."""
+        """Runs sweeps in sequence until arms are dropped; each array has lanes on its last axis."""
         params, public, reported, rounds, ends, length = block
 
         def sweep(carry, step_inputs):

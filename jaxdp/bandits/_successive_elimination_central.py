@@ -76,9 +76,9 @@ class Public(NamedTuple):
 def successive_elimination_central(*, num_arms: int, constants: str = "tight") -> Learner:
     """Plays active arms in turn; after each epoch, arms with a low noisy mean are dropped.
 
-    Epoch e = 1, 2, ... is to drop arms with a mean D = 2^-e below the best. Each of the S active arms is played R
-    times. Then its total of rewards gets Laplace(1 / epsilon) noise, once. An arm is dropped if its noisy mean lies
-    more than 2 h + 2 c below the largest noisy mean. With b the failure probability
+    The aim of epoch e = 1, 2, ... is to drop arms with means at least D = 2^-e below the best. Each of the S active
+    arms is played R times. Then its total of rewards gets Laplace(1 / epsilon) noise, once. An arm is dropped if its
+    noisy mean lies more than 2 h + 2 c below the largest noisy mean. With b the failure probability
 
         h = sqrt(ln(8 S e^2 / b) / (2 R)),  c = ln(4 S e^2 / b) / (epsilon R).
 
@@ -100,7 +100,7 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
         epsilon: the privacy budget, > 0.
         failure_prob: in (0, 1), by default 0.05.
         confidence_multiplier: > 0, by default 1; multiplies R. With 1 the best arm is dropped with probability <=
-            failure_prob. A smaller value ends epochs sooner: still equally private, but without that guarantee.
+            failure_prob. A smaller value ends epochs sooner: the privacy is the same, but this guarantee is lost.
 
     Privacy:
         - Claim: epsilon-DP in the central model.
@@ -113,9 +113,10 @@ def successive_elimination_central(*, num_arms: int, constants: str = "tight") -
 
     Source:
         Sajed & Sheffet (2019), DP successive elimination. By Hoeffding's inequality each mean is within h of the true
-        one except with probability b / (4 S e^2); the noise is within R c except with the same probability. Together
-        this is b / (2 e^2) over the arms of an epoch, and less than b over all epochs. Otherwise the best arm is never
-        dropped, and every arm with a gap above 4 (h + c) = D is dropped in epoch e.
+        one except with probability b / (4 S e^2); the noise is within R c except with the same probability. The
+        probability of such an error is at most b / (2 e^2) over the arms of an epoch, and less than b over all epochs.
+        Without an error the best arm is never dropped, and every arm with a gap above 4 (h + c) = D is dropped in epoch
+        e.
 
     Deviations:
         R is the root of an equation. Noisy totals are compared by their leads (`noisy_leads`); noise is as in

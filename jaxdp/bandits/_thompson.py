@@ -36,8 +36,8 @@ def thompson(*, num_arms: int, posterior: str = "bits", rewards: str = "binary")
 
     If k of an arm's n reports are ones, the posterior is
 
-    * "bits": Beta(1 + k, 1 + n - k), the posterior of the probability that a report is one. This probability is affine
-      in the arm's mean, so the better of two arms has the larger probability;
+    * "bits": Beta(1 + k, 1 + n - k), the posterior of the probability that a report is one. This probability is an
+      increasing affine function of the arm's mean, so the better of two arms has the larger probability;
     * "debiased": Beta(1 + a, 1 + b) with a = s n / c^2 and b = (1 - s) n / c^2, where s is the debiased share of ones,
       clipped to [0, 1], and c = (e^epsilon + 1) / (e^epsilon - 1). This is a heuristic, see Deviations.
 

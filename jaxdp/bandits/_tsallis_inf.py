@@ -79,7 +79,7 @@ ADDED = {"iw": importance_weighted, "rv": reduced_variance}
 def tsallis_inf(
     *, num_arms: int, estimator: str = "iw", report: str = "rr", rewards: str = "binary", horizon: int | None = None
 ) -> Learner:
-    r"""Plays Tsallis-INF, for stochastic and for adversarial rewards, without knowing which (best of both worlds).
+    r"""Plays Tsallis-INF, for stochastic or adversarial rewards, without having to know which (best of both worlds).
 
     In round t arm i is played with probability w_i = 4 / (rate (L_i - x))^2. Here rate is the paper's eta_t, L_i is the
     sum of estimated losses so far, and x < min L is the number for which the w_i sum to 1. A decreasing affine function
@@ -122,9 +122,9 @@ def tsallis_inf(
     Source:
         Zimmert & Seldin (2021), Algorithms 1 and 2: the same algorithms at epsilon = inf. On reports: LDP-Bandits
         (Zheng, Cai, Huang, Li & Wang, 2020), Appendix B.1. With c = (e^epsilon + 1) / (e^epsilon - 1) the regret on
-        rewards in [0, 1] is c times that on bits: at most c (4 sqrt(K T) + 1) for "iw", c (2 sqrt(K T) + 10 K ln T +
-        16) for "rv", against an adversary; O(c^2 ln T sum 1 / gap) for stochastic rewards. For Gaussian reports, c is 1
-        + 2 m.
+        rewards in [0, 1] is c times the regret on bits: at most c (4 sqrt(K T) + 1) for "iw", c (2 sqrt(K T) + 10 K ln
+        T + 16) for "rv", against an adversary; O(c^2 ln T sum 1 / gap) for stochastic rewards. For Gaussian reports, c
+        is 1 + 2 m.
 
     Deviations:
         The default is randomized response; the paper has Gaussian reports only, with sensitivity 2 although rewards in
@@ -165,7 +165,7 @@ def tsallis_inf(
     randomizer, space, names, randomizer_params, claim = reward_reports(report, rewards, REPORTS)
     is_gaussian = report == "gaussian"
     if is_gaussian != (horizon is not None):
-        raise ValueError(f"horizon must be given for Gaussian reports, and only for them, got {horizon} for {report!r}")
+        raise ValueError(f"horizon must be given for report='gaussian', and only then, got {horizon} for {report!r}")
     rounds = 1 if horizon is None else check_horizon(horizon)
     rate_factor = 2.0 if estimator == "iw" else 4.0
 

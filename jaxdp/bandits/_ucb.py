@@ -26,7 +26,7 @@ class Params:
 
     Attributes:
         report: parameters of the randomizer.
-        squared_radius: [] float > 0, the squared confidence radius after one play of an arm, over ln t.
+        squared_radius: [] float > 0, the squared confidence radius after one play of an arm, divided by ln t.
     """
 
     report: ScalarParams
@@ -57,7 +57,8 @@ def upper_bounds(sums: compensated.Sum, plays: jax.Array, spread: jax.Array) -> 
         plays: [num_arms] integer.
         spread: [] float, 2 exploration_rate v ln t.
     """
-    # n^(-1/2): the mean is sum scale^2 and the radius sqrt(spread) scale, so an arm needs one slow operation, not two.
+    # scale = n^(-1/2): the mean is sum * scale^2 and the radius sqrt(spread) * scale, so an arm needs one slow
+    # operation.
     scale = jax.lax.rsqrt(jnp.maximum(plays, 1).astype(spread.dtype))
     return jnp.where(plays > 0, ((sums.total - sums.excess) * scale + jnp.sqrt(spread)) * scale, jnp.inf)
 

@@ -67,8 +67,8 @@ class Public(NamedTuple):
         round: [] integer, rounds played.
         plays: [num_arms] integer, plays of each arm: "blocks", in blocks that have ended; "tree", in all rounds.
         sums: [num_arms] noisy sums of each arm's rewards: "blocks", compensated sums; "tree", the counters' estimates.
-        arm: [] int32: "blocks", the arm of the current block, or between blocks of the next one; "tree", the arm of the
-            next round.
+        arm: [] int32: "blocks", the arm of the current block or, between two blocks, of the next block; "tree", the arm
+            of the next round.
         played: [] integer: "blocks", rounds played in the current block; "tree", 0.
     """
 
@@ -93,7 +93,7 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
       (0, 1), Chernoff's bound on their noise is (x - J ln(1 - l^2)) / (epsilon l). The choice l^2 = x / (x + J) gives q
       = (x + J ln(1 + x / J)) sqrt(1 + J / x) / epsilon, within a few percent of the smallest bound.
     * "tree": each arm has a continual counter of `horizon` entries, fed in every round in which the arm is played; all
-      bounds are computed in every round. This is the obvious design, but the noise in S grows with the horizon, also
+      bounds are computed in every round. This is the simplest design, but the noise in S grows with the horizon, even
       for arms that are seldom played.
 
     Args:
@@ -158,7 +158,7 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
     num_arms, integer = check_count("num_arms", num_arms, 2), jnp.result_type(int)
     is_tree = check_choice("release", release, RELEASES) == "tree"
     if is_tree != (horizon is not None):
-        raise ValueError(f"horizon must be given for 'tree', and only for it, got {horizon} for {release!r}")
+        raise ValueError(f"horizon must be given for release='tree', and only then, got {horizon} for {release!r}")
     rounds = None if horizon is None else check_horizon(horizon, spare=1)
     counter = None if rounds is None else tree_counter(horizon=rounds)
     levels = 0 if rounds is None else num_digits(rounds, best_arity(rounds))
@@ -211,7 +211,7 @@ def ucb_central(*, num_arms: int, release: str = "blocks", horizon: int | None =
         return jnp.where(before > jnp.iinfo(integer).max // 2, jnp.iinfo(integer).max, jnp.maximum(before, 1))
 
     def advance(key, params: Params, state: State, reward: jax.Array, num_rounds: jax.Array) -> State:
-        """Advances by some rounds of a block with total `reward`; releases the block's total if the block ends."""
+        """Advances by some rounds of a block, with their total reward; releases the block's total if the block ends."""
         public = state.public
         total = jnp.where(public.played == 0, 0, state.private.total) + reward
         after = public._replace(round=public.round + num_rounds, played=public.played + num_rounds)

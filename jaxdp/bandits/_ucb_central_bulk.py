@@ -1,6 +1,6 @@
 """UCB1 from noisy totals, many rounds at a time: in blocks (bit for bit the results of single rounds), and as counts.
 
-All rounds that are played at once lie in one of the algorithm's own doubling blocks, in which one arm is played.
+All rounds that are played at once lie in one doubling block of the algorithm, in which one arm is played.
 """
 
 from collections.abc import Callable

@@ -1,11 +1,11 @@
-"""Tests whether logged arms may have been drawn uniformly, as replay assumes."""
+"""Tests the hypothesis of replay that logged arms were drawn uniformly."""
 
 import numpy as np
 from scipy.stats import chi2, chisquare
 
 REFUTED = 1e-6  # a p-value below this refutes uniform arms; at most three uniform logs in a million have one
-_CHUNK = 2**14  # rounds at a time
-_MOST_COLUMNS = 256  # contexts of all arms side by side; more would take long to compare
+_CHUNK = 2**14  # rounds that are processed together
+_MOST_COLUMNS = 256  # largest number of columns, num_arms * dim, for the test against all contexts, which is slow
 _ROUNDS_PER_DEGREE = 10  # with fewer, sums over rounds need not be near normal
 
 
@@ -26,7 +26,7 @@ def nonuniformity(contexts: np.ndarray | None, actions: np.ndarray, num_arms: in
     traits that are not in the contexts.
 
     Args:
-        contexts: [horizon, num_arms, dim] finite; None for the first test alone.
+        contexts: [horizon, num_arms, dim] finite; None to make only the first test.
         actions: [horizon] integers in [0, num_arms).
         num_arms: number of arms.
     """

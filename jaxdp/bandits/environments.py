@@ -62,10 +62,12 @@ def bernoulli_bandit(means: ArrayLike, *, visits: Visits | None = None, taste: f
 
     Args:
         means: [num_arms] in [0, 1].
-        visits: the people who come, a `jaxdp.Visits`: a context then says who, and learners by `jaxdp.per_person` hear
-            a person's first visits. Results stay as they are, bit for bit. None for a world without people.
-        taste: standard deviation of a person's own mean rewards, >= 0: each mean gets normal noise, drawn once for each
-            person and lane, and is clipped to [0, 1]. Regret is by `means`. It needs visits unless it is 0.
+        visits: the schedule of visits by people, a `jaxdp.Visits`. A round's context is then the visitor, and learners
+            made by `jaxdp.per_person` learn from a person's first visits. Results of other learners do not change by a
+            bit. None for an environment without people.
+        taste: standard deviation of mean rewards over people, >= 0: for each person and lane, normal noise is drawn
+            once and added to each mean, which is clipped to [0, 1]. Regret is measured by `means`. Must be 0 without
+            visits.
 
     Returns:
         An environment for actions in [0, num_arms) and rewards ([] int32 in {0, 1}), with blocks and feedback totals.

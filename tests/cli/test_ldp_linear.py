@@ -180,7 +180,7 @@ def test_logs_that_are_not_uniform_are_refused():
             logged.ldp_linear_logged(
                 logged.Data(contexts, rewards, actions), epsilon=[1.0], delta=1e-5, num_seeds=1, key=jax.random.key(5)
             )
-        with pytest.warns(RuntimeWarning, match="replay says nothing about learners") as caught:
+        with pytest.warns(RuntimeWarning, match="replay is biased") as caught:
             logged_contexts(contexts, actions, rewards)
         assert caught[0].filename == __file__
     with warnings.catch_warnings():

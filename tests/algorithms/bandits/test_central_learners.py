@@ -72,9 +72,9 @@ def test_the_noise_bound_holds_and_is_near_the_least(blocks):
         (
             ucb_central,
             {"num_arms": 2, "release": "tree"},
-            "horizon must be given for 'tree', and only for it, got None",
+            "horizon must be given for release='tree', and only then, got None",
         ),
-        (ucb_central, {"num_arms": 2, "horizon": 9}, "horizon must be given for 'tree', and only for it, got 9"),
+        (ucb_central, {"num_arms": 2, "horizon": 9}, "horizon must be given for release='tree', and only then, got 9"),
         (successive_elimination_central, {"num_arms": 2, "constants": "mine"}, "constants must be one of tight, paper"),
     ],
 )

@@ -41,7 +41,7 @@ def test_bounded_rewards_are_played():
         (tsallis_inf, {"num_arms": 1}, "num_arms must be a whole number >= 2, got 1"),
         (tsallis_inf, {"num_arms": 2, "estimator": "is"}, "estimator must be one of iw, rv, got 'is'"),
         (tsallis_inf, {"num_arms": 2, "report": "laplace"}, "report must be one of rr, gaussian, got 'laplace'"),
-        (tsallis_inf, {"num_arms": 2, "horizon": 5}, "horizon must be given for Gaussian reports, and only for them"),
+        (tsallis_inf, {"num_arms": 2, "horizon": 5}, "horizon must be given for report='gaussian', and only then"),
         (tsallis_inf, {"num_arms": 2, "report": "gaussian"}, "horizon must be given for Gaussian reports, and only"),
         (ucb, {"num_arms": 2, "report": "laplace"}, "report must be one of rr, gaussian, got 'laplace'"),
         (ucb, {"num_arms": 2, "rewards": "real"}, "rewards must be one of binary, bounded, got 'real'"),

@@ -172,7 +172,11 @@ def test_an_arm_outside_has_no_regret(arm):
         (lambda: reward_sequence([[0.5, 1.5]]), {}, r"rewards must be in \[0, 1\], got 1 of 2 that are not$"),
         (lambda: reward_sequence([[0.5, math.nan]]), {}, "rewards must be finite, got 1 of 2 that are not$"),
         (lambda: reward_sequence([[0.5]]), {}, r"rewards must be \[horizon, num_arms\] with at least two arms"),
-        (lambda: reward_sequence([[0, 1], [0.5, 1]], binary=True), {}, "rewards must be 0 or 1 if binary, got others$"),
+        (
+            lambda: reward_sequence([[0, 1], [0.5, 1]], binary=True),
+            {},
+            "rewards must be 0 or 1 if binary, got other numbers$",
+        ),
         (lambda: reward_sequence([[0, 1]], scale=0.0), {}, "scale must be > 0, got 0"),
         (lambda: drifting_bandit([0.3]), {}, "means must be a vector of at least two arms"),
     ],

@@ -195,7 +195,7 @@ def test_what_whitened_noise_does_not_support_is_refused():
     with pytest.raises(ValueError, match="geometry must be one of isotropic, whitened"):
         objective_perturbation(geometry="round")
     features = uneven()
-    with pytest.raises(ValueError, match="estimator must carry its own label noise"):
+    with pytest.raises(ValueError, match=r"estimator must have Estimator\.noise"):
         with_confidence(WHITENED)
     one = jnp.ones((), DTYPE)
     noise = LabelNoise(one, one, 0 * one, back=jnp.eye(4, dtype=DTYPE))
