@@ -77,6 +77,27 @@ def test_an_audit_flags_features_that_know_the_winner():
     assert verdicts == {"right": "consistent", "wrong": "violated", "coin": "violated"}
 
 
+def test_an_audit_flags_dropped_ties():
+    """Attacks reports and features of one pair: neighbours are a label and a tie, the last entry of the raw row."""
+    claim = Guarantee.pure(1.0, trust_model="local", privacy_unit="one label", argument="randomized response")
+    neighbours = jnp.asarray([2.0, 1.0, 0.0], jnp.float32), jnp.asarray([2.0, 1.0, 1.0], jnp.float32)
+
+    def half(key, epsilon, row):  # a tie is a fair secret coin
+        key_coin, key_report = jax.random.split(key)
+        label = jnp.where(row[2] == 1, jax.random.bernoulli(key_coin).astype(jnp.int32), 1)
+        return randomized_response(key_report, label, epsilon), row[0] - row[1]
+
+    def dropped(key, epsilon, row):  # a pair that is missing is 0
+        report, feature = half(key, epsilon, row)
+        return jnp.where(row[2] == 1, 0, report), jnp.where(row[2] == 1, 0, feature)
+
+    verdicts = [
+        audit(jax.random.key(0), Attack(run, jnp.float32(1), neighbours, claim), trials=20_000).verdict
+        for run in (half, dropped)
+    ]
+    assert verdicts == ["consistent", "violated"]
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
