@@ -56,9 +56,9 @@ def claims(results: "xr.Dataset") -> "pd.DataFrame":
         >>> run = jaxdp.simulator(jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=4), bandit, horizon=8)
         >>> results = jaxdp.sweep(run, axes={"epsilon": [1.0, float("inf")]}, num_seeds=2, key=jax.random.key(0))
         >>> print(jaxdp.claims(results)[["epsilon", "algorithm", "claim"]].to_string(index=False))
-         epsilon algorithm                                                    claim
-             1.0   learner 1-DP (rounding: delta 1e-08), central, one round's reward
-             inf   learner                    no claim, central, one round's reward
+         epsilon algorithm                                                     claim
+             1.0   learner 1-DP (rounding: delta 2e-10), central, one round's reward
+             inf   learner                     no claim, central, one round's reward
     """
     import pandas
 
