@@ -10,6 +10,7 @@ from jaxdp.audit import UserData
 from jaxdp.audit.exact import OutputDistribution
 from jaxdp.registry.dueling._distributions import first_duel, report_distribution
 from jaxdp.registry.dueling._duels import a_user_changes, duel_entry, every_duel_moves, one_good_arm
+from jaxdp.registry.second import Second
 
 ORDER = 460  # in lists
 
@@ -20,6 +21,14 @@ def _the_first_duel(num_arms: int) -> tuple[UserData, UserData]:
     The duel of this round is a block, unless it is a duel of an arm with itself; then the next duel is a block.
     """
     return a_user_changes(num_arms, 6, 0)
+
+
+def _the_left_arm_loses(num_arms: int) -> tuple[UserData, UserData]:
+    """Returns users for whom the left arm loses every duel, or wins the first: in either order of the arms."""
+    lost = np.zeros((6, num_arms, num_arms), np.int32)
+    won = lost.copy()
+    won[0] = 1
+    return UserData(lost), UserData(won)
 
 
 def double_thompson_distribution(params: Any, data: UserData, *, num_arms: int) -> OutputDistribution:
@@ -59,5 +68,6 @@ ENTRIES = {
         neighbours=_the_first_duel,
         randomizes=False,
         distribution=None,
+        second=Second(neighbours=_the_left_arm_loses),
     ),
 }

@@ -45,10 +45,14 @@ def _of_batch(num_arms: int, batch: int, lost: int) -> tuple[UserData, UserData]
     return UserData(answers), UserData(won)
 
 
-def _all_others_say_won(num_arms: int) -> tuple[UserData, UserData]:
-    """Returns users of one batch in which all other users report a win, an extreme case for any accounting."""
+def _all_others_say_lost(num_arms: int) -> tuple[UserData, UserData]:
+    """Returns users of one batch in which all other users report a loss, an extreme case for any accounting."""
     params = dueling.ebs_shuffle(num_arms=num_arms).params(**{**VALUES, **LARGER})
-    return _of_batch(num_arms, int(params.passes[0, num_arms]) * num_arms, 1)
+    rounds = int(params.passes[0, num_arms]) * num_arms**2
+    lost = np.zeros((rounds, num_arms, num_arms), np.int32)
+    won = lost.copy()
+    won[0] = 1
+    return UserData(lost), UserData(won)
 
 
 ENTRIES = {
@@ -62,6 +66,6 @@ ENTRIES = {
         horizon=70,
         neighbours=one_batch,
         randomizes=True,
-        second=Second(values=LARGER, neighbours=_all_others_say_won),
+        second=Second(values=LARGER, neighbours=_all_others_say_lost),
     ),
 }
