@@ -42,7 +42,7 @@ def test_bounded_rewards_are_played():
         (tsallis_inf, {"num_arms": 2, "estimator": "is"}, "estimator must be one of iw, rv, got 'is'"),
         (tsallis_inf, {"num_arms": 2, "report": "laplace"}, "report must be one of rr, gaussian, got 'laplace'"),
         (tsallis_inf, {"num_arms": 2, "horizon": 5}, "horizon must be given for report='gaussian', and only then"),
-        (tsallis_inf, {"num_arms": 2, "report": "gaussian"}, "horizon must be given for Gaussian reports, and only"),
+        (tsallis_inf, {"num_arms": 2, "report": "gaussian"}, "horizon must be given for report='gaussian', and only"),
         (ucb, {"num_arms": 2, "report": "laplace"}, "report must be one of rr, gaussian, got 'laplace'"),
         (ucb, {"num_arms": 2, "rewards": "real"}, "rewards must be one of binary, bounded, got 'real'"),
         (thompson, {"num_arms": 2, "posterior": "exact"}, "posterior must be one of bits, debiased, got 'exact'"),
