@@ -1,4 +1,4 @@
-"""Values of a learner for one record, at which a person of several records gets the claim asked."""
+"""Computes values of a learner for one record such that a person with several records gets the requested claim."""
 
 import dataclasses
 import math
@@ -11,16 +11,16 @@ from jaxdp.core.guarantee import Guarantee
 from jaxdp.core.params import leaf_rounded_down
 
 PERSON = "one person"
-STEPS = 200  # of a bisection in float64
+STEPS = 200  # largest number of steps of a bisection in float64
 
 
 def person_claim(guarantee: Callable[..., Guarantee], values: Mapping[str, Any], reports: int) -> Guarantee:
-    """Returns the claim for a person, at the values asked.
+    """Returns the claim for a person at the requested values.
 
     Args:
-        guarantee: of the learner that hears a person `reports` times.
-        values: the values asked, which bound a person's loss.
-        reports: visits of a person that are heard, >= 1.
+        guarantee: guarantee of the learner, which gets the first `reports` visits of each person.
+        values: the requested values; their claim bounds a person's privacy loss.
+        reports: number of visits of a person that reach the learner, >= 1.
     """
     asked = guarantee(**values)
     group = guarantee(**record_values(guarantee, values, reports)).at_user_level(reports, privacy_unit=PERSON)
@@ -33,14 +33,15 @@ def person_claim(guarantee: Callable[..., Guarantee], values: Mapping[str, Any],
 
 
 def record_values(guarantee: Callable[..., Guarantee], values: Mapping[str, Any], reports: int) -> dict[str, Any]:
-    """Returns values with a claim for `reports` records together that is at most the claim at `values`.
+    """Returns values for which the claim for `reports` records together is at most the claim at `values`.
 
-    For pure and approximate claims epsilon is divided by `reports`. A delta is divided in the local model, and by the
-    group rule otherwise. Claims in rho or mu are solved for epsilon at the given delta, in float64. All budgets are
-    rounded down to JAX's default float type.
+    For pure and approximate claims epsilon is divided by `reports`. A delta is divided by `reports` in the local model,
+    and by the factor of the group rule otherwise. For claims in rho or mu, the epsilon at the given delta is found by
+    bisection in float64. All budgets are rounded down to JAX's default float type.
 
     Raises:
-        ValueError: if the learner has no value of a budget that changes its claim, or a budget becomes too small.
+        ValueError: if the values have no epsilon, or no epsilon gives such a claim, for example because a budget
+            becomes too small.
     """
     asked, solved = guarantee(**values), dict(values)
     if reports == 1 or not asked.is_private:

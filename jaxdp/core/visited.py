@@ -1,4 +1,4 @@
-"""Environments that people visit: the round's public context says who comes."""
+"""Adds people to environments: the public context of a round says who comes."""
 
 import inspect
 import math
@@ -21,12 +21,12 @@ ParamsOfPerson = Callable[[jax.Array, Any, jax.Array], Any]  # (key of all peopl
 
 @pytree_dataclass
 class VisitedParams:
-    """Traced values.
+    """Parameters of an environment that people visit.
 
     Attributes:
         world: parameters of the environment without people.
         person: [horizon] int32, the person of each round.
-        nth: [horizon] int32, how often this person came before.
+        nth: [horizon] int32, number of earlier visits of this person.
     """
 
     world: Any
@@ -38,8 +38,9 @@ class VisitedWorld(NamedTuple):
     """The state of an environment that people visit.
 
     Attributes:
-        round: [] integer, rounds played. It depends on no lane, so that a branch on a visit stays a branch under vmap.
-        key: from which people's own parameters are drawn; () if they have none.
+        round: [] integer, rounds played. It is the same in all lanes, so that a branch on a visit stays a branch under
+            vmap.
+        key: key from which the parameters of people are drawn; () if people do not differ.
         world: state of the environment without people.
     """
 
@@ -52,14 +53,15 @@ def add_visits(environment: Environment, visits: Visits | None, of_person: Param
     """Returns the environment with the people of a schedule.
 
     Args:
-        environment: without contexts. Its feedback, outcomes and metrics stay as they are, bit for bit.
+        environment: an environment without contexts. If people do not differ, its feedback, outcomes and metrics do not
+            change by a bit.
         visits: the schedule; None returns the environment itself.
-        of_person: (key, params, person) -> params, from which the environment answers this person. The key is the same
-            for all people of a lane. None if people do not differ.
+        of_person: (key, params, person) -> params; the environment answers this person with these parameters. The key
+            is the same for all people in a lane. None if people do not differ.
 
     Returns:
-        An environment for at most as many rounds as the schedule has, which is played round by round. Its public
-        context is a `Visit`. Under `user_level`, a run's guarantee also has the claim for a person.
+        An environment that is played round by round, for at most the rounds of the schedule. Its public context is a
+        `Visit`. It has `user_level`, so a run's guarantee also has the claim for a person.
 
     Raises:
         ValueError: if visits are not a `Visits`, or the environment has contexts.

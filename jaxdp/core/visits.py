@@ -1,4 +1,4 @@
-"""Schedules of visits: the person of each round, and how often they came before."""
+"""Public schedules of visits: the person of each round, and the number of earlier visits of this person."""
 
 from typing import Any, NamedTuple
 
@@ -8,15 +8,15 @@ from numpy.typing import ArrayLike
 from jaxdp.core.made_by import MadeBy, shorten
 from jaxdp.validation import check_count
 
-MOST_ROUNDS = 2**31 - 1  # tables hold int32
+MOST_ROUNDS = 2**31 - 1  # tables are int32
 
 
 class Visit(NamedTuple):
-    """The public context of a round: who comes, and for which time.
+    """The public context of a round: the person who comes, and the number of this person's earlier visits.
 
     Attributes:
-        person: [] int32 in [0, num_people), the person.
-        nth: [] int32 >= 0, how often this person came before.
+        person: [] int32 in [0, num_people), index of the person.
+        nth: [] int32 >= 0, number of earlier visits of this person.
     """
 
     person: Any
@@ -24,14 +24,14 @@ class Visit(NamedTuple):
 
 
 class Visits:
-    """A public schedule: the person of each round, as one table on the host that all lanes share.
+    """A public schedule with the person of each round, as a table on the host that all lanes share.
 
-    A schedule is not drawn with a lane's key, so that all lanes meet the same people in the same order. Who is present
-    is public. For other orders make the schedule with another `seed`.
+    A schedule does not depend on a lane's key: all lanes meet the same people in the same order. Who comes in which
+    round is public. To get another order, make the schedule with another `seed`.
 
     Attributes:
         person: [horizon] int32 in [0, num_people), the person of each round; read-only.
-        nth: [horizon] int32, how often this person came before; read-only.
+        nth: [horizon] int32, number of earlier visits of this person; read-only.
         num_people: the number of people.
         most: the largest number of visits of one person.
 
@@ -59,12 +59,14 @@ class Visits:
 
     @classmethod
     def random(cls, *, people: int, each: int, seed: int = 0) -> "Visits":
-        """Returns a schedule in which everyone comes equally often, and all orders are equally likely.
+        """Returns a schedule with the same number of visits of each person, in a random order.
+
+        All orders are equally likely.
 
         Args:
             people: number of people, >= 1.
-            each: visits of each person, >= 1.
-            seed: of the order, a whole number >= 0.
+            each: number of visits of each person, >= 1.
+            seed: seed of the order, a whole number >= 0.
 
         Returns:
             A schedule of people * each rounds.
@@ -82,13 +84,15 @@ class Visits:
 
     @classmethod
     def sessions(cls, *, people: int, sessions: int, length: int, seed: int = 0) -> "Visits":
-        """Returns a schedule in which a person who comes stays for some rounds, and all orders are equally likely.
+        """Returns a schedule of sessions, in which a person stays for several rounds, in a random order.
+
+        All orders of sessions are equally likely.
 
         Args:
             people: number of people, >= 1.
-            sessions: sessions of each person, >= 1.
-            length: consecutive rounds of a session, >= 1.
-            seed: of the order, a whole number >= 0.
+            sessions: number of sessions of each person, >= 1.
+            length: number of consecutive rounds in a session, >= 1.
+            seed: seed of the order, a whole number >= 0.
 
         Returns:
             A schedule of people * sessions * length rounds.
@@ -114,13 +118,13 @@ class Visits:
 
     @classmethod
     def from_ids(cls, ids: ArrayLike) -> "Visits":
-        """Returns the schedule of a log: the person of each round, by any name.
+        """Returns the schedule of a log, from the id of the person in each round.
 
         Args:
             ids: [horizon] integers or texts. People are numbered in the order of their first visits.
 
         Returns:
-            A schedule of as many rounds.
+            A schedule with the same number of rounds.
 
         Raises:
             ValueError: if ids are not a vector of integers or texts, or are empty.
@@ -134,11 +138,11 @@ class Visits:
         return cls(np.argsort(np.argsort(first))[index], f"from_ids(<{len(array)} values>)")
 
     def num_heard(self, reports: int, rounds: int | None = None) -> int:
-        """Returns the number of rounds in which a learner hears a person, out of the first `rounds`.
+        """Returns how many of the first `rounds` rounds are among the first `reports` visits of their person.
 
         Args:
-            reports: visits of each person that are heard, >= 1: their first ones.
-            rounds: in [1, horizon]; None for all.
+            reports: number of first visits of each person that count, >= 1.
+            rounds: number of rounds in [1, horizon]; None is all rounds.
 
         Raises:
             ValueError: if a number is out of range.
@@ -157,7 +161,7 @@ class Visits:
 
 
 def _earlier_visits(person: np.ndarray) -> np.ndarray:
-    """Returns how often the person of each round came before."""
+    """Returns the number of earlier visits of the person of each round."""
     order = np.argsort(person, kind="stable")
     starts = np.flatnonzero(np.diff(person[order], prepend=-1))
     position = np.arange(len(person))
