@@ -22,7 +22,7 @@ def other_trust(trust: str) -> str:
 
 
 def mean_bound(setting: Setting) -> float:
-    """Returns the lower bound on the mean number of users of any test; conjectured for a curator."""
+    """Returns the lower bound on the mean number of users of any test, which is proved in `docs/proofs/pairs.md`."""
     epsilon = math.inf if setting.trust == "local" else setting.epsilon  # reports may be read as they are
     return lower_bound(*setting.rates, setting.failure_prob, epsilon)
 
@@ -36,14 +36,13 @@ def table(setting: Setting, needs: Sequence[Needs], schedule: Schedule | None) -
         schedule: the curator's looks; None for the local test.
     """
     trusts = (setting.trust, other_trust(setting.trust), "")
-    bounds = [f"{one.lower_bound:,.4g}{'*' * (trust == 'central')}" for one, trust in zip(needs, trusts, strict=True)]
     rows = [
         ["users of both arms", *trusts[:2], "no privacy"],
         ["looks once (two-proportion z-test)", *(f"{one.fixed:,}" for one in needs)],
         ["may stop at any look (pairs), mean", *(f"{one.anytime.mean:,.4g}" for one in needs)],
         ["  standard error of this mean", *(f"{one.anytime.stderr:,.2g}" for one in needs)],
         ["  enough in 95% of runs", *(f"{one.anytime.quantile_95:,.4g}" for one in needs)],
-        ["lower bound on the mean of any test", *bounds],
+        ["lower bound on the mean of any test", *(f"{one.lower_bound:,.4g}" for one in needs)],
     ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [
@@ -53,8 +52,6 @@ def table(setting: Setting, needs: Sequence[Needs], schedule: Schedule | None) -
         *("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in rows),
         "",
     ]
-    if setting.trust == "central" or math.isfinite(setting.epsilon):
-        lines.append("* conjectured: there is no proof for a curator yet")
     anytime = needs[0].anytime
     lines += [
         f"After {needs[0].fixed:,} users the test that may stop has a power of {anytime.power_at_fixed:.2f}, not "
@@ -84,8 +81,7 @@ def figure(setting: Setting, needs: Sequence[Needs]) -> Any:
     for trust, colour in zip(TRUSTS, COLOURS, strict=True):
         settings = [setting._replace(epsilon=epsilon, trust=trust) for epsilon in epsilons]
         ax.plot(epsilons, [fixed_users(one) for one in settings], color=colour, label=f"{trust}, looks once")
-        bound = f"{trust}, lower bound{' (conjectured)' if trust == 'central' else ''}"
-        ax.plot(epsilons, [mean_bound(one) for one in settings], ":", color=colour, label=bound)
+        ax.plot(epsilons, [mean_bound(one) for one in settings], ":", color=colour, label=f"{trust}, lower bound")
         if math.isfinite(setting.epsilon):
             mean = needs[0 if trust == setting.trust else 1].anytime.mean
             ax.plot([setting.epsilon], [mean], "o", color=colour, label=f"{trust}, may stop at any look (mean)")

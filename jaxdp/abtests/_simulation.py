@@ -50,7 +50,7 @@ class Needs(NamedTuple):
     Attributes:
         fixed: for the two-proportion z-test, which looks once.
         anytime: for the test of pairs, which may stop at any look.
-        lower_bound: lower bound on the mean for any test with error `failure_prob`; conjectured for a curator.
+        lower_bound: lower bound on the mean for any test with error `failure_prob`.
     """
 
     fixed: int

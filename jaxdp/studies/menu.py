@@ -52,9 +52,8 @@ class LazyCommand(TyperCommand):
         command, (title, arguments, *parents) = typer.main.get_command(app), args
         arguments = repeat_options(arguments)
         try:
-            return command.make_context(
-                title, list(arguments), *parents, **extra
-            )  # a copy: the parser empties the list
+            # a copy of the arguments, since the parser empties the list
+            return command.make_context(title, list(arguments), *parents, **extra)
         except UsageError as error:
             if "unexpected extra argument" in error.message:
                 repeatable = [

@@ -8,7 +8,7 @@ from scipy import stats
 
 import jaxdp
 from jaxdp.abtests._fixed import Setting, fixed_users
-from jaxdp.abtests._rates import lower_bound, relative_entropy
+from jaxdp.abtests._rates import lower_bound, private_divergence, relative_entropy
 
 CONVERSIONS = {"rate": 0.02, "lift": 0.1, "num_runs": 400}
 COINS = {"rate": 0.5, "lift": 0.1, "num_runs": 400}
@@ -169,3 +169,26 @@ def test_the_table_fits_and_the_picture_has_both_trust_models(plan):
     assert (
         sum(label.startswith("local") for label in labels) == sum(label.startswith("central") for label in labels) == 3
     )
+
+
+def entropy_of_noisy_counts(first, second, users, epsilon):
+    """Returns the exact relative entropy of counts with two-sided geometric noise, for users with either rate."""
+    largest = users + math.ceil(60 / epsilon)  # far enough for one mean of counts to reach the other
+    steps = np.arange(-largest, largest + 1)
+    noise = np.exp(-epsilon * np.abs(steps))
+    bits = [stats.binom.pmf(np.arange(users + 1), users, rate) for rate in (first, second)]
+    released, others = (np.convolve(chances, noise / noise.sum()) for chances in bits)
+    held = released > 1e-100  # others underflow in logarithms
+    return float(np.sum(released[held] * np.log(released[held] / others[held])))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 2.0])
+def test_no_private_count_tells_more_than_the_curators_bound(epsilon):
+    """Checks one user and many, whose count has nearly all of the information; and a bound of a quarter of epsilon."""
+    shares = []
+    for first, second in ((0.1, 0.9), (0.5, 0.4), (0.02, 0.05), (0.99, 0.7)):
+        for users in (1, 5, 200):
+            entropy = entropy_of_noisy_counts(first, second, users, epsilon)
+            assert entropy <= users * private_divergence(first, second, epsilon) * (1 + 1e-9)
+            shares.append(entropy / users / private_divergence(first, second, epsilon / 4))
+    assert max(shares) > 1.05
