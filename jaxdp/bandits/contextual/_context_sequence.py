@@ -45,7 +45,7 @@ def stored_contexts(contexts: ArrayLike) -> np.ndarray:
 
 @factory
 def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
-    """Contexts and rewards that are fixed in advance, such as your own data; the reward of every arm must be known.
+    """Plays contexts and rewards that are fixed in advance, such as your own data; every arm's reward must be known.
 
     All lanes of a run share the two arrays. They keep their types if these are bool, float16, float32 or integers of at
     most 16 bits; each round's numbers are converted to JAX's default float type when they are used. Arrays of other
@@ -53,7 +53,7 @@ def context_sequence(contexts: ArrayLike, rewards: ArrayLike) -> Environment:
 
     Args:
         contexts: [horizon, num_arms, dim] finite, of norm at most 1 up to rounding. A read-only array is not copied.
-        rewards: [horizon, num_arms] finite; learners clip them to their own bound.
+        rewards: [horizon, num_arms] finite; each learner clips them to its bound.
 
     Returns:
         An environment for at most `horizon` rounds, actions in [0, num_arms), contexts ([num_arms, dim] float) and

@@ -35,8 +35,8 @@ def context_distribution(contexts: ArrayLike | str, num_arms: int | None, dim: i
         (num_arms, dim, key -> [num_arms, dim] float).
 
     Raises:
-        ValueError: if an argument is out of range, an arm's norm is larger than 1, or a size is missing, or given for
-            fixed arms.
+        ValueError: if an argument is out of range, an arm's norm is larger than 1, or a size is missing for random
+            contexts or given for fixed arms.
     """
     if not isinstance(contexts, str):
         if num_arms is not None or dim is not None:
@@ -71,7 +71,7 @@ def check_contexts(name: str, contexts: np.ndarray, ndim: int) -> np.ndarray:
         ndim: the number of axes; the last two are [num_arms, dim].
 
     Raises:
-        ValueError: if a norm is larger than 1 by more than rounding, or the axes are others.
+        ValueError: if a norm is larger than 1 by more than rounding, or contexts have another shape.
     """
     if contexts.ndim != ndim or not contexts.size or contexts.shape[-2] < 2:
         axes = ("horizon, " if ndim == 3 else "") + "num_arms, dim"
@@ -82,7 +82,7 @@ def check_contexts(name: str, contexts: np.ndarray, ndim: int) -> np.ndarray:
     bad = np.argwhere(~(norms <= 1 + max(TOLERANCE, 2 * float(precision))))
     if len(bad):
         index = tuple(bad[0].tolist())
-        got = f"{norms[index]:.6g} at index {index}" if ndim == 2 else "longer ones"  # users' contexts are private
+        got = f"{norms[index]:.6g} at index {index}" if ndim == 2 else "longer contexts"  # users' contexts are private
         raise ValueError(f"{name} must have norms of at most 1, got {got}")
     return contexts
 
@@ -140,7 +140,7 @@ def select_context(contexts: jax.Array, action: jax.Array) -> jax.Array:
 
 
 def _select_context(contexts: jax.Array, action: jax.Array) -> jax.Array:  # [num_arms, dim, lanes] and [lanes]
-    # Selects, because a gather would read one number after the other.
+    # Selects, because a gather would read numbers one by one.
     context = contexts[0]
     for arm in range(1, len(contexts)):
         context = jnp.where((action == arm)[None], contexts[arm], context)
@@ -148,11 +148,11 @@ def _select_context(contexts: jax.Array, action: jax.Array) -> jax.Array:  # [nu
 
 
 def enforce_gap(contexts: jax.Array, theta: jax.Array, gap: jax.Array) -> jax.Array:
-    """Moves contexts so that the mean x.theta of the best arm is larger than all others by at least `gap`.
+    """Moves contexts so that x.theta of the best arm exceeds x.theta of each other arm by at least `gap`.
 
-    If the best arm's mean is below gap / 2, it is raised to gap / 2. Arms within `gap` of the best are lowered. Both
-    move along theta only; the part of a context orthogonal to theta shrinks if the arm would leave the unit ball. Other
-    arms stay.
+    If the best arm's mean is below gap / 2, it is raised to gap / 2. Arms with a mean within `gap` of the best mean are
+    lowered. Contexts move only along theta; their part orthogonal to theta shrinks if they would leave the unit ball.
+    All other contexts stay the same.
 
     Args:
         contexts: [num_arms, dim] float, in the unit ball.

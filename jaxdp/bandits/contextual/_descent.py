@@ -1,7 +1,7 @@
 """High-probability bounds on the prediction error of noisy gradient descent.
 
-The iterates w_t are the theta^_t of Algorithm 3 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020), and zeta is its
-step size; the second formula of its line 11 is `step`.
+The iterates w_t are theta^_t in Algorithm 3 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020). zeta is the step size
+there, and `step` is the second formula of line 11.
 
 Let z_t = x_t . v_t, v_t = w_t - theta, where w_t is the iterate that user t saw, and theta the true model; both lie in
 the unit ball, and w_1 = 0. User t's gradient is (g(x_t . w_t) - y_t) x_t with g' >= mu and y_t = g(x_t . theta) +
@@ -49,9 +49,9 @@ class Descent:
         learning_rate: [] float > 0, zeta.
         square_rate: [] float > 0; squares of reported gradients, |g_t + n_t|^2, sum to at most square_rate t +
             square_root sqrt(t) + square_offset. (For normal noise, the sum of g_t . n_t is part of drift_rate.)
-        square_root: [] float >= 0, the factor of sqrt(t) there.
-        square_offset: [] float >= 0.
-        drift_rate: [] float >= 0; the rest of the noise adds at most drift_rate sqrt(t) to B.
+        square_root: [] float >= 0, the factor of sqrt(t) in this bound.
+        square_offset: [] float >= 0, the constant in this bound.
+        drift_rate: [] float >= 0; the linear terms of the noise add at most drift_rate sqrt(t) to B.
         curvature: [] float > 0, mu, the link's smallest slope.
         reward_term: [] float >= 0, m.
     """
@@ -78,7 +78,7 @@ def descent_of(
     noise_proxy: float,
     learning_rate: float | None,
 ) -> Descent:
-    """Computes the step size against noisy gradients, and the bounds on its errors.
+    """Computes the step size of descent on noisy gradients, and the bounds on the error of its predictions.
 
     Args:
         dim: d of contexts.
@@ -90,7 +90,7 @@ def descent_of(
         mean_square: q, the mean squared length of a reported gradient from a sphere; normal noise ignores it.
         curvature: mu > 0.
         noise_proxy: R^2 of rewards, > 0.
-        learning_rate: zeta, > 0; None for 1 / sqrt(S), S the bound on the sum of squares in T rounds.
+        learning_rate: zeta, > 0; None is 1 / sqrt(S), where S is the bound on the sum of squares in T rounds.
 
     Raises:
         ValueError: if learning_rate is not finite and > 0, or a bound is beyond JAX's default float type.
@@ -139,6 +139,6 @@ def prediction_width(descent: Descent, rounds: jax.Array) -> jax.Array:
 
 
 def step(descent: Descent, iterate: jax.Array, gradient: jax.Array) -> jax.Array:
-    """Steps against the gradient, and projects back onto the unit ball; all [dim] float."""
+    """Takes a step against the gradient and projects onto the unit ball; all arrays are [dim] float."""
     moved = iterate - descent.learning_rate * gradient
     return moved / jnp.maximum(1, jnp.sqrt(jnp.sum(moved * moved)))

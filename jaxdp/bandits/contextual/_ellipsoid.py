@@ -34,7 +34,7 @@ from jaxdp.validation import check_positive, check_probability
 class Radii:
     """Bounds on the noise of the sums, in terms of its size n. Traced values.
 
-    n is sqrt(t) if each of t users adds noise, and a continual counter's standard deviation if a curator adds it.
+    n is sqrt(t) if each of t users adds noise, and the standard deviation of a continual counter if a curator does.
 
     Attributes:
         matrix_rate: [] float >= 0; all eigenvalues of the noise B are at most matrix_rate n + matrix_offset in absolute
@@ -105,7 +105,8 @@ def ball_radii(
         horizon: rounds T.
         failure_prob: in (0, 1).
         noise_stddev: >= 0, the root mean square of each coordinate of a report; 0 for reports without noise.
-        cross_stddev: >= 0; in every direction the noise of u is sub-Gaussian with this as its standard deviation.
+        cross_stddev: >= 0; in every direction the noise of a report's part of u is sub-Gaussian with this standard
+            deviation.
         report_radius: radius of the sphere.
         noise_proxy: variance proxy of rewards, > 0.
 
@@ -133,7 +134,7 @@ def log_term_of(horizon: int, failure_prob: float) -> float:
 
 
 def _leaves(matrix_rate: float, matrix_offset: float, vector_rate: float, log_term: float, noise_proxy: float) -> Radii:
-    """Returns the `Radii` of these numbers; `log_term` is l here, and is stored doubled."""
+    """Returns the `Radii` of these numbers; `log_term` is l; `Radii` holds 2 l."""
     return Radii(
         matrix_rate=scalar_leaf("the bound on the matrix noise", matrix_rate),
         matrix_offset=scalar_leaf("the bound on the matrix noise", matrix_offset),
@@ -154,7 +155,7 @@ def eigenvalue_bound(radii: Radii, noise: jax.Array) -> jax.Array:
 
 
 def noise_width(radii: Radii, bound: jax.Array, noise: jax.Array) -> jax.Array:
-    """Returns how far the noise and the shift may move the model in the norm of V, [] float.
+    """Bounds the distance by which noise and shift move the model, in the norm of V, [] float.
 
     Args:
         radii: radii of the noise.
@@ -165,7 +166,7 @@ def noise_width(radii: Radii, bound: jax.Array, noise: jax.Array) -> jax.Array:
 
 
 def reward_width(radii: Radii, bound: jax.Array, rounds: jax.Array, dim: int) -> jax.Array:
-    """Returns how far the randomness of rewards may move the model in the norm of V, [] float.
+    """Bounds the distance by which the randomness of rewards moves the model, in the norm of V, [] float.
 
     Args:
         radii: radii of the noise.

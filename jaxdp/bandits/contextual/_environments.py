@@ -35,7 +35,7 @@ class Params:
         theta: [dim] float, the model; empty if each lane draws its own.
         theta_norm: [] float in (0, 1], |theta|.
         noise: [] float >= 0, half the width or the standard deviation of the noise; zero for binary rewards.
-        gap: [] float >= 0, how far all other means lie below the best; zero if contexts stay as drawn.
+        gap: [] float >= 0, least difference between the best mean and each other mean; zero if contexts stay as drawn.
     """
 
     theta: np.ndarray
@@ -49,7 +49,7 @@ class World(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        key: [] key of all contexts. Round t draws them from `fold_in(key, t)`, so that its reward belongs to the
+        key: [] key of all contexts. Round t draws them from `fold_in(key, t)`, so that the reward is computed from the
             contexts that the learner saw.
         theta: [dim] float, the model.
     """
@@ -80,7 +80,7 @@ def linear_contexts(
         theta: [dim], not zero, of norm at most 1; None: each lane draws it uniformly from a sphere.
         rewards: the noise added to the mean: "uniform" in [-noise, noise]; or "gaussian", with standard deviation
             noise. Or "binary": a reward is 1 or -1.
-        gap: by default None: contexts stay as drawn. See Values.
+        gap: the default of the value; None leaves contexts as drawn.
 
     Returns:
         An environment for actions in [0, num_arms), contexts ([num_arms, dim] float, of norm at most 1) and rewards ([]
@@ -96,8 +96,8 @@ def linear_contexts(
         theta_norm: |theta|, in (0, 1], by default the norm of the argument theta, or 1/2 if lanes draw theta.
         noise: >= 0, by default 1/2, for rewards that are not binary.
         gap: with the argument gap: > 0, at most 2 theta_norm, by default the argument: contexts are moved along theta
-            until the best arm's mean is larger than all others by this. At the defaults of all values no reward exceeds
-            1 in absolute value, the default bound to which learners clip.
+            until the best arm's mean exceeds each other mean by this. At the defaults of all values no reward exceeds 1
+            in absolute value, the default bound to which learners clip.
 
     Source:
         Standard.

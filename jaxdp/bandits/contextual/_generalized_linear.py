@@ -1,16 +1,16 @@
 """Optimism in a generalized linear model of contexts and rewards; each user reports noisy moments.
 
-Algorithm 3 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) in this file. The paper's theta~, by which arms are
-chosen, is `Model.theta`; its theta^ is `Public.iterate`, w in the docstring. By line of the algorithm:
+This list maps the lines of Algorithm 3 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) to the code. The paper's
+theta~, by which arms are chosen, is `Model.theta`; its theta^ is `Public.iterate`, w in the docstring.
 
 * 1, 2: alpha is failure_prob; V~_0, u~_0, theta~_0 and theta^_1 are `init`; zeta is `Descent.learning_rate`, and sigma
   is computed by `moment_randomizer`.
 * 3: Upsilon_t is `ellipsoid.eigenvalue_bound`, L in the docstring; c_t and beta_t are `shift_and_width`.
 * 6, 7: the user reads `Public`, and chooses x_t by `act`. The norm uses the inverse of V_(t-1), see line 11.
-* 8, 9: `privatize` sends the noisy x x^T and the noisy gradient (g(x . theta^) - y) x. It does not release z x, z = x .
-  theta^: the server multiplies the noisy x x^T by theta^.
+* 8, 9: `privatize` sends the noisy x x^T and the noisy gradient (g(x . theta^) - y) x. It does not release z x with z =
+  x . theta^: the server computes it from the noisy x x^T and theta^.
 * 11: `update` adds up `outer` for V~_t and `cross` for u~_t, and computes theta~_t = V_t^-1 u~_t. V_t is V~_t + c_t I;
-  the line means this where it has V~_t = V~_(t-1) + c_t I. Its second formula, theta^_(t+1), is `step`.
+  the paper's line has V~_t = V~_(t-1) + c_t I, which is a slip. Its second formula, theta^_(t+1), is `step`.
 """
 
 from typing import Any, NamedTuple
@@ -54,7 +54,8 @@ class Params:
     """Traced values.
 
     Attributes:
-        randomizer: of the report; its "reward" is the residual g(x . w) - y, and its reward_bound is residual_bound.
+        randomizer: parameters of the randomizer of the report. The residual g(x . w) - y takes the place of its reward,
+            and residual_bound of its reward_bound.
         radii: radii of the noise, in the confidence ellipsoid.
         descent: steps, and their part of the ellipsoid's radius.
         confidence_multiplier: [] float > 0, multiplies the ellipsoid's radius.
@@ -125,9 +126,9 @@ def generalized_linear(
         delta: with Gaussian reports, in (0, 1).
         residual_bound: Y, finite and > 0, by default 3: g(x . w) - y is clipped to [-Y, Y]. The default is 2 C + 1,
             with |g| <= C = 1 and noise in [-1, 1]; for rewards in [0, 1] a bound of 1 suffices.
-        noise_proxy: R^2, a variance proxy of y - g(x . theta*), by default 1, which holds for noise in [-1, 1]; for
-            rewards in [0, 1], 1/4 holds.
-        learning_rate: > 0, by default the best for the bound after T rounds.
+        noise_proxy: R^2, a variance proxy of y - g(x . theta*), by default 1, which is valid for noise in [-1, 1]; for
+            rewards in [0, 1] the value 1/4 is valid.
+        learning_rate: > 0, by default the value that minimises the bound after T rounds.
         failure_prob: in (0, 1), by default 0.05.
         confidence_multiplier: > 0, multiplies beta, by default 1.
 
@@ -153,10 +154,10 @@ def generalized_linear(
     Deviations:
         Gradients have lengths of up to 2 C + 1, but the paper adds noise for C only: with its noise the release is not
         private. There is no third release, of (x . w) x, because x x^T w gives it. The other two are one release, with
-        noise that is analytically calibrated and equal in all directions. The published radius is an order without
-        constants, so there is no `constants="paper"`; here the radius is derived in `_descent.py` and `_ellipsoid.py`.
-        The step is the best for that radius, a constant over sqrt(T) as published. V, theta and beta are not recomputed
-        in every round. Sums are compensated.
+        noise that is analytically calibrated and equal in all directions. The published radius is only an order of
+        magnitude, so there is no `constants="paper"`; `_descent.py` and `_ellipsoid.py` derive a radius with constants.
+        The step minimises this radius; as published, it is a constant divided by sqrt(T). V, theta and beta are not
+        recomputed in every round. Sums are compensated.
 
     Examples:
         >>> learner = generalized_linear(num_arms=10, dim=5, horizon=10_000, link="probit", report="l2_ball")

@@ -1,12 +1,12 @@
 """LinUCB: optimism in a linear model of contexts and rewards; each user reports noisy moments.
 
-Algorithm 5 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) in this file:
+This list maps Algorithm 5 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) to the code:
 
 * sigma is computed by `moment_randomizer`, and alpha is failure_prob;
 * Upsilon_t is `ellipsoid.eigenvalue_bound`, L in the docstring; c_t and beta_t are `shift_and_width`;
 * V_0, u_0 and theta_0 are `init`;
-* the user's choice of x_t is `act`, by `best_arm`; the noisy x x^T and y x that the user sends are `privatize`;
-* the server's sums of them, V~_t and u_t, are `Public.outer` and `Public.cross`, which `update` adds up;
+* `act` chooses x_t, by `best_arm`; `privatize` computes the noisy x x^T and y x that the user sends;
+* the server's sums of the reports, V~_t and u_t, are `Public.outer` and `Public.cross`, which `update` adds up;
 * V_t = V~_t + c_t I and theta_t = V_t^-1 u_t are in `solve_model`.
 """
 
@@ -99,8 +99,8 @@ def linear_ucb(
         constants: "tight"; or "paper", for Gaussian reports: the published noise and radii. As V_0 = 0 has no inverse,
             "paper" plays uniform arms until V is computed for the first time: in the first round, or in more rounds if
             update_every > 1.
-        update_every: when V, theta and beta are recomputed: an integer >= 1, after that many rounds; a number in (0,
-            1), when t has grown by about that share; or "doubling", when det V has doubled.
+        update_every: when V, theta and beta are recomputed. An integer n >= 1: every n rounds. A number g in (0, 1):
+            when t has grown by about the share g. "doubling": when det V has doubled.
 
     Returns:
         A learner for contexts ([num_arms, dim] float, each row of at most unit length; in the report, longer rows are
@@ -132,12 +132,13 @@ def linear_ucb(
         Szepesvari (2011), Figure 1, and Figure 3 for "doubling".
 
     Deviations:
-        Noise is analytically calibrated to both moments at once and equal in all directions, with an ellipsoid proved
-        for it (`_ellipsoid.py`): both are far smaller than published. "l2_ball" gives the pure privacy that the paper
-        claims. The paper's rewards lie in [-2, 2], which is reward_bound = 2; the default is 1. V, theta and beta are
-        not recomputed in every round (measured at 5 dimensions, 20 arms and epsilon = 1: the default adds 0.18% to
-        regret in 10^5 rounds; a growth of 10% adds 1.2% in 20,000 rounds, and "doubling" 3.4%). If V has no Cholesky
-        factor, because of rounding or an event of failure_prob, the model is not changed. Sums are compensated.
+        Noise is analytically calibrated to both moments at once and equal in all directions, and `_ellipsoid.py` proves
+        the ellipsoid for this noise: noise and ellipsoid are far smaller than the published ones. "l2_ball" gives the
+        pure privacy that the paper claims. The paper's rewards lie in [-2, 2], which is reward_bound = 2; the default
+        is 1. V, theta and beta are not recomputed in every round (measured at 5 dimensions, 20 arms and epsilon = 1:
+        the default adds 0.18% to regret in 10^5 rounds; a growth of 10% adds 1.2% in 20,000 rounds, and "doubling"
+        3.4%). If V has no Cholesky factor, because of rounding or an event of failure_prob, the model is not changed.
+        Sums are compensated.
 
     Math:
         The learner plays the context with the largest bound

@@ -1,7 +1,8 @@
 """LinUCB on sums that one continual counter privatizes.
 
-It is Algorithm 5 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) as in `_linear_ucb`, except that the user shows
-the curator x and y (`privatize`), and the counter adds the noise to the sums V~_t and u_t, which `solve` reads.
+The algorithm is Algorithm 5 of LDP-Bandits (Zheng, Cai, Huang, Li & Wang, 2020) as in `_linear_ucb`, with two changes:
+the user sends x and y to the curator (`privatize`), and the counter adds noise to the sums V~_t and u_t, which `solve`
+reads.
 """
 
 import math
@@ -93,8 +94,8 @@ def linear_ucb_joint(
 ) -> Learner:
     """Plays LinUCB under joint privacy: a curator sees contexts and rewards, and releases models from private sums.
 
-    As `linear_ucb`, except that users show the curator x and y themselves, and one continual counter sums x x^T and y x
-    / Y, Y = reward_bound. After t rounds its noise has the standard deviation v_t on the diagonal of x x^T and in each
+    As `linear_ucb`, except that users send x and y to the curator, and one continual counter sums x x^T and y x / Y
+    with Y = reward_bound. After t rounds its noise has the standard deviation v_t on the diagonal of x x^T and in each
     entry of y x / Y, and v_t / sqrt(2) off the diagonal. V is the noisy sum of x x^T plus c times the identity, c = 2
     L, where L >= 1 bounds the eigenvalues of the noise. theta is V^-1 u, where u is Y times the noisy sum of y x / Y.
     v_t is of the order of sqrt(ln t ln T) with the Toeplitz counter, and at most of the order of ln T with the tree.
@@ -107,7 +108,7 @@ def linear_ucb_joint(
         counter: "toeplitz", with noise correlated as in the square-root factorisation; or "tree", a tree of noisy
             blocks, which needs more noise and more time.
         update_every: when theta and beta are recomputed, as for `linear_ucb`; with a number of rounds or a share, the
-            counter is read in those rounds only.
+            counter is read only in rounds with an update.
 
     Returns:
         A learner for contexts ([num_arms, dim] float, each row of at most unit length; in the report, longer rows are
@@ -130,9 +131,9 @@ def linear_ucb_joint(
         - Claim: (epsilon, delta)-DP in the joint model, for the joint view of all users except the replaced one.
         - Unit: one user's context and reward; adjacency: replace one, by any pair.
         - Why: A user is one entry of the counter's stream. Replacing the user moves the entry by at most sqrt(4.5) in
-          L2 norm, see `moment_randomizer`; the counter is calibrated to that, and to the rounding of its entries.
-          Everybody sees the models, which are functions of the counter's output. A user's own action, and the data
-          shown to the curator, also depend on the user's context.
+          L2 norm, see `moment_randomizer`; the counter is calibrated to this sensitivity plus the rounding of its
+          entries. Everybody sees the models, which are functions of the counter's output. A user's own action and the
+          data sent to the curator also depend directly on the user's context.
         - Released: models.
         - Private: the counter.
 

@@ -24,25 +24,25 @@ def logged_contexts(
     propensities, the rounds that count have the same distribution as if the learner had played that many rounds itself:
     `reward` over `matched` estimates its reward per round. `jaxdp.stats.replay_interval` has an interval.
 
-    The coin of a round falls on "counts" with probability c / p, where p is the propensity of the logged arm and c the
-    smallest propensity of any arm in any round. Coins are public, and of the lane's own. So a share c of all rounds
-    counts. Where arms are uniform, the coin always says "counts".
+    The coin of a round says "counts" with probability c / p, where p is the propensity of the logged arm and c the
+    smallest propensity of any arm in any round. So about a share c of all rounds counts. Coins are public, and each
+    lane draws its own. If arms are uniform, the coin always says "counts".
 
     Without propensities, logged arms must have been drawn uniformly. Otherwise the estimate is biased, and can exceed
-    the reward of any policy. A `RuntimeWarning` is given if tests (of counts by arm, and of arms against contexts)
-    refute uniform arms at a p-value below 1e-6; with propensities, they test rounds that coins keep. A log that passes
-    them may still not be uniform.
+    the reward of any policy. A `RuntimeWarning` is given if a test (of counts by arm, or of arms against contexts)
+    refutes uniform arms at a p-value below 1e-6; with propensities, the tests use rounds that coins keep. A log that
+    passes the tests may still not be uniform.
 
     Args:
         contexts: [horizon, num_arms, dim] finite, of norm at most 1 up to rounding. Stored as by `context_sequence`.
         actions: [horizon] whole numbers in [0, num_arms), the arms that were played.
         rewards: [horizon] finite, the rewards of these arms.
         propensities: [horizon, num_arms] in (0, 1], the probabilities with which the logging policy chose each arm,
-            given all that it saw, with the sum 1 in a round; or [horizon], of the logged arms alone. None for uniform
+            given all that it saw, with the sum 1 in a round; or [horizon], only of the logged arms. None for uniform
             arms.
         min_propensity: c, in (0, 1], at most the propensity of any arm in any round; by default the smallest of
-            propensities of every arm. It must be given with propensities of the logged arms alone. A smaller c is
-            unbiased as well, and fewer rounds count.
+            propensities of every arm. It must be given if propensities are [horizon]. With a smaller c replay is also
+            unbiased, but fewer rounds count.
 
     Returns:
         An environment for at most `horizon` rounds, actions in [0, num_arms), contexts ([num_arms, dim] float) and
@@ -59,8 +59,8 @@ def logged_contexts(
         the coin is rejection sampling of uniform arms: Dudík, Erhan, Langford & Li (2012), section 4.
 
     Deviations:
-        The stream ends with the log, so the number of rounds that count is random. The smallest propensity of the log
-        stands for the smallest one that the logging policy could have had.
+        The stream ends with the log, so the number of rounds that count is random. By default c is the smallest
+        propensity in the log; the logging policy could have had smaller ones.
     """
     stored = stored_contexts(contexts)
     horizon, num_arms, _ = stored.shape

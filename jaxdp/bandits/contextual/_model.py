@@ -25,7 +25,7 @@ class Model(NamedTuple):
         factor: [dim (dim + 1) / 2] float, the lower Cholesky factor of V, which is the ellipsoid's shape: its columns
             from the diagonal down, one after the other.
         width: [] float, the ellipsoid's radius beta in the norm of V.
-        solved: [] integer, the round after which the model was computed; 0 before the first time.
+        solved: [] integer, the round after which the model was computed; 0 before it is first computed.
     """
 
     theta: jax.Array
@@ -49,7 +49,7 @@ def best_arm(key: jax.Array, model: Model, context: jax.Array) -> jax.Array:
     """Returns the arm with the largest upper bound, [] int32; among equal bounds a random arm. NaN counts as infinity.
 
     Args:
-        key: not used elsewhere.
+        key: a PRNG key that must not be used elsewhere.
         model: the ellipsoid.
         context: [num_arms, dim] float.
     """
@@ -80,7 +80,7 @@ def _ends_of_largest(means: jax.Array, width: jax.Array, lengths: jax.Array) -> 
 
 
 def _largest(word: jax.Array, means: jax.Array, width: jax.Array, lengths: jax.Array) -> jax.Array:
-    """Returns the arm with the largest bound, and among equal ones the largest `ties.rank` of the word: [lanes]."""
+    """Returns the arm with the largest bound; among equal bounds the arm with the largest `ties.rank`: [lanes]."""
     best, rank, arm_index = (
         _without_nan(means[0] + width * lengths[0]),
         ties.rank(word, 0),
@@ -120,7 +120,7 @@ def solve_model(outer: jax.Array, cross: jax.Array, shift: jax.Array, width: jax
         cross: [dim] float, u.
         shift: [] float.
         width: [] float, the ellipsoid's radius.
-        round_: [] integer, now.
+        round_: [] integer, rounds played.
     """
     eye = triangle(np.eye(len(cross), dtype=outer.dtype))
     factor, theta = factor_and_solve(lanes_fast(outer + shift * eye), lanes_fast(cross))
@@ -137,11 +137,12 @@ def model_updater(update_every: int | float | str) -> SolveFn:
 
     Returns:
         (model, round, solve) -> Model, where round is the number of rounds played ([] integer), and solve() computes
-        the present model. The old model is returned if no new one is due, or if V has no factor. Under `jax.vmap` no
-        model is computed until one is due in some lane; with "doubling" one is computed in every round, for det V.
+        the present model. The old model is returned if no new model is due, or if V has no Cholesky factor. Under
+        `jax.vmap` models are computed only in rounds in which some lane needs one; with "doubling" in every round, for
+        det V.
 
     Raises:
-        ValueError: if update_every is not one of these.
+        ValueError: if update_every is something else.
     """
     if update_every == "doubling":
         return _update_on_doubling

@@ -16,7 +16,7 @@ def checked_ball(dim: int, radius: float) -> tuple[int, float]:
     """Returns the dimension and the radius, as a Python integer and a float.
 
     Raises:
-        ValueError: if dim is not a whole number >= 1, or radius not > 0 and within the range of floats.
+        ValueError: if dim is not a whole number >= 1, or radius is not > 0, or radius^2 is outside the range of floats.
     """
     scalar_leaf("radius", check_positive("radius", radius))
     scalar_leaf("radius^2", float(radius) * float(radius))
@@ -39,7 +39,7 @@ def convex_interface(points: Space, feedback: str) -> Interface:
 
 
 def inner(x: jax.Array, y: jax.Array) -> jax.Array:
-    """Returns the inner product of two vectors, [] float; the order of summation is the kernel's."""
+    """Returns the inner product of two vectors, [] float, summed in the same order as in the kernel."""
     return tree_reduce(jnp.add, x * y)
 
 
@@ -84,7 +84,7 @@ def sign(key: jax.Array) -> jax.Array:
 
 
 def normalize(variates: jax.Array, norm: jax.Array) -> jax.Array:
-    """Divides a vector by its length `norm`; returns the first axis if that is 0."""
+    """Divides a vector by its length `norm`; returns the first axis if the length is 0."""
     first = (jnp.arange(len(variates)) == 0).astype(variates.dtype)
     return jnp.where(norm > 0, variates * (1 / jnp.where(norm > 0, norm, 1)), first)
 

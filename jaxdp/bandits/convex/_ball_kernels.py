@@ -18,7 +18,7 @@ def length(x: jax.Array) -> jax.Array:
 
 
 def _length(x: jax.Array) -> jax.Array:
-    # Two arrays for the compiler: in one dimension it would replace the root of a square by |x|.
+    # Passes two arrays: in one dimension the compiler would replace the root of a square by |x|.
     return jnp.sqrt(_ball.inner(lanes_last(x), lanes_last(x)))
 
 

@@ -5,8 +5,8 @@ With w = sqrt(1 + p^2)
 
     |x| = p / (1 + w),    1 - |x|^2 = 2 / (1 + w),
 
-and the Hessian's eigenvalues are 1 + w across the radius and w (1 + w) along it. 1 - |x|, which loses its digits near
-the boundary, is never computed.
+and the Hessian's eigenvalues are 1 + w across the radius and w (1 + w) along it. The code never computes 1 - |x|, which
+loses its digits near the boundary.
 """
 
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class BarrierPoint(NamedTuple):
 
     Attributes:
         x: [dim] float, the point.
-        axis: [dim] float, the unit vector of its radius; 0 at the centre.
+        axis: [dim] float, the unit vector from the centre towards the point; 0 at the centre.
         across: [] float >= 2, the barrier's Hessian in directions orthogonal to the axis.
         along: [] float >= 2, the barrier's Hessian along the axis.
     """
@@ -63,9 +63,9 @@ def minimize(slope: jax.Array, curvature: jax.Array | None = None) -> BarrierPoi
 def pull(size: jax.Array, curvature: jax.Array) -> jax.Array:
     """Returns the root p >= 0 of p + curvature p / (1 + sqrt(1 + p^2)) = size.
 
-    The left side is concave and increasing, so Newton's steps from below stay below and approach the root. They start
-    at the larger root of two equations with larger left sides, from 1 + sqrt(1 + p^2) >= 2 and >= 1 + p. The number of
-    steps is fixed; a test checks that it suffices in both precisions.
+    The left side is concave and increasing, so Newton's steps that start below the root stay below it and approach it.
+    Replacing 1 + sqrt(1 + p^2) by its lower bounds 2 and 1 + p gives two equations with larger left sides; the steps
+    start at the larger of their roots. The number of steps is fixed; a test checks that it suffices in both precisions.
 
     Args:
         size: [] float >= 0.

@@ -1,4 +1,4 @@
-"""Follow the leader with a self-concordant barrier, from one loss a round, for smooth convex losses."""
+"""Follow the leader with a self-concordant barrier, from one loss in each round, for smooth convex losses."""
 
 import math
 from typing import NamedTuple
@@ -24,8 +24,9 @@ class Params:
     """Traced values.
 
     Attributes:
-        randomizer: of the report, for losses in [-loss_bound, loss_bound].
-        exploration: [] float in (0, 1], del, the played point's share of the Dikin ellipsoid's radius.
+        randomizer: parameters of the randomizer, for losses in [-loss_bound, loss_bound].
+        exploration: [] float in (0, 1], del, distance of the played point from x as a share of the Dikin ellipsoid's
+            radius.
         step: [] float > 0, eta d / del^2.
     """
 
@@ -49,10 +50,10 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
     """Follows the leader regularised by a self-concordant barrier, by one-point estimates (Saha & Tewari).
 
     With the barrier F and A = (Hessian of F at x)^(-1/2), plays x + del A u, where u is a random direction. This point
-    lies in the domain, because A's ellipsoid does. With y the report of its loss, g = (d / del) y A^(-1) u estimates
-    the gradient. x moves to the minimum of eta <sum of g, x> + F(x), which has a closed form. On a ball F is -ln(1 -
-    |x|^2 / R^2), with the parameter theta = 1; on a box F is the sum of -ln(1 - x_i^2 / R^2), with theta = d. With M2
-    the second moment of a report, M its range and T rounds
+    lies in the domain, because the ellipsoid of all x + A v with |v| <= 1 does. With y the report of its loss, g = (d /
+    del) y A^(-1) u estimates the gradient. x moves to the minimum of eta <sum of g, x> + F(x), which has a closed form.
+    On a ball F is -ln(1 - |x|^2 / R^2), with the parameter theta = 1; on a box F is the sum of -ln(1 - x_i^2 / R^2),
+    with theta = d. With M2 the second moment of a report, M its range and T rounds
 
         del = min(1, (2 sqrt(2) d sqrt(theta M2 ln T / T) / (beta R^2))^(1/3)),
         eta = min(del sqrt(theta ln T / (2 T d^2 M2)), del / (2 d M)).
@@ -95,9 +96,9 @@ def barrier_smooth(*, dim: int, horizon: int, radius: float = 1.0, report: str =
         Li & Wang, 2020), Algorithm 1.
 
     Deviations:
-        Reports are as for `fkm`. eta is tuned to the report's second moment. The proof needs eta d M <= del / 2: a
-        larger step, as for T < 2 theta ln T M^2 / M2, is cut to that, and the bound above is for the cut step. The sum
-        of gradients is compensated.
+        Reports are as for `fkm`. eta is tuned to the report's second moment. The proof needs eta d M <= del / 2. A
+        larger step, as for T < 2 theta ln T M^2 / M2, is reduced to this limit; the bound above holds for the reduced
+        step. The sum of gradients is compensated.
     """
     randomizer, rounds = scalar_randomizer(report), check_horizon(horizon, minimum=2)
     body = checked_domain(domain, dim, radius)

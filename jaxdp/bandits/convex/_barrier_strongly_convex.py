@@ -1,4 +1,4 @@
-"""Follow the leader with a self-concordant barrier, from one loss a round, for smooth and strongly convex losses."""
+"""Follow the leader with a self-concordant barrier, from one loss in each round, for smooth, strongly convex losses."""
 
 import math
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class Params:
     """Traced values.
 
     Attributes:
-        randomizer: of the report, for losses in [-loss_bound, loss_bound].
+        randomizer: parameters of the randomizer, for losses in [-loss_bound, loss_bound].
         step: [] float > 0, eta d.
         curvature: [] float > 0, eta mu R^2.
     """
@@ -39,7 +39,7 @@ class Public(NamedTuple):
 
     Attributes:
         round: [] integer, rounds played.
-        slope: sum of [dim] floats, eta R times the sum of estimated gradients less mu x.
+        slope: sum of [dim] floats, eta R times the sum over rounds s of g_s - mu x_s.
     """
 
     round: jax.Array
@@ -56,7 +56,7 @@ def barrier_strongly_convex(
     I)^(-1/2), plays x_t + B_t u, where u is a random direction. With y the report of its loss, g_t = d y B_t^(-1) u
     estimates the gradient. The next iterate is the minimum of
 
-        sum over s <= t of (<g_s, x> + (mu / 2) |x - x_s|^2) + F(x) / eta,
+        sum over s <= t of (<g_s, x> + (mu / 2) |x - x_s|^2) + F(x) / eta.
 
     Its distance from the centre (on a box: each coordinate) is the root of an equation in one unknown. With M the range
     of a report and T rounds, eta = min(sqrt((theta + 2 beta / mu) ln T / (2 d^2 M^2 T)), 1 / (2 d M)). If T / ln T >= 2
@@ -88,8 +88,8 @@ def barrier_strongly_convex(
 
     Deviations:
         Reports are as for `fkm`. eta is tuned to the range of reports, not of losses. The proof needs eta d M <= 1 / 2,
-        so eta is cut to that, which matters if T / ln T < 2 (theta + 2 beta / mu). The root is computed by Newton's
-        method with a fixed number of steps. The sum of gradients is compensated.
+        so eta is reduced to this limit, which matters if T / ln T < 2 (theta + 2 beta / mu). The root is computed by
+        Newton's method with a fixed number of steps. The sum of gradients is compensated.
     """
     randomizer, rounds = scalar_randomizer(report), check_horizon(horizon, minimum=2)
     body = checked_domain(domain, dim, radius)

@@ -1,8 +1,9 @@
 """The box of all points with entries in [-R, R]: projection, and a barrier in units in which R = 1.
 
 The barrier is the sum over coordinates of -ln(1 - x_i^2 / R^2). Each term is the ball's barrier in one dimension, so
-all that `_barrier` says of |x| holds for every coordinate, with the Hessian w (1 + w). The parameter of the sum is the
-number of coordinates: <gradient, Hessian^-1 gradient> is the sum of 2 x_i^2 / (R^2 + x_i^2), and each term is below 1.
+the formulas of `_barrier` for |x| hold for every coordinate, with the Hessian w (1 + w). The parameter of the sum is
+the number of coordinates: <gradient, Hessian^-1 gradient> is the sum of 2 x_i^2 / (R^2 + x_i^2), and each of its terms
+is below 1.
 """
 
 from typing import NamedTuple
@@ -39,7 +40,7 @@ class BarrierPoint(NamedTuple):
 
     Attributes:
         x: [dim] float, the point.
-        hessian: [dim] float >= 2, the barrier's, which is diagonal.
+        hessian: [dim] float >= 2, the diagonal of the barrier's Hessian, which is diagonal.
     """
 
     x: jax.Array

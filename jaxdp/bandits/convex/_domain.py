@@ -40,7 +40,7 @@ class Domain(NamedTuple):
         barrier_parameter: theta of the barrier: 1 for a ball, d for a box.
         points: the space of points.
         holds: (x) -> whether x lies in the domain, up to rounding, [] bool; NaN does not.
-        project: (x, r) -> the point nearest to x in the domain of radius r, in place of R.
+        project: (x, r) -> the point nearest to x in the domain of radius r, instead of R.
         descend: (x, step, r) -> the point nearest to x + step in the domain of radius r; x and the result are
             `compensated.Sum`s.
         minimize: (slope, curvature) -> the minimiser of <slope, x> + curvature |x|^2 / 2 + barrier, in units in which R
@@ -75,7 +75,7 @@ def checked_domain(domain: str, dim: int, radius: float) -> Domain:
 
     Args:
         domain: "ball" (points of Euclidean norm at most `radius`) or "box" (points with entries in [-radius, radius]).
-        dim: of points, >= 1.
+        dim: dimension of points, >= 1.
         radius: finite and > 0.
 
     Raises:

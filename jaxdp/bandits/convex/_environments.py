@@ -38,11 +38,12 @@ def linear_losses(
         domain: "ball", the points of length at most R; or "box", the points with entries in [-R, R].
 
     Returns:
-        An environment with feedback [] float, unbounded if `noise` > 0. Outcomes: `pseudo_regret`, the round's loss
-        less the loss of the best point of g, both in the mean over noise and tilt; `loss`, of this round. Both outcomes
-        are means over the two points of a probe, and NaN if a point lies outside the domain by more than rounding. At
-        the centre losses are 0 plus `noise`; their Lipschitz constant is slope + tilt + drift + push. Summary, with
-        hindsight: `regret`, the sum of losses less the sum of losses of the best fixed point in hindsight.
+        An environment with feedback [] float, unbounded if `noise` > 0. Outcomes: `pseudo_regret`, the expected loss of
+        the round less the expected loss of the best point of g (expectations are over noise and tilt); `loss`, the loss
+        of this round. For a probe, both outcomes are means over its two points. They are NaN if a point lies outside
+        the domain by more than rounding. At the centre losses are 0 plus `noise`; their Lipschitz constant is slope +
+        tilt + drift + push. Summary, with hindsight: `regret`, the sum of losses less the sum of losses of the best
+        fixed point in hindsight.
 
     Raises:
         ValueError: if an argument is out of range; from `params`, if a value is.
@@ -101,16 +102,16 @@ def quadratic_losses(
 ) -> Environment:
     """Losses with a quadratic mean: g(x) = curvature (|x - m|^2 - |m|^2) / 2, m = target e, all entries of e equal.
 
-    They are strongly convex and smooth, both with the constant `curvature`. The best point is the point of the domain
-    nearest to m.
+    These losses are strongly convex and smooth, both with the constant `curvature`. The best point is the point of the
+    domain nearest to m.
 
     Args:
         dim: as for `linear_losses`.
-        radius: as there.
-        feedback: as there.
-        hindsight: as there.
-        adaptive: as there.
-        domain: as there.
+        radius: as for `linear_losses`.
+        feedback: as for `linear_losses`.
+        hindsight: as for `linear_losses`.
+        adaptive: as for `linear_losses`.
+        domain: as for `linear_losses`.
 
     Returns:
         An environment as `linear_losses`. Losses are 0 plus `noise` at the centre, and at most curvature (D^2 / 2 +
@@ -169,10 +170,10 @@ def huber_losses(
 
     Args:
         dim: as for `linear_losses`.
-        radius: as there.
-        feedback: as there.
-        adaptive: as there.
-        domain: as there.
+        radius: as for `linear_losses`.
+        feedback: as for `linear_losses`.
+        adaptive: as for `linear_losses`.
+        domain: as for `linear_losses`.
 
     Returns:
         An environment as `linear_losses`, without `regret`. Their Lipschitz constant is slope + tilt + drift + push.
@@ -210,7 +211,7 @@ def huber_losses(
         both = ends[0] + ends[1]
         further = 4 * inner(away, offset) / jnp.where(both > 0, both, 1)
         near, far = jnp.minimum(*ends), jnp.maximum(*ends)
-        # The mean of h' between the two: the trapezium, plus the area by which the kink lies above it.
+        # The mean of h' between the two distances: the trapezium rule, plus the area of the kink above the chord.
         difference = jnp.where(far > near, far - near, 1)
         kink = jnp.maximum(width - near, 0) * jnp.maximum(far - width, 0) / (2 * difference)
         mean = ((jnp.minimum(near, width) + jnp.minimum(far, width)) / 2 + kink) / width
@@ -231,10 +232,10 @@ def logistic_losses(
 
     Args:
         dim: as for `linear_losses`.
-        radius: as there.
-        feedback: as there.
-        adaptive: as there.
-        domain: as there.
+        radius: as for `linear_losses`.
+        feedback: as for `linear_losses`.
+        adaptive: as for `linear_losses`.
+        domain: as for `linear_losses`.
 
     Returns:
         An environment as `linear_losses`, without `regret`. Their Lipschitz constant is steepness + tilt + drift +

@@ -24,9 +24,10 @@ class Params:
     """Traced values.
 
     Attributes:
-        randomizer: of the report, for losses in [-loss_bound, loss_bound].
+        randomizer: parameters of the randomizer, for losses in [-loss_bound, loss_bound].
         exploration: [] float, del, the distance from the iterate to the point that is played.
-        step: [] float, eta d / del, how far a report of 1 moves the iterate; times t if steps shrink.
+        step: [] float, eta d / del, the distance by which a report of 1 moves the iterate; if steps shrink, t times
+            this.
     """
 
     randomizer: ScalarParams
@@ -97,8 +98,8 @@ def fkm(*, dim: int, horizon: int, radius: float = 1.0, report: str = "rr", doma
         Losses are clipped, and by default reported by randomized response; Zheng et al. add Gaussian noise, calibrated
         by the classical formula, to unclipped losses. The step is tuned to the second moment of the report and not to
         the loss's bound, so regret grows with the square root of the report's size and not with the size. The constants
-        belong to the chosen domain: descent pays for D, the largest distance from the centre, and exploration for D /
-        R. x is a compensated sum.
+        depend on the domain: the regret of descent grows with D, the largest distance from the centre, and the regret
+        of exploration with D / R. x is a compensated sum.
 
     Math:
         Round $t$ plays $x_t + \rho u_t$, with $u_t$ uniform on the unit sphere. With $y_t$ the report of the loss,

@@ -1,4 +1,4 @@
-"""Stochastic convex losses on an interval: cuts off quarters of the interval that are worse."""
+"""Elimination for stochastic convex losses on an interval: it cuts off quarters of the interval that are worse."""
 
 import math
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class Params:
     """Traced values.
 
     Attributes:
-        randomizer: of the report, for losses in [-loss_bound, loss_bound].
+        randomizer: parameters of the randomizer, for losses in [-loss_bound, loss_bound].
         loss_bound: [] float > 0.
         samples: [levels] integer, n_1, n_2, ...: plays of each of three points by the end of a level, at most the
             horizon.
@@ -55,7 +55,7 @@ class Public(NamedTuple):
 
 @factory
 def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> Learner:
-    """Cuts off quarters of an interval, for convex losses of one mean (Agarwal, Foster, Hsu, Kakade & Rakhlin).
+    """Cuts off quarters of an interval, for convex losses with one mean (Agarwal, Foster, Hsu, Kakade & Rakhlin).
 
     In an epoch the points at 1/4, 1/2 and 3/4 of the interval are played in turn. Level i = 1, 2, ... has gamma = B
     2^-i, where B bounds the losses. It ends when each point has been played n_i = ceil(2 s^2 ln T / gamma^2) times in
@@ -93,8 +93,9 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
         Wang, 2020), Algorithm 1.
 
     Deviations:
-        gamma is a share of B, which is 1 in the paper. Reports are by default by randomized response; Zheng et al. add
-        Gaussian noise. They do not clip, but without clipping unbounded losses are not private. Sums are compensated.
+        gamma is proportional to B, which is 1 in the paper. By default losses are reported by randomized response;
+        Zheng et al. add Gaussian noise. They do not clip, but without clipping unbounded losses are not private. Sums
+        are compensated.
     """
     check_report(report, REPORTS)
     randomizer, rounds = scalar_randomizer(report), check_horizon(horizon, minimum=2)
@@ -131,7 +132,7 @@ def stochastic_1d(*, horizon: int, radius: float = 1.0, report: str = "rr") -> L
         sums = jax.tree.map(lambda new, old: jnp.where(is_played, new, old), added, public.sums)
         plays = public.plays + 1
         plays_of_level = jnp.asarray(params.samples)[public.level]  # n_i
-        is_over = plays // 3 >= plays_of_level  # the level; each point has then been played n_i times
+        is_over = plays // 3 >= plays_of_level  # the level ends: each point has been played n_i times
 
         gamma = params.loss_bound * jnp.exp2(-(public.level + 1).astype(sums.total.dtype))
         left, middle, right = sums.total / plays_of_level.astype(sums.total.dtype)

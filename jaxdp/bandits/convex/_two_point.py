@@ -24,9 +24,10 @@ class Params:
     """Traced values.
 
     Attributes:
-        randomizer: of the report, for slopes in [-lipschitz, lipschitz].
+        randomizer: parameters of the randomizer, for slopes in [-lipschitz, lipschitz].
         exploration: [] float, rho: half the distance of the two points.
-        step: [] float, eta d, how far a report of 1 moves the iterate; times t if losses are strongly convex.
+        step: [] float, eta d, the distance by which a report of 1 moves the iterate; for strongly convex losses, t
+            times this.
     """
 
     randomizer: ScalarParams
@@ -94,8 +95,8 @@ def two_point(
         tuned to the second moment of the report. The published step is not, and has regret of order d^2 sqrt(T) /
         epsilon^2, although d sqrt(T) / epsilon is possible. Gaussian noise is calibrated analytically with both
         constants: the published calibration is proved for epsilon < 1 only. Slopes are reported instead of differences,
-        which only changes a factor; differences near 1 / T would be small numbers for floats. The constants belong to
-        the chosen domain. x is a compensated sum.
+        which changes only a factor; differences would be of order 1 / T, which is small for floats. The constants
+        depend on the domain. x is a compensated sum.
 
     Math:
         A user reports the slope of their loss between $x_t + \rho u_t$ and $x_t - \rho u_t$. With $y_t$ the report,

@@ -1,8 +1,8 @@
 """Shared parts of convex losses: their linear parts, their noise, and regret without cancellation.
 
-Every loss is f_t(x) = g(x) + <h_t, x> + q_t with g(0) = 0: a mean loss g, a linear part h_t and a number q_t.
-Differences of a loss between two points, and a point's regret against the best one, are computed by one function,
-`rise(centre, offset)` = g(centre + offset) - g(centre - offset), which is written to avoid cancellation.
+Every loss is f_t(x) = g(x) + <h_t, x> + q_t with g(0) = 0: a mean loss g, a linear part h_t and a number q_t. One
+function, `rise(centre, offset)` = g(centre + offset) - g(centre - offset), computes differences of a loss between two
+points and the regret of a point against the best point. It is written to avoid cancellation.
 """
 
 import inspect
@@ -73,7 +73,8 @@ class Losses(NamedTuple):
         rise: (shape, centre, offset) -> g(centre + offset) - g(centre - offset).
         sample: (key, shape) -> the random parameters of a round's loss, for `rise_of`; None if the loss is g plus its
             linear part.
-        rise_of: (shape, sample, centre, offset) -> as `rise`, for the round's loss without its linear part.
+        rise_of: (shape, sample, centre, offset) -> the same difference as `rise`, of the round's loss without its
+            linear part.
         hindsight: (params, rounds, tilts) -> the loss of `best` so far less the loss of the best point in hindsight;
             None if it has no closed form.
     """
@@ -106,7 +107,7 @@ def _signs(key: jax.Array, dim: int) -> jax.Array:
 def _with_signature(
     params: Callable[..., Params], shape: Callable[..., Any], left_out: tuple[str, ...]
 ) -> Callable[..., Params]:
-    """Returns `params` with a signature that names the values of `shape`, first, in place of **values."""
+    """Returns `params` with a signature in which the values of `shape` come first and replace **values."""
     shape_parameters, common = inspect.signature(shape).parameters, inspect.signature(params).parameters
     signature = inspect.Signature(
         [
@@ -192,7 +193,7 @@ def convex_environment(body: Domain, feedback: str, hindsight: bool, adaptive: b
             return nothing[0], nothing, nothing
 
         is_varied = (params.noise > 0) | (params.tilt > 0) | (params.drift > 0)
-        # Computed only if a lane of the batch has one of them.
+        # The parts are computed only if some lane of the batch has noise, tilt or drift.
         return jax.lax.cond(any_lane(jnp.asarray(is_varied)), draw, none, key)
 
     def feedback_of(key, params: Params, world: World, action):

@@ -347,7 +347,7 @@ def bad_entry(value, at=(4, 1, 2)):
             lambda: contextual.context_sequence(bad_entry(np.nan), PAID),
             r"contexts must be finite, got 1 of 72 that are not$",
         ),
-        (lambda: contextual.context_sequence(bad_entry(1.1), PAID), "norms of at most 1, got longer ones$"),
+        (lambda: contextual.context_sequence(bad_entry(1.1), PAID), "norms of at most 1, got longer contexts$"),
         (lambda: contextual.context_sequence(OWN[0], PAID), r"contexts must be \[horizon, num_arms, dim\]"),
         (lambda: contextual.context_sequence(OWN[:, :1], PAID), "at least two arms"),
         (lambda: contextual.context_sequence(OWN, PAID[:5]), r"rewards must be \[6, 4\], as contexts"),
