@@ -295,7 +295,7 @@ def test_a_store_whose_two_descriptions_are_damaged_is_refused_and_not_replaced(
     (store / "zarr.json").write_text("{")
     (store / "x" / "zarr.json").write_text("{")
     for overwrite in (False, True):
-        with pytest.raises(ValueError, match=r"got .*s\.zarr, where .*zarr\.json is damaged .* move it away"):
+        with pytest.raises(ValueError, match=r"got .*s\.zarr, where .*zarr\.json is damaged .* move the store away"):
             sweep(run, **SWEEP(), store=store, overwrite=overwrite)
     assert (store / "x" / "c").exists()
 
