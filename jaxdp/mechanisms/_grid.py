@@ -96,7 +96,12 @@ def wide(values: Exact) -> jax.Array:
         return values.whole.astype(jnp.float64) + values.part.astype(jnp.float64) * (1 / fixed_point.UNITS)
     if values.dtype == jnp.int64:
         values = jnp.clip(values, -(2**53), 2**53)
-    return values.astype(jnp.float64)
+    if values.dtype != jnp.float32:
+        return values.astype(jnp.float64)
+    bits = jax.lax.bitcast_convert_type(values, jnp.int32)
+    part = (bits & (2**23 - 1)).astype(jnp.float64) * 2.0**-149
+    is_subnormal = (bits & (0xFF << 23)) == 0  # a conversion would flush it to 0
+    return jnp.where(is_subnormal, jnp.where(bits < 0, -part, part), values.astype(jnp.float64))
 
 
 def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Grid:

@@ -13,7 +13,7 @@ import jaxdp
 from jaxdp import registry
 from jaxdp.audit import Attack, audit
 from jaxdp.estimation.label_noise import search_basis
-from jaxdp.mechanisms import k_norm
+from jaxdp.mechanisms import k_norm, laplace
 from jaxdp.mechanisms.additive import _coordinates
 from jaxdp.numerics import fixed_point
 
@@ -204,3 +204,21 @@ def test_the_auditor_finds_most_of_epsilon(dim):
         found = audit(jax.random.key(0), attack, trials=1_000_000)
         assert found.verdict == "consistent"
         assert found.lower_bound >= 0.8 * epsilon
+
+
+@pytest.mark.precision
+@pytest.mark.parametrize("add", [laplace, k_norm], ids=["laplace", "k_norm"])
+def test_subnormal_values_are_exact(add):
+    """Checks neighbours that differ by a unit in the last place, on both sides of the least normal number."""
+    normal = jnp.asarray(np.float32(2.0**-126))
+    subnormal = jnp.asarray(np.nextafter(np.float32(2.0**-126), np.float32(0)))
+    name = "l1_sensitivity" if add is laplace else "sensitivity"
+    keys = jax.random.split(jax.random.key(7), 400)
+
+    def share_above(value):
+        noisy = jax.vmap(lambda key: add(key, value, 1.0, **{name: 2.0**-130}))(keys)
+        return float((np.asarray(noisy) >= 2.0**-126).mean())
+
+    assert abs(share_above(normal) - share_above(subnormal)) < 0.05  # the noise is the same
+    assert share_above(jnp.zeros((), jnp.float32)) == 0.0  # planted: a value that was flushed
+    assert share_above(normal) > 0.4
