@@ -1,7 +1,7 @@
 # %% [markdown]
 # # What privacy costs
-#
-# A bandit algorithm with a privacy claim, played thousands of times at several privacy budgets ε, and what it loses.
+# This notebook plays a bandit algorithm with a privacy claim thousands of times, at several privacy budgets ε, and
+# measures its regret.
 
 # %%
 import time
@@ -18,9 +18,9 @@ epsilons = [1e-6, 0.01, 0.03, 0.1, 0.3, float("inf")]
 
 # %% [markdown]
 # ## An algorithm and its claim
-#
-# Explore-then-commit plays every arm in turn, adds Laplace noise to the totals of rewards, and commits to the best.
-# An algorithm is a NamedTuple of pure functions; a cell shows what it claims, and which values it takes.
+# Explore-then-commit plays the arms equally often, adds Laplace noise to their total rewards, and then plays the arm
+# with the largest noisy total. An algorithm is a NamedTuple of pure functions; the next cells show its values and its
+# claim.
 
 # %%
 learner = jaxdp.bandits.explore_then_commit(num_arms=4, explore_rounds=2_000)
@@ -34,8 +34,8 @@ claim
 # %% [markdown]
 # ## A sweep
 #
-# `build` returns a run: the learner against an environment. `axes` are values of their parameters: all ε, and all
-# seeds, share one compiled program. Seed i meets the same world at every ε, so that differences are paired.
+# `build` returns a run: the learner against an environment. `axes` are the values to sweep: all ε and all seeds share
+# one compiled program. Seed i meets the same world at every ε, so differences between two ε are paired.
 
 
 # %%
@@ -49,8 +49,7 @@ results
 
 # %% [markdown]
 # ## Regret, with bands
-#
-# Every seed's value is in the dataset; bands are 95% confidence intervals of the mean (Student's t).
+# The dataset holds the value of every seed. Bands are 95% confidence intervals of the mean (Student's t).
 
 # %%
 jaxdp.plotting.curves(results.pseudo_regret, x="round", hue="epsilon", xscale="linear", yscale="linear")
@@ -59,8 +58,8 @@ jaxdp.plotting.curves(results.pseudo_regret, x="round", hue="epsilon", xscale="l
 jaxdp.plotting.cost_of_privacy(results.pseudo_regret.isel(round=-1))
 
 # %% [markdown]
-# At ε = 10⁻⁶ noise decides alone, and the arm played is uniform in every round: then the regret of 20,000 rounds is
-# 20,000 times the mean gap, 0.03. That number lies within the simulation's interval.
+# At ε = 10⁻⁶ the noise is so large that every arm is equally likely in every round. So the expected regret of 20,000
+# rounds is 20,000 times the mean gap, 0.03. This number lies within the simulation's interval.
 
 # %%
 interval = jaxdp.stats.mean_interval(results.pseudo_regret.isel(round=-1).sel(epsilon=1e-6), confidence=0.999)
@@ -69,17 +68,15 @@ assert interval.low < 20_000 * 0.03 < interval.high
 
 # %% [markdown]
 # ## Which ε can I afford?
-#
-# The smallest ε of the sweep at which the mean regret is shown, with 95% confidence, to be at most 300.
+# The next cell prints the smallest ε of the sweep for which the mean regret is at most 300, with 95% confidence.
 
 # %%
 print(jaxdp.stats.smallest_epsilon(results.pseudo_regret.isel(round=-1), at_most=300))
 
 # %% [markdown]
 # ## A thousand million rounds
-#
-# Between two changes of mind a learner needs no single rewards, only totals, and `engine="counts"` draws these: the
-# same distribution, and 10⁹ rounds take no longer than a few thousand.
+# While a learner keeps its plan, it needs only totals of rewards, not single rewards. `engine="counts"` draws these
+# totals. The results have the same distribution, and 10⁹ rounds take no longer than a few thousand.
 
 
 # %%
@@ -93,9 +90,8 @@ jaxdp.plotting.curves(long_results.pseudo_regret, x="round", hue="epsilon")
 
 # %% [markdown]
 # ## Claims, versions, seconds
-#
-# What not to conclude: these are costs on one instance, at one length of exploration that was not tuned for any ε;
-# another instance, or exploring longer at small ε, changes them.
+# What not to conclude: these costs are for one instance and one length of exploration, which was not tuned for any ε.
+# On another instance, or with longer exploration at small ε, they differ.
 
 # %%
 jaxdp.claims(results)

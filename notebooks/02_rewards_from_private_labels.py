@@ -1,9 +1,8 @@
 # %% [markdown]
 # # Rewards from private labels
-#
-# A reward model is fitted to comparisons: who was preferred. Each label is private. A curator adds noise once
-# (central), or every user randomizes the answer before it leaves the device (local). What does either cost, in error
-# of the reward?
+# A reward model is fitted to comparisons of two items; the label says which item the user preferred, and is private. A
+# curator adds noise once (central), or every user randomizes the label before it leaves the device (local). How much
+# does each of the two increase the error of the estimated reward?
 
 # %%
 import time
@@ -22,13 +21,10 @@ num_samples = [500, 1000, 2000, 4000]
 
 # %% [markdown]
 # ## Estimators and a problem
-#
-# All estimators meet the same features and the same true reward for one seed, so that their errors can be compared in
-# pairs.
-#
-# Labels are private and features are public, so that samples may have weights that depend on their features. With
-# `weights="cut"` long features count for less: the longest one decides how much noise all need. The cut of least
-# predicted error is chosen without looking at labels. `noise="k_norm"` gives pure ε-DP, without a δ.
+# For one seed, all estimators get the same features and the same true reward, so their errors can be compared seed by
+# seed. Labels are private and features are public, so a sample's weight may depend on its features. `weights="cut"`
+# reduces the weight of long feature vectors, because the longest vector determines the amount of noise. The cut with
+# the least predicted error is chosen without looking at labels. `noise="k_norm"` gives pure ε-DP, without a δ.
 
 # %%
 estimators = {
@@ -61,10 +57,9 @@ jaxdp.plotting.facets(error, x="num_samples", hue="estimator", col="epsilon", xs
 
 # %% [markdown]
 # ## How fast does the error fall?
-#
-# Without privacy the error falls as n^(-1/2): the fitted exponent is near -0.5 (a power law holds in the limit only,
-# hence a margin of 0.1 below). A curator's noise does not grow with n, so that the central error falls faster,
-# towards the clear one. Local noise is a factor that stays.
+# Without privacy the error falls as n^(-1/2), so the fitted exponent is near -0.5. (The power law holds only in the
+# limit, so the check below allows a margin of 0.1.) A curator's noise does not grow with n, so the central error falls
+# faster, towards the error without privacy. Local noise multiplies the error by a factor that stays.
 
 # %%
 exponents = jaxdp.stats.power_law(error, x="num_samples")
@@ -79,21 +74,19 @@ jaxdp.plotting.cost_of_privacy(error.isel(num_samples=-1), hue="estimator")
 
 # %% [markdown]
 # ## What privacy adds, seed by seed
-#
-# Differences from the estimate without privacy, on the same data: their intervals are narrower than those of the
-# errors themselves, since what is common to both estimates of a seed cancels.
+# Differences from the estimate without privacy, on the same data, have narrower intervals than the errors, because the
+# error that both estimates of a seed share cancels.
 
 # %%
 paired = jaxdp.stats.paired(error.isel(num_samples=-1), "estimator", against="none")
 alone = jaxdp.stats.mean_interval(error.isel(num_samples=-1)).sel(estimator="central", epsilon=2.0)
 beside = paired.sel(estimator="central", epsilon=2.0)
-print(f"width alone {(alone.high - alone.low).item():.3f}, of the difference {(beside.high - beside.low).item():.3f}")
+print(f"widths: error {(alone.high - alone.low).item():.3f}, difference {(beside.high - beside.low).item():.3f}")
 jaxdp.plotting.paired(paired)
 
 # %% [markdown]
-# ## One estimate of your own
-#
-# Your features and labels, checked before anything is computed.
+# ## One estimate from your data
+# `estimate` checks features and labels before it computes anything.
 
 # %%
 data = jaxdp.preferences.gaussian_comparisons(jax.random.key(2), num_samples=2000, dim=3)
@@ -104,9 +97,8 @@ print(np.asarray(estimate.theta), "truth:", np.asarray(data.parameter))
 
 # %% [markdown]
 # ## Claims, versions, seconds
-#
-# What not to conclude: features here are public, Gaussian and five; where they are few, unbalanced or private, the
-# costs are others, and `objective_perturbation` claims nothing about them.
+# What not to conclude: here the five features are public and Gaussian. With few, unbalanced or private features the
+# costs differ, and the claim of `objective_perturbation` does not protect features.
 
 # %%
 jaxdp.claims(results).drop_duplicates(["epsilon", "algorithm"])

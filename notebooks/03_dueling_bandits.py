@@ -1,10 +1,9 @@
 # %% [markdown]
-# # Dueling bandits: who loses less, and from which ε on?
-#
-# A dueling bandit shows two items and learns which one won. What should be private is the outcome of each duel. With
-# a trusted curator (the central model) noise is added to totals; without one (the local model) every outcome is
-# randomized before it leaves the user. This notebook plays both kinds of learners in the same worlds, compares them
-# seed by seed, and looks for the ε at which they change places.
+# # Dueling bandits: which learner loses less, and from which ε on?
+# A dueling bandit shows two items and learns which one won. The outcome of each duel is private. In the central model a
+# trusted curator adds noise to totals. In the local model every user randomizes the outcome before it leaves the
+# device. This notebook plays both kinds of learners in the same worlds, compares them seed by seed, and estimates the ε
+# at which their order changes.
 
 # %% tags=["parameters"] small={"num_seeds": 20, "horizon": 4000}
 num_seeds = 100
@@ -33,7 +32,7 @@ def build(learner):
 
 
 # %% [markdown]
-# One sweep: three learners, seven budgets, and every seed's world shared by all of them.
+# One sweep plays three learners at seven budgets. For each seed, all of them meet the same world.
 
 # %%
 results = jaxdp.sweep(
@@ -47,11 +46,10 @@ regret = results.pseudo_regret.isel(round=-1)  # after all rounds: (learner, eps
 plotting.cost_of_privacy(regret, hue="learner", title=f"Regret after {horizon:,} duels")
 
 # %% [markdown]
-# All pay at every ε. The central learner pays less: its noise is added once to the wins of hundreds of duels, and a
-# phase is as long as sampling error and noise together ask for, with the constants of the proof.
-#
-# Are the differences more than chance? They are paired: what a seed's world does to both learners cancels.
-# `p_adjusted` is corrected for all comparisons of the table (Holm).
+# Privacy costs regret for all learners at every ε. The central learner pays less: noise is added once to the wins of
+# hundreds of duels, and the length of a phase is set by sampling error and noise together, with the constants of the
+# proof. Are the differences more than chance? They are paired, so the effect of a seed's world on both learners
+# cancels. `p_adjusted` is corrected for all comparisons of the table (Holm).
 
 # %%
 differences = stats.paired(regret, "learner", against="rucb")
@@ -61,27 +59,28 @@ differences.to_dataframe()[["difference", "low", "high", "p_adjusted"]].round({"
 plotting.paired(differences, x="epsilon", hue="learner", title="Regret beyond that of RUCB on randomized outcomes")
 
 # %% [markdown]
-# The same function along `epsilon`, against infinity, is the cost of privacy of each learner.
+# The same function along `epsilon`, against infinity, gives each learner's cost of privacy.
 
 # %%
 stats.paired(regret, "epsilon", against=np.inf).difference.to_pandas().round(1)
 
 # %% [markdown]
-# From which ε on does RUCB, which trusts nobody, lose less than the learner with a curator? The interval holds all ε
-# at which the paired difference may be zero. Between two budgets of the sweep it is interpolated, linearly in log ε:
-# that is why the grid is finer where the curves cross.
+# From which ε on does local RUCB lose less than the learner with a curator? The interval holds all ε at which the
+# paired difference may be zero. Between two budgets of the sweep the difference is interpolated linearly in log ε, so
+# the grid is finer where the curves cross.
 
 # %%
 crossing = stats.crossover(regret.sel(learner="rucb"), regret.sel(learner="ebs_phased"))
 print(
-    f"They change places at an epsilon of {float(crossing.estimate):.2f}: "
+    f"The curves cross at an epsilon of {float(crossing.estimate):.2f}: "
     f"between {float(crossing.low):.2f} and {float(crossing.high):.2f} with 95% confidence."
 )
 assert crossing.crossings == 1
 
 # %% [markdown]
-# A number that is known. At ε = 0.1 `ebs_local` has not told any two items apart yet, and plays all pairs alike. A
-# pair loses 2 max r − r[left] − r[right], and the mean of that over all pairs of utilities 3, 1, 0 is 10/3 a round.
+# One number is known exactly. At ε = 0.1 `ebs_local` has not distinguished any two items yet, and plays all pairs
+# equally often. A pair's regret is 2 max r − r[left] − r[right], and its mean over all pairs of the utilities 3, 1, 0
+# is 10/3 a round.
 
 # %%
 per_round = stats.mean_interval(regret.sel(learner="ebs_local", epsilon=0.1) / horizon)
@@ -89,7 +88,7 @@ print(f"{float(per_round['mean']):.4f} in [{float(per_round.low):.4f}, {float(pe
 assert per_round.low <= 10 / 3 <= per_round.high
 
 # %% [markdown]
-# ## What was claimed, by what, and how long it took
+# ## Claims, versions, seconds
 
 # %%
 jaxdp.claims(results)[["learner", "epsilon", "claim"]]
@@ -98,5 +97,5 @@ jaxdp.claims(results)[["learner", "epsilon", "claim"]]
 print(f"jaxdp {jaxdp.__version__}, jax {jax.__version__}, {time.perf_counter() - started:.1f} seconds")
 
 # %% [markdown]
-# **What not to conclude:** that a curator is worth less than randomized outcomes. The place where the two curves
-# cross belongs to these three utilities, this horizon and these constants: with more rounds it moves.
+# **What not to conclude:** that a curator is worth less than randomized outcomes. The ε at which the curves cross is
+# for these three utilities, this horizon and these constants; with more rounds it moves.

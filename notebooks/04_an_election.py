@@ -1,10 +1,8 @@
 # %% [markdown]
 # # An election
-#
-# Ranked ballots, as PrefLib has them. How large must ε be for the winner to survive, if one whole ballot is private?
-#
-# What follows is a simulation for whoever may see the ballots: it is not private. `jaxdp run private-ranking
-# --release` publishes one ranking, for one ε.
+# Voters rank alternatives on ballots, as in PrefLib's files. If a whole ballot is private, how large must ε be so that
+# the winner stays the same? This notebook is a simulation for people who may see the ballots; its results are not
+# private. `jaxdp run private-ranking --release` publishes one private ranking, for one ε.
 
 # %%
 import time
@@ -21,7 +19,7 @@ num_seeds = 400
 epsilons = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, float("inf")]
 
 # %% [markdown]
-# 220 made-up ballots about four lunches: orders, best first, and how many voters have each.
+# The data are 220 made-up ballots about four lunches: orders, best first, and how many voters cast each order.
 
 # %%
 lunches = ("noodles", "curry", "salad", "pizza")
@@ -35,10 +33,10 @@ print(ballots)
 # [PrefLib](https://preflib.org).
 
 # %% [markdown]
-# ## Estimators at the unit of one ballot
-#
-# One ballot makes many comparisons, and tells whom its voter ranked. So every voter answers about pairs that do not
-# depend on the ballot. A curator may see the ballots (central), or nobody but the voter does (local).
+# ## Estimators with one ballot as the privacy unit
+# One ballot contains many comparisons, and also shows which alternatives the voter ranked. So every voter answers about
+# pairs that do not depend on the ballot. In the central model a curator sees the ballots; in the local model only the
+# voter does.
 
 # %%
 estimators = {"none": ballot_mle(), "central": ballot_objective_perturbation(), "local": ballot_rr()}
@@ -57,9 +55,8 @@ results = jaxdp.sweep(
 ).squeeze(["delta", "radius"])
 
 # %% [markdown]
-# ## Does the winner survive?
-#
-# The winner without privacy, and the share of seeds in which it still comes first.
+# ## Does the winner stay the same?
+# The next cell finds the winner without privacy, and the share of seeds in which this alternative comes first.
 
 # %%
 winner = results["item"].values[int(results["rank"].sel(estimator="none").isel(epsilon=0, seed=0).argmin("item"))]
@@ -71,7 +68,7 @@ lost = (1 - survival).sel(estimator=["central", "local"])
 print(jaxdp.stats.smallest_epsilon(lost, at_most=0.1))
 
 # %% [markdown]
-# A curator at ε = 32 adds hardly any noise: the winner survives in every seed, and the interval of that share ends at
+# At ε = 32 a curator adds hardly any noise: the winner comes first in every seed, so the interval of the share ends at
 # 1.
 
 # %%
@@ -89,9 +86,8 @@ jaxdp.plotting.facets(
 
 # %% [markdown]
 # ## Claims, versions, seconds
-#
-# What not to conclude: the seeds differ in privacy's noise alone. How far the election could have come out otherwise
-# with other voters is in none of these intervals.
+# What not to conclude: seeds differ only in the noise for privacy. No interval here includes how the result would vary
+# with other voters.
 
 # %%
 jaxdp.claims(results)

@@ -1,8 +1,7 @@
 # %% [markdown]
 # # Your own runner
-#
-# `sweep` is a convenience. A run is a pure function of a key and parameters, and a learner is a handful of pure
-# functions: use your own `jit`, `vmap` and `scan`, your own checkpoints, and get the same bits.
+# `sweep` is a convenience. A run is a pure function of a key and parameters, and a learner consists of a few pure
+# functions. You can use your own `jit`, `vmap` and `scan` and your own checkpoints, and get the same bits.
 
 # %%
 import pickle
@@ -32,9 +31,8 @@ run
 
 # %% [markdown]
 # ## `jit` and `vmap`
-#
-# `points` makes the parameters of a grid, with the axes for `vmap`; `lane_keys` the keys that a sweep's seeds have.
-# The result equals the sweep's, bit for bit.
+# `points` returns the parameters of a grid, with the axes for `vmap`. `lane_keys` returns the keys that a sweep uses
+# for its seeds. The result equals the sweep's result, bit for bit.
 
 # %%
 params, in_axes = run.points(epsilon=epsilons)
@@ -51,10 +49,8 @@ assert same
 
 # %% [markdown]
 # ## Your own `scan`
-#
-# The learner's functions, in the order in which a round calls them. `act` sees what has been released; `update` sees
-# what `privatize` returned, and nothing else. The state is a pytree of a few numbers, so that a checkpoint is a small
-# file.
+# The next cell calls the learner's functions in the order of a round. `act` sees only released values, and `update`
+# sees only the result of `privatize`. The state is a pytree of a few numbers, so a checkpoint is a small file.
 
 
 # %%
@@ -87,10 +83,9 @@ whole, actions = many_rounds(first(0), jnp.arange(horizon))
 print("regret of one lane:", float(whole[3]))
 
 # %% [markdown]
-# ## Kill it, and go on: the same bits
-#
-# After each quarter the carry is written to a file. Here the run "dies" after the second quarter, and another one
-# goes on from the file. Keys are functions of the round, so that nothing depends on where a run stopped.
+# ## Interrupt and resume: the same bits
+# After each quarter the carry is written to a file. Here the run is interrupted after the second quarter, and another
+# run continues from the file. Keys are functions of the round, so results do not depend on where a run stopped.
 
 
 # %%
@@ -121,9 +116,8 @@ assert same
 
 # %% [markdown]
 # ## Wall clock
-#
-# The same question, asked in five ways: a Python loop, Numba (where it is installed), `vmap` of single rounds, blocks
-# and counts. Seconds are of this machine, compiling excluded; nanoseconds are for each round of each lane.
+# The same simulation in five ways: a Python loop, Numba (if it is installed), and `vmap` of single rounds, of blocks
+# and of counts. Seconds are measured on this machine, without compilation; nanoseconds are per round and lane.
 
 
 # %%
@@ -188,7 +182,7 @@ ways = {"Python loop": (python_loop, 8)}
 try:
     ways["Numba"] = (numba_loop(), num_seeds)
 except ImportError:
-    print("Numba is not installed: its line is left out")
+    print("Numba is not installed, so the table has no line for it")
 ways |= {f"vmap, {engine}": (jitted(engine), num_seeds) for engine in ("rounds", "blocks", "counts")}
 table, regrets = {}, {}
 for name, (play, lanes) in ways.items():
@@ -199,15 +193,15 @@ for name, (play, lanes) in ways.items():
 pd.DataFrame(table).T
 
 # %% [markdown]
-# All ways have the same distribution: the difference of two ways' mean regrets has an interval that holds 0. Blocks
-# have the same bits as rounds.
+# All ways have the same distribution of regret: the interval for the difference of two mean regrets contains 0. Blocks
+# give the same bits as rounds.
 
 # %%
 reference = regrets["vmap, rounds"]
 for name, regret in regrets.items():
     error = np.hypot(np.std(regret, ddof=1) / len(regret) ** 0.5, np.std(reference, ddof=1) / len(reference) ** 0.5)
     low, high = np.mean(regret) - np.mean(reference) + np.array([-5, 5]) * error
-    print(f"{name:13} {np.mean(regret):7.1f}, more than by rounds: {low:.1f} to {high:.1f}")
+    print(f"{name:13} {np.mean(regret):7.1f}, difference from rounds: {low:.1f} to {high:.1f}")
     assert low <= 0 <= high
 assert np.array_equal(reference, regrets["vmap, blocks"])
 ax = jaxdp.plotting.curves(results.pseudo_regret, x="round", hue="epsilon")
@@ -215,9 +209,8 @@ ax
 
 # %% [markdown]
 # ## Claims, versions, seconds
-#
-# What not to conclude: the table is of one small learner on one machine. Learners that change their mind in every
-# round have neither long blocks nor counts.
+# What not to conclude: the table is for one small learner on one machine. Learners that may change their action in
+# every round have neither long blocks nor counts.
 
 # %%
 jaxdp.claims(results)

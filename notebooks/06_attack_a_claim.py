@@ -1,7 +1,7 @@
 # %% [markdown]
 # # Attack a claim
-#
-# A right Laplace mechanism, and planted mistakes: what each detector sees, and what it cannot.
+# This notebook attacks a correct Laplace mechanism and mechanisms with planted mistakes, and shows which mistakes each
+# detector finds.
 #
 # **Passing is no proof.** An audit's lower bound is true with 95% confidence; that nothing was found proves nothing.
 
@@ -19,13 +19,12 @@ start = time.perf_counter()
 
 # %% tags=["parameters"] small={"trials": 20000, "num_keys": 2, "budgets": [0.3, 1.0, 4.0], "searched": false}
 trials, num_keys, budgets = 200_000, 4, [0.1, 0.3, 1.0, 2.0, 4.0]
-searched = True  # whether inputs that tell more are searched for
+searched = True  # whether the auditor searches for inputs that reveal more
 
 # %% [markdown]
 # ## The black box: outputs under two neighbouring inputs
-#
-# A count that one person moves by 1 is released with Laplace noise of scale 1/ε. The auditor draws outputs for two
-# counts that differ by 1, learns which outputs tell them apart, and counts that on fresh outputs.
+# A count that one person changes by 1 is released with Laplace noise of scale 1/ε. The auditor draws outputs for two
+# counts that differ by 1, learns which outputs distinguish them, and counts these outputs among fresh draws.
 
 
 # %%
@@ -37,7 +36,7 @@ def half_the_noise(key, epsilon, count):  # the sensitivity is 2, and 1 is decla
     return jaxdp.mechanisms.laplace(key, 2 * count, epsilon, l1_sensitivity=1.0)
 
 
-def beside(key, epsilon, count):  # a coarse total goes out beside the noisy one
+def beside(key, epsilon, count):  # a coarse exact total is released in addition to the noisy one
     return jnp.stack([right(key, epsilon, count), jnp.floor(count / 8)])
 
 
@@ -52,8 +51,7 @@ for name, mechanism in {"right": right, "half the noise": half_the_noise, "relea
     print(f"{name:16} {bounds} {[each[0].verdict for each in found[name]]}")
 
 # %% [markdown]
-# A picture says what was claimed, and what was found: the mean lower bound of several audits, each with a key of its
-# own.
+# The picture shows the claimed ε and the mean lower bound of several audits, each with a separate key.
 
 # %%
 import xarray as xr
@@ -69,9 +67,9 @@ jaxdp.plotting.bound(ax, budgets, budgets, label="claimed ε")
 ax
 
 # %% [markdown]
-# The true ε of each is known here. A bound exceeds it once in twenty audits at most, so the mean of several lies below;
-# with the right noise it reaches most of ε from 1 on; half the noise costs 2ε exactly; what is released beside the
-# noise has no finite ε.
+# Here the true ε of each mechanism is known. A bound exceeds the true ε in at most one of twenty audits, so the mean of
+# several bounds lies below it. With the right noise, bounds reach most of ε for ε of 1 or more. Half the noise costs
+# exactly 2ε. With the additional exact total, no finite ε holds.
 
 # %%
 claimed = xr.DataArray(budgets, dims="epsilon")
@@ -81,11 +79,10 @@ assert bool((mean.sel(mechanism="half the noise") <= 2 * claimed).all())
 assert bool((lower.sel(mechanism="half the noise", epsilon=1.0) > 1.0).all())  # violated
 
 # %% [markdown]
-# ## The grey box: what is noised, and how far one user moves it
-#
-# A learner noises many things along a run. The grey box plays a run whose releases are forced, changes one user, and
-# reads from the library's mechanisms what moved, and what sensitivity was declared. It needs few runs, and sees
-# mistakes whose effect on outputs is tiny.
+# ## The grey box: the noised values, and how far one user changes them
+# A learner adds noise to many values during a run. The grey box plays a run with prescribed releases, changes one user,
+# and records, from the library's mechanisms, how far each value changed and which sensitivity was declared. It needs
+# few runs, and finds mistakes that hardly affect outputs.
 
 # %%
 learner = jaxdp.bandits.explore_then_commit(num_arms=2, explore_rounds=8)
@@ -96,7 +93,7 @@ def twice(key, params, state, report):  # a planted mistake: each reward enters 
     return learner.update(key, params, state._replace(private=once.private), report)
 
 
-def draw_user(key):  # what one user would answer to either arm
+def draw_user(key):  # one user's answers, one for each arm
     return UserData(jax.random.bernoulli(key, shape=(2,)).astype(jnp.int32))
 
 
@@ -108,10 +105,9 @@ for name, each in {
     print(f"{name:18} {box.verdict:11} {box.sites}")
 
 # %% [markdown]
-# ## Leaks: what is released beside the noise
-#
-# A released state that follows raw data without any noise shows at once: with every key equal, one user's change must
-# not move anything that is public except through noised numbers.
+# ## Leaks: values released without noise
+# If a released state contains raw data, one comparison shows it: with all keys equal, a change of one user must change
+# public values only through noised numbers.
 
 
 # %%
@@ -130,11 +126,9 @@ for name, each in {"right": learner, "careless": learner._replace(update=careles
 
 # %% [markdown]
 # ## All registered claims
-#
-# `python -m jaxdp audit` takes black and grey boxes to every registered algorithm, on every path it can run. What
-# such audits cannot see is in `help(jaxdp.audit)`.
-#
-# What not to conclude: "consistent" does not mean private. The proof is the claim's; an audit finds mistakes.
+# `python -m jaxdp audit` runs black-box and grey-box audits of every registered algorithm, on every engine that can run
+# it. `help(jaxdp.audit)` lists the mistakes that such audits cannot find. What not to conclude: "consistent" does not
+# mean private. Only a proof shows that a claim holds; an audit finds mistakes.
 
 # %%
 attacks = jaxdp.registry.attacks(["randomized_response", "laplace"])

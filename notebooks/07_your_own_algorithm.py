@@ -1,12 +1,10 @@
 # %% [markdown]
 # # Write your own algorithm
-#
-# Private successive halving, in sixty lines: written, checked, attacked, registered, and drawn beside a built-in
-# learner.
-#
-# Successive halving plays all arms in turn for a phase, drops the worse half by noisy totals, and goes on with the
-# rest. Every phase has totals of its own. One user's reward is in one total of one phase, and every total is released
-# once, with Laplace noise of scale 1/ε: that is ε-DP for one round's reward, whatever the number of phases.
+# This notebook writes private successive halving in sixty lines, checks it, attacks its claim, and compares it with a
+# built-in learner. In each phase, successive halving plays all remaining arms equally often, and then drops the half
+# with the smaller noisy totals. Every phase starts new totals. One user's reward is in one total of one phase, and
+# every total is released once, with Laplace noise of scale 1/ε. So the algorithm is ε-DP for one round's reward, for
+# any number of phases.
 
 # %%
 import time
@@ -41,10 +39,10 @@ num_seeds, trials = 1000, 100_000
 
 # %% [markdown]
 # ## The learner
-#
-# A learner is a handful of pure functions for one lane. `act` sees `State.public`, which is released; `privatize`
-# returns all that the curator may see; `update` adds noise where it writes `public`. What fixes shapes is an argument
-# of the factory; what a sweep varies is a leaf of `Params`. `Counts` is optional: it plays many rounds at once.
+# A learner consists of a few pure functions for one lane. `act` sees only `State.public`, which is released;
+# `privatize` returns everything that the curator may see; `update` adds noise to what it writes to `public`. Values
+# that determine shapes are arguments of the factory; values that a sweep varies are leaves of `Params`. `Counts` is
+# optional and plays many rounds at once.
 
 
 # %%
@@ -123,10 +121,9 @@ def successive_halving(*, num_arms: int, phase_rounds: int) -> Learner:
 
 
 # %% [markdown]
-# ## Does it keep the contract?
-#
-# `check_learner` holds it to its duties: stable shapes, jit equals eager, one compilation for every ε, no key used
-# twice, plays among the environment's actions, and counts with the distribution of single rounds.
+# ## Does it satisfy the contract?
+# `check_learner` checks that shapes are stable, jit equals eager execution, all ε share one compilation, no key is used
+# twice, plays are among the environment's actions, and counts have the distribution of single rounds.
 
 # %%
 learner = successive_halving(num_arms=4, phase_rounds=40)
@@ -135,11 +132,10 @@ jaxdp.testing.check_learner(learner, bandit, {"epsilon": 1.0}, horizon=100, key=
 learner
 
 # %% [markdown]
-# ## Does it keep its promise?
-#
-# An entry says how to attack it: users of two runs who differ in one round, where that shows most, and what one user
-# may hold. A black box counts what tells the two runs apart; a grey box reads what is noised, and how far one user
-# moves it.
+# ## Does its privacy claim withstand an attack?
+# An entry describes how to attack the learner: the users of two runs that differ in one round, chosen so that the
+# difference shows most, and the data that one user may have. A black-box audit counts outputs that distinguish the two
+# runs. A grey-box audit records the noised values, and how far one user changes them.
 
 
 # %%
@@ -174,8 +170,7 @@ assert box.verdict == "consistent"
 
 # %% [markdown]
 # ## What does privacy cost?
-#
-# It is swept like any built-in learner, against one.
+# The new learner is swept like a built-in learner, and compared with one.
 
 
 # %%
@@ -199,12 +194,9 @@ jaxdp.plotting.cost_of_privacy(regret.isel(round=-1), hue="learner")
 
 # %% [markdown]
 # ## Claims, versions, seconds
-#
-# One number: at ε = 10⁻⁶ noise decides alone, every arm is as likely in every round, and the regret of 100,000 rounds
-# is 100,000 times the mean gap, 0.03.
-#
-# What not to conclude: that halving is better. The phases' lengths were not tuned for either learner, and an audit
-# that finds nothing is no proof.
+# One number is known: at ε = 10⁻⁶ the noise is so large that every arm is equally likely in every round, so the
+# expected regret of 100,000 rounds is 100,000 times the mean gap, 0.03. What not to conclude: that halving is better.
+# The lengths of phases were not tuned for either learner, and an audit that finds nothing is not a proof.
 
 # %%
 interval = jaxdp.stats.mean_interval(

@@ -1,8 +1,7 @@
 # %% [markdown]
 # # Sweeps at scale
-#
-# A store survives crashes and kills; the same call goes on, with the same bits. Shares of one store are computed by a
-# job array, chunks by any executor. On a GPU nothing changes but the seconds.
+# A store survives crashes and kills: the same call resumes the sweep, with the same bits. A job array can compute
+# shares of one store, and any executor can compute chunks. On a GPU only the seconds change.
 
 # %%
 import os
@@ -25,9 +24,8 @@ num_seeds, horizon = 2048, 20_000
 
 # %% [markdown]
 # ## A script that is killed
-#
-# This sweep is a script of its own, so that it can be killed as a job is: here once half of the lanes are done.
-# Chunks of 256 lanes are written as they come.
+# This sweep runs as a separate script, so that it can be killed like a job, here when half of the lanes are done.
+# Chunks of 256 lanes are written when they are finished.
 
 # %%
 folder = Path(tempfile.mkdtemp(prefix="jaxdp-"))
@@ -62,8 +60,7 @@ assert ended.returncode == -signal.SIGKILL
 
 # %% [markdown]
 # ## Inspect it
-#
-# `jaxdp.open` reads a store while it grows, with NaN where lanes are missing.
+# `jaxdp.open` reads a store while it is written; missing lanes are NaN.
 
 # %%
 print(
@@ -71,9 +68,8 @@ print(
 )
 
 # %% [markdown]
-# ## Go on
-#
-# The same call computes what is missing. It equals a sweep that was never interrupted, bit for bit.
+# ## Resume it
+# The same call computes the missing lanes. The result equals an uninterrupted sweep, bit for bit.
 
 # %%
 sys.path.insert(0, str(folder))
@@ -87,9 +83,8 @@ assert same
 
 # %% [markdown]
 # ## Shares of a job array
-#
-# Two processes, as two tasks of a job array would be, each with its share of one store. Under SLURM and in Kubernetes
-# indexed jobs `process_index="auto"` finds which one it is.
+# Two processes, like two tasks of a job array, each compute their share of one store. Under SLURM and in Kubernetes
+# indexed jobs, `process_index="auto"` finds the index of the task.
 
 # %%
 shared = folder / "shared.zarr"
@@ -100,13 +95,12 @@ process_index=int(sys.argv[3]), num_processes=2)"
 tasks = [subprocess.Popen([sys.executable, "-c", one_share, folder, shared, str(task)]) for task in range(2)]
 assert [task.wait() for task in tasks] == [0, 0]
 both = jaxdp.open(shared)
-print("complete:", "computed" not in both)  # a store that is whole needs no such variable
+print("complete:", "computed" not in both)  # a complete store has no such variable
 assert np.array_equal(both.pseudo_regret.values, unbroken.pseudo_regret.values)
 
 # %% [markdown]
 # ## A GPU
-#
-# The same call, on the first GPU where there is one.
+# The same call runs on the first GPU, if there is one.
 
 # %%
 try:
@@ -121,11 +115,10 @@ else:
     print("no GPU here: skipped")
 
 # %% [markdown]
-# ## What it found
-#
-# Without privacy the answer is known: the best arm is committed to if its Bin(250, 0.6) wins exceed seven times
-# Bin(250, 0.5), and the regret is 0.1 for every round in which another arm is played. That mean lies within the
-# simulation's interval.
+# ## The result
+# Without privacy the expected regret is known: the learner commits to the best arm if its Bin(250, 0.6) wins exceed the
+# wins of the seven other arms, Bin(250, 0.5) each, and the regret is 0.1 in every round with another arm. This expected
+# regret lies within the simulation's interval.
 
 # %%
 jaxdp.plotting.curves(results.pseudo_regret, x="round", hue="epsilon")
@@ -140,14 +133,13 @@ found = float(
 expected = 0.1 * (2_000 * 7 / 8 + (1 - found) * (horizon - 2_000))
 regret = results.pseudo_regret.isel(round=-1).sel(epsilon=float("inf"))
 interval = jaxdp.stats.mean_interval(regret, confidence=0.999)
-print(f"expected {expected:.1f}, found {interval.low.item():.1f} to {interval.high.item():.1f}")
+print(f"expected {expected:.1f}, simulated {interval.low.item():.1f} to {interval.high.item():.1f}")
 assert interval.low < expected < interval.high
 
 # %% [markdown]
 # ## Claims, versions, seconds
-#
-# What not to conclude: that stores are alike on all machines. A store of another model of processor, other flags or
-# versions is refused, since last bits may differ.
+# What not to conclude: that stores are the same on all machines. A sweep refuses a store that was written with another
+# model of processor, other flags or other versions, because the last bits may differ.
 
 # %%
 jaxdp.claims(results)

@@ -1,15 +1,12 @@
 # %% [markdown]
 # # Tracking the best expert privately: losses that shift
-#
-# Ten experts give advice, and in each round every one of them has a loss in [0, 1]. One expert is better than the
-# others, but three times another one takes over. A learner follows one expert a round, and should lose little more than
-# the best sequence of experts with three switches: that is dynamic regret. What should be private is each round's
-# vector of losses.
-#
-# Four learners, all at (ε, δ = 10⁻⁶) or its equivalent: `exponential_weights` noises every vector before it leaves the
-# user, and does not track; the others trust a curator. `mirror_descent` draws an expert a round by weights that share,
-# `lazy_weights` keeps a sequence of experts as long as it can, and `counter_weights` plays by totals that one private
-# counter releases.
+# Ten experts give advice, and in each round every expert has a loss in [0, 1]. One expert is better than the others,
+# and three times another expert becomes the best. A learner follows one expert in each round. Its dynamic regret is its
+# loss minus the loss of the best sequence of experts with three switches. Each round's vector of losses is private.
+# Four learners are compared, all at (ε, δ = 10⁻⁶) or its equivalent. With `exponential_weights`, every user adds noise
+# to the vector before it leaves the device; this learner does not track switches. The others trust a curator.
+# `mirror_descent` draws an expert in each round from fixed-share weights, `lazy_weights` redraws its sequence of
+# experts as rarely as possible, and `counter_weights` uses totals that one private counter releases.
 
 # %% tags=["parameters"] small={"num_seeds": 6, "horizons": [300, 1200]}
 num_seeds = 20
@@ -57,7 +54,7 @@ def sweep(horizon):
 
 
 # %% [markdown]
-# One sweep for each number of rounds: the learners know it, and are tuned to it.
+# There is one sweep for each number of rounds, because the learners know this number and are tuned to it.
 
 # %%
 sweeps = {horizon: sweep(horizon) for horizon in horizons}
@@ -69,8 +66,9 @@ plotting.cost_of_privacy(
 )
 
 # %% [markdown]
-# Without privacy the three that track are alike. With it, `counter_weights` and `lazy_weights` pay a fraction of what
-# `mirror_descent` pays: it adds no noise, but has to learn so slowly that all its draws together are private.
+# Without privacy the three learners that track have about the same regret. With privacy, `counter_weights` and
+# `lazy_weights` pay a fraction of what `mirror_descent` pays: `mirror_descent` adds no noise, but must learn so slowly
+# that all its draws together are private.
 
 # %%
 plotting.curves(
@@ -84,23 +82,23 @@ plotting.curves(
 )
 
 # %% [markdown]
-# Who does not track has an exponent of T near 1: at ε = 1 also `mirror_descent`. Without privacy the three that track
-# have 1/2. The interval is about the slope between these numbers of rounds, not about whether the line is straight: at
-# the smallest of them nobody has learned much.
+# A learner that does not track has an exponent of T near 1; at ε = 1 so has `mirror_descent`. Without privacy the three
+# learners that track have an exponent of 1/2. The interval is for the slope between these numbers of rounds. It does
+# not say that the line is straight: at the smallest number of rounds no learner has learned much.
 
 # %%
 exponents = stats.power_law(regret, "horizon").sel(epsilon=[1.0, np.inf])
 exponents.to_dataframe()[["exponent", "low", "high"]].round(2)
 
 # %% [markdown]
-# Which of two is better at ε = 1 is a question about the same worlds: seed by seed.
+# Which of two learners is better at ε = 1 is decided in the same worlds, seed by seed.
 
 # %%
 differences = stats.paired(regret.sel(horizon=horizons[-1], epsilon=1.0), "learner", against="counter_weights")
 differences.to_dataframe()[["difference", "low", "high"]].round()
 
 # %% [markdown]
-# What can be proved for `lazy_weights` is a number, not an order. It has to lie above all that was measured.
+# For `lazy_weights` the proved bound is a number, not only an order. It must lie above the measured regret.
 
 # %%
 for epsilon in epsilons:
@@ -117,7 +115,7 @@ for epsilon in epsilons:
     assert found.low < proved
 
 # %% [markdown]
-# ## What was claimed, by what, and how long it took
+# ## Claims, versions, seconds
 
 # %%
 jaxdp.claims(sweeps[horizons[-1]])[["learner", "epsilon", "claim"]]
@@ -127,6 +125,6 @@ print(f"jaxdp {jaxdp.__version__}, jax {jax.__version__}, {time.perf_counter() -
 
 # %% [markdown]
 # **What not to conclude:** that `counter_weights` is always the best. Its noise grows with the number of experts, and
-# with hundreds of them `lazy_weights` loses less. An adversary who reacts to plays is another matter, too:
-# `lazy_weights` stays with one expert for long, and can be punished for it, as
-# `python -m jaxdp run tracking-separation` shows.
+# with hundreds of them `lazy_weights` loses less. Against an adversary who reacts to plays the order may differ:
+# `lazy_weights` stays with one expert for a long time, and can be punished for it, as `python -m jaxdp run
+# tracking-separation` shows.

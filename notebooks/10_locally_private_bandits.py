@@ -1,10 +1,9 @@
 # %% [markdown]
-# # Bandits without a curator: what it costs to trust nobody
-#
-# A bandit plays an arm a round and sees one reward. What should be private is that reward. If users trust a curator,
-# rewards arrive as they are, and what the curator shows is noisy. If they trust nobody, every user randomizes the
-# reward before it leaves the device: a bit is told truthfully with probability e^ε / (1 + e^ε). The reports then spread
-# c = (e^ε + 1) / (e^ε - 1) times as far, and the noise of all rounds adds up.
+# # Bandits without a curator: the cost of trusting nobody
+# In each round a bandit plays one arm and sees one reward, which is private. If users trust a curator, the curator sees
+# the rewards and releases noisy values. If users trust nobody, every user randomizes the reward before it leaves the
+# device: a bit is reported truthfully with probability e^ε / (1 + e^ε). After debiasing, reports have c = (e^ε + 1) /
+# (e^ε - 1) times the range, and every round adds noise.
 
 # %% tags=["parameters"] small={"num_seeds": 6, "horizon": 600, "horizons": [300, 1200], "best_seeds": 20}
 num_seeds = 60
@@ -28,10 +27,9 @@ from jaxdp.theory import ldp_bandits as theory
 started = time.perf_counter()
 
 # %% [markdown]
-# ## Arms: with a curator, and without
-#
-# Five arms, one of them better by 0.2. `successive_elimination_central` and `ucb_central` trust a curator with the
-# rewards; `tsallis_inf` and `thompson` see one randomized bit a round.
+# ## Arms, with and without a curator
+# There are five arms, and one is better by 0.2. `successive_elimination_central` and `ucb_central` use a curator who
+# sees the rewards; `tsallis_inf` and `thompson` see one randomized bit in each round.
 
 # %%
 arms = bandits.bernoulli_bandit([0.7, 0.5, 0.5, 0.5, 0.5])
@@ -52,21 +50,20 @@ regret = played.pseudo_regret.isel(round=-1, drop=True)
 plotting.cost_of_privacy(regret, hue="learner", yscale="log", title=f"Regret after {horizon:,} rounds")
 
 # %% [markdown]
-# Uniform play would lose 0.16 a round. With a curator, privacy is an additive price of order 1/ε that ends once the
-# best arm is found. Without one it multiplies: reports that spread c times as far need c² times as many plays. So
-# compare each learner with itself at ε = ∞. Across learners constants count for more than trust: both central ones play
-# with the wide intervals of their proofs, and lose more than local Thompson sampling, which has none, already without
-# privacy. At ε = 1, on the same worlds, seed by seed:
+# Uniform play would have a regret of 0.16 a round. With a curator, privacy adds a cost of order 1/ε, which stops once
+# the best arm is found. Without a curator, privacy multiplies the regret: reports with c times the range need c² times
+# as many plays. So compare each learner with itself at ε = ∞. Between learners, constants matter more than trust: even
+# without privacy, the two central learners, which use the wide intervals of their proofs, lose more than local Thompson
+# sampling, which uses no intervals. At ε = 1, in the same worlds, seed by seed:
 
 # %%
 differences = stats.paired(regret.sel(epsilon=1.0), "learner", against="local: Thompson")
 differences.to_dataframe()[["difference", "low", "high"]].round()
 
 # %% [markdown]
-# ## A point of a ball, by the value of one loss
-#
-# Now an action is a point of a ball, and the loss is convex. `fkm` asks for the loss at one random point near its
-# iterate, `two_point` for the difference between two points that lie very close to each other. Each report is one
+# ## Points of a ball, from values of a loss
+# Now an action is a point of a ball, and the loss is convex. `fkm` uses the loss at one random point near its iterate;
+# `two_point` uses the difference of the losses at two points that are very close to each other. Each report is one
 # randomized response about a bounded number.
 
 # %%
@@ -103,17 +100,19 @@ plotting.curves(
 )
 
 # %% [markdown]
-# Theory says T^(3/4) for one point and T^(1/2) for two. What is fitted is an exponent between these numbers of rounds,
-# with its interval: for one point it is still above 3/4, since at these T not much has been learned from one noisy
-# number a round. Between 10⁶ and 10⁷ rounds it is 0.75 (`python -m jaxdp run ldp-bandits --problem convex`).
+# Theory gives T^(3/4) for one point and T^(1/2) for two points. The next cell fits the exponent between these numbers
+# of rounds, with an interval. For one point it is still above 3/4, because at these T one noisy number in each round
+# has not taught the learner much. Between 10⁶ and 10⁷ rounds it is 0.75 (`python -m jaxdp run ldp-bandits --problem
+# convex`).
 
 # %%
 exponents = stats.power_law(descent, "horizon")
 exponents.to_dataframe()[["exponent", "low", "high"]].round(2)
 
 # %% [markdown]
-# The proved bound for two points has its constants. It depends on ε through the second moment of a report alone, which
-# is G² c² for slopes in [-G, G]: tuned to it, the regret grows with c, where the published step has ε^-2.
+# The proved bound for two points includes constants. It depends on ε only through the second moment of a report, which
+# is G² c² for slopes in [-G, G]. With a step tuned to this moment the regret grows with c; with the published step it
+# grows with ε^-2.
 
 # %%
 randomizer = jaxdp.mechanisms.scalar_randomizer("rr")
@@ -126,9 +125,8 @@ for rounds in horizons:
     assert high < proved
 
 # %% [markdown]
-# ## How long until the best arm is known
-#
-# `lil_ucb` stops when it knows the best of three arms. Its time grows with c².
+# ## How long does it take to find the best arm?
+# `lil_ucb` stops when it has identified the best of three arms. Its stopping time grows with c².
 
 # %%
 wide = [0.5, 1.0, 2.0, 4.0]
@@ -143,10 +141,10 @@ stopping = jaxdp.sweep(
 spread = 1 / np.tanh(np.asarray(wide) / 2) ** 2
 medians = stopping.rounds.median("seed").values
 growth, _ = np.polyfit(np.log(spread), np.log(medians), 1)
-print(f"median rounds: {medians.astype(int).tolist()}; they grow like c^2 to the {growth:.2f}")
+print(f"median rounds: {medians.astype(int).tolist()}; they grow like (c^2)^{growth:.2f}")
 
 # %% [markdown]
-# ## What was claimed, by what, and how long it took
+# ## Claims, versions, seconds
 
 # %%
 jaxdp.claims(played)[["learner", "epsilon", "claim"]]
@@ -155,7 +153,7 @@ jaxdp.claims(played)[["learner", "epsilon", "claim"]]
 print(f"jaxdp {jaxdp.__version__}, jax {jax.__version__}, {time.perf_counter() - started:.1f} seconds")
 
 # %% [markdown]
-# **What not to conclude:** that a curator is always better by a factor. What is compared is one instance with one gap;
-# the smaller the gap, the more the statistical error of the rewards hides the curator's noise, while local noise stays
-# a factor c² of it. `python -m jaxdp run trust-models --mean ...` plays an instance of yours, and
-# `python -m jaxdp run ldp-bandits` the rows of the paper's Table 1.
+# **What not to conclude:** that a curator always gains the same factor. This notebook compares one instance with one
+# gap. For a smaller gap, the curator's noise matters less beside the statistical error of the rewards, while local
+# noise always multiplies the number of plays by c². `python -m jaxdp run trust-models --mean ...` plays an instance of
+# yours, and `python -m jaxdp run ldp-bandits` the rows of the paper's Table 1.

@@ -1,10 +1,8 @@
 # %% [markdown]
-# # Contexts that stay private: what a linear bandit pays for it
-#
-# In each round a user brings the features x of some arms, plays one, and is paid y = x · θ* plus noise. A linear model
-# is fitted from x xᵀ and y x. Both tell of the user. Three kinds of trust:
-#
-# * **local**: nobody is trusted. Each user reports noisy moments of the arm that was played. The arm itself stays on
+# # Private contexts: the cost for a linear bandit
+# In each round a user brings the features x of some arms, plays one arm, and gets the reward y = x · θ* plus noise. A
+# linear model is fitted from x xᵀ and y x, and both contain the user's data. There are three kinds of trust:
+# * **local**: nobody is trusted. Each user reports noisy moments of the arm played. The arm itself stays on
 #   the device: it follows from the features.
 # * **joint**: a curator sees features and rewards, and counts their moments with noise. Everybody else sees the models
 #   that come of the counter. A user's own arm may follow from the user's own features in the clear.
@@ -36,10 +34,9 @@ delta = 1e-5
 
 # %% [markdown]
 # ## The same problem under three kinds of trust
-#
-# `linear_ucb` has Gaussian reports, for (ε, δ), or reports that are points of a sphere, for pure ε. `linear_ucb_joint`
-# has one continual counter. All three plan with an ellipsoid that holds θ* with probability 95%, and that is the wider
-# the more noise there is.
+# `linear_ucb` has Gaussian reports, for (ε, δ)-DP, or reports that are points of a sphere, for pure ε-DP.
+# `linear_ucb_joint` has one continual counter. All three choose arms by an ellipsoid that contains θ* with probability
+# 95%; more noise makes the ellipsoid wider.
 
 # %%
 sizes = {"num_arms": num_arms, "dim": dim, "horizon": horizon}
@@ -76,8 +73,9 @@ uniform = uniform_regret(num_arms, dim) * horizon
 plotting.bound(ax, epsilons, np.full(len(epsilons), uniform), label="uniform play")
 
 # %% [markdown]
-# A regret near that of uniform play is of a learner that has not learned yet: noise of t reports grows like √t, and the
-# ellipsoid with its root. Noise of the counter grows like ln t. Seed by seed, on the same contexts:
+# A regret near the regret of uniform play means that the learner has not learned yet: the noise of t reports grows like
+# √t, and the ellipsoid like the square root of the noise. The counter's noise grows like ln t. Seed by seed, on the
+# same contexts:
 
 # %%
 last = regret.isel(round=-1, drop=True)
@@ -87,10 +85,10 @@ assert float(gap.low.sel(epsilon=1.0)) < 0
 
 # %% [markdown]
 # ## How large the noise is
-#
-# One user moves the vector (x xᵀ, y x) by at most √4.5, which two users reach at an angle of 60° with opposite rewards.
-# A report has noise for that, a sphere's report spreads as far as its radius over the root of its dimensions, and a
-# counter of T rounds has √(ln T) times as much as one report, but once.
+# Replacing one user changes the vector (x xᵀ, y x) by at most √4.5; two users at an angle of 60° with opposite rewards
+# reach this. A Gaussian report has noise for this sensitivity. A report on a sphere has, in each coordinate, a spread
+# of the radius divided by the square root of the number of dimensions. A counter of T rounds has √(ln T) times the
+# noise of one report, but only once.
 
 # %%
 randomizer = jaxdp.mechanisms.moment_randomizer(dim)
@@ -108,10 +106,9 @@ for epsilon in (0.5, 1.0, 4.0):
     )
 
 # %% [markdown]
-# ## Does the ellipsoid hold the truth?
-#
-# The share of its radius that the model is off, at worst, over seeds and looks. Below 1 the proof's promise is kept;
-# how far below tells how much wider than needed it is.
+# ## Does the ellipsoid contain the true parameter?
+# The next cell prints the distance of the model from θ* as a share of the ellipsoid's radius, the largest over seeds
+# and looks. Below 1 the proved bound holds; a value far below 1 means that the ellipsoid is much wider than needed.
 
 # %%
 for name, one in results.items():
@@ -121,9 +118,8 @@ for name, one in results.items():
 
 # %% [markdown]
 # ## What leaves a device
-#
-# In the local model the report is the whole story. Two users with the same features in two arms report the same,
-# whichever of the two they play:
+# In the local model only the report leaves the device. If two arms have the same features, the report is the same for
+# either arm:
 
 # %%
 learner = learners["local, Gaussian"]
@@ -136,7 +132,7 @@ first, second = (
 print("the same report:", all(bool((a == b).all()) for a, b in zip(first, second, strict=True)))
 
 # %% [markdown]
-# ## What was claimed, by what, and how long it took
+# ## Claims, versions, seconds
 
 # %%
 jaxdp.claims(results["joint"])[["epsilon", "claim"]]
@@ -145,6 +141,6 @@ jaxdp.claims(results["joint"])[["epsilon", "claim"]]
 print(f"jaxdp {jaxdp.__version__}, jax {jax.__version__}, {time.perf_counter() - started:.1f} seconds")
 
 # %% [markdown]
-# **What not to conclude:** that joint privacy is as good as none. Its counter needs a curator who sees every user, and
-# a user's own arm shows the user's features to whoever sees that arm. `python -m jaxdp run ldp-linear` compares with
-# the published constants and fits exponents; with `--contexts FILE` it plays data of yours.
+# **What not to conclude:** that joint privacy protects as much as local privacy. The counter needs a curator who sees
+# every user, and a user's arm reveals the user's features to anyone who sees the arm. `python -m jaxdp run ldp-linear`
+# compares with the published constants and fits exponents; with `--contexts FILE` it plays data of yours.

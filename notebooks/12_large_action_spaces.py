@@ -1,8 +1,7 @@
 # %% [markdown]
 # # Large action spaces, shuffling, ballots, blocks
-#
-# Duels beyond a handful of arms and a trusted curator: arms with features, users behind a shuffler, voters who answer
-# once, and upper bounds that wait for blocks of wins.
+# This notebook plays duels with more than a few arms and without a trusted curator: arms with features, users behind a
+# shuffler, voters who answer a limited number of duels, and upper bounds computed from blocks of wins.
 
 # %%
 import time
@@ -39,10 +38,9 @@ who = ["ebs_phased", "rucb", "rucb, blocks", "thompson, blocks"]
 epsilons = [*budgets, float("inf")]
 
 # %% [markdown]
-# ## Arms with features: privacy for nearly nothing
-#
-# Utilities are linear in d features. An optimal design duels a few pairs of arms, and the noise is in a handful of
-# totals a phase: a term of the order d³/ε beside one of the order of √T that no learner escapes.
+# ## Arms with features: privacy at almost no cost
+# Utilities are linear in d features. An optimal design duels a few pairs of arms, and only a few totals in each phase
+# get noise. Privacy adds a term of order d³/ε to the regret, beside a term of order √T that every learner has.
 
 # %%
 rng = np.random.default_rng(0)
@@ -63,15 +61,14 @@ jaxdp.plotting.curves(linear.pseudo_regret, x="round", hue="epsilon", xscale="lo
 last = linear.pseudo_regret.isel(round=-1)
 for epsilon in budgets:
     ratio = float(last.sel(epsilon=epsilon).mean() / last.sel(epsilon=np.inf).mean())
-    print(f"ε = {epsilon:g}: {ratio:.2f} times the regret of no privacy after {horizon:,} duels")
+    print(f"ε = {epsilon:g}: {ratio:.2f} times the regret without privacy after {horizon:,} duels")
 uniform = (features @ weights).max() - (features @ weights).mean()
 assert float(last.mean("seed").max()) < 2 * uniform * horizon  # better than duels of random arms
 
 # %% [markdown]
 # ## Three kinds of trust
-#
-# The same elimination where a curator is trusted with every answer, where a shuffler mixes the users' reports, and
-# where nobody is trusted. How many duels until one arm is left?
+# The same elimination is played with a curator who sees every answer, with a shuffler who mixes the users' reports, and
+# with nobody trusted. How many duels does it take until one arm is left?
 
 # %%
 duels = utility_duels([1.0, 0.0, -0.5, -1.0])
@@ -99,15 +96,15 @@ def trusted(trust):
 
 by_trust = {trust: trusted(trust) for trust in trusts}
 for trust, found in by_trust.items():
-    rounds = found["round"].where(found.alone).min("round").fillna(np.inf)  # inf where it takes longer than was played
+    rounds = found["round"].where(found.alone).min("round").fillna(np.inf)  # inf if not reached in the rounds played
     told = [f"{float(rounds.sel(epsilon=e).median('seed')):,.0f}" for e in epsilons]
     print(trust.ljust(8), dict(zip(epsilons, told, strict=True)))
 
 # %% [markdown]
 # ## Waiting for blocks
-#
-# RUCB and double Thompson sampling with a curator who releases a pair's wins when its duels have doubled, beside the
-# local forms and DP-EBS. The paper's rate is not what a practitioner should run at these horizons.
+# This section compares RUCB and double Thompson sampling in two forms, with a curator who releases a pair's wins
+# whenever its number of duels has doubled and without a curator, and DP-EBS. At these horizons the algorithm with the
+# paper's rate is not the best choice.
 
 # %%
 learners = {
@@ -132,12 +129,12 @@ for name, claim in claims.items():
 
 # %% [markdown]
 # ## An election
-#
-# The next voter in a random order answers one duel from their ballot; whoever did not rank both alternatives tosses a
-# coin. The horizon ends with the voters. With two answers a voter, a voter's ε is twice that of an answer.
+# In each round the next voter, in random order, answers one duel from their ballot; a voter who did not rank both
+# alternatives tosses a coin. The horizon ends when all voters have answered. With two answers for each voter, a voter's
+# ε is twice the ε of one answer.
 
 # %%
-lunches = ("noodles", "curry", "salad", "pizza")  # 220 made-up voters: their orders, best first, and how many have each
+lunches = ("noodles", "curry", "salad", "pizza")  # 220 made-up voters: orders, best first, and their counts
 voters = {(0, 1, 3): 61, (1, 0, 2, 3): 52, (3, 1): 34, (0, 3, 1, 2): 29, (2, 1, 0): 17, (1,): 15, (3, 2, 0, 1): 12}
 orders = tuple(tuple((lunch,) for lunch in order) for order in voters)
 ballots = jaxdp.preferences.Ballots(lunches, orders, tuple(voters.values()))
@@ -160,10 +157,9 @@ print(f"{coins:.0%} of the answers were coins")
 assert 0 < coins < 1
 
 # %% [markdown]
-# 220 voters are few: `python -m jaxdp run dueling-ballots --ballots FILE` says with which confidence the winner is
-# named, and from how many voters on it is.
-#
-# **What not to conclude:** that an unbounded number of answers can be had from one voter. Each one adds its ε.
+# 220 voters are few. `python -m jaxdp run dueling-ballots --ballots FILE` reports the confidence with which the winner
+# is identified, and how many voters are needed. **What not to conclude:** that one voter can answer any number of
+# duels. Each answer adds its ε.
 
 # %%
 print(f"jaxdp {jaxdp.__version__}, jax {jax.__version__}, {time.perf_counter() - started:.1f} seconds")

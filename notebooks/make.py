@@ -1,9 +1,9 @@
 """Pairs and executes the notebooks: `python notebooks/make.py pair`, `python notebooks/make.py run [--small] [01 ...]`.
 
-The text of each notebook is its percent script, `NN_name.py`. `pair` writes `NN_name.ipynb` from it, without outputs.
-`run` executes the scripts in fresh kernels, two at a time, and writes notebooks with outputs, and their pictures, to
-`results/notebooks`. With `--small` the cell tagged `parameters` is followed by the smaller values in its metadata;
-with `--changed` a notebook is left alone that was executed from the same script by the same library.
+The source of each notebook is a percent script, `NN_name.py`. `pair` writes `NN_name.ipynb` from the script, without
+outputs. `run` executes the scripts in fresh kernels, two at a time, and writes notebooks with outputs, and their
+pictures, to `results/notebooks`. With `--small` the cell tagged `parameters` is followed by the smaller values in its
+metadata; with `--changed`, notebooks that were executed from the same script by the same library are skipped.
 """
 
 import argparse
@@ -26,18 +26,18 @@ SCRIPTS = sorted(HERE.glob("[0-9][0-9]_*.py"))
 RESULTS = HERE.parent / "results" / "notebooks"
 KERNEL = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
 AT_A_TIME = 2
-LONGEST = 600  # seconds that one cell may take
+LONGEST = 600  # largest number of seconds that one cell may take
 
 
 def read(script: Path, *, small: bool = False) -> Any:
-    """A percent script as a notebook.
+    """Reads a percent script as a notebook.
 
     Args:
-        script: its path.
-        small: whether the smaller values of its parameters are put in.
+        script: path of the script.
+        small: whether to insert a cell with the smaller values of the script's parameters.
 
     Returns:
-        The notebook, without outputs; numbered cells, so that the same script always gives the same file.
+        The notebook, without outputs. Cells are numbered, so that the same script always gives the same file.
     """
     notebook = jupytext.read(script)
     notebook.metadata = nbformat.from_dict(KERNEL)
@@ -55,12 +55,12 @@ def read(script: Path, *, small: bool = False) -> Any:
 
 
 def paired(script: Path) -> str:
-    """The text of the .ipynb that belongs to a script."""
+    """Returns the text of the .ipynb file of a script."""
     return nbformat.writes(read(script)) + "\n"
 
 
 def execute(notebook: Any) -> Any:
-    """Executes a notebook in a fresh kernel, whose working directory is this folder.
+    """Executes a notebook in a fresh kernel with this folder as its working directory.
 
     Returns:
         The same notebook, with outputs up to the first error.
@@ -80,18 +80,18 @@ def execute(notebook: Any) -> Any:
 
 
 def outputs(notebook: Any) -> list[Any]:
-    """Every output of every cell, in order."""
+    """Returns every output of every cell, in order."""
     return [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
 
 
 def pictures(notebook: Any) -> list[bytes]:
-    """Every picture that an executed notebook shows, as PNG."""
+    """Returns every picture that an executed notebook shows, as PNG."""
     data = [output.get("data", {}) for output in outputs(notebook)]
-    return [base64.b64decode(own["image/png"]) for own in data if "image/png" in own]
+    return [base64.b64decode(shown["image/png"]) for shown in data if "image/png" in shown]
 
 
 def made_from(script: Path, *, small: bool = False) -> str:
-    """A hash of what an executed notebook shows: its script, the library's sources, and the version of JAX."""
+    """Returns a hash of the inputs of an executed notebook: its script, the library's sources, and JAX's version."""
     digest = hashlib.sha256(f"{jax.__version__} {small}".encode())
     for path in (script, *sorted((HERE.parent / "jaxdp").rglob("*.py"))):
         digest.update(path.read_bytes())
@@ -99,7 +99,7 @@ def made_from(script: Path, *, small: bool = False) -> str:
 
 
 def is_executed(script: Path, *, small: bool = False) -> bool:
-    """Whether `results/notebooks` has this notebook as it would be executed now."""
+    """Returns whether the notebook in `results/notebooks` was executed from the current script and library."""
     path = RESULTS / f"{script.stem}.ipynb"
     if not path.exists():
         return False
@@ -107,7 +107,7 @@ def is_executed(script: Path, *, small: bool = False) -> bool:
 
 
 def _run(script: Path, small: bool) -> bool:
-    """Executes one notebook and writes what it shows. Returns whether all cells ran."""
+    """Executes one notebook, writes it and its pictures, and returns whether all cells ran."""
     start, notebook = time.perf_counter(), read(script, small=small)
     digest = made_from(script, small=small)
     try:
@@ -117,31 +117,31 @@ def _run(script: Path, small: bool) -> bool:
     except CellExecutionError as error:
         failure = f"\n{error}"
     nbformat.write(notebook, RESULTS / f"{script.stem}.ipynb")
-    found = pictures(notebook)
-    for number, picture in enumerate(found, 1):
+    images = pictures(notebook)
+    for number, picture in enumerate(images, 1):
         (RESULTS / f"{script.stem}-{number}.png").write_bytes(picture)
-    print(f"{script.stem}: {time.perf_counter() - start:.1f} s, {len(found)} pictures{failure}", flush=True)
+    print(f"{script.stem}: {time.perf_counter() - start:.1f} s, {len(images)} pictures{failure}", flush=True)
     return not failure
 
 
 def main() -> None:
-    """The command."""
+    """Runs the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("verb", choices=("pair", "run"))
     parser.add_argument("--small", action="store_true", help="run small forms, as the tests do")
-    parser.add_argument("--changed", action="store_true", help="run only those that are not executed as they are now")
-    parser.add_argument("numbers", nargs="*", help="which, as 01 07; all without")
-    told = parser.parse_intermixed_args()
-    chosen = [script for script in SCRIPTS if not told.numbers or script.stem[:2] in told.numbers]
-    if told.verb == "pair":
+    parser.add_argument("--changed", action="store_true", help="run only notebooks that changed since their last run")
+    parser.add_argument("numbers", nargs="*", help="numbers of notebooks, such as 01 07; by default all")
+    args = parser.parse_intermixed_args()
+    chosen = [script for script in SCRIPTS if not args.numbers or script.stem[:2] in args.numbers]
+    if args.verb == "pair":
         for script in chosen:
             script.with_suffix(".ipynb").write_text(paired(script), encoding="utf-8")
         return
-    if told.changed:
-        chosen = [script for script in chosen if not is_executed(script, small=told.small)]
+    if args.changed:
+        chosen = [script for script in chosen if not is_executed(script, small=args.small)]
     RESULTS.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(AT_A_TIME) as pool:
-        done = list(pool.map(lambda script: _run(script, told.small), chosen))
+        done = list(pool.map(lambda script: _run(script, args.small), chosen))
     sys.exit(not all(done))
 
 
