@@ -142,7 +142,7 @@ ENTRIES = {
         reached=0.5,  # true: 0.590; a loss before a switch says little about later plays
         variant={"sequences": classes.markov(switch_rate=0.05)},
         environment=shifting,
-        # Nearly every decision wants another sequence, of which only one may be drawn.
+        # Nearly every decision asks for another sequence, and only one may be drawn.
         second=Second(
             {"horizon": 5},
             {"batch": 1, "fake_switch_prob": 0.95, "budget": 1, "learning_rate": 0.8},
