@@ -14,22 +14,19 @@ from jaxdp.core import (
     Learner,
     Scalar,
     State,
-    default_float,
     factory,
     guarantee_for,
-    leaf_rounded_down,
     only,
     scalar_leaf,
 )
-from jaxdp.core.conversions import zcdp_rho
 from jaxdp.core.params import pytree_dataclass
 from jaxdp.experts._lane_kernels import keep_lane_layout, select  # a layout for CPUs
 from jaxdp.experts._lazy_weights.decisions import Weighing, draw, rejects_sequence, weigh_experts, weigh_sequences
 from jaxdp.experts._lazy_weights.parameters import (
     ACCOUNTINGS,
-    SMALLEST,
+    SLACK,
     LazyParameters,
-    lazy_weights_parameters,
+    chosen_parameters,
     privacy_cost,
     rounding_of_weights,
 )
@@ -38,14 +35,12 @@ from jaxdp.experts._rounds_together import sum_rounds
 from jaxdp.experts._scaled import Scaled
 from jaxdp.experts._sequence_class import Label, SequenceClass, Sequences, Weights
 from jaxdp.experts.classes import static
-from jaxdp.mechanisms import round_up
 from jaxdp.mechanisms.numerical import all_of, weighted_delta
 from jaxdp.numerics import fixed_point
 from jaxdp.numerics.fixed_point import Sum
 from jaxdp.numerics.kernels import any_lane
-from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive, check_within
+from jaxdp.validation import check_choice, check_count, check_horizon
 
-SLACK = 1e-9  # relative, of the privacy budget, for parameters that a user computed from it with rounding
 DRIFT = "; not covered: the rounding of weights, which over so many rounds widens a resample's range"
 
 
@@ -203,7 +198,7 @@ def lazy_weights(
     if switches is None:
         raise ValueError(f"num_switches must be given for {chain.name}, got None")
     settings = functools.partial(
-        _settings,
+        chosen_parameters,
         num_experts=num_experts,
         horizon=horizon,
         switches=switches,
@@ -367,60 +362,3 @@ def _batch_end(
         ),
         Public(played, label, public.resamples + resampled.astype(public.resamples.dtype)),
     )
-
-
-@functools.lru_cache(maxsize=1024)
-def _settings(
-    epsilon: float,
-    delta: float,
-    learning_rate: float | None,
-    fake_switch_prob: float | None,
-    batch: int | None,
-    budget: int | None,
-    *,
-    num_experts: int,
-    horizon: int,
-    switches: int,
-    sequences: Sequences,
-    accounting: str,
-) -> LazyParameters:
-    """Returns the parameters as the program holds them: the rate rounded down, the probability rounded up."""
-    best = lazy_weights_parameters(
-        epsilon=check_epsilon(epsilon),
-        delta=delta,
-        num_experts=num_experts,
-        horizon=horizon,
-        num_switches=switches,
-        sequences=sequences,
-        accounting=accounting,
-    )
-    is_private = epsilon < math.inf
-    given_any = not (learning_rate is None and fake_switch_prob is None and batch is None)
-    rate = best.learning_rate if learning_rate is None else check_positive("learning_rate", learning_rate)
-    fake = best.fake_switch_prob if fake_switch_prob is None else fake_switch_prob
-    check_within("fake_switch_prob", fake, 0.0, 1.0)
-    if is_private and not fake >= SMALLEST:
-        raise ValueError(f"fake_switch_prob must be >= {SMALLEST:g} at a finite epsilon, got {fake}")
-    size = best.batch if batch is None else check_count("batch", batch)
-    if size > horizon:
-        raise ValueError(f"batch must be <= horizon, got {size} at horizon {horizon}")
-    rate, fake = float(leaf_rounded_down("learning_rate", rate)), float(round_up(fake, default_float()))
-    decisions = -(-horizon // size) - 1
-    cap = decisions
-    if is_private:
-        allowed = (zcdp_rho(epsilon, delta) if accounting == "zcdp" else epsilon) * (1 + SLACK)
-        once = float(privacy_cost(rate, fake, 0, accounting=accounting))
-        per_resample = float(privacy_cost(rate, fake, 1, accounting=accounting)) - once
-        if once > allowed:
-            raise ValueError(
-                f"epsilon must pay for one decision at learning_rate {rate:g} and fake_switch_prob {fake:g}, got "
-                f"{epsilon}: larger fake_switch_prob or smaller learning_rate needed"
-            )
-        cap = min(decisions, int((allowed - once) / per_resample))
-    if budget is None:
-        budget = cap if given_any else min(best.budget, cap)
-    elif check_count("budget", budget, 0) > cap and is_private:
-        raise ValueError(
-            f"budget must be <= {cap}, the resamples that epsilon pays for or that there are, got {budget}"
-        )
-    return LazyParameters(rate, fake, size, int(budget), best.regret_bound)

@@ -7,18 +7,20 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.core import default_float
+from jaxdp.core import default_float, leaf_rounded_down
 from jaxdp.core.conversions import zcdp_rho
 from jaxdp.experts._sequence_class import Sequences
 from jaxdp.experts.classes import static
+from jaxdp.mechanisms import round_up
 from jaxdp.mechanisms.numerical import below_one
-from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon
+from jaxdp.validation import check_choice, check_count, check_epsilon, check_horizon, check_positive, check_within
 
 ACCOUNTINGS = ("zcdp", "pure")
 SIZES = 80  # batch sizes tried first, in geometric progression; later passes try sizes around the best one
 CHANCES = 97  # probabilities of a fake switch tried in each pass
 SMALLEST = 1e-6  # smallest probability of a fake switch: such a decision is still drawn with 24 binary digits
 HALVINGS = 60  # of the interval in which the learning rate is searched
+SLACK = 1e-9  # relative, of the privacy budget, for parameters that a user computed from it with rounding
 
 
 class LazyParameters(NamedTuple):
@@ -225,3 +227,60 @@ def _best(
     budget = int(enough_resamples(rate, p, -(-horizon // batch) - 1, horizon))
     problem = {"horizon": horizon, "num_switches": num_switches, "nats": nats(batch)}
     return LazyParameters(rate, p, batch, budget, regret_bound(rate, p, batch, budget, **problem))
+
+
+@functools.lru_cache(maxsize=1024)
+def chosen_parameters(
+    epsilon: float,
+    delta: float,
+    learning_rate: float | None,
+    fake_switch_prob: float | None,
+    batch: int | None,
+    budget: int | None,
+    *,
+    num_experts: int,
+    horizon: int,
+    switches: int,
+    sequences: Sequences,
+    accounting: str,
+) -> LazyParameters:
+    """Returns the parameters as the program holds them: the rate rounded down, the probability rounded up."""
+    best = lazy_weights_parameters(
+        epsilon=check_epsilon(epsilon),
+        delta=delta,
+        num_experts=num_experts,
+        horizon=horizon,
+        num_switches=switches,
+        sequences=sequences,
+        accounting=accounting,
+    )
+    is_private = epsilon < math.inf
+    given_any = not (learning_rate is None and fake_switch_prob is None and batch is None)
+    rate = best.learning_rate if learning_rate is None else check_positive("learning_rate", learning_rate)
+    fake = best.fake_switch_prob if fake_switch_prob is None else fake_switch_prob
+    check_within("fake_switch_prob", fake, 0.0, 1.0)
+    if is_private and not fake >= SMALLEST:
+        raise ValueError(f"fake_switch_prob must be >= {SMALLEST:g} at a finite epsilon, got {fake}")
+    size = best.batch if batch is None else check_count("batch", batch)
+    if size > horizon:
+        raise ValueError(f"batch must be <= horizon, got {size} at horizon {horizon}")
+    rate, fake = float(leaf_rounded_down("learning_rate", rate)), float(round_up(fake, default_float()))
+    decisions = -(-horizon // size) - 1
+    cap = decisions
+    if is_private:
+        allowed = (zcdp_rho(epsilon, delta) if accounting == "zcdp" else epsilon) * (1 + SLACK)
+        once = float(privacy_cost(rate, fake, 0, accounting=accounting))
+        per_resample = float(privacy_cost(rate, fake, 1, accounting=accounting)) - once
+        if once > allowed:
+            raise ValueError(
+                f"epsilon must pay for one decision at learning_rate {rate:g} and fake_switch_prob {fake:g}, got "
+                f"{epsilon}: larger fake_switch_prob or smaller learning_rate needed"
+            )
+        cap = min(decisions, int((allowed - once) / per_resample))
+    if budget is None:
+        budget = cap if given_any else min(best.budget, cap)
+    elif check_count("budget", budget, 0) > cap and is_private:
+        raise ValueError(
+            f"budget must be <= {cap}, the resamples that epsilon pays for or that there are, got {budget}"
+        )
+    return LazyParameters(rate, fake, size, int(budget), best.regret_bound)
