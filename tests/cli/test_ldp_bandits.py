@@ -54,7 +54,7 @@ def test_the_report():
     results = made_up()
     text = ldp_bandits.report(results)
     assert "stays below it at every point" in text
-    assert "c^(1/2) where Table 1 has 1/ε" in text
+    assert "c^(1/2) for convex losses, where Table 1 has 1/ε" in text
     assert "c^(2/3)" in text
     above = results.assign(upper=results.upper / 100)
     assert "exceeds it: convex, two_point." in ldp_bandits.report(above)

@@ -130,7 +130,7 @@ def test_a_matrix_is_made_exact():
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([[0.5, 0.6], [0.5, 0.5]], r"sum to 1, got 0.6 at row 0, column 1 and 0.5 at row 1, column 0"),
+        ([[0.5, 0.6], [0.5, 0.5]], r"= 1, got 0.6 at row 0, column 1 and 0.5 at row 1, column 0"),
         ([[0.5, 0.6], [0.4, 0.6]], r"matrix must be 0.5 on the diagonal, got 0.6 at row 1"),
         ([[0.5, 1.2], [-0.2, 0.5]], r"matrix must be in \[0, 1\], got 1.2 at index \(0, 1\)"),
         ([[0.5, math.nan], [0.5, 0.5]], r"matrix must be finite, got nan at index \(0, 1\)"),

@@ -76,7 +76,7 @@ def test_arguments_broadcast(function):
     ],
 )
 def test_a_wrong_value(function, name, value):
-    with pytest.raises(ValueError, match=rf"{name} must be .*got"):
+    with pytest.raises(ValueError, match=rf"{name} must .*got"):
         function(**{**FIRST[function], name: value})
 
 

@@ -356,7 +356,7 @@ def test_a_question_is_the_exact_loss(whole, part, monkeypatch):
     learner, values = experts.svt_lazy(num_experts=EXPERTS, horizon=HORIZON), {"max_switches": 2}
     state = learner.init(KEY, learner.params(epsilon=1.0, **values))
     own = fixed_point.Sum(jnp.asarray(whole, INTEGER), jnp.asarray(part, INTEGER))
-    state = State(state.private._replace(own=own), state.public._replace(played=jnp.ones((), INTEGER)))
+    state = State(state.private._replace(expert_loss=own), state.public._replace(played=jnp.ones((), INTEGER)))
     query = asked(_svt_lazy, learner, values, state, [1.0, 0.5, 0.25], monkeypatch)
     assert query == (whole + 1) * fixed_point.UNITS + part
 

@@ -187,7 +187,10 @@ def test_csv(tmp_path, names):
         ("0,1\n\n0,x\n", r"losses.csv, line 3: a loss must be a finite number, got 'x'"),
         ("0,1\n0,nan\n", r"losses.csv, line 2: a loss must be a finite number, got 'nan'"),
         ("0,1\n0,\n", r"losses.csv, line 2: a loss must be a finite number, got ''"),
-        ("0,1\n0.2,0.7\n0.9,0.1\n", r"losses.csv, line 1: '0,1' may name columns or be a round: use names, or write"),
+        (
+            "0,1\n0.2,0.7\n0.9,0.1\n",
+            r"losses.csv, line 1: '0,1' may name columns or be a round: use names, or decimals",
+        ),
         ("2023,2024\n0.2,0.7\n", r"losses.csv, line 1: '2023,2024' may name columns"),
         ("2019,2024\n0,1\n1,1\n", r"losses.csv, line 1: '2019,2024' may name columns"),
         ("0,1,2\n0,1,1\n1,1,0\n", r"losses.csv, line 1: '0,1,2' may name columns"),

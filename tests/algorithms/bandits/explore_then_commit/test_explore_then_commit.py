@@ -374,7 +374,9 @@ def test_a_range_whose_units_floats_cannot_hold():
     if jax.config.read("jax_enable_x64"):
         pytest.skip("float64 holds them")
     learner = explore_then_commit(num_arms=2, explore_rounds=2, rewards="bounded")
-    with pytest.raises(ValueError, match=r"reward_high - reward_low must be > 2\^20 / the largest float32, got 1.5"):
+    with pytest.raises(
+        ValueError, match=r"reward_high - reward_low must be > 2\^20 divided by the largest float32, got 1.5"
+    ):
         learner.params(epsilon=1.0, reward_high=1.5e-38)
     params = learner.params(epsilon=0.1, reward_high=1e-32)
     state = learner.init(KEY(), params)

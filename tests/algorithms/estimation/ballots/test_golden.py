@@ -190,4 +190,4 @@ def test_how_often_the_winner_of_2003_survives_a_curator():
     assert abs(shares[1.0] - 0.96) + 5 * error < 0.01
     assert shares[2.0] - 5 * error > 0.99
     page = (Path(__file__).parents[4] / "docs" / "howto" / "own_data.md").read_text(encoding="utf-8")
-    assert "survives 96% of the time at ε = 1 and over 99% at ε = 2" in " ".join(page.split())
+    assert "stays first 96% of the time at ε = 1 and over 99% at ε = 2" in " ".join(page.split())

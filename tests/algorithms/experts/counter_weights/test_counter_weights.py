@@ -247,5 +247,5 @@ def test_value_errors(values, message):
 def test_a_comparator_outside_the_class_is_refused():
     about: dict[str, Any] = {"num_experts": 2, "horizon": 5}
     for too_many in (1, 5):
-        with pytest.raises(ValueError, match=rf"num_switches must be at most .*, got {too_many}"):
+        with pytest.raises(ValueError, match=rf"num_switches must be .*, got {too_many}"):
             counter_weights_parameters(**VALUES, **about, num_switches=too_many)

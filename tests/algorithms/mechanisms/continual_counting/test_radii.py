@@ -91,9 +91,9 @@ def test_errors():
     for bad in ("0.1", None, True, [0.1]):
         with pytest.raises(ValueError, match="failure_prob must be a number, got"):
             laplace_sum_radius([1.0], bad)  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ValueError, match="scales must be >= 0"):
+    with pytest.raises(ValueError, match="scales must be at least one number, all >= 0"):
         laplace_sum_radius([1.0, -1.0], 0.1)
-    with pytest.raises(ValueError, match="scales must be >= 0"):
+    with pytest.raises(ValueError, match="scales must be at least one number, all >= 0"):
         laplace_sum_radius([], 0.1)
     with pytest.raises(ValueError, match="scales must be finite"):
         laplace_sum_radius([math.nan], 0.1)

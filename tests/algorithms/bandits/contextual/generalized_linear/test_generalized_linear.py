@@ -211,7 +211,7 @@ def test_the_iterate_stays_in_the_ball_and_moves_against_the_gradient():
         ({"horizon": 0}, "horizon must be"),
         ({"report": "rr"}, "report must be one of gaussian, l2_ball, got 'rr'"),
         ({"link": "cauchy"}, "link must be one of logistic, probit, got 'cauchy'"),
-        ({"link": None}, "link must be a Link or the name of one"),
+        ({"link": None}, "link must be a Link or the name of a link"),
         ({"update_every": 0.0}, "update_every must be"),
     ],
 )
