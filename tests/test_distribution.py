@@ -86,7 +86,7 @@ def test_every_package_that_is_imported_is_declared():
     imported |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom) and node.level == 0}
     packages = {name.split(".")[0] for name in imported} - set(sys.stdlib_module_names) - {"jaxdp"}
     packages -= {"google_crc32c", "crc32c", "rich"}  # zarr needs one of the first two, and typer the last
-    extras = [line for name in ("parquet", "accounting") for line in PROJECT["optional-dependencies"][name]]
+    extras = [line for name in ("parquet", "accounting", "paper") for line in PROJECT["optional-dependencies"][name]]
     declared = {re.split("[<>=]", line)[0].replace("-", "_") for line in (*PROJECT["dependencies"], *extras)}
     assert {"jax", "pandas"} <= packages <= declared
 

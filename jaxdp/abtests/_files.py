@@ -119,8 +119,8 @@ def evaluate(plan: Plan, kind: str, arms: Arms, *, seed: int) -> str:
     lines = [
         f"{kind} test: control {arms.names[0]} ({len(arms.control):,} users), treatment {arms.names[1]} "
         f"({len(arms.treatment):,})",
-        f"  {verdict.decision}, p = {verdict.p_value:.3g}"
-        + ("" if verdict.stopped_at is None else f", decided after {verdict.stopped_at:,} users"),
+        f"  {verdict.decision}, p = {verdict.p_value:.3g} after {verdict.users:,} users"
+        + ("" if verdict.stopped_at is None else f"; decided after {verdict.stopped_at:,}"),
     ]
     if not math.isnan(verdict.rates[0]):
         lines.append(f"  estimated rates: {verdict.rates[0]:.4g} and {verdict.rates[1]:.4g}")

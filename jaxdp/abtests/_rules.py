@@ -16,6 +16,7 @@ from jaxdp.abtests._simulation import geometric_noise
 from jaxdp.validation import check_count, check_finite, refuse_private
 
 FARTHEST = 1.05  # the number of users may differ from the plan by this factor without a warning
+FARTHEST_BY_CHANCE = 5  # standard errors by which a share of reports may lie beyond its limits
 
 
 class Verdict(NamedTuple):
@@ -62,7 +63,7 @@ class FixedTest(NamedTuple):
 
         Warns:
             UserWarning: if the number of users differs from the planned number by more than 5%: the test's error holds
-                only at the planned look.
+                only at the planned look; if reports have a share of ones that randomized responses cannot have.
 
         Raises:
             ValueError: if a number of users is not whole and > 0, or reported ones lie outside [0, users].
@@ -86,6 +87,7 @@ class FixedTest(NamedTuple):
             variance += count_noise_variance(self.setting.epsilon) / 2 * sum(1 / size**2 for size in sizes)
         difference = float(counts[1] / sizes[1] - counts[0] / sizes[0])
         p_value = float(2 * norm.sf(abs(difference) / math.sqrt(variance)))
+        _warn_of_impossible_shares(self.setting, collected.tolist(), sizes)
         is_decided = p_value <= self.setting.failure_prob
         return Verdict(
             _decision(difference if is_decided else 0.0),
@@ -141,6 +143,9 @@ class AnytimeLocal(NamedTuple):
             control: `[batches]`, number of ones among the control arm's reports.
             treatment: `[batches]`, number of ones among the treatment arm's reports.
 
+        Warns:
+            UserWarning: if reports have a share of ones that randomized responses cannot have.
+
         Raises:
             ValueError: if shapes differ, or a count lies outside [0, size].
         """
@@ -158,6 +163,7 @@ class AnytimeLocal(NamedTuple):
         leads = np.cumsum(counts[1] - counts[0])
         discordant = np.cumsum(mean_discordant(users, *counts))
         shares = [float(values.sum() / users.sum()) for values in counts]
+        _warn_of_impossible_shares(self.setting, shares, [float(users.sum())] * 2)
         logs = local_evidence(self.setting).log_value(leads, discordant)
         return _anytime(self.setting, logs, leads, 2 * np.cumsum(users), _true_rates(self.setting, *shares))
 
@@ -280,6 +286,23 @@ def _true_rates(setting: Setting, control: float, treatment: float) -> tuple[flo
     shrink = math.tanh(setting.epsilon / 2)
     first, second = (min(max(0.5 + (rate - 0.5) / shrink, 0.0), 1.0) for rate in (control, treatment))
     return first, second
+
+
+def _warn_of_impossible_shares(setting: Setting, shares: Sequence[float], users: Sequence[float]) -> None:
+    """Warns if reports have fewer or more ones than randomized responses can have, beyond chance."""
+    if setting.trust == "central":
+        return
+    least = 1 / (1 + math.exp(setting.epsilon))
+    for name, share, size in zip(("control", "treatment"), shares, users, strict=True):
+        slack = FARTHEST_BY_CHANCE * math.sqrt(least * (1 - least) / size)
+        if not least - slack <= share <= 1 - least + slack:
+            warnings.warn(
+                f"the share of ones among the reports of {name} is {share:.3g}, but reports at epsilon "
+                f"{setting.epsilon:g} have a share in [{least:.3g}, {1 - least:.3g}]: these bits are not randomized, "
+                "or at another epsilon",
+                UserWarning,
+                stacklevel=3,
+            )
 
 
 def _pair(name: str, values: Any) -> Sequence[Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 
+from jaxdp.checks import check_made
 from jaxdp.comparisons._comparison import FEWEST_SEEDS, Comparison
 from jaxdp.core import Environment, Estimator, Learner, Problem
 from jaxdp.simulation import Run, estimation_run, simulator, sweep
@@ -88,6 +89,9 @@ def compare(
         raise ValueError(f'learners must be a dict, as {{"UCB": jaxdp.bandits.ucb}}, got {learners!r}')
     if (world is None) == (problem is None):
         raise ValueError(f"exactly one of world and problem must be given, got {'none' if world is None else 'both'}")
+    for name, value, kind in (("world", world, Environment), ("problem", problem, Problem)):
+        if value is not None:
+            check_made(name, value, kind)
     check_count("num_seeds", num_seeds, FEWEST_SEEDS)
     check_choice("best", best, ("least", "largest"))
     budgets = [float(one) for one in (epsilon if isinstance(epsilon, Sequence) else [epsilon])]

@@ -1,6 +1,7 @@
 """Rules evaluate reports, counts and releases as planned, and refuse data that they cannot evaluate."""
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -132,3 +133,27 @@ def test_wrong_data_are_refused(local, central):
         local.test("fixed").evaluate([10, 10], [5, 11])
     with pytest.raises(ValueError, match=r"control and treatment must have .* users each"):
         central.test("anytime").simulate_releases([0, 1], [1, 1], seed=0)
+
+
+@pytest.mark.parametrize("kind", ["fixed", "anytime"])
+def test_bits_that_no_report_can_have_are_named(kind):
+    """Of randomized responses at epsilon = 1, between 26.9% and 73.1% are ones."""
+    rule = plan().test(kind)
+
+    def evaluate(ones):
+        if isinstance(rule, FixedTest):
+            return rule.evaluate([3000, 3000], ones)
+        assert isinstance(rule, AnytimeLocal)
+        return rule.evaluate_counts([3000], ones[:1], ones[1:])
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="the fixed test looks once")
+        with pytest.warns(
+            UserWarning, match=r"the reports of control is 0.02, but .* \[0.269, 0.731\]: these bits are"
+        ):
+            evaluate([60, 900])
+        with pytest.warns(UserWarning, match=r"the reports of treatment is 0.98"):
+            evaluate([900, 2940])
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message="the fixed test looks once")
+        evaluate([780, 2230])  # within five standard errors of the limits

@@ -146,6 +146,7 @@ ERRORS = {
     "metric must be one of .*, got 'l2_error'": {"metric": "l2_error"},
     "values must be among .*, got detla": {"values": {"detla": 0.1}},
     "best must be one of least, largest, got 'most'": {"best": "most"},
+    "world must be of type jaxdp.Environment, got an instance of list": {"world": [0.9, 0.5]},
     "exactly one of world and problem must be given, got none": {"world": None},
 }
 

@@ -172,7 +172,7 @@ def test_nothing_is_claimed_or_divided_without_privacy():
         ),
         (
             lambda: run_of(per_person(bandits.ucb_central(num_arms=3, release="tree", horizon=600))),
-            "horizon must be the learner's 600, got 600, of which 150 rounds are heard",
+            "the learner's horizon must be the number of heard rounds, 150 of 600, got 600",
         ),
         (
             lambda: jaxdp.simulator(bandits.ucb(num_arms=3), bandits.bernoulli_bandit(MEANS, visits=VISITS), 601),

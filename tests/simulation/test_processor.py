@@ -117,6 +117,7 @@ def test_flags_as_xla_reads_them(tmp_path, monkeypatch):
 
 
 def test_flags_that_change_nothing_do_not_refuse(tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENBLAS_CORETYPE", raising=False)  # a machine may set it
     first = sweep(run, **SWEEP(), store=tmp_path / "s.zarr").load()
     given = os.environ.get("XLA_FLAGS", "")
     monkeypatch.setenv("XLA_FLAGS", f"{given} --xla_dump_to={tmp_path} --xla_force_host_platform_device_count=3")
@@ -218,7 +219,8 @@ def test_how_much_another_processor_moves_results(tmp_path):
     }.items():
         other = measure(name, **variables)
         assert (np.abs(other.mean(axis=2) - first.mean(axis=2)) < 1e-3 * error).all(), name
-        if jax.devices()[0].platform == "cpu" and "x86" in os.uname().machine:
+        # OpenBLAS has the same kernels for small matrices of some processors
+        if name != "blas" and jax.devices()[0].platform == "cpu" and "x86" in os.uname().machine:
             assert (other != first).any(), name
 
 

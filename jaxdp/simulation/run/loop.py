@@ -107,9 +107,11 @@ def simulator(
         raise ValueError(f"horizon must be <= the environment's {environment.horizon}, got {horizon}")
     heard = rounds_heard(learner, environment, horizon)
     if learner.horizon is not None and learner.horizon != heard:
+        if learner.reports is None:
+            raise ValueError(f"horizon must be the learner's {learner.horizon}, got {horizon}")
         raise ValueError(
-            f"horizon must be the learner's {learner.horizon}, got {horizon}"
-            + ("" if learner.reports is None else f", of which {heard} rounds are heard")
+            f"the learner's horizon must be the number of heard rounds, {heard} of {horizon}, got {learner.horizon}: "
+            f"make the learner with horizon={heard}"
         )
     looks = resolve(checkpoints, horizon)
     check_interfaces(learner.interface, environment.interface)

@@ -72,7 +72,7 @@ def test_a_row_far_longer_than_the_others_is_warned_of(size):
     """Cut to a weight of nearly 0 it left no curvature at all in float32: theta was 0, and `converged`."""
     features = FEATURES * np.where(np.arange(200) == 7, size, 1)[:, None]
     estimator = objective_perturbation(noise="k_norm", weights="cut")
-    with pytest.warns(RuntimeWarning, match="the longest row of features is .* Bring rows to similar sizes"):
+    with pytest.warns(RuntimeWarning, match="the longest row of features is .* Bring rows to similar lengths"):
         fit(estimator, features, epsilon=1.0)
 
 

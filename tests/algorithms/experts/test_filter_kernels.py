@@ -67,7 +67,7 @@ def test_kernels_equal_the_plain_step(flow):
 
 WRONG = {
     "losses": ("none", "exp_minus", off_by_one_percent),
-    "a switch that is not counted": ("next row", "_came", lambda flow, values, first: values),
+    "a switch that is not counted": ("next row", "_inflow", lambda flow, values, first: values),
 }
 
 
