@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import numpy as np
 
 from jaxdp.checks import check_made
 from jaxdp.comparisons._comparison import FEWEST_SEEDS, Comparison
@@ -87,6 +88,9 @@ def compare(
     """
     if not isinstance(learners, Mapping) or not learners:
         raise ValueError(f'learners must be a dict, as {{"UCB": jaxdp.bandits.ucb}}, got {learners!r}')
+    for name in learners:
+        if not isinstance(name, str):
+            raise ValueError(f"learners must have texts as names, got {name!r}")
     if (world is None) == (problem is None):
         raise ValueError(f"exactly one of world and problem must be given, got {'none' if world is None else 'both'}")
     for name, value, kind in (("world", world, Environment), ("problem", problem, Problem)):
@@ -94,7 +98,7 @@ def compare(
             check_made(name, value, kind)
     check_count("num_seeds", num_seeds, FEWEST_SEEDS)
     check_choice("best", best, ("least", "largest"))
-    budgets = [float(one) for one in (epsilon if isinstance(epsilon, Sequence) else [epsilon])]
+    budgets = [float(budget) for budget in np.atleast_1d(epsilon)]
     common = dict(values or {})
     run_sweep = partial(sweep, axes={"epsilon": budgets}, num_seeds=num_seeds, key=key)
     if problem is not None:
@@ -142,8 +146,8 @@ def _horizons(horizon: Any, checkpoints: Any) -> tuple[list[int], bool]:
     """Returns the horizons, and whether they were given as a sequence."""
     if horizon is None:
         raise ValueError("horizon must be given with a world, got None")
-    several = isinstance(horizon, Sequence)
-    horizons = [check_horizon(one) for one in (horizon if several else [horizon])]
+    several = np.ndim(horizon) > 0
+    horizons = [check_horizon(rounds) for rounds in (np.asarray(horizon).tolist() if several else [horizon])]
     if several:
         _refuse("several horizons", checkpoints=checkpoints)
     return horizons, several
@@ -153,6 +157,7 @@ def _learner(name: str, contestant: Contestant, world: Environment, horizon: int
     """Returns a contestant's learner, and its own values of parameters."""
     factory, arguments = _pair(name, contestant)
     if isinstance(factory, Learner):
+        _check_known(name, arguments, [*parameters(factory.params)])
         return factory, arguments
     if not callable(factory):
         raise ValueError(f"learners[{name!r}] must be a learner or its factory, got {type(factory).__name__}")
@@ -164,7 +169,8 @@ def _learner(name: str, contestant: Contestant, world: Environment, horizon: int
     if not isinstance(made, Learner):
         raise ValueError(f"learners[{name!r}] must make a learner, got {type(made).__name__}")
     own_values = {argument: value for argument, value in arguments.items() if argument not in accepted}
-    _check_known(name, own_values, {*accepted, *parameters(made.params), *parameters(world.params)})
+    # a value of the world would give this contestant a world that the others do not meet
+    _check_known(name, own_values, {*accepted, *parameters(made.params)})
     return made, own_values
 
 

@@ -60,6 +60,8 @@ class Comparison:
     def not_worse(self) -> xr.DataArray:
         """Returns whether a mean is the best one or is not shown to be worse: dimensions of `values` without seeds.
 
+        It is false where a mean is not finite.
+
         At each epsilon and horizon, if all others are called worse, one or more of these calls are wrong with
         probability at most 5%, as far as means over seeds are normal (Bonferroni, over all pairs).
 
@@ -70,9 +72,9 @@ class Comparison:
         sign = 1 if self.best == "least" else -1
         pairs = all_pairs(sign * values, self.along, confidence=1 - LEVEL)
         means = (sign * values.astype(float)).mean("seed", skipna=False)
-        least = means.fillna(math.inf).argmin(self.along)
-        beside_least = pairs.isel(against=least)
-        is_worse = (beside_least.p_adjusted <= LEVEL) | means.isnull()
+        is_finite = xr.apply_ufunc(np.isfinite, means)
+        beside_least = pairs.isel(against=means.where(is_finite, math.inf).argmin(self.along))
+        is_worse = (beside_least.p_adjusted <= LEVEL) | ~is_finite
         return ~is_worse.transpose(*means.dims)
 
     def table(self, format: str = "text") -> str:
@@ -110,9 +112,13 @@ class Comparison:
             column["horizon"] = self._choose("horizon", horizon)
         contents = self._contents()
         cells = {name: row[contents.columns.index(column)] for name, row in contents.rows.items()}
-        order = sorted(cells, key=lambda name: cells[name].mean if self.best == "least" else -cells[name].mean)
+        missing = [name for name in cells if not math.isfinite(cells[name].mean)]
+        sign = 1 if self.best == "least" else -1
+        order = sorted((name for name in cells if name not in missing), key=lambda name: sign * cells[name].mean)
+        if not order:
+            raise ValueError(f"{self.metric} must have a finite mean for some contestant, got none")
         models = contents.trust
-        labels_of = {name: f"{name} ({models[name]})" if len({*models.values()}) > 1 else name for name in order}
+        labels_of = {name: f"{name} ({models[name]})" if len({*models.values()}) > 1 else name for name in cells}
         first, *other_names = order
         equal = [labels_of[name] for name in other_names if cells[name].not_worse]
         worse = [labels_of[name] for name in other_names if not cells[name].not_worse]
@@ -122,6 +128,8 @@ class Comparison:
             parts.append(f"{_list(equal)} {'is' if len(equal) == 1 else 'are'} not shown to be worse")
         if worse:
             parts.append(f"{_list(worse)} {'is' if len(worse) == 1 else 'are'} worse")
+        if missing:
+            parts.append(f"{_list([labels_of[name] for name in missing])}: no finite mean")
         seeds = plotting.seed_count(self.dataset.sizes["seed"])
         return f"{'; '.join(parts)} ({seeds}, 95% confidence for all pairs together)."
 
@@ -140,12 +148,11 @@ class Comparison:
         values = self.dataset[self.metric]
         options = {"highlight": self._highlight(), **options}
         if "horizon" in values.dims:
-            return plotting.curves(
-                values if values.sizes["epsilon"] == 1 else values.isel(horizon=-1, drop=True),
-                x="horizon" if values.sizes["epsilon"] == 1 else "epsilon",
-                hue=self.along,
-                **options,
-            )
+            if values.sizes["epsilon"] == 1:
+                return plotting.curves(values, x="horizon", hue=self.along, **options)
+            last = int(values["horizon"].values[-1])
+            options = {"title": f"after {last:,} rounds", **options}
+            return plotting.curves(values.sel(horizon=last, drop=True), x="epsilon", hue=self.along, **options)
         if values.sizes["epsilon"] == 1 and values.sizes.get("round", 1) > 1:
             return plotting.curves(values.isel(epsilon=0), x="round", hue=self.along, **options)
         return plotting.cost_of_privacy(values, hue=self.along, **options)

@@ -86,7 +86,9 @@ def add_visits(environment: Environment, visits: Visits | None, of_person: Param
     params.__signature__ = inspect.signature(environment.params)  # pyright: ignore[reportFunctionMemberAccess]
 
     def init(key, params: VisitedParams) -> VisitedWorld:
-        people_key = () if of_person is None else jax.random.fold_in(key, 1)
+        people_key: Any = ()
+        if of_person is not None:  # otherwise the world starts with its own key, and so with its own bits
+            people_key, key = jax.random.split(key)
         return VisitedWorld(jnp.zeros((), jnp.result_type(int)), people_key, environment.init(key, params.world))
 
     def context(key, params: VisitedParams, world: VisitedWorld) -> Visit:

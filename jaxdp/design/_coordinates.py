@@ -16,7 +16,7 @@ def scaled_columns(points: np.ndarray) -> np.ndarray:
     return points / np.where(largest > 0, largest, 1)
 
 
-def of_points(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def orthogonalize_points(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Orthogonalizes points [num_points, dim], starting with the longest; each step takes the longest residual.
 
     Returns:
@@ -38,7 +38,7 @@ def of_points(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.array(columns).reshape(len(columns), len(points)).T, np.array(chosen_points, int)
 
 
-def of_differences(arms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def orthogonalize_differences(arms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Orthogonalizes all differences of two arms [num_arms, dim], with the start of Kumar and Yildirim.
 
     Each step takes the longest residual as its direction, and chooses the two arms that are farthest apart along it.

@@ -132,7 +132,7 @@ def g_optimal_differences(arms: object, *, gap: float = 1e-3) -> PairDesign:
 
 class _Points:
     def __init__(self, points: np.ndarray):
-        self.all, start = coordinates.of_points(points)
+        self.all, start = coordinates.orthogonalize_points(points)
         self.start, self.rank = start[:, None], len(start)
 
     def vectors(self, indices: np.ndarray) -> np.ndarray:
@@ -146,7 +146,7 @@ class _Points:
 
 class _Pairs:
     def __init__(self, arms: np.ndarray):
-        self.all, start = coordinates.of_differences(arms)
+        self.all, start = coordinates.orthogonalize_differences(arms)
         self.start, self.rank = np.sort(start)[:, ::-1], len(start)
 
     def vectors(self, indices: np.ndarray) -> np.ndarray:

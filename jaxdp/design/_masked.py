@@ -141,7 +141,7 @@ def _examine(pairs, weights, coordinates, active, rank, steps) -> _Look:
 
 def _add_pairs(look: _Look, coordinates: jax.Array, active: jax.Array, bound: jax.Array) -> _Slots:
     """Puts the farthest pairs, each of an arm and the earlier arm farthest from it, into slots without weight."""
-    slots, num_arms = _with_room(look.slots), len(coordinates)
+    slots, num_arms = _make_room(look.slots), len(coordinates)
     count = min(num_arms - 1, coordinates.shape[1])
     lengths, best = jax.lax.top_k(look.farthest, count)
     best = best.astype(jnp.int32)
@@ -160,7 +160,7 @@ def _add_pairs(look: _Look, coordinates: jax.Array, active: jax.Array, bound: ja
     return slots._replace(pairs=pairs, vectors=vectors, lengths=_lengths(vectors, slots.inverse))
 
 
-def _with_room(slots: _Slots) -> _Slots:
+def _make_room(slots: _Slots) -> _Slots:
     """Empties a slot if all slots have weight."""
     # The sum of weights_k |z_k|^2 is the rank, so the least is below 1.
     least = jnp.argmin(jnp.where(slots.weights > 0, slots.weights * slots.lengths, -1))
@@ -219,7 +219,7 @@ def _indices(length: int) -> jax.Array:
 
 
 def _coordinates(arms: jax.Array, active: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Computes `_coordinates.of_differences` for the active arms; all other arms are at 0.
+    """Computes `_coordinates.orthogonalize_differences` for the active arms; all other arms are at 0.
 
     Returns:
         Coordinates [num_arms, dim], with zeros in columns beyond the rank; pairs that span, [min(dim, num_arms - 1),

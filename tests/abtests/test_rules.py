@@ -137,7 +137,7 @@ def test_wrong_data_are_refused(local, central):
 
 @pytest.mark.parametrize("kind", ["fixed", "anytime"])
 def test_bits_that_no_report_can_have_are_named(kind):
-    """Of randomized responses at epsilon = 1, between 26.9% and 73.1% are ones."""
+    """Checks the limits at epsilon = 1: 26.9% to 73.1% of randomized responses are ones."""
     rule = plan().test(kind)
 
     def evaluate(ones):

@@ -1,6 +1,7 @@
 """Comparisons from end to end: results equal the runs of each learner, tables, claims, and errors."""
 
 import csv
+import dataclasses
 import io
 import re
 
@@ -97,6 +98,16 @@ def test_the_verdict_names_every_learner_once(result):
         result.verdict()
 
 
+def test_arrays_of_budgets_and_a_verdict_with_a_mean_that_is_not_finite(result):
+    small = {**SMALL, "epsilon": np.array([1.0, np.inf]), "horizon": np.array([20])}
+    assert jaxdp.compare({"UCB": bandits.ucb}, WORLD, **small).values().sizes["epsilon"] == 2
+    dataset = result.dataset.copy(deep=True)
+    dataset["pseudo_regret"].loc[{"learner": "UCB", "seed": 3}] = np.nan
+    changed = dataclasses.replace(result, dataset=dataset)
+    assert "UCB (local): no finite mean" in changed.verdict(epsilon=1.0)
+    assert not changed.verdict(epsilon=1.0).startswith("At ε = 1 after 60 rounds, UCB")
+
+
 def test_several_horizons_are_separate_runs():
     result = jaxdp.compare({"Exp3": bandits.exp3, "UCB": bandits.ucb}, WORLD, **{**SMALL, "horizon": [20, 60]})
     assert result.values().dims == ("learner", "horizon", "epsilon", "seed")
@@ -139,6 +150,13 @@ ERRORS = {
     r"learners\['x'\] must be a pair of a factory and a dict": {"learners": {"x": (bandits.ucb, 3)}},
     r"learners\['x'\] must make a learner, got Environment": {
         "learners": {"x": lambda: bandits.bernoulli_bandit([0.5, 0.5])}
+    },
+    r"learners must have texts as names, got 3": {"learners": {3: bandits.ucb}},
+    r"learners\['x'\] must have arguments among .*, got means": {
+        "learners": {"x": (bandits.ucb, {"means": [0.1, 0.2]})}
+    },
+    r"learners\['x'\] must have arguments among epsilon, .*, got report": {
+        "learners": {"x": (bandits.ucb(num_arms=3), {"report": "rr"})}
     },
     "num_seeds must be a whole number >= 5, got 4": {"num_seeds": 4},
     "horizon must be given with a world, got None": {"horizon": None},

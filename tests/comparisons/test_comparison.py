@@ -46,9 +46,10 @@ def test_a_clear_difference_is_shown_in_either_direction():
     assert Comparison(dataset, "score", "largest").not_worse().values[:, 0].tolist() == [False, True, False]
 
 
-def test_a_mean_that_is_not_a_number_is_not_good():
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_mean_that_is_not_finite_is_not_good(value):
     dataset = equal_learners(3).isel(epsilon=[0])
-    dataset["regret"].values[1, 0, 2] = np.nan
+    dataset["regret"].values[1, 0, 2] = value
     assert Comparison(dataset, "regret").not_worse().values[:, 0].tolist() == [True, False, True]
 
 

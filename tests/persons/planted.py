@@ -27,12 +27,12 @@ class CountedReport(NamedTuple):
     report: Any
 
 
-def undivided(learner: Learner, reports: int) -> Learner:
+def keep_whole_budget(learner: Learner, reports: int) -> Learner:
     """Gives each of a person's reports the whole budget."""
     return per_person(learner, reports=reports, rest="act")._replace(params=learner.params)
 
 
-def with_caps(learner: Learner, reports: int, *, people: int, caps: int = 1, slot=None, ended=None) -> Learner:
+def limit_visits(learner: Learner, reports: int, *, people: int, caps: int = 1, slot=None, ended=None) -> Learner:
     """Hears at most `reports` visits of a person for each cap; with one cap it is right.
 
     Args:

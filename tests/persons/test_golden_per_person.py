@@ -19,7 +19,7 @@ LEARNERS = {"central": bandits.ucb_central, "local": bandits.ucb}
 
 
 @functools.cache
-def expected(name):
+def reference_plays(name):
     """Returns [lanes, num_arms] plays by the independent version."""
     lanes = 600 if name == "central" else 2000
     options = {"person": VISITS.person.tolist(), "reports": REPORTS, "means": MEANS, "rate": RATE, "lanes": lanes}
@@ -52,11 +52,11 @@ def worst_difference(ours, theirs):
 @pytest.mark.filterwarnings("ignore:.* hears ")
 @pytest.mark.parametrize("name", LEARNERS)
 def test_plays_have_the_independent_versions_distribution(name):
-    assert worst_difference(plays(name, REPORTS), expected(name)) < 5
+    assert worst_difference(plays(name, REPORTS), reference_plays(name)) < 5
 
 
 @pytest.mark.filterwarnings("ignore:.* hears ")
 @pytest.mark.parametrize("name", LEARNERS)
 @pytest.mark.parametrize(("reports", "epsilon"), [(3, EPSILON), (REPORTS, 2 * EPSILON)], ids=["cap", "budget"])
 def test_a_wrong_cap_or_an_undivided_budget_has_another_distribution(name, reports, epsilon):
-    assert worst_difference(plays(name, reports, epsilon), expected(name)) > 5
+    assert worst_difference(plays(name, reports, epsilon), reference_plays(name)) > 5

@@ -17,7 +17,7 @@ import pytest
 from jaxdp import bandits, dueling, per_person
 from jaxdp.audit import UserData, feedback_of_action, feedback_of_pair, grey_box
 from jaxdp.core import Visits
-from tests.persons.planted import counts_successes, one_gaussian_release, undivided, with_caps
+from tests.persons.planted import counts_successes, keep_whole_budget, limit_visits, one_gaussian_release
 
 FEW, SOME = Visits.from_ids([0, 0, 1]), Visits.random(people=3, each=4, seed=1)
 
@@ -89,7 +89,7 @@ RIGHT = {
     "ucb_central, 2": lambda: audit(per_person(central(), reports=2), SOME),
     "ucb, 2": lambda: audit(per_person(local(), reports=2), SOME),
     "rucb, 1": lambda: audit(per_person(duels(), rest="act"), SOME, is_duel=True),
-    "ucb_central, one cap": lambda: audit(with_caps(central(), 1, people=3), SOME),
+    "ucb_central, one cap": lambda: audit(limit_visits(central(), 1, people=3), SOME),
     "every visit": lambda: audit(commit(), FEW),
 }
 
@@ -125,18 +125,20 @@ def _with_mu(claim, mu):
 
 
 WRONG = {
-    "ucb_central, undivided": lambda: audit(undivided(central(), 2), SOME),
-    "ucb_central, per arm": lambda: audit(with_caps(central(), 1, people=3, caps=2, slot=lambda arm: arm), SOME),
-    "ucb_central, per phase": lambda: audit(with_caps(central(), 1, people=3, ended=block_ended), SOME),
+    "ucb_central, undivided": lambda: audit(keep_whole_budget(central(), 2), SOME),
+    "ucb_central, per arm": lambda: audit(limit_visits(central(), 1, people=3, caps=2, slot=lambda arm: arm), SOME),
+    "ucb_central, per phase": lambda: audit(limit_visits(central(), 1, people=3, ended=block_ended), SOME),
     "ucb_central, successes": lambda: audit(counts_successes(central(), 1, people=3), SOME),
-    "ucb, undivided": lambda: audit(undivided(local(), 2), SOME),
-    "ucb, per arm": lambda: audit(with_caps(local(), 1, people=3, caps=2, slot=lambda arm: arm), SOME),
-    "explore_then_commit, undivided": lambda: audit(undivided(commit(), 2), FEW),
-    "explore_then_commit, per arm": lambda: audit(with_caps(commit(), 1, people=2, caps=2, slot=lambda arm: arm), FEW),
+    "ucb, undivided": lambda: audit(keep_whole_budget(local(), 2), SOME),
+    "ucb, per arm": lambda: audit(limit_visits(local(), 1, people=3, caps=2, slot=lambda arm: arm), SOME),
+    "explore_then_commit, undivided": lambda: audit(keep_whole_budget(commit(), 2), FEW),
+    "explore_then_commit, per arm": lambda: audit(
+        limit_visits(commit(), 1, people=2, caps=2, slot=lambda arm: arm), FEW
+    ),
     "explore_then_commit, successes": lambda: audit(counts_successes(commit(), 1, people=2), FEW),
-    "rucb, undivided": lambda: audit(undivided(duels(), 2), SOME, is_duel=True),
-    "rucb, per pair": lambda: audit(with_caps(duels(), 1, people=3, caps=4, slot=pair_slot), SOME, is_duel=True),
-    "rucb, per phase": lambda: audit(with_caps(duels(), 1, people=3, ended=duel_block_ended), SOME, is_duel=True),
+    "rucb, undivided": lambda: audit(keep_whole_budget(duels(), 2), SOME, is_duel=True),
+    "rucb, per pair": lambda: audit(limit_visits(duels(), 1, people=3, caps=4, slot=pair_slot), SOME, is_duel=True),
+    "rucb, per phase": lambda: audit(limit_visits(duels(), 1, people=3, ended=duel_block_ended), SOME, is_duel=True),
     "rucb, successes": lambda: audit(counts_successes(duels(), 1, people=3), SOME, is_duel=True),
 }
 
@@ -149,7 +151,7 @@ def test_planted_versions_are_flagged(name):
 
 def test_a_cap_of_each_phase_is_right_where_there_is_one_phase():
     ended = lambda before, after: before.best_arm != after.best_arm  # noqa: E731
-    assert audit(with_caps(commit(), 1, people=2, ended=ended), FEW).verdict == "consistent"
+    assert audit(limit_visits(commit(), 1, people=2, ended=ended), FEW).verdict == "consistent"
 
 
 def test_an_audit_without_a_late_release_cannot_tell():

@@ -123,7 +123,7 @@ def test_everything_public_is_described():
 
 
 def test_intervals_of_differences_stand_at_their_epsilon():
-    """Bars side by side would move marks along the axis."""
+    """Checks that marks do not move along the axis, as they would with bars side by side."""
     values = learners().isel(round=-1)
     found = stats.paired(values, "learner", against="half")
     ax = plotting.paired(found)

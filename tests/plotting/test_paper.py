@@ -14,7 +14,7 @@ WIDTHS = {3.25: 3.25, 5.5: 5.5, "icml2024": 3.25, "neurips2024": 5.5, "aistats20
 WORDS = {name: name.replace("_", " ") for name in ESTIMATORS}
 
 
-def saved(figure, **options):
+def save(figure, **options):
     buffer = io.BytesIO()
     figure.savefig(buffer, **options)
     return buffer.getvalue()
@@ -46,18 +46,18 @@ def test_the_full_width_of_two_columns():
 def test_fonts_are_embedded_as_text_also_after_the_block():
     with paper("icml2024"):
         figure = plotting.cost_of_privacy(regret()).figure
-    later = saved(figure, format="pdf")
+    later = save(figure, format="pdf")
     assert b"/Type3" not in later
     assert b"STIX" in later or b"Times" in later
-    usual = saved(plotting.cost_of_privacy(regret()).figure, format="pdf")
+    usual = save(plotting.cost_of_privacy(regret()).figure, format="pdf")
     assert b"/Type3" in usual  # Matplotlib's default: the test sees the difference
 
 
 def test_figures_outside_are_as_before():
-    before = saved(plotting.curves(single(errors()), hue="estimator").figure, format="png")
+    before = save(plotting.curves(single(errors()), hue="estimator").figure, format="png")
     with paper(3.25):
         plotting.curves(single(errors()), hue="estimator")
-    assert saved(plotting.curves(single(errors()), hue="estimator").figure, format="png") == before
+    assert save(plotting.curves(single(errors()), hue="estimator").figure, format="png") == before
 
 
 def test_without_a_caption_its_text_is_still_available():

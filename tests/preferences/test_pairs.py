@@ -87,13 +87,13 @@ def test_an_audit_flags_dropped_ties():
         label = jnp.where(row[2] == 1, jax.random.bernoulli(key_coin).astype(jnp.int32), 1)
         return randomized_response(key_report, label, epsilon), row[0] - row[1]
 
-    def dropped(key, epsilon, row):  # a pair that is missing is 0
+    def drop_ties(key, epsilon, row):  # a pair that is missing is 0
         report, feature = half(key, epsilon, row)
         return jnp.where(row[2] == 1, 0, report), jnp.where(row[2] == 1, 0, feature)
 
     verdicts = [
         audit(jax.random.key(0), Attack(run, jnp.float32(1), neighbours, claim), trials=20_000).verdict
-        for run in (half, dropped)
+        for run in (half, drop_ties)
     ]
     assert verdicts == ["consistent", "violated"]
 

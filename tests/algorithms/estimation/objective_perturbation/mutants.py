@@ -93,7 +93,7 @@ def persons_statistic(key, params, labels):
 
 
 def noise_of_one_label() -> Case:
-    """Noises the sum as if each label had a person of its own."""
+    """Adds the noise that suffices if each label comes from another person."""
     labels = (np.zeros(4, np.int32), np.ones(4, np.int32))
     params = OF_PERSONS.params(epsilon=1.0, delta=1e-3, persons=np.zeros(4, np.int32))
     right = Attack(persons_statistic, params, labels, claim(1.0, 1e-3))
