@@ -91,9 +91,13 @@ def float_type(values: Exact) -> jnp.dtype:
 
 
 def wide(values: Exact) -> jax.Array:
-    """Returns values as exact float64; integers beyond 2^53 are clipped. Traced in 64 bits."""
+    """Returns values as float64, exact up to 2^33 for sums and up to 2^53 for integers. Traced in 64 bits.
+
+    Sums beyond 2^33 are rounded; sums and integers beyond 2^53 are clipped.
+    """
     if isinstance(values, fixed_point.Sum):
-        return values.whole.astype(jnp.float64) + values.part.astype(jnp.float64) * (1 / fixed_point.UNITS)
+        base, rest = split(values)
+        return base + rest
     if values.dtype == jnp.int64:
         values = jnp.clip(values, -(2**53), 2**53)
     if values.dtype != jnp.float32:
@@ -102,6 +106,29 @@ def wide(values: Exact) -> jax.Array:
     part = (bits & (2**23 - 1)).astype(jnp.float64) * 2.0**-149
     is_subnormal = (bits & (0xFF << 23)) == 0  # a conversion would flush it to 0
     return jnp.where(is_subnormal, jnp.where(bits < 0, -part, part), values.astype(jnp.float64))
+
+
+def split(values: Exact, multiple: jax.Array | float = 1.0) -> tuple[jax.Array, jax.Array]:
+    """Splits values into exact float64 numbers (base, rest): a sum beyond 2^33 has more digits than one float64.
+
+    Args:
+        values: [...] the values.
+        multiple: [] float64 >= 1, a power of two.
+
+    Returns:
+        (base, rest): for sums, a multiple of `multiple` and a number in [0, multiple); for others, 0 and the value.
+        Sums beyond 2^53 are clipped as a whole, so that no change grows.
+    """
+    if not isinstance(values, fixed_point.Sum):
+        exact = wide(values)
+        return jnp.zeros_like(exact), exact
+    if values.whole.dtype == jnp.int64:
+        whole = jnp.clip(values.whole, -(2**53), 2**53)
+        part = jnp.where((whole == values.whole) & (whole < 2**53), values.part, 0)
+        values = fixed_point.Sum(whole, part)
+    whole = values.whole.astype(jnp.float64)
+    base = jnp.floor(whole / multiple) * multiple
+    return base, (whole - base) + values.part.astype(jnp.float64) * (1 / fixed_point.UNITS)
 
 
 def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Grid:
@@ -116,6 +143,7 @@ def laplace_grid(exact: Exact, sensitivity: jax.Array, epsilon: jax.Array) -> Gr
     coarsest = power_below(sensitivity) / 2 ** math.ceil(math.log2(entries)) * COARSEST
     coarsest = 1.0 if is_integer(exact) else jnp.maximum(coarsest, jnp.minimum(finest, unit))  # integers stay exact
     step = finest * step_for(sensitivity / (finest * epsilon), coarsest / finest)
+    step = jnp.where(jnp.isinf(epsilon) & (unit > 0), jnp.minimum(step, unit), step)  # without noise leads are exact
     rounding = jnp.where(step <= unit, 0, entries)
     return _grid(step, (sensitivity / step + rounding) / epsilon, (sensitivity > 0) & (epsilon > 0))
 
@@ -159,9 +187,9 @@ def noisy_values(exact: Exact, noise: jax.Array, grid: Grid, dtype: jnp.dtype) -
     Returns:
         [...] float. Values that are not finite are returned unchanged; everything is NaN if the scale is NaN.
     """
-    values = wide(exact)
-    noisy = (jnp.round(values * grid.per_one) + noise) * grid.step
-    return jnp.where(grid.scale > 0, noisy, jnp.where(grid.scale == 0, values, jnp.nan)).astype(dtype)
+    base, rest = split(exact, jnp.maximum(grid.step, 1))
+    noisy = base + (jnp.round(rest * grid.per_one) + noise) * grid.step  # only this addition rounds
+    return jnp.where(grid.scale > 0, noisy, jnp.where(grid.scale == 0, base + rest, jnp.nan)).astype(dtype)
 
 
 def noisy_leads(exact: Exact, noise: jax.Array, grid: Grid, among: jax.Array | None, dtype: jnp.dtype) -> jax.Array:
@@ -177,7 +205,12 @@ def noisy_leads(exact: Exact, noise: jax.Array, grid: Grid, among: jax.Array | N
     Returns:
         [..., num_values] float: differences of integers, rounded once.
     """
-    steps = jnp.clip(jnp.round(wide(exact) * grid.per_one), -LARGEST, LARGEST).astype(jnp.int64)
+    base, rest = split(exact, jnp.maximum(grid.step, 1))
+    high, low = (
+        jnp.clip(jnp.round(part * grid.per_one), -limit, limit).astype(jnp.int64)
+        for part, limit in ((base, 2 * LARGEST), (rest, LARGEST))
+    )
+    steps = jnp.clip(high + low, -int(LARGEST), int(LARGEST))
     steps = steps + jnp.where(grid.scale == 0, 0, noise).astype(jnp.int64)  # int64 holds more digits than float64
     counted = steps if among is None else jnp.where(among, steps, jnp.iinfo(jnp.int64).min)
     behind = (steps - counted.max(-1, keepdims=True)).astype(jnp.float64) * grid.step

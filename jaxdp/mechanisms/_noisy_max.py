@@ -7,7 +7,7 @@ from jax.core import Tracer
 from jax.typing import ArrayLike
 
 from jaxdp.mechanisms._arrays import Scalar, positive_scalar
-from jaxdp.mechanisms._grid import Exact, exact_values, float_type, shape_of, wide
+from jaxdp.mechanisms._grid import Exact, exact_values, float_type, shape_of, split
 from jaxdp.mechanisms._integer_noise import exponentials, gumbels, laplaces
 from jaxdp.mechanisms._traced import traced_once
 from jaxdp.mechanisms.tape import Entry, record
@@ -98,9 +98,11 @@ def _noisy_max(key: jax.Array, exact: Exact, epsilon: jax.Array, sensitivity: ja
     rho = jnp.square(epsilon) / 8 if noise == "gumbel" else None
     recorded = draws.astype(float_type(exact))
     entry = Entry("noisy_max", exact, "spread", key, sensitivity, epsilon, rho, noise=recorded, distribution=noise)
-    scores = wide(record(entry))
+    base, rest = split(record(entry))
+    largest = jnp.max(base, -1, keepdims=True)
+    largest_rest = jnp.max(jnp.where(base == largest, rest, -jnp.inf), -1, keepdims=True)
     # differences first: for scores near the largest they are exact, and small
-    behind = scores - scores.max(-1, keepdims=True)
+    behind = (base - largest) + (rest - largest_rest)
     noisy = behind + 2 * sensitivity / epsilon * draws
     order = ties.ranks(ties.word_beside(key), behind.size).reshape(behind.shape)
     return ties.largest(noisy, order)

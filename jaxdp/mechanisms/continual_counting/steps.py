@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdp.mechanisms._grid import Exact, Grid, wide
+from jaxdp.mechanisms._grid import Exact, Grid, split
 from jaxdp.mechanisms._integer_noise import normal_of, power_below
 from jaxdp.mechanisms.continual_counting.noise import GaussianParams
 from jaxdp.numerics import fixed_point
@@ -97,7 +97,7 @@ def with_error(total: Exact, error: jax.Array, grid: Grid, dtype: np.dtype) -> j
 
     Sums that are not multiples of a step are rounded to the nearest multiple. The result is NaN if the scale is NaN.
     """
-    exact = wide(total)
-    exact = jnp.where(grid.step > unit_of(total), jnp.round(exact / grid.step) * grid.step, exact)
-    noisy = exact + jnp.where(grid.scale == 0, 0, error * grid.step)
+    base, rest = split(total, jnp.maximum(grid.step, 1))
+    rest = jnp.where(grid.step > unit_of(total), jnp.round(rest / grid.step) * grid.step, rest)
+    noisy = base + (rest + jnp.where(grid.scale == 0, 0, error * grid.step))
     return jnp.where(jnp.isnan(grid.scale), jnp.nan, noisy).astype(dtype)

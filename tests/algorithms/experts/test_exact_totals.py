@@ -313,6 +313,7 @@ ELSEWHERE = {
     "dueling/_versatile_sparring_kernels.py": "the same",
     "estimation/one_pass.py": "randomized labels, and labels in the clear",
     "bandits/_ucb_central.py": "totals that have noise",
+    "bandits/_pairwise_elimination_central.py": "the same",
     "bandits/_reward_sequence.py": "outcomes",
     "bandits/convex/_world.py": "outcomes",
     "dueling/switching.py": "outcomes",
